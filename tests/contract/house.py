@@ -1,6 +1,6 @@
 """`make house` counts what must not grow, prints it next to the ceilings of `house.tsv`, and lowers the ceilings.
 
-A ceiling is a multiple of its step, so that a small change fits. Raise one by hand, in the commit that has the reason.
+`make house` rounds a ceiling up to its step, so that a small change fits. Raise one by hand, in the commit that has the reason.
 """
 
 from __future__ import annotations
