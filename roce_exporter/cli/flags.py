@@ -179,13 +179,7 @@ FLAGS = (
         "PROFILE",
         f"profile to check the settings against: {', '.join(PROFILES)}, or a .toml file (auto)",
         "auto",
-    ),
-    Flag(
-        "--profile",
-        CHECK,
-        "PROFILE",
-        "the same as --audit.profile",
-        "auto",
+        short="--profile",
         dest="audit_profile",
     ),
     Flag(

@@ -110,7 +110,9 @@ def _add(parser: argparse.ArgumentParser, flag: Flag) -> None:
         default = [] if flag.nargs == "*" else flag.default
         parser.add_argument(flag.name, nargs=flag.nargs, metavar=flag.metavar, default=default, help=shown)
         return
-    names = (flag.short, flag.name) if flag.short else (flag.name,)
+    # `-o, --output`, but `--audit.profile, --profile`.
+    names = [name for name in (flag.short, flag.name) if name]
+    names.sort(key=lambda name: name != flag.name and name.startswith("--"))
     dest = flag.dest or re.sub("[.-]", "_", flag.name.removeprefix("--"))
     if flag.is_switch:
         parser.add_argument(*names, dest=dest, action="store_true", help=shown)
