@@ -13,7 +13,7 @@ from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Sampler
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.host_sources import HostSources
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SimulatedHost:
         kernel = make_kernel(self._clock)
         self._collector = Collector(kernel, Settings(), self._clock)
         self._sampler = Sampler(kernel, self._clock, self._wall, pace)
-        self._around = Surroundings((), self._clock, followers=[KernelLogFollower(kernel, self._clock)])
+        self._around = HostSources([KernelLogFollower(kernel)], self._clock)
         auditor = Auditor(load_profile("auto"))
         self._exporter = Exporter(self._collector, [auditor, self._sampler, self._around])
         self._health = HealthWatch(self._exporter.observe, self._clock, self._wall)

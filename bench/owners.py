@@ -35,7 +35,7 @@ PAIRS = (32, 500)
 ROUNDS = 7
 INTERVAL, SCRAPE = 60, 15
 """Seconds between two surveys, and between two scrapes."""
-PATIENCE = 600.0
+TIMEOUT = 600.0
 
 
 class Cost(NamedTuple):
@@ -80,7 +80,7 @@ class Surveys:
         self.host = ReplayedHost(pids, pairs)
         self.renderer = Renderer()
         self.passed = 0.0
-        limits = SurveyLimits(most=PROCESSES, patience=PATIENCE)
+        limits = SurveyLimits(most=PROCESSES, timeout=TIMEOUT)
         self.surveyor = Surveyor(self.host, limits, self._clock, time.time)
         self.surveyor.follow(made_devices(devices))
 

@@ -14,16 +14,15 @@ from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.owners import SurveyLimits, Surveyor
-from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.host_sources import HostSource, HostSources
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from roce_exporter.exposition.served_series import ServedSeries
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.surroundings import Neighbour
 
 
 class Clock(NamedTuple):
@@ -71,20 +70,20 @@ def assemble(kernel: Kernel, parts: Parts | None = None, clock: Clock = Clock())
     if wanted.pace is not None:
         add(Sampler(kernel.with_cached_names(), *clock, wanted.pace, wanted.storms))
     if wanted.owners is not None:
-        add(Surveyor(kernel, replace(wanted.owners, patience=timeout), *clock))
-    add(_surroundings(kernel, wanted, clock, timeout))
+        add(Surveyor(kernel, replace(wanted.owners, timeout=timeout), *clock))
+    add(HostSources(_host_sources(kernel, wanted), clock.monotonic, timeout))
     if wanted.health:
         add(HealthWatch(exporter.observe, *clock))
     return exporter
 
 
-def _surroundings(kernel: Kernel, parts: Parts, clock: Clock, timeout: float) -> Surroundings:
-    neighbours: list[Neighbour] = []
+def _host_sources(kernel: Kernel, parts: Parts) -> Iterator[HostSource]:
+    timeout = parts.collect.timeout
     if parts.pods:
         from roce_exporter.surroundings.pod_resources import PodResources  # noqa: PLC0415 - with the option only
 
-        neighbours.append(PodResources(parts.pods, kernel, clock.monotonic, timeout))
+        yield PodResources(parts.pods, kernel, timeout)
     if isinstance(kernel, LiveKernel):
-        neighbours.append(RdmaNamespaces(kernel, parts.namespaces, clock.monotonic, timeout))
-    followers = [KernelLogFollower(kernel, clock.monotonic, timeout)] if parts.kernel_log else []
-    return Surroundings(neighbours, clock.monotonic, patience=timeout, followers=followers)
+        yield RdmaNamespaces(kernel, parts.namespaces, timeout)
+    if parts.kernel_log:
+        yield KernelLogFollower(kernel, timeout)

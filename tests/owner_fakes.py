@@ -123,7 +123,7 @@ def device(name: str, incarnation: int = 1, dialect: str = "mlx5") -> DeviceRead
     return DeviceReadings(found, ())
 
 
-def surveyor(host: FakeHost, clock: Clock, limits: SurveyLimits = SurveyLimits(patience=600)) -> Surveyor:  # noqa: B008 - frozen
+def surveyor(host: FakeHost, clock: Clock, limits: SurveyLimits = SurveyLimits(timeout=600)) -> Surveyor:  # noqa: B008 - frozen
     """A surveyor of this host, on this clock."""
     return Surveyor(host, limits, clock, clock.wall, clock.sleep)
 
@@ -132,9 +132,9 @@ def following(
     host: FakeHost,
     *names: str,
     clock: Clock | None = None,
-    limits: SurveyLimits = SurveyLimits(patience=600),  # noqa: B008 - frozen
+    limits: SurveyLimits = SurveyLimits(timeout=600),  # noqa: B008 - frozen
 ) -> Surveyor:
-    """A surveyor that follows these devices, or `mlx5_0`; on no machine does it lose its patience."""
+    """A surveyor that follows these devices, or `mlx5_0`; on no machine does a call take too long."""
     found = surveyor(host, clock or Clock(), limits)
     found.follow([device(name) for name in names or ("mlx5_0",)])
     return found

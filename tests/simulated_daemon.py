@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.normalise.series import Samples
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Real seconds that a read may take."""
 START = 1_767_225_600.0
 """Unix time at which simulated hosts begin."""
@@ -65,7 +65,7 @@ class SimulatedDaemon:
         sets = {one: (ServedSeries(one), Renderer()) for one in MetricSet}
         registry = OwnRegistry().render(openmetrics=False)
         parts = Parts(
-            Settings(disabled=self.disabled, timeout=PATIENCE), owners=SurveyLimits() if self.owners else None
+            Settings(disabled=self.disabled, timeout=TIMEOUT), owners=SurveyLimits() if self.owners else None
         )
         kernel = simulate(self.scenario, clock=clock, vendors=self.vendors, seed=self.seed)
         with contextlib.closing(assemble(kernel, parts, Clock(clock, lambda: START + clock.now))) as exporter:

@@ -11,7 +11,7 @@ from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.explain import explain, nearest, unmapped
-from roce_exporter.introspection.missing_series import HostSources
+from roce_exporter.introspection.missing_series import HostStates
 
 if TYPE_CHECKING:
     import argparse
@@ -23,7 +23,7 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
     """Explain one name, or list the raw names without a row; returns 1 if the name is unknown."""
     with closing(assemble(kernel, parts_of(options))) as exporter:
         observation = await exporter.observe_complete()
-    host = HostSources(
+    host = HostStates(
         exporter.normaliser.plans.values(),
         (*observation.snapshot.states, *exporter.states()),
         options.source_disable,

@@ -53,7 +53,7 @@ class Settings:
     """Sources that are not read."""
     timeout: float = 5.0
     """Seconds after which a collection ends; reads not finished by then are left out."""
-    patience: float = 0.25
+    overtake: float = 0.25
     """How long a device's other sources wait behind one that does not respond."""
     refresh: float = 60.0
     """Seconds between two reads of the slow chain: descriptions of devices, settings, transceivers, MAC addresses."""
@@ -208,12 +208,12 @@ class Collector:
         self._found |= results | dict.fromkeys(unreached, late)
 
     async def _wait(self, batch: Batch[Task, ReadKey, Outcome], done: Bell) -> None:
-        deadline, patience = self._begun + self._settings.timeout, self._settings.patience
+        deadline, overtake = self._begun + self._settings.timeout, self._settings.overtake
         while not done.has_rung and (left := deadline - self._clock()) > 0:
-            await done.wait(min(left, patience))
+            await done.wait(min(left, overtake))
             if not done.has_rung:
                 self._crew.replace_dead(batch.run)
-                if helpers := batch.overtake(self._clock() - patience):
+                if helpers := batch.overtake(self._clock() - overtake):
                     self._crew.start(batch.run, helpers)
 
     def _unanswered(self) -> Outcomes:

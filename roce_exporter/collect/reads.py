@@ -103,7 +103,7 @@ class Account:
             if not whole:
                 broken.append(outcome)
             if after.error != (before.error if before else ""):
-                _log_change(after)
+                log_change(after)
         return broken
 
     def preview(self, outcomes: Mapping[ReadKey, Outcome]) -> tuple[SourceState, ...]:
@@ -119,10 +119,15 @@ class Account:
             del self._states[key]
 
 
-def _log_change(state: SourceState) -> None:
-    where = " of ".join(part for part in (f"source {state.source}", state.netdev, state.device) if part)
+def source_text(state: SourceState) -> str:
+    """The source, with its network device and its device."""
+    return " of ".join(part for part in (state.source, state.netdev, state.device) if part)
+
+
+def log_change(state: SourceState) -> None:
+    """Log that a source fails now, or for another reason, or answers again."""
     level = logging.WARNING if state.error else logging.INFO
-    LOG.log(level, "%s: %s", where, state.error or "answers again")
+    LOG.log(level, "source %s: %s", source_text(state), state.error or "answers again")
 
 
 def _whole(key: ReadKey, outcome: Outcome, before: SourceState | None) -> SourceState:

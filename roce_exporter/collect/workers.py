@@ -95,11 +95,11 @@ class InFlight(Generic[K]):
             _run(action)
         return True
 
-    def give_up(self, patience: float) -> tuple[Call[K], ...]:
-        """Give up the calls that have taken more than `patience` seconds; returns those not given up before."""
+    def give_up(self, timeout: float) -> tuple[Call[K], ...]:
+        """Give up the calls that have taken more than `timeout` seconds; returns those not given up before."""
         with self._lock:
             now = self._clock()
-            overdue = [call for call in self._calls.values() if now - call.since > patience]
+            overdue = [call for call in self._calls.values() if now - call.since > timeout]
             found = tuple(call for call in overdue if not call.given_up)
             for call in found:
                 call.given_up = True
@@ -272,13 +272,13 @@ async def call_in_worker(
     in_flight: InFlight[K],
     key: K,
     work: Callable[[], T],
-    patience: float,
+    seconds: float,
     thread: CallThread | None = None,
 ) -> T:
     """Call `work` in a thread and return its result: in `thread`, whose calls all have this key, or in a new one.
 
     Raises:
-        TimeoutError: `work` has not returned after `patience` seconds, and its result will be dropped; or an earlier
+        TimeoutError: `work` has not returned after `seconds`, and its result will be dropped; or an earlier
             call of this key has not returned yet.
         RuntimeError: no thread can be started, or the thread has died.
         Exception: whatever `work` raises.
@@ -307,20 +307,20 @@ async def call_in_worker(
         own.retire()
     try:
         # Not `wait_for`, which in Python 3.11 loses a cancellation that arrives together with the result.
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(seconds):
             while not (await asyncio.wait((future,), timeout=LIFE_CHECK))[0]:
                 if in_flight.drop_lost(key):
                     raise RuntimeError(f"the thread {call.worker.name} has died, out of memory?")
             return future.result()
     except TimeoutError:
-        raise TimeoutError(errno.ETIMEDOUT, f"no answer in {patience:g} s") from None
+        raise TimeoutError(errno.ETIMEDOUT, f"no answer in {seconds:g} s") from None
     finally:
         future.cancel()
 
 
-async def run_in_thread(work: Callable[[], T], patience: float, thread: CallThread | None = None) -> T:
+async def run_in_thread(work: Callable[[], T], seconds: float, thread: CallThread | None = None) -> T:
     """Call `work` in a thread, whatever calls are under way. As `call_in_worker`, with the same errors."""
-    return await call_in_worker(InFlight(time.monotonic), "", work, patience, thread)
+    return await call_in_worker(InFlight(time.monotonic), "", work, seconds, thread)
 
 
 def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

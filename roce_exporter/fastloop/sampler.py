@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-PATIENCE = 1.0
+TIMEOUT = 1.0
 """Seconds after which a read that has not returned is given up."""
 
 SUPERVISION = 0.5
@@ -117,7 +117,7 @@ class Sampler(ExporterPart):
             return min([target.due for target in self._free()], default=self._clock() + self._pace.idle)
 
     async def read_once(self) -> None:
-        """Poll every network device that has not been polled yet. One that does not respond costs `PATIENCE` seconds."""
+        """Poll every network device that has not been polled yet. One that does not respond costs `TIMEOUT` seconds."""
         for _ in range(len(self._targets)):
             with self._lock:
                 unread = [target for target in self._free() if not target.ticks]
@@ -126,7 +126,7 @@ class Sampler(ExporterPart):
             if not unread:
                 return
             with contextlib.suppress(TimeoutError):
-                await run_in_thread(self.tick, PATIENCE)
+                await run_in_thread(self.tick, TIMEOUT)
             self._give_up()
 
     async def run(self) -> None:
@@ -171,7 +171,7 @@ class Sampler(ExporterPart):
         """Give up the reads that have not returned in time; returns whether there are any."""
         with self._lock:
             now = self._clock()
-            overdue = self._in_flight.give_up(PATIENCE)
+            overdue = self._in_flight.give_up(TIMEOUT)
             for call in overdue:
                 LOG.warning(
                     "%s: no answer for %.1f s, PFC storms are not detected there",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.row import Row, Spelling
     from roce_exporter.exporter import Observation
-    from roce_exporter.introspection.missing_series import HostSources
+    from roce_exporter.introspection.missing_series import HostStates
     from roce_exporter.normalise.normaliser import Normaliser
 
 NEAREST = 3
@@ -38,7 +38,7 @@ ALIKE = 0.6
 """Minimum similarity of a suggested name, from 0 to 1."""
 
 
-def explain(name: str, observation: Observation, normaliser: Normaliser, host: HostSources) -> Iterator[str]:
+def explain(name: str, observation: Observation, normaliser: Normaliser, host: HostStates) -> Iterator[str]:
     """Lines about a metric name or a raw name; no lines for an unknown name."""
     rows = [row for row in INDEX.rows if name in (row.name, row.name.removesuffix("_total"))]
     of_windows = [*about_setting(name), *left_out_counter(name)]
@@ -127,7 +127,7 @@ def _spelling(spelling: Spelling) -> str:
     return f"{who}: {raw}{scale} in {spelling.source}, {spelling.bits} bits{proof}"
 
 
-def _values_now(row: Row, observation: Observation, host: HostSources) -> Iterator[str]:
+def _values_now(row: Row, observation: Observation, host: HostStates) -> Iterator[str]:
     found = [
         (series, value)
         for part in observation.samples

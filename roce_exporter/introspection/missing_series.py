@@ -54,7 +54,7 @@ OPTIONS = {
 """What switches a source on that is not on by default."""
 
 
-class HostSources(NamedTuple):
+class HostStates(NamedTuple):
     """What is known of the sources of a host."""
 
     plans: Collection[Plan]
@@ -65,7 +65,7 @@ class HostSources(NamedTuple):
     has_fast_loop: bool = True
 
 
-def why_missing(row: Row, host: HostSources) -> Iterator[str]:
+def why_missing(row: Row, host: HostStates) -> Iterator[str]:
     """One reason per device, or one for the host."""
     for start, where in OF_COMMANDS.items():
         if row.name.startswith(start):
@@ -110,7 +110,7 @@ def _part_of(row: Row) -> tuple[str, str]:
 STORM_NAMES = frozenset(row.name for row in vars(storm).values() if hasattr(row, "spellings"))
 
 
-def _of_source(source: str, states: Collection[SourceState], quiet: str, host: HostSources) -> Iterator[str]:
+def _of_source(source: str, states: Collection[SourceState], quiet: str, host: HostStates) -> Iterator[str]:
     """Why a source gives nothing; `states` are its states, by device if it has several."""
     privilege = f"; it needs {PRIVILEGES[source]}" if source in PRIVILEGES else ""
     if source in host.disabled:
@@ -129,7 +129,7 @@ def _of_source(source: str, states: Collection[SourceState], quiet: str, host: H
             yield f"{where}nothing yet: {quiet}"
 
 
-def _of_drivers(row: Row, host: HostSources) -> Iterator[str]:
+def _of_drivers(row: Row, host: HostStates) -> Iterator[str]:
     if not row.spellings:
         yield "nothing yet: it is there only where it applies"
         return
@@ -146,7 +146,7 @@ def _of_drivers(row: Row, host: HostSources) -> Iterator[str]:
         yield f"the driver {dialect} ({', '.join(devices)}) does not have it; drivers that do: {', '.join(drivers)}"
 
 
-def _of_device(plan: Plan, source: str, raw: Collection[str], host: HostSources) -> Iterator[str]:
+def _of_device(plan: Plan, source: str, raw: Collection[str], host: HostStates) -> Iterator[str]:
     device = plan.device.name
     # RDMA netlink reports the hardware counters, too.
     sources = (source, "rdma_netlink") if source == HW_COUNTERS else (source,)

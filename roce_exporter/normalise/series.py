@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,6 +35,15 @@ class Samples(NamedTuple):
 
     series: tuple[Series, ...]
     values: tuple[Value, ...]
+
+    def replace(self, found: Iterable[tuple[Series, Value]]) -> Samples:
+        """These samples instead, with `series` the same object if the set has not changed."""
+        pairs = tuple(found)
+        series = tuple([one for one, _ in pairs])
+        return Samples(self.series if series == self.series else series, tuple([value for _, value in pairs]))
+
+
+NO_SAMPLES = Samples((), ())
 
 
 def picker(positions: Sequence[int]) -> Picker:

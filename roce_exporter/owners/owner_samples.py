@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import owners as rows
 from roce_exporter.model.owner import ObjectKind
-from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.normalise.series import Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -16,21 +16,6 @@ if TYPE_CHECKING:
     from roce_exporter.owners.device_owners import Round, Shown
 
 Sample = tuple[Series, "Value"]
-
-
-class KeptSeries:
-    """Samples whose series are the same object as long as their set has not changed."""
-
-    def __init__(self) -> None:
-        self.samples = Samples((), ())
-
-    def replace(self, samples: Iterable[Sample]) -> None:
-        """Replace the samples."""
-        found = tuple(samples)
-        series = tuple(series for series, _ in found)
-        if series == self.samples.series:
-            series = self.samples.series
-        self.samples = Samples(series, tuple(value for _, value in found))
 
 
 def device_samples(

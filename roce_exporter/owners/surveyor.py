@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from roce_exporter.collect.exporter_part import ExporterPart
+from roce_exporter.collect.rounds import Rounds
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
-from roce_exporter.host.sources.values import reason_of
-from roce_exporter.model import SourceState
+from roce_exporter.normalise.series import NO_SAMPLES
 from roce_exporter.owners.device_owners import DeviceOwners
 from roce_exporter.owners.identify import Roll
 from roce_exporter.owners.known_processes import LIFE, KnownProcesses
 from roce_exporter.owners.owner_document import device_document
 from roce_exporter.owners.owner_round import OwnerRound
-from roce_exporter.owners.owner_samples import KeptSeries, device_samples, identities, info_samples
+from roce_exporter.owners.owner_samples import device_samples, identities, info_samples
 from roce_exporter.owners.owner_survey import Survey
 from roce_exporter.words import few
 
@@ -25,11 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, DeviceReadings, RdmaDevice
+    from roce_exporter.model import Device, DeviceReadings, RdmaDevice, SourceState
     from roce_exporter.model.owner import Owner
     from roce_exporter.normalise.series import Samples
-
-LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -54,7 +51,7 @@ class SurveyLimits:
     """The largest share of time that a driver spends on listing objects one by one."""
     anonymous: bool = False
     """Whether command and user are left out."""
-    patience: float = 5.0
+    timeout: float = 5.0
     """After this time a call that has not returned is given up."""
 
 
@@ -72,9 +69,9 @@ class Surveyed:
     key: SurveyKey
     device: Device
     owners: DeviceOwners
-    state: SourceState | None = None
-    """None before the first round has ended."""
-    kept: KeptSeries = field(default_factory=KeptSeries)
+    rounds: Rounds
+    has_ended: bool = False
+    """Whether a round has ended, completely or not."""
     seconds: float | None = None
     """Duration of the last complete round."""
     ended: float | None = None
@@ -106,7 +103,7 @@ class Surveyor(ExporterPart):
         self._devices: dict[SurveyKey, Surveyed] = {}
         self._changed = asyncio.Event()
         self._identities: dict[str, Owner] = {}
-        self._info = KeptSeries()
+        self._info = NO_SAMPLES
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
         """Survey these devices and no others. Devices that RDMA netlink does not list are left out."""
@@ -139,26 +136,37 @@ class Surveyor(ExporterPart):
                 await self._changed.wait()
 
     async def read_once(self) -> None:
-        """Survey every device once, without pauses; a round not finished after `SurveyLimits.patience` is given up."""
+        """Survey every device once, without pauses; a round not finished after `SurveyLimits.timeout` is given up."""
         await asyncio.gather(*map(self._bounded, self._devices.values()))
 
     def samples(self) -> tuple[Samples, ...]:
         """The samples of the last rounds."""
-        return (*[one.kept.samples for one in self._devices.values()], self._info.samples)
+        return (*[one.rounds.samples for one in self._devices.values()], self._info)
 
     def states(self) -> tuple[SourceState, ...]:
         """The state of each device as of its last round."""
-        return tuple(one.state for one in self._devices.values() if one.state is not None)
+        return tuple([one.rounds.state for one in self._devices.values() if one.has_ended])
 
     def documents(self) -> list[dict[str, Any]]:
         """Per device its owners and the state of the last round, for JSON."""
         return [
-            device_document(one.device.name, one.state, one.owners.last, self._identities, one.ended)
+            device_document(
+                one.device.name,
+                one.rounds.state if one.has_ended else None,
+                one.owners.last,
+                self._identities,
+                one.ended,
+            )
             for one in self._devices.values()
         ]
 
     def _new(self, key: SurveyKey, device: Device) -> Surveyed:
-        return Surveyed(key, device, DeviceOwners(self.limits.most, self.limits.peers))
+        return Surveyed(
+            key,
+            device,
+            DeviceOwners(self.limits.most, self.limits.peers),
+            Rounds(OWNERS, self._clock, key.device),
+        )
 
     async def _repeat(self, surveyed: Surveyed, delay: float) -> None:
         await self._sleep(delay)
@@ -168,12 +176,12 @@ class Surveyor(ExporterPart):
             await self._sleep(max(0.0, self.limits.interval - (self._clock() - begun)))
 
     async def _bounded(self, surveyed: Surveyed) -> None:
-        patience = self.limits.patience
+        timeout = self.limits.timeout
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 await self._round(surveyed, 0.0)
         except TimeoutError:
-            self._enter_failure(surveyed, f"not finished after {patience:g} s")
+            self._enter_failure(surveyed, f"not finished after {timeout:g} s")
 
     async def _round(self, surveyed: Surveyed, pause: float) -> None:
         begun, surveyed.reading = self._clock(), 0.0
@@ -185,11 +193,8 @@ class Surveyor(ExporterPart):
         try:
             await one.take([port.number for port in surveyed.device.ports])
             self._enter(surveyed, survey, begun, one.errors)
-        except OSError as error:
-            self._enter_failure(surveyed, f"{reason_of(error)}: {error}")
-        except Exception as error:  # a fault at one device must not cost the others; it is logged and counted
-            LOG.exception("fault in source %s of %s", OWNERS, surveyed.key.device)
-            self._enter_failure(surveyed, f"fault in the exporter: {error!r}")
+        except Exception as error:  # noqa: BLE001 - what fails at one device must not cost the others
+            self._enter_failure(surveyed, surveyed.rounds.failure(error))
         finally:
             # A list is closed as soon as no step uses it, also after a step that is stuck and when this task is cancelled.
             self._in_flight.when_idle(surveyed.key, survey.close)
@@ -199,7 +204,7 @@ class Surveyor(ExporterPart):
     async def _call(self, surveyed: Surveyed, thread: CallThread, step: Callable[[], T]) -> T:
         begun = self._clock()
         try:
-            return await call_in_worker(self._in_flight, surveyed.key, step, self.limits.patience, thread)
+            return await call_in_worker(self._in_flight, surveyed.key, step, self.limits.timeout, thread)
         finally:
             surveyed.reading += self._clock() - begun
 
@@ -217,32 +222,18 @@ class Surveyor(ExporterPart):
         self._settle(surveyed, up=False, error=error, errors=1)
 
     def _settle(self, surveyed: Surveyed, up: bool | None, error: str, errors: int) -> None:
-        name, before = (
-            surveyed.key.device,
-            surveyed.state or SourceState(OWNERS, surveyed.key.device, "", None, 0.0),
+        surveyed.has_ended = True
+        surveyed.rounds.settle(up, surveyed.reading, error, errors)
+        surveyed.rounds.samples = surveyed.rounds.samples.replace(
+            device_samples(surveyed.key.device, surveyed.owners.last, surveyed.seconds, surveyed.ended)
         )
-        if error != before.error:
-            LOG.log(
-                logging.WARNING if error else logging.INFO,
-                "source %s of %s: %s",
-                OWNERS,
-                name,
-                error or "answers again",
-            )
-        surveyed.state = before._replace(
-            up=up,
-            seconds=surveyed.reading,
-            error=error,
-            errors_total=before.errors_total + errors,
-        )
-        surveyed.kept.replace(device_samples(name, surveyed.owners.last, surveyed.seconds, surveyed.ended))
         self._introduce()
 
     def _introduce(self) -> None:
         """Say who the owners are that any device shows."""
         results = [one.owners.last for one in self._devices.values()]
         self._identities = identities(results, self._identities)
-        self._info.replace(info_samples(self._identities.values()))
+        self._info = self._info.replace(info_samples(self._identities.values()))
 
 
 def _netlink(device: Device) -> RdmaDevice:

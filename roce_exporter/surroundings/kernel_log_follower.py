@@ -1,6 +1,6 @@
 """Messages of the kernel log about the devices of the host, counted by event.
 
-Reads happen in worker threads and end when there is no new message; `surroundings.neighbours` has the rounds. What was in the log
+Reads happen in worker threads and end when there is no new message; `surroundings.host_sources` has the rounds. What was in the log
 before the exporter started is not counted. After a failed read the log is opened again at its oldest record, and those that
 were already read are skipped, so nothing is counted twice and only overwritten messages are lost.
 """
@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import FAILED_EVENTS
 from roce_exporter.catalog.named import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
-from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.collect.rounds import Calls
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError
 from roce_exporter.normalise.log_lines import event_of, events_of, read_line
 from roce_exporter.normalise.series import Series
+from roce_exporter.surroundings.host_sources import HostSource
 from roce_exporter.surroundings.log_devices import PCIE_PORT, LogDevices
 from roce_exporter.surroundings.log_position import LogPosition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.host.kernel.kmsg import KernelLog
@@ -45,15 +46,15 @@ Counts = dict[tuple[str, str], int]
 """Messages by device and event."""
 
 
-class KernelLogFollower:
-    """The kernel log of one host. `clock` returns monotonic seconds."""
+class KernelLogFollower(HostSource):
+    """The kernel log of one host. Its ring of some thousand messages is read every second, because older ones are lost."""
 
     source = KERNEL_LOG
+    interval = 1.0
 
-    def __init__(self, kernel: Kernel, clock: Callable[[], float], patience: float = 5.0) -> None:
+    def __init__(self, kernel: Kernel, timeout: float = 5.0) -> None:
         self._kernel = kernel
-        self._patience = patience
-        self._in_flight: InFlight[str] = InFlight(clock)
+        self._call = Calls(timeout)
         self._devices: tuple[Device, ...] = ()
         # The rest changes in worker threads, of which there is one at a time.
         self._log: KernelLog | None = None
@@ -79,7 +80,7 @@ class KernelLogFollower:
             Absent: this host has no kernel log, or this process may not read it.
             OSError: it is broken, and is opened again by the next call.
         """
-        await call_in_worker(self._in_flight, self.source, self._advance, self._patience)
+        await self._call(self._advance)
         return self._series(readable=True)
 
     def unread(self) -> Mapping[Series, Value]:
@@ -88,7 +89,7 @@ class KernelLogFollower:
 
     def close(self) -> None:
         """Close the log as soon as no read is under way."""
-        self._in_flight.when_idle(self.source, self._drop)
+        self._call.when_idle(self._drop)
 
     def _advance(self) -> None:
         if self._devices is not self._known:

@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 
 REST = 10.0
 """Least seconds between two rounds of visits."""
-PATIENCE = 2.0
+TIMEOUT = 2.0
 """Seconds after which a visit is given up."""
 SEND_SECONDS = 5.0
 """Seconds that a client may take to read its document."""
@@ -42,12 +42,12 @@ class NamespaceHelper:
         folder: str,
         clock: Callable[[], float],
         visit_one: Callable[[str, str], Objects] = visit,
-        patience: float = PATIENCE,
+        timeout: float = TIMEOUT,
     ) -> None:
         self._folder = folder
         self._clock = clock
         self._visit = visit_one
-        self._patience = patience
+        self._timeout = timeout
         self._in_flight: InFlight[str] = InFlight(clock)
         self._turn = asyncio.Lock()
         self._visited = -float("inf")
@@ -76,7 +76,7 @@ class NamespaceHelper:
             # A thread of its own, which ends after the visit: it cannot return to the first namespace.
             work = partial(self._visit, name, self._folder)
             try:
-                devices = await call_in_worker(self._in_flight, name, work, self._patience)
+                devices = await call_in_worker(self._in_flight, name, work, self._timeout)
             except OSError as error:
                 report.failed[name] = reason_of(error)
                 continue

@@ -17,11 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.named import POD_DEVICE_INFO
-from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.collect.rounds import Calls
 from roce_exporter.normalise.series import Series
+from roce_exporter.surroundings.host_sources import HostSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.normalise.series import Value
@@ -51,16 +52,15 @@ _NETWORK = "0x02"
 FLAG = "--kubelet.pod-resources"
 
 
-class PodResources:
-    """The kubelet of one host. `clock` returns monotonic seconds."""
+class PodResources(HostSource):
+    """The kubelet of one host."""
 
     source = "pod_resources"
 
-    def __init__(self, path: str, kernel: Kernel, clock: Callable[[], float], patience: float = 5.0) -> None:
+    def __init__(self, path: str, kernel: Kernel, timeout: float = 5.0) -> None:
         self._path = path
         self._kernel = kernel
-        self._patience = patience
-        self._in_flight: InFlight[str] = InFlight(clock)
+        self._call = Calls(timeout)
 
     async def read(self) -> Mapping[Series, Value]:
         """One series per network device of a pod.
@@ -73,9 +73,6 @@ class PodResources:
         found = await self._call(partial(network_devices, self._kernel, devices))
         return {Series(POD_DEVICE_INFO, one): 1 for one in sorted(found)[:MOST_DEVICES]}
 
-    async def _call(self, work: Callable[[], Any]) -> Any:
-        return await call_in_worker(self._in_flight, self._path, work, self._patience)
-
     async def _list(self) -> tuple[PodDevice, ...]:
         try:
             from roce_exporter.net.grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
@@ -87,7 +84,7 @@ class PodResources:
         channel = grpc.aio.insecure_channel(f"unix:{self._path}", options=OPTIONS)
         try:
             method: Any = channel.unary_unary(LIST)
-            return tuple(pod_devices(await method(b"", timeout=self._patience)))
+            return tuple(pod_devices(await method(b"", timeout=self._call.timeout)))
         except grpc.aio.AioRpcError as error:
             raise _fault(self._path, error.code().name, error.details() or "") from None
         except ValueError as error:

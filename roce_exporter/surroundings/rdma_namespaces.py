@@ -6,21 +6,20 @@ import asyncio
 import errno
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.catalog.named import HIDDEN_DEVICES, NAMESPACE_OBJECTS, SHARED, UNVISITED
-from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.collect.rounds import Calls
 from roce_exporter.host.kernel import Absent, Kernel
 from roce_exporter.normalise.series import Series
+from roce_exporter.surroundings.host_sources import HostSource
 from roce_exporter.surroundings.namespace_report import MOST_BYTES, decode_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from roce_exporter.normalise.series import Value
     from roce_exporter.surroundings.namespace_report import NamespaceReport
-
-T = TypeVar("T")
 
 FLAG = "--rdma.namespaces"
 
@@ -38,18 +37,15 @@ class NamespaceKernel(Kernel, Protocol):
         """
 
 
-class RdmaNamespaces:
+class RdmaNamespaces(HostSource):
     """The mode of RDMA namespaces, and the devices of the others. `socket` is the helper's; empty without it."""
 
     source = "rdma_namespaces"
 
-    def __init__(
-        self, kernel: NamespaceKernel, socket: str, clock: Callable[[], float], patience: float = 5.0
-    ) -> None:
+    def __init__(self, kernel: NamespaceKernel, socket: str, timeout: float = 5.0) -> None:
         self._kernel = kernel
         self._socket = socket
-        self._patience = patience
-        self._in_flight: InFlight[str] = InFlight(clock)
+        self._call = Calls(timeout)
 
     async def read(self) -> Mapping[Series, Value]:
         """The mode, the number of devices that are not seen, and the objects of those that the helper sees.
@@ -73,9 +69,6 @@ class RdmaNamespaces:
         if everywhere is not None:
             found[Series(HIDDEN_DEVICES, ())] = len(everywhere - visible - reported)
         return found
-
-    async def _call(self, work: Callable[[], T]) -> T:
-        return await call_in_worker(self._in_flight, self.source, work, self._patience)
 
     async def _report(self) -> NamespaceReport:
         try:

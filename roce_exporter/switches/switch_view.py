@@ -6,14 +6,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from roce_exporter.normalise.series import Samples
+from roce_exporter.normalise.series import NO_SAMPLES, Samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roce_exporter.normalise.series import Value
 
-NO_SAMPLES = Samples((), ())
 
 RowValues = dict[tuple[str, ...], float]
 """The values of one row by its labels without `device`."""

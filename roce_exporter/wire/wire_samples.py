@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import wire
-from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.normalise.series import Series
 from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.tally.link_events import GLOBAL
 from roce_exporter.wire.tally.pair_counts import ROUND_TRIP_BOUNDS, PairCounts
@@ -32,7 +32,7 @@ SIMPLE = (
 
 def wire_samples(
     tally: Tally, shown: Sequence[ShownPair], lossless: LosslessMarks, dropped: int | None
-) -> Samples:
+) -> list[Sample]:
     """The samples of one scrape; `dropped` is None where the input cannot drop frames."""
     found: list[Sample] = []
     for pair in shown:
@@ -42,7 +42,7 @@ def wire_samples(
     if dropped is not None:
         found.append((Series(wire.DROPPED, ()), dropped))
     found.append((Series(wire.PAIRS, ()), len(tally.pairs.pairs())))
-    return Samples(tuple(series for series, _ in found), tuple(value for _, value in found))
+    return found
 
 
 def _labels(key: bytes) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Protocol
 
+from roce_exporter.normalise.series import NO_SAMPLES
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.frames import InputError
 from roce_exporter.wire.inputs.capture_file import CaptureFile
@@ -55,6 +56,7 @@ class WireSession:
         self._stopped = False
         self._ending = False
         self._dropped: int | None = None
+        self._samples = NO_SAMPLES
         self._failure: BaseException | None = None
         self.fault = ""
         """Why the input ended early; empty while it did not."""
@@ -128,6 +130,8 @@ class WireSession:
     def samples(self) -> Samples:
         """The counts now, for the pairs that are shown."""
         with self._lock:
-            return wire_samples(
-                self._tally, self._shown.choose(self._tally.pairs), self._lossless, self._dropped
+            shown = self._shown.choose(self._tally.pairs)
+            self._samples = self._samples.replace(
+                wire_samples(self._tally, shown, self._lossless, self._dropped)
             )
+            return self._samples

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 BROKEN = "mlx5_3"
 LOST = "roce_cnp_sent_total"
 FILE = f"{BROKEN}/ports/1/hw_counters/np_cnp_sent"
-FAST = Settings(timeout=120.0, patience=0.05)
+FAST = Settings(timeout=120.0, overtake=0.05)
 """For a host on which nothing hangs."""
-IMPATIENT = Settings(timeout=0.5, patience=0.05)
+IMPATIENT = Settings(timeout=0.5, overtake=0.05)
 """For a host on which something hangs. On a busy machine a collection may end before all else has been read."""
 
 

@@ -81,7 +81,7 @@ class Host:
         self.skew = 0.0
         self.kernel = SickKernel(root)
         clock: Callable[[], float] = lambda: time.monotonic() + self.skew  # noqa: E731 - it reads the current skew
-        self.collector = Collector(self.kernel, Settings(timeout=0.03, patience=0.005, refresh=0.2), clock)
+        self.collector = Collector(self.kernel, Settings(timeout=0.03, overtake=0.005, refresh=0.2), clock)
         self.sampler = Sampler(self.kernel, clock, time.time, Pace(mode="fixed", interval=0.05))
         self.exporter = Exporter(self.collector, [self.sampler])
         for number in range(DEVICES):

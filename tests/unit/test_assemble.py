@@ -44,4 +44,4 @@ def test_a_part_that_is_left_out_is_not_built() -> None:
     kernel = simulate("quiet", clock=Clock())
     parts = Parts(profile=None, pace=None, owners=None, kernel_log=False, health=False)
     with closing(assemble(kernel, parts)) as exporter:
-        assert [type(part).__name__ for part in exporter.parts] == ["Surroundings"]
+        assert [type(part).__name__ for part in exporter.parts] == ["HostSources"]

@@ -662,7 +662,7 @@ async def test_a_closed_slow_chain_begins_nothing_more(host: Host) -> None:
 
 async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_ones(host: Host) -> None:
     first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
-    work = host.collector(timeout=2.0, patience=0.001)
+    work = host.collector(timeout=2.0, overtake=0.001)
     await work.collect()
     stuck = stick(first)
     running = asyncio.create_task(work.collect(2.0))
@@ -686,7 +686,7 @@ async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_
 
 async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host: Host) -> None:
     first, second, slow = host.sources["mlx5_0"] = [Source("first"), Source("second"), Source(SEDATE)]
-    work = host.collector(timeout=2.0, patience=100.0)
+    work = host.collector(timeout=2.0, overtake=100.0)
     await work.collect()
     stuck, waiting = stick(first), work._wait
 

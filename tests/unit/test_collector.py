@@ -41,7 +41,7 @@ class Host:
         self.clock = Clock()
         self.kernel = simulate("quiet", clock=self.clock, vendors=["mlx5", "mlx5"])
         self.faults = Faults(self.kernel)
-        limits = {"timeout": 60.0, "patience": 0.01, "refresh": REFRESH} | settings
+        limits = {"timeout": 60.0, "overtake": 0.01, "refresh": REFRESH} | settings
         self.collector = Collector(self.kernel, Settings(**limits), self.clock)  # type: ignore[arg-type]
         self.exporter = Exporter(self.collector)
 

@@ -7,7 +7,7 @@ from recorded import recording
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.cli import main
-from roce_exporter.introspection.missing_series import HostSources, why_missing
+from roce_exporter.introspection.missing_series import HostStates, why_missing
 from roce_exporter.model import SourceState
 
 QUIET = ("--host.simulate=quiet", "--host.simulate-ports=mlx5")
@@ -64,7 +64,7 @@ def test_a_metric_of_other_drivers_names_them(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_host_without_devices_says_so() -> None:
-    host = HostSources((), ())
+    host = HostStates((), ())
     assert list(why_missing(INDEX.named["roce_cnp_sent_total"], host)) == [
         "this host has no RDMA device, or all are excluded"
     ]
@@ -76,4 +76,4 @@ def test_every_metric_without_a_raw_name_has_a_reason(up: bool | None) -> None:
     states = [SourceState(name, "", "", up, 0.0, "EIO" * (up is False)) for name in names]
     for row in CATALOG:
         if not row.spellings:
-            assert list(why_missing(row, HostSources((), states)))
+            assert list(why_missing(row, HostStates((), states)))

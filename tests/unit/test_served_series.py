@@ -28,7 +28,7 @@ from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.host_sources import HostSources
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 from roce_exporter.view.host_history import HostClock, play
 
@@ -441,7 +441,7 @@ async def expositions(scenario: str, ports: int) -> dict[MetricSet, bytes]:
     kernel = simulate(scenario, clock=clock, vendors=("mlx5",) * ports)
     collector = Collector(kernel, Settings(), clock)
     sampler = Sampler(kernel, clock, lambda: BEGIN + clock.now)
-    around = Surroundings([], clock, followers=[KernelLogFollower(kernel, clock)])
+    around = HostSources([KernelLogFollower(kernel)], clock)
     exporter = Exporter(collector, [Auditor(load_profile("auto")), sampler, around])
     health = HealthWatch(exporter.observe, clock, lambda: BEGIN + clock.now)
     exporter.parts.append(health)

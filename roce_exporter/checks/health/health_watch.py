@@ -19,9 +19,8 @@ from roce_exporter.checks.health.health_document import described, health_docume
 from roce_exporter.checks.health.port_health import judge, not_judged
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
 from roce_exporter.collect.exporter_part import ExporterPart
-from roce_exporter.collect.workers import InFlight, call_in_worker
-from roce_exporter.model import SourceState
-from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.collect.rounds import Calls, Rounds, every
+from roce_exporter.normalise.series import Series
 from roce_exporter.view.history import kept, timed_samples
 
 if TYPE_CHECKING:
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
 
     from roce_exporter.checks.finding import Report
     from roce_exporter.checks.health.port_health import HostHealth
-    from roce_exporter.normalise.series import Value
+    from roce_exporter.model import SourceState
+    from roce_exporter.normalise.series import Samples, Value
     from roce_exporter.view.history import History
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 15.0
 """Seconds between two rounds."""
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds after which a round is given up."""
 
 
@@ -62,7 +62,8 @@ class HealthWatch(ExporterPart):
         self._apart = wall() - clock()
         self._sleep = sleep
         self._rules = rules
-        self._in_flight: InFlight[str] = InFlight(clock)
+        self._call = Calls(TIMEOUT)
+        self._rounds = Rounds(HEALTH, clock)
         self._history: History = ()
         self._fresh: tuple[float, tuple[Samples, ...]] | None = None
         """The newest collection that no round has judged, and its time."""
@@ -72,8 +73,6 @@ class HealthWatch(ExporterPart):
         """The time of the samples that were judged: what holds is decided for this time only."""
         self._judged: float | None = None
         """The Unix time at which the last round ended."""
-        self._samples = Samples((), ())
-        self._state = SourceState(HEALTH, "", "", None, 0.0)
 
     def note(self, samples: tuple[Samples, ...]) -> None:
         """The samples of a collection that has just ended, which the next round judges."""
@@ -81,9 +80,7 @@ class HealthWatch(ExporterPart):
 
     async def run(self) -> None:
         """Judge once per `INTERVAL`; runs until cancelled."""
-        while True:
-            await self.judge()
-            await self._sleep(INTERVAL)
+        await every(INTERVAL, self.judge, self._sleep)
 
     async def read_once(self) -> None:
         """One round, whose result is printed anyway and so is not logged."""
@@ -91,28 +88,19 @@ class HealthWatch(ExporterPart):
 
     async def judge(self, *, quiet: bool = False) -> None:
         """One round. Its failure is logged, counted, and makes every port UNKNOWN that has no reason."""
-        begun = self._clock()
-        try:
-            if self._fresh is None:
-                await self._observe()
-            if self._fresh is not None:
-                (time, samples), self._fresh = self._fresh, None
-                await self._judge(samples, time, quiet)
-        except Exception as error:  # a fault in a rule must not cost the metrics; it is logged and counted
-            LOG.exception("fault in source %s", HEALTH)
+        if not await self._rounds.read(self._judge(quiet=quiet), TIMEOUT):
             self._at = self._time()
             self._ports = not_judged(self._ports, self._at)
-            self._settle(begun, f"fault in the exporter: {error!r}")
-        else:
-            self._settle(begun, "")
+        self._judged = self._wall()
+        self._rounds.samples = self._rounds.samples.replace(_samples(self._ports, self._at))
 
     def samples(self) -> tuple[Samples]:
         """The verdicts of the last round."""
-        return (self._samples,)
+        return (self._rounds.samples,)
 
     def states(self) -> tuple[SourceState]:
         """The state of the last round."""
-        return (self._state,)
+        return (self._rounds.state,)
 
     def document(self) -> dict[str, Any]:
         """The document at `/health.json`."""
@@ -121,40 +109,26 @@ class HealthWatch(ExporterPart):
     def _time(self) -> float:
         return self._clock() + self._apart
 
-    async def _judge(self, samples: tuple[Samples, ...], time: float, quiet: bool) -> None:
-        history, ports, diagnosis = await call_in_worker(
-            self._in_flight, HEALTH, partial(self._apply, samples, time), PATIENCE
-        )
+    async def _judge(self, *, quiet: bool) -> bool:
+        if self._fresh is None:
+            await self._observe()
+        if self._fresh is None:
+            return True
+        (time, samples), self._fresh = self._fresh, None
+        history, ports, diagnosis = await self._call(partial(self._apply, samples, time))
         for key, held in sorted(ports.items()):
             if not quiet and (key not in self._ports or held.health != self._ports[key].health):
                 level = logging.WARNING if held.health >= Status.DEGRADED else logging.INFO
                 LOG.log(level, "port %s/%s is %s", *key, described(held, time))
-        self._history, self._ports, self._unseen, self._at = (
-            history,
-            ports,
-            tuple(map(str, diagnosis.not_checked)),
-            time,
-        )
+        self._history, self._ports, self._at = history, ports, time
+        self._unseen = tuple(map(str, diagnosis.not_checked))
+        return True
 
     def _apply(self, samples: tuple[Samples, ...], time: float) -> tuple[History, HostHealth, Report]:
         """The verdict on the history with these samples. Changes nothing: a round that was given up must leave no trace."""
         history = kept(self._history, timed_samples(samples, time, ROWS_OF_RULES))
         diagnosis = self._rules(history)
         return history, judge(self._ports, history, diagnosis), diagnosis
-
-    def _settle(self, begun: float, error: str) -> None:
-        self._judged = self._wall()
-        self._state = self._state._replace(
-            up=not error,
-            seconds=self._clock() - begun,
-            error=error,
-            errors_total=self._state.errors_total + bool(error),
-        )
-        found = tuple(_samples(self._ports, self._at))
-        series = tuple(series for series, _ in found)
-        if series == self._samples.series:
-            series = self._samples.series  # the renderer compares by identity
-        self._samples = Samples(series, tuple(value for _, value in found))
 
 
 def _samples(ports: HostHealth, at: float) -> Iterator[tuple[Series, Value]]:

@@ -32,7 +32,7 @@ from roce_exporter.checks.settings.ip_settings import with_rails
 from roce_exporter.checks.settings.port_settings import ADAPTIVE, SOURCES, port_settings
 from roce_exporter.collect.exporter_part import ExporterPart
 from roce_exporter.host.sources.configuration import AGE
-from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.normalise.series import NO_SAMPLES, Series
 
 if TYPE_CHECKING:
     from roce_exporter.checks.finding import Finding
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from roce_exporter.checks.settings.port_settings import PortSettings
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.model import DeviceReadings, Reading
-    from roce_exporter.normalise.series import Value
+    from roce_exporter.normalise.series import Samples, Value
 
 CHECKS = (
     *lossless_checks.CHECKS,
@@ -108,7 +108,7 @@ class Auditor(ExporterPart):
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self._signature: tuple[object, ...] | None = None
-        self._samples = Samples((), ())
+        self._samples = NO_SAMPLES
         self._last: dict[str, tuple[DeviceReadings, object]] = {}
         """By device, its last readings and their signature."""
         self._picks: dict[int, tuple[tuple[str, ...], Pick | None]] = {}
@@ -118,7 +118,7 @@ class Auditor(ExporterPart):
         signature = self._signature_of_all(devices)
         if signature != self._signature:
             self._signature = signature
-            self._samples = _samples(all_port_settings(devices), self.profile)
+            self._samples = self._samples.replace(_samples(all_port_settings(devices), self.profile))
 
     def samples(self) -> tuple[Samples]:
         """The samples of the last audit; the same object until a setting changes."""
@@ -161,7 +161,7 @@ def _make_pick(reading: Reading) -> Pick | None:
     return lambda values: (names, pick(values))
 
 
-def _samples(ports: Sequence[PortSettings], profile: Profile) -> Samples:
+def _samples(ports: Sequence[PortSettings], profile: Profile) -> list[tuple[Series, Value]]:
     found: list[tuple[Series, Value]] = []
     mtus: dict[tuple[str, str], Value] = {}
     passed: dict[tuple[str, str], int] = {}
@@ -178,7 +178,7 @@ def _samples(ports: Sequence[PortSettings], profile: Profile) -> Samples:
         if ok is not None:
             passed[place[:2]] = passed.get(place[:2], 0) + ok
     found += [(Series(CHECKS_PASSED, place), number) for place, number in passed.items()]
-    return Samples(tuple(series for series, _ in found), tuple(value for _, value in found))
+    return found
 
 
 def _labels(settings: PortSettings) -> tuple[str, str, str]:

@@ -39,8 +39,8 @@ PASSING = ("roce_pfc_storm_unknown",)
 
 LEAST_THREADS = 3
 """The test's own, the fast loop, and one reader."""
-PATIENT = Settings(timeout=60.0, patience=60.0, refresh=1e9)
-HASTY = Settings(timeout=0.2, patience=0.05, refresh=1.0)
+PATIENT = Settings(timeout=60.0, overtake=60.0, refresh=1e9)
+HASTY = Settings(timeout=0.2, overtake=0.05, refresh=1.0)
 
 pytestmark = pytest.mark.timeout(9900)
 

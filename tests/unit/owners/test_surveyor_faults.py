@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from worker_threads import WorkerThreads
 
 QUEUE_PAIR = ObjectKind.QUEUE_PAIR
-IMPATIENT = SurveyLimits(patience=0.01)
+IMPATIENT = SurveyLimits(timeout=0.01)
 """Used only while a device hangs, so that giving up does not depend on the speed of the machine."""
 
 JOB = "slurm/7"

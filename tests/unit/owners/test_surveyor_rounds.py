@@ -65,7 +65,7 @@ async def test_two_thousand_queue_pairs_take_two_percent_of_the_drivers_time() -
             busy += 0.05
 
     host.before_part = query_firmware
-    found = following(host, clock=clock, limits=SurveyLimits(interval=200, patience=600))
+    found = following(host, clock=clock, limits=SurveyLimits(interval=200, timeout=600))
     running = asyncio.create_task(found.run())
     await clock.reached.wait()
     running.cancel()
@@ -153,7 +153,7 @@ async def test_the_series_are_the_same_object_while_the_owners_are_the_same() ->
 
 async def test_an_owner_a_little_larger_does_not_replace_one_that_is_shown() -> None:
     host = many_owners(range(1, 3), lambda number: 10 * number)
-    found = following(host, limits=SurveyLimits(most=1, patience=600))
+    found = following(host, limits=SurveyLimits(most=1, timeout=600))
     assert owners_in(await survey(found)) == {"slurm/2", "other"}
     host.objects["mlx5_0"] += [queue_pair(1000 + number, 1) for number in range(12)]
     assert owners_in(await survey(found)) == {"slurm/2", "other"}
@@ -236,7 +236,7 @@ async def test_counters_follow_the_owner_that_is_shown() -> None:
             for pid, count in ((1, first), (2, second))
         )
 
-    found = following(host, limits=SurveyLimits(most=1, patience=600))
+    found = following(host, limits=SurveyLimits(most=1, timeout=600))
     host.sets["mlx5_0", 1] = sets(100, 200)
     own, other = (
         f"transport_ack_timeouts_total{{device=mlx5_0,owner={name},port=1}}" for name in ("slurm/2", "other")
@@ -281,7 +281,7 @@ async def test_the_debug_page_has_the_folded_owners_too() -> None:
     host.objects["mlx5_0"].append(
         RdmaObject(QUEUE_PAIR, kernel="ib_core", number=77, type="GSI", state="RTS")
     )
-    found = following(host, limits=SurveyLimits(most=1, patience=600))
+    found = following(host, limits=SurveyLimits(most=1, timeout=600))
     assert found.documents()[0]["state"] == "not surveyed yet"
     await found.read_once()
     (document,) = found.documents()

@@ -26,7 +26,7 @@ ETH0 = ("ethtool_statistics", "eth0")
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads) -> Iterator[tuple[Sampler, Faults]]:
     """A running loop over two network devices."""
-    monkeypatch.setattr(loop, "PATIENCE", 0.05)
+    monkeypatch.setattr(loop, "TIMEOUT", 0.05)
     kernel = simulate("quiet", clock=time.monotonic, vendors=["mlx5", "mlx5"])
     sampler = Sampler(kernel, time.monotonic, time.time, QUICK)
     sampler.follow(devices(kernel))

@@ -18,7 +18,7 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port
 from roce_exporter.normalise.series import Series
-from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.host_sources import HostSource, HostSources
 from roce_exporter.surroundings.kernel_log_follower import MOST_RECORDS, KernelLogFollower
 from roce_exporter.surroundings.log_devices import MOST_DEVICES
 
@@ -88,7 +88,7 @@ def follow(ring: Ring, *devices: DeviceReadings) -> KernelLogFollower:
 
     kernel: Any = host(FILES)
     kernel.open_kernel_log = open_log
-    made = KernelLogFollower(kernel, lambda: 0.0, patience=20.0)
+    made = KernelLogFollower(kernel, timeout=20.0)
     made.follow(devices)
     return made
 
@@ -242,7 +242,7 @@ async def test_a_part_that_was_left_out_is_not_lost() -> None:
     """The log of a recording has no other messages than those that are known."""
     records = [f"6,{number},1,-;eth0: NETDEV WATCHDOG: x\n DEVICE=n3\n" for number in (5, 90, 200)]
     kernel = host(*({"dev/kmsg": "".join(records[: 1 + moment])} for moment in range(3)))
-    played = KernelLogFollower(kernel, lambda: 0.0, patience=20.0)
+    played = KernelLogFollower(kernel, timeout=20.0)
     played.follow(PAIR)
     seen = []
     for _ in range(5):
@@ -260,11 +260,11 @@ async def test_a_flood_is_read_in_parts(ring: Ring, follower: KernelLogFollower)
     assert await counts(follower) == {("mlx5_0", "tx_timeout"): MOST_RECORDS + 5}
 
 
-def around(follower: KernelLogFollower, patience: float = 20.0) -> Surroundings:
-    return Surroundings([], lambda: 0.0, patience=patience, followers=[follower])
+def around(follower: KernelLogFollower, timeout: float = 20.0) -> HostSources:
+    return HostSources([follower], lambda: 0.0, timeout)
 
 
-def shown(surroundings: Surroundings) -> dict[str, Any]:
+def shown(surroundings: HostSources) -> dict[str, Any]:
     (samples,) = surroundings.samples()
     return {
         " ".join((series.row.name, *series.labels)): value
@@ -346,7 +346,7 @@ async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
     await surroundings.read_once()
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
     ring.before_read = gate = Gate()
-    hurried = around(follower, patience=0.05)
+    hurried = around(follower, timeout=0.05)
     await hurried.read_once()
     (state,) = hurried.states()
     assert state.up is False
@@ -354,7 +354,7 @@ async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
     (state,) = hurried.states()
     assert state.errors_total == 2, "no second call while the first has not returned"
     returned = threading.Event()
-    follower._in_flight.when_idle("kernel_log", returned.set)
+    follower._call.when_idle(returned.set)
     gate.release()
     assert await asyncio.to_thread(returned.wait, 60)
     assert await counts(follower) == {("mlx5_0", "module_unplugged"): 1}
@@ -367,13 +367,13 @@ async def test_followers_are_read_more_often_than_neighbours(follower: KernelLog
         slept.add(seconds)
         await asyncio.sleep(0)
 
-    class Pods:
+    class Pods(HostSource):
         source = "pods"
 
         async def read(self) -> dict[Any, Any]:
             return {}
 
-    surroundings = Surroundings([Pods()], lambda: 0.0, 60.0, 20.0, sleep, followers=[follower])
+    surroundings = HostSources([Pods(), follower], lambda: 0.0, 20.0, sleep)
     running = asyncio.ensure_future(surroundings.run())
     await until(lambda: len(slept) > 1)
     running.cancel()

@@ -13,7 +13,7 @@ from kernel import host
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.net.grpc import grpc
-from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.host_sources import HostSource, HostSources
 from roce_exporter.surroundings.pod_resources import MOST_DEVICES, PodResources
 
 if TYPE_CHECKING:
@@ -87,10 +87,8 @@ HOST = host(
 )
 
 
-async def read(path: str, patience: float = 20.0) -> tuple[Surroundings, list[tuple[str, ...]]]:
-    around = Surroundings(
-        [PodResources(path, HOST, lambda: 0.0, patience)], lambda: 0.0, patience=patience + 20
-    )
+async def read(path: str, seconds: float = 20.0) -> tuple[HostSources, list[tuple[str, ...]]]:
+    around = HostSources([PodResources(path, HOST, seconds)], lambda: 0.0, seconds + 20)
     await around.read_once()
     (found,) = around.samples()
     assert set(found.values) <= {1}
@@ -145,7 +143,7 @@ async def test_a_kubelet_that_hangs_costs_its_deadline(tmp_path: Path) -> None:
     kubelet = Kubelet()
     kubelet.hangs = True
     async with serving(kubelet, tmp_path / "kubelet.sock") as path:
-        around, found = await read(path, patience=0.2)
+        around, found = await read(path, 0.2)
         assert (found, around.states()[0].up) == ([], False)
         assert "DEADLINE_EXCEEDED" in around.states()[0].error
 
@@ -196,7 +194,7 @@ async def test_without_grpc_the_extra_is_named(tmp_path: Path, monkeypatch: pyte
     assert "install roce-exporter[gnmi]" in around.states()[0].error
 
 
-class Source:
+class Source(HostSource):
     """A neighbour that raises this error, hangs, or has nothing to say."""
 
     def __init__(self, source: str, error: Exception | None = None, *, hangs: bool = False) -> None:
@@ -210,7 +208,7 @@ class Source:
         return {}
 
 
-async def test_a_neighbour_that_fails_or_hangs_costs_itself_alone(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_source_that_fails_or_hangs_costs_itself_alone(caplog: pytest.LogCaptureFixture) -> None:
     """What the host does not have is neither up nor down."""
     sources = (
         Source("absent", Absent(2, "not here")),
@@ -218,7 +216,7 @@ async def test_a_neighbour_that_fails_or_hangs_costs_itself_alone(caplog: pytest
         Source("stuck", hangs=True),
         Source("quick"),
     )
-    around = Surroundings(sources, lambda: 0.0, patience=0.05)
+    around = HostSources(sources, lambda: 0.0, 0.05)
     await around.read_once()
     states = {one.source: one for one in around.states()}
     assert {name: one.up for name, one in states.items()} == {

@@ -23,7 +23,7 @@ from roce_exporter.host.kernel.netlink import Refused, encode_attribute
 from roce_exporter.host.kernel.network_namespace import list_namespaces, visit
 from roce_exporter.host.kernel.rdma_netlink import read_shared_mode
 from roce_exporter.model import RdmaDevice
-from roce_exporter.surroundings import Surroundings
+from roce_exporter.surroundings.host_sources import HostSources
 from roce_exporter.surroundings.namespace_helper import REST, NamespaceHelper, open_helper
 from roce_exporter.surroundings.namespace_report import (
     MOST_DEVICES,
@@ -99,7 +99,7 @@ ALL = ("mlx5_0", "mlx5_1", "mlx5_2")
 
 
 async def read(kernel: Any, socket: str = "") -> tuple[dict[str, Any], str]:
-    around = Surroundings([RdmaNamespaces(kernel, socket, lambda: 0.0)], lambda: 0.0, patience=20)
+    around = HostSources([RdmaNamespaces(kernel, socket)], lambda: 0.0, 20)
     await around.read_once()
     (found,), (state,) = around.samples(), around.states()
     shown = {
@@ -161,7 +161,7 @@ async def test_the_helper_reports_what_is_hidden(
         pod_b=PermissionError(errno.EPERM, "no"),
         own={"mlx5_0": {"qp": 1}},
     )
-    helper = NamespaceHelper(str(folder), lambda: 0.0, visits, patience=20)
+    helper = NamespaceHelper(str(folder), lambda: 0.0, visits, timeout=20)
     path = str(tmp_path / "helper.sock")
     async with await open_helper(helper, path):
         shown, error = await read(host_of(*nodes), path)
@@ -181,7 +181,7 @@ async def test_the_helper_reports_what_is_hidden(
 async def test_clients_do_not_decide_how_often_namespaces_are_visited(tmp_path: Path) -> None:
     now = [0.0]
     visits = Visits(tmp_path, pod_a={"mlx5_1": {"qp": 1}})
-    helper = NamespaceHelper(str(tmp_path), lambda: now[0], visits, patience=20)
+    helper = NamespaceHelper(str(tmp_path), lambda: now[0], visits, timeout=20)
     await asyncio.gather(*(helper.document() for _ in range(5)))
     assert len(visits.threads) == 1
     now[0] = REST

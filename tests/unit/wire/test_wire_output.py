@@ -11,6 +11,7 @@ from wire_frames import ACK, CNP, WRITE, A, B, C, aeth, bth, frames_of, roce, ta
 
 from roce_exporter.catalog import CATALOG, wire
 from roce_exporter.exposition import Format, Renderer
+from roce_exporter.normalise.series import NO_SAMPLES
 from roce_exporter.wire.packet_lines import packet_lines
 from roce_exporter.wire.shown_pairs import ShownPairs
 from roce_exporter.wire.tally.key_tables import PairTable
@@ -152,8 +153,8 @@ def test_the_live_table_fits_its_terminal() -> None:
 
 
 def exposition(tally: object, shown: ShownPairs) -> dict[str, float]:
-    samples = wire_samples(tally, shown.choose(tally.pairs), LosslessMarks(), 5)  # type: ignore[arg-type,attr-defined]
-    text = Renderer(CATALOG).render([samples], Format.TEXT).decode()
+    found = wire_samples(tally, shown.choose(tally.pairs), LosslessMarks(), 5)  # type: ignore[arg-type,attr-defined]
+    text = Renderer(CATALOG).render([NO_SAMPLES.replace(found)], Format.TEXT).decode()
     return {
         line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
         for line in text.splitlines()

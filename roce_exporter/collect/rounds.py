@@ -1,0 +1,96 @@
+"""Sources that are read now and then between scrapes: when, with which deadline, and what the last read found."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from roce_exporter.collect.reads import log_change, source_text
+from roce_exporter.collect.workers import InFlight, call_in_worker
+from roce_exporter.host.kernel import Absent
+from roce_exporter.host.sources.values import reason_of
+from roce_exporter.model import SourceState
+from roce_exporter.normalise.series import NO_SAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+async def every(
+    seconds: float,
+    work: Callable[[], Awaitable[object]],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Do `work` until cancelled, with a pause of `seconds` after each time."""
+    while True:
+        await work()
+        await sleep(seconds)
+
+
+class Calls:
+    """Calls of one source in worker threads, one at a time, each with a deadline of `timeout` seconds."""
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+        self._in_flight: InFlight[str] = InFlight(time.monotonic)
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """The result of `work`; see `call_in_worker`.
+
+        Raises:
+            TimeoutError: it takes longer, or an earlier call has not returned yet.
+            Exception: whatever `work` raises.
+        """
+        return await call_in_worker(self._in_flight, "", work, self.timeout)
+
+    def when_idle(self, action: Callable[[], None]) -> None:
+        """Run `action` once no call is under way."""
+        self._in_flight.when_idle("", action)
+
+
+class Rounds:
+    """The samples of the last read of one source, and its state."""
+
+    def __init__(self, source: str, clock: Callable[[], float], device: str = "") -> None:
+        """`clock` returns monotonic seconds."""
+        self.state = SourceState(source, device, "", None, 0.0)
+        self.samples = NO_SAMPLES
+        self._clock = clock
+
+    async def read(self, work: Awaitable[T], seconds: float) -> T | None:
+        """The result of one read of at most `seconds`, None if it failed. A failure is logged, counted, and part of the state."""
+        begun, found, up, error = self._clock(), None, True, ""
+        try:
+            async with asyncio.timeout(seconds):
+                found = await work
+        except Absent:
+            self.settle(None, self._clock() - begun)
+            return None
+        except TimeoutError:
+            up, error = False, f"no answer in {seconds:g} s"
+        except Exception as failure:  # noqa: BLE001 - what fails at one source must not cost the others
+            up, error = False, self.failure(failure)
+        self.settle(up, self._clock() - begun, error)
+        return found
+
+    def failure(self, error: Exception) -> str:
+        """Why a read failed. A fault of the exporter is logged with its traceback."""
+        if isinstance(error, OSError):
+            text = error.strerror if error.strerror and error.filename is None else error
+            return f"{reason_of(error)}: {text}"
+        LOG.error("fault in source %s", source_text(self.state), exc_info=error)
+        return f"fault in the exporter: {error!r}"
+
+    def settle(self, up: bool | None, seconds: float, error: str = "", errors: int | None = None) -> None:
+        """Enter the outcome of a read, by default with one error if it has a text; a change is logged."""
+        before = self.state
+        total = before.errors_total + (bool(error) if errors is None else errors)
+        self.state = before._replace(up=up, seconds=seconds, error=error, errors_total=total)
+        if error != before.error:
+            log_change(self.state)
