@@ -13,7 +13,8 @@ from roce_exporter.catalog import INDEX, Index
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.normalise.info_metrics import device_facts
 from roce_exporter.normalise.missing_facts import missing_facts
-from roce_exporter.normalise.plan import (
+from roce_exporter.normalise.series import PlanKey, Samples, Series, Value
+from roce_exporter.normalise.series_plan import (
     Chosen,
     Place,
     Source,
@@ -23,7 +24,6 @@ from roce_exporter.normalise.plan import (
     value_plan,
     values_of,
 )
-from roce_exporter.normalise.series import PlanKey, Samples, Series, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

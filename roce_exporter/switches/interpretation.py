@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.normalise.plan import (
+from roce_exporter.normalise.series import Samples, Series, Value
+from roce_exporter.normalise.series_plan import (
     Chosen,
     Place,
     Source,
@@ -16,7 +17,6 @@ from roce_exporter.normalise.plan import (
     value_plan,
     values_of,
 )
-from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.switches.readings import Unreadable
 
 if TYPE_CHECKING:

@@ -299,7 +299,7 @@ async def test_tls_verifies_the_name(guarded: RedisServer) -> None:
         assert set(readings.faults) == set(SOURCES)
         assert all("its certificate is not trusted" in line for line in readings.faults.values())
     missing = secure(guarded, ca_file=Path("/no/ca.pem"))
-    assert "the files of tls cannot be used" in (await query_switch(missing, login))[1].faults["lldp"]
+    assert "tls: ca_file" in (await query_switch(missing, login))[1].faults["lldp"]
 
 
 async def test_a_port_without_tls_is_a_fault_of_one_line(switch: RedisServer) -> None:

@@ -139,13 +139,17 @@ def with_watermarks(
 ) -> SonicWatermarks:
     """One window's watermarks: those that were queried by object identifier, and those that came with other."""
     table = WATERMARK_TABLES[window]
-    part = {oid: hashes.get(f"{table}/{oid}") for oid in (*names.queues, *names.groups, *names.pools)}
-    known = {oid: fields for oid, fields in part.items() if fields is not None}
-    return SonicWatermarks(
-        {**periodic.queues, **{names.queues[oid]: known[oid] for oid in names.queues if oid in known}},
-        {**periodic.groups, **{names.groups[oid]: known[oid] for oid in names.groups if oid in known}},
-        {**periodic.pools, **{names.pools[oid]: known[oid] for oid in names.pools if oid in known}},
-    )
+    parts: list[dict[Any, Fields]] = []
+    for kind in (one.kind for one in t.MAXIMA):
+        objects: Mapping[str, Any] = getattr(names, kind)
+        known = {name: hashes.get(f"{table}/{oid}") for oid, name in objects.items()}
+        parts.append(
+            {
+                **getattr(periodic, kind),
+                **{name: fields for name, fields in known.items() if fields is not None},
+            }
+        )
+    return SonicWatermarks(*parts)
 
 
 def periodic_watermarks(

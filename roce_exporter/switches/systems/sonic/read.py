@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
 from roce_exporter.catalog.switch_systems import SONIC
@@ -17,7 +17,6 @@ from roce_exporter.switches.systems.sonic.configuration import (
     queue_facts,
 )
 from roce_exporter.switches.systems.sonic.scope import (
-    Lossless,
     NamespaceView,
     lossless_by_counters,
     lossless_of,
@@ -27,12 +26,7 @@ from roce_exporter.switches.systems.sonic.scope import (
     renewals_of,
 )
 from roce_exporter.switches.systems.sonic.tables import (
-    GROUP_FIELDS,
-    GROUP_WATERMARKS,
     PAUSE_STATUS,
-    POOL_WATERMARKS,
-    QUEUE_FIELDS,
-    QUEUE_WATERMARKS,
     WATCHDOG_STATUS,
     SonicRows,
     is_front_panel,
@@ -139,11 +133,43 @@ SURE_DIGITS = 20
 
 def counter_readings(view: NamespaceView) -> Iterator[SwitchReading]:
     """Everything that is counted on the ports, queues, priority groups and pools that are shown."""
-    yield from _ports(view)
-    yield from _queues(view)
-    yield from _groups(view)
+    for table in t.COUNTERS:
+        yield from _counted(view, table, getattr(view.tables, table.source) or {})
     for window, part in (view.tables.watermarks or {}).items():
-        yield from _watermarks(view, window, part)
+        for table in t.MAXIMA:
+            yield from _counted(view, table, getattr(part, table.kind), ("window", window))
+
+
+def _counted(
+    view: NamespaceView, table: t.CountedObjects, objects: Mapping[Any, t.Fields], *more: tuple[str, str]
+) -> Iterator[SwitchReading]:
+    """The objects of one table that are shown. Of some queues only the part of the watchdog is."""
+    if table.group in view.polling.disabled:
+        return
+    names = table.fields
+    if table.source == t.PORT_COUNTERS:
+        names = port_fields(view.priorities)
+    elif table.source == t.QUEUE_COUNTERS:
+        names = view.polling.fresh(names)
+    watchdog = tuple(name for name in names if name.startswith("PFC_WD_"))
+    typed = ports_with_unicast(objects) if table.kind == "queues" else frozenset()
+    for one, fields in objects.items():
+        chosen = names
+        if isinstance(one, t.SonicQueue):
+            label = queue_label(one, typed)
+            labels: Labels = (("port", one.port), ("queue", label))
+            if not view.shows_queue(one.port, label):
+                chosen = watchdog if view.watches_queue(one.port, label) else ()
+        elif isinstance(one, t.SonicGroup):
+            labels = (("port", one.port), ("priority_group", str(one.number)))
+            chosen = names if view.shows_group(one) else ()
+        elif table.kind == "pools":
+            # On a switch of several ASICs, each has pools of the same names.
+            labels = (("pool", label_text(f"{view.tables.namespace}/{one}".removeprefix("/"))),)
+        else:
+            labels = (("port", one),)
+            chosen = names if one in view.ports else ()
+        yield from _reading(table.source, (*labels, *more), fields, chosen)
 
 
 def _reading(source: str, labels: Labels, fields: t.Fields, names: Iterable[str]) -> Iterator[SwitchReading]:
@@ -159,63 +185,6 @@ def _reading(source: str, labels: Labels, fields: t.Fields, names: Iterable[str]
             values[name] = word(text, FLAGS[name]) if name in FLAGS else number(text)
     if values:
         yield SwitchReading(source, labels, values)
-
-
-def _ports(view: NamespaceView) -> Iterator[SwitchReading]:
-    names = port_fields(view.priorities)
-    ports = {} if "PORT" in view.polling.disabled else view.tables.port_counters or {}
-    for port, fields in ports.items():
-        if port in view.ports:
-            yield from _reading(t.PORT_COUNTERS, (("port", port),), fields, names)
-
-
-def _queues(view: NamespaceView) -> Iterator[SwitchReading]:
-    queues = view.tables.queue_counters or {}
-    typed = ports_with_unicast(queues)
-    names = view.polling.fresh(QUEUE_FIELDS)
-    watchdog = tuple(name for name in names if name.startswith("PFC_WD_"))
-    for queue, fields in queues.items():
-        label = queue_label(queue, typed)
-        labels = (("port", queue.port), ("queue", label))
-        if view.shows_queue(queue.port, label):
-            yield from _reading(t.QUEUE_COUNTERS, labels, fields, names)
-        elif view.watches_queue(queue.port, label):
-            yield from _reading(t.QUEUE_COUNTERS, labels, fields, watchdog)
-
-
-def _groups(view: NamespaceView) -> Iterator[SwitchReading]:
-    groups = {} if "PG_DROP" in view.polling.disabled else view.tables.priority_group_counters or {}
-    for group, fields in groups.items():
-        if view.shows_group(group):
-            yield from _reading(t.GROUP_COUNTERS, _group_labels(group), fields, GROUP_FIELDS)
-
-
-def _group_labels(group: t.SonicGroup) -> Labels:
-    return (("port", group.port), ("priority_group", str(group.number)))
-
-
-def _watermarks(view: NamespaceView, window: str, part: t.SonicWatermarks) -> Iterator[SwitchReading]:
-    """The maxima of one window. A group of watermarks whose polling is off has none: a 0 there is no zero."""
-    off = view.polling.disabled
-    last = (("window", window),)
-    typed = ports_with_unicast(part.queues)
-    for queue, fields in () if "QUEUE_WATERMARK" in off else part.queues.items():
-        label = queue_label(queue, typed)
-        if view.shows_queue(queue.port, label):
-            labels = (("port", queue.port), ("queue", label), *last)
-            yield from _reading(t.WATERMARKS, labels, fields, QUEUE_WATERMARKS)
-    for group, fields in () if "PG_WATERMARK" in off else part.groups.items():
-        if view.shows_group(group):
-            yield from _reading(t.WATERMARKS, (*_group_labels(group), *last), fields, GROUP_WATERMARKS)
-    for pool, fields in () if "BUFFER_POOL_WATERMARK" in off else part.pools.items():
-        name = (("pool", pool_label(view, pool)), *last)
-        yield from _reading(t.WATERMARKS, name, fields, POOL_WATERMARKS)
-
-
-def pool_label(view: NamespaceView, pool: str) -> str:
-    """The pool's name, on a switch of several ASICs with the ASIC: each has pools of the same names."""
-    namespace = view.tables.namespace
-    return label_text(f"{namespace}/{pool}" if namespace else pool)
 
 
 def read_tables(
@@ -234,8 +203,14 @@ def read_tables(
             complaints.setdefault(source, []).append(f"{view.tables.namespace}: {line}".removeprefix(": "))
     return SwitchReadings(
         name=name_of(views),
-        readings=tuple(_readings(views)),
-        facts=tuple(_facts(views)),
+        readings=(
+            *(one for view in views for one in (*counter_readings(view), *configuration_readings(view))),
+            *override_reading(views),
+        ),
+        facts=(
+            *identity_facts(views),
+            *(one for view in views for one in (*port_facts(view), *queue_facts(view))),
+        ),
         renewals=renewals_of([view.polling for view in views]),
         faults={source: few(lines, 1) for source, lines in complaints.items()} | dict(faults),
         sources=tuple(
@@ -247,7 +222,9 @@ def read_tables(
 def _views(namespaces: Sequence[t.SonicTables], *, everything: bool) -> list[NamespaceView]:
     """The namespaces with what is needed to interpret each. A port belongs to the first namespace that has it."""
     parts = [(tables, rows_of(tables.configuration or {})) for tables in namespaces]
-    lossless = [_lossless(tables, rows) for tables, rows in parts]
+    lossless = [
+        lossless_of(rows) if tables.configuration else lossless_by_counters(tables) for tables, rows in parts
+    ]
     used = frozenset(priority for part in lossless for priority in part.priorities)
     taken: set[str] = set()
     views = []
@@ -259,10 +236,6 @@ def _views(namespaces: Sequence[t.SonicTables], *, everything: bool) -> list[Nam
     return views
 
 
-def _lossless(tables: t.SonicTables, rows: SonicRows) -> Lossless:
-    return lossless_by_counters(tables) if not tables.configuration else lossless_of(rows)
-
-
 def _front_panel(tables: t.SonicTables, rows: SonicRows) -> set[str]:
     """The ports of the namespace that lead out of the switch. The `role` of others is Int, Inb, Rec or Dpc."""
     names = {*(tables.port_counters or {}), *rows.ports}
@@ -270,20 +243,6 @@ def _front_panel(tables: t.SonicTables, rows: SonicRows) -> set[str]:
     names |= {group.port for group in tables.priority_group_counters or {}}
     roles = {port: fields.get("role", "Ext") for port, fields in rows.ports.items()}
     return {port for port in names if t.is_front_panel(port) and roles.get(port, "Ext") == "Ext"}
-
-
-def _readings(views: Sequence[NamespaceView]) -> Iterator[SwitchReading]:
-    for view in views:
-        yield from counter_readings(view)
-        yield from configuration_readings(view)
-    yield from override_reading(views)
-
-
-def _facts(views: Sequence[NamespaceView]) -> Iterator[SwitchFact]:
-    yield from identity_facts(views)
-    for view in views:
-        yield from port_facts(view)
-        yield from queue_facts(view)
 
 
 def _has(view: NamespaceView, source: str) -> bool:

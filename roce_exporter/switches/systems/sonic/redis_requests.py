@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.net import NetError
+from roce_exporter.net.tls import client_context
 from roce_exporter.switches.readings import Module, ProbeReply, label_text
 from roce_exporter.switches.systems.sonic import database_layout as layouts
 from roce_exporter.switches.systems.sonic import keys
@@ -19,12 +19,8 @@ from roce_exporter.switches.systems.sonic.redis_client import Tls, open_database
 from roce_exporter.switches.systems.sonic.redis_replies import ReplyError
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, lossless_of, named_maps
 from roce_exporter.switches.systems.sonic.tables import (
-    GROUP_FIELDS,
-    GROUP_WATERMARKS,
     OVERRIDE,
-    POOL_WATERMARKS,
     QUEUE_FIELDS,
-    QUEUE_WATERMARKS,
     port_fields,
     rows_of,
 )
@@ -55,7 +51,10 @@ async def query(probe: ProbeRequest) -> ProbeReply:
     """Read the tables of a switch: `replies["tables"]` has one `SonicTables` per namespace."""
     try:
         layout = await layouts.layout_of(probe.target)
-        tls = _tls(probe)
+        files, tls = probe.target.tls, None
+        if probe.target.scheme == "rediss":
+            name = files.server_name or probe.route.server_name or probe.target.host
+            tls = Tls(client_context(files), name)
     except NetError as error:
         return ProbeReply(faults=dict.fromkeys(t.SOURCES, str(error)))
     rounds = [_NamespaceRound(probe, layout, part, tls) for part in layout.namespaces]
@@ -75,22 +74,6 @@ def _replies(rounds: Iterable[_NamespaceRound]) -> ProbeReply:
         faults={source: few(found, 1) for source, found in lines.items()},
         logged=tuple(exchange for part in rounds for exchange in part.logged),
     )
-
-
-def _tls(probe: ProbeRequest) -> Tls | None:
-    """How to verify the switch's certificate, for the scheme `rediss`."""
-    if probe.target.scheme != "rediss":
-        return None
-    files = probe.target.tls
-    try:
-        context = ssl.create_default_context(cafile=files.ca_file and str(files.ca_file))
-        if files.cert_file is not None:
-            context.load_cert_chain(files.cert_file, files.key_file)
-    except (OSError, ssl.SSLError) as error:
-        raise NetError(f"the files of tls cannot be used: {error.strerror or error}") from None
-    if files.insecure_skip_verify:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return Tls(context, files.server_name or probe.route.server_name or probe.target.host)
 
 
 @dataclass(slots=True)
@@ -161,35 +144,31 @@ class _NamespaceRound:
     async def _objects(self, database: RedisDatabase, names: keys.SonicNames, plan: Lossless | None) -> None:
         """Counters first; the watermarks, three per object, last."""
         known = PRIORITIES if plan is None or self.everything else plan.priorities
-        queue_fields = (*QUEUE_FIELDS, OVERRIDE)
-        for source, objects, fields in (
-            (t.PORT_COUNTERS, names.ports, port_fields(known)),
-            (t.QUEUE_COUNTERS, names.queues, queue_fields),
-            (t.GROUP_COUNTERS, names.groups, GROUP_FIELDS),
-        ):
-            self.read[source] = await self._hashes(database, source, "COUNTERS", objects, fields)
-        windows = self.read.setdefault(t.WATERMARKS, {})
-        for window, table in keys.WATERMARK_TABLES.items():
-            windows[window] = t.SonicWatermarks(
-                await self._hashes(database, t.WATERMARKS, table, names.queues, QUEUE_WATERMARKS),
-                await self._hashes(database, t.WATERMARKS, table, names.groups, GROUP_WATERMARKS),
-                await self._hashes(database, t.WATERMARKS, table, names.pools, POOL_WATERMARKS),
+        fields = {t.PORT_COUNTERS: port_fields(known), t.QUEUE_COUNTERS: (*QUEUE_FIELDS, OVERRIDE)}
+        for table in t.COUNTERS:
+            self.read[table.source] = await self._hashes(
+                database, table, "COUNTERS", names, fields.get(table.source, table.fields)
             )
+        windows = self.read.setdefault(t.WATERMARKS, {})
+        for window, key in keys.WATERMARK_TABLES.items():
+            parts = [await self._hashes(database, table, key, names, table.fields) for table in t.MAXIMA]
+            windows[window] = t.SonicWatermarks(*parts)
 
     async def _hashes(
         self,
         database: RedisDatabase,
-        source: str,
-        table: str,
-        objects: Mapping[str, Any],
+        table: t.CountedObjects,
+        prefix: str,
+        names: keys.SonicNames,
         fields: tuple[str, ...],
     ) -> dict[Any, t.Fields]:
         """The hash of each object: empty if it does not exist, and without those that Redis could not return."""
-        database.source = source
-        found = [f"{table}:{oid}" for oid in objects]
+        database.source = table.source
+        objects: Mapping[str, Any] = getattr(names, table.kind)
+        found = [f"{prefix}:{oid}" for oid in objects]
         hashes = await database.read([("HMGET", key, *fields) for key in found])
         parts = zip(objects.values(), found, hashes, strict=True)
-        return {name: self._usable(database, source, key, part) for name, key, part in parts}
+        return {name: self._usable(database, table.source, key, part) for name, key, part in parts}
 
     async def _configuration(
         self,

@@ -253,6 +253,30 @@ FLEX_GROUPS = {
 }
 """The groups of counters that SONiC polls together (FLEX_COUNTER_TABLE), each with the source that holds them."""
 
+
+class CountedObjects(NamedTuple):
+    """One kind of objects in COUNTERS_DB, each of which has a hash."""
+
+    source: str
+    kind: str
+    """The attribute that has them: of `SonicNames`, and with watermarks of `SonicWatermarks`."""
+    fields: tuple[str, ...]
+    group: str = ""
+    """The group of counters without which their numbers are old; empty: it depends on the field."""
+
+
+COUNTERS = (
+    CountedObjects(PORT_COUNTERS, "ports", PORT_FIELDS, "PORT"),
+    CountedObjects(QUEUE_COUNTERS, "queues", QUEUE_FIELDS),
+    CountedObjects(GROUP_COUNTERS, "groups", GROUP_FIELDS, "PG_DROP"),
+)
+MAXIMA = (
+    CountedObjects(WATERMARKS, "queues", QUEUE_WATERMARKS, "QUEUE_WATERMARK"),
+    CountedObjects(WATERMARKS, "groups", GROUP_WATERMARKS, "PG_WATERMARK"),
+    CountedObjects(WATERMARKS, "pools", POOL_WATERMARKS, "BUFFER_POOL_WATERMARK"),
+)
+"""In the order of the fields of `SonicWatermarks`; a 0 of a group that is off is no zero."""
+
 ECN_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_ECN_MARKED_PKT_COUNTER"
 WRED_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_WRED_DROPPED_PKT_COUNTER"
 CAPABILITIES = {
