@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import yaml
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.drivers import DRIVERS, family_of
+from roce_exporter.catalog.drivers import DIALECTS, family_of
 from roce_exporter.catalog.named import DEVICE_INFO
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.migrate import foreign, rdma_exporter, spiderpool
@@ -167,7 +167,7 @@ def _by_driver(name: str, ours: Iterable[Foreign], value: Callable[[Foreign], st
     for one in ours:
         if not one.dialects or EVERY_DRIVER in one.dialects:
             general.append(Recording(one.name, value(one), one.where))
-        elif _drivers(one):
+        elif _drivers(one.dialects):
             special.append(Recording(one.name, value(one), one.where))
     return [
         Group(
@@ -183,16 +183,16 @@ def _by_driver(name: str, ours: Iterable[Foreign], value: Callable[[Foreign], st
     ]
 
 
-def _drivers(one: Foreign) -> list[str]:
-    return [driver for dialect in one.dialects for driver in family_of(dialect).kernel_drivers]
+def _drivers(dialects: Iterable[str]) -> str:
+    """The kernel drivers of some dialects as a regular expression; empty for RDMA in software."""
+    return "|".join(driver for dialect in dialects for driver in family_of(dialect).kernel_drivers)
 
 
 def _value(one: Foreign) -> str:
     """Our series with their unit; of the drivers that have the name, unless it is one of mlx5."""
     series = selector(one.ours, *equal(one.matching))
     if one.dialects and EVERY_DRIVER not in one.dialects:
-        drivers = "|".join(_drivers(one))
-        series = f'({series} and {ON_DEVICE} roce_device_info{{driver=~"{drivers}"}})'
+        series = f'({series} and {ON_DEVICE} roce_device_info{{driver=~"{_drivers(one.dialects)}"}})'
     return scaled(series, one.per, one.times)
 
 
@@ -285,7 +285,7 @@ def _node_term(term: Term, row: Row) -> str:
     total = f"({sum_of})" if len(term.parts) > 1 else sum_of
     if term.source != ETHTOOL:
         return scaled(f"({total} {of_hosts('node_exporter')})", term.times, term.per)
-    drivers = "|".join(driver for dialect in term.dialects for driver in family_of(dialect).kernel_drivers)
+    drivers = _drivers(term.dialects)
     if not drivers or "netdev" not in row.labels:
         return ""
     of_drivers = f'({total} and on ({TARGET}, device) {NETDEVS}{{driver=~"{drivers}"}})'
@@ -324,10 +324,8 @@ def _spiderpool_term(term: Term, _row: Row) -> str:
 
 def _with_our_labels(series: str, row: Row) -> str:
     """The series with our labels."""
-    named = replaced(series, "device", "ifname")
-    if "netdev" in row.labels:
-        named = replaced(named, "netdev", "net_dev_name")
-    return without(named, *OF_SPIDERPOOL)
+    pairs = (("ifname", "device"), ("net_dev_name", "netdev"))
+    return without(renamed(series, *(pair for pair in pairs if pair[1] in row.labels)), *OF_SPIDERPOOL)
 
 
 def _node_facts() -> list[Recording]:
@@ -384,8 +382,7 @@ def _spiderpool_facts() -> list[Recording]:
 
 
 def _netdevs() -> tuple[Recording, ...]:
-    drivers = "|".join(driver for family in DRIVERS for driver in family.kernel_drivers)
-    known = f'node_ethtool_info{{driver=~"{drivers}"}} {of_hosts("node_exporter")}'
+    known = f'node_ethtool_info{{driver=~"{_drivers(DIALECTS)}"}} {of_hosts("node_exporter")}'
     more = "bus_info, expansion_rom_version, firmware_version, version"
     return (Recording(NETDEVS, f"group without ({more}) ({known})"),)
 
