@@ -12,13 +12,11 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX, dialect_of
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.sources.values import reason_of
 from roce_exporter.model import Device, Gid, Loss, Netdev, Port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import RdmaDevice
 
@@ -51,7 +49,7 @@ def list_devices(kernel: Kernel) -> tuple[Listed, ...]:
         names = kernel.entries(CLASS)
     except Absent:
         names = tuple(sorted(device.name for device in _netlink_devices(kernel)[0]))
-    return tuple(Listed(name, _incarnation(kernel, name)) for name in names)
+    return tuple(Listed(name, read_or(0, kernel.identity, f"{CLASS}/{name}")) for name in names)
 
 
 def describe(kernel: Kernel, listed: Listed) -> Device:
@@ -66,8 +64,10 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
     netlink = next((device for device in devices if device.name == name), None)
     if netlink is None:
         kernel.identity(below)
-    pci = _optional(lambda: kernel.link(f"{below}/device"))
-    physical_function = _optional(lambda: kernel.link(f"{below}/device/physfn"))
+    pci = read_or("", kernel.link, f"{below}/device")
+    physical_function = read_or("", kernel.link, f"{below}/device/physfn")
+    # Only a PF can have VFs. Without SR-IOV, and in a virtual machine, PF and VF look alike.
+    has_functions = read_or("", kernel.text, f"{below}/device/sriov_totalvfs")
     facts = _Facts(kernel)
     ports = _ports(facts, name, netlink)
     driver = _driver(kernel, below, ports)
@@ -81,7 +81,7 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
         model=facts.text(f"{below}/hca_type"),
         node_guid=facts.text(f"{below}/node_guid") or (netlink.node_guid if netlink else ""),
         pci=pci if _PCI.fullmatch(pci) else "",
-        function="vf" if physical_function else _physical(kernel, below),
+        function="vf" if physical_function else "pf" if has_functions else "",
         physical_function=physical_function,
         netlink=netlink,
         netlink_errno=netlink_errno,
@@ -110,29 +110,13 @@ class _Facts:
 
 def _driver(kernel: Kernel, below: str, ports: tuple[Port, ...]) -> str:
     """The driver of the PCI function below the RDMA device, or of its network device: they are the same."""
-    if driver := _optional(lambda: kernel.link(f"{below}/device/driver")):
+    if driver := read_or("", kernel.link, f"{below}/device/driver"):
         return driver
     for port in ports:
         for netdev in port.netdevs:
-            if found := _netdev_driver(kernel, netdev):
+            if netdev.role != "bond" and (found := read_or("", kernel.ethtool_driver, netdev.name)):
                 return found
     return ""
-
-
-def _netdev_driver(kernel: Kernel, netdev: Netdev) -> str:
-    return "" if netdev.role == "bond" else _optional(lambda: kernel.ethtool_driver(netdev.name))
-
-
-def _physical(kernel: Kernel, below: str) -> str:
-    # Only a PF can have VFs. Without SR-IOV, and in a virtual machine, PF and VF look alike.
-    return "pf" if _optional(lambda: kernel.text(f"{below}/device/sriov_totalvfs")) else ""
-
-
-def _incarnation(kernel: Kernel, name: str) -> int:
-    try:
-        return kernel.identity(f"{CLASS}/{name}")
-    except OSError:
-        return 0
 
 
 def _netlink_devices(kernel: Kernel) -> tuple[tuple[RdmaDevice, ...], int]:
@@ -143,14 +127,6 @@ def _netlink_devices(kernel: Kernel) -> tuple[tuple[RdmaDevice, ...], int]:
         return (), 0
     except OSError as error:
         return (), error.errno or errno.EIO
-
-
-def _optional(read: Callable[[], str]) -> str:
-    # For properties of the host around the device, and for tables whose empty slots fail by design.
-    try:
-        return read()
-    except OSError:
-        return ""
 
 
 def _ports(facts: _Facts, name: str, netlink: RdmaDevice | None) -> tuple[Port, ...]:
@@ -193,17 +169,13 @@ def _bond_of_lag(kernel: Kernel, name: str, netdev: str) -> str:
     For a RoCE LAG of mlx5, RDMA netlink names a member port (the first or the active one) and not the bond
     (mlx5_lag_get_roce_netdev). Members with RDMA devices of their own were bonded without RDMA.
     """
-    master = _optional(lambda: kernel.link(f"class/net/{netdev}/master")) if netdev else ""
+    master = read_or("", kernel.link, f"class/net/{netdev}/master") if netdev else ""
     members = _bond_slaves(kernel, master) if master else ()
-    whole = members and all(_rdma_of(kernel, member) in ((), (name,)) for member in members)
+    whole = members and all(
+        read_or((), kernel.entries, f"class/net/{member}/device/infiniband") in ((), (name,))
+        for member in members
+    )
     return master if whole else netdev
-
-
-def _rdma_of(kernel: Kernel, netdev: str) -> tuple[str, ...]:
-    try:
-        return kernel.entries(f"class/net/{netdev}/device/infiniband")
-    except OSError:
-        return ()
 
 
 def _gids(kernel: Kernel, port: str) -> tuple[Gid, ...]:
@@ -214,11 +186,11 @@ def _gids(kernel: Kernel, port: str) -> tuple[Gid, ...]:
     except Absent:
         return ()
     for slot in slots:
-        gid = _optional(lambda slot=slot: kernel.text(f"{port}/gids/{slot}"))  # type: ignore[misc]
+        gid = read_or("", kernel.text, f"{port}/gids/{slot}")
         if gid in ("", _NO_GID):
             continue
-        kind = _optional(lambda slot=slot: kernel.text(f"{port}/gid_attrs/types/{slot}"))  # type: ignore[misc]
-        netdev = _optional(lambda slot=slot: kernel.text(f"{port}/gid_attrs/ndevs/{slot}"))  # type: ignore[misc]
+        kind = read_or("", kernel.text, f"{port}/gid_attrs/types/{slot}")
+        netdev = read_or("", kernel.text, f"{port}/gid_attrs/ndevs/{slot}")
         if address := _address(gid):
             found.append(Gid(slot, kind, netdev, address))
     return tuple(found)
@@ -260,7 +232,7 @@ def _netdev_of_function(kernel: Kernel, name: str, number: int, ports: int) -> s
 
 
 def _netdev_text(kernel: Kernel, netdev: str, file: str) -> str:
-    return _optional(lambda: kernel.text(f"class/net/{netdev}/{file}"))
+    return read_or("", kernel.text, f"class/net/{netdev}/{file}")
 
 
 def _with_members(kernel: Kernel, netdev: str) -> tuple[Netdev, ...]:
@@ -271,7 +243,7 @@ def _with_members(kernel: Kernel, netdev: str) -> tuple[Netdev, ...]:
 
 
 def _bond_slaves(kernel: Kernel, netdev: str) -> tuple[str, ...]:
-    return tuple(_optional(lambda: kernel.text(f"class/net/{netdev}/bonding/slaves")).split())
+    return tuple(read_or("", kernel.text, f"class/net/{netdev}/bonding/slaves").split())
 
 
 def _lower(kernel: Kernel, netdev: str) -> tuple[str, ...]:
@@ -285,7 +257,7 @@ def _lower(kernel: Kernel, netdev: str) -> tuple[str, ...]:
 def _protocol(kernel: Kernel, name: str, ports: tuple[Port, ...], netlink: RdmaDevice | None) -> str:
     if netlink and netlink.protocol:
         return netlink.protocol
-    if _optional(lambda: kernel.text(f"{CLASS}/{name}/node_type")).startswith(_NODE_TYPE_RNIC):
+    if read_or("", kernel.text, f"{CLASS}/{name}/node_type").startswith(_NODE_TYPE_RNIC):
         return "iw"
     layers = {port.link_layer for port in ports}
     return {"Ethernet": "roce", "InfiniBand": "ib"}.get(layers.pop(), "") if len(layers) == 1 else ""

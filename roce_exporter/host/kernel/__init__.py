@@ -13,12 +13,12 @@ A devlink instance (Documentation/networking/devlink) is named by its bus and it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from roce_exporter.host.kernel.kmsg import LogKernel
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
@@ -139,8 +139,21 @@ class DevlinkKernel(Protocol):
         """
 
 
+P = ParamSpec("P")
+S = TypeVar("S")
+T = TypeVar("T")
+
+
 class Absent(OSError):  # noqa: N818 - it is a regular result, not an error
     """The host, or the device, does not have this interface."""
+
+
+def read_or(other: S, read: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | S:
+    """The result of a read; `other` if it fails, for what all else is served without."""
+    try:
+        return read(*arguments, **named)
+    except OSError:
+        return other
 
 
 # Bytes read of a counter file: a 64-bit number needs 21.

@@ -10,12 +10,12 @@ import ctypes
 import os
 from typing import TYPE_CHECKING
 
+from roce_exporter.host.kernel import read_or
 from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.model import RdmaDevice
 
 FOLDER = "/run/netns"
 """Where `ip netns` and the CNI plugins of container runtimes keep namespaces by name."""
@@ -53,16 +53,10 @@ def visit(name: str, folder: str = FOLDER, enter: Callable[[int], None] | None =
         os.close(descriptor)
     netlink = RdmaNetlink()
     try:
-        return {device.name: dict(_objects(netlink, device)) for device in netlink.devices()}
+        # A device that was moved meanwhile exists, and nothing more is known of it.
+        return {device.name: dict(read_or({}, netlink.resources, device)) for device in netlink.devices()}
     finally:
         netlink.close()
-
-
-def _objects(netlink: RdmaNetlink, device: RdmaDevice) -> dict[str, int]:
-    try:
-        return dict(netlink.resources(device))
-    except OSError:
-        return {}  # the device was moved meanwhile: it exists, and nothing more is known of it
 
 
 def _enter(descriptor: int) -> None:

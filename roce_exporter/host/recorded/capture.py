@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.errors import UserError
 from roce_exporter.host.inventory import CLASS, describe, list_devices
-from roce_exporter.host.kernel import Absent, ObjectKernel
+from roce_exporter.host.kernel import Absent, ObjectKernel, read_or
 from roce_exporter.host.kernel.kmsg import LogKernel
 from roce_exporter.host.recorded.archive import SUFFIX, write_tree
 from roce_exporter.host.recorded.capture_tables import IpBook, ProcessBook, device_objects
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.inventory import Listed
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.recorded.tree import Content
     from roce_exporter.model import Device, Netdev, Port
 
 LOG = logging.getLogger(__name__)
@@ -122,7 +121,10 @@ async def capture(
     if not whole:
         raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
     try:
-        tree = collect_tree((path, _stored(content)) for path, content in whole.items())
+        tree = collect_tree(
+            (path, content if isinstance(content, SymbolicLink | int) else content.encode())
+            for path, content in whole.items()
+        )
         await write_tree(tree, output)
     except RecordingError as error:
         raise CaptureError(f"{output}: {error}") from None
@@ -133,10 +135,6 @@ async def capture(
     return (
         f"{output}: {devices} devices, {moments} moments, {files} files{failed}, addresses and names replaced"
     )
-
-
-def _stored(content: str | SymbolicLink | int) -> Content:
-    return content if isinstance(content, SymbolicLink | int) else content.encode()
 
 
 async def _moment(
@@ -203,7 +201,7 @@ def _device(kernel: Kernel, device: Device, scrub: Scrubber) -> tuple[Part, Rdma
     for _, leg in hardware_netdevs(device):
         part |= _ethtool(kernel, leg, scrub)
     part |= texts(kernel, device)
-    if hostname := _or_nothing(kernel.hostname):
+    if hostname := read_or(None, kernel.hostname):
         part[HOSTNAME] = scrub.hostname(hostname) + "\n"
     return part, _rdma(kernel, device, scrub)
 
@@ -222,7 +220,7 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
     """The PCI function below the device: its links and, to distinguish ports, its network devices."""
     if not (device.pci or device.driver):
         return {}
-    function = device.pci or _or_nothing(lambda: kernel.link(f"{below}/device")) or device.name
+    function = device.pci or read_or(None, kernel.link, f"{below}/device") or device.name
     home = f"sys/devices/{function}"
     part: Part = {f"sys/{below}/device": SymbolicLink(f"../../../devices/{function}")}
     if device.driver:
@@ -273,20 +271,20 @@ def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
     for kind, read in printed.items():
         if (text := _attempt(read)) is not None:
             part[f"ethtool/{netdev}.{kind}"] = text
-    documents = _or_nothing(lambda: print_dcb(kernel.dcb(netdev))) or {}
+    documents = print_dcb(dcb) if (dcb := read_or(None, kernel.dcb, netdev)) else {}
     part |= {f"dcb/{netdev}.{kind}.json": json.dumps(document) + "\n" for kind, document in documents.items()}
     return part | _virtual_functions(kernel, netdev, scrub)
 
 
 def _virtual_functions(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
     """The VFs of a network device, and which PCI function and RDMA device each of them is."""
-    found = _or_nothing(lambda: kernel.virtual_functions(netdev))
+    found = read_or(None, kernel.virtual_functions, netdev)
     if not found:
         return {}
     part: Part = {f"ip/{netdev}.link.json": scrub.text(print_virtual_functions(found, netdev))}
     for one in found:
         function = f"class/net/{netdev}/device/virtfn{one.number}"
-        if pci := _or_nothing(partial(kernel.link, function)):
+        if pci := read_or(None, kernel.link, function):
             part[f"sys/{function}"] = SymbolicLink(f"../../../../devices/{pci}")
             for device in _entries(kernel, f"{function}/infiniband"):
                 part[f"sys/devices/{pci}/infiniband/{device}/node_desc"] = "host\n"
@@ -303,9 +301,9 @@ def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> RdmaRows:
     rows: RdmaRows = {"dev": [name | {key: text for key, text in dev.items() if text}]}
     rows["link"] = [
         name | {"port": port.number} | ({"netdev": port.netdev} if port.netdev else {})
-        for port in _or_nothing(lambda: kernel.rdma_ports(netlink)) or ()
+        for port in read_or(None, kernel.rdma_ports, netlink) or ()
     ]
-    if (objects := _or_nothing(lambda: kernel.rdma_resources(netlink))) is not None:
+    if (objects := read_or(None, kernel.rdma_resources, netlink)) is not None:
         rows["resource"] = [name | dict(objects)]
     for port in device.ports:
         for kind, row in _rdma_port(kernel, device, port.number):
@@ -317,18 +315,11 @@ def _rdma_port(kernel: Kernel, device: Device, port: int) -> Iterator[tuple[str,
     netlink = device.netlink
     if netlink is None:
         return
-    if (statistics := _or_nothing(lambda: kernel.rdma_statistics(netlink, port))) is not None:
+    if (statistics := read_or(None, kernel.rdma_statistics, netlink, port)) is not None:
         yield "statistic", dict(statistics)
-    if optional := _or_nothing(lambda: kernel.rdma_optional_counters(netlink, port)):
+    if optional := read_or(None, kernel.rdma_optional_counters, netlink, port):
         yield "mode_supported", {"supported optional-counters": list(optional)}
         yield "mode", {"optional-counters": [name for name, on in optional.items() if on]}
-
-
-def _or_nothing(read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except OSError:
-        return None
 
 
 def _attempt(read: Callable[[], str]) -> str | int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.model import decode_record
 from roce_exporter.normalise.log_lines import event_of, read_line
@@ -105,9 +105,6 @@ def _is_known(raw: bytes) -> bool:
 
 
 def _scrubbed(kernel: Kernel, text: str, scrub: Scrubber) -> str:
-    try:
-        name = kernel.hostname()
-    except OSError:
-        name = ""
+    name = read_or("", kernel.hostname)
     scrubbed = scrub.text(text)
     return scrubbed.replace(name, scrub.hostname(name)) if name in scrubbed and name else scrubbed

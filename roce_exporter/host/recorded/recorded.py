@@ -48,7 +48,7 @@ import os
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.kernel import FILE_BYTES, TEXT_BYTES, Absent
+from roce_exporter.host.kernel import FILE_BYTES, TEXT_BYTES, Absent, read_or
 from roce_exporter.host.kernel.names import given_hostname
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
 from roce_exporter.host.recorded.archive import load_tree
@@ -258,7 +258,7 @@ class RecordedKernel:
 
     def mac_address(self, netdev: str) -> str:
         permanent = parse_permanent_address(self._ethtool(netdev, "permaddr"))
-        current = self._or_empty(self.text, f"class/net/{netdev}/address")
+        current = read_or("", self.text, f"class/net/{netdev}/address")
         return choose_mac_address(LinkAddresses(permanent, "", current, self._has_master(netdev)), netdev)
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
@@ -307,18 +307,12 @@ class RecordedKernel:
 
     def _has_master(self, netdev: str) -> bool:
         # A recording may lack the link, or the list of the bond's members.
-        if self._or_empty(self.link, f"class/net/{netdev}/master"):
+        if read_or("", self.link, f"class/net/{netdev}/master"):
             return True
         netdevs = self._moment.tree.folders.get("sys/class/net", ())
         return any(
-            netdev in self._or_empty(self.text, f"class/net/{one}/bonding/slaves").split() for one in netdevs
+            netdev in read_or("", self.text, f"class/net/{one}/bonding/slaves").split() for one in netdevs
         )
-
-    def _or_empty(self, read: Callable[[str], str], path: str) -> str:
-        try:
-            return read(path)
-        except OSError:
-            return ""
 
     def _ethtool(self, netdev: str, kind: str) -> str:
         return self._text(f"ethtool/{netdev}.{kind}")

@@ -15,7 +15,7 @@ import errno
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from roce_exporter.host.kernel import VNIC, Absent
+from roce_exporter.host.kernel import VNIC, Absent, read_or
 from roce_exporter.host.sources.netdev import hardware_netdevs
 from roce_exporter.host.sources.query_reader import QueryReader
 from roce_exporter.model import WHOLE_DEVICE
@@ -54,29 +54,15 @@ def places_of(device: Device) -> tuple[str, ...]:
 
 def instances_at(kernel: Kernel, place: str) -> Iterator[str]:
     """The devlink instances that a function can have: its own and those of auxiliary devices below it."""
-    try:
-        name = kernel.link(place)
-    except OSError:
+    name = read_or("", kernel.link, place)
+    if not name:
         return
-    bus = _bus_of(kernel, place) or "pci"
+    bus = read_or("", kernel.link, f"{place}/subsystem") or "pci"
     yield f"{bus}/{name}"
-    for entry in _entries(kernel, place):
-        if "." in entry and SUBFUNCTION not in entry and _bus_of(kernel, f"{place}/{entry}") == "auxiliary":
+    for entry in read_or((), kernel.entries, place):  # none if the function is being removed
+        bus = read_or("", kernel.link, f"{place}/{entry}/subsystem") if "." in entry else ""
+        if bus == "auxiliary" and SUBFUNCTION not in entry:
             yield f"auxiliary/{entry}"
-
-
-def _entries(kernel: Kernel, place: str) -> tuple[str, ...]:
-    try:
-        return kernel.entries(place)
-    except OSError:
-        return ()  # a function that is being removed
-
-
-def _bus_of(kernel: Kernel, place: str) -> str:
-    try:
-        return kernel.link(f"{place}/subsystem")
-    except OSError:
-        return ""
 
 
 def devlink_readers(kernel: Kernel, device: Device) -> tuple[QueryReader[Mapping[str, int]], ...]:

@@ -22,7 +22,7 @@ import errno
 import ipaddress
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.sources.values import GARBAGE, make_reading, reason_of
 from roce_exporter.model.ip import EVERYWHERE, FAILED, NEIGHBOUR_STATES, RESOLVED, network_of, version_of
 
@@ -188,10 +188,7 @@ class Addresses:
 
     def netdevs(self) -> tuple[str, ...]:
         """The port's network device, and those above it: a VLAN has addresses, and GIDs, of its own."""
-        try:
-            entries = self._kernel.entries(f"class/net/{self.netdev}")
-        except OSError:
-            entries = ()
+        entries = read_or((), self._kernel.entries, f"class/net/{self.netdev}")
         uppers = (entry.removeprefix("upper_") for entry in entries if entry.startswith("upper_"))
         members = {one.name for one in self._port.netdevs}
         of_gids = (gid.netdev for gid in self._port.gids if gid.netdev and gid.netdev not in members)
@@ -227,7 +224,10 @@ def _own(facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:
     for rule in facts.rules:
         if rule.source and rule.action == "lookup" and not rule.inverted:
             routes = sum(route.table == rule.table for route in facts.routes)
-            if any(_covers(rule.source, one.address) for one in facts.addresses):
+            same_version = (
+                one.address for one in facts.addresses if version_of(one.address) == version_of(rule.source)
+            )
+            if any(is_in(address, rule.source) for address in same_version):
                 yield f"rule {rule.priority} {rule.source} {rule.table}", routes
     for route in facts.routes:
         headers = TCP_HEADERS[version_of(route.destination)]
@@ -236,10 +236,6 @@ def _own(facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:
             yield f"limit {route.destination}", min(filter(None, limits))
     for name in facts.capped:
         yield f"capped {name}", 1
-
-
-def _covers(prefix: str, address: str) -> bool:
-    return version_of(prefix) == version_of(address) and is_in(address, prefix)
 
 
 def _neighbours(facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:
@@ -257,14 +253,12 @@ def _neighbours(facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:
     failing = [
         one
         for one in facts.neighbours
-        if one.address not in gateways and one.state != RESOLVED and not _is_old(one.state, one.seconds)
+        if one.address not in gateways
+        and one.state != RESOLVED
+        and not (one.state == FAILED and (one.seconds or 0.0) > RECENT)
     ]
     for one in sorted(failing, key=lambda one: one.address)[:MOST_FAILING]:
         yield f"failing {one.address} {one.state}", 1
-
-
-def _is_old(state: str, seconds: float | None) -> bool:
-    return state == FAILED and seconds is not None and seconds > RECENT
 
 
 def _paths(kernel: Kernel, facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.row import ETHTOOL
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.ethtool_netlink import Bin, bin_of
 from roce_exporter.host.sources.dcb import DCB, flatten
 from roce_exporter.host.sources.files import CounterFiles
@@ -106,14 +106,8 @@ class VfNumbers:
     def _identity(self, number: int) -> str:
         """PCI address and RDMA device of a VF; each is empty if it is not visible here."""
         function = f"class/net/{self._netdev}/device/virtfn{number}"
-        try:
-            pci = self._kernel.link(function)
-        except OSError:
-            return " "
-        try:
-            devices = self._kernel.entries(f"{function}/infiniband")
-        except OSError:
-            devices = ()
+        pci = read_or("", self._kernel.link, function)
+        devices = read_or((), self._kernel.entries, f"{function}/infiniband") if pci else ()
         return f"{pci} {devices[0] if len(devices) == 1 else ''}"
 
 

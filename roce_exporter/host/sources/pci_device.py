@@ -11,7 +11,7 @@ import errno
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.sources.files import CounterFiles, ParsedFiles
 from roce_exporter.host.sources.values import EMPTY, GARBAGE, NOT_AVAILABLE, parse_counter
 from roce_exporter.model import WHOLE_DEVICE
@@ -148,10 +148,7 @@ def _sensor_files(kernel: Kernel, below: str) -> Iterator[tuple[str, FileParser]
         folder = f"{below}/hwmon/{monitor}"
         for name in kernel.entries(folder):
             if match := _FILE.fullmatch(name):
-                try:
-                    label = kernel.text(f"{folder}/{match[1]}_label") or match[1]
-                except OSError:
-                    label = match[1]
+                label = read_or("", kernel.text, f"{folder}/{match[1]}_label") or match[1]
                 yield f"{KINDS[match[2]]}_{label}", (f"{folder}/{name}", parse_temperature)
 
 
