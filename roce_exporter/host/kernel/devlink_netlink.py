@@ -138,7 +138,10 @@ class DevlinkNetlink:
         replies = query.exchange(HEALTH_REPORTER_GET, _named(instance), dump=True)
         own = [reply for reply in replies if _instance_of(reply) == instance]
         if len(own) < len(replies):
-            self._places[instance] = tuple(map(_place, own[:MOST_REPORTERS]))
+            self._places[instance] = tuple(
+                ReporterPlace(reply.get_attr("DEVLINK_ATTR_PORT_INDEX"), _read_reporter(reply).name)
+                for reply in own[:MOST_REPORTERS]
+            )
         return tuple(map(_read_reporter, own))
 
     def _call(self, instance: str, call: Callable[[DevlinkQuery], T]) -> T:
@@ -153,10 +156,6 @@ def _named(instance: str, *more: tuple[str, Any]) -> tuple[tuple[str, Any], ...]
 
 def _instance_of(reply: DevlinkReply) -> str:
     return f"{reply.get_attr('DEVLINK_ATTR_BUS_NAME')}/{reply.get_attr('DEVLINK_ATTR_DEV_NAME')}"
-
-
-def _place(reply: DevlinkReply) -> ReporterPlace:
-    return ReporterPlace(reply.get_attr("DEVLINK_ATTR_PORT_INDEX"), _read_reporter(reply).name)
 
 
 def _reporter(query: DevlinkQuery, instance: str, place: ReporterPlace) -> Iterator[HealthReporter]:

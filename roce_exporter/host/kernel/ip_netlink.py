@@ -17,7 +17,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
 from roce_exporter.host.kernel.pyroute import open_route_socket, os_errors
 from roce_exporter.model.ip import (
@@ -298,16 +298,10 @@ def _hops(message: Any) -> Iterable[NextHop]:
     several = message.get_attr("RTA_MULTIPATH")
     for one in several or (message,):
         index = one["oif"] if several else message.get_attr("RTA_OIF")
+        name = read_or("", socket.if_indextoname, index or 0)
         via = one.get_attr("RTA_VIA")
         gateway = one.get_attr("RTA_GATEWAY") or (via["addr"] if via else "")
-        yield NextHop(_name_of(index), str(gateway), not one["flags"] & RTNH_F_DEAD)
-
-
-def _name_of(index: int | None) -> str:
-    try:
-        return decode_name(os.fsencode(socket.if_indextoname(index or 0)))
-    except OSError:
-        return ""
+        yield NextHop(decode_name(os.fsencode(name)), str(gateway), not one["flags"] & RTNH_F_DEAD)
 
 
 def _metric(message: Any, name: str) -> int:

@@ -16,7 +16,7 @@ import errno
 import sys
 from contextlib import suppress
 from functools import partial
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address
 from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -356,12 +356,9 @@ def decode_address(raw: bytes) -> str:
     found = raw[start : start + length]
     if len(found) != length:
         raise Malformed(f"an address of {len(raw)} bytes")
-    return _text_of(ip_address(found)) if length else ""
-
-
-def _text_of(address: IPv4Address | IPv6Address) -> str:
-    if address.is_unspecified:
+    if not any(found):
         return ""
+    address = ip_address(found)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(mapped or address)
 

@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from roce_exporter.host.kernel import read_or
+
 CAPABILITIES = {
     "CAP_NET_ADMIN": 12,
     "CAP_NET_RAW": 13,
@@ -42,14 +44,20 @@ class Privileges(NamedTuple):
 
 def read_privileges(root: Path = Path("/")) -> Privileges:
     """The privileges of this process. `root` is the folder that has `proc`, `sys` and `dev`."""
-    capabilities = effective_capabilities(_text(root / "proc/self/status"))
-    restricted = _text(root / "proc/sys/kernel/dmesg_restrict").strip() == "1"
+    capabilities = effective_capabilities(
+        read_or("", (root / "proc/self/status").read_text, errors="replace")
+    )
+    restricted = (
+        read_or("", (root / "proc/sys/kernel/dmesg_restrict").read_text, errors="replace").strip() == "1"
+    )
+    namespace = read_or(0, lambda: (root / "proc/self/ns/pid").stat().st_ino)
     devices = sorted((root / "dev/infiniband").glob("uverbs*"))
     return Privileges(
         os.geteuid(),
         capabilities,
-        hides_processes(_text(root / "proc/self/mountinfo")) and "CAP_SYS_PTRACE" not in capabilities,
-        _inode(root / "proc/self/ns/pid") == HOST_PID_NAMESPACE,
+        hides_processes(read_or("", (root / "proc/self/mountinfo").read_text, errors="replace"))
+        and "CAP_SYS_PTRACE" not in capabilities,
+        namespace == HOST_PID_NAMESPACE,
         not restricted or "CAP_SYSLOG" in capabilities,
         os.access(root / "sys/kernel/debug", os.R_OK | os.X_OK),
         all(os.access(device, os.R_OK | os.W_OK) for device in devices) if devices else None,
@@ -82,17 +90,3 @@ def hides_processes(mountinfo: str) -> bool:
         )
         for one in options.split(",")
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
-
-
-def _inode(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0

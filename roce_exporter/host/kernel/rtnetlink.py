@@ -23,7 +23,7 @@ from roce_exporter.host.kernel.names import encode_netdev
 from roce_exporter.host.kernel.pyroute import open_route, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
 
@@ -160,29 +160,23 @@ def read_virtual_functions(
     name = encode_netdev(netdev)
     with os_errors(netdev, "to RTM_GETLINK", absent=(errno.ENODEV,)), open_query() as query:
         (message,) = query.link("get", ifname=name, ext_mask=RTEXT_FILTER_VF)
-        found = tuple(_virtual_functions(message))
+        listed = message.get_attr("IFLA_VFINFO_LIST")
+        found = tuple(map(_virtual_function, listed.get_attrs("IFLA_VF_INFO") if listed else ()))
     if not found:
         raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
     return found[:MOST_VFS]
 
 
-def _virtual_functions(message: LinkMessage) -> Iterator[VirtualFunction]:
-    listed = message.get_attr("IFLA_VFINFO_LIST")
-    for one in listed.get_attrs("IFLA_VF_INFO") if listed else ():
-        mac = one.get_attr("IFLA_VF_MAC")
-        yield VirtualFunction(mac["vf"], mac["mac"], dict(_settings(one)), dict(_counts(one)))
-
-
-def _settings(one: LinkMessage) -> Iterator[tuple[str, int]]:
-    for name, (attribute, field) in SETTINGS.items():
-        found = one.get_attr(attribute)
-        if found is not None and found[field] != UNSUPPORTED:
-            yield name, found[field]
-
-
-def _counts(one: LinkMessage) -> Iterator[tuple[str, int]]:
-    counted = one.get_attr("IFLA_VF_STATS")
-    for name, attribute in COUNTS.items() if counted else ():
-        value = counted.get_attr(attribute)
-        if value is not None:
-            yield name, value
+def _virtual_function(one: LinkMessage) -> VirtualFunction:
+    mac, counted = one.get_attr("IFLA_VF_MAC"), one.get_attr("IFLA_VF_STATS")
+    settings = {
+        name: found[field]
+        for name, (attribute, field) in SETTINGS.items()
+        if (found := one.get_attr(attribute)) is not None and found[field] != UNSUPPORTED
+    }
+    counts = {
+        name: value
+        for name, attribute in (COUNTS if counted else {}).items()
+        if (value := counted.get_attr(attribute)) is not None
+    }
+    return VirtualFunction(mac["vf"], mac["mac"], settings, counts)

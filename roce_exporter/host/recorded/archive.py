@@ -405,14 +405,12 @@ def print_tree(tree: Tree, base: str = "", before: Tree | None = None) -> str:
             (name for name in tree.folders[""] & tree.folders.keys() if MOMENT.fullmatch(name)), key=int
         )
         played: list[Mapping[str, Content]] = [tree.below(name).content() for name in moments]
-        lines += _differences({}, {path: root[path] for path in root if _top(path) not in moments})
+        lines += _differences(
+            {}, {path: root[path] for path in root if path.partition("/")[0] not in moments}
+        )
         for moment, last, now in zip(moments, [{}, *played], played, strict=False):
             lines += [f"@ {moment}", *_differences(last, now)]
     return "\n".join([*lines, "end", ""])
-
-
-def _top(path: str) -> str:
-    return path.partition("/")[0]
 
 
 def _differences(before: Mapping[str, Content], now: Mapping[str, Content]) -> Iterator[str]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.inventory import Listed
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, Netdev, Port
+    from roce_exporter.model import Device, Port
 
 LOG = logging.getLogger(__name__)
 
@@ -197,7 +197,11 @@ def _device(kernel: Kernel, device: Device, scrub: Scrubber) -> tuple[Part, Rdma
     for port in device.ports:
         _port(kernel, part, f"{below}/ports/{port.number}", port, scrub)
         for netdev in port.netdevs:
-            part |= _netdev(kernel, netdev)
+            part |= _netdev_files(kernel, netdev.name)
+            for entry in _entries(kernel, f"class/net/{netdev.name}"):
+                if entry.startswith("lower_"):
+                    target = SymbolicLink(f"../{entry.removeprefix('lower_')}")
+                    part[f"sys/class/net/{netdev.name}/{entry}"] = target
     for _, leg in hardware_netdevs(device):
         part |= _ethtool(kernel, leg, scrub)
     part |= texts(kernel, device)
@@ -237,14 +241,6 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
     for netdev in _entries(kernel, f"{below}/device/net"):
         part[f"{home}/net/{netdev}"] = SymbolicLink(f"../../../class/net/{netdev}")
         part |= _netdev_files(kernel, netdev)
-    return part
-
-
-def _netdev(kernel: Kernel, netdev: Netdev) -> Part:
-    part = _netdev_files(kernel, netdev.name)
-    for entry in _entries(kernel, f"class/net/{netdev.name}"):
-        if entry.startswith("lower_"):
-            part[f"sys/class/net/{netdev.name}/{entry}"] = SymbolicLink(f"../{entry.removeprefix('lower_')}")
     return part
 
 

@@ -14,7 +14,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.recorded.ip_text import (
     print_addresses,
     print_json,
@@ -146,7 +146,8 @@ class ProcessBook:
     def command(self, pid: int) -> str:
         """The command of a process; empty for the kernel's objects and for processes that cannot be read."""
         if pid and pid not in self._known:
-            self._known[pid] = self._read(pid)
+            facts = read_or(None, self.kernel.process, pid)
+            self._known[pid] = facts and scrub_process(self.scrub, facts)
         facts = self._known.get(pid)
         return facts.command if facts else ""
 
@@ -154,11 +155,6 @@ class ProcessBook:
         """The files of every process whose command was read."""
         # A device that hung may still add processes.
         return print_processes({pid: facts for pid, facts in tuple(self._known.items()) if facts})
-
-    def _read(self, pid: int) -> ProcessFacts | None:
-        with contextlib.suppress(OSError):
-            return scrub_process(self.scrub, self.kernel.process(pid))
-        return None
 
 
 def device_objects(processes: ProcessBook, device: Device) -> tuple[dict[str, Any], dict[str, list[Row]]]:
@@ -192,18 +188,22 @@ def _tables(
 ) -> Iterator[tuple[str, list[Row]]]:
     for kind in ObjectKind:
         if (objects := _listed(processes.kernel, device, kind)) is not None:
-            yield f"resource-{kind.value}", [_object_row(one, processes) for one in objects]
+            yield (
+                f"resource-{kind.value}",
+                [
+                    print_object(
+                        one._replace(peer=processes.scrub.peer(one.peer)) if one.peer else one,
+                        processes.command(one.pid),
+                    )
+                    for one in objects
+                ],
+            )
     lists = list(_counter_sets(processes.kernel, device, ports))
     if lists:
         yield (
             "statistic-qp",
             [print_counter_set(one, processes.command(one.pid)) for sets in lists for one in sets],
         )
-
-
-def _object_row(one: RdmaObject, processes: ProcessBook) -> Row:
-    scrubbed = one._replace(peer=processes.scrub.peer(one.peer)) if one.peer else one
-    return print_object(scrubbed, processes.command(one.pid))
 
 
 def _listed(kernel: ObjectKernel, device: RdmaDevice, kind: ObjectKind) -> tuple[RdmaObject, ...] | None:

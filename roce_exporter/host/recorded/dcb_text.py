@@ -228,7 +228,11 @@ def print_dcb(dcb: Dcb) -> dict[str, dict[str, Any]]:
     if dcb.app is not None:
         found["app"] = _app(dcb.app)
     if dcb.buffer:
-        found["buffer"] = _buffer(dcb.buffer)
+        found["buffer"] = {
+            "prio_buffer": list(dcb.buffer.of_priority),
+            "buffer_size": list(dcb.buffer.size),
+            "total_size": dcb.buffer.total,
+        }
     if dcb.dcbx is not None:
         found["dcbx"] = {name: True for name, bit in MODES.items() if dcb.dcbx & bit}
     if dcb.peer_pfc:
@@ -272,11 +276,3 @@ def _app(table: tuple[App, ...]) -> dict[str, Any]:
             value = points.get(app.protocol, app.protocol) if name == "pcp_prio" else app.protocol
             found.setdefault(name, []).append([value, app.priority])
     return found
-
-
-def _buffer(buffer: Buffer) -> dict[str, Any]:
-    return {
-        "prio_buffer": list(buffer.of_priority),
-        "buffer_size": list(buffer.size),
-        "total_size": buffer.total,
-    }

@@ -184,7 +184,11 @@ def print_route(one: IpRoute) -> dict[str, Any]:
         shown["from"] = _short(one.source)
     if one.tos:
         shown["tos"] = f"{one.tos:#x}"
-    hops = [_print_hop(hop) for hop in one.hops]
+    hops = [
+        ({"gateway": hop.gateway} if hop.gateway else {})
+        | {"dev": hop.netdev, "flags": [] if hop.usable else ["dead"]}
+        for hop in one.hops
+    ]
     shown |= hops[0] if len(hops) == 1 else {"nexthops": hops}
     if one.table != MAIN:
         shown["table"] = _NAMES.get(one.table, str(one.table))
@@ -193,11 +197,6 @@ def print_route(one: IpRoute) -> dict[str, Any]:
     if limits := {name: value for name in ("mtu", "advmss") if (value := getattr(one, name))}:
         shown["metrics"] = [limits]
     return shown
-
-
-def _print_hop(hop: NextHop) -> dict[str, Any]:
-    gateway = {"gateway": hop.gateway} if hop.gateway else {}
-    return {**gateway, "dev": hop.netdev, "flags": [] if hop.usable else ["dead"]}
 
 
 def parse_rules(rows: Sequence[Any], version: int) -> tuple[IpRule, ...]:
@@ -391,15 +390,11 @@ def _settings(one: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         yield "link_state", LINK_STATES[state]
     for name, key in (("spoof_check", "spoofchk"), ("trusted", "trust")):
         if key in one:
-            yield name, int(_is_on(one[key]))
+            yield name, int(one[key] in (True, "on"))
     vlans = one.get("vlan_list", [one])
     yield "vlan", int(vlans[0].get("vlan", 0)) if vlans else 0
     if "rate" in one:
         yield "max_rate", int(one["rate"]["max_tx"])
-
-
-def _is_on(value: object) -> bool:
-    return value in (True, "on")
 
 
 def _counts(one: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -17,7 +17,7 @@ from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from roce_exporter.host.recorded.tree import Tree
 
@@ -45,7 +45,14 @@ def read_rdma(tree: Tree, path: str) -> dict[str, Rows]:
             what = f"recording {path}: {name}"
             rows = read_rows(tree.files[name], what)
             for row in rows:
-                _check_row(row, what, kind in ("statistic", "resource"))
+                for key, value in row.items():
+                    if kind in ("statistic", "resource") and key != "ifname":
+                        _number(row, key, what)
+                    named = isinstance(value, list) and all(isinstance(name, str) for name in value)
+                    if key in (ON, SUPPORTED) and not named:
+                        raise RecordingError(
+                            f"{what}: {key} of {row['ifname']} is {shown(value)}, not a list of names"
+                        )
             found[kind] = rows
     return found
 
@@ -80,18 +87,6 @@ def read_rows(text: bytes, what: str) -> Rows:
             if key in row:
                 _number(row, key, what)
     return tuple(rows)
-
-
-def _check_row(row: dict[str, Any], what: str, numbers: bool) -> None:
-    for key, value in row.items():
-        if numbers and key != "ifname":
-            _number(row, key, what)
-        if key in (ON, SUPPORTED) and not _is_list_of_names(value):
-            raise RecordingError(f"{what}: {key} of {row['ifname']} is {shown(value)}, not a list of names")
-
-
-def _is_list_of_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 _LINE = re.compile(rf"^\s*({'|'.join(LIMITS)}):\s+(\d+)\s*$", re.MULTILINE)
@@ -201,14 +196,8 @@ def _counter_set(row: Row, what: str) -> CounterSet:
         number=_number(row, "cntn", what),
         pid=_number(row, "pid", what) if "pid" in row else 0,
         type=_text(row, "qp-type", what),
-        values=dict(_values(row, what)),
+        values={key: _number(row, key, what) for key in row if key not in _NO_COUNTERS},
     )
-
-
-def _values(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, int]]:
-    for key in row:
-        if key not in _NO_COUNTERS:
-            yield key, _number(row, key, what)
 
 
 def _number(row: Mapping[str, Any], key: str, what: str) -> int:

@@ -144,7 +144,7 @@ class Scrubber:
             found = ipaddress.ip_address(self._subnets.address(address))
             return _mapped(int(found)) if found.version == 4 else found.exploded  # noqa: PLR2004 - of IP
         if "." in address and ":" not in address:
-            return self._stand_in("ipv4", address, _mapped_ipv4)
+            return self._stand_in("ipv4", address, lambda number: _mapped(_FIRST_IPV4 + number))
         local = ipaddress.IPv6Address(address).is_link_local
         first = _FIRST_LINK_LOCAL if local else _FIRST_IPV6
         kind = "link-local" if local else "ipv6"
@@ -164,10 +164,6 @@ def _unmapped(address: str) -> str:
     found = ipaddress.ip_address(address)
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     return str(mapped or found)
-
-
-def _mapped_ipv4(number: int) -> str:
-    return _mapped(_FIRST_IPV4 + number)
 
 
 def _mapped(value: int) -> str:
@@ -232,7 +228,9 @@ def _line(scrub: Scrubber, line: str, user: str) -> str:
 def _part(scrub: Scrubber, part: str, user: str) -> str:
     if not (_UNIT.fullmatch(part) or _KNOWN.fullmatch(part)):
         return scrub.numbered("cgroup", part, lambda number: f"group{number}")
-    part = _CONTAINER.sub(lambda found: scrub.numbered("container", found[0], _container), part)
+    part = _CONTAINER.sub(
+        lambda found: scrub.numbered("container", found[0], lambda n: f"{n:012x}".ljust(64, "0")), part
+    )
     part = _POD.sub(lambda found: _pod(scrub, found[0]), part)
     part = _STATIC_POD.sub(lambda found: scrub.numbered("pod", found[0], lambda n: f"{n:032x}"), part)
     part = _NODE.sub(lambda found: scrub.numbered("node", found[0], lambda n: f"node{n}"), part)
@@ -240,7 +238,9 @@ def _part(scrub: Scrubber, part: str, user: str) -> str:
     part = _UID.sub(lambda found: scrub.numbered("uid", found[0], lambda n: str(_LOCAL_UIDS + n)), part)
     if not _UID.search(part):
         for pattern in (_INSTANCE, _MACHINE):
-            part = pattern.sub(lambda found: scrub.numbered("instance", found[0], _instance), part)
+            part = pattern.sub(
+                lambda found: scrub.numbered("instance", found[0], lambda n: f"instance{n}"), part
+            )
     return _without_name(scrub, part, user)
 
 
@@ -252,18 +252,9 @@ def _without_name(scrub: Scrubber, part: str, user: str) -> str:
     return re.sub(word, scrub_user(scrub, user), part)
 
 
-def _container(number: int) -> str:
-    # The first twelve digits name a container.
-    return f"{number:012x}".ljust(64, "0")
-
-
 def _pod(scrub: Scrubber, uid: str) -> str:
     separator = "_" if "_" in uid else "-"
     made = scrub.numbered(
         "pod", uid.replace("_", "-"), lambda number: f"00000000-0000-4000-8000-{number:012x}"
     )
     return made.replace("-", separator)
-
-
-def _instance(number: int) -> str:
-    return f"instance{number}"

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import ComponentVersion, HealthReporter
     from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
-    from roce_exporter.host.simulated.drivers import DriverCounter
     from roce_exporter.host.simulated.world import Card, ConditionChange, SimulatedNetdev, World
     from roce_exporter.model import RdmaDevice
     from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts
@@ -85,11 +84,7 @@ def _counter_files(card: Card) -> Iterator[tuple[str, Content]]:
     groups = {"hw_counters": card.driver.hw_counters, "counters": card.driver.counters}
     for folder, reported in groups.items():
         for one in reported:
-            yield f"{folder}/{one.raw}", _counter(card, one)
-
-
-def _counter(card: Card, reported: DriverCounter) -> Content:
-    return lambda now: str(amounts((reported,), card.facts(now))[0])
+            yield f"{folder}/{one.raw}", lambda now, one=one: str(amounts((one,), card.facts(now))[0])  # type: ignore[misc]
 
 
 def _netdev_files(member: SimulatedNetdev) -> Iterator[tuple[str, Content]]:

@@ -270,18 +270,12 @@ def _dead_peer(port: PortSeed) -> Iterator[Span]:
 
 
 def _deaths(random: Random) -> Iterator[Window]:
-    windows = repeat(random, _hung, first=(25.0, 35.0), lasting=(90.0, 150.0), every=(200.0, 260.0))
+    retrying = partial(replace, timeouts=ORPHANS / RETRY_TIMEOUT)
+    hung = partial(replace, load=0.1, broken=ORPHANS)
+    windows = repeat(random, hung, first=(25.0, 35.0), lasting=(90.0, 150.0), every=(200.0, 260.0))
     for window in windows:
-        yield Window(window.start - RETRY_SECONDS, window.start, _retrying)
+        yield Window(window.start - RETRY_SECONDS, window.start, retrying)
         yield window
-
-
-def _retrying(conditions: Conditions) -> Conditions:
-    return replace(conditions, timeouts=ORPHANS / RETRY_TIMEOUT)
-
-
-def _hung(conditions: Conditions) -> Conditions:
-    return replace(conditions, load=0.1, broken=ORPHANS)
 
 
 ORPHANS = 2

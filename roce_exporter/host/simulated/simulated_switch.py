@@ -332,21 +332,20 @@ def _port(plan: SwitchPortPlan, number: int) -> Iterator[tuple[str, dict[str, st
     enabled = {"pfc_enable": lossless}
     if plan.watchdog:
         enabled["pfcwd_sw_enable"] = ",".join(map(str, plan.watchdog.priorities))
-        yield f"PFC_WD|{name}", _watchdog(plan.watchdog)
+        yield (
+            f"PFC_WD|{name}",
+            {
+                "action": plan.watchdog.action,
+                "detection_time": _milliseconds(plan.watchdog.detection),
+                "restoration_time": _milliseconds(plan.watchdog.restoration),
+            },
+        )
     yield f"PORT_QOS_MAP|{name}", {**dict.fromkeys(maps, MAP), **enabled}
     yield f"BUFFER_PG|{name}|0", {"profile": "ingress_lossy_profile"}
     for priority in plan.lossless:
         yield f"BUFFER_PG|{name}|{priority}", {"profile": "pg_lossless_400000_5m_profile"}
         yield f"BUFFER_QUEUE|{name}|{priority}", {"profile": "egress_lossless_profile"}
         yield f"QUEUE|{name}|{priority}", {"scheduler": "scheduler.1", "wred_profile": plan.wred.name}
-
-
-def _watchdog(watchdog: SwitchWatchdog) -> dict[str, str]:
-    return {
-        "action": watchdog.action,
-        "detection_time": _milliseconds(watchdog.detection),
-        "restoration_time": _milliseconds(watchdog.restoration),
-    }
 
 
 def _wred(wred: WredProfile) -> dict[str, str]:
@@ -456,12 +455,9 @@ def simulate_switch(scenario: str, *, start: float, vendors: Sequence[str], seed
     for other in range(1, OTHERS + 1):
         links.append(_other_link(scenario, seed, other, len(links)))
     ports = [SimulatedSwitchPort(link.plan, link.setup, link.spans, start, link.afterwards) for link in links]
-    return SimulatedSwitch(f"leaf-{seed:03}", _switch_mac(seed), ports)
-
-
-def _switch_mac(seed: int) -> str:
-    """Locally administered, in another range than those of the hosts."""
-    return (bytes((6,)) + (seed % LARGEST_HOST).to_bytes(3) + bytes(2)).hex(":")
+    # Locally administered, in another range than those of the hosts.
+    mac = (bytes((6,)) + (seed % LARGEST_HOST).to_bytes(3) + bytes(2)).hex(":")
+    return SimulatedSwitch(f"leaf-{seed:03}", mac, ports)
 
 
 def _host_links(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[_SwitchLink]:

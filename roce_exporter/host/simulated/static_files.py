@@ -315,7 +315,9 @@ def dcb(member: SimulatedNetdev, enabled: tuple[int, ...], facts: Mapping[str, f
         ets=_ETS,
         app=tuple(App(SELECTOR_DSCP, code, priority) for code, priority in setup.dscp),
         trust=(trusted,) if driver.reports_trust else None,
-        buffer=None if driver.reports_trust else _buffer(setup.lossless),
+        buffer=None
+        if driver.reports_trust
+        else Buffer(tuple(int(priority in setup.lossless) for priority in PRIORITIES), BUFFERS, sum(BUFFERS)),
         dcbx=DCBX_HOST | DCBX_VER_IEEE,
     )
 
@@ -329,10 +331,6 @@ _ETS = Ets(
     algorithm=(2, 0, 0, 2, 0, 0, 0, 0),
     traffic_class=tuple(PRIORITIES),
 )
-
-
-def _buffer(lossless: tuple[int, ...]) -> Buffer:
-    return Buffer(tuple(int(priority in lossless) for priority in PRIORITIES), BUFFERS, sum(BUFFERS))
 
 
 def slot_of(number: int) -> str:
@@ -430,18 +428,16 @@ def _rdma(cards: Sequence[Card]) -> dict[str, Rows]:
     return {
         "dev": tuple(_device_rows(cards)),
         "link": tuple({"ifname": card.name, "port": 1, "netdev": card.netdev} for card in cards),
-        "mode_supported": tuple(_optional_rows(cards)),
+        "mode_supported": tuple(
+            {"ifname": card.name, "port": 1, "supported optional-counters": OPTIONAL}
+            for card in cards
+            if card.driver.module == MLX5
+        ),
         "resource": tuple(
             {"ifname": card.name, **object_counts(position, len(cards))}
             for position, card in enumerate(cards)
         ),
     }
-
-
-def _optional_rows(cards: Sequence[Card]) -> Iterator[dict[str, object]]:
-    for card in cards:
-        if card.driver.module == MLX5:
-            yield {"ifname": card.name, "port": 1, "supported optional-counters": OPTIONAL}
 
 
 def _device_rows(cards: Sequence[Card]) -> Iterator[dict[str, object]]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, Port, Reading
+    from roce_exporter.model import Device, Reading
 
 NAMES = (
     PORT,
@@ -135,14 +135,10 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         *(
             Addresses(kernel, device.name, port)
             for port in device.ports
-            if port.netdevs and _is_ethernet(device, port)
+            if port.netdevs and device.protocol in ("roce", "") and port.link_layer in ("Ethernet", "")
         ),
         limits_reader(kernel, device),
         *devlink_readers(kernel, device),
         Configuration(kernel, device),
     )
     return tuple(reader for reader in readers if reader.source not in disabled)
-
-
-def _is_ethernet(device: Device, port: Port) -> bool:
-    return device.protocol in ("roce", "") and port.link_layer in ("Ethernet", "")

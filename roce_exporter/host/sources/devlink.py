@@ -60,8 +60,8 @@ def instances_at(kernel: Kernel, place: str) -> Iterator[str]:
     bus = read_or("", kernel.link, f"{place}/subsystem") or "pci"
     yield f"{bus}/{name}"
     for entry in read_or((), kernel.entries, place):  # none if the function is being removed
-        bus = read_or("", kernel.link, f"{place}/{entry}/subsystem") if "." in entry else ""
-        if bus == "auxiliary" and SUBFUNCTION not in entry:
+        own = "." in entry and SUBFUNCTION not in entry
+        if own and read_or("", kernel.link, f"{place}/{entry}/subsystem") == "auxiliary":
             yield f"auxiliary/{entry}"
 
 

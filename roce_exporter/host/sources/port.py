@@ -73,7 +73,10 @@ class PortState:
         texts = files.read()
         if (last := self._last.get(number)) is not None and last[0] == texts:
             return last[1]
-        found = [_value(name, content) for name, content in zip(names, texts, strict=False)]
+        found = [
+            _PARSERS[name](content) if isinstance(content, bytes) else reason_of(content or OSError())
+            for name, content in zip(names, texts, strict=False)
+        ]
         if names[-1] == UP:
             state = found[0]
             found.append(int(state == ACTIVE) if isinstance(state, int) else DERIVED)
@@ -115,10 +118,6 @@ _PARSERS: dict[str, Callable[[bytes], int | str]] = {
     SPEED: parse_rate,
     MTU: parse_mtu,
 }
-
-
-def _value(name: str, content: bytes | OSError | None) -> int | str:
-    return _PARSERS[name](content) if isinstance(content, bytes) else reason_of(content or OSError())
 
 
 def _listed(kernel: Kernel, directory: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
