@@ -48,7 +48,7 @@ class Parts:
     pods: str = ""
     """The kubelet's socket; empty: which pod has which device is not read."""
     namespaces: str = ""
-    """The socket of `roce-exporter namespaces`; empty without it."""
+    """The socket of `roce-exporter tool namespaces`; empty without it."""
     kernel_log: bool = True
     health: bool = True
     served: ServedSeries | None = None

@@ -1,4 +1,4 @@
-"""The row of the host dashboard on its peers: pairs of addresses that `roce-exporter wire --serve` counts on mirror ports.
+"""The row of the host dashboard on its peers: pairs of addresses that `roce-exporter serve --wire.interface` counts on mirror ports.
 
 Captures are other targets than the host. The recording rule has the ports whose addresses they have seen, so without a capture,
 or without a match, every query returns nothing.

@@ -92,11 +92,20 @@ def table(rows: tuple[tuple[str, str], ...]) -> str:
     return "\n".join(f".TP\n\\fB{roff(tag)}\\fR\n{roff(text)}" for tag, text in rows)
 
 
+def choices(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of the words that a parser expects; empty if it expects none."""
+    actions = parser._actions  # noqa: SLF001 - argparse has no public list of its flags
+    found = (action.choices for action in actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - the same
+    return dict(next(found, {}))
+
+
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """The parser of each command."""
-    actions = make_parser()._actions  # noqa: SLF001 - argparse has no public list of its flags
-    (commands,) = (action for action in actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - the same
-    return dict(commands.choices)
+    first = choices(make_parser())
+    return {
+        name: choices(first[name.split()[0]]).get(name.split()[-1], first[name.split()[0]])
+        for name in COMMANDS
+    }
 
 
 def page(parser: argparse.ArgumentParser, meaning: str, sections: dict[str, str]) -> str:
@@ -160,7 +169,7 @@ def pages() -> Iterator[tuple[str, str]]:
     top = argparse.ArgumentParser(PROGRAM, description=whole.description, epilog=whole.epilog)
     top.add_argument("--version", action="version", help="print the version")
     commands = parsers()
-    names = ", ".join(f"\\fB{roff(f'{PROGRAM}-{name}')}\\fR(1)" for name in commands)
+    names = ", ".join(f"\\fB{roff(f'{PROGRAM} {name}'.replace(' ', '-'))}\\fR(1)" for name in commands)
     yield (
         PROGRAM,
         page(
@@ -179,7 +188,7 @@ def pages() -> Iterator[tuple[str, str]]:
     for name, command in commands.items():
         see = f"\\fB{roff(PROGRAM)}\\fR(1)"
         yield (
-            f"{PROGRAM}-{name}",
+            f"{PROGRAM} {name}".replace(" ", "-"),
             page(command, COMMANDS[name].help, {"exit status": table(EXIT_STATUS), "see also": see}),
         )
 
@@ -187,15 +196,15 @@ def pages() -> Iterator[tuple[str, str]]:
 def completed_parser() -> argparse.ArgumentParser:
     """The parser with what completion needs: flags of `serve` without a command, files, no empty choices."""
     parser = make_parser()
-    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - no public list
-    for command in commands.choices.values():
+    commands = choices(parser)
+    for command in (*commands.values(), *choices(commands["tool"]).values()):
         for action in command._actions:  # noqa: SLF001 - no public list
             if action.choices:
                 action.choices = [choice for choice in action.choices if choice]
             if action.metavar in FILES | FOLDERS:
                 kind = shtab.DIRECTORY if action.metavar in FOLDERS else shtab.FILE
                 action.complete = kind  # type: ignore[attr-defined]
-    for action in commands.choices["serve"]._actions:  # noqa: SLF001 - no public list
+    for action in commands["serve"]._actions:  # noqa: SLF001 - no public list
         if action.dest != "help":
             parser._add_action(action)  # noqa: SLF001 - a flag of another parser has no public way in
     return parser

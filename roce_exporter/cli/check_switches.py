@@ -31,7 +31,7 @@ async def check_switches(options: argparse.Namespace, names: Sequence[str], prof
     Raises:
         UserError: the file is missing or invalid, a name is not a target of it, or a package is not installed.
     """
-    prober = make_prober(options.switches_config, everything=True)
+    prober = Prober(with_all_priorities(read_switches_file(options.switches_config)))
     try:
         targets = names or prober.targets
         if not targets:
@@ -41,18 +41,6 @@ async def check_switches(options: argparse.Namespace, names: Sequence[str], prof
         await prober.close()
     views = answer_views(((answer, None) for answer in answers), (), asyncio.get_running_loop().time())
     return audit_switches(views, profile)
-
-
-def make_prober(path: str, *, everything: bool) -> Prober:
-    """`everything`: all priorities, also where metrics cover those with PFC: where PFC is off, a check has to see that.
-
-    Raises:
-        UserError: the file is missing or invalid, or a package is not installed.
-    """
-    if not path:
-        raise OptionError("switches needs --config.file, a YAML file that names them; see docs/switches.md")
-    file = read_switches_file(path)
-    return Prober(with_all_priorities(file) if everything else file)
 
 
 async def _probe_all(prober: Prober, names: Sequence[str]) -> list[ProbeResult]:
@@ -67,7 +55,7 @@ async def _probe_all(prober: Prober, names: Sequence[str]) -> list[ProbeResult]:
 
 
 def with_all_priorities(file: SwitchesFile) -> SwitchesFile:
-    """The file with `priorities: all` for every target."""
+    """The file with `priorities: all` for every target: a check has to see where PFC is off, too."""
     targets = {name: replace(target, priorities=ALL_PRIORITIES) for name, target in file.targets.items()}
     discovery = file.discovery and replace(
         file.discovery, pattern=replace(file.discovery.pattern, priorities=ALL_PRIORITIES)

@@ -23,7 +23,13 @@ COMMANDS = {
         # It shows storms itself.
         log_level="error",
     ),
-    "serve": Command("serve metrics over HTTP (the default)", "serve:serve", log_level="info"),
+    "serve": Command(
+        "serve metrics over HTTP (the default): of this host, of switches, of packets",
+        "serve:serve",
+        # It opens the host itself, if it serves one.
+        has_host=False,
+        log_level="info",
+    ),
     "once": Command("collect once and print the metrics", "once:once"),
     "capture": Command(
         "record the host into a .tar.gz, a text or a folder, with identifying data scrubbed",
@@ -41,13 +47,7 @@ COMMANDS = {
         has_host=False,
         log_level="error",
     ),
-    "switches": Command(
-        "serve metrics of switches at /probe?target=NAME",
-        "switches:switches",
-        has_host=False,
-        log_level="info",
-    ),
-    "namespaces": Command(
+    "tool namespaces": Command(
         "report the RDMA devices of other network namespaces on a Unix socket, for `serve`; needs CAP_SYS_ADMIN",
         "namespaces:namespaces",
         has_host=False,
@@ -57,22 +57,18 @@ COMMANDS = {
         "read RoCE packets of a capture or a mirror port: who congests whom, who retransmits",
         "wire:wire",
         has_host=False,
-        log_level="info",
     ),
     "probe": Command(
         "probe the RoCE ports of other hosts, answer theirs, and serve metrics: is the peer there, which path loses, does the class survive",
         "probe:probe",
         log_level="info",
     ),
-    "translate": Command(
+    "tool translate": Command(
         "rewrite dashboards, rules and PromQL from the names of other exporters to ours; exit code 0: all, 1: places were left, 2: bad input",
         "translate:translate",
         has_host=False,
     ),
 }
-
-CHECKS = {"audit": ("settings",), "doctor": ("setup", "settings"), "diagnose": ("health",)}
-"""Commands of earlier versions, and the topics of `check` that they are now; until the next minor release."""
 
 REMOVED = {
     "counters": "iproute2 does it: rdma statistic qp set link DEVICE/PORT auto type,pid on",

@@ -18,7 +18,7 @@ from roce_exporter.yaml_document import (
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Collection
 
     from roce_exporter.yaml_document import Entry
 
@@ -26,15 +26,16 @@ NOT_KEYS = ("--config.file",)
 SWITCHES = {"true": True, "false": False}
 
 
-def config_flags(path: str, argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """The keys of a configuration file as flags of the command `argv[0]`, except those that `argv` itself contains.
+def config_flags(
+    path: str, command: str, given: Collection[str], parser: argparse.ArgumentParser
+) -> list[str]:
+    """The keys of a configuration file as flags of this command, except those that are given on the command line.
 
     All commands share one file, so a key of another command is valid; a key that no command has is an error.
 
     Raises:
         OptionError: the file cannot be read, or a key or a value in it is unknown or invalid; the message names the line.
     """
-    given = {argument.partition("=")[0] for argument in argv if argument.startswith("--")}
     flags: list[str] = []
     try:
         document = parse_document(Path(path), read_text(Path(path), "--config.file"))
@@ -43,17 +44,17 @@ def config_flags(path: str, argv: Sequence[str], parser: argparse.ArgumentParser
             rows = [flag for flag in FLAGS if flag.name == name and name not in NOT_KEYS]
             if not rows:
                 entry.refuse("unknown key; the keys are the flags without their dashes, see --help")
-            row = next((flag for flag in rows if argv[0] in flag.commands), rows[0])
+            row = next((flag for flag in rows if command in flag.commands), rows[0])
             if row.is_switch:
                 arguments = [name] if _is_on(entry) else []
             else:
                 arguments = [f"{name}={text_of(value)}" for value in values_of(entry)]
-            owner = argv[0] if argv[0] in row.commands else row.commands[0]
+            owner = command if command in row.commands else row.commands[0]
             try:
-                parser.parse_args([owner, *arguments])
+                parser.parse_args([*owner.split(), *arguments])
             except OptionError as error:
                 entry.refuse(str(error))
-            if owner == argv[0] and name not in given:
+            if owner == command and name not in given:
                 flags += arguments
     except DocumentError as error:
         raise OptionError(str(error)) from None

@@ -7,27 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.cli.flag_types import (
-    duration,
-    metric,
-    pattern,
-    percent,
-    ranges,
-    seconds,
-    web_path,
-    whole,
-)
+from roce_exporter.cli.flag_types import duration, metric, pattern, percent, ranges, seconds, web_path, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFAULT_PORT = 10123
 """To be registered: the public list of exporter ports was not available when the port was chosen."""
-SWITCHES_PORT = 10124
-"""The port of `switches`, which can run next to `serve`."""
-WIRE_PORT = 10125
-"""The port of `wire --serve`, which can run next to `serve` and `switches`."""
-
 PROBE_PORT = 10126
 """The port of `probe` for metrics; probes themselves are UDP, to port 10124."""
 
@@ -54,9 +40,9 @@ HOST = ("demo", "serve", "once", "capture", "explain", "check", "probe")
 """Commands that read a host."""
 CHECKING = ("demo", "serve", "once", "check")
 COLLECTING = ("serve", "once", "check")
-SERVING = ("serve", "switches", "wire", "probe")
+SERVING = ("serve", "probe")
 CHECK = ("check",)
-EVERY = (*HOST, "switches", "namespaces", "wire", "translate")
+EVERY = (*HOST, "wire", "tool namespaces", "tool translate")
 
 
 class Flag(NamedTuple):
@@ -103,7 +89,7 @@ FLAGS = (
     Flag("file", ("wire",), "FILE", "a capture (pcap or pcapng), or - for standard input", nargs="?"),
     Flag(
         "files",
-        ("translate",),
+        ("tool translate",),
         "FILE",
         "Grafana dashboard (.json), rule file or PrometheusRule (.yml, .yaml, .rules), PromQL (.promql); - for standard input",
         nargs="+",
@@ -158,16 +144,18 @@ FLAGS = (
         60.0,
         seconds(),
     ),
-    Flag("--config.file", HOST, "FILE", "YAML file whose keys are these flags without their dashes"),
     Flag(
-        "--config.file", ("switches",), "FILE", "YAML file with the switches to query, see docs/switches.md"
+        "--config.file",
+        (*HOST, "wire", "tool namespaces"),
+        "FILE",
+        "YAML file whose keys are these flags without their dashes",
     ),
     # Logs.
     Flag(
         "--log.level",
         EVERY,
         "",
-        "minimum log level (serve, switches, wire, probe: info, demo: error, others: warn)",
+        "minimum log level (serve, probe, tool namespaces: info, demo, check: error, others: warn)",
         None,
         choices=LOG_LEVELS,
     ),
@@ -241,7 +229,7 @@ FLAGS = (
         "--rdma.namespaces",
         COLLECTING,
         "SOCKET",
-        "show the RDMA devices of other network namespaces, which `roce-exporter namespaces` reports on this socket",
+        "show the RDMA devices of other network namespaces, which `roce-exporter tool namespaces` reports on this socket",
     ),
     Flag(
         "--metrics.set",
@@ -304,7 +292,7 @@ FLAGS = (
             None,
             is_repeated=True,
         )
-        for command, port in zip(SERVING, (DEFAULT_PORT, SWITCHES_PORT, WIRE_PORT, PROBE_PORT), strict=True)
+        for command, port in zip(SERVING, (DEFAULT_PORT, PROBE_PORT), strict=True)
     ),
     Flag(
         "--web.config.file",
@@ -312,13 +300,29 @@ FLAGS = (
         "FILE",
         "file with TLS and users, in the format of the Prometheus exporter-toolkit",
     ),
+    Flag("--web.telemetry-path", SERVING, "PATH", "path of the metrics (/metrics)", "/metrics", web_path),
+    # The parts of the daemon.
+    Flag("--no-host", ("serve",), "", "do not export this host", False),
     Flag(
-        "--web.telemetry-path",
-        ("serve", "wire", "probe"),
-        "PATH",
-        "path of the metrics (/metrics)",
-        "/metrics",
-        web_path,
+        "--switches.config",
+        ("serve", "check"),
+        "FILE",
+        "YAML file with the switches to query (docs/switches.md): serve also has their metrics, at /probe?target=NAME; check switches",
+    ),
+    Flag(
+        "--wire.interface",
+        ("serve",),
+        "DEV",
+        "also count the RoCE packets of this network device, a mirror port; needs CAP_NET_RAW",
+    ),
+    Flag("--wire.file", ("serve",), "FILE", "also serve the counts of a capture, or - for standard input"),
+    Flag(
+        "--wire.top",
+        ("serve",),
+        "N",
+        "number of pairs of addresses that have series of their own (20)",
+        20,
+        whole(1000),
     ),
     # Commands of their own.
     Flag(
@@ -357,7 +361,6 @@ FLAGS = (
     ),
     Flag("--format", CHECK, "", "format of the findings (text)", TEXT, choices=(TEXT, JSON)),
     Flag("--failed", CHECK, "", "print only what is degraded or failed", False),
-    Flag("--switches.config", CHECK, "FILE", "configuration file of the switches of `check switches`"),
     Flag(
         "--exporter",
         CHECK,
@@ -400,7 +403,7 @@ FLAGS = (
     Flag("--prometheus.insecure-skip-verify", CHECK, "", "do not verify Prometheus' certificate", False),
     Flag(
         "--from",
-        ("translate",),
+        ("tool translate",),
         "",
         "exporter whose names are translated, may be repeated (all)",
         (),
@@ -410,25 +413,20 @@ FLAGS = (
     ),
     Flag(
         "--output",
-        ("translate",),
+        ("tool translate",),
         "PATH",
         "file to write, or folder for several files (standard output)",
     ),
-    Flag("--in-place", ("translate",), "", "replace the files", False),
+    Flag("--in-place", ("tool translate",), "", "replace the files", False),
     Flag(
         "--report",
-        ("translate",),
+        ("tool translate",),
         "",
         "format of the report on standard error (text)",
         TEXT,
         choices=(TEXT, JSON),
     ),
-    Flag(
-        "--interface",
-        ("wire",),
-        "DEV",
-        "capture on this network device instead; needs CAP_NET_RAW",
-    ),
+    Flag("--interface", ("wire",), "DEV", "capture on this network device instead; needs CAP_NET_RAW"),
     Flag(
         "--probe.targets",
         ("probe",),
@@ -457,7 +455,6 @@ FLAGS = (
         "HOST",
         "print what this host of the list, or `all`, sends in one burst, and stop",
     ),
-    Flag("--serve", ("wire",), "", "serve metrics at /metrics while packets are read", False),
     Flag(
         "--format",
         ("wire",),
@@ -474,18 +471,11 @@ FLAGS = (
         None,
         seconds(),
     ),
-    Flag(
-        "--top",
-        ("wire",),
-        "N",
-        "number of pairs that are shown, or have series of their own (20)",
-        20,
-        whole(1000),
-    ),
+    Flag("--top", ("wire",), "N", "number of pairs that are shown (20)", 20, whole(1000)),
     Flag("--queue-pairs", ("wire",), "", "in JSON, also count per destination queue pair", False),
     Flag(
         "--lossless.dscp",
-        ("wire",),
+        ("serve", "wire"),
         "LIST",
         "DSCP values of the lossless priorities: numbers and ranges (24-31)",
         frozenset(range(24, 32)),
@@ -493,7 +483,7 @@ FLAGS = (
     ),
     Flag(
         "--lossless.priority",
-        ("wire",),
+        ("serve", "wire"),
         "LIST",
         "lossless VLAN priorities, for RoCE v1 (3)",
         frozenset({3}),
@@ -501,20 +491,20 @@ FLAGS = (
     ),
     Flag(
         "--namespaces.socket",
-        ("namespaces",),
+        ("tool namespaces",),
         "SOCKET",
         "Unix socket on which the helper reports (/run/roce-exporter/namespaces.sock)",
         "/run/roce-exporter/namespaces.sock",
     ),
     Flag(
         "--namespaces.group",
-        ("namespaces",),
+        ("tool namespaces",),
         "GROUP",
         "group that may read the report, besides the user of the helper",
     ),
     Flag(
         "--namespaces.folder",
-        ("namespaces",),
+        ("tool namespaces",),
         "DIR",
         f"where network namespaces are kept by name ({NAMED_NAMESPACES})",
         NAMED_NAMESPACES,

@@ -1,4 +1,4 @@
-"""`roce-exporter namespaces`: the helper with CAP_SYS_ADMIN that reports the RDMA devices of other network namespaces."""
+"""`roce-exporter tool namespaces`: the helper with CAP_SYS_ADMIN that reports the RDMA devices of other network namespaces."""
 
 from __future__ import annotations
 

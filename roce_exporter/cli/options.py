@@ -8,14 +8,17 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from roce_exporter import __version__
-from roce_exporter.cli.commands import CHECKS, COMMANDS, REMOVED
+from roce_exporter.cli.commands import COMMANDS, REMOVED
 from roce_exporter.cli.flags import FLAGS, Flag
+from roce_exporter.cli.renamed import renamed
 from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM = "roce-exporter"
+TOOL = "tool"
+TOOLS = "what is rarely used: `tool translate`, `tool namespaces`"
 
 
 class OptionError(UserError):
@@ -40,31 +43,28 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         OptionError: a flag, a key or a value is unknown or invalid, or the file cannot be read.
     """
-    argv = _command_first(list(argv))
-    if argv and argv[0] in REMOVED:
-        raise OptionError(f"{argv[0]} was removed; {REMOVED[argv[0]]}")
-    argv = _renamed(argv)
+    argv = _with_todays_words(_command_first(list(argv)))
     parser = make_parser()
     options, rest = parser.parse_known_args(argv)
+    if options.command == TOOL:
+        options.command = f"{TOOL} {options.tool}"
     # Words may have flags between them: argparse itself ends a list of words at the first flag.
     if rest and ("words" not in options or any(word.startswith("-") for word in rest)):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         options.words += rest
-    flags = {flag.name: flag for flag in flags_of(options.command)}
-    for given in _given(argv):
-        if given in flags and (instead := flags[given].instead):
-            sys.stderr.write(f"{PROGRAM}: {given} is deprecated; use {instead}\n")
-    if "host_recording" not in options:
-        return options
-    if options.config_file:
+    if getattr(options, "config_file", ""):
         from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
 
-        keys = config_flags(options.config_file, argv, parser)
-        words = getattr(options, "words", None)
-        options, _ = parser.parse_known_args([argv[0], *keys, *argv[1:]])
-        if words is not None:
-            options.words = words
+        command, words = options.command, options.command.count(" ") + 1
+        keys = config_flags(options.config_file, command, _given(argv), parser)
+        topics = getattr(options, "words", None)
+        options, _ = parser.parse_known_args([*argv[:words], *keys, *argv[words:]])
+        options.command = command
+        if topics is not None:
+            options.words = topics
+    if "host_recording" not in options:
+        return options
     if options.command == "demo":
         options.host_simulate = options.host_simulate or "pfc-storm"
     _check_host(options)
@@ -82,6 +82,20 @@ def _check_host(options: argparse.Namespace) -> None:
         raise OptionError(f"{' and '.join(chosen)} name different hosts; give one of them")
 
 
+def _with_todays_words(argv: list[str]) -> list[str]:
+    """The arguments without words of earlier versions, each of which is one line on standard error."""
+    if argv and argv[0] in REMOVED:
+        raise OptionError(f"{argv[0]} was removed; {REMOVED[argv[0]]}")
+    flags = {flag.name: flag for flag in flags_of(" ".join(argv[: 2 if argv[:1] == [TOOL] else 1]))}
+    for given in _given(argv):
+        if given in flags and (instead := flags[given].instead):
+            sys.stderr.write(f"{PROGRAM}: {given} is deprecated; use {instead}\n")
+    words, before, today = renamed(argv)
+    if today:
+        sys.stderr.write(f"{PROGRAM}: {before} is deprecated; use {today}\n")
+    return words
+
+
 def flags_of(command: str) -> list[Flag]:
     """The rows of a command, in the order of the table."""
     return [flag for flag in FLAGS if command in flag.commands]
@@ -97,11 +111,21 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, row in COMMANDS.items():
-        command = commands.add_parser(name, help=row.help, description=row.help, allow_abbrev=False)
-        for flag in flags_of(name):
-            _add(command, flag)
+    first = [name for name in COMMANDS if " " not in name]
+    for name in first:
+        _add_command(commands, name, name)
+    tool = commands.add_parser(TOOL, help=TOOLS, description=TOOLS, allow_abbrev=False)
+    tools = tool.add_subparsers(dest=TOOL, metavar="TOOL", required=True, parser_class=Parser)
+    for name in sorted(COMMANDS.keys() - set(first)):
+        _add_command(tools, name.removeprefix(f"{TOOL} "), name)
     return parser
+
+
+def _add_command(commands: argparse._SubParsersAction[Parser], word: str, name: str) -> None:
+    meaning = COMMANDS[name].help
+    command = commands.add_parser(word, help=meaning, description=meaning, allow_abbrev=False)
+    for flag in flags_of(name):
+        _add(command, flag)
 
 
 def _add(parser: argparse.ArgumentParser, flag: Flag) -> None:
@@ -135,26 +159,16 @@ def _command_first(argv: list[str]) -> list[str]:
     takes_value = {
         name for flag in FLAGS if not flag.is_switch for name in (flag.name, flag.short) if name[:1] == "-"
     }
+    words: list[str] = []
     position = 0
-    while position < len(argv) and argv[position].startswith("-"):
-        position += 2 if argv[position] in takes_value else 1
-    if position < len(argv):
-        return [argv[position], *argv[:position], *argv[position + 1 :]]
+    while position < len(argv) and words in ([], [TOOL]):
+        if argv[position].startswith("-"):
+            position += 2 if argv[position] in takes_value else 1
+        else:
+            words.append(argv.pop(position))
+    if words:
+        return [*words, *argv]
     return argv if {"-h", "--help", "--version"} & set(argv) else ["serve", *argv]
-
-
-def _renamed(argv: list[str]) -> list[str]:
-    """The arguments with `check` instead of the commands that it replaced, which is said on standard error."""
-    word, *rest = argv or [""]
-    topics = CHECKS.get(word)
-    if word == "switches" and (words := _command_first(rest))[0] == "audit":
-        word, topics = "switches audit", ("switches",)
-        rest = [one.replace("--config.file", "--switches.config", 1) for one in words[1:]]
-    if topics is None:
-        return argv
-    new = " ".join(("check", *topics))
-    sys.stderr.write(f"{PROGRAM}: {word} is deprecated; use {new}\n")
-    return ["check", *topics, *("text" if one == "table" else one.replace("=table", "=text") for one in rest)]
 
 
 def _given(argv: Sequence[str]) -> list[str]:

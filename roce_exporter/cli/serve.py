@@ -1,13 +1,18 @@
-"""`roce-exporter serve`: metrics over HTTP until SIGTERM or SIGINT."""
+"""`roce-exporter serve`: metrics over HTTP until SIGTERM or SIGINT.
+
+One daemon and one web server for the parts that the options select: this host, switches, packets on the wire. Credentials of switches need
+not be on a host of the cluster: with `--no-host` the daemon runs anywhere.
+"""
 
 from __future__ import annotations
 
 import gc
 import logging
-from typing import TYPE_CHECKING
+import sys
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter import __version__
-from roce_exporter.assemble import assemble
 from roce_exporter.background import background
 from roce_exporter.cli.daemon import (
     READY,
@@ -19,50 +24,137 @@ from roce_exporter.cli.daemon import (
     web_config_of,
 )
 from roce_exporter.cli.flags import DEFAULT_PORT
-from roce_exporter.cli.parts import parts_of
+from roce_exporter.cli.options import OptionError
 from roce_exporter.exposition import Format
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web import Server
 from roce_exporter.web.application import Application
-from roce_exporter.web.host_pages import HostPages
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
-    from roce_exporter.exporter import Exporter
-    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.web.application import Section
 
 LOG = logging.getLogger(__name__)
 
+ENDED = 1
+"""Exit code of a daemon that serves packets only, when no more will come."""
 
-async def serve(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Serve until SIGTERM or SIGINT."""
+
+class ServedPart(NamedTuple):
+    """One part of the daemon."""
+
+    section: Section
+    work: Callable[[], Iterable[Coroutine[object, object, None]]] = tuple
+    """What runs as long as the daemon."""
+    begin: Callable[[], Awaitable[None]] | None = None
+    """What must be done before the part is ready."""
+
+
+class InputEndedError(Exception):
+    """The only part has ended: one line that says why."""
+
+
+async def serve(options: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        UserError: a part cannot be opened, or an address is not free.
+    """
     stop = stop_event()
     web_config = web_config_of(options)
-    exporter = assemble(kernel, parts_of(options))
-    application = Application((HostPages(exporter),), telemetry_path=options.web_telemetry_path)
-    server = Server(application, web_config, private=application.private)
-    for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
-        LOG.info("roce_exporter %s listens on %s", __version__, address)
-    try:
-        async with background(
-            _first_collection(exporter, application),
-            server.accept(),
-            *exporter.work(),
-            report_alive(watchdog_interval()),
-        ):
-            await stop.wait()
-            notify(STOPPING)
-    finally:
-        await server.close()
-        exporter.close()
+    registry = OwnRegistry()
+    async with AsyncExitStack() as stack:
+        parts: list[ServedPart] = []
+        if not options.no_host:
+            parts.append(_host(options, stack))
+        if options.switches_config:
+            parts.append(_switches(options, registry, stack))
+        if options.wire_interface or options.wire_file:
+            parts.append(await _wire(options, stack, is_alone=not parts))
+        if not parts:
+            raise OptionError(
+                "--no-host leaves nothing to serve; add --switches.config=FILE or --wire.interface=DEV"
+            )
+        application = Application(
+            [part.section for part in parts], registry, telemetry_path=options.web_telemetry_path
+        )
+        server = Server(application, web_config, private=application.private)
+        stack.push_async_callback(server.close)
+        for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
+            LOG.info("roce_exporter %s listens on %s", __version__, address)
+        try:
+            async with background(
+                _begin(application, parts),
+                server.accept(),
+                *(work for part in parts for work in part.work()),
+                report_alive(watchdog_interval()),
+            ):
+                await stop.wait()
+                notify(STOPPING)
+        except InputEndedError as error:
+            sys.stderr.write(f"roce-exporter: {error}\n")
+            return ENDED
     return 0
 
 
-async def _first_collection(exporter: Exporter, application: Application) -> None:
-    observation = await exporter.observe()
-    exporter.render(observation, Format.TEXT)
+async def _begin(application: Application, parts: list[ServedPart]) -> None:
+    for part in parts:
+        if part.begin:
+            await part.begin()
     application.ready = True
-    gc.collect()
-    gc.freeze()  # the plans are permanent, so later garbage collections can skip them
-    LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
     notify(READY)
+
+
+def _host(options: argparse.Namespace, stack: AsyncExitStack) -> ServedPart:
+    # A daemon without a host needs none of these modules.
+    from roce_exporter.assemble import assemble  # noqa: PLC0415
+    from roce_exporter.cli.parts import open_kernel, parts_of  # noqa: PLC0415
+    from roce_exporter.web.host_pages import HostPages  # noqa: PLC0415
+
+    exporter = assemble(open_kernel(options), parts_of(options))
+    stack.callback(exporter.close)
+
+    async def begin() -> None:
+        observation = await exporter.observe()
+        exporter.render(observation, Format.TEXT)
+        gc.collect()
+        gc.freeze()  # the plans are permanent, so later garbage collections can skip them
+        LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
+
+    return ServedPart(HostPages(exporter), exporter.work, begin)
+
+
+def _switches(options: argparse.Namespace, registry: OwnRegistry, stack: AsyncExitStack) -> ServedPart:
+    # A host without switches needs none of these modules.
+    from roce_exporter.switches.probe import Prober  # noqa: PLC0415
+    from roce_exporter.switches.targets_file import read_switches_file  # noqa: PLC0415
+    from roce_exporter.web.switch_pages import SwitchPages  # noqa: PLC0415
+
+    prober = Prober(read_switches_file(options.switches_config))
+    stack.push_async_callback(prober.close)
+    return ServedPart(SwitchPages(prober, registry))
+
+
+async def _wire(options: argparse.Namespace, stack: AsyncExitStack, *, is_alone: bool) -> ServedPart:
+    # A daemon without packets needs none of these modules.
+    from roce_exporter.cli.wire import STANDARD_INPUT, begin_session  # noqa: PLC0415
+    from roce_exporter.web.wire_pages import WirePages  # noqa: PLC0415
+
+    file = options.wire_file
+    session, ended = await begin_session(options, options.wire_interface, file, options.wire_top)
+    stack.callback(session.stop)
+
+    async def watch() -> None:
+        await ended.wait()
+        session.check()
+        if file not in ("", STANDARD_INPUT) and not session.fault:
+            LOG.info("%s is read; its counts are served until the process is stopped", file)
+            return
+        fault = session.fault or "the input has ended"
+        if is_alone:
+            raise InputEndedError(fault)
+        LOG.error("no more packets are counted: %s", fault)
+
+    return ServedPart(WirePages(session), lambda: (watch(),))

@@ -1,4 +1,4 @@
-"""`roce-exporter translate`: dashboards, rules and PromQL of other exporters' names by ours.
+"""`roce-exporter tool translate`: dashboards, rules and PromQL of other exporters' names by ours.
 
 Exit code 0: all is translated; 1: places were left, which the report lists; 2: a file cannot be read or is of another kind.
 """

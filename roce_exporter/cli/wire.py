@@ -1,4 +1,4 @@
-"""`roce-exporter wire`: RoCE packets from a capture or a network device, as a table, JSON or metrics."""
+"""`roce-exporter wire`: RoCE packets from a capture or a network device, as a table or JSON."""
 
 from __future__ import annotations
 
@@ -11,18 +11,10 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from roce_exporter import __version__
-from roce_exporter.background import background
 from roce_exporter.cli.daemon import (
-    READY,
-    STOPPING,
-    notify,
-    report_alive,
     stop_event,
-    watchdog_interval,
-    web_config_of,
 )
-from roce_exporter.cli.flags import JSON, PACKETS, WIRE_PORT
+from roce_exporter.cli.flags import JSON, PACKETS
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
 from roce_exporter.collect.workers import CallThread, run_in_thread
@@ -32,13 +24,12 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-    from roce_exporter.wire.inputs.capture_file import CaptureFile
-    from roce_exporter.wire.inputs.packet_socket import PacketSocket
     from roce_exporter.wire.wire_session import WireSession
 
 LOG = logging.getLogger(__name__)
 
 PACKAGES = ("numpy", "dpkt")
+STANDARD_INPUT = "-"
 REFRESH = 0.5
 """Seconds between two updates of the live table."""
 DRAIN = 60.0
@@ -49,7 +40,7 @@ DAMAGED = 1
 
 
 async def wire(options: argparse.Namespace) -> int:
-    """Read, then print or serve. Exit code 1: the input ended early, and what was read is shown.
+    """Read, then print. Exit code 1: the input ended early, and what was read is shown.
 
     Raises:
         OptionError: a package is missing, or the input cannot be opened.
@@ -73,12 +64,10 @@ def _check(options: argparse.Namespace) -> None:
     """Refuse contradictions: no input or two, or a format that cannot be served."""
     if bool(options.file) == bool(options.interface):
         raise OptionError("wire needs one input: a FILE, - for standard input, or --interface=DEV")
-    if options.format == PACKETS and (options.interface or options.serve or options.duration):
+    if options.format == PACKETS and (options.interface or options.duration):
         raise OptionError(
             "--format=packets prints the packets of a file or of standard input, without other modes"
         )
-    if options.serve and options.duration:
-        raise OptionError("--serve runs until it is stopped; leave --duration out")
 
 
 def _print_packets(options: argparse.Namespace) -> int:
@@ -94,27 +83,9 @@ def _print_packets(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    from roce_exporter.wire.tally.pair_counts import LosslessMarks  # noqa: PLC0415 - as above
-    from roce_exporter.wire.wire_session import WireSession  # noqa: PLC0415 - as above
-
     stop = stop_event()  # before the capture begins, so that a signal at any time prints what was counted
-    source = _open(options)
-    session = WireSession(
-        source, LosslessMarks(options.lossless_dscp, options.lossless_priority), options.top
-    )
-    ended, loop = asyncio.Event(), asyncio.get_running_loop()
-
-    def end() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(ended.set)
-
-    thread = CallThread()
+    session, ended = await begin_session(options, options.interface, options.file, options.top)
     try:
-        # A thread that has answered once does not die at its start.
-        await run_in_thread(lambda: None, START, thread)
-        thread.submit(partial(session.read, end))
-        if options.serve:
-            return await _serve(options, session, ended, stop)
         await _show(options, session, ended, stop)
         session.finish()
         if options.interface:
@@ -124,14 +95,37 @@ async def _run(options: argparse.Namespace) -> int:
     return _print_summary(options, session)
 
 
-def _open(options: argparse.Namespace) -> CaptureFile | PacketSocket:
-    if options.interface:
-        from roce_exporter.wire.inputs.packet_socket import PacketSocket  # noqa: PLC0415 - as above
+async def begin_session(
+    options: argparse.Namespace, interface: str, file: str, top: int
+) -> tuple[WireSession, asyncio.Event]:
+    """Read packets of a network device or of a file in a thread; the event is set when no more will come.
 
-        return PacketSocket(options.interface)
-    from roce_exporter.wire.inputs.capture_file import open_capture  # noqa: PLC0415 - as above
+    Raises:
+        UserError: a package is missing, or the input cannot be opened.
+    """
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise OptionError(
+            f"wire needs the package {missing[0]}; install the extra wire, in a clone: pip install '.[wire]'"
+        )
+    # These need the packages.
+    from roce_exporter.wire.inputs.capture_file import open_capture  # noqa: PLC0415
+    from roce_exporter.wire.inputs.packet_socket import PacketSocket  # noqa: PLC0415
+    from roce_exporter.wire.tally.pair_counts import LosslessMarks  # noqa: PLC0415
+    from roce_exporter.wire.wire_session import WireSession  # noqa: PLC0415
 
-    return open_capture(options.file)
+    source = PacketSocket(interface) if interface else open_capture(file)
+    session = WireSession(source, LosslessMarks(options.lossless_dscp, options.lossless_priority), top)
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def end() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(ended.set)
+
+    thread = CallThread()
+    # A thread that has answered once does not die at its start.
+    await run_in_thread(lambda: None, START, thread)
+    thread.submit(partial(session.read, end))
+    return session, ended
 
 
 async def _show(
@@ -167,33 +161,6 @@ def _screen(options: argparse.Namespace) -> Iterator[Callable[[WireSession], Non
 
 def _show_nothing(_: WireSession) -> None:
     pass
-
-
-async def _serve(
-    options: argparse.Namespace, session: WireSession, ended: asyncio.Event, stop: asyncio.Event
-) -> int:
-    """Serve metrics. A file is served on when it has ended; a stream or a device that ends is an error."""
-    from roce_exporter.web import Server  # noqa: PLC0415 - as above
-    from roce_exporter.web.application import Application  # noqa: PLC0415 - as above
-    from roce_exporter.web.wire_pages import WirePages  # noqa: PLC0415 - as above
-
-    application = Application((WirePages(session),), telemetry_path=options.web_telemetry_path)
-    server = Server(application, web_config_of(options), private=application.private)
-    try:
-        for address in await server.start(options.web_listen_address or [f":{WIRE_PORT}"]):
-            LOG.info("roce_exporter %s listens on %s for metrics of the wire", __version__, address)
-        async with background(server.accept(), report_alive(watchdog_interval())):
-            application.ready = True
-            notify(READY)
-            await _either(ended, stop)
-            if not session.fault and options.file not in ("", "-"):
-                LOG.info("%s is read; its counts are served until the process is stopped", options.file)
-                await stop.wait()
-            notify(STOPPING)
-    finally:
-        await server.close()
-    session.check()
-    return _fault(session.fault or ("" if stop.is_set() else "the input has ended"))
 
 
 async def _either(first: asyncio.Event, second: asyncio.Event, limit: float | None = None) -> None:

@@ -1,6 +1,6 @@
 """The other end of the links in the demo: a simulated SONiC switch in a Redis server of its own, and the probe that reads it.
 
-The probe is the one of `roce-exporter switches`. It needs redis-server on the PATH and the package redis; without them the
+The probe is the one of `roce-exporter serve --switches.config`. It needs redis-server on the PATH and the package redis; without them the
 demo has a note, and no switch.
 """
 

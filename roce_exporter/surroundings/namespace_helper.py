@@ -1,4 +1,4 @@
-"""The helper `roce-exporter namespaces`: visits network namespaces and reports their RDMA devices on a Unix socket.
+"""The helper `roce-exporter tool namespaces`: visits network namespaces and reports their RDMA devices on a Unix socket.
 
 It is the only part of the exporter that needs CAP_SYS_ADMIN, so it is a process of its own and as small as possible. It
 reads nothing from a client: each connection gets one document and is closed. It visits at most once per `REST` seconds,

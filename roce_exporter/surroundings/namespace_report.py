@@ -43,7 +43,7 @@ def decode_report(document: bytes) -> NamespaceReport:
         }
         failed = {str(name): str(why) for name, why in found["failed"].items()}
     except (TypeError, KeyError, AttributeError, RecursionError, ValueError):
-        raise ValueError("the document is not one of `roce-exporter namespaces`") from None
+        raise ValueError("the document is not one of `roce-exporter tool namespaces`") from None
     return NamespaceReport(devices, failed)
 
 

@@ -74,7 +74,7 @@ class RdmaNamespaces(HostSource):
         try:
             reader, writer = await asyncio.open_unix_connection(self._socket)
         except OSError as error:
-            why = f"{FLAG}={self._socket}: {os.strerror(error.errno or errno.EIO)}; is `roce-exporter namespaces` running?"
+            why = f"{FLAG}={self._socket}: {os.strerror(error.errno or errno.EIO)}; is `roce-exporter tool namespaces` running?"
             raise OSError(error.errno or errno.EIO, why) from None
         try:
             return decode_report(await _read_document(reader))

@@ -85,7 +85,7 @@ class ProbeLimits:
 
 @dataclass(frozen=True, slots=True)
 class SwitchesFile:
-    """The content of the configuration file of `roce-exporter switches`."""
+    """The content of the configuration file of `roce-exporter serve --switches.config`."""
 
     targets: Mapping[str, SwitchTarget] = field(default_factory=dict)
     discovery: Discovery | None = None

@@ -1,4 +1,4 @@
-"""The configuration file of `roce-exporter switches`: targets, service discovery, limits.
+"""The configuration file of `roce-exporter serve --switches.config`: targets, service discovery, limits.
 
 Names and keys are those of Prometheus' own configuration where it has them. Paths of files are relative to this file.
 """

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from roce_exporter.errors import UserError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -28,7 +30,7 @@ NO_TAG = -1
 NO_SUM = -1
 
 
-class InputError(ValueError):
+class InputError(UserError, ValueError):
     """A capture that cannot be read, in one line that names it and the remedy."""
 
 

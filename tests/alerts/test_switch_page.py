@@ -63,7 +63,7 @@ def monitored(
             targets[name] = {"module": "sonic", "address": f"unix://{socket}"}
         file = folder / "switches.yml"
         file.write_text(json.dumps({"targets": targets, "limits": {"cache": "0"}}))
-        switches = serve("switches", f"--config.file={file}", command="switches")
+        switches = serve("switches", "--no-host", f"--switches.config={file}")
         # the alert of the switch does not wait for that of the host
         rules = hasty_rules(folder, patience="3s")
         config = configuration(rules, alertmanager.url, jobs(hosts["storming"], hosts["quiet"], switches))

@@ -118,7 +118,7 @@ def package() -> dict[str, int]:
         "modules that write JSON": json_writers(),
         **{way: sum(library(place, names) for place in MODULES) for way, names in WAYS.items()},
         "commands": len(COMMANDS),
-        "flags": len(FLAGS),
+        "flags": len({flag.name for flag in FLAGS if flag.name.startswith("-") and not flag.instead}),
     }
 
 

@@ -12,8 +12,8 @@ from roce_exporter.catalog import CATALOG, DIALECTS
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.windows import WINDOWS_SETTINGS
-from roce_exporter.cli.commands import COMMANDS
-from roce_exporter.cli.options import OptionError, make_parser, parse_options
+from roce_exporter.cli.flags import FLAGS
+from roce_exporter.cli.options import OptionError, parse_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,14 +47,9 @@ def test_every_metric_named_exists() -> None:
 
 
 def test_every_flag_named_exists() -> None:
-    helps = "".join(
-        action.choices[command].format_help()
-        for action in make_parser()._actions
-        if action.choices and "serve" in action.choices
-        for command in COMMANDS
-    )
+    names = {flag.name for flag in FLAGS if not flag.instead}
     others = r"(?m)^(prometheus|prometheus-alertmanager|amtool) .*"
-    assert unknown(r"(?<![\w-])--[a-z]+\.[a-z.-]+[a-z]", helps.__contains__, 50, others) == {}
+    assert unknown(r"(?<![\w-])--[a-z]+\.[a-z.-]+[a-z]", names.__contains__, 50, others) == {}
 
 
 def commands(text: str) -> Iterable[list[str]]:

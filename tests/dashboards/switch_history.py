@@ -1,4 +1,4 @@
-"""The switch at the other end of a simulated host's links: the series of `roce-exporter switches`, derived from those of the host.
+"""The switch at the other end of a simulated host's links: the series of `roce-exporter serve --switches.config`, derived from those of the host.
 
 What the host transmits its switch receives, so both ends agree. Everything else (queues, buffers, the watchdog) follows from
 the pause by simple proportions: enough for queries to have a result, no model of a switch.

@@ -1,4 +1,4 @@
-"""A capture of the links of a simulated host: the series of `roce-exporter wire --serve`, constructed.
+"""A capture of the links of a simulated host: the series of `roce-exporter serve --wire.interface`, constructed.
 
 Each port of the host sends to peers and receives from them. In the middle of the history one peer is congested and one path
 loses packets. The proportions are simple: enough for queries to have a result, no model of a network.

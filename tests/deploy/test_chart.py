@@ -260,9 +260,9 @@ def test_the_pod_for_switches_has_no_privileges_and_accepts_its_arguments(cases:
     assert container["image"] == "registry.example.com/roce-exporter-switches:1"
     options = parse_options(container["args"])
     (port,) = container["ports"]
-    assert (options.command, options.web_listen_address) == ("switches", [f":{port['containerPort']}"])
+    assert (options.command, options.web_listen_address) == ("serve", [f":{port['containerPort']}"])
     mounts = [Path(mount["mountPath"]) for mount in container["volumeMounts"]]
-    assert {Path(options.config_file).parent, Path(options.web_config_file).parent} == set(mounts)
+    assert {Path(options.switches_config).parent, Path(options.web_config_file).parent} == set(mounts)
 
 
 @pytest.mark.ci

@@ -66,7 +66,7 @@ def test_the_service_for_switches_fits_prometheus_and_its_own_file() -> None:
     assert service["profiles"] == ["switches"]
     assert (ROOT / service["build"]["args"]["LOCK"]).exists()
     options = parse_options(service["command"])
-    file = mounts("switches")[str(Path(options.config_file).parent)] / Path(options.config_file).name
+    file = mounts("switches")[str(Path(options.switches_config).parent)] / Path(options.switches_config).name
     assert list(read_switches_file(str(file)).targets) == ["spine1"]
     (job,) = (one for one in PROMETHEUS["scrape_configs"] if one["job_name"] == "roce-switches")
     addresses = [

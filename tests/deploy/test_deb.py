@@ -24,9 +24,9 @@ pytestmark = pytest.mark.ci
 
 UNITS = {
     "": "serve",
-    "-switches": "switches",
-    "-wire": "wire",
-    "-namespaces": "namespaces",
+    "-switches": "serve --no-host --switches.config",
+    "-wire": "serve --no-host",
+    "-namespaces": "tool namespaces",
 }
 """Each unit with the command that it starts."""
 
@@ -105,7 +105,10 @@ def test_rules_dashboards_manual_pages_and_completion_come_with_it(root: Path) -
         assert wanted
         assert {path.name: path.read_bytes() for path in (share / folder).glob(pattern)} == wanted
     pages = {path.name for path in (root / "usr/share/man/man1").iterdir()}
-    assert pages == {f"roce-exporter{name}.1.gz" for name in ("", *(f"-{command}" for command in COMMANDS))}
+    assert pages == {
+        f"roce-exporter{name}.1.gz"
+        for name in ("", *(f"-{command.replace(' ', '-')}" for command in COMMANDS))
+    }
     for place in (
         "bash-completion/completions/roce-exporter",
         "zsh/vendor-completions/_roce-exporter",

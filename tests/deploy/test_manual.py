@@ -19,7 +19,7 @@ pytestmark = pytest.mark.ci
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
 CASES = [
     ("roce-exporter so", set()),
-    ("roce-exporter swi", {"switches"}),
+    ("roce-exporter tool tr", {"translate"}),
     ("roce-exporter --so", {"--source.disable"}),
     ("roce-exporter once --host.simulate pf", {"pfc-storm"}),
     ("roce-exporter once --host.simulate=pf", {"pfc-storm"}),
@@ -52,10 +52,11 @@ def page(share: Path, command: str) -> str:
 
 def test_each_page_has_every_flag_of_its_command(share: Path) -> None:
     for command in COMMANDS:
-        text = page(share, f"roce-exporter-{command}")
+        name = f"roce-exporter-{command}".replace(" ", "-")
+        text = page(share, name)
         flags = {flag.name for flag in flags_of(command) if flag.name.startswith("-") and not flag.instead}
         assert flags <= set(re.findall(r"--?[a-z][\w.-]*", text)), command
-        assert f"roce-exporter-{command} - " in text
+        assert f"{name} - " in text
 
 
 def test_the_first_page_has_every_command_and_the_exit_codes(share: Path) -> None:
@@ -63,7 +64,9 @@ def test_the_first_page_has_every_command_and_the_exit_codes(share: Path) -> Non
     headings = re.findall(r"^[A-Z][A-Z ]+$", text, re.MULTILINE)
     assert headings[:4] == ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"]
     assert {"COMMANDS", "EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO"} <= set(headings)
-    assert not [command for command in COMMANDS if f"roce-exporter-{command}(1)" not in text]
+    assert not [
+        command for command in COMMANDS if f"roce-exporter-{command.replace(' ', '-')}(1)" not in text
+    ]
 
 
 def test_mandoc_has_no_warning(share: Path) -> None:

@@ -14,8 +14,6 @@ from deploy_tools import DEPLOY, ROOT, ran
 from tools import need
 from waiting import wait_until
 
-from roce_exporter.cli.flags import WIRE_PORT
-
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
@@ -98,7 +96,7 @@ def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
         }
         assert urls["leaf1"] == "http://localhost:10124/probe?target=leaf1"
         assert urls["spine1"] == "http://localhost:10124/probe?target=spine1"
-        assert urls["probe-r07"] == f"http://probe-r07.example.com:{WIRE_PORT}/metrics"
+        assert urls["probe-r07"] == "http://probe-r07.example.com:10125/metrics"
         groups = {group["name"] for group in server.query("/api/v1/rules")["groups"]}
         assert {"roce-storm", "roce-dashboards"} <= groups
     jobs = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())["shared"]["wire_jobs"]

@@ -85,16 +85,14 @@ def test_every_unit_is_read_as_it_is_written() -> None:
 def test_every_example_of_the_default_files_is_accepted() -> None:
     for unit, variable, command, count in (
         (UNIT, "ROCE_EXPORTER_FLAGS", ["serve"], 4),
-        (SWITCHES, "ROCE_SWITCHES_FLAGS", ["switches"], 2),
-        (WIRE, "ROCE_WIRE_FLAGS", ["wire", "--serve"], 3),
+        (SWITCHES, "ROCE_SWITCHES_FLAGS", ["serve", "--no-host"], 2),
+        (WIRE, "ROCE_WIRE_FLAGS", ["serve", "--no-host"], 3),
     ):
         lines = unit.with_suffix(".default").read_text().splitlines()
         examples = [line.split('"')[1].split() for line in lines if f"{variable}=" in line]
         assert len(examples) >= count
         for flags in examples:
-            if command != ["serve"] or "--config.file" not in " ".join(
-                flags
-            ):  # that file is the administrator's
+            if "--config.file" not in " ".join(flags):  # that file is the administrator's
                 assert parse_options([*command, *flags]).command == command[0]
 
 
@@ -268,7 +266,7 @@ def test_the_example_for_switches_works_under_the_restrictions_of_its_unit() -> 
         for name in ("nxos.password", "ca.pem"):
             (place / name).write_text("secret\n")
             (place / name).chmod(0o644)
-        with restricted(f"--config.file={place}/switches.yml", unit=SWITCHES, action="switches") as (
+        with restricted("--no-host", f"--switches.config={place}/switches.yml", unit=SWITCHES) as (
             daemon,
             _,
         ):
@@ -282,7 +280,7 @@ def test_the_example_for_switches_works_under_the_restrictions_of_its_unit() -> 
 @pytest.mark.ci
 def test_a_capture_works_under_the_restrictions_of_its_unit() -> None:
     """It receives frames of the loopback device with CAP_NET_RAW alone, and serves their number."""
-    with restricted("--serve", "--interface=lo", unit=WIRE, action="wire") as (daemon, status):
+    with restricted("--no-host", "--wire.interface=lo", unit=WIRE) as (daemon, status):
         assert {int(status[key], 16) for key in ("CapEff", "CapPrm", "CapBnd")} == {CAP_NET_RAW}
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for _ in range(10):

@@ -165,8 +165,8 @@ async def test_the_command_serves_the_switch(tmp_path, system) -> None:
         )
         file = tmp_path / "switches.yml"
         file.write_text(configuration)
-        flags = (f"--config.file={file}", "--log.level=debug")
-        with exporter(tmp_path, *flags, command="switches") as running:
+        flags = ("--no-host", f"--switches.config={file}", "--log.level=debug")
+        with exporter(tmp_path, *flags) as running:
             text, debug = [
                 (await asyncio.to_thread(running.get, f"{path}?target={system}")).decode()
                 for path in ("/probe", "/debug/probe")

@@ -1,4 +1,4 @@
-"""A real Redis with the tables of a simulated switch → `roce-exporter switches` → a real Prometheus with our rules.
+"""A real Redis with the tables of a simulated switch → `roce-exporter serve --switches.config` → a real Prometheus with our rules.
 
 The page at the end of that way is in tests/alerts/test_switch_page.py.
 """
@@ -38,7 +38,7 @@ def switches(folder: Path, socket: Path) -> AbstractContextManager[Running]:
     target = {"module": "sonic", "address": f"unix://{socket}"}
     file = folder / "switches.yml"
     file.write_text(json.dumps({"targets": {"leaf": target}, "limits": {"cache": "0"}}))
-    return exporter(folder, f"--config.file={file}", command="switches")
+    return exporter(folder, "--no-host", f"--switches.config={file}")
 
 
 SERIES = re.compile(r"(\w+)\{(.*)\} (\S+)")

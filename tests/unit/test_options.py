@@ -154,6 +154,81 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert message in error
 
 
+@pytest.mark.parametrize(
+    ("before", "today", "line"),
+    [
+        (
+            ["translate", "a", "--in-place"],
+            ["tool", "translate", "a", "--in-place"],
+            "is deprecated; use tool translate\n",
+        ),
+        (["namespaces"], ["tool", "namespaces"], "is deprecated; use tool namespaces\n"),
+        (
+            ["switches", "--config.file", "s.yml", "--web.config.file=w.yml"],
+            [
+                "serve",
+                "--no-host",
+                "--switches.config=s.yml",
+                "--web.config.file=w.yml",
+                "--web.listen-address=:10124",
+            ],
+            "is deprecated; use serve --no-host --switches.config=FILE\n",
+        ),
+        (
+            [
+                "--log.level=debug",
+                "wire",
+                "--interface=eth1",
+                "--serve",
+                "--top",
+                "7",
+                "--web.listen-address=:1",
+            ],
+            [
+                "serve",
+                "--no-host",
+                "--log.level=debug",
+                "--wire.interface=eth1",
+                "--wire.top=7",
+                "--web.listen-address=:1",
+            ],
+            "is deprecated; use serve --no-host --wire.interface=DEV\n",
+        ),
+        (
+            ["wire", "-", "--serve"],
+            ["serve", "--no-host", "--wire.file=-", "--web.listen-address=:10125"],
+            "is deprecated; use serve --no-host --wire.interface=DEV\n",
+        ),
+    ],
+)
+def test_a_word_of_an_earlier_version_is_one_line_and_means_the_same(
+    before: list[str], today: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parse_options(before) == parse_options(today)
+    told = capsys.readouterr().err
+    assert line in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["tool"], "the following arguments are required: TOOL"),
+        (["tool", "hammer"], "invalid choice: 'hammer'"),
+        (["serve", "--no-host"], "--no-host leaves nothing to serve"),
+        (["serve", "--no-host", "--switches.config=/no/such.yml"], "/no/such.yml: cannot be read"),
+        (["serve", "--no-host", "--wire.interface=nosuchdevice0"], "nosuchdevice0"),
+    ],
+)
+def test_a_part_that_cannot_be_served_is_one_line(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
 def test_help_and_version_are_no_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     for argv in (["--help"], ["--version"], ["explain", "--help"]):
         with pytest.raises(SystemExit) as caught:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from earlier_release import (
     RULES,
-    flags,
     packed,
     promises,
     released_series,
@@ -27,6 +26,8 @@ from recorded import HOSTS, recording
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import FULL
+from roce_exporter.cli.options import flags_of
+from roce_exporter.cli.renamed import renamed
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.host.recorded.recorded import load_recording
@@ -80,6 +81,24 @@ def served(host: str) -> dict[str, dict[str, str]]:
     }
 
 
+def accepted(promised: Iterable[str]) -> set[str]:
+    """The flags that are accepted, also those of earlier versions that `--help` no longer lists."""
+    return {
+        promise
+        for promise in promised
+        if any(is_known(promise + word) for word in ("", " --serve", " audit"))
+    }
+
+
+def is_known(promise: str) -> bool:
+    """Whether a command has these flags, under its name of today or of before."""
+    (command, *rest), *_ = renamed(promise.split())
+    today = f"{command} {rest.pop(0)}" if command == "tool" else command
+    rows = flags_of(today) + flags_of(promise.split(maxsplit=1)[0])
+    known = {name for flag in rows for name in (flag.name, flag.short)} | {"--help"}
+    return {word.partition("=")[0] for word in rest if word.startswith("--")} <= known
+
+
 @cache
 def broken_now() -> frozenset[tuple[str, str]]:
     """Every promise that is not kept: series and values of hosts and switches, names of rules, alerts and flags.
@@ -93,8 +112,12 @@ def broken_now() -> frozenset[tuple[str, str]]:
     now |= {name: series_of((ROOT / "tests/golden" / name).read_text()) for name in switches}
     assert RELEASED.keys() <= now.keys(), "a recorded host of the release is gone"
     rules = "".join((ROOT / name).read_text() for name in RULES)
-    names = {"record": rule_names("record", rules), "alert": rule_names("alert", rules), "flag": flags(ROOT)}
     before = promises()
+    names = {
+        "record": rule_names("record", rules),
+        "alert": rule_names("alert", rules),
+        "flag": accepted(before["flags"]),
+    }
     broken = [broken_series(RELEASED[name], now[name]) for name in RELEASED]
     broken += [broken_names(kind, before[f"{kind}s"], after) for kind, after in names.items()]
     return frozenset().union(*broken)

@@ -25,7 +25,7 @@ def file(folder: Path, name: str, text: str | bytes) -> str:
 
 
 def run(*argv: str) -> int:
-    return main(["translate", *argv])
+    return main(["tool", "translate", *argv])
 
 
 def test_the_result_is_on_standard_output_and_the_report_on_standard_error(
@@ -178,7 +178,7 @@ def test_bad_input_is_one_line(
 def test_flags_that_contradict_are_refused(
     argv: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["translate", *argv]) == 2
+    assert main(["tool", "translate", *argv]) == 2
     assert why in capsys.readouterr().err
 
 

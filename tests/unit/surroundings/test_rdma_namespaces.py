@@ -217,7 +217,7 @@ async def test_without_the_helper_the_error_is_one_line_with_the_remedy(tmp_path
     shown, error = await read(host_of(*ALL), str(tmp_path / "none.sock"))
     assert shown == {}
     assert "--rdma.namespaces=" in error
-    assert "is `roce-exporter namespaces` running?" in error
+    assert "is `roce-exporter tool namespaces` running?" in error
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ async def test_without_the_helper_the_error_is_one_line_with_the_remedy(tmp_path
     ],
 )
 def test_a_document_of_another_program_is_refused(document: bytes) -> None:
-    with pytest.raises(ValueError, match="roce-exporter namespaces"):
+    with pytest.raises(ValueError, match="roce-exporter tool namespaces"):
         decode_report(document)
 
 
@@ -312,7 +312,7 @@ async def test_the_command_reports_until_it_is_stopped(other_namespace: Path, re
     From Python 3.13 on asyncio removes the socket before the helper does; here the test does.
     """
     path = other_namespace.parent / "helper.sock"
-    command = (sys.executable, "-m", "roce_exporter", "namespaces", f"--namespaces.socket={path}")
+    command = (sys.executable, "-m", "roce_exporter", "tool", "namespaces", f"--namespaces.socket={path}")
     process = await asyncio.create_subprocess_exec(
         *command, f"--namespaces.folder={other_namespace}", stderr=asyncio.subprocess.PIPE
     )
@@ -339,7 +339,7 @@ def test_a_host_without_named_namespaces_has_none(tmp_path: Path) -> None:
 def test_the_command_refuses_a_wrong_group_and_socket(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["namespaces", "--namespaces.group=no-such-group"]) == 2
+    assert main(["tool", "namespaces", "--namespaces.group=no-such-group"]) == 2
     assert "no such group" in capsys.readouterr().err
-    assert main(["namespaces", f"--namespaces.socket={tmp_path}/none/helper.sock"]) == 2
+    assert main(["tool", "namespaces", f"--namespaces.socket={tmp_path}/none/helper.sock"]) == 2
     assert "--namespaces.socket=" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The paths of `roce-exporter switches`."""
+"""The paths of `roce-exporter serve --switches.config`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration file of `roce-exporter switches`: what it says, and one line for everything that is wrong."""
+"""The configuration file of `roce-exporter serve --switches.config`: what it says, and one line for everything that is wrong."""
 
 from __future__ import annotations
 

@@ -77,8 +77,7 @@ def test_a_damaged_file_is_shown_up_to_the_damage(tmp_path: Path, capsys: pytest
     [
         ([], "wire needs one input: a FILE, - for standard input, or --interface=DEV"),
         (["a.pcap", "--interface=eth0"], "wire needs one input"),
-        (["a.pcap", "--format=packets", "--serve"], "--format=packets prints the packets of a file"),
-        (["a.pcap", "--serve", "--duration=3"], "--serve runs until it is stopped"),
+        (["a.pcap", "--format=packets", "--duration=3"], "--format=packets prints the packets of a file"),
         (["a.pcap", "--top=0"], "'0' is not a whole number from 1 to 1000"),
         (["a.pcap", "--duration=0"], "'0' is not a number of seconds"),
         (["a.pcap", "--lossless.dscp=24-99"], "'24-99' is not a list of numbers and ranges from 0 to 63"),
@@ -234,9 +233,9 @@ async def test_serve_answers_while_a_stream_is_read_and_ends_with_it() -> None:
         sys.executable,
         "-m",
         "roce_exporter",
-        "wire",
-        "-",
-        "--serve",
+        "serve",
+        "--no-host",
+        "--wire.file=-",
         "--web.listen-address=127.0.0.1:0",
     )
     process = await asyncio.create_subprocess_exec(
@@ -247,7 +246,7 @@ async def test_serve_answers_while_a_stream_is_read_and_ends_with_it() -> None:
     process.stdin.write(pcap(FRAMES))
     await process.stdin.drain()
     line = (await process.stderr.readline()).decode()
-    address = line.partition("listens on ")[2].split()[0]
+    address = line.partition("listens on ")[2].split()[0].strip('"')
     host, port = address.rsplit(":", 1)
     text = await fetch_until(host, int(port), "roce_wire_capture_frames_total 31")
     assert 'roce_wire_cnps_total{source="10.0.0.2",destination="10.0.0.1"} 1' in text
