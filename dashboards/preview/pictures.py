@@ -1,7 +1,7 @@
 """Take pictures of the dashboards: `make pictures`, or `python dashboards/preview/pictures.py [FOLDER OF JSON]`.
 
 Every dashboard, healthy and in an incident, dark and light, at 1920 and 1366 pixels, into `build/pictures`; those of the README
-into `dashboards/pictures`. npm packages and the recorded history stay in a cache outside the repository.
+into `dashboards/pictures`, with the hash of each dashboard that was drawn in `drawn.txt`. npm packages and the recorded history stay in a cache outside the repository.
 """
 
 # ruff: noqa: INP001, S603, S607, T201 - a script that runs node and python, and prints its findings
@@ -108,6 +108,12 @@ README = {
 """The picture for each name in the README."""
 
 
+def drawn() -> str:
+    """The name of each dashboard and the hash of its file, as `sha256sum` prints them."""
+    files = sorted(HERE.parent.glob("roce-*.json"))
+    return "".join(f"{hashlib.sha256(place.read_bytes()).hexdigest()}  {place.name}\n" for place in files)
+
+
 def main() -> None:
     """Take all pictures, and fail if a query failed."""
     boards = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent
@@ -126,6 +132,7 @@ def main() -> None:
     if boards == HERE.parent:
         for name, source in README.items():
             shutil.copy(out / f"{source}.png", HERE.parent / "pictures" / f"{name}.png")
+        (HERE.parent / "pictures/drawn.txt").write_text(drawn(), encoding="utf-8")
     print(f"pictures are in {out}")
 
 

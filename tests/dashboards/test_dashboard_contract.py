@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -480,6 +481,14 @@ def test_a_dashboard_has_one_line_per_panel_variable_and_mark() -> None:
         parts = (*panels(board), *board["templating"]["list"], *board["annotations"]["list"])
         missing = [one for one in parts if json.dumps(one, ensure_ascii=False, sort_keys=True) not in lines]
         assert missing == []
+
+
+@pytest.mark.nightly
+def test_the_pictures_are_of_these_dashboards() -> None:
+    """Draw them again with `make pictures`."""
+    drawn = (FOLDER / "pictures/drawn.txt").read_text(encoding="utf-8")
+    hashes = {place.name: hashlib.sha256(place.read_bytes()).hexdigest() for place in DASHBOARDS}
+    assert dict(reversed(line.split("  ")) for line in drawn.splitlines()) == hashes
 
 
 def test_recording_rules_pass_promtool() -> None:
