@@ -84,8 +84,7 @@ def _read() -> tuple[tuple[WindowsSetting, ...], tuple[PublicSource, ...]]:
         for entry in entries:
             name, _, linux = entry.head.partition(" = ")
             source, _, raw = linux.partition(" ")
-            meaning = " ".join(line.strip() for _, line in entry.more if line.startswith("    "))
-            values = " ".join(line.strip() for _, line in entry.more if not line.startswith("    "))
+            meaning, _, values = " ".join(line.strip() for _, line in entry.more).partition(" | ")
             settings.append(WindowsSetting(name, heading, meaning, values, source, raw))
     return tuple(settings), tuple(sources)
 
