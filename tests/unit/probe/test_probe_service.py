@@ -93,11 +93,14 @@ async def test_two_hosts_of_a_rack_probe_each_other(hosts: Hosts) -> None:
     assert found["roce_probe_lost_total", ("mlx5_0", "1", "rack", "roce"), ""] == 0
     assert found["roce_probe_targets", (), ""] == 1
     assert found["roce_probe_remarked_total", ("mlx5_0", "1", "rack"), ""] == 0
-    found = await hosts.probe(4)
-    network = [
-        found["roce_probe_network_seconds", ("mlx5_0", "1", "rack", ""), part] for part in ("_sum", "_count")
-    ]
-    assert network[1] >= 1
+    answers, network = 2, [0.0, 0.0]
+    while not network[1]:  # the kernel may stamp no packet of the first bursts
+        answers += 2
+        found = await hosts.probe(answers)
+        network = [
+            found["roce_probe_network_seconds", ("mlx5_0", "1", "rack", ""), part]
+            for part in ("_sum", "_count")
+        ]
     assert network[0] > 0
     assert found["roce_probe_network_max_seconds", ("mlx5_0", "1", "rack"), ""] > 0
 
