@@ -33,6 +33,9 @@ _SCRIPT = Path(sys.executable).with_name("roce-exporter")
 EXPORTER = (str(_SCRIPT),) if _SCRIPT.exists() else (sys.executable, "-m", "roce_exporter")
 """The command of the environment that runs the tests: in CI that of the built wheel."""
 
+Labels = frozenset[tuple[str, str]]
+Values = dict[Labels, float]
+
 GENEROUS = 240.0
 """Seconds after which even a loaded machine has had enough time."""
 
@@ -105,6 +108,13 @@ class Running:
         """The series that an expression returns."""
         found: list[dict[str, Any]] = self.ask("query", query=expression, **parameters)["result"]
         return found
+
+    def values(self, expression: str, **parameters: object) -> Values:
+        """The values that an expression returns, by labels; a scalar has none."""
+        found = self.ask("query", query=expression, **parameters)
+        if found["resultType"] == "scalar":
+            return {frozenset(): float(found["result"][1])}
+        return {frozenset(one["metric"].items()): float(one["value"][1]) for one in found["result"]}
 
     def stop(self) -> int:
         """The exit code after SIGTERM."""
@@ -251,8 +261,13 @@ def prometheus(
 
 def agent_flag(program: str) -> str:
     """The flag that makes this Prometheus an agent: a flag of its own in 3.x, a feature in 2.x."""
+    return "--agent" if "--[no-]agent" in help_of(program) else "--enable-feature=agent"
+
+
+def help_of(program: str) -> str:
+    """What a program prints about its flags."""
     done = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
-    return "--agent" if "--[no-]agent" in done.stdout + done.stderr else "--enable-feature=agent"
+    return done.stdout + done.stderr
 
 
 @contextlib.contextmanager

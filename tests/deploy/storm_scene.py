@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from alerts.alert_hooks import Hooks, hooked
-from deploy_servers import Server
-from deploy_tools import COMMAND, ROOT, fetch
+from deploy_tools import COMMAND, ROOT, fetch, fetch_json
 from ports import free_port
 from tools import need
 from waiting import wait_until
@@ -45,9 +44,9 @@ class Process:
     process: subprocess.Popen[bytes] | None = None
 
     @property
-    def server(self) -> Server:
-        """Its HTTP API."""
-        return Server(f"http://127.0.0.1:{self.port}")
+    def url(self) -> str:
+        """Its address, also while it does not run."""
+        return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         """Start it, without waiting until it is ready."""
@@ -57,7 +56,7 @@ class Process:
 
     def wait(self) -> None:
         """Wait until it is ready."""
-        wait_until(lambda: fetch(f"{self.server.url}{self.ready}"), LONG)
+        wait_until(lambda: fetch(f"{self.url}{self.ready}"), LONG)
 
     def kill(self) -> None:
         """End it without a chance to write anything; nothing happens if it does not run."""
@@ -161,7 +160,7 @@ class Scene:
 
     def storm_has_begun(self, cluster: str) -> bool:
         """Whether the exporter has counted a storm."""
-        text = fetch(f"{self.storming[cluster].server.url}/metrics")
+        text = fetch(f"{self.storming[cluster].url}/metrics")
         return any(
             line.startswith("roce_pfc_storms_total{") and float(line.rsplit(" ", 1)[1]) > 0
             for line in text.splitlines()
@@ -193,7 +192,7 @@ class Scene:
 
 def storms_in(ruler: Process) -> list[dict[str, Any]]:
     """The storms that a ruler considers active."""
-    alerts = ruler.server.query("/api/v1/alerts")["alerts"]
+    alerts = fetch_json(f"{ruler.url}/api/v1/alerts")["data"]["alerts"]
     return [alert for alert in alerts if alert["labels"]["alertname"] == STORM]
 
 
@@ -217,7 +216,7 @@ def scene(folder: Path) -> Iterator[Scene]:
     alertmanager = Process(command, port, folder / "alertmanager.log")
     try:
         with all_ready(quiet, alertmanager):
-            yield Scene(folder, storming, quiet, alertmanager.server.url, hooks)
+            yield Scene(folder, storming, quiet, alertmanager.url, hooks)
     finally:
         for process in storming.values():
             process.kill()

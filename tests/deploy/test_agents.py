@@ -14,18 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from deploy_servers import (
-    ANYWHERE,
-    help_of,
-    prometheus,
-    prometheus_version,
-    running,
-    started,
-    victoria_metrics,
-)
+from deploy_servers import prometheus_version, running, victoria_metrics
 from deploy_tools import COMMAND, DEPLOY, ROOT
 from http_answers import answering
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from servers import FREE, help_of, is_healthy, prometheus, serving
 from storm_scene import placed
 from tools import need
 from waiting import wait_until
@@ -40,7 +33,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from deploy_servers import Labels, Server, Values
+    from servers import Labels, Running, Values
 
 pytestmark = pytest.mark.nightly
 
@@ -125,15 +118,13 @@ def targets_file(folder: Path, targets: Targets) -> Path:
     return place
 
 
-def receiving_prometheus(folder: Path) -> AbstractContextManager[Server]:
+def receiving_prometheus(folder: Path) -> AbstractContextManager[Running]:
     """A Prometheus that accepts remote writes."""
-    config = folder / "end.yml"
-    config.write_text("global: {}\n")
     flags = ("--web.enable-remote-write-receiver", f"--query.lookback-delta={FOREVER}")
-    return prometheus(config, folder, *flags)
+    return prometheus(folder / "end", {"global": {}}, *flags)
 
 
-def agent(folder: Path, targets: Targets, store: str, message: str = "") -> AbstractContextManager[Server]:
+def agent(folder: Path, targets: Targets, store: str, message: str = "") -> AbstractContextManager[Running]:
     """A Prometheus agent with agent.yml, as the only one. `message` is the form of its remote writes."""
     config = yaml.safe_load(placed((DEPLOY / "prometheus/agent.yml").read_text(), HASTE))
     (job,) = config["scrape_configs"]
@@ -148,15 +139,15 @@ def agent(folder: Path, targets: Targets, store: str, message: str = "") -> Abst
     targets_file(folder, targets)
     path = folder / "agent.yml"
     path.write_text(yaml.safe_dump(config))
-    return prometheus(path, folder, agent=True)
+    return prometheus(folder, path, storage="agent")
 
 
-def agent_2(folder: Path, targets: Targets, store: str) -> AbstractContextManager[Server]:
+def agent_2(folder: Path, targets: Targets, store: str) -> AbstractContextManager[Running]:
     """The same with the second version of remote write, which Prometheus 3 has."""
     return agent(folder, targets, store, "io.prometheus.write.v2.Request")
 
 
-def vmagent(folder: Path, targets: Targets, store: str) -> AbstractContextManager[Server]:
+def vmagent(folder: Path, targets: Targets, store: str) -> AbstractContextManager[Running]:
     """A vmagent with scrape.yml and vmagent.env, as their files ship."""
     shipped = DEPLOY / "prometheus/victoriametrics"
     targets_file(folder, targets)
@@ -172,11 +163,11 @@ def vmagent(folder: Path, targets: Targets, store: str) -> AbstractContextManage
         pytest.skip(f"vmagent is too old for {missing}: tests/newest.sh has a newer one")
     own = ("-httpListenAddr", "-promscrape.config")
     given = [f"{flag}={value}" for flag, value in flags.items() if flag not in own]
-    command = [need("vmagent"), f"-promscrape.config={config}", f"-httpListenAddr={ANYWHERE}", *given]
-    return started(command, folder / "vmagent.log", "/health")
+    command = [need("vmagent"), f"-promscrape.config={config}", f"-httpListenAddr={FREE}", *given]
+    return serving(command, folder / "vmagent.log", ready=is_healthy)
 
 
-STORES: dict[str, Callable[[Path], AbstractContextManager[Server]]] = {
+STORES: dict[str, Callable[[Path], AbstractContextManager[Running]]] = {
     "prometheus": receiving_prometheus,
     "victoriametrics": lambda folder: victoria_metrics(folder, FOREVER),
 }
@@ -198,7 +189,7 @@ class Arrived:
     sender: str
     apart: float
     pages: dict[str, str]
-    store: Server = field(init=False)
+    store: Running = field(init=False)
 
     def of(self, name: str) -> Values:
         """The samples of an instance in the store."""

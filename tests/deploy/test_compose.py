@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
-from deploy_servers import prometheus, running
+from deploy_servers import running
 from deploy_tools import COMMAND, DEPLOY, ROOT, printed, tool_environment
+from servers import prometheus
 from tools import need
 from waiting import wait_until
 
@@ -120,7 +121,7 @@ def test_the_chain_works(tmp_path: Path) -> None:
             daemon = stack.enter_context(running([str(COMMAND)], flags=flags))
             groups.append({"targets": [f"127.0.0.1:{daemon.port}"], "labels": group["labels"]})
         (file.parent / "targets/roce.yml").write_text(yaml.safe_dump(groups))
-        server = stack.enter_context(prometheus(file, file.parent))
+        server = stack.enter_context(prometheus(file.parent, file))
         wait_until(lambda: sum(server.values("up").values()) == len(EXPORTERS))
         roles = server.values("count by (role, rack, cluster) (up)")
         assert {tuple(value for _, value in sorted(labels)) for labels in roles} == {

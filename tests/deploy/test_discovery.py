@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
-from deploy_servers import prometheus
 from deploy_tools import DEPLOY, fetch, fetch_json, printed, ran
 from http_answers import answering
+from servers import prometheus
 from tools import need
 from waiting import wait_until
 
@@ -291,7 +291,7 @@ def shares_of(
     (folder / "targets/roce.yml").write_text(yaml.safe_dump([{"targets": targets, "labels": labels}]))
     config = {"global": {"scrape_interval": "1d", "scrape_timeout": "10s"}, "scrape_configs": jobs}
     (folder / "shards.yml").write_text(yaml.safe_dump(config))
-    with prometheus(folder / "shards.yml", folder) as server:
+    with prometheus(folder, folder / "shards.yml") as server:
         # from its own metrics: the list of them is long
         pool = re.compile(r"^prometheus_target_scrape_pool_targets\{.*\} (\d+)", re.MULTILINE)
         wait_until(lambda: sum(map(int, pool.findall(fetch(f"{server.url}/metrics")))) >= count)

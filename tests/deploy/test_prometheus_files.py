@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from deploy_servers import prometheus
 from deploy_tools import DEPLOY, ROOT, ran
+from servers import prometheus
 from tools import need
 from waiting import wait_until
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from deploy_servers import Server
+    from servers import Running
 
 FOLDER = DEPLOY / "prometheus"
 UNKNOWN_TO_DEBIAN = ("consul_sd_configs", "kubernetes_sd_configs")
@@ -54,9 +54,9 @@ def test_every_way_of_discovery_is_valid(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def labels_of_targets(server: Server, job: str = "roce") -> dict[str, dict[str, str]]:
+def labels_of_targets(server: Running, job: str = "roce") -> dict[str, dict[str, str]]:
     """The labels of each target of a job, by its address."""
-    targets = server.query("/api/v1/targets")["activeTargets"]
+    targets = server.ask("targets")["activeTargets"]
     return {
         one["discoveredLabels"]["__address__"]: {
             key: text for key, text in one["labels"].items() if key != "job"
@@ -75,8 +75,8 @@ def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
         shutil.copy(FOLDER / f"targets/{name}.example.yml", tmp_path / f"targets/{name}.yml")
     for rules in (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml"):
         shutil.copy(rules, tmp_path / "rules")
-    with prometheus(shutil.copy(FOLDER / "prometheus.yml", tmp_path), tmp_path) as server:
-        wait_until(lambda: len(server.query("/api/v1/targets")["activeTargets"]) == 6)
+    with prometheus(tmp_path, tmp_path / shutil.copy(FOLDER / "prometheus.yml", tmp_path)) as server:
+        wait_until(lambda: len(server.ask("targets")["activeTargets"]) == 6)
         cluster = {"cluster": "fabric-a"}
         assert labels_of_targets(server) == {
             "gpu-r07-n01:10123": {"instance": "gpu-r07-n01", "role": "gpu", "rack": "r07", **cluster},
@@ -90,14 +90,11 @@ def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
             "spine1": "fabric-a",
         }
         assert list(labels_of_targets(server, "roce-wire").values()) == [{"instance": "probe-r07", **cluster}]
-        urls = {
-            one["labels"]["instance"]: one["scrapeUrl"]
-            for one in server.query("/api/v1/targets")["activeTargets"]
-        }
+        urls = {one["labels"]["instance"]: one["scrapeUrl"] for one in server.ask("targets")["activeTargets"]}
         assert urls["leaf1"] == "http://localhost:10124/probe?target=leaf1"
         assert urls["spine1"] == "http://localhost:10124/probe?target=spine1"
         assert urls["probe-r07"] == "http://probe-r07.example.com:10125/metrics"
-        groups = {group["name"] for group in server.query("/api/v1/rules")["groups"]}
+        groups = {group["name"] for group in server.ask("rules")["groups"]}
         assert {"roce-storm", "roce-dashboards"} <= groups
     jobs = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())["shared"]["wire_jobs"]
     assert re.fullmatch(jobs, "roce-wire"), "the alerts on captures expect this job"
@@ -109,9 +106,9 @@ def test_four_agents_share_the_hosts_without_gap_or_overlap(tmp_path: Path) -> N
     (tmp_path / "targets").mkdir()
     (tmp_path / "targets/roce.yml").write_text(yaml.safe_dump([{"targets": addresses}]))
 
-    def known(server: Server) -> int:
+    def known(server: Running) -> int:
         """How many hosts an agent scrapes or leaves to others."""
-        found: dict[str, Any] = server.query("/api/v1/targets")
+        found: dict[str, Any] = server.ask("targets")
         return len(found["activeTargets"]) + len(found["droppedTargets"])
 
     with ExitStack() as stack:
@@ -123,7 +120,7 @@ def test_four_agents_share_the_hosts_without_gap_or_overlap(tmp_path: Path) -> N
     assert min(map(len, shares)) > 8
 
 
-def agent(folder: Path, number: int) -> AbstractContextManager[Server]:
+def agent(folder: Path, number: int) -> AbstractContextManager[Running]:
     """The agent of this number."""
     config = yaml.safe_load((FOLDER / "agent.yml").read_text())
     rules = config["scrape_configs"][0]["relabel_configs"]
@@ -133,4 +130,4 @@ def agent(folder: Path, number: int) -> AbstractContextManager[Server]:
     path.write_text(yaml.safe_dump(config))
     own = folder / str(number)
     own.mkdir()
-    return prometheus(path, own, agent=True)
+    return prometheus(own, path, storage="agent")

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from alerts.compat_programs import COUNTERS, HW_COUNTERS, write_tree
-from deploy_servers import ANYWHERE, backfill, on_blocks, running, started
+from deploy_servers import backfill, on_blocks, running
 from deploy_tools import COMMAND, fetch
 from prometheus_client.parser import text_string_to_metric_families
 from public_panels import PANELS, Panel
+from servers import FREE, serving
 from tools import need
 from waiting import wait_until
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from deploy_servers import Server, Values
+    from servers import Running, Values
 
 BEGIN = 1_767_225_600
 INTERVAL = 15
@@ -70,16 +71,18 @@ def lines_of(text: str, job: str, moment: int) -> Iterator[str]:
 
 
 @contextmanager
-def stored(exporter: str, folder: Path) -> Iterator[Server]:
+def stored(exporter: str, folder: Path) -> Iterator[Running]:
     """A Prometheus with the samples of an exporter and of ours, on one tree."""
     tree = write_tree(folder / "sysfs")
     with ExitStack() as stack:
         theirs = None
         if exporter != "rdma_exporter":
             flags = ("--collector.disable-defaults", "--collector.infiniband", f"--path.sysfs={tree}")
-            listen = f"--web.listen-address={ANYWHERE}"
+            listen = f"--web.listen-address={FREE}"
             theirs = stack.enter_context(
-                started([need(exporter), *flags, listen], folder / "log", "/metrics")
+                serving(
+                    [need(exporter), *flags, listen], folder / "log", ready=lambda one: one.get("/metrics")
+                )
             )
         flags = (f"--path.sysfs={tree}", "--metrics.set=full", "--sampler.mode=off")
         ours = stack.enter_context(running([str(COMMAND)], flags=flags)).url
@@ -95,14 +98,14 @@ def stored(exporter: str, folder: Path) -> Iterator[Server]:
         yield server
 
 
-def values(server: Server, query: str, job: str, only: tuple[str, ...] = ()) -> Values:
+def values(server: Running, query: str, job: str, only: tuple[str, ...] = ()) -> Values:
     """The result of a query of a dashboard whose variables select everything of a job, without the job, or by some labels."""
     text = VARIABLE.sub(lambda match: {**VALUES, "job": job}[match[1]], query)
     return {
         frozenset(
             (key, text) for key, text in labels if (key in only if only else key not in ("job", "__name__"))
         ): value
-        for labels, value in server.values(text, END).items()
+        for labels, value in server.values(text, time=END).items()
     }
 
 

@@ -31,7 +31,7 @@ from roce_exporter.host.simulated.kernel import simulate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deploy_servers import Server, Values
+    from servers import Running, Values
 
 pytestmark = pytest.mark.nightly
 
@@ -98,7 +98,7 @@ def dashboard_queries() -> list[str]:
     return [VARIABLE.sub(lambda match: INTERVALS.get(match[1] or match[2], ".*"), text) for text in texts]
 
 
-def import_lines(store: Server, lines: list[str]) -> None:
+def import_lines(store: Running, lines: list[str]) -> None:
     """Add lines to VictoriaMetrics, which counts milliseconds."""
     body = "".join(f"{line}000\n" for line in lines).encode()
     request = urllib.request.Request(f"{store.url}/api/v1/import/prometheus", data=body)
@@ -107,10 +107,10 @@ def import_lines(store: Server, lines: list[str]) -> None:
     fetch(f"{store.url}/internal/force_flush")
 
 
-def recorded(server: Server, rule: dict[str, str]) -> list[str]:
+def recorded(server: Running, rule: dict[str, str]) -> list[str]:
     """The series that a recording rule would have recorded."""
     times = {"start": str(END - SECONDS), "end": str(END), "step": str(SCRAPE)}
-    found = server.query("/api/v1/query_range", query=rule["expr"], **times)
+    found = server.ask("query_range", query=rule["expr"], **times)
     return [
         f"{rule['record']}{{{','.join(f'{key}={json.dumps(value)}' for key, value in labels)}}} {value} {at}"
         for one in found["result"]
@@ -120,7 +120,7 @@ def recorded(server: Server, rule: dict[str, str]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Running]]:
     """Prometheus and VictoriaMetrics with the same history, and with the results of the recording rules on it."""
     folder = tmp_path_factory.mktemp("stores")
     logging.getLogger().setLevel(logging.ERROR)
@@ -148,10 +148,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Ser
         yield stack.enter_context(on_blocks(folder)), store
 
 
-def values_of(server: Server, expression: str) -> Values:
+def values_of(server: Running, expression: str) -> Values:
     """The reply of a server without names: MetricsQL keeps them where PromQL drops them, and no query matches on them."""
     try:
-        found = server.values(expression, END)
+        found = server.values(expression, time=END)
     except urllib.error.HTTPError as error:
         pytest.fail(f"{server.url} refuses {expression}: {error.read().decode()[:500]}")
     return {
@@ -167,7 +167,7 @@ def fits_into_the_history(expression: str) -> bool:
 
 
 @pytest.mark.parametrize(("kind", "least"), [("rules", 20), ("dashboards", 100)])
-def test_the_store_answers_as_prometheus_does(both: tuple[Server, Server], kind: str, least: int) -> None:
+def test_the_store_answers_as_prometheus_does(both: tuple[Running, Running], kind: str, least: int) -> None:
     """The same series, and nearly the same values: MetricsQL does not extrapolate to the borders of a window.
 
     Windows of Prometheus 3 exclude their left border, so one of four scrapes is missing from our shortest window.

@@ -44,7 +44,7 @@ class VictoriaMetrics:
             "minScrapeInterval=15s": f"minScrapeInterval={SCRAPE}s",
         }
         self.victim = self.server("victoria-metrics", store)
-        self.shipped = {"http://victoria-metrics:8428": self.victim.server.url}
+        self.shipped = {"http://victoria-metrics:8428": self.victim.url}
         places = {
             "/etc/vmalert/rules": str(rules),
             "evaluationInterval=15s": "evaluationInterval=5s",
@@ -91,7 +91,7 @@ class VictoriaMetrics:
             "start": f"{killed:.3f}",
             "end": f"{back:.3f}",
         }
-        (line,) = fetch(f"{self.victim.server.url}/api/v1/export?{urlencode(words)}").splitlines()
+        (line,) = fetch(f"{self.victim.url}/api/v1/export?{urlencode(words)}").splitlines()
         times = [milliseconds / 1000 for milliseconds in json.loads(line)["timestamps"]]
         assert len(times) > (back - killed) / SCRAPE / 2, "what was scraped meanwhile is missing"
         intervals = [int(at / SCRAPE) for at in times]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from deploy_servers import prometheus
 from deploy_tools import DEPLOY, ROOT, ran
 from http_answers import answering
+from servers import prometheus
 from tools import need
 from waiting import wait_until
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from deploy_servers import Server
+    from servers import Running
 
 pytestmark = pytest.mark.ci
 
@@ -48,7 +48,7 @@ LONG = "900"
 
 
 @contextmanager
-def fleet(folder: Path, broken: str = "") -> Iterator[Server]:
+def fleet(folder: Path, broken: str = "") -> Iterator[Running]:
     """A Prometheus with our alerts on the exporter that scrapes all hosts; their pages are files of the folder."""
     for host in HOSTS:
         (folder / host).write_text(PAGE.format(version="1.0", up=int(host != broken)))
@@ -79,7 +79,7 @@ def fleet(folder: Path, broken: str = "") -> Iterator[Server]:
             "scrape_configs": [{"job_name": "roce", "static_configs": targets}],
         }
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-        with prometheus(folder / "prometheus.yml", folder) as found:
+        with prometheus(folder, folder / "prometheus.yml") as found:
             wait_until(lambda: len(found.values("roce_exporter_build_info")) == len(HOSTS))
             yield found
 
@@ -103,7 +103,7 @@ def queries() -> list[str]:
     return [line for block in blocks for line in block.splitlines() if "build_info" in line]
 
 
-def versions(server: Server) -> dict[str, str]:
+def versions(server: Running) -> dict[str, str]:
     return {dict(one)["instance"]: dict(one)["version"] for one in server.values("roce_exporter_build_info")}
 
 

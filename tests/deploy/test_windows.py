@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from deploy_servers import prometheus
 from deploy_tools import DEPLOY, ROOT, module_of, printed, ran, tool_environment
 from http_answers import answering
+from servers import prometheus
 from tools import need
 from waiting import wait_until
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from deploy_servers import Server
+    from servers import Running
 
 WINDOWS = DEPLOY / "windows"
 CONFIGURATION = WINDOWS / "windows_exporter.yml"
@@ -148,7 +148,7 @@ def values_with_odd_forms() -> Values:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A Prometheus that scrapes what the collector shows, with the delivered configuration and rules."""
     folder = tmp_path_factory.mktemp("windows")
     shown = {
@@ -175,7 +175,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         config["rule_files"] = [str(RULES)]
         place = folder / "prometheus.yml"
         place.write_text(yaml.safe_dump(config))
-        with prometheus(place, folder) as started:
+        with prometheus(folder, place) as started:
             # the last of the rules: all others were evaluated before it
             wait_until(lambda: started.values("roce_link_speed_bytes_per_second"))
             wait_until(lambda: started.values("roce_pfc_receive_pause_seconds_total"))
@@ -248,7 +248,7 @@ JOINED = {
 
 @pytest.mark.ci
 @pytest.mark.parametrize("metric", JOINED)
-def test_series_have_the_labels_of_a_linux_host(server: Server, metric: str) -> None:
+def test_series_have_the_labels_of_a_linux_host(server: Running, metric: str) -> None:
     found = {
         frozenset(pair for pair in labels if pair[0] != "__name__"): value
         for labels, value in server.values(metric).items()
