@@ -48,7 +48,7 @@ def recorded(name: str) -> Tables:
 
 
 def as_tables(databases: Tables) -> SonicTables:
-    """The tables as the Redis door reads them, without Redis: by object identifier, all of them."""
+    """The tables as they are read over Redis, without Redis: by object identifier, all of them."""
     named = {name.lower(): hashes for name, hashes in databases.items()}
     counters, appl = named["counters_db"], named["appl_db"]
     names = names_of([counters.get(name, {}) for name in NAME_MAPS])

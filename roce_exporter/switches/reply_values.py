@@ -103,20 +103,22 @@ def plain_mac(text: str) -> str:
 
 
 def neighbor_labels(
-    *, name: Any, chassis: Any, port_id: Any, description: Any, is_name: bool
+    *, name: Any, chassis: Any, port_id: Any, description: Any, kind: str = ""
 ) -> dict[str, str]:
-    """The labels of a neighbour without its port. `is_name`: the switch says that the port identifier is an interface name.
+    """The labels of a neighbour without its port. `kind` is what the switch says that the port identifier is.
 
-    Only the port identifier becomes `neighbor_mac`: the chassis identifier can be the MAC address of another port.
+    That is `mac`, `name` or `other`; empty: the switch does not say. Only the port identifier becomes `neighbor_mac`: the chassis
+    identifier can be the MAC address of another port.
     """
     port, box = said(port_id), said(chassis)
-    mac = "" if is_name else mac_address(port)
+    mac = plain_mac(port) if kind == "mac" else "" if kind else mac_address(port)
+    named = kind == "name" or (not kind and port)
     return {
         "neighbor": said(name),
         "neighbor_chassis": mac_address(box) or box,
         "neighbor_port": mac or port,
         "neighbor_description": said(description),
         "neighbor_mac": mac,
-        "port_id_kind": "mac" if mac else "name" if port else "other",
+        "port_id_kind": "mac" if mac else "name" if named else "other",
         "source": "lldp",
     }

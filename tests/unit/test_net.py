@@ -1,6 +1,6 @@
 """What the clients of the network have in common: deadlines of HTTP, and the file with credentials.
 
-The HTTP client's treatment of replies is tested through the client of switches, in `switches/test_https_door.py`.
+The HTTP client's treatment of replies is tested through the client of switches, in `switches/test_json_client.py`.
 """
 
 from __future__ import annotations

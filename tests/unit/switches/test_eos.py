@@ -54,7 +54,7 @@ def test_documents_for_subtrees_say_the_same_as_leaves() -> None:
     assert shown(readings(**whole)) == shown(readings())
 
 
-def test_marks_are_one_row_from_two_doors_chosen_once() -> None:
+def test_marks_are_one_row_from_two_protocols_chosen_once() -> None:
     eapi = {path: value for path, value in DOCUMENTS["queues"].items() if "ecn-marked" not in path}
     kept = Interpreter("eos")
     series(readings(), "eos", kept)

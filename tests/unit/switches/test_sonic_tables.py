@@ -372,7 +372,7 @@ def test_each_source_can_be_missing() -> None:
         assert source == "configuration" or not any(reading.source == source for reading in found.readings)
 
 
-def test_faults_of_doors_are_kept_and_lead() -> None:
+def test_faults_of_requests_are_kept_and_lead() -> None:
     found = read(switch(port_counters=None), replace(switch(), port_counters={}), port_counters="asic0: away")
     assert found.faults["port_counters"] == "asic0: away"
 

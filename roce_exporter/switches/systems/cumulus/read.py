@@ -83,6 +83,7 @@ SYSTEM = "system"
 PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?", re.ASCII)
 """Front-panel ports, and the parts of a breakout."""
 DEFAULT_PROFILE = "default-global"
+INTERFACE_NAME = ("ifname", "interface-name")
 WATCHDOG_STATES = {"ok": 0, "deadlock": 1}
 
 
@@ -342,6 +343,6 @@ def _neighbors(document: Any) -> Iterator[SwitchFact]:
                 chassis=below(node, "chassis", "chassis-id"),
                 port_id=below(node, "port", "name"),
                 description=below(node, "port", "description"),
-                is_name=str(below(node, "port", "type")).lower() in ("ifname", "interface-name"),
+                kind="name" if str(below(node, "port", "type")).lower() in INTERFACE_NAME else "",
             )
             yield SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": port, **labels})

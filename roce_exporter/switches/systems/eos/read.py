@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.net import NetError
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
-from roce_exporter.switches.reply_values import below, is_absent, members, number, numbers, plain_mac
+from roce_exporter.switches.reply_values import (
+    below,
+    is_absent,
+    members,
+    neighbor_labels,
+    number,
+    numbers,
+)
 from roce_exporter.switches.systems.eos.models import (
     INTERFACE,
     NEIGHBOR,
@@ -98,32 +105,17 @@ KINDS = {"macAddress": "mac", "MAC_ADDRESS": "mac", "interfaceName": "name", "IN
 """Subtypes of the port identifier, as eAPI and openconfig-lldp name them."""
 
 
-class _Neighbor(NamedTuple):
-    """What LLDP says of a neighbour, as a reply has it; None: it did not announce this."""
-
-    system: object
-    chassis: object
-    port_id: object
-    kind: object
-    description: object
-
-
-def _fact(port: str, found: _Neighbor) -> SwitchFact:
-    identifier = label_text(found.port_id or "")
-    mac = plain_mac(identifier) if KINDS.get(str(found.kind)) == "mac" else ""
-    return SwitchFact(
-        SWITCH_NEIGHBOR_INFO,
-        {
-            "port": label_text(port),
-            "neighbor": label_text(found.system or ""),
-            "neighbor_chassis": plain_mac(str(found.chassis or "")) or label_text(found.chassis or ""),
-            "neighbor_port": mac or identifier,
-            "neighbor_description": label_text(found.description or ""),
-            "neighbor_mac": mac,
-            "port_id_kind": "mac" if mac else "name" if KINDS.get(str(found.kind)) == "name" else "other",
-            "source": "lldp",
-        },
+def _neighbor(port: str, found: Iterable[Any]) -> SwitchFact:
+    """What LLDP says of a neighbour, in the order of `LEAVES`; None: it did not announce this."""
+    name, chassis, port_id, kind, description = found
+    labels = neighbor_labels(
+        name=name,
+        chassis=chassis,
+        port_id=port_id,
+        description=description,
+        kind=KINDS.get(str(kind), "other"),
     )
+    return SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": label_text(port), **labels})
 
 
 def eapi_neighbors(result: Any) -> Iterator[SwitchFact]:
@@ -140,11 +132,11 @@ def eapi_neighbors(result: Any) -> Iterator[SwitchFact]:
 
 
 def _eapi_neighbor(port: str, one: dict[str, Any]) -> SwitchFact:
-    interface = one.get("neighborInterfaceInfo")
-    known = interface if isinstance(interface, dict) else {}
+    known = below(one, "neighborInterfaceInfo")
+    known = known if isinstance(known, dict) else {}
     identifier = known.get("interfaceId_v2") or str(known.get("interfaceId") or "").strip('"')
     kind, description = known.get("interfaceIdType"), known.get("interfaceDescription")
-    return _fact(port, _Neighbor(one.get("systemName"), one.get("chassisId"), identifier, kind, description))
+    return _neighbor(port, (one.get("systemName"), one.get("chassisId"), identifier, kind, description))
 
 
 LEAVES = ("system-name", "chassis-id", "port-id", "port-id-type", "port-description")
@@ -154,7 +146,7 @@ def gnmi_neighbors(tables: Tables) -> Iterator[SwitchFact]:
     """The table of openconfig-lldp."""
     for (port, _), row in tables[NEIGHBOR].items():
         if is_port(port):
-            yield _fact(port, _Neighbor(*map(row.get, LEAVES)))
+            yield _neighbor(port, map(row.get, LEAVES))
 
 
 EAPI_READINGS: Mapping[str, Callable[[Any, EosView], Iterator[SwitchReading]]] = {
@@ -182,26 +174,21 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
             readings += interpret(found[source], view) if source in found else ()
         except NetError as error:
             faults[source] = str(error)
-    neighbors, lldp_fault = _neighbors(found, tables)
+    # The neighbours that eAPI lists, or else those of openconfig-lldp.
+    neighbors = tuple(gnmi_neighbors(tables))
+    try:
+        neighbors = tuple(eapi_neighbors(found["lldp"])) if "lldp" in found else neighbors
+    except NetError as error:
+        faults["lldp"] = str(error)
     return SwitchReadings(
         name=label_text(
             _text(tables[SYSTEM].get(()), "hostname") or _text(found.get("hostname"), "hostname")
         ),
         readings=tuple(reading for reading in readings if reading.values),
         facts=(*_switch_facts(found, tables), *_queue_facts(pfc), *neighbors),
-        faults={**faults, **lldp_fault},
+        faults=faults,
         sources=tuple(dict.fromkeys((*found, *replies.faults))),
     )
-
-
-def _neighbors(found: Mapping[str, Any], tables: Tables) -> tuple[Iterable[SwitchFact], Mapping[str, str]]:
-    """The neighbours that eAPI lists, or else those of openconfig-lldp, and the fault of a reply that is of no use."""
-    try:
-        if "lldp" in found:
-            return tuple(eapi_neighbors(found["lldp"])), {}
-    except NetError as error:
-        return tuple(gnmi_neighbors(tables)), {"lldp": str(error)}
-    return tuple(gnmi_neighbors(tables)), {}
 
 
 def _switch_facts(found: Mapping[str, Any], tables: Tables) -> Iterator[SwitchFact]:

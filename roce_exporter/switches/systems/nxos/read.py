@@ -284,6 +284,6 @@ def _neighbor_facts(body: Any) -> Iterable[SwitchFact]:
                 chassis=row.get("chassis_id"),
                 port_id=port_name(port_id) or port_id,
                 description=row.get("port_desc"),
-                is_name=str(row.get("port_type")).strip().lower() in INTERFACE_NAME,
+                kind="name" if str(row.get("port_type")).strip().lower() in INTERFACE_NAME else "",
             )
             yield SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": port, **labels})

@@ -1,4 +1,4 @@
-"""The Redis door against servers that are not Redis, hostile, slow or refuse; without a real Redis."""
+"""The Redis client against servers that are not Redis, hostile, slow or refuse; without a real Redis."""
 
 from __future__ import annotations
 

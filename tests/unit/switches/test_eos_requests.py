@@ -1,4 +1,4 @@
-"""EOS through both its doors: a gRPC server and a web server on loopback that replay the recorded switch."""
+"""EOS through both its clients: a gRPC server and a web server on loopback that replay the recorded switch."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _one_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("https_switch.NAME", "leaf2.example.com")
 
 
-async def test_both_doors(tmp_path: Path) -> None:
+async def test_both_clients(tmp_path: Path) -> None:
     replies, readings = await visited(tmp_path)
     assert not replies.faults
     assert set(replies.replies) == {*PATHS, *COMMANDS}
@@ -109,7 +109,7 @@ async def test_a_source_that_is_absent_is_no_source(tmp_path: Path) -> None:
     assert {*PATHS, *COMMANDS} - set(readings.sources) == {"pfc", "configuration", "ecn_counters"}
 
 
-async def test_one_door_that_is_away_leaves_the_other(tmp_path: Path) -> None:
+async def test_one_client_that_is_away_leaves_the_other(tmp_path: Path) -> None:
     replies, readings = await visited(tmp_path, web=lambda asked: Says(b"<html>Login</html>"))
     assert set(replies.faults) == set(COMMANDS)
     assert all("an HTML page instead of JSON" in line for line in replies.faults.values())

@@ -1,4 +1,4 @@
-"""The gNMI door against a real gRPC server on loopback that behaves, and misbehaves, like the one of a switch."""
+"""The gNMI client against a real gRPC server on loopback that behaves, and misbehaves, like the one of a switch."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ async def hang(asked: GnmiQuestion) -> Any:
 
 
 async def get(visit: ProbeRequest) -> tuple[Leaf, ...]:
-    async with GnmiClient(visit) as door:
-        return await door.get("queues", "COUNTERS_DB", (QUEUES,))
+    async with GnmiClient(visit) as client:
+        return await client.get("queues", "COUNTERS_DB", (QUEUES,))
 
 
 async def once(visit: ProbeRequest) -> tuple[Leaf, ...]:
-    async with GnmiClient(visit) as door:
-        return await door.once("pfc", (PFC,))
+    async with GnmiClient(visit) as client:
+        return await client.once("pfc", (PFC,))
 
 
 async def fault(request: Any, visit: ProbeRequest) -> str:
@@ -95,7 +95,7 @@ async def test_subscribe_once(tmp_path: Path) -> None:
     assert [(asked.method, asked.paths) for asked in switch.asked] == [("Subscribe", (PFC,))]
 
 
-def test_the_door_has_two_methods_and_no_other_path_of_a_service() -> None:
+def test_the_client_has_two_methods_and_no_other_path_of_a_service() -> None:
     source = inspect.getsource(gnmi)
     assert {"Get", "Subscribe"} == {part.split('"')[0] for part in source.split("/gnmi.gNMI/")[1:]}
     public = {name for name in vars(GnmiClient) if not name.startswith("_")}
@@ -183,11 +183,11 @@ async def test_files_that_cannot_be_used(tmp_path: Path, files: dict[str, Path],
 async def test_a_wrong_password_is_sent_once_per_visit_and_never_shown(tmp_path: Path) -> None:
     """The server repeats the password in its refusal."""
     wrong = Login("reader", "wrong-but-secret")
-    async with gnmi_switch(answers, tmp_path) as switch, GnmiClient(switch.visit(login=wrong)) as door:
+    async with gnmi_switch(answers, tmp_path) as switch, GnmiClient(switch.visit(login=wrong)) as client:
         requests = (
-            door.get("queues", "COUNTERS_DB", (QUEUES,)),
-            door.once("pfc", (PFC,)),
-            door.once("x", (PFC,)),
+            client.get("queues", "COUNTERS_DB", (QUEUES,)),
+            client.once("pfc", (PFC,)),
+            client.once("x", (PFC,)),
         )
         found = await asyncio.gather(*requests, return_exceptions=True)
     assert len(switch.asked) == 1
@@ -221,9 +221,9 @@ async def test_one_request_that_hangs_does_not_cost_the_others(tmp_path: Path) -
     async def answer(asked: GnmiQuestion) -> Any:
         return await hang(asked) if asked.method == "Get" else answers(asked)
 
-    async with gnmi_switch(answer, tmp_path) as switch, GnmiClient(switch.visit(seconds=8)) as door:
+    async with gnmi_switch(answer, tmp_path) as switch, GnmiClient(switch.visit(seconds=8)) as client:
         stuck, works = await asyncio.gather(
-            door.get("queues", "COUNTERS_DB", (QUEUES,)), door.once("pfc", (PFC,)), return_exceptions=True
+            client.get("queues", "COUNTERS_DB", (QUEUES,)), client.once("pfc", (PFC,)), return_exceptions=True
         )
     assert "no answer by the deadline" in str(stuck)
     assert works == (Leaf(path_of(LEAF), 4711),)
@@ -362,9 +362,9 @@ async def test_the_debug_page_gets_queries_and_replies_without_credentials(tmp_p
 
     async with gnmi_switch(echo, tmp_path) as switch:
         for record in (True, False):
-            async with GnmiClient(switch.visit(record=record)) as door:
-                await door.get("queues", "COUNTERS_DB", (QUEUES,))
-            logged = [(one.source, one.query, one.reply) for one in door.logged]
+            async with GnmiClient(switch.visit(record=record)) as client:
+                await client.get("queues", "COUNTERS_DB", (QUEUES,))
+            logged = [(one.source, one.query, one.reply) for one in client.logged]
             assert logged == [("queues", f"Get COUNTERS_DB {QUEUES}", "x: {'said': '***'}")] * record
 
 
@@ -396,10 +396,10 @@ async def test_a_cancelled_visit_ends_its_requests(tmp_path: Path) -> None:
 async def test_the_channel_is_closed_after_the_visit_and_after_a_fault(tmp_path: Path) -> None:
     async with gnmi_switch(answers, tmp_path) as switch:
         for login in (LOGIN, Login("reader", "wrong-but-secret")):
-            async with GnmiClient(switch.visit(login=login)) as door:
-                await asyncio.gather(door.get("queues", "COUNTERS_DB", (QUEUES,)), return_exceptions=True)
-                assert door._link
-                channel = door._link.channel
+            async with GnmiClient(switch.visit(login=login)) as client:
+                await asyncio.gather(client.get("queues", "COUNTERS_DB", (QUEUES,)), return_exceptions=True)
+                assert client._link
+                channel = client._link.channel
                 assert channel.get_state() is grpc.ChannelConnectivity.READY
             assert channel.get_state() is grpc.ChannelConnectivity.SHUTDOWN
 

@@ -1,4 +1,4 @@
-"""The HTTPS door against a real server on loopback that behaves, and misbehaves, like the web server of a switch."""
+"""The HTTPS client against a real server on loopback that behaves, and misbehaves, like the web server of a switch."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def descriptors() -> set[str]:
 
 
 async def one(switch, path="/api/x", **options) -> object:
-    async with JsonClient(switch.visit(**options)) as door:
-        return await door.get("x", path)
+    async with JsonClient(switch.visit(**options)) as client:
+        return await client.get("x", path)
 
 
 async def fault_of(switch, path="/api/x", **options) -> str:
@@ -64,8 +64,8 @@ async def fault_for(reply: Says, folder, **options) -> str:
 
 async def test_several_requests_share_one_connection(tmp_path) -> None:
     async with https_switch(lambda asked: says({"path": asked.path}), tmp_path) as switch:
-        async with JsonClient(switch.visit()) as door:
-            replies = [await door.get("x", f"/api/{number}") for number in range(3)]
+        async with JsonClient(switch.visit()) as client:
+            replies = [await client.get("x", f"/api/{number}") for number in range(3)]
         assert replies == [{"path": f"/api/{number}"} for number in range(3)]
         assert switch.connections == 1
 
@@ -88,8 +88,8 @@ async def test_without_a_user_no_credentials_are_sent(tmp_path) -> None:
 
 async def test_requests_at_the_same_time_use_no_more_connections_than_allowed(tmp_path) -> None:
     async with https_switch(lambda asked: says({}), tmp_path) as switch:
-        async with JsonClient(switch.visit(), connections=2) as door:
-            await asyncio.gather(*(door.get("x", f"/{number}") for number in range(12)))
+        async with JsonClient(switch.visit(), connections=2) as client:
+            await asyncio.gather(*(client.get("x", f"/{number}") for number in range(12)))
         assert len(switch.asked) == 12
         assert switch.most_at_once <= 2
 
@@ -97,18 +97,18 @@ async def test_requests_at_the_same_time_use_no_more_connections_than_allowed(tm
 async def test_a_request_is_repeated_when_the_switch_had_closed_the_idle_connection(tmp_path) -> None:
     """A server announces nothing when it closes an idle connection: only the next request finds out."""
     async with https_switch(lambda asked: says({"at": asked.path}), tmp_path) as switch:
-        async with JsonClient(switch.visit()) as door:
-            await door.get("x", "/first")
-            door._client._idle[0]._writer.transport.abort()
-            assert await door.get("x", "/second") == {"at": "/second"}
+        async with JsonClient(switch.visit()) as client:
+            await client.get("x", "/first")
+            client._client._idle[0]._writer.transport.abort()
+            assert await client.get("x", "/second") == {"at": "/second"}
         assert switch.connections == 2
 
 
 async def test_a_reply_that_ends_the_connection_is_followed_by_a_new_one(tmp_path) -> None:
     async with https_switch(lambda asked: says({}, close=True), tmp_path) as switch:
-        async with JsonClient(switch.visit()) as door:
-            await door.get("x", "/first")
-            await door.get("x", "/second")
+        async with JsonClient(switch.visit()) as client:
+            await client.get("x", "/first")
+            await client.get("x", "/second")
         assert switch.connections == 2
 
 
@@ -127,15 +127,15 @@ async def test_plain_http_works_where_the_address_asks_for_it_and_warns_once(tmp
 
 async def test_a_document_is_posted_only_where_and_as_the_module_allows(tmp_path) -> None:
     async with https_switch(lambda asked: says(asked.document), tmp_path) as switch:
-        async with JsonClient(switch.visit(), {"/ins": lambda document: document == {"show": 1}}) as door:
-            assert await door.post("x", "/ins", {"show": 1}) == {"show": 1}
+        async with JsonClient(switch.visit(), {"/ins": lambda document: document == {"show": 1}}) as client:
+            assert await client.post("x", "/ins", {"show": 1}) == {"show": 1}
             for path, document in (("/ins", {"conf": 1}), ("/api", {"show": 1}), ("/ins?x", {"show": 1})):
                 with pytest.raises(ValueError, match="does not allow"):
-                    await door.post("x", path, document)
+                    await client.post("x", path, document)
         assert [(asked.method, asked.path) for asked in switch.asked] == [("POST", "/ins")]
 
 
-def test_the_door_has_no_other_methods() -> None:
+def test_the_client_has_no_other_methods() -> None:
     public = {name for name in vars(JsonClient) if not name.startswith("_")}
     assert public == {"get", "post"}
 
@@ -143,9 +143,9 @@ def test_the_door_has_no_other_methods() -> None:
 @pytest.mark.parametrize("path", ["/a b", "/a\r\nX: 1", "/ä", "no-slash", "/\x00", ""])
 async def test_a_path_that_could_add_a_header_is_never_sent(tmp_path, path) -> None:
     async with https_switch(lambda asked: says({}), tmp_path) as switch:
-        async with JsonClient(switch.visit()) as door:
+        async with JsonClient(switch.visit()) as client:
             with pytest.raises(ValueError, match="quoted"):
-                await door.get("x", path)
+                await client.get("x", path)
         assert switch.asked == []
 
 
@@ -437,9 +437,9 @@ async def test_an_address_of_ipv6_is_in_brackets(tmp_path) -> None:
     async with https_switch(lambda asked: says({}), tmp_path) as switch:
         visit = switch.visit(server_name="")
         visit = replace(visit, route=replace(visit.route, address="::1"))
-        async with JsonClient(visit) as door:
+        async with JsonClient(visit) as client:
             with pytest.raises(NetError, match=rf"\[::1\]:{switch.port}"):
-                await door.get("x", "/a")
+                await client.get("x", "/a")
 
 
 async def test_everything_is_closed_after_a_visit(tmp_path) -> None:
@@ -448,8 +448,8 @@ async def test_everything_is_closed_after_a_visit(tmp_path) -> None:
         await switch.quiet.wait()
         before = descriptors()
         for _ in range(5):
-            async with JsonClient(switch.visit()) as door:
-                await asyncio.gather(*(door.get("x", f"/{number}") for number in range(5)))
+            async with JsonClient(switch.visit()) as client:
+                await asyncio.gather(*(client.get("x", f"/{number}") for number in range(5)))
         await switch.quiet.wait()
         assert len(descriptors()) == len(before)
 
@@ -490,8 +490,8 @@ async def test_a_session_cookie_replaces_the_password_until_the_switch_refuses_i
         return says({"by": "password"}, headers=(("Set-Cookie", f"nxapi_auth={valid[0]}; HttpOnly; path=/"),))
 
     async def visit(switch) -> list[object]:
-        async with JsonClient(switch.visit(), cookie=COOKIE) as door:
-            return [(await door.get("x", "/a"))["by"] for _ in range(2)]
+        async with JsonClient(switch.visit(), cookie=COOKIE) as client:
+            return [(await client.get("x", "/a"))["by"] for _ in range(2)]
 
     async with https_switch(answer, tmp_path) as switch:
         assert await visit(switch) == ["password", "cookie"]
@@ -507,8 +507,8 @@ async def test_a_cookie_is_for_one_login_one_address_and_one_target(tmp_path) ->
 
     async with https_switch(answer, tmp_path) as switch:
         for options in ({}, {"login": Login("reader", "new")}, {"name": "other"}):
-            async with JsonClient(switch.visit(**options), cookie=COOKIE) as door:
-                await door.get("x", "/a")
+            async with JsonClient(switch.visit(**options), cookie=COOKIE) as client:
+                await client.get("x", "/a")
         assert ["cookie" in asked.headers for asked in switch.asked] == [False, False, False]
 
 
@@ -528,9 +528,9 @@ async def test_a_cookie_that_is_not_acceptable_is_ignored(tmp_path, header) -> N
         return says({}, headers=(("Set-Cookie", header.encode("latin-1")),))
 
     async with https_switch(answer, tmp_path) as switch:
-        async with JsonClient(switch.visit(), cookie=COOKIE) as door:
-            await door.get("x", "/a")
-            await door.get("x", "/a")
+        async with JsonClient(switch.visit(), cookie=COOKIE) as client:
+            await client.get("x", "/a")
+            await client.get("x", "/a")
         assert not [asked for asked in switch.asked if "cookie" in asked.headers]
 
 
@@ -546,12 +546,12 @@ def dme(asked):
 
 async def test_a_login_is_made_once_for_all_requests_and_renewed_when_it_has_expired(tmp_path) -> None:
     async with https_switch(dme, tmp_path) as switch:
-        async with JsonClient(switch.visit(), cookie=DME) as door:
-            await asyncio.gather(*(door.get("x", f"/{number}") for number in range(4)))
+        async with JsonClient(switch.visit(), cookie=DME) as client:
+            await asyncio.gather(*(client.get("x", f"/{number}") for number in range(4)))
         assert [asked.path for asked in switch.asked].count("/api/aaaLogin.json") == 1
         https.JARS["spine1", "APIC-cookie"].value = "expired"
-        async with JsonClient(switch.visit(), cookie=DME) as door:
-            assert await door.get("x", "/a") == {"ok": 1}
+        async with JsonClient(switch.visit(), cookie=DME) as client:
+            assert await client.get("x", "/a") == {"ok": 1}
         assert [asked.path for asked in switch.asked].count("/api/aaaLogin.json") == 2
         assert not [asked for asked in switch.asked if "authorization" in asked.headers]
 
@@ -560,20 +560,20 @@ async def test_a_login_is_made_once_for_all_requests_and_renewed_when_it_has_exp
 async def test_a_wrong_password_is_sent_once_per_visit(tmp_path, cookie) -> None:
     """Each attempt counts towards locking the user out."""
     async with https_switch(lambda asked: Says(status=401), tmp_path) as switch:
-        async with JsonClient(switch.visit(), cookie=cookie) as door:
+        async with JsonClient(switch.visit(), cookie=cookie) as client:
             for number in range(4):
                 with pytest.raises(StatusError, match="refuses the user or the password"):
-                    await door.get("x", f"/{number}")
+                    await client.get("x", f"/{number}")
         assert len(switch.asked) == 1
 
 
 async def test_a_login_without_a_cookie_is_a_fault(tmp_path) -> None:
     async with (
         https_switch(lambda asked: says({}), tmp_path) as switch,
-        JsonClient(switch.visit(), cookie=DME) as door,
+        JsonClient(switch.visit(), cookie=DME) as client,
     ):
         with pytest.raises(NetError, match="returned no cookie APIC-cookie"):
-            await door.get("x", "/a")
+            await client.get("x", "/a")
 
 
 # The debug page and secrets
@@ -588,27 +588,27 @@ async def test_exchanges_are_kept_only_on_request_and_never_hold_a_secret(tmp_pa
         return Says(json.dumps({"echo": [*asked.headers.values(), LOGIN.password]}).encode())
 
     async with https_switch(answer, tmp_path) as switch:
-        async with JsonClient(switch.visit(), cookie=DME) as door:
-            await door.get("x", "/a")
-        assert door.logged == []
-        async with JsonClient(switch.visit(record=True), {"/ins": lambda document: True}, DME) as door:
-            await door.get("x", "/a")
-            await door.post("y", "/ins", {"show": "version"})
-    assert [(entry.source, entry.query) for entry in door.logged] == [
+        async with JsonClient(switch.visit(), cookie=DME) as client:
+            await client.get("x", "/a")
+        assert client.logged == []
+        async with JsonClient(switch.visit(record=True), {"/ins": lambda document: True}, DME) as client:
+            await client.get("x", "/a")
+            await client.post("y", "/ins", {"show": "version"})
+    assert [(entry.source, entry.query) for entry in client.logged] == [
         ("x", "GET /a"),
         ("y", 'POST /ins {"show": "version"}'),
     ]
-    spoken = " ".join((*(entry.reply for entry in door.logged), caplog.text, repr(https.JARS)))
+    spoken = " ".join((*(entry.reply for entry in client.logged), caplog.text, repr(https.JARS)))
     assert "echo" in spoken
     assert not any(secret in spoken for secret in (*SECRETS, "tok/en"))
 
 
 async def test_a_fault_is_kept_for_the_debug_page_too(tmp_path) -> None:
     async with https_switch(lambda asked: Says(status=500), tmp_path) as switch:
-        async with JsonClient(switch.visit(record=True)) as door:
+        async with JsonClient(switch.visit(record=True)) as client:
             with pytest.raises(NetError):
-                await door.get("x", "/a")
-        assert "500" in door.logged[0].reply
+                await client.get("x", "/a")
+        assert "500" in client.logged[0].reply
 
 
 # Sources
@@ -618,19 +618,24 @@ async def test_sources_that_hang_do_not_stop_the_others(tmp_path) -> None:
     def answer(asked):
         return Says(raw=b"", hang=True) if "hang" in asked.path else says({})
 
-    async with https_switch(answer, tmp_path) as switch, JsonClient(switch.visit(seconds=8.0)) as door:
+    async with https_switch(answer, tmp_path) as switch, JsonClient(switch.visit(seconds=8.0)) as client:
         names = ("hang1", "good1", "hang2", "good2", "good3")
-        replies = await query_sources({name: lambda name=name: door.get(name, f"/{name}") for name in names})
+        replies = await query_sources(
+            {name: lambda name=name: client.get(name, f"/{name}") for name in names}
+        )
     assert sorted(replies.replies) == ["good1", "good2", "good3"]
     assert sorted(replies.faults) == ["hang1", "hang2"]
 
 
 async def test_a_defect_is_not_a_fault_and_ends_the_other_queries(tmp_path) -> None:
     async with https_switch(lambda asked: Says(raw=b"", hang=True), tmp_path) as switch:
-        async with JsonClient(switch.visit(seconds=60.0)) as door:
+        async with JsonClient(switch.visit(seconds=60.0)) as client:
             with pytest.raises(ExceptionGroup) as caught:
                 await query_sources(
-                    {"slow": lambda: door.get("slow", "/slow"), "bad": lambda: door.get("bad", "bad path")}
+                    {
+                        "slow": lambda: client.get("slow", "/slow"),
+                        "bad": lambda: client.get("bad", "bad path"),
+                    }
                 )
         assert isinstance(caught.value.exceptions[0], ValueError)
         await switch.quiet.wait()
