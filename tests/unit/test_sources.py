@@ -19,7 +19,7 @@ from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.sources import NAMES, SLOW, open_readers
 from roce_exporter.host.sources.netdev import fec_numbers
 from roce_exporter.host.sources.pci_device import (
-    DelayDrop,
+    delay_drop_reader,
     parse_speed,
     parse_total,
     parse_width,
@@ -253,11 +253,11 @@ def test_delay_drop_is_read_where_it_may_be_read(tmp_path: Path) -> None:
     texts = {"num_timeout_events": "7", "num_rqs": "2", "timeout": "100000", "other": "x"}
     kernel = write(tmp_path, {f"{DROPS}/{name}": text for name, text in texts.items()})
     expected = {"num_timeout_events": 7, "num_rqs": 2, "timeout": 100000}
-    assert numbers(*DelayDrop(kernel, DEVICE).read(0.0)) == expected
+    assert numbers(*delay_drop_reader(kernel, DEVICE).read(0.0)) == expected
     Faults(kernel, entries=PermissionError(errno.EACCES, "Permission denied"))
     for device, where in ((DEVICE, kernel), (DEVICE, host(FILES)), (replace(DEVICE, pci=""), host(FILES))):
         with pytest.raises(Absent):
-            DelayDrop(where, device).read(0.0)
+            delay_drop_reader(where, device).read(0.0)
 
 
 # Temperatures by hwmon

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roce_exporter.host.sources import files as counter_files
-from roce_exporter.host.sources.files import PATIENCE, CounterFiles, ParsedFiles
+from roce_exporter.host.sources.files import MOST_FAILURES, CounterFiles, ParsedFiles
 from roce_exporter.host.sources.port import PortState, parse_mtu
 from roce_exporter.model import Device, Port, Reading
 
@@ -125,7 +125,7 @@ def test_a_file_in_quarantine_has_no_old_value() -> None:
     read = counter_reader(kernel)
     read(0.0)
     kernel.opened[0].texts = (b"1\n", EIO, b"3\n")
-    for number in range(PATIENCE):
+    for number in range(MOST_FAILURES):
         assert read(float(number)).values == (1, None, 3)
     kernel.opened[0].texts = HISTORY[0]
     assert read(5.0).values == (1, None, 3), "not read for half a minute"

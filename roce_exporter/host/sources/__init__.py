@@ -12,26 +12,31 @@ from roce_exporter.catalog.row import COUNTERS, HW_COUNTERS
 from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, Configuration
 from roce_exporter.host.sources.dcb import DCB
 from roce_exporter.host.sources.devlink import DEVLINK, DEVLINK_INFO, DEVLINK_VNIC, devlink_readers
-from roce_exporter.host.sources.hw_counters import STATISTICS, Counters, HardwareCounters, statistics_reader
+from roce_exporter.host.sources.hw_counters import (
+    STATISTICS,
+    HardwareCounters,
+    counters_reader,
+    statistics_reader,
+)
 from roce_exporter.host.sources.ip_side import ADDRESSES, Addresses
 from roce_exporter.host.sources.netdev import (
     FEC,
     LINK,
     MAC_ADDRESS,
+    NETDEV,
     PAUSE,
     SETTINGS,
     STANDARD,
     TRANSCEIVER,
     VIRTUAL_FUNCTIONS,
     EthtoolStatistics,
-    NetdevFiles,
     netdev_readers,
 )
 from roce_exporter.host.sources.pci_device import (
     DELAY_DROP,
     PCIE,
     SENSORS,
-    DelayDrop,
+    delay_drop_reader,
     pcie_reader,
     sensors_reader,
 )
@@ -61,7 +66,7 @@ NAMES = (
     PCIE,
     SENSORS,
     DELAY_DROP,
-    NetdevFiles.source,
+    NETDEV,
     EthtoolStatistics.source,
     DCB,
     PAUSE,
@@ -125,12 +130,12 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         PortState(kernel, device),
         statistics,
         HardwareCounters(kernel, device, statistics.reported),
-        Counters(kernel, device),
+        counters_reader(kernel, device),
         resources_reader(kernel, device),
         optional_counters_reader(kernel, device),
         pcie_reader(kernel, device),
         sensors_reader(kernel, device),
-        DelayDrop(kernel, device),
+        delay_drop_reader(kernel, device),
         *netdev_readers(kernel, device),
         *(
             Addresses(kernel, device.name, port)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.netdev import hardware_netdevs
-from roce_exporter.host.sources.values import EMPTY, GARBAGE, make_reading, reason_of
+from roce_exporter.host.sources.values import GARBAGE, make_reading, reason_of, unreadable
 from roce_exporter.model import WHOLE_DEVICE
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ def parse_number(text: str) -> int | str:
             return int(word, 16)
         except ValueError:
             return GARBAGE
-    return GARBAGE if word else EMPTY
+    return unreadable(word)
 
 
 def parse_traffic_class(text: str) -> int | str:
@@ -334,12 +334,12 @@ def parse_traffic_class(text: str) -> int | str:
 
 def parse_version(text: str) -> int | str:
     """1 for `IB/RoCE v1`, 2 for `RoCE v2`, or the reason why it is missing."""
-    return VERSIONS.get(text, GARBAGE if text else EMPTY)
+    return VERSIONS.get(text, unreadable(text))
 
 
 def parse_trust(text: str) -> int | str:
     """1 for `dscp`, 0 for `pcp`, or the reason why it is missing."""
-    return {"dscp": 1, "pcp": 0}.get(text.lower(), GARBAGE if text else EMPTY)
+    return {"dscp": 1, "pcp": 0}.get(text.lower(), unreadable(text))
 
 
 CONFIGURATION = "configuration"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from itertools import compress, count
 from operator import ne
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.kernel import FILE_BYTES
+from roce_exporter.host.kernel import FILE_BYTES, Absent
 from roce_exporter.host.sources.values import (
     NOT_ERRORS,
     QUARANTINED,
@@ -18,12 +19,12 @@ from roce_exporter.host.sources.values import (
 from roce_exporter.model import WHOLE_DEVICE, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from roce_exporter.host.kernel import Kernel
 
 
-PATIENCE = 3
+MOST_FAILURES = 3
 """Failures in a row before a file is put in quarantine."""
 FIRST_SECONDS = 30.0
 LONGEST_SECONDS = 3600.0
@@ -52,14 +53,22 @@ class Quarantine:
         if reason in NOT_ERRORS:
             return
         failures = self._failures[position] = self._failures.get(position, 0) + 1
-        if failures >= PATIENCE:
-            rounds = min(failures - PATIENCE, 20)
+        if failures >= MOST_FAILURES:
+            rounds = min(failures - MOST_FAILURES, 20)
             self._until[position] = now + min(FIRST_SECONDS * 2**rounds, LONGEST_SECONDS)
 
     def recovered(self, position: int) -> None:
         """Enter a successful read of this file."""
         self._failures.pop(position, None)
         self._until.pop(position, None)
+
+
+class Place(NamedTuple):
+    """The counter files `names` in one directory, and the port that they belong to."""
+
+    port: int
+    directory: str
+    names: Sequence[str]
 
 
 class CounterFiles:
@@ -124,6 +133,58 @@ def _value(content: bytes | OSError | None) -> int | str:
     if isinstance(content, bytes):
         return parse_counter(content)
     return reason_of(content) if content else QUARANTINED
+
+
+class FileReader:
+    """A source whose values are counter files in directories, which are opened at the first read."""
+
+    def __init__(
+        self,
+        source: str,
+        kernel: Kernel,
+        places: Callable[[], Iterable[Place]],
+        device: str,
+        netdev: str = "",
+        *,
+        missing: str,
+    ) -> None:
+        """`missing` says what a device without any of these files lacks."""
+        self.source = source
+        self.netdev = netdev
+        self._kernel = kernel
+        self._places = places
+        self._device = device
+        self._missing = missing
+        self._files: tuple[tuple[int, CounterFiles], ...] = ()
+
+    @property
+    def quarantined(self) -> int:
+        return sum([files.quarantined for _, files in self._files])
+
+    def read(self, now: float) -> tuple[Reading, ...]:
+        """One reading per directory.
+
+        Raises:
+            Absent: the device has no such files.
+        """
+        if not self._files:
+            self._files = tuple(
+                (port, CounterFiles(self._kernel, directory, names))
+                for port, directory, names in self._places()
+            )
+        if not self._files:
+            raise Absent(errno.ENOENT, self._missing, self.netdev or self._device)
+        # Lists instead of generators here and in the other readers: for one or two items a generator takes longer than all of them.
+        return tuple(
+            [
+                files.read(self.source, self._device, port, now, netdev=self.netdev)
+                for port, files in self._files
+            ]
+        )
+
+    def close(self) -> None:
+        for _, files in self._files:
+            files.close()
 
 
 class ParsedFiles:

@@ -9,17 +9,18 @@ Both use the same names with the same meaning, so they are merged and never beco
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import COUNTERS, HW_COUNTERS
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.sources.files import CounterFiles
+from roce_exporter.host.sources.files import CounterFiles, FileReader, Place
 from roce_exporter.host.sources.query_reader import NetlinkPorts
 from roce_exporter.model import WHOLE_DEVICE, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device
@@ -107,47 +108,16 @@ class HardwareCounters:
             files.close()
 
 
-class Counters:
-    """All `counters` directories of one device."""
+def counters_reader(kernel: Kernel, device: Device) -> FileReader:
+    """The InfiniBand port counters (PMA) in `ports/N/counters`.
 
-    source = COUNTERS
-    netdev = ""
+    Documentation/ABI/stable/sysfs-class-infiniband. Not in RDMA netlink; on mlx5 each file is one firmware command.
+    """
 
-    def __init__(self, kernel: Kernel, device: Device) -> None:
-        self._kernel = kernel
-        self._device = device
-        self._ports: dict[int, CounterFiles] = {}
+    def places() -> Iterator[Place]:
+        for port in () if family_of(device.dialect).stub_port_counters else device.ports:
+            directory = f"class/infiniband/{device.name}/ports/{port.number}/counters"
+            with suppress(Absent):
+                yield Place(port.number, directory, kernel.entries(directory))
 
-    @property
-    def quarantined(self) -> int:
-        return sum([files.quarantined for files in self._ports.values()])
-
-    def read(self, now: float) -> tuple[Reading, ...]:
-        """One reading per port that has the directory.
-
-        Raises:
-            Absent: no port has it.
-        """
-        if not self._ports:
-            self._open()
-        # Lists instead of generators here and in the other readers: for one or two items a generator takes longer than all of them.
-        return tuple(
-            [files.read(self.source, self._device.name, port, now) for port, files in self._ports.items()]
-        )
-
-    def _open(self) -> None:
-        if not family_of(self._device.dialect).stub_port_counters:
-            for port in self._device.ports:
-                directory = f"class/infiniband/{self._device.name}/ports/{port.number}/counters"
-                try:
-                    self._ports[port.number] = CounterFiles(
-                        self._kernel, directory, self._kernel.entries(directory)
-                    )
-                except Absent:
-                    continue
-        if not self._ports:
-            raise Absent(errno.ENOENT, "no counters directory", self._device.name)
-
-    def close(self) -> None:
-        for files in self._ports.values():
-            files.close()
+    return FileReader(COUNTERS, kernel, places, device.name, missing="no counters directory")

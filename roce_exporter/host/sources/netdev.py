@@ -6,7 +6,7 @@ member ports are read, not the bond, which has no hardware.
 
 from __future__ import annotations
 
-import errno
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.ethtool_netlink import Bin, bin_of
 from roce_exporter.host.sources.dcb import DCB, flatten
-from roce_exporter.host.sources.files import CounterFiles
+from roce_exporter.host.sources.files import FileReader, Place
 from roce_exporter.host.sources.query_reader import QueryReader
 from roce_exporter.host.sources.values import check_counters, make_reading
 
@@ -146,60 +146,30 @@ class EthtoolStatistics:
         pass  # nothing is open
 
 
-class NetdevFiles:
+def _kernel_counters(kernel: Kernel, device: str, port: int, netdev: str) -> FileReader:
     """The kernel's own counters of one network device (Documentation/ABI/testing/sysfs-class-net*)."""
 
-    source = NETDEV
-
-    def __init__(self, kernel: Kernel, device: str, port: int, netdev: str) -> None:
-        self.netdev = netdev
-        self._kernel = kernel
-        self._device = device
-        self._port = port
-        self._files: tuple[CounterFiles, ...] = ()
-
-    @property
-    def quarantined(self) -> int:
-        return sum([files.quarantined for files in self._files])
-
-    def read(self, now: float) -> tuple[Reading, ...]:
-        """One reading per directory.
-
-        Raises:
-            Absent: the network device is not in sysfs (it is in another network namespace), or has no such files.
-        """
-        if not self._files:
-            self._files = tuple(self._open())
-        if not self._files:
-            raise Absent(errno.ENOENT, "no counters of the kernel", self.netdev)
-        return tuple(
-            [files.read(NETDEV, self._device, self._port, now, netdev=self.netdev) for files in self._files]
-        )
-
-    def _open(self) -> Iterator[CounterFiles]:
-        below = f"class/net/{self.netdev}"
-        present = self._kernel.entries(below)
+    def places() -> Iterator[Place]:
+        below = f"class/net/{netdev}"
+        # Absent where the network device is in another network namespace.
+        present = kernel.entries(below)
         if names := [name for name in COUNTER_FILES if name in present]:
-            yield CounterFiles(self._kernel, below, names)
-        try:
-            present = self._kernel.entries(f"{below}/statistics")
-        except Absent:
-            return
-        if names := [name for name in STATISTICS_FILES if name in present]:
-            yield CounterFiles(self._kernel, f"{below}/statistics", names)
+            yield Place(port, below, names)
+        with suppress(Absent):
+            present = kernel.entries(f"{below}/statistics")
+            if names := [name for name in STATISTICS_FILES if name in present]:
+                yield Place(port, f"{below}/statistics", names)
 
-    def close(self) -> None:
-        for files in self._files:
-            files.close()
+    return FileReader(NETDEV, kernel, places, device, netdev, missing="no counters of the kernel")
 
 
 def netdev_readers(
     kernel: Kernel, device: Device
-) -> Iterator[EthtoolStatistics | QueryReader[Any] | NetdevFiles]:
+) -> Iterator[EthtoolStatistics | QueryReader[Any] | FileReader]:
     """The readers of every network device of one RDMA device."""
     for port, netdev in hardware_netdevs(device):
         where = (device.name, port, netdev)
-        yield NetdevFiles(kernel, *where)
+        yield _kernel_counters(kernel, *where)
         yield EthtoolStatistics(kernel, *where)
         for source, query, numbers in (
             (DCB, kernel.dcb, flatten),

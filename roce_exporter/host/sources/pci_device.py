@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import errno
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.sources.files import CounterFiles, ParsedFiles
-from roce_exporter.host.sources.values import EMPTY, GARBAGE, NOT_AVAILABLE, parse_counter
+from roce_exporter.host.sources.files import FileReader, ParsedFiles, Place
+from roce_exporter.host.sources.values import GARBAGE, NOT_AVAILABLE, parse_counter, unreadable
 from roce_exporter.model import WHOLE_DEVICE
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def parse_speed(text: bytes) -> int | str:
         return (int(match[1]) * 10 + int(match[2] or 0)) * 10**8
     if text.strip().startswith(b"Unknown"):
         return NOT_AVAILABLE
-    return GARBAGE if text.strip() else EMPTY
+    return unreadable(text)
 
 
 def parse_total(text: bytes) -> int | str:
@@ -155,9 +156,7 @@ def _sensor_files(kernel: Kernel, below: str) -> Iterator[tuple[str, FileParser]
 def parse_temperature(content: bytes) -> int | str:
     """Thousandths of a degree Celsius, or the reason why the number is missing."""
     text = content.strip()
-    if not text:
-        return EMPTY
-    return int(text) if _NUMBER.fullmatch(text) else GARBAGE
+    return int(text) if _NUMBER.fullmatch(text) else unreadable(text)
 
 
 DELAY_DROP = "delay_drop"
@@ -165,41 +164,15 @@ DELAY_DROP = "delay_drop"
 NAMES = ("num_timeout_events", "num_rqs", "timeout")
 
 
-class DelayDrop:
-    """The delay_drop directory of one device."""
+def delay_drop_reader(kernel: Kernel, device: Device) -> FileReader:
+    """The delay_drop directory of mlx5: queues for which the NIC waits for a receive request instead of dropping packets."""
 
-    source = DELAY_DROP
-    netdev = ""
+    def places() -> Iterator[Place]:
+        directory = f"kernel/debug/mlx5/{device.pci}/delay_drop"
+        with suppress(Absent, PermissionError):
+            present = kernel.entries(directory) if device.pci else ()
+            if present:
+                yield Place(WHOLE_DEVICE, directory, [name for name in NAMES if name in present])
 
-    def __init__(self, kernel: Kernel, device: Device) -> None:
-        self._kernel = kernel
-        self._device = device
-        self._files: CounterFiles | None = None
-
-    @property
-    def quarantined(self) -> int:
-        return self._files.quarantined if self._files else 0
-
-    def read(self, now: float) -> tuple[Reading, ...]:
-        """One reading for the whole device.
-
-        Raises:
-            Absent: there is no such directory, or no permission to read it.
-        """
-        if self._files is None:
-            self._files = self._open()
-        return (self._files.read(DELAY_DROP, self._device.name, WHOLE_DEVICE, now),)
-
-    def _open(self) -> CounterFiles:
-        directory = f"kernel/debug/mlx5/{self._device.pci}/delay_drop"
-        try:
-            present = self._kernel.entries(directory) if self._device.pci else ()
-        except PermissionError:
-            present = ()
-        if not present:
-            raise Absent(errno.ENOENT, "no delay drop, or no permission to read debugfs", self._device.name)
-        return CounterFiles(self._kernel, directory, [name for name in NAMES if name in present])
-
-    def close(self) -> None:
-        if self._files:
-            self._files.close()
+    missing = "no delay drop, or no permission to read debugfs"
+    return FileReader(DELAY_DROP, kernel, places, device.name, missing=missing)

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.sources.values import DERIVED, EMPTY, GARBAGE, make_reading, reason_of
+from roce_exporter.host.sources.values import DERIVED, GARBAGE, make_reading, reason_of, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,14 +94,14 @@ def parse_state(text: bytes) -> int | str:
     number, colon, _ = text.strip().partition(b":")
     if number.isdigit() and colon and len(number) < 3:  # noqa: PLR2004 - states are one digit; two leave room
         return int(number)
-    return GARBAGE if text.strip() else EMPTY
+    return unreadable(text)
 
 
 def parse_rate(text: bytes) -> int | str:
     """Bytes per second of `2.5 Gb/sec (1X SDR)`, or the reason why the number is missing."""
     match = _RATE.match(text.strip())
     if match is None or len(match[1]) > 6:  # noqa: PLR2004 - no NIC has a petabit per second
-        return GARBAGE if text.strip() else EMPTY
+        return unreadable(text)
     tenths = int(match[1]) * 10 + int(match[2] or 0)
     return tenths * 10**8 // 8
 

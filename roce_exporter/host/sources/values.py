@@ -31,16 +31,19 @@ _ONES = b"\xff" * 8
 """`ALL_ONES` in memory, in any byte order."""
 
 
+def unreadable(text: bytes | str) -> str:
+    """Why there is no value in a text: it has none, or something else."""
+    return GARBAGE if text.strip() else EMPTY
+
+
 def parse_counter(text: bytes) -> int | str:
     """The unsigned 64-bit number in a counter file, or the reason (a string) why it is missing."""
     digits = text.strip()
     if digits.isdigit() and len(text) < FILE_BYTES:
         return check_counter(int(digits))
-    if not digits:
-        return EMPTY
-    if len(text) >= FILE_BYTES:
+    if digits and len(text) >= FILE_BYTES:
         return TOO_LONG
-    return NOT_AVAILABLE if digits.startswith(b"N/A") else GARBAGE
+    return NOT_AVAILABLE if digits.startswith(b"N/A") else unreadable(digits)
 
 
 def parse_counters(texts: Sequence[bytes | OSError | None]) -> tuple[int, ...] | None:
