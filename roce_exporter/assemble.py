@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.checks.settings import Auditor, load_profile
+from roce_exporter.checks.thresholds import load_thresholds
 from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
@@ -51,6 +54,8 @@ class Parts:
     """The socket of `roce-exporter tool namespaces`; empty without it."""
     kernel_log: bool = True
     health: bool = True
+    thresholds: str = ""
+    """File with the limits of its rules; empty: those of the package."""
     served: ServedSeries | None = None
     """Selects what is rendered; None: everything."""
 
@@ -60,6 +65,7 @@ def assemble(kernel: Kernel, parts: Parts | None = None, clock: Clock = Clock())
 
     Raises:
         ProfileError: there is no such profile, or it is invalid.
+        DocumentError: the file with the limits is invalid.
     """
     wanted = parts or Parts()
     timeout = wanted.collect.timeout
@@ -73,7 +79,10 @@ def assemble(kernel: Kernel, parts: Parts | None = None, clock: Clock = Clock())
         add(Surveyor(kernel, replace(wanted.owners, timeout=timeout), *clock))
     add(HostSources(_host_sources(kernel, wanted), clock.monotonic, timeout))
     if wanted.health:
-        add(HealthWatch(exporter.observe, *clock))
+        rules = diagnose
+        if wanted.thresholds:
+            rules = partial(diagnose, limits=load_thresholds(wanted.thresholds))
+        add(HealthWatch(exporter.observe, *clock, rules=rules))
     return exporter
 
 

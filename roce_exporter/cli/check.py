@@ -17,6 +17,7 @@ from roce_exporter.checks.report import JSON, WIDTH, document_text, text
 from roce_exporter.checks.settings import audit, load_profile
 from roce_exporter.checks.settings.from_samples import settings_report
 from roce_exporter.checks.setup.host_checkup import check_samples
+from roce_exporter.checks.thresholds import load_thresholds
 from roce_exporter.cli.check_host import sampled_host, sampled_prometheus
 from roce_exporter.cli.check_setup import check_access
 from roce_exporter.cli.options import OptionError
@@ -143,7 +144,8 @@ async def _of_host(
     if Topic.SETTINGS in topics:
         reports.append(_settings(found, profile))
     if Topic.HEALTH in topics:
-        reports.append(diagnose(found.history))
+        limits = load_thresholds(options.thresholds_file) if options.thresholds_file else None
+        reports.append(diagnose(found.history, limits))
     reports.append(Report((), found.missing))
     return f"{found.source}: {span_of(found.history)}", reports
 

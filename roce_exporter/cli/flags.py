@@ -171,6 +171,12 @@ FLAGS = (
         dest="audit_profile",
     ),
     Flag(
+        "--thresholds.file",
+        ("serve", "check"),
+        "FILE",
+        "limits of the rules of health: an edited alerts/thresholds.yml (that of the package)",
+    ),
+    Flag(
         "--owners.most",
         COLLECTING,
         "N",

@@ -89,6 +89,7 @@ def parts_of(options: argparse.Namespace) -> Parts:
         namespaces=given.get("rdma_namespaces", ""),
         kernel_log=KERNEL_LOG not in options.source_disable,
         health=HEALTH not in options.source_disable,
+        thresholds=given.get("thresholds_file", ""),
         served=served,
     )
 

@@ -58,6 +58,8 @@ class View:
     """All series of a history by name of their row; tracks are made when a rule first asks for them."""
 
     history: History
+    limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The limits of rules, by alert and key."""
     _tracks: dict[str, tuple[SeriesTrack, ...]] = field(default_factory=dict)
     _of: dict[tuple[str, str], dict[str, tuple[SeriesTrack, ...]]] = field(default_factory=dict)
 
@@ -120,6 +122,10 @@ class PortView:
     host: View
     device: str
     port: str = WHOLE
+
+    def limit(self, alert: str, key: str) -> float:
+        """The limit of an alert, which its rule shares."""
+        return self.host.limits[alert][key]
 
     def tracks(self, name: str, **match: str) -> tuple[SeriesTrack, ...]:
         """The series of this row that belong to the port and have these labels."""

@@ -24,7 +24,7 @@ CASES = [
     ("roce-exporter once --host.simulate pf", {"pfc-storm"}),
     ("roce-exporter once --host.simulate=pf", {"pfc-storm"}),
     ("roce-exporter --metrics.set=", {"lean", "standard", "full"}),
-    ("roce-exporter audit --audit.p", {"--audit.profile"}),
+    ("roce-exporter check --audit.p", {"--audit.profile"}),
     ("roce-exporter wire --que", {"--queue-pairs"}),
 ]
 """What is typed before Tab, and what the shell proposes."""

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.health import traffic_causes
 from roce_exporter.checks.health.pause_rules import RECEIVE, paused_priorities
-from roce_exporter.checks.health.sign import Sign, rose, texts
-from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
+from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def _unanswered(port: PortView) -> Iterator[Sign]:
     marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
     if marks is None or sent is None or sent.amount > 0:
         return
-    if marks.rate > limit("RoceEcnMarkedButNoCnpSent", "marks_per_second"):
+    if marks.rate > port.limit("RoceEcnMarkedButNoCnpSent", "marks_per_second"):
         off = [
             track.labels["priority"]
             for track, value in port.current("roce_config_notification_point_enabled")
@@ -48,10 +47,10 @@ def _unanswered(port: PortView) -> Iterator[Sign]:
 
 def _ignored(port: PortView) -> Iterator[Sign]:
     ignored, handled = port.rise(IGNORED, MEDIUM), port.rise(HANDLED, MEDIUM)
-    if ignored is None or handled is None or ignored.rate <= limit("RoceCnpIgnored", "per_second"):
+    if ignored is None or handled is None or ignored.rate <= port.limit("RoceCnpIgnored", "per_second"):
         return
     ratio = ignored.amount / (ignored.amount + handled.amount)
-    if ratio > limit("RoceCnpIgnored", "ratio"):
+    if ratio > port.limit("RoceCnpIgnored", "ratio"):
         said = (
             f"{number(ignored.amount)} CNPs ignored within {duration(ignored.seconds)}, {share(ratio)} of all"
         )
@@ -71,13 +70,13 @@ def _incast(port: PortView) -> Iterator[Sign]:
     if (
         marks is None
         or packets is None
-        or packets.rate <= limit("RoceEcnMarkRatioHigh", "packets_per_second")
+        or packets.rate <= port.limit("RoceEcnMarkRatioHigh", "packets_per_second")
     ):
         return
     ratio = marks.amount / packets.amount
     # Where the fabric pauses, too, fewer marks are sufficient to name the kind of its congestion.
     paused = paused_priorities(port, RECEIVE)
-    most = PAUSED_RATIO if paused else limit("RoceEcnMarkRatioHigh", "ratio")
+    most = PAUSED_RATIO if paused else port.limit("RoceEcnMarkRatioHigh", "ratio")
     if ratio > most and (sent is None or sent.amount > 0):
         answered = rose(sent, "CNPs sent") if sent else None
         said = f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
@@ -85,7 +84,7 @@ def _incast(port: PortView) -> Iterator[Sign]:
 
 
 def _lossless_drops(port: PortView) -> Iterator[Sign]:
-    window = limit("RoceLosslessPriorityDrops", "window")
+    window = port.limit("RoceLosslessPriorityDrops", "window")
     for name, what in DROPS:
         for track in port.tracks(name):
             match = {label: track.labels[label] for label in ("netdev", "priority")}
@@ -95,7 +94,7 @@ def _lossless_drops(port: PortView) -> Iterator[Sign]:
             if port.rose("roce_netdev_carrier_down_total", window, netdev=match["netdev"]):
                 continue
             rise = port.rise_of(name, track, window)
-            if rise and rise.amount > limit("RoceLosslessPriorityDrops", "packets"):
+            if rise and rise.amount > port.limit("RoceLosslessPriorityDrops", "packets"):
                 yield Sign(traffic_causes.LOSSLESS_DROPS, (rose(rise, what.format(match["priority"])),))
 
 
@@ -105,7 +104,7 @@ def _outside(port: PortView) -> Iterator[Sign]:
     if (
         rdma is None
         or not enabled
-        or rdma.rate <= limit("RoceTrafficOutsideLosslessPriority", "bytes_per_second")
+        or rdma.rate <= port.limit("RoceTrafficOutsideLosslessPriority", "bytes_per_second")
     ):
         return
     rises = [
@@ -115,7 +114,7 @@ def _outside(port: PortView) -> Iterator[Sign]:
         for labels in enabled
     ]
     known = [rise.amount for rise in rises if rise is not None]
-    if known and sum(known) / rdma.amount < limit("RoceTrafficOutsideLosslessPriority", "ratio"):
+    if known and sum(known) / rdma.amount < port.limit("RoceTrafficOutsideLosslessPriority", "ratio"):
         said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
         yield Sign(traffic_causes.OUTSIDE_LOSSLESS, (said,), weight=1 - sum(known) / rdma.amount)
 

@@ -19,12 +19,14 @@ from roce_exporter.checks.health.settings_rules import SETTINGS_RULES
 from roce_exporter.checks.health.sight import unseen_of
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.health.wire_rules import WIRE_RULES
+from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.view.host_view import PortView, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roce_exporter.checks.health.sign import Cause, Rule, Sign
+    from roce_exporter.checks.thresholds import Thresholds
     from roce_exporter.view.history import History
 
 PORT_RULES: tuple[Rule, ...] = (
@@ -49,14 +51,15 @@ NO_DEVICE = "everything: no RDMA device is visible"
 _PLACES = {cause.name: place for place, cause in enumerate(CAUSES)}
 
 
-def diagnose(history: History) -> Report:
+def diagnose(history: History, limits: Thresholds | None = None) -> Report:
     """What is wrong with the host's ports, the worst first, and what could not be judged.
 
-    A history without a moment, or of a host without RDMA devices, has no findings and says so in `not_checked`.
+    A history without a moment, or of a host without RDMA devices, has no findings and says so in `not_checked`. `limits`: None for those
+    of the package.
     """
     if not history:
         return Report((), (NotChecked("everything: there are no samples", needed=True),))
-    host = View(history)
+    host = View(history, shipped_thresholds() if limits is None else limits)
     if not host.devices():
         return Report((), (NotChecked(NO_DEVICE, needed=True),))
     findings = [

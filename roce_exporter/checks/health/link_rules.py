@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import port_causes
 from roce_exporter.checks.health.sign import Sign, rose, texts
-from roce_exporter.checks.health.verdict_limits import limit
 from roce_exporter.view.host_view import Rise, rise_between
 from roce_exporter.words import duration
 
@@ -73,14 +72,14 @@ def losses(port: PortView, window: float) -> Rise | None:
 
 
 def _unsteady(port: PortView) -> Iterator[Sign]:
-    window = limit("RoceLinkFlapping", "window")
+    window = port.limit("RoceLinkFlapping", "window")
     rise = losses(port, window)
     if rise is None or rise.amount < 1:
         return
     recent = losses(port, QUICK)
     quick = recent is not None and recent.amount >= QUICK_EVENTS
     evidence = (rose(rise, "losses of the link"),)
-    if rise.amount >= limit("RoceLinkFlapping", "events") or quick:
+    if rise.amount >= port.limit("RoceLinkFlapping", "events") or quick:
         yield Sign(port_causes.LINK_FLAPPING, evidence, weight=min(1.0, rise.amount / 100))
     elif port.highest(UP):
         yield Sign(port_causes.LINK_INTERRUPTED, evidence)
@@ -104,7 +103,7 @@ def _slow(port: PortView) -> Iterator[Sign]:
 
 
 def _uncorrected(port: PortView) -> Iterator[Sign]:
-    window = limit("RoceUncorrectedLinkErrors", "window")
+    window = port.limit("RoceUncorrectedLinkErrors", "window")
     yield from _error_sign(
         port,
         port_causes.LINK_ERRORS,
@@ -117,7 +116,7 @@ def _uncorrected(port: PortView) -> Iterator[Sign]:
 
 
 def _crc(port: PortView) -> Iterator[Sign]:
-    window = limit("RoceCrcErrors", "window")
+    window = port.limit("RoceCrcErrors", "window")
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
     for sign in _error_sign(
         port,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import port_causes, traffic_causes
 from roce_exporter.checks.health.pcie_rules import sees_stalls, stalled
-from roce_exporter.checks.health.sign import Sign, rose, texts
-from roce_exporter.checks.health.verdict_limits import MEDIUM, SHORT, limit
+from roce_exporter.checks.health.sign import MEDIUM, SHORT, Sign, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _blocked(port: PortView, direction: str) -> Iterator[str]:
     name = f"roce_pfc_{direction}_pause_seconds_total"
     for track in port.tracks(name):
         rise = port.rise_of(name, track, SHORT)
-        if rise is None or rise.rate <= limit("RocePfcTransmitPauseSaturated", "ratio"):
+        if rise is None or rise.rate <= port.limit("RocePfcTransmitPauseSaturated", "ratio"):
             continue
         match = {label: track.labels[label] for label in ("netdev", "priority")}
         # The set lean has only the bytes.
@@ -91,7 +90,7 @@ def _proven(port: PortView, direction: str) -> Iterator[str]:
     turns = {_priority(track): track for track in port.tracks("roce_pfc_receive_transitions_total")}
     for key in paused.keys() & turns.keys():
         longest = _longest(port, paused[key], turns[key])
-        if longest > limit("RocePfcLongPause", "seconds"):
+        if longest > port.limit("RocePfcLongPause", "seconds"):
             yield f"one pause of priority {key[1]} lasted at least {longest:.1f} s"
 
 
@@ -112,10 +111,10 @@ def _longest(port: PortView, paused: SeriesTrack, turns: SeriesTrack) -> float:
 
 
 def _watchdog(port: PortView) -> Iterator[Sign]:
-    trips = port.rise("roce_pfc_watchdog_trips_total", limit("RoceNicPauseWatchdogTripped", "window"))
+    trips = port.rise("roce_pfc_watchdog_trips_total", port.limit("RoceNicPauseWatchdogTripped", "window"))
     if trips and trips.amount:
         yield Sign(port_causes.NIC_WATCHDOG, (rose(trips, "trips of the NIC's watchdog"),))
-    window = limit("RoceNicPauseWatchdogWarning", "window")
+    window = port.limit("RoceNicPauseWatchdogWarning", "window")
     for name, what in (
         ("roce_pfc_watchdog_warnings_total", "warnings of the NIC's watchdog"),
         ("roce_pause_watchdog_trips_total", "times idle rings asserted pause"),
@@ -130,7 +129,7 @@ def paused_priorities(port: PortView, direction: str) -> list[Paused]:
     return [
         one
         for one in (*_counted(port, direction), *_estimated(port, direction))
-        if one.ratio > (ESTIMATED_RATIO if one.estimated else limit("RocePfcPauseHigh", "ratio"))
+        if one.ratio > (ESTIMATED_RATIO if one.estimated else port.limit("RocePfcPauseHigh", "ratio"))
     ]
 
 
@@ -224,7 +223,7 @@ def _global(port: PortView) -> Iterator[Sign]:
 
 
 def _frames(port: PortView, direction: str) -> float:
-    window = limit("RoceGlobalPauseActive", "window")
+    window = port.limit("RoceGlobalPauseActive", "window")
     names = (
         f"roce_global_pause_{direction}_frames_total",
         f"roce_global_pause_{direction}_xoff_frames_total",
@@ -233,7 +232,7 @@ def _frames(port: PortView, direction: str) -> float:
 
 
 def _unexpected(port: PortView) -> Iterator[Sign]:
-    window = limit("RocePfcOnUnexpectedPriority", "window")
+    window = port.limit("RocePfcOnUnexpectedPriority", "window")
     for track, enabled in port.current("roce_pfc_enabled"):
         match = {label: track.labels[label] for label in ("netdev", "priority")}
         # Intel counts by traffic class: frames of a lossless priority also count for the others of its class.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.health import port_causes, traffic_causes
-from roce_exporter.checks.health.sign import Sign, rose, texts
-from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
+from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ SPEED, SPEED_MAX = (
 
 
 def _errors(device: PortView) -> Iterator[Sign]:
-    window = limit("RocePcieErrors", "window")
+    window = device.limit("RocePcieErrors", "window")
     fatal = device.rise("roce_pcie_fatal_errors_total", window)
     if fatal and fatal.amount:
         yield Sign(port_causes.PCIE_FATAL, (rose(fatal, "fatal errors"),))
@@ -71,11 +70,11 @@ def stalled(port: PortView) -> list[str]:
     for name, what in STALLS:
         for track in port.tracks(name):
             rise = port.rise_of(name, track, MEDIUM)
-            if rise and rise.rate > limit("RocePcieBackpressure", "ratio"):
+            if rise and rise.rate > port.limit("RocePcieBackpressure", "ratio"):
                 found.append(
                     f"{what} were stalled in {share(min(rise.rate, 1.0))} of the seconds ({duration(rise.seconds)})"
                 )
-    window = limit("RocePcieBufferOverflow", "window")
+    window = port.limit("RocePcieBufferOverflow", "window")
     overflows = port.rise("roce_pcie_buffer_overflows_total", window)
     if overflows and overflows.amount:
         found.append(rose(overflows, "packets dropped because PCIe did not drain the NIC"))

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from roce_exporter.view.host_view import Rise
 
 
+SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
+"""Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One entry of the list of causes."""

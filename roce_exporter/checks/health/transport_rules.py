@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import traffic_causes
 from roce_exporter.checks.health.link_rules import losses
-from roce_exporter.checks.health.sign import Sign, rose, texts
-from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
+from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def _silence(port: PortView) -> Iterator[Sign]:
     """Retries that were used up, or timeouts alone: a peer that does not answer, unless packets are seen to get lost."""
     exceeded, timeouts = port.rise(EXCEEDED, WINDOW), port.rise(TIMEOUTS, WINDOW)
     gave_up = exceeded is not None and exceeded.amount > 0
-    late = timeouts is not None and timeouts.amount > limit("RoceAckTimeouts", "events")
+    late = timeouts is not None and timeouts.amount > port.limit("RoceAckTimeouts", "events")
     if not gave_up and not late:
         return
     lost = _lost(port)
@@ -91,7 +90,7 @@ def _loss(port: PortView) -> Iterator[Sign]:
         rises = [rise for name in names if (rise := port.rise(name, MEDIUM)) is not None]
         amount = sum(rise.amount for rise in rises)
         passed = port.rise(packets, MEDIUM)
-        if not amount or not _is_much(amount, passed):
+        if not amount or not _is_much(port, amount, passed):
             continue
         ratio = share(amount / passed.amount) if passed and passed.amount else "an unknown share"
         side, why = _side_of_loss(port, amount)
@@ -103,14 +102,14 @@ def _loss(port: PortView) -> Iterator[Sign]:
         yield Sign(traffic_causes.PACKET_LOSS, texts([said, why]), texts([spray]), side, weight)
 
 
-def _is_much(amount: float, packets: Rise | None) -> bool:
+def _is_much(port: PortView, amount: float, packets: Rise | None) -> bool:
     """A ratio of many packets, or at least some losses among few."""
     if packets is None or not packets.amount:
         return amount >= FEW
     ratio = amount / packets.amount
-    if packets.rate > limit("RoceEcnMarkRatioHigh", "packets_per_second"):
-        return ratio > limit("RocePacketLossHigh", "ratio")
-    return amount >= FEW and ratio > limit("RocePacketLossCritical", "ratio")
+    if packets.rate > port.limit("RoceEcnMarkRatioHigh", "packets_per_second"):
+        return ratio > port.limit("RocePacketLossHigh", "ratio")
+    return amount >= FEW and ratio > port.limit("RocePacketLossCritical", "ratio")
 
 
 def _side_of_loss(port: PortView, lost: float) -> tuple[Side | None, str | None]:
@@ -130,7 +129,7 @@ def _side_of_loss(port: PortView, lost: float) -> tuple[Side | None, str | None]
 def _not_ready(port: PortView) -> Iterator[Sign]:
     gave_up = port.rise(RNR_EXCEEDED, WINDOW)
     naks = port.rise("roce_transport_rnr_naks_received_total", MEDIUM)
-    many = naks is not None and naks.rate > limit("RoceReceiverNotReady", "per_second")
+    many = naks is not None and naks.rate > port.limit("RoceReceiverNotReady", "per_second")
     if (gave_up and gave_up.amount) or many:
         yield Sign(
             traffic_causes.RECEIVER_NOT_READY,
@@ -156,9 +155,10 @@ def _empty(port: PortView) -> Iterator[Sign]:
             continue
         known = packets is not None and packets.amount > 0
         relative = not known or (
-            packets is not None and rise.amount / packets.amount > limit("RocePacketLossCritical", "ratio")
+            packets is not None
+            and rise.amount / packets.amount > port.limit("RocePacketLossCritical", "ratio")
         )
-        if rise.rate > limit("RoceReceiverNotReady", "per_second") or relative:
+        if rise.rate > port.limit("RoceReceiverNotReady", "per_second") or relative:
             yield Sign(traffic_causes.RECEIVE_QUEUE_EMPTY, (rose(rise, what),))
 
 
@@ -232,9 +232,9 @@ def _local(port: PortView) -> Iterator[Sign]:
 
 
 def _corruption(port: PortView) -> Iterator[Sign]:
-    rise = port.rise("roce_transport_icrc_errors_total", limit("RoceIcrcErrors", "window"))
+    rise = port.rise("roce_transport_icrc_errors_total", port.limit("RoceIcrcErrors", "window"))
     if rise and rise.amount:
-        own = port.rose("roce_phy_receive_crc_errors_total", limit("RoceIcrcErrors", "window"))
+        own = port.rose("roce_phy_receive_crc_errors_total", port.limit("RoceIcrcErrors", "window"))
         clean = (
             "the link's own checksum is clean"
             if not own and port.current("roce_phy_receive_crc_errors_total")

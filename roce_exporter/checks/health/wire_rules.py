@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import traffic_causes
-from roce_exporter.checks.health.sign import Sign
-from roce_exporter.checks.health.verdict_limits import MEDIUM, limit
+from roce_exporter.checks.health.sign import MEDIUM, Sign
 from roce_exporter.words import number, share
 
 if TYPE_CHECKING:
@@ -36,9 +35,9 @@ def _retransmitted(port: PortView) -> Iterator[Sign]:
     again = _sum(port, "roce_wire_retransmitted_packets_total", "source")
     packets = _sum(port, "roce_wire_packets_total", "source")
     for peer, rate in again.items():
-        if packets.get(peer, 0.0) <= limit("RoceWireRetransmissions", "packets_per_second"):
+        if packets.get(peer, 0.0) <= port.limit("RoceWireRetransmissions", "packets_per_second"):
             continue
-        if rate / packets[peer] > limit("RoceWireRetransmissions", "ratio"):
+        if rate / packets[peer] > port.limit("RoceWireRetransmissions", "ratio"):
             yield Sign(
                 traffic_causes.PACKET_LOSS,
                 (f"a capture saw {share(rate / packets[peer])} of the packets to {peer} again",),
@@ -48,9 +47,11 @@ def _retransmitted(port: PortView) -> Iterator[Sign]:
 def _incast(port: PortView) -> Iterator[Sign]:
     cnps = _sum(port, "roce_wire_cnps_total", "source")
     slowed = [
-        peer for peer, rate in cnps.items() if rate > limit("RoceWireReceiverCongested", "cnps_per_second")
+        peer
+        for peer, rate in cnps.items()
+        if rate > port.limit("RoceWireReceiverCongested", "cnps_per_second")
     ]
-    if len(slowed) >= limit("RoceWireReceiverCongested", "senders"):
+    if len(slowed) >= port.limit("RoceWireReceiverCongested", "senders"):
         yield Sign(
             traffic_causes.INCAST, (f"a capture saw CNPs of this port to {number(len(slowed))} senders",)
         )
@@ -68,7 +69,9 @@ def _outside(port: PortView) -> Iterator[Sign]:
     name, alert = "roce_wire_outside_lossless_packets_total", "RoceWireOutsideLosslessPriority"
     outside, packets = _sum(port, name, "source"), _sum(port, "roce_wire_packets_total", "source")
     total = sum(packets.values())
-    if total > limit(alert, "packets_per_second") and sum(outside.values()) / total > limit(alert, "ratio"):
+    if total > port.limit(alert, "packets_per_second") and sum(outside.values()) / total > port.limit(
+        alert, "ratio"
+    ):
         said = f"a capture saw {share(sum(outside.values()) / total)} of this port's packets outside the lossless priority"
         yield Sign(traffic_causes.OUTSIDE_LOSSLESS, (said,))
 

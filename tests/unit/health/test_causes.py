@@ -6,13 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from health_history import DEFAULTS
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import EVENTS, Severity
 from roce_exporter.checks.finding import Status
-from roce_exporter.checks.health import port_causes, traffic_causes, verdict_limits
+from roce_exporter.checks.health import port_causes, traffic_causes
 from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.kernel_events import DEVICE_EVENTS
@@ -23,7 +22,6 @@ from roce_exporter.view import host_view
 from roce_exporter.view.history import TimedSamples
 
 ROOT = Path(__file__).parents[3]
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def test_every_cause_is_in_the_list_once() -> None:
@@ -60,23 +58,6 @@ def test_every_serious_event_of_the_kernel_log_has_a_cause() -> None:
     failed = {event.name for event in EVENTS if event.severity is Severity.FAILED}
     assert all(cause.health != Status.OK for cause in DEVICE_EVENTS.values())
     assert {name for name, cause in DEVICE_EVENTS.items() if cause.health == Status.FAILED} <= failed
-
-
-def test_limits_are_those_of_the_alerts() -> None:
-    thresholds = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())
-    for alert, limits in verdict_limits.LIMITS.items():
-        for key, value in limits.items():
-            assert _number(thresholds["alerts"][alert][key]) == value, (alert, key)
-    shared = thresholds["shared"]
-    assert [_number(shared[key]) for key in ("short", "medium", "long")] == [
-        verdict_limits.SHORT,
-        verdict_limits.MEDIUM,
-        verdict_limits.LONG,
-    ]
-
-
-def _number(value: float | str) -> float:
-    return float(value[:-1]) * UNITS[value[-1]] if isinstance(value, str) else float(value)
 
 
 def test_the_daemon_keeps_the_rows_that_rules_read_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
