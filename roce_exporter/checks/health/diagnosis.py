@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.finding import Finding, NotChecked, Report
 from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES
-from roce_exporter.checks.health.driver_rules import DEVICE_DRIVER_RULES
+from roce_exporter.checks.health.driver_rules import DEVICE_DRIVER_RULES, OWNER_RULES
 from roce_exporter.checks.health.link_rules import LINK_RULES
 from roce_exporter.checks.health.optics_rules import DEVICE_HEAT_RULES, OPTICS_RULES
-from roce_exporter.checks.health.owner_rules import OWNER_RULES
 from roce_exporter.checks.health.pause_rules import PAUSE_RULES
 from roce_exporter.checks.health.pcie_rules import PCIE_DEVICE_RULES, PCIE_PORT_RULES
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES

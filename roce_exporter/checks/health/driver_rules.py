@@ -1,23 +1,78 @@
-"""Rules about driver and firmware: devices that vanish, interfaces that fail, errors that the device itself reports."""
+"""Rules about driver and firmware: devices that vanish, interfaces that fail, errors that the device itself reports; queue pairs in error and objects used up."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import EVENTS
+from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import port_causes, traffic_causes
-from roce_exporter.checks.health.kernel_events import DEVICE_EVENTS
 from roce_exporter.checks.health.sign import Sign, texts
 from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.sign import Cause, Rule
     from roce_exporter.view.host_view import PortView, SeriesTrack
 
 WINDOW = 900.0
-"""Seconds for which an event of driver or device counts as recent."""
+"""Seconds for which an event of driver or device counts as recent, and in which queue pairs must be in error all the time: longer than a
+job takes to end."""
+IN_ERROR = "roce_owner_queue_pairs_in_error"
+KINDS = (("qp", "queue pairs"), ("cq", "completion queues"), ("mr", "memory regions"))
+
+
+def _in_error(device: PortView) -> Iterator[Sign]:
+    for track, now in device.current(IN_ERROR):
+        recent = [(time, value) for time, value in track.points if time >= device.host.end - WINDOW]
+        if min(value for _, value in recent) < device.limit("RoceOwnerQueuePairsInError", "queue_pairs"):
+            continue
+        lasting = duration(device.host.end - recent[0][0])
+        evidence = f"{now:.0f} queue pairs of {track.labels['owner']} are in error, for at least {lasting}"
+        silent = device.rose("roce_transport_retries_exceeded_total", WINDOW) or device.rose(
+            "roce_transport_ack_timeouts_total", WINDOW
+        )
+        yield Sign(traffic_causes.QUEUE_PAIRS_IN_ERROR, (evidence,), side=Side.PEER if silent else None)
+
+
+def _exhausted(device: PortView) -> Iterator[Sign]:
+    for kind, what in KINDS:
+        used, most = device.highest(f"roce_resource_{kind}"), device.highest(f"roce_resource_{kind}_limit")
+        if used is not None and most and used / most > device.limit("RoceResourcesNearlyExhausted", "ratio"):
+            yield Sign(
+                traffic_causes.RESOURCES_EXHAUSTED,
+                (f"{used:,.0f} of {most:,.0f} {what} are in use",),
+                weight=used / most,
+            )
+
+
+OWNER_RULES: tuple[Rule, ...] = (_in_error, _exhausted)
+"""Rules of a whole device."""
+
+
+DEVICE_EVENTS: Mapping[str, Cause] = {
+    **dict.fromkeys(
+        ("firmware_fatal", "health_syndrome", "memory_error", "recovery_failed", "power_cycle_required"),
+        port_causes.DEVICE_ERROR,
+    ),
+    **dict.fromkeys(("command_timeout", "tx_timeout", "pcie_unreachable"), port_causes.DRIVER_NOT_RESPONDING),
+    **dict.fromkeys(
+        ("health_warning", "firmware_reset", "device_reset", "driver_error"), port_causes.DEVICE_WARNING
+    ),
+    **dict.fromkeys(
+        ("slot_power_fault", "slot_power_insufficient", "module_power_insufficient"),
+        port_causes.POWER_INSUFFICIENT,
+    ),
+    **dict.fromkeys(("module_unplugged", "module_error"), port_causes.MODULE_FAULT),
+    **dict.fromkeys(("module_high_temperature", "device_high_temperature"), port_causes.TOO_HOT),
+    "device_removed": port_causes.DEVICE_VANISHED,
+    "pcie_contained": port_causes.PCIE_FATAL,
+    "pcie_aer_uncorrectable": port_causes.PCIE_ERRORS,
+    "pause_storm": traffic_causes.SLOW_RECEIVER,
+}
+"""By name of the event. Left out: corrected PCIe errors, which are judged by their number, and what is part of normal operation."""
+
 
 MEANINGS = {event.name: event.meaning for event in EVENTS}
 VIRTUAL = "vf"

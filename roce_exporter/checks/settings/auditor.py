@@ -26,8 +26,7 @@ from roce_exporter.checks.settings import (
 )
 from roce_exporter.checks.settings.arithmetic import rdma_mtu
 from roce_exporter.checks.settings.commands import fill
-from roce_exporter.checks.settings.consistency import CONSISTENCY, compare
-from roce_exporter.checks.settings.fingerprint import comparable, fingerprint
+from roce_exporter.checks.settings.consistency import CONSISTENCY, comparable, compare, fingerprint
 from roce_exporter.checks.settings.ip_settings import with_rails
 from roce_exporter.checks.settings.port_settings import ADAPTIVE, SOURCES, port_settings
 from roce_exporter.collect.exporter_part import ExporterPart

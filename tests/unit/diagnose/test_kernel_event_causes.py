@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS
-from roce_exporter.checks.health.kernel_events import DEVICE_EVENTS
+from roce_exporter.checks.health.driver_rules import DEVICE_EVENTS
 
 
 def test_every_failure_in_the_kernel_log_is_a_cause() -> None:

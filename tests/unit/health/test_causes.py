@@ -14,7 +14,7 @@ from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health import port_causes, traffic_causes
 from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.kernel_events import DEVICE_EVENTS
+from roce_exporter.checks.health.driver_rules import DEVICE_EVENTS
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
 from roce_exporter.checks.health.sign import Cause
