@@ -16,7 +16,7 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Sampler
-from roce_exporter.fastloop.pace import Pace
+from roce_exporter.fastloop.target import Pace
 from roce_exporter.host.simulated.kernel import simulate
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from roce_exporter.model import DeviceReadings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from roce_exporter.fastloop.counts import Counts
+    from roce_exporter.fastloop.episodes import Counts
 
 CALM = Conditions(load=0.4)
 BURST = Conditions(load=0.9, marked=0.02, notified=0.1)

@@ -1,4 +1,9 @@
-"""The passes over the host: who shares them, what they wait for, and what is entered when they end. See the package."""
+"""The passes over the host: who shares them, what they wait for, and what is entered when they end. See the package.
+
+The slow chain has what is due once a minute and waited for by no client. Reading a transceiver takes tens of milliseconds over
+a slow bus, and the kernel holds the lock of all network configuration for that time. A driver's settings cost a firmware command
+each and hardly ever change. MAC addresses are read through a library whose import takes a tenth of a second.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +15,95 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.batch import Batch, Finished
-from roce_exporter.collect.bell import Bell
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
 from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
-from roce_exporter.collect.slow import SlowChain
 from roce_exporter.collect.workers import Crew, InFlight, call_in_loop, call_in_worker
 from roce_exporter.host.inventory import Listed, list_devices
 from roce_exporter.model import Snapshot
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from roce_exporter.host.kernel import Kernel
+
+
+class Bell:
+    """Rings once. Used from one event loop."""
+
+    def __init__(self) -> None:
+        self.has_rung = False
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def ring(self, _: object = None) -> None:
+        """Wake everyone who waits. May be called again."""
+        self.has_rung = True
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            _resolve(future)
+
+    async def wait(self, seconds: float | None) -> None:
+        """Return when it rings, at once if it has rung, and after `seconds` at the latest; None: without a limit."""
+        if self.has_rung:
+            return
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self._waiting.append(future)
+        timer = loop.call_later(seconds, _resolve, future) if seconds is not None else None
+        try:
+            await future
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if not self.has_rung:
+                self._waiting.remove(future)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class SlowChain:
+    """One chain per device, one batch at a time. Used by the event loop."""
+
+    def __init__(
+        self,
+        attempt: Callable[[Task], Finished[Task, Outcome]],
+        in_flight: InFlight[ReadKey],
+        clock: Callable[[], float],
+        timeout: float,
+    ) -> None:
+        """`timeout` is the time in seconds after which a read is given up."""
+        self._attempt = attempt
+        self._in_flight = in_flight
+        self._clock = clock
+        self._timeout = timeout
+        self._crew = Crew("roce-slow")
+        self._batch: Batch[Task, ReadKey, Outcome] | None = None
+
+    def take(self) -> dict[ReadKey, Outcome]:
+        """The outcomes since the last call of this method."""
+        return self._batch.take() if self._batch else {}
+
+    def start(self, chains: Iterable[tuple[Task, ...]]) -> None:
+        """Begin these reads; if earlier ones are unfinished, continue with those that wait behind a stuck read instead."""
+        if self._batch is not None and not self._batch.is_over:
+            self._crew.replace_dead(self._batch.run)
+            if helpers := self._batch.overtake(self._clock() - self._timeout):
+                self._crew.start(self._batch.run, helpers)
+            return
+        self._crew.settle(stuck=bool(self._in_flight))
+        self._batch = Batch(chains, self._attempt, self._in_flight)
+        if not self._batch.is_over:
+            self._crew.start(self._batch.run, 1)
+
+    def retire(self) -> None:
+        """Begin no further reads."""
+        if self._batch is not None:
+            self._batch.close()
+        self._crew.retire()
+
 
 LOG = logging.getLogger(__name__)
 

@@ -1,7 +1,8 @@
 """Render samples as Prometheus text format 0.0.4 and 1.0.0 and as OpenMetrics 1.0.
 
-All lines are made when the set of series changes; a scrape fills in the values that have changed (`filled_lines`). Every
-value went through `int` or `float`, so that no file of the host can inject a line; integers stay exact.
+All lines are made when the set of series changes. A scrape fills in the values that are another object than before: one that is
+the same object cannot have changed, as most counters of an idle port. Every value went through `int` or `float`, so that no file
+of the host can inject a line; integers stay exact.
 """
 
 from __future__ import annotations
@@ -9,19 +10,57 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import compress, count
+from operator import is_not
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTER
-from roce_exporter.exposition.filled_lines import FilledLines
 from roce_exporter.model import are_same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roce_exporter.catalog.row import Row
-    from roce_exporter.exposition.filled_lines import Part
-    from roce_exporter.normalise.series import Samples, Series
+    from roce_exporter.normalise.series import Samples, Series, Value
+
+
+Part = tuple["Value", ...]
+"""The values of one part of a collection: a device, say."""
+
+_UNWRITTEN: Value = float("nan")
+"""No value of a collection is this object."""
+
+
+class FilledLines:
+    """Lines whose values are filled in."""
+
+    def __init__(self, starts: Sequence[str], places: Sequence[Sequence[int]], parts: Sequence[Part]) -> None:
+        """`starts` are the lines up to their values. `places` has, per part, the line of each value.
+
+        A value that is None in `parts` has no line, in this and all further fillings.
+        """
+        self._texts = [text for start in starts for text in (start, "")]
+        self._places = places
+        self._parts: list[Part] = [
+            tuple([None if value is None else _UNWRITTEN for value in part]) for part in parts
+        ]
+
+    def fill(self, parts: Sequence[Part]) -> bytes:
+        """The lines with these values."""
+        for number, (part, last) in enumerate(zip(parts, self._parts, strict=True)):
+            if part is not last:
+                self._write(number, part, last)
+        return "".join(self._texts).encode()
+
+    def _write(self, number: int, part: Part, last: Part) -> None:
+        texts, places = self._texts, self._places[number]
+        if len(part) != len(last):
+            raise ValueError(f"{len(part)} values for {len(last)} series")
+        for position in compress(count(), map(is_not, part, last)):
+            # The shortest text that reads back as the same float, and the exact integer.
+            texts[2 * places[position] + 1] = f"{part[position]!a}\n"
+        self._parts[number] = part
 
 
 MOST_TEMPLATES = 8

@@ -1,9 +1,16 @@
 """Which series an exposition has: those of a metric set, without excluded metrics.
 
-Only text that leaves the process (`/metrics`, `once`) is filtered; the verdict, the audit and debug pages see all samples.
-`served_rules` has the rules. All decisions are made when the set of series changes or a hidden series begins; a scrape only
-picks values, and checks with `any` whether one begins. What was served once is served as long as its device and source exist,
-so no set makes a series come and go; `begun_series` remembers it for an hour after the device has left.
+Only text that leaves the process (`/metrics`, `once`) is filtered; the verdict, the audit and debug pages see all samples. All
+decisions are made when the set of series changes or a hidden series begins; a scrape only picks values, and checks with `any`
+whether one begins. The rules of lean and standard, in addition to the set of each row:
+
+1. A series of a row with a `usual` value begins when its value is another one; a histogram begins with its sum.
+2. Series of a priority begin when PFC is on for it or pause of it is counted. Before, only its counters above 0 have series.
+3. A source has one `roce_exporter_source_up` for all devices on which it has always worked, without `device` and `netdev`, and one
+   duration, that of the slowest device. Sources that belong to no device always have a series of their own.
+4. In its lowest set, a row with `only` has series for these values of the label only, and for the bucket `+Inf`.
+5. What was served once is served as long as its device and source exist, so no set makes a series come and go, and again when
+   the device comes back within `MEMORY`. After that its entries are dropped, so devices under ever new names need no more memory.
 """
 
 from __future__ import annotations
@@ -11,23 +18,133 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.named import METRIC_SET_INFO, SOURCE_DURATION, SOURCE_UP
-from roce_exporter.catalog.row import MetricSet
-from roce_exporter.exposition.begun_series import BegunSeries
-from roce_exporter.exposition.served_rules import (
-    can_begin,
-    device_of,
-    is_activity,
-    is_begun,
-    is_listed,
-    is_of_device,
-    key_of,
-    place_of,
-)
+from roce_exporter.catalog.named import METRIC_SET_INFO, SOURCE_DURATION, SOURCE_LABELS, SOURCE_UP
+from roce_exporter.catalog.row import COUNTER, HISTOGRAM, PRIORITY_LABELS, MetricSet
+from roce_exporter.catalog.storm import STORMS
 from roce_exporter.normalise.series import Picker, Samples, Series, Value, picker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+
+    from roce_exporter.normalise.series import Value
+
+
+PFC_ENABLED = "roce_pfc_enabled"
+PFC = "roce_pfc_"
+"""How the names of counters of pause begin."""
+
+PriorityPlace = tuple[str, ...]
+"""Device, port, network device and priority."""
+
+SeriesKey = tuple[str, tuple[str, ...]]
+"""Name of the row and labels, of a histogram without `le`: its series begin together."""
+
+
+def key_of(series: Series) -> SeriesKey:
+    """What is remembered of a series that has begun."""
+    row, labels, _ = series
+    return row.name, labels[:-1] if row.kind == HISTOGRAM else labels
+
+
+def place_of(series: Series) -> PriorityPlace | None:
+    """The priority that a series belongs to; None if it belongs to none.
+
+    Storms are not hidden with their priority: where a driver does not report PFC, the first pause can be a storm, and a page
+    needs the 0 before it.
+    """
+    if series.row is STORMS:
+        return None
+    size = len(PRIORITY_LABELS)
+    return series.labels[:size] if series.row.labels[:size] == PRIORITY_LABELS else None
+
+
+def is_activity(series: Series) -> bool:
+    """Whether a value above 0 means that the priority of the series has PFC."""
+    name = series.row.name
+    return place_of(series) is not None and (
+        name == PFC_ENABLED or (series.row.kind == COUNTER and name.startswith(PFC))
+    )
+
+
+def is_of_device(series: Series) -> bool:
+    """Whether a series about a source belongs to a device."""
+    return series.row.labels == SOURCE_LABELS and bool(series.labels[1])
+
+
+def device_of(series: Series) -> str:
+    """The device that a series belongs to; empty for those of the host."""
+    row = series.row
+    return series.labels[row.labels.index("device")] if "device" in row.labels else ""
+
+
+def is_begun(series: Series, begun: Container[SeriesKey]) -> bool:
+    """Whether a series is not hidden because of its usual value."""
+    if series.row.usual is None or (series.row is SOURCE_UP and not is_of_device(series)):
+        return True
+    return key_of(series) in begun
+
+
+def can_begin(series: Series) -> bool:
+    """Whether the value of a hidden series decides when it begins."""
+    if series.row.kind == HISTOGRAM:
+        return series.row.usual is not None and series.suffix == "_sum"
+    return series.row.usual is not None or (series.row.kind == COUNTER and place_of(series) is not None)
+
+
+def begins(series: Series, value: Value) -> bool:
+    """Whether a series begins with this value."""
+    return value is not None and can_begin(series) and value != (series.row.usual or 0)
+
+
+def is_listed(series: Series) -> bool:
+    """Whether the row has series in its lowest set for the labels of this one."""
+    label, *values = series.row.only or ("",)
+    if not label:
+        return True
+    value = series.labels[series.row.labels.index(label)]
+    return value in values or (series.row.kind == HISTOGRAM and value in ("", "+Inf"))
+
+
+MEMORY = 3600.0
+"""Seconds for which a device that has left is remembered: longer than a reset, a firmware update or a reboot of the card takes."""
+
+
+class BegunSeries:
+    """Which series and priorities of a host have begun."""
+
+    def __init__(self) -> None:
+        self.series: dict[SeriesKey, str] = {}
+        """Each series that has begun, with its device; empty for those of the host."""
+        self.priorities: set[PriorityPlace] = set()
+        """The priorities that have PFC or had pause."""
+        self._left: dict[str, float] = {}
+        """Since when a device with entries is not there."""
+
+    def note(self, parts: Iterable[Samples]) -> bool:
+        """Remember what begins with these samples; whether anything did."""
+        before = len(self.series), len(self.priorities)
+        for part in parts:
+            for series, value in zip(part.series, part.values, strict=True):
+                if value and is_activity(series) and (place := place_of(series)):
+                    self.priorities.add(place)
+                if begins(series, value):
+                    self.series[key_of(series)] = device_of(series)
+        return before != (len(self.series), len(self.priorities))
+
+    def forget(self, present: Collection[str], now: float) -> bool:
+        """Drop the entries of devices that are not there for `MEMORY` seconds; whether there were any.
+
+        A device is missing from the first call on without it, not from its last sample: between them it may have been there.
+        """
+        missing = {*self.series.values(), *(place[0] for place in self.priorities)} - {"", *present}
+        self._left = {device: self._left.get(device, now) for device in missing}
+        gone = {device for device, since in self._left.items() if now - since >= MEMORY}
+        if gone:
+            self.series = {key: device for key, device in self.series.items() if device not in gone}
+            self.priorities = {place for place in self.priorities if place[0] not in gone}
+            self._left = {device: since for device, since in self._left.items() if device not in gone}
+        return bool(gone)
+
 
 MOST_CHOICES = 1000
 """Sets of series whose choice is kept: a host has one per device and a dozen more."""

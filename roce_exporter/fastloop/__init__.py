@@ -17,7 +17,7 @@ loop itself, or the failure to start a thread, is raised by `supervise` and ends
 serve storm metrics.
 """
 
-from roce_exporter.fastloop.pace import MODES, OFF, Pace
 from roce_exporter.fastloop.sampler import Sampler
+from roce_exporter.fastloop.target import MODES, OFF, Pace
 
 __all__ = ["MODES", "OFF", "Pace", "Sampler"]

@@ -8,12 +8,82 @@ end was not observed is not counted: its length is never guessed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from roce_exporter.fastloop.histogram import Histogram
+from bisect import bisect_left
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from roce_exporter.fastloop.counts import Counts
+    from collections.abc import Sequence
+
+
+class Counts(NamedTuple):
+    """The counters of one priority in one direction since the driver was loaded; None: not counted by the driver."""
+
+    paused: float | None = None
+    """Seconds."""
+    stops: float | None = None
+    """XOFF frames; with `Method.FRAMES` all pause frames."""
+    resumes: float | None = None
+    """Ends of pause: XON frames, or transitions of the NIC's own state."""
+    packets: float | None = None
+    """Packets of the priority in the direction that the pause blocks."""
+
+
+INFINITY = "+Inf"
+
+
+class Histogram:
+    """Cumulative counts of observations per upper bound, their sum and their number."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Count one observation, or several of the same size."""
+        self._counts[bisect_left(self._bounds, value)] += times
+        self._sum += value * times
+
+    def values(self) -> tuple[float, ...]:
+        """The cumulative count per bound and for `+Inf`, then the sum and the number of all observations."""
+        running, cumulative = 0, []
+        for count in self._counts:
+            running += count
+            cumulative.append(running)
+        return (*cumulative, self._sum, running)
+
+
+WINDOW = 300.0
+SLICE = 30.0
+
+
+class Longest:
+    """The largest value of the last `WINDOW` seconds, exact to one `SLICE`."""
+
+    def __init__(self) -> None:
+        self._slices: deque[tuple[float, float]] = deque()
+        """Number of each slice of time and the largest value in it."""
+
+    def note(self, now: float, value: float) -> None:
+        """Enter a value observed at `now`. Zeros need no slice."""
+        number = now // SLICE
+        if self._slices and self._slices[-1][0] == number:
+            if value > self._slices[-1][1]:
+                self._slices[-1] = (number, value)
+        elif value > 0:
+            self._slices.append((number, value))
+        self._forget(now)
+
+    def value(self, now: float) -> float:
+        """The largest value; 0 without any."""
+        self._forget(now)
+        return max((value for _, value in self._slices), default=0.0)
+
+    def _forget(self, now: float) -> None:
+        while self._slices and self._slices[0][0] <= (now - WINDOW) // SLICE:
+            self._slices.popleft()
+
 
 # Seconds. Switch watchdogs act after 0.2 s, a storm is 0.4 s.
 BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 1.0, 2.5, 5.0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import ETHTOOL
-from roce_exporter.fastloop.counts import Counts
+from roce_exporter.fastloop.episodes import Counts
 from roce_exporter.fastloop.watch import PauseKey
 from roce_exporter.host.kernel import BYTES_PER_MEGABIT
 from roce_exporter.host.sources.values import check_counters, make_reading

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.fastloop.episodes import Episodes
 
 if TYPE_CHECKING:
-    from roce_exporter.fastloop.counts import Counts
+    from roce_exporter.fastloop.episodes import Counts
 
 PAUSE_QUANTA = 65535
 """The longest time that one pause frame can request (IEEE 802.1Qbb), in quanta."""

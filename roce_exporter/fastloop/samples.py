@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import storm
-from roce_exporter.fastloop.episodes import BOUNDS
+from roce_exporter.fastloop.episodes import BOUNDS, INFINITY, Histogram
 from roce_exporter.fastloop.events import StormPlace
-from roce_exporter.fastloop.histogram import INFINITY, Histogram
 from roce_exporter.fastloop.pfc_storm import Method, StormState
 from roce_exporter.fastloop.target import DURATIONS, RATIOS
 from roce_exporter.normalise.series import Samples, Series

@@ -1,16 +1,16 @@
-"""One network device in the fast loop: its counters, its detectors, and statistics of its reads."""
+"""One network device in the fast loop: when it is polled, its counters, its detectors, and statistics of its reads."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import math
+from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.fastloop.histogram import Histogram
+from roce_exporter.fastloop.episodes import Histogram, Longest
 from roce_exporter.fastloop.hot import HotCounters, LinkFiles, read_cross_check
-from roce_exporter.fastloop.longest import Longest
-from roce_exporter.fastloop.pace import Cost
 from roce_exporter.fastloop.watch import CounterSample, PauseKey, Watch
 from roce_exporter.host.kernel import Absent
 
@@ -18,11 +18,55 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roce_exporter.fastloop.hot import Hot, LinkState
-    from roce_exporter.fastloop.pace import Pace
     from roce_exporter.fastloop.pfc_storm import StormLimits
     from roce_exporter.fastloop.watch import Change
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device
+
+
+ADAPTIVE, FIXED, OFF = "adaptive", "fixed", "off"
+MODES = (ADAPTIVE, FIXED, OFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Times in seconds."""
+
+    mode: str = ADAPTIVE
+    interval: float = 0.1
+    """Fast polling interval; at most half of the shortest storm."""
+    idle: float = 1.0
+    """Polling interval of a device without pause, in adaptive mode."""
+    linger: float = 60.0
+    """How long after any pause the fast interval is used, in adaptive mode."""
+    cost_ratio: float = 50.0
+    """Minimum ratio of interval to read time: no NIC spends more than 2 % of its time on our reads."""
+
+    def seconds(self, now: float, paused_at: float, cost: float) -> float:
+        """Seconds until the next poll of a device that last paused at `paused_at` and whose reads take `cost` seconds."""
+        fast = self.mode == FIXED or now - paused_at < self.linger
+        return max(self.interval if fast else self.idle, self.cost_ratio * cost)
+
+
+REMEMBERED = 9
+NEEDED = 3
+
+
+class Cost:
+    """The read time of a driver: the median of the last few, so that one slow read does not slow the loop down.
+
+    0 until there are a few: the very first read is slower, with cold caches.
+    """
+
+    def __init__(self) -> None:
+        self._last: deque[float] = deque(maxlen=REMEMBERED)
+        self.seconds = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Enter the seconds that a read took."""
+        self._last.append(seconds)
+        self.seconds = sorted(self._last)[(len(self._last) - 1) // 2] if len(self._last) >= NEEDED else 0.0
+
 
 LOG = logging.getLogger(__name__)
 

@@ -5,10 +5,12 @@ An unusable sample is dropped and the next one starts a new span. Nothing is ass
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.fastloop.counts import Counts
+from roce_exporter.fastloop.episodes import Counts
 from roce_exporter.fastloop.pfc_storm import (
     Begun,
     CountedSpan,
@@ -22,10 +24,44 @@ from roce_exporter.fastloop.pfc_storm import (
     method_of,
     paused_share,
 )
-from roce_exporter.fastloop.refresh import Refresh
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+
+REMEMBERED = 32
+NEEDED = 4
+
+CACHED = 1.5
+"""Counters that stay the same for more than this number of samples are a copy."""
+
+FINE = 0.3
+"""Samples further apart than this, in seconds, cannot show a refresh interval of one second."""
+
+
+class Refresh:
+    """The refresh interval of one network device."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        """Median time between two refreshes; 0 while it is not known."""
+        self._intervals: deque[float] = deque()
+        self._sorted: list[float] = []
+
+    def note(self, interval: float, poll: float) -> None:
+        """Enter that counters changed under traffic `interval` seconds after the last change, polled every `poll` seconds."""
+        if poll > FINE:
+            return
+        self._intervals.append(interval)
+        insort(self._sorted, interval)
+        if len(self._intervals) > REMEMBERED:
+            del self._sorted[bisect_left(self._sorted, self._intervals.popleft())]
+        if len(self._sorted) >= NEEDED:
+            self.seconds = self._sorted[len(self._sorted) // 2]
+
+    def is_cached(self, poll: float) -> bool:
+        """Whether samples `poll` seconds apart contain the same copy more than once."""
+        return self.seconds > CACHED * poll
 
 
 class PauseKey(NamedTuple):

@@ -12,14 +12,14 @@ pairs and connections part by part, and after a part that took t seconds the rou
 **Threads.** The event loop owns everything here except a `Survey` and its `Roll`, which only the step under way may touch.
 The steps of a round run in one worker thread through `collect/workers.py`, at most one per device and incarnation. A round
 with a step that does not return ends without a result, and its list is closed in the thread of that step when it returns.
-Processes that one device has read are known to the next ones for a few seconds: `known_processes.py`.
+Processes that one device has read are known to the next ones for a few seconds: `identify.py`.
 
 **Failures.** A kind that the kernel does not list has no series. If one kind fails, its series are missing and the
 others are shown; if the device hangs or was removed, all are missing. Either way `roce_exporter_source_up` is 0. Numbers
 of an earlier round are never shown as if they were current. Totals of counters continue after a failure.
 
-**From process to owner.** `cgroup_path.py` reads a cgroup's path, `identify.py` makes an owner of it, `holdings.py` adds up,
-`folding.py` bounds the number of series, `owner_counters.py` adds up what counter sets count.
+**From process to owner.** `identify.py` makes an owner of a cgroup's path, `owner_scan.py` lists and adds up what processes hold,
+`owner_totals.py` adds up what counter sets count and bounds the number of series.
 """
 
 from roce_exporter.owners.surveyor import OWNERS, SurveyLimits, Surveyor

@@ -1,19 +1,151 @@
-"""Who a process is: from its cgroup, command and user to an owner, with a guard against process IDs that were reused."""
+"""Who a process is: the owner that its cgroup, command and user make it part of, and for how long that is known.
+
+A cgroup is a container, a job step or a systemd unit by the text of /proc/PID/cgroup (cgroups(7)). Path forms of the kubelet with
+the cgroupfs and systemd drivers, containerd, CRI-O, Docker and Podman, of Slurm's plugins cgroup/v1 and cgroup/v2, and of systemd
+(systemd.slice(5), CGROUP_DELEGATION.md). A workload can be nested in another: the innermost one decides.
+
+The devices of a host are used by the same processes: eight ranks with sixteen NICs are 128 reads of /proc per round, for
+eight processes. A process is read once; afterwards one file says whether its ID is still the same process.
+
+**Why no owner is stale.** A process ID is a process only together with its start time. The start time is read before the
+rest, and again each time that the rest is used. While it is equal the process has lived all the time in between, so what
+was read is of that process. What a process can change while it lives (its cgroup, its command) is at most `LIFE` seconds old.
+"""
 
 from __future__ import annotations
 
+import re
+import threading
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.model.owner import UNKNOWN_OWNER, Owner
-from roce_exporter.owners.cgroup_path import ROOT, parse_cgroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from roce_exporter.host.kernel import ObjectKernel
     from roce_exporter.model.owner import ProcessFacts
-    from roce_exporter.owners.known_processes import KnownProcess
+
+
+POD = "pod"
+CONTAINER = "container"
+SLURM = "slurm"
+UNIT = "unit"
+CGROUP = "cgroup"
+ROOT = "root"
+
+WORKLOADS = (POD, CONTAINER, SLURM)
+
+_UID = r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32}"
+"""UID of a pod. Static pods have a hash of their file instead of a UUID. systemd's driver writes `_` for `-`."""
+
+_POD = re.compile(rf"(?:^|[/-])pod(?P<pod>{_UID})(?=\.slice|[/:]|$)")
+_CONTAINER = re.compile(r"(?:^|[/:-])(?P<container>[0-9a-f]{64}|[0-9a-f]{32}-[0-9]{5,})(?=\.scope|/|$)")
+"""The ID is the whole component or follows the name of its runtime: `crio-ID.scope`. ECS on Fargate has the short form."""
+_SLURM = re.compile(r"(?:^|/)[^/]*slurm[^/]*(?:/uid_\d+)?/job_(?P<job>\d+)(?:/step_(?P<step>[^/]+))?(?=/|$)")
+
+_PBS = re.compile(r"(?:^|/)pbs_jobs\.service/jobid/[^/]+")
+"""OpenPBS has the jobs of a host below one unit. They are different owners, known by their path."""
+
+_UNIT = re.compile(r"[^/]*\.(?:service|scope)")
+
+_DELETED = " (deleted)"
+"""Appended by the kernel to the path of a removed cgroup of version 2."""
+
+_SYSTEMD = "name=systemd"
+_UNIFIED = ""
+_FIRST_CONTROLLERS = (_SYSTEMD, _UNIFIED, "memory", "devices", "freezer", "pids", "cpu", "cpuacct", "cpuset")
+"""systemd keeps its hierarchy complete; the other controllers of version 1 may leave a process in a parent cgroup."""
+
+
+class CgroupPlace(NamedTuple):
+    """What a cgroup belongs to. Fields that do not apply are empty."""
+
+    kind: str
+    """One of the kinds above."""
+    name: str = ""
+    """Unique on the host among places of this kind."""
+    pod_uid: str = ""
+    """With dashes, as the API server prints it."""
+    container_id: str = ""
+    slurm_job: str = ""
+    slurm_step: str = ""
+    """`0`, `batch`, `extern`, `interactive`; `0+1` of a heterogeneous job."""
+    unit: str = ""
+    """As systemd prints it: escapes such as `\\x2d` are part of the unit's name."""
+
+
+def parse_cgroups(text: str) -> CgroupPlace:
+    """The place of a process by the content of its /proc/PID/cgroup, for version 1, version 2 and both mixed.
+
+    A workload in any hierarchy wins: Slurm's plugin for version 1, for one, does not use systemd's hierarchy.
+    """
+    places = [place_of(path) for path in _paths(text)]
+    best = [place for place in places if place.kind in WORKLOADS]
+    other = [place for place in places if place.kind != ROOT]
+    return next(iter((*best, *other)), CgroupPlace(ROOT))
+
+
+def place_of(path: str) -> CgroupPlace:
+    """The place that one path belongs to. `..` (seen from a cgroup namespace) is left out."""
+    path = "/".join(part for part in path.split("/") if part not in ("", ".."))
+    found = [match for form in (_POD, _CONTAINER, _SLURM) for match in form.finditer(path)]
+    if found:
+        return _workload(sorted(found, key=lambda match: match.end()))
+    units = [position for position, part in enumerate(path.split("/")) if _UNIT.fullmatch(part)]
+    if units and not _PBS.search(path):
+        return _unit(path.split("/")[: units[-1] + 1])
+    return CgroupPlace(CGROUP, path) if path else CgroupPlace(ROOT)
+
+
+def _paths(text: str) -> Iterable[str]:
+    """The path of each hierarchy, those first that are most specific."""
+    # A name of a cgroup may have any character but a line feed.
+    fields = [line.split(":", 2) for line in text.split("\n")]
+    lines = [(controllers.split(","), path) for _, controllers, path in (f for f in fields if len(f) == 3)]  # noqa: PLR2004 - hierarchy, controllers, path
+
+    def rank(line: tuple[list[str], str]) -> int:
+        places = [_FIRST_CONTROLLERS.index(one) for one in line[0] if one in _FIRST_CONTROLLERS]
+        return min(places, default=len(_FIRST_CONTROLLERS))
+
+    return [path.removesuffix(_DELETED) for _, path in sorted(lines, key=rank)]
+
+
+def _workload(found: list[re.Match[str]]) -> CgroupPlace:
+    """The place of these workloads, of which each one is nested in the one before."""
+    pod = container = job = step = kind = ""
+    for match in found:
+        if match.re is _POD:
+            kind, pod, container = POD, match["pod"].replace("_", "-"), ""
+        elif match.re is _CONTAINER:
+            # A container in a container of a pod belongs to the pod as well.
+            kind, container = POD if kind == POD else CONTAINER, match["container"]
+        else:
+            kind, job, step = SLURM, match["job"], match["step"] or ""
+    names = {
+        POD: (pod, container[:12]),
+        CONTAINER: (container[:12],),
+        SLURM: (".".join(filter(None, (job, step))),),
+    }
+    return CgroupPlace(kind, "/".join(filter(None, names[kind])), pod, container, job, step)
+
+
+def _unit(parts: list[str]) -> CgroupPlace:
+    """The place of a unit: the last part. Slices are no part of the name: a unit has one name wherever its slice is.
+
+    Units of a user's systemd, or of a container that runs systemd, exist once per user or container: there the name
+    has the outer units as well.
+    """
+    named = [_unescape(part) for part in parts if not part.endswith(".slice")]
+    return CgroupPlace(UNIT, "/".join(named), unit=named[-1])
+
+
+def _unescape(part: str) -> str:
+    """The unit's name. systemd puts `_` before a name that the kernel could confuse with a file of a cgroup."""
+    return part.removeprefix("_")
+
 
 PROCESS = "process"
 
@@ -82,3 +214,78 @@ class Roll:
             return UNKNOWN_OWNER
         self.processes[pid] = known.process
         return known.owner
+
+
+LIFE = 10.0
+"""Seconds for which a process is known. The first rounds of all devices begin within five."""
+
+MOST = 4096
+"""Processes that are known at once, some 2 MB; the one read first makes room."""
+
+
+class KnownProcess(NamedTuple):
+    """Who a process is."""
+
+    process: int
+    """The process ID; that of its process for a thread."""
+    created: float
+    """Seconds since 1970."""
+    owner: Owner
+
+
+class _Entry(NamedTuple):
+    start: float
+    until: float
+    known: KnownProcess
+
+
+class KnownProcesses:
+    """The processes of a host. Used by the threads of all devices: no lock is held while /proc is read."""
+
+    def __init__(
+        self, kernel: ObjectKernel, clock: Callable[[], float], life: float = LIFE, *, anonymous: bool = False
+    ) -> None:
+        """`clock` returns monotonic seconds; `life` is in seconds; with `anonymous` owners have no command and user."""
+        self._kernel = kernel
+        self._clock = clock
+        self._life = life
+        self._anonymous = anonymous
+        self._lock = threading.Lock()
+        self._entries: dict[int, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def find(self, pid: int) -> KnownProcess:
+        """The process or thread that has this ID now.
+
+        Raises:
+            Absent: there is none.
+            OSError: /proc hides it, or cannot be read.
+        """
+        start, now = self._kernel.process_start(pid), self._clock()
+        entry = self._entries.get(pid)
+        if entry is not None and entry.start == start and now < entry.until:
+            return entry.known
+        facts = self._kernel.process(pid)
+        known = KnownProcess(facts.pid, facts.created, owner_of(facts, anonymous=self._anonymous))
+        self._keep(pid, _Entry(start, now + self._life, known))
+        return known
+
+    def forget(self) -> None:
+        """Forget the processes whose time is over."""
+        now = self._clock()
+        with self._lock:
+            self._entries = {pid: entry for pid, entry in self._entries.items() if now < entry.until}
+
+    def clear(self) -> None:
+        """Forget all processes."""
+        with self._lock:
+            self._entries = {}
+
+    def _keep(self, pid: int, entry: _Entry) -> None:
+        with self._lock:
+            self._entries.pop(pid, None)
+            while len(self._entries) >= MOST:
+                del self._entries[next(iter(self._entries))]
+            self._entries[pid] = entry

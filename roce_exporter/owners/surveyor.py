@@ -11,13 +11,10 @@ from roce_exporter.collect.exporter_part import ExporterPart
 from roce_exporter.collect.rounds import Rounds
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
 from roce_exporter.normalise.series import NO_SAMPLES
-from roce_exporter.owners.device_owners import DeviceOwners
-from roce_exporter.owners.identify import Roll
-from roce_exporter.owners.known_processes import LIFE, KnownProcesses
-from roce_exporter.owners.owner_document import device_document
-from roce_exporter.owners.owner_round import OwnerRound
-from roce_exporter.owners.owner_samples import device_samples, identities, info_samples
-from roce_exporter.owners.owner_survey import Survey
+from roce_exporter.owners.identify import LIFE, KnownProcesses, Roll
+from roce_exporter.owners.owner_samples import device_document, device_samples, identities, info_samples
+from roce_exporter.owners.owner_scan import OwnerRound, Survey
+from roce_exporter.owners.owner_totals import DeviceOwners
 from roce_exporter.words import few
 
 if TYPE_CHECKING:

@@ -9,20 +9,69 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.kernel.network_namespace import list_namespaces, visit
 from roce_exporter.host.sources.values import reason_of
-from roce_exporter.surroundings.namespace_report import NamespaceReport, encode_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roce_exporter.host.kernel.network_namespace import Objects
+
+
+MOST_BYTES = 1024 * 1024
+"""Size of a document that is read."""
+MOST_DEVICES = 1024
+"""Devices of all namespaces that are shown."""
+
+
+class NamespaceReport(NamedTuple):
+    """The RDMA devices of the namespaces that were visited."""
+
+    devices: dict[tuple[str, str], dict[str, int]]
+    """Kind of object to number in use, by namespace and device."""
+    failed: dict[str, str]
+    """Why a namespace could not be visited, by its name."""
+
+
+def encode_report(report: NamespaceReport) -> bytes:
+    """The document of a report."""
+    devices = [
+        {"namespace": namespace, "device": device, "objects": objects}
+        for (namespace, device), objects in report.devices.items()
+    ]
+    return json.dumps({"devices": devices, "failed": report.failed}).encode()
+
+
+def decode_report(document: bytes) -> NamespaceReport:
+    """The report in a document, without the devices beyond `MOST_DEVICES`.
+
+    Raises:
+        ValueError: it is no such document.
+    """
+    try:
+        found = json.loads(document)
+        devices = {
+            (str(one["namespace"]), str(one["device"])): _objects(one["objects"])
+            for one in found["devices"][:MOST_DEVICES]
+        }
+        failed = {str(name): str(why) for name, why in found["failed"].items()}
+    except (TypeError, KeyError, AttributeError, RecursionError, ValueError):
+        raise ValueError("the document is not one of `roce-exporter tool namespaces`") from None
+    return NamespaceReport(devices, failed)
+
+
+def _objects(found: dict[str, Any]) -> dict[str, int]:
+    if not all(isinstance(number, int) for number in found.values()):
+        raise ValueError("an object count is not a number")
+    return {str(kind): number for kind, number in found.items()}
+
 
 LOG = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ from roce_exporter.collect.rounds import Calls
 from roce_exporter.host.kernel import Absent, Kernel
 from roce_exporter.normalise.series import Series
 from roce_exporter.surroundings.host_sources import HostSource
-from roce_exporter.surroundings.namespace_report import MOST_BYTES, decode_report
+from roce_exporter.surroundings.namespace_helper import MOST_BYTES, decode_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roce_exporter.normalise.series import Value
-    from roce_exporter.surroundings.namespace_report import NamespaceReport
+    from roce_exporter.surroundings.namespace_helper import NamespaceReport
 
 FLAG = "--rdma.namespaces"
 

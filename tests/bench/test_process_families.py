@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import generate_latest
 
-from roce_exporter.self_metrics.process import ProcessFamilies, open_descriptors
+from roce_exporter.self_metrics.own_registry import ProcessFamilies, open_descriptors
 
 
 def values(collector: object) -> dict[str, float]:
@@ -41,7 +41,7 @@ def test_values_are_those_of_this_process() -> None:
 
 def test_descriptors_are_counted() -> None:
     """Runs in a separate process: in this one the descriptors of other tests come and go."""
-    work = "import os; from roce_exporter.self_metrics.process import open_descriptors as count; print(count(), len(os.listdir('/proc/self/fd')))"
+    work = "import os; from roce_exporter.self_metrics.own_registry import open_descriptors as count; print(count(), len(os.listdir('/proc/self/fd')))"
     told = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True, check=True).stdout
     counted, listed = map(int, told.split())
     assert counted == listed - 1, "the list includes the descriptor of the listed folder"

@@ -22,7 +22,7 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Sampler
-from roce_exporter.fastloop.pace import OFF, Pace
+from roce_exporter.fastloop.target import OFF, Pace
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.self_metrics.own_registry import OwnRegistry

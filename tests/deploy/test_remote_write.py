@@ -25,7 +25,7 @@ from roce_exporter.collect import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
-from roce_exporter.fastloop.pace import Pace
+from roce_exporter.fastloop.target import Pace
 from roce_exporter.host.simulated.kernel import simulate
 
 if TYPE_CHECKING:

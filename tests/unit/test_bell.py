@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from roce_exporter.collect.bell import Bell
+from roce_exporter.collect.collector import Bell
 
 SOON = 0.001
 ENDLESS = 3600.0

@@ -31,7 +31,7 @@ from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.recorded.scrub import Scrubber, SubnetScrubber, scrub_process, scrub_user
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.model.owner import ObjectKind, ProcessFacts
-from roce_exporter.owners.cgroup_path import parse_cgroups
+from roce_exporter.owners.identify import parse_cgroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,12 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
-from roce_exporter.self_metrics.own_registry import MOST_TEMPLATES, CountedEvents, OwnRegistry
-from roce_exporter.self_metrics.process import ProcessFamilies
+from roce_exporter.self_metrics.own_registry import (
+    MOST_TEMPLATES,
+    CountedEvents,
+    OwnRegistry,
+    ProcessFamilies,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -90,7 +90,7 @@ SLOW = frozenset(
     {SETTINGS, TRANSCEIVER, MAC_ADDRESS, VIRTUAL_FUNCTIONS, ADDRESSES, LIMITS, CONFIGURATION}
     | {DEVLINK, DEVLINK_INFO, DEVLINK_VNIC}
 )
-"""Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.slow`."""
+"""Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.collector`."""
 
 AGED = {CONFIGURATION: AGE}
 """Slow sources that export the age of their values, and the name of that value: whole seconds."""

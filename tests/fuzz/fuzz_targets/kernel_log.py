@@ -7,13 +7,13 @@ from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.host.recorded.log_text import RecordedLog, numbered
 from roce_exporter.model import MOST_TEXT, decode_record
 from roce_exporter.normalise.log_lines import event_of, read_line
-from roce_exporter.surroundings.log_position import LogPosition
+from roce_exporter.surroundings.kernel_log_follower import LogPosition
 
 CORE = (
     "model/__init__.py",
     "normalise/log_lines.py",
     "host/recorded/log_text.py",
-    "surroundings/log_position.py",
+    "surroundings/kernel_log_follower.py",
 )
 WORDS = (
     b"6,1,1,-;",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from roce_exporter.fastloop.counts import Counts
+from roce_exporter.fastloop.episodes import Counts
 from roce_exporter.fastloop.pfc_storm import Begun, Ended, StormState
 from roce_exporter.fastloop.watch import CounterSample, PauseKey, Watch
 

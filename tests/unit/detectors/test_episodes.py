@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roce_exporter.fastloop.counts import Counts
-from roce_exporter.fastloop.episodes import BOUNDS
-from roce_exporter.fastloop.histogram import Histogram
+from roce_exporter.fastloop.episodes import BOUNDS, Counts, Histogram
 from roce_exporter.fastloop.watch import CounterSample, PauseKey, Watch
 
 KEY = PauseKey("3", "receive")

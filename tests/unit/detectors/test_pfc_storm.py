@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from nic import PACKETS, RECEIVE, TRANSMIT, Nic
 
-from roce_exporter.fastloop.counts import Counts
+from roce_exporter.fastloop.episodes import Counts
 from roce_exporter.fastloop.pfc_storm import Method, StormState, method_of
 from roce_exporter.fastloop.watch import PauseKey
 

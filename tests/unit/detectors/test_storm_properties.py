@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nic import RECEIVE, TRANSMIT, Nic
 
-from roce_exporter.fastloop.counts import Counts
-from roce_exporter.fastloop.longest import SLICE, WINDOW, Longest
+from roce_exporter.fastloop.episodes import SLICE, WINDOW, Counts, Longest
 from roce_exporter.fastloop.pfc_storm import StormState
-from roce_exporter.fastloop.refresh import Refresh
+from roce_exporter.fastloop.watch import Refresh
 
 KINDS = st.sampled_from(["duration", "duration and transitions", "xoff_xon", "frames"])
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.owners.cgroup_path import (
+from roce_exporter.owners.identify import (
     CGROUP,
     CONTAINER,
     POD,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from owner_fakes import queue_pair, region
 
 from roce_exporter.model.owner import UNKNOWN_OWNER, ObjectKind, Owner, RdmaObject
-from roce_exporter.owners.folding import choose_shown
-from roce_exporter.owners.holdings import Census, OwnerHoldings, by_owner, together
+from roce_exporter.owners.owner_scan import Census, OwnerHoldings, by_owner, together
+from roce_exporter.owners.owner_totals import choose_shown
 
 JOB = Owner("slurm/42.0", "slurm", "python3", "ada", slurm_job="42", slurm_step="0")
 SHELL = JOB._replace(command="bash")

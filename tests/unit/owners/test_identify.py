@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from owner_fakes import FakeHost, process
 
 from roce_exporter.model.owner import UNKNOWN_OWNER, Owner, ProcessFacts
-from roce_exporter.owners.identify import LONGEST, Roll, label_text, owner_of
-from roce_exporter.owners.known_processes import KnownProcesses
+from roce_exporter.owners.identify import LONGEST, KnownProcesses, Roll, label_text, owner_of
 
 UID = "2b801b7a-5266-4386-864e-45ed71136371"
 ID = "20e061fc708d3b66dfe257b19552b34a1307a7347ed6b5bd0d8c5e76afb1a870"

@@ -13,8 +13,8 @@ from waiting import Gate
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.owners import known_processes
-from roce_exporter.owners.known_processes import LIFE, KnownProcesses
+from roce_exporter.owners import identify
+from roce_exporter.owners.identify import LIFE, KnownProcesses
 
 HIDDEN = PermissionError(errno.EACCES, "hidden")
 JOB = process(7, "0::/slurm/uid_0/job_7")
@@ -85,7 +85,7 @@ def test_processes_whose_time_is_over_are_forgotten() -> None:
 
 
 def test_the_number_of_known_processes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_processes, "MOST", 3)
+    monkeypatch.setattr(identify, "MOST", 3)
     host = FakeHost(processes={pid: process(pid, "0::/") for pid in range(1, 6)})
     known = found_by(host)
     for pid in (1, 2, 3, 4, 2, 1):

@@ -8,7 +8,7 @@ from roce_exporter.catalog import INDEX
 from roce_exporter.catalog.owners import OWNER_COUNTERS
 from roce_exporter.catalog.row import COUNTER
 from roce_exporter.model.owner import CounterSet
-from roce_exporter.owners.owner_counters import KEPT_ROUNDS, Ledger, growth_of
+from roce_exporter.owners.owner_totals import KEPT_ROUNDS, Ledger, growth_of
 
 TIMEOUTS = "roce_owner_transport_ack_timeouts_total"
 LATE = "roce_owner_transport_out_of_sequence_total"

@@ -15,15 +15,12 @@ from clock import EPOCH, Clock
 from roce_exporter.catalog import storm
 from roce_exporter.fastloop import OFF, Pace, Sampler
 from roce_exporter.fastloop import sampler as loop
-from roce_exporter.fastloop.counts import Counts
+from roce_exporter.fastloop.episodes import Counts, Histogram, Longest
 from roce_exporter.fastloop.events import KEPT, STALLS, Events, StormPlace, guess
-from roce_exporter.fastloop.histogram import Histogram
 from roce_exporter.fastloop.hot import SPEED_EVERY, Hot, HotCounters, LinkFiles, LinkState, read_cross_check
-from roce_exporter.fastloop.longest import Longest
-from roce_exporter.fastloop.pace import FIXED, Cost
 from roce_exporter.fastloop.pfc_storm import Begun, Ended, Method, StormLimits, StormState, Track
 from roce_exporter.fastloop.samples import PER_TARGET, PER_TRACK, SamplerSamples
-from roce_exporter.fastloop.target import FAULT, RATIOS, ReadResult, Target
+from roce_exporter.fastloop.target import FAULT, FIXED, RATIOS, Cost, ReadResult, Target
 from roce_exporter.fastloop.watch import Change, CounterSample, PauseKey, Watch
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel

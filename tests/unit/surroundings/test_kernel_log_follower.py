@@ -19,8 +19,7 @@ from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port
 from roce_exporter.normalise.series import Series
 from roce_exporter.surroundings.host_sources import HostSource, HostSources
-from roce_exporter.surroundings.kernel_log_follower import MOST_RECORDS, KernelLogFollower
-from roce_exporter.surroundings.log_devices import MOST_DEVICES
+from roce_exporter.surroundings.kernel_log_follower import MOST_DEVICES, MOST_RECORDS, KernelLogFollower
 
 if TYPE_CHECKING:
     from collections.abc import Callable

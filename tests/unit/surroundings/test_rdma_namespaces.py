@@ -24,12 +24,14 @@ from roce_exporter.host.kernel.network_namespace import list_namespaces, visit
 from roce_exporter.host.kernel.rdma_netlink import read_shared_mode
 from roce_exporter.model import RdmaDevice
 from roce_exporter.surroundings.host_sources import HostSources
-from roce_exporter.surroundings.namespace_helper import REST, NamespaceHelper, open_helper
-from roce_exporter.surroundings.namespace_report import (
+from roce_exporter.surroundings.namespace_helper import (
     MOST_DEVICES,
+    REST,
+    NamespaceHelper,
     NamespaceReport,
     decode_report,
     encode_report,
+    open_helper,
 )
 from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
 

@@ -1,0 +1,254 @@
+"""The owners of one device from round to round: who is shown, and the totals of their counters, added up from counter sets. Pure.
+
+A set lives as long as the queue pairs that are bound to it, and its counts go with it. So each round adds what every set
+has counted since the round before to the total of its owner, and a total never falls.
+
+What the first value of a set means: in the first round that reads a port, the set can be of any age, and what it
+counted before belongs to no interval; counting starts from that value. A set that appears in a later round was made
+since the round before, so that all of its value counts. Lost is what a set counts between the last round and its end.
+
+Sets of ionic hold only what the queue pairs that exist have counted. A value that falls has lost a queue pair, and
+what the others have counted meanwhile is not known: it is not counted, so that owners never exceed the port.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import INDEX
+from roce_exporter.catalog.drivers import family_of
+from roce_exporter.catalog.owners import OWNER_COUNTERS
+from roce_exporter.catalog.row import HW_COUNTERS
+from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, ObjectKind
+from roce_exporter.owners.owner_scan import Holdings, OwnerHoldings, by_owner, together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from roce_exporter.catalog.row import Row, Spelling
+    from roce_exporter.model.owner import CounterSet, Owner
+    from roce_exporter.owners.owner_scan import Survey
+
+
+KEPT_ROUNDS = 10
+"""Rounds for which the totals of an owner without sets are kept: a service that restarts continues to count."""
+
+
+class SetKey(NamedTuple):
+    """A counter set. The kernel gives a number to another set once the first one is gone."""
+
+    port: int
+    number: int
+    pid: int
+    type: str
+
+
+class OwnerTotal(NamedTuple):
+    """Which total: a row, an owner's name, and a port."""
+
+    row: Row
+    owner: str
+    port: int
+
+
+class Ledger:
+    """The totals of one device's owners."""
+
+    def __init__(self) -> None:
+        self.totals: dict[OwnerTotal, float] = {}
+        self._last: dict[int, dict[SetKey, Mapping[str, int]]] = {}
+        """Per port the values of the last round that could read it."""
+        self._unused: dict[str, int] = {}
+        """Rounds since an owner with totals was last present."""
+
+    def enter(
+        self, dialect: str, port: int, sets: Sequence[CounterSet], owner_of: Callable[[int], str]
+    ) -> None:
+        """Enter the sets of one port; `owner_of` names the owner of a process. Sets not made per process are left out."""
+        now = {SetKey(one.port, one.number, one.pid, one.type): one.values for one in sets if one.pid}
+        before = self._last.get(port)
+        for key, values in now.items():
+            owner = owner_of(key.pid)
+            start = values if before is None else before.get(key, {})
+            for row, growth in _growths(dialect, start, values):
+                total = OwnerTotal(row, owner, port)
+                self.totals[total] = self.totals.get(total, 0) + growth
+        self._last[port] = now
+
+    def retain(self, present: Collection[str]) -> None:
+        """Once a round: drop the totals of owners that have not been present for `KEPT_ROUNDS` rounds."""
+        for owner in {total.owner for total in self.totals}:
+            self._unused[owner] = 0 if owner in present else self._unused.get(owner, 0) + 1
+        gone = {owner for owner, rounds in self._unused.items() if rounds > KEPT_ROUNDS}
+        self.totals = {total: value for total, value in self.totals.items() if total.owner not in gone}
+        for owner in gone:
+            del self._unused[owner]
+
+
+def _growths(
+    dialect: str, before: Mapping[str, int], values: Mapping[str, int]
+) -> Iterator[tuple[Row, float]]:
+    """What each row has grown by, in base units, between two readings of a set; a name missing before was 0."""
+    growth_between = growth_of_sum if family_of(dialect).sums_on_read else growth_of
+    for of_port, of_owner in OWNER_COUNTERS:
+        spelling = _spelling(dialect, of_port, values)
+        if spelling is not None:
+            growth = sum(
+                growth_between(before.get(raw, 0), values[raw], spelling.bits) for raw in spelling.raw
+            )
+            scaled = growth * spelling.times
+            yield of_owner, scaled if spelling.per == 1 else scaled / spelling.per
+
+
+def _spelling(dialect: str, row: Row, values: Mapping[str, int]) -> Spelling | None:
+    """The spelling by which this set reports the row's fact, the same as for the port's own counters."""
+    never_filled = family_of(dialect).uncounted
+    for spelling in row.spellings:
+        if (
+            spelling.source == HW_COUNTERS
+            and not spelling.difference
+            and INDEX.speaks(dialect, spelling)
+            and all(raw in values and not raw.startswith(never_filled) for raw in spelling.raw)
+        ):
+            return spelling
+    return None
+
+
+def growth_of(before: int, now: int, bits: int) -> int:
+    """How much a counter of this width has counted. A value that fell has wrapped, or belongs to another set of that number.
+
+    It wrapped if it went from the last quarter of its range to the first. Otherwise it started again from 0.
+    """
+    if now >= before:
+        return now - before
+    quarter = 1 << (bits - 2)
+    return now - before + (1 << bits) if before >= 3 * quarter and now < quarter else now
+
+
+def growth_of_sum(before: int, now: int, _bits: int) -> int:
+    """How much a sum over the queue pairs that exist has counted at least."""
+    return max(0, now - before)
+
+
+MARGIN = 1.25
+"""How much more a newcomer must have to take the place of one that is shown already."""
+
+
+def choose_shown(
+    ranks: Mapping[str, tuple[float, ...]], before: Collection[str], most: int
+) -> frozenset[str]:
+    """The names to show, at most `most`: those of the highest ranks.
+
+    A name shown `before` keeps its place until a newcomer exceeds it by `MARGIN`. Equal ranks are decided by name.
+    """
+
+    def order(name: str) -> tuple[tuple[float, ...], bool, str]:
+        shown = name in before
+        weight = MARGIN if shown else 1.0
+        return tuple(-weight * number for number in ranks[name]), not shown, name
+
+    return frozenset(sorted(ranks, key=order)[:most])
+
+
+OTHER_PEERS = OTHER_OWNERS.name
+
+
+class Shown(NamedTuple):
+    """What one owner of a device shows: its numbers, with peers beyond the configured number as `other`."""
+
+    held: Holdings
+    peers: Mapping[str, int]
+
+
+class Round(NamedTuple):
+    """The result of one round over one device."""
+
+    kinds: frozenset[ObjectKind] = frozenset()
+    """Kinds that were listed to their end. Numbers of other kinds are not known."""
+    owners: Mapping[str, Shown] = {}
+    """Owners with series of their own, and `other`."""
+    folded: Mapping[str, Holdings] = {}
+    """Owners that are part of `other`."""
+    identities: Mapping[str, Counter[Owner]] = {}
+    totals: Mapping[OwnerTotal, float] = {}
+    """Of the ports whose counter sets could be read."""
+    unseen: Mapping[ObjectKind, int] = {}
+    hidden: int = 0
+
+
+@dataclass(slots=True)
+class DeviceOwners:
+    """What is kept of a device between its rounds. Used by the event loop."""
+
+    most: int
+    """Owners with series of their own."""
+    most_peers: int
+    ledger: Ledger = field(default_factory=Ledger)
+    created: Mapping[int, float] = field(default_factory=dict)
+    """Creation time per process ID of the last round, see `Roll`."""
+    last: Round = field(default_factory=Round)
+    """The last round; empty if it failed altogether."""
+    _shown: frozenset[str] = frozenset()
+    _peers: dict[str, frozenset[str]] = field(default_factory=dict)
+    _states: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    """Per owner the states and types of queue pairs that it has had: their series stay, with 0."""
+
+    def enter(self, survey: Survey, dialect: str) -> None:
+        """Enter what a round has found; `dialect` is the catalogue's name for how the driver spells its counters."""
+        found = by_owner(survey.censuses.values(), survey.roll.owners, survey.roll.processes)
+        self.created = survey.roll.created
+        self._choose(found)
+        folded = {name: held for name, held in found.held.items() if not self._is_shown(name)}
+        held = {name: held for name, held in found.held.items() if name not in folded}
+        if folded:
+            held[OTHER_OWNERS.name] = together(folded.values())
+        self._states = {
+            name: self._states.get(name, set()) | set(one.queue_pairs) for name, one in held.items()
+        }
+        for name, one in held.items():
+            one.queue_pairs.update(dict.fromkeys(self._states[name], 0))
+        self._count(survey, dialect, held)
+        self._peers = {name: self._peers.get(name, frozenset()) for name in held}
+        self.last = Round(
+            frozenset(survey.censuses),
+            {name: Shown(one, self._choose_peers(name, one.connections)) for name, one in held.items()},
+            folded,
+            {**found.identities, **({OTHER_OWNERS.name: Counter((OTHER_OWNERS,))} if folded else {})},
+            {
+                total: value
+                for total, value in self.ledger.totals.items()
+                if total.owner in held and total.port in survey.sets
+            },
+            survey.unseen,
+            survey.roll.hidden,
+        )
+
+    def fail(self) -> None:
+        """Enter a round that found nothing: numbers of an earlier round must not look current."""
+        self.last = Round()
+
+    def _choose(self, found: OwnerHoldings) -> None:
+        ranks = {name: held.rank for name, held in found.held.items() if name != UNKNOWN_OWNER.name}
+        self._shown = choose_shown(ranks, self._shown, self.most)
+
+    def _is_shown(self, name: str) -> bool:
+        return name in self._shown or name == UNKNOWN_OWNER.name
+
+    def _choose_peers(self, owner: str, connections: Counter[str]) -> dict[str, int]:
+        ranks = {peer: (count,) for peer, count in connections.items()}
+        shown = self._peers[owner] = choose_shown(ranks, self._peers[owner], self.most_peers)
+        kept: Counter[str] = Counter()
+        for peer, count in connections.items():
+            kept[peer if peer in shown else OTHER_PEERS] += count
+        return dict(sorted(kept.items()))
+
+    def _count(self, survey: Survey, dialect: str, held: Mapping[str, Holdings]) -> None:
+        def label_of(pid: int) -> str:
+            name = survey.roll.owners.get(pid, UNKNOWN_OWNER).name
+            return name if self._is_shown(name) else OTHER_OWNERS.name
+
+        for port, sets in survey.sets.items():
+            self.ledger.enter(dialect, port, sets, label_of)
+        self.ledger.retain(held)
