@@ -62,16 +62,17 @@ async def run_demo(
         async with (
             served_exporter(kernel, parts) as served,
             switch_end(leaf, Path(folder), notes) as switch,
-            monitoring_servers(served.address, Path(folder), notes, _job(switch)) as servers,
+            monitoring_servers(
+                served.address,
+                Path(folder),
+                notes,
+                SwitchJob(switch.name, switch.address) if switch else None,
+            ) as servers,
         ):
             with view(sys.stdout) as show:
                 async for scene in scenes(scenario, served, switch, servers, stop):
                     show(scene)
     return 0
-
-
-def _job(switch: SwitchEnd | None) -> SwitchJob | None:
-    return SwitchJob(switch.name, switch.address) if switch else None
 
 
 def _stop_event(seconds: float | None) -> asyncio.Event:

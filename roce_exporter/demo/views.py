@@ -15,7 +15,7 @@ from roce_exporter.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from roce_exporter.demo.scene import Scene, StormEvent
+    from roce_exporter.demo.scene import Scene
 
     Show: TypeAlias = Callable[[Scene], None]
 
@@ -81,7 +81,7 @@ def opening(scene: Scene) -> list[str]:
 def changes(before: Scene, after: Scene) -> list[str]:
     """The events between two scenes, each line with the seconds since the beginning."""
     found = (
-        *_notes(before, after),
+        *after.notes[len(before.notes) :],
         *_storms(before, after),
         *_watchdogs(before, after),
         *_owners(before, after),
@@ -98,25 +98,14 @@ def closing(scene: Scene) -> str:
     return f"ended after {scene.seconds:.0f} s with {counted(storms, 'PFC storm')} seen"
 
 
-def _notes(before: Scene, after: Scene) -> tuple[str, ...]:
-    return after.notes[len(before.notes) :]
-
-
 def _storms(before: Scene, after: Scene) -> Iterator[str]:
     known = {storm.identity: storm for storm in before.storms}
     for storm in reversed(after.storms):
         if storm.identity not in known:
-            yield f"storm begins: {storm.place}{_hint(storm)}"
-        if storm.duration is not None and _lasts(known.get(storm.identity)):
+            yield f"storm begins: {storm.place}" + (f", hint {storm.hint}" if storm.hint else "")
+        was = known.get(storm.identity)
+        if storm.duration is not None and (was is None or was.duration is None):
             yield f"storm ends: {storm.place} after {storm.duration:.1f} s, {storm.reason}"
-
-
-def _lasts(storm: StormEvent | None) -> bool:
-    return storm is None or storm.duration is None
-
-
-def _hint(storm: StormEvent) -> str:
-    return f", hint {storm.hint}" if storm.hint else ""
 
 
 def _watchdogs(before: Scene, after: Scene) -> Iterator[str]:

@@ -9,9 +9,8 @@ from roce_exporter.normalise.series import NO_SAMPLES
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.frames import InputError
 from roce_exporter.wire.inputs.capture_file import CaptureFile
-from roce_exporter.wire.shown_pairs import ShownPairs
 from roce_exporter.wire.tally.tally import Tally
-from roce_exporter.wire.wire_samples import wire_samples
+from roce_exporter.wire.wire_samples import ShownPairs, wire_samples
 from roce_exporter.wire.wire_summary import summarise
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.tally.key_tables import OTHER
-from roce_exporter.wire.tally.link_events import GLOBAL
 from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
+from roce_exporter.wire.tally.tally import GLOBAL
 
 if TYPE_CHECKING:
     from roce_exporter.wire.decode.link_frames import LinkNeighbour
-    from roce_exporter.wire.tally.link_events import WirePauseCounts
-    from roce_exporter.wire.tally.tally import Tally
+    from roce_exporter.wire.tally.tally import Tally, WirePauseCounts
 
 OTHER_NAME = "other"
 

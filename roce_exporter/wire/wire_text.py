@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from roce_exporter.wire.wire_summary import PairSummary, PauseSummary, WireSummary
+    from roce_exporter.wire.wire_summary import PairSummary, WireSummary
 
 NAK_WORDS = dict(zip(NAK_CODES, ("lost packets", "an invalid request", "a remote access error", "an operation that failed",
                                  "an invalid RD request"), strict=True))  # fmt: skip
@@ -70,13 +70,12 @@ def text_table(summary: WireSummary, top: int, dropped: int | None = None, width
         if (left := len(summary.pairs) - len(rows)) > 0:
             lines.append(f"... and {left:,} pairs that hurt less (--top)")
         lines.append("")
-    return "\n".join([*lines, *(sentences(summary, top) or [_nothing(summary)])]) + "\n"
-
-
-def _nothing(summary: WireSummary) -> str:
-    if summary.roce:
-        return "Nothing wrong was seen in these packets."
-    return "No RoCE packet was seen. NICs bypass the kernel: capture on a mirror port, or with the sniffer of the NIC; see docs/wire.md."
+    nothing = (
+        "Nothing wrong was seen in these packets."
+        if summary.roce
+        else "No RoCE packet was seen. NICs bypass the kernel: capture on a mirror port, or with the sniffer of the NIC; see docs/wire.md."
+    )
+    return "\n".join([*lines, *(sentences(summary, top) or [nothing])]) + "\n"
 
 
 def wire_screen(summary: WireSummary, top: int, height: int, dropped: int | None) -> RenderableType:
@@ -101,7 +100,11 @@ def sentences(summary: WireSummary, top: int) -> tuple[str, ...]:
     found: list[str] = []
     for pair in summary.pairs[:top]:
         found += _about(pair, summary.seconds)
-    found += [_pause(one) for one in summary.pauses[:top] if one.counts.xoff]
+    for one in summary.pauses[:top]:
+        if one.counts.xoff:
+            what = "all traffic" if one.priority is None else f"priority {one.priority}"
+            frames = counted(one.counts.xoff, "pause frame")
+            found.append(f"{one.sender} pauses {what} of its neighbor: {frames}")
     return tuple(found)
 
 
@@ -137,8 +140,3 @@ def _losses(pair: PairSummary, name: str) -> Iterator[str]:
         yield f"{pair.destination} has no receive buffers for {pair.source}: {counted(rnr, 'RNR NAK')}"
     if bad := pair.counts.icrc()["bad"]:
         yield f"{name}: {counted(bad, 'packet')} with a wrong ICRC, corrupted between the NICs"
-
-
-def _pause(one: PauseSummary) -> str:
-    what = "all traffic" if one.priority is None else f"priority {one.priority}"
-    return f"{one.sender} pauses {what} of its neighbor: {counted(one.counts.xoff, 'pause frame')}"

@@ -42,29 +42,23 @@ LENGTHS = 1024
 
 
 LRH = b"\xff" * 8
+NETWORK_MASKS = {
+    4: dict.fromkeys((1, 8, 10, 11), 0xFF),  # type of service, time to live, header checksum
+    6: {0: 0x0F} | dict.fromkeys((1, 2, 3, 7), 0xFF),  # traffic class, flow label, hop limit
+}
+"""What routers change in an IP header: by its version the offsets, and the bits that become ones."""
+TRANSPORT_MASKS = {1: (4,), 2: (6, 7, 12)}
+"""Bytes behind the network header that become ones, by the version of RoCE: checksum of UDP, FECN and BECN."""
 
 
 def invariant_crc(network: bytes, rest: bytes, *, version: int) -> int:
     """The CRC of a packet: `network` is its IP header or GRH, `rest` what follows up to the CRC (for v2 from UDP on)."""
-    transport = bytearray(rest)
-    queue = 4
-    if version == 2:  # noqa: PLR2004 - RoCE v2
-        transport[6:8] = b"\xff\xff"
-        queue = 12
-    transport[queue] = 0xFF
-    return int(crc32(transport, crc32(LRH + _masked(network))))
-
-
-def _masked(network: bytes) -> bytes:
-    masked = bytearray(network)
-    if masked[0] >> 4 == 4:  # noqa: PLR2004 - IPv4: type of service, time to live, header checksum
-        masked[1] = masked[8] = 0xFF
-        masked[10:12] = b"\xff\xff"
-    else:  # traffic class, flow label, hop limit
-        masked[0] |= 0x0F
-        masked[1:4] = b"\xff\xff\xff"
-        masked[7] = 0xFF
-    return bytes(masked)
+    head, transport = bytearray(network), bytearray(rest)
+    for at, mask in NETWORK_MASKS[head[0] >> 4].items():
+        head[at] |= mask
+    for at in TRANSPORT_MASKS[version]:
+        transport[at] = 0xFF
+    return int(crc32(transport, crc32(LRH + head)))
 
 
 class Masks(NamedTuple):
@@ -77,13 +71,16 @@ class Masks(NamedTuple):
 
 
 MASKS = {
-    IPV4: Masks(IPV4_BYTES + UDP_BYTES + BTH_BYTES, dict.fromkeys((1, 8, 10, 11, 26, 27, 32), 0xFF)),
-    IPV6: Masks(
-        IPV6_BYTES + UDP_BYTES + BTH_BYTES, {0: 0x0F} | dict.fromkeys((1, 2, 3, 7, 46, 47, 52), 0xFF)
-    ),
-    ROCE_V1: Masks(IPV6_BYTES + BTH_BYTES, {0: 0x0F} | dict.fromkeys((1, 2, 3, 7, 44), 0xFF)),
+    kind: Masks(
+        network + transport + BTH_BYTES,
+        NETWORK_MASKS[ip] | {network + at: 0xFF for at in TRANSPORT_MASKS[version]},
+    )
+    for kind, ip, version, network, transport in (
+        (IPV4, 4, 2, IPV4_BYTES, UDP_BYTES),
+        (IPV6, 6, 2, IPV6_BYTES, UDP_BYTES),
+        (ROCE_V1, 6, 1, IPV6_BYTES, 0),
+    )
 }
-"""As `invariant_crc`."""
 
 
 def plain_crcs(data: Bytes, begins: Integers, ends: Integers) -> Sums:
@@ -114,7 +111,7 @@ def _check_plain(frames: Frames, roce: Located, rows: Integers, kind: int) -> In
     """The packets whose network header has no options."""
     size = MASKS[kind].size
     begins, ends = roce.network[rows], roce.end[rows] - ICRC_BYTES
-    sums = _known_crcs(frames, roce, rows)
+    sums = np.zeros(len(rows), np.uint32) if frames.sums is None else frames.sums.values[roce.rows[rows]]
     unknown = _unknown(frames, roce, rows)
     if unknown.any():
         sums[unknown] = plain_crcs(frames.data, begins[unknown], ends[unknown])
@@ -126,11 +123,6 @@ def _check_plain(frames: Frames, roce: Located, rows: Integers, kind: int) -> In
     made = sums ^ _moved(differences, ends - begins - size)
     sent = window(frames.data, ends, ICRC_BYTES).view("<u4")[:, 0]
     return np.where(made == sent, CORRECT, WRONG)
-
-
-def _known_crcs(frames: Frames, roce: Located, rows: Integers) -> Sums:
-    """What the input computed; to be ignored where `_unknown`."""
-    return np.zeros(len(rows), np.uint32) if frames.sums is None else frames.sums.values[roce.rows[rows]]
 
 
 def _unknown(frames: Frames, roce: Located, rows: Integers) -> Flags:

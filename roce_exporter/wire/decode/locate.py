@@ -85,7 +85,10 @@ class Inventory(NamedTuple):
 
 def locate(frames: Frames) -> Inventory:
     """The RoCE packets, MAC control frames and LLDP frames of a batch."""
-    layer = _link(frames.data, _whole(frames), frames.link)
+    rows = np.arange(len(frames.starts))
+    ends = frames.starts + frames.captured
+    whole = Layer(rows, frames.starts, frames.starts, ends, frames.tags, np.zeros_like(rows))
+    layer = _link(frames.data, whole, frames.link)
     control = _pairs(layer.where(layer.kinds == MAC_CONTROL))
     lldp = _pairs(layer.where(layer.kinds == LLDP))
     found: list[Located] = []
@@ -96,13 +99,6 @@ def locate(frames: Frames) -> Inventory:
             break
         layer = _link(frames.data, inner, ETHERNET)
     return Inventory(_in_order(found), control, lldp)
-
-
-def _whole(frames: Frames) -> Layer:
-    rows = np.arange(len(frames.starts))
-    return Layer(
-        rows, frames.starts, frames.starts, frames.starts + frames.captured, frames.tags, np.zeros_like(rows)
-    )
 
 
 def _pairs(layer: Layer) -> Integers:
@@ -174,14 +170,18 @@ def _follow(data: Bytes, layer: Layer) -> tuple[list[Located], Layer | None]:
             continue
         payload = read(data, mine)
         if kind == ROCE_V1:
-            found.append(_version_1(payload))
+            found.append(
+                _complete(payload.layer, payload.transport, payload.end, payload.protocol == GRH_NEXT)
+            )
             continue
         datagrams = _chosen(
             payload, (payload.protocol == UDP) & (payload.transport + UDP_BYTES <= payload.layer.limits)
         )
         head = window(data, datagrams.transport, UDP_BYTES)
         ports = big16(head, 2)
-        found.append(_version_2(datagrams, ports, big16(head, 4)))
+        end = datagrams.transport + big16(head, 4)
+        whole = (ports == ROCE_PORT) & (end <= datagrams.end)
+        found.append(_complete(datagrams.layer, datagrams.transport + UDP_BYTES, end, whole))
         if (tunnels := ports == VXLAN_PORT).any():
             inner.append(_vxlan(data, _chosen(datagrams, tunnels)))
         if (tunnels := payload.protocol == GRE).any():
@@ -213,18 +213,6 @@ def _ipv6(data: Bytes, layer: Layer) -> _Payload:
     transport = layer.starts + IPV6_BYTES
     payload = _Payload(layer, head[:, 6].astype(np.int64), transport, transport + big16(head, 4))
     return _chosen(payload, head[:, 0] >> 4 == 6)  # noqa: PLR2004
-
-
-def _version_1(payload: _Payload) -> Located:
-    layer = payload.layer
-    return _complete(layer, payload.transport, payload.end, payload.protocol == GRH_NEXT)
-
-
-def _version_2(datagrams: _Payload, ports: Integers, lengths: Integers) -> Located:
-    layer, end = datagrams.layer, datagrams.transport + lengths
-    return _complete(
-        layer, datagrams.transport + UDP_BYTES, end, (ports == ROCE_PORT) & (end <= datagrams.end)
-    )
 
 
 def _complete(layer: Layer, bth: Integers, end: Integers, flags: Flags) -> Located:

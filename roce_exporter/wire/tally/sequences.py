@@ -94,7 +94,9 @@ class SequenceTrack:
             self._end_retransmission()
         skipped = ahead - (self.high - self.low) % MODULUS
         if skipped > 0:
-            self._open_hole(self.high, psn, skipped)
+            self.counts.gaps += 1
+            self.counts.missing += skipped
+            self.holes = [*self.holes, (self.high, psn)][-MOST_HOLES:]
         if skipped <= 0 and self._accepts(psn):
             self._accept(psn, least, most)
         else:
@@ -119,7 +121,10 @@ class SequenceTrack:
         """A PSN behind the expected one: one NAK until that arrives."""
         if not self.waiting:
             self.waiting = True
-            self.doubtful = not self._is_missing(self.expected)
+            self.doubtful = not any(
+                distance(self.expected, first) >= 0 > distance(self.expected, after)
+                for first, after in self.holes
+            )
             self.counts.out_of_sequence += not self.doubtful
 
     def _accepts(self, psn: int) -> bool:
@@ -129,16 +134,6 @@ class SequenceTrack:
         self.expected, self.expected_high = (psn + least) % MODULUS, (psn + most) % MODULUS
         self.waiting = self.doubtful = False
         self.since = 0
-
-    def _open_hole(self, first: int, after: int, skipped: int) -> None:
-        self.counts.gaps += 1
-        self.counts.missing += skipped
-        self.holes.append((first, after))
-        if len(self.holes) > MOST_HOLES:
-            del self.holes[0]
-
-    def _is_missing(self, psn: int) -> bool:
-        return any(distance(psn, first) >= 0 > distance(psn, after) for first, after in self.holes)
 
     def _fill(self, psn: int) -> None:
         for at, (first, after) in enumerate(self.holes):

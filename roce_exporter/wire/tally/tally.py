@@ -1,7 +1,8 @@
-"""Counts per pair of addresses: what a batch of decoded packets adds."""
+"""Counts per pair of addresses, and of pause frames and neighbours of the mirrored link: what a batch adds."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,6 @@ from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.invariant_crc import WRONG
 from roce_exporter.wire.tally.flow_batch import ACKS, FlowStates, classes_of
 from roce_exporter.wire.tally.key_tables import OTHER, UNNUMBERED, KeyTable, PairTable
-from roce_exporter.wire.tally.link_events import LinkEvents
 from roce_exporter.wire.tally.pair_counts import (
     BLOCKS,
     NAK_REASONS,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from roce_exporter.wire.decode.columns import Columns, Decoded
+    from roce_exporter.wire.decode.link_frames import LinkNeighbour, PauseFrame
     from roce_exporter.wire.frames import Integers
 
 MOST_FLOWS = 60_000
@@ -32,6 +33,50 @@ MOST_FLOWS = 60_000
 BOUNDS = np.array([round(bound * 1e9) for bound in ROUND_TRIP_BOUNDS], np.int64)
 GROUPS = np.array([opcodes.group_of(opcode) for opcode in range(256)], np.int64)
 RNR, NAK = 1, 3
+GLOBAL = -1
+"""Instead of a priority: global pause."""
+MOST_SENDERS = 1024
+MOST_NEIGHBOURS = 64
+OTHER_SENDER = "other"
+
+
+@dataclass(slots=True)
+class WirePauseCounts:
+    """Pause frames of one sender for one priority."""
+
+    frames: int = 0
+    xoff: int = 0
+    """Frames that pause; the others end a pause."""
+    quanta: int = 0
+    """Sum of the requested pauses in units of 512 bit times."""
+
+
+class LinkEvents:
+    """Counts per sender and priority, and the last LLDP frame of each sender."""
+
+    def __init__(self) -> None:
+        self.pauses: dict[tuple[str, int], WirePauseCounts] = {}
+        self.neighbours: dict[str, LinkNeighbour] = {}
+
+    def add(self, decoded: Decoded) -> None:
+        """The pause frames and neighbours of a batch."""
+        for _, frame in decoded.pauses:
+            self._pause(frame)
+        for neighbour in decoded.neighbours:
+            if neighbour.source in self.neighbours or len(self.neighbours) < MOST_NEIGHBOURS:
+                self.neighbours[neighbour.source] = neighbour
+
+    def _pause(self, frame: PauseFrame) -> None:
+        for priority, quanta in enumerate(frame.quanta):
+            if quanta is None:
+                continue
+            key = (frame.source, priority if frame.per_priority else GLOBAL)
+            if key not in self.pauses and len(self.pauses) >= MOST_SENDERS:
+                key = (OTHER_SENDER, key[1])
+            counts = self.pauses.setdefault(key, WirePauseCounts())
+            counts.frames += 1
+            counts.xoff += quanta > 0
+            counts.quanta += quanta
 
 
 class Tally:

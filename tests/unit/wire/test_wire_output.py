@@ -13,11 +13,10 @@ from roce_exporter.catalog import CATALOG, wire
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.normalise.series import NO_SAMPLES
 from roce_exporter.wire.packet_lines import packet_lines
-from roce_exporter.wire.shown_pairs import ShownPairs
 from roce_exporter.wire.tally.key_tables import PairTable
 from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.wire_document import wire_document
-from roce_exporter.wire.wire_samples import wire_samples
+from roce_exporter.wire.wire_samples import ShownPairs, wire_samples
 from roce_exporter.wire.wire_summary import WireSummary, summarise
 from roce_exporter.wire.wire_text import sentences, text_table, wire_screen
 
