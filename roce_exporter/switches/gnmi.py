@@ -31,6 +31,8 @@ from roce_exporter.net.gnmi_messages import (
     subscribe_reply,
 )
 from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
+from roce_exporter.net.http import place_text
+from roce_exporter.net.login import hide
 from roce_exporter.switches.readings import LoggedRequest, label_text
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ MEANINGS = {
 }
 """By the name of the status code (gRPC, `statuscodes.md`)."""
 
+NOT_GRPC = re.compile(r"HTTP status|content-type|http status|Stream removed|RST_STREAM")
+"""What gRPC reports of a server of HTTP/2 that is no gRPC server."""
 TOO_LARGE = re.compile(r"Received message larger than max|larger than max")
 CONNECTION = (
     (
@@ -120,17 +124,10 @@ def gnmi_fault(code: str, details: str) -> str:
     if code == "UNAVAILABLE":
         known = next((line for form, line in CONNECTION if form.search(said)), "")
         return known or f"UNAVAILABLE: {said}"
-    if code in ("UNKNOWN", "INTERNAL", "CANCELLED") and (line := _not_grpc(said)):
-        return line
+    if code in ("UNKNOWN", "INTERNAL", "CANCELLED") and NOT_GRPC.search(said):
+        return f"the port does not answer in gRPC: correct the port ({said})"
     meaning = MEANINGS.get(code)
     return f"{code}: {meaning} ({said})" if meaning and said else f"{code}: {meaning or said}"
-
-
-def _not_grpc(said: str) -> str:
-    """A line where the other end is a server of HTTP/2 that is no gRPC server."""
-    if re.search(r"HTTP status|content-type|http status|Stream removed|RST_STREAM", said):
-        return f"the port does not answer in gRPC: correct the port ({said})"
-    return ""
 
 
 GET = "/gnmi.gNMI/Get"
@@ -241,7 +238,7 @@ class GnmiClient:
             raise NetError(self._denied)
 
     def _fault(self, error: grpc.aio.AioRpcError) -> NetError:
-        details = self._without_secrets(error.details() or "")
+        details = hide(error.details() or "", self._probe.login)
         line = f"{self._place()}: {gnmi_fault(error.code().name, details)}"
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
             self._denied = line
@@ -297,17 +294,12 @@ class GnmiClient:
         return f"ipv{address.version}:{self._place()}"
 
     def _place(self) -> str:
-        address = self._probe.route.address
-        return f"[{address}]:{self._port()}" if ":" in address else f"{address}:{self._port()}"
+        return place_text(self._probe.route.address, self._port())
 
     def _record(self, source: str, query: str, leaves: Sequence[Leaf]) -> None:
         if self._probe.record:
             shown = query[:QUERY_CHARACTERS]
-            self.logged.append(LoggedRequest(source, shown, self._without_secrets(leaves_text(leaves))))
-
-    def _without_secrets(self, text: str) -> str:
-        password = self._probe.login.password
-        return text.replace(password, "***") if password else text
+            self.logged.append(LoggedRequest(source, shown, hide(leaves_text(leaves), self._probe.login)))
 
 
 def _metadata(probe: ProbeRequest) -> tuple[tuple[str, str], ...]:

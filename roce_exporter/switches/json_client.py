@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 from roce_exporter.net import NetError
 from roce_exporter.net.http import OK, HttpClient, HttpReply, HttpServer
 from roce_exporter.net.json_reply import decode_json
-from roce_exporter.net.login import authorization
+from roce_exporter.net.login import HIDDEN, authorization, hide
 from roce_exporter.switches.readings import LoggedRequest, ProbeReply
 
 if TYPE_CHECKING:
@@ -243,14 +243,9 @@ class JsonClient:
     def _record(self, source: str, method: str, path: str, body: bytes, text: str) -> None:
         if self._probe.record:
             query = " ".join(filter(None, (method, path, body.decode())))
-            self.logged.append(
-                LoggedRequest(source, query, self._without_secrets(text[:EXCHANGE_CHARACTERS]))
-            )
-
-    def _without_secrets(self, text: str) -> str:
-        for secret in (self._probe.login.password, self._jar.value):
-            text = text.replace(secret, "***") if secret else text
-        return text
+            text = hide(text[:EXCHANGE_CHARACTERS], self._probe.login)
+            cookie = self._jar.value
+            self.logged.append(LoggedRequest(source, query, text.replace(cookie, HIDDEN) if cookie else text))
 
 
 def kept_jar(target: str, cookie: str, owner: tuple[str, int, Login]) -> CookieJar:

@@ -52,7 +52,11 @@ if TYPE_CHECKING:
 
 def probe_samples(device: str, readings: SwitchReadings, seconds: float) -> Samples:
     """The samples of one round of queries that took this long."""
-    found = [*_probe(readings, seconds), *_sources(readings)]
+    found: list[tuple[Row, tuple[str, ...], Value]] = [
+        (PROBE_SUCCESS, (), int(is_success(readings))),
+        (PROBE_SECONDS, (), seconds),
+        *_sources(readings),
+    ]
     return Samples(
         tuple(Series(row, (device, *labels)) for row, labels, _ in found),
         tuple(value for _, _, value in found),
@@ -65,11 +69,6 @@ def is_success(readings: SwitchReadings) -> bool:
     Several ASICs share the names of their sources: one that is away makes them faults, and the others still have readings.
     """
     return bool(readings.readings or set(readings.sources) - set(readings.faults))
-
-
-def _probe(readings: SwitchReadings, seconds: float) -> Iterator[tuple[Row, tuple[str, ...], Value]]:
-    yield PROBE_SUCCESS, (), int(is_success(readings))
-    yield PROBE_SECONDS, (), seconds
 
 
 def _sources(readings: SwitchReadings) -> Iterator[tuple[Row, tuple[str, ...], Value]]:

@@ -256,7 +256,11 @@ class _Names:
 def fabric_links(views: Sequence[SwitchView], values: Mapping[str, ViewValues]) -> dict[PortId, FabricLink]:
     """The link of every switch port with a neighbour."""
     fabric = _Names(
-        _unique((name, view.device) for view in views for name in _system_names(view.device)),
+        _unique(
+            (name, view.device)
+            for view in views
+            for name in {view.device.lower(), view.device.partition(".")[0].lower()}
+        ),
         {view.device: _port_names(values[view.device]) for view in views},
     )
     links: dict[PortId, FabricLink] = {}
@@ -274,10 +278,6 @@ def is_named(name: str, wanted: str) -> bool:
     if "." in name and "." in wanted:
         return name.lower() == wanted.lower()
     return name.partition(".")[0].lower() == wanted.partition(".")[0].lower()
-
-
-def _system_names(name: str) -> tuple[str, ...]:
-    return tuple({name.lower(), name.partition(".")[0].lower()})
 
 
 def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -283,10 +283,13 @@ def _lines(tree: PauseTree) -> Iterator[str]:
     if not tree.steps:
         yield f"No pause is known on {switches}."
     for heading, ends in (
-        (f"Where it starts ({switches} answered):", _certain(tree)),
+        (
+            f"Where it starts ({switches} answered):",
+            [step for step in tree.causes if step.kind not in OPEN_ENDS],
+        ),
         (
             f"Where the walk ends without a reason ({switches} answered):",
-            _uncertain(tree),
+            [step for step in tree.causes if step.kind in OPEN_ENDS],
         ),
     ):
         if ends:
@@ -302,14 +305,6 @@ def _lines(tree: PauseTree) -> Iterator[str]:
         yield ""
         yield "What is not known:"
         yield from (f"  {gap.switch}: {gap.text}" if gap.switch else f"  {gap.text}" for gap in tree.gaps)
-
-
-def _certain(tree: PauseTree) -> list[PauseStep]:
-    return [step for step in tree.causes if step.kind not in OPEN_ENDS]
-
-
-def _uncertain(tree: PauseTree) -> list[PauseStep]:
-    return [step for step in tree.causes if step.kind in OPEN_ENDS]
 
 
 def in_order(tree: PauseTree) -> Iterator[PauseStep]:

@@ -299,13 +299,11 @@ def _congestion_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Ite
         listed = dict(classes(table))
         for queue in sorted({*listed, *scopes[port].queues}):
             if scopes[port].has_queue(queue):
-                values = _thresholds(listed[queue]) if queue in listed else {"ecn": 0}
+                node = listed.get(queue, {"ecn": False})
+                values = numbers(node, ("ecn",), state)
+                values |= numbers(node, ("min-threshold", "max-threshold"), size)
+                values |= numbers(node, ("probability",), exact)
                 yield _of(CONGESTION, port, "queue", queue, values)
-
-
-def _thresholds(node: dict[str, Any]) -> dict[str, RawNumber]:
-    thresholds = numbers(node, ("min-threshold", "max-threshold"), size)
-    return numbers(node, ("ecn",), state) | thresholds | numbers(node, ("probability",), exact)
 
 
 def _of(source: str, port: str, label: str, value: str, values: Mapping[str, RawNumber]) -> SwitchReading:

@@ -94,7 +94,10 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     )
     facts = (
         *_version_fact(bodies.get(VERSION)),
-        *(_port_fact(port) for port in sorted({*pfc, *queuing, *watchdog})),
+        *(
+            SwitchFact(SWITCH_PORT_INFO, {"port": port, "alias": "", "description": ""})
+            for port in sorted({*pfc, *queuing, *watchdog})
+        ),
         *_queue_facts(queuing, watchdog, scope),
         *_neighbor_facts(bodies.get(NEIGHBORS)),
     )
@@ -249,10 +252,6 @@ def _version_fact(body: Any) -> Iterator[SwitchFact]:
         version = body.get("nxos_ver_str") or body.get("kickstart_ver_str")
         labels = {"os": NXOS, "version": said(version), "model": said(body.get("chassis_id")), "asic": ""}
         yield SwitchFact(SWITCH_INFO, labels)
-
-
-def _port_fact(port: str) -> SwitchFact:
-    return SwitchFact(SWITCH_PORT_INFO, {"port": port, "alias": "", "description": ""})
 
 
 def _queue_facts(

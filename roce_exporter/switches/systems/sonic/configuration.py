@@ -36,8 +36,9 @@ def configuration_readings(view: NamespaceView) -> Iterator[SwitchReading]:
         return
     for port in sorted(view.ports):
         plan = view.lossless.ports.get(port)
-        if port not in view.lossless.unclear:
-            yield from _pfc(view, port, plan)
+        for priority in view.priorities if port not in view.lossless.unclear else ():
+            enabled = int(plan is not None and priority in plan.queues)
+            yield from _values((("port", port), ("priority", str(priority))), {"pfc_enable": enabled})
         if plan is not None:
             yield from _watchdog(port, plan, view.rows.watchdogs.get(port, {}))
         for queue in _shown(view, port, plan.queues if plan else {}, view.rows.queues):
@@ -57,14 +58,6 @@ def _shown(
 ) -> list[int]:
     configured = {number for name, number in rows if name == port} if view.everything else set()
     return sorted({*lossless.values(), *configured})
-
-
-def _pfc(view: NamespaceView, port: str, plan: PortLossless | None) -> Iterator[SwitchReading]:
-    for priority in view.priorities:
-        labels = (("port", port), ("priority", str(priority)))
-        yield SwitchReading(
-            CONFIGURATION, labels, {"pfc_enable": int(plan is not None and priority in plan.queues)}
-        )
 
 
 def _watchdog(port: str, plan: PortLossless, row: Fields) -> Iterator[SwitchReading]:
@@ -96,7 +89,8 @@ def _ecn(rows: SonicRows, port: str, queue: int) -> dict[str, RawNumber]:
 
 
 def _headroom(view: NamespaceView, port: str, group: int) -> dict[str, RawNumber]:
-    profile = _profile(view, _profile_name(view.rows, port, group))
+    name, state = _profile_name(view.rows, port, group), view.tables.state or {}
+    profile = view.rows.get(f"BUFFER_PROFILE|{name}") or state.get(f"BUFFER_PROFILE_TABLE|{name}", {})
     values = numbers(profile, ("xoff",))
     threshold = _threshold(view, profile)
     if threshold is not None:
@@ -109,11 +103,6 @@ def _profile_name(rows: SonicRows, port: str, group: int) -> str:
     chosen = rows.chosen_groups.get((port, group), {})
     configured = rows.groups.get((port, group), {})
     return reference(configured.get("profile")) or reference(chosen.get("profile"))
-
-
-def _profile(view: NamespaceView, name: str) -> Fields:
-    state = view.tables.state or {}
-    return view.rows.get(f"BUFFER_PROFILE|{name}") or state.get(f"BUFFER_PROFILE_TABLE|{name}", {})
 
 
 def _threshold(view: NamespaceView, profile: Fields) -> int | None:
