@@ -36,9 +36,7 @@ TABLES = (
     "link",
     "exporter",
     "switches",
-    "owners",
     "host",
-    "probe",
 )
 """The files of rows, in the order of the catalogue."""
 

@@ -19,7 +19,7 @@ from roce_exporter.cli.output import OutputError, print_text
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.migrate.translation_report import FileReport
+    from roce_exporter.migrate.translation import FileReport
 
 PACKAGE = "promql_parser"
 STANDARD_INPUT = "-"
@@ -66,7 +66,7 @@ def _check(options: argparse.Namespace) -> None:
 def _translated(texts: list[tuple[str, str]], exporters: tuple[str, ...]) -> list[tuple[str, FileReport]]:
     from roce_exporter.migrate.foreign_files import recorded, translate_file  # noqa: PLC0415 - needs the extra
     from roce_exporter.migrate.promql_names import names_of  # noqa: PLC0415 - the same
-    from roce_exporter.migrate.translation_report import FileReport, UnreadableError  # noqa: PLC0415 - the same
+    from roce_exporter.migrate.translation import FileReport, UnreadableError  # noqa: PLC0415 - the same
 
     names = names_of(tuple(dict.fromkeys(exporters))) if exporters else names_of()
     for name, text in texts:
@@ -82,7 +82,7 @@ def _translated(texts: list[tuple[str, str]], exporters: tuple[str, ...]) -> lis
 
 
 def _report(reports: list[FileReport], form: str) -> str:
-    from roce_exporter.migrate.translation_report import report_json, report_text  # noqa: PLC0415 - needs the extra
+    from roce_exporter.migrate.translation import report_json, report_text  # noqa: PLC0415 - needs the extra
 
     return report_json(reports) if form == JSON else report_text(reports)
 
@@ -108,7 +108,7 @@ def _targets(options: argparse.Namespace) -> list[Path | None]:
 
 def _read(name: str) -> str:
     from roce_exporter.migrate.foreign_files import LARGEST, text_of_file  # noqa: PLC0415 - needs the extra
-    from roce_exporter.migrate.translation_report import UnreadableError  # noqa: PLC0415 - the same
+    from roce_exporter.migrate.translation import UnreadableError  # noqa: PLC0415 - the same
 
     try:
         if name == STANDARD_INPUT:

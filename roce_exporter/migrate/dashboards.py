@@ -22,15 +22,13 @@ from roce_exporter.migrate.places import (
     strings_of,
 )
 from roce_exporter.migrate.promql_names import UntranslatedError, matching_names
-from roce_exporter.migrate.promql_translation import legend_of, mentions_label
-from roce_exporter.migrate.translation_report import FileReport, UnreadableError
+from roce_exporter.migrate.translation import FileReport, UnreadableError, legend_of, mentions_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from roce_exporter.migrate.places import JsonDocument, Place
-    from roce_exporter.migrate.promql_translation import Translation
-    from roce_exporter.migrate.translation_report import FileReport
+    from roce_exporter.migrate.translation import FileReport, Translation
 
 
 @dataclass(slots=True)

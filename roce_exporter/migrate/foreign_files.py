@@ -14,8 +14,7 @@ from roce_exporter.migrate.dashboards import translate_dashboard
 from roce_exporter.migrate.places import Place, YamlDocument, at, items, read_yaml, strings_of
 from roce_exporter.migrate.promql import PromqlError, parse
 from roce_exporter.migrate.promql_names import UntranslatedError
-from roce_exporter.migrate.promql_translation import template_of, translate
-from roce_exporter.migrate.translation_report import FileReport, UnreadableError
+from roce_exporter.migrate.translation import FileReport, UnreadableError, template_of, translate
 from roce_exporter.yaml_document import DocumentError
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from roce_exporter.migrate.promql_names import Names
-    from roce_exporter.migrate.promql_translation import Translation
+    from roce_exporter.migrate.translation import Translation
 
 TEMPLATES = ("annotations", "labels")
 MOST_RECORDED = 10

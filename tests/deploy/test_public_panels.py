@@ -21,7 +21,7 @@ from tools import need
 from waiting import wait_until
 
 from roce_exporter.migrate.promql_names import UntranslatedError, names_of
-from roce_exporter.migrate.promql_translation import translate
+from roce_exporter.migrate.translation import translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

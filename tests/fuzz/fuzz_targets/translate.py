@@ -6,7 +6,7 @@ from pathlib import Path
 
 from roce_exporter.migrate.foreign_files import recorded_in, text_of_file, translate_file
 from roce_exporter.migrate.promql_names import names_of
-from roce_exporter.migrate.translation_report import FileReport, UnreadableError, report_json, report_text
+from roce_exporter.migrate.translation import FileReport, UnreadableError, report_json, report_text
 from roce_exporter.yaml_document import DocumentError
 
 ALLOWED = (UnreadableError, DocumentError)
@@ -19,7 +19,7 @@ CORE = tuple(
         "promql",
         "promql_names",
         "promql_rewrite",
-        "promql_translation",
+        "translation",
     )
 )
 FILES = (Path("a.json"), Path("a.yml"), Path("a.promql"))

@@ -17,7 +17,7 @@ from roce_exporter.migrate.dashboards import translate_dashboard
 from roce_exporter.migrate.foreign import EXPORTERS
 from roce_exporter.migrate.places import NotJsonError, read_json, strings_of
 from roce_exporter.migrate.promql_names import names_of
-from roce_exporter.migrate.translation_report import FileReport, UnreadableError
+from roce_exporter.migrate.translation import FileReport, UnreadableError
 
 DOWNED = "node_infiniband_link_downed_total"
 OURS = "roce_port_link_downed_total"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roce_exporter.migrate.promql import PromqlError, outline, parse
 from roce_exporter.migrate.promql_names import UntranslatedError
-from roce_exporter.migrate.promql_translation import translate
+from roce_exporter.migrate.translation import translate
 
 RCV, XMIT = "rdma_port_rcv_data_total", "rdma_port_xmit_data_total"
 OURS, OURS_X = "roce_port_receive_bytes_total", "roce_port_transmit_bytes_total"

@@ -8,7 +8,7 @@ import pytest
 from foreign_table import NAMES
 
 from roce_exporter.migrate.foreign_files import recorded_in, translate_rules
-from roce_exporter.migrate.translation_report import FileReport, UnreadableError
+from roce_exporter.migrate.translation import FileReport, UnreadableError
 from roce_exporter.yaml_document import DocumentError
 
 FILE = Path("a.yml")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from foreign_table import NAMES
 
-from roce_exporter.migrate.promql_translation import translate
+from roce_exporter.migrate.translation import translate
 
 if TYPE_CHECKING:
     from pathlib import Path
