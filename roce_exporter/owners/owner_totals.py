@@ -14,23 +14,33 @@ what the others have counted meanwhile is not known: it is not counted, so that 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import INDEX
+from roce_exporter.catalog import check
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.owners import OWNER_COUNTERS
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, ObjectKind
+from roce_exporter.normalise.series_plan import ValuePosition, choose, value_plan, values_of
 from roce_exporter.owners.owner_scan import Holdings, OwnerHoldings, by_owner, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from roce_exporter.catalog.row import Row, Spelling
+    from roce_exporter.catalog.row import Row
     from roce_exporter.model.owner import CounterSet, Owner
+    from roce_exporter.normalise.series import Value
+    from roce_exporter.normalise.series_plan import Source, ValuePlan
     from roce_exporter.owners.owner_scan import Survey
 
+OF_OWNER = {of_port.name: of_owner for of_port, of_owner in OWNER_COUNTERS}
+OF_PORT = check(
+    replace(row, spellings=tuple(one for one in row.spellings if not one.difference))
+    for row, _ in OWNER_COUNTERS
+)
+"""The rows of a port whose counters sets have, too. A difference is the state of a port, which no set counts."""
 
 KEPT_ROUNDS = 10
 """Rounds for which the totals of an owner without sets are kept: a service that restarts continues to count."""
@@ -74,7 +84,7 @@ class Ledger:
             start = values if before is None else before.get(key, {})
             for row, growth in _growths(dialect, start, values):
                 total = OwnerTotal(row, owner, port)
-                self.totals[total] = self.totals.get(total, 0) + growth
+                self.totals[total] = self.totals.get(total, 0) + (growth or 0)
         self._last[port] = now
 
     def retain(self, present: Collection[str]) -> None:
@@ -87,33 +97,33 @@ class Ledger:
             del self._unused[owner]
 
 
+class Growths(NamedTuple):
+    """What the raw counters of a set have grown by, in the order of its names."""
+
+    values: Sequence[int]
+
+
+@lru_cache(maxsize=64)
+def _plan(dialect: str, names: tuple[str, ...]) -> tuple[tuple[Source, ...], ValuePlan]:
+    """The counters of owners that a set with these names has, by the same rules as those of the port."""
+    uncounted = family_of(dialect).uncounted
+    known = {name: ValuePosition(0, at) for at, name in enumerate(names) if not name.startswith(uncounted)}
+    sources = choose(OF_PORT, dialect, {(HW_COUNTERS, ()): known}, {})
+    return sources, value_plan(sources)
+
+
 def _growths(
     dialect: str, before: Mapping[str, int], values: Mapping[str, int]
-) -> Iterator[tuple[Row, float]]:
+) -> Iterator[tuple[Row, Value]]:
     """What each row has grown by, in base units, between two readings of a set; a name missing before was 0."""
     growth_between = growth_of_sum if family_of(dialect).sums_on_read else growth_of
-    for of_port, of_owner in OWNER_COUNTERS:
-        spelling = _spelling(dialect, of_port, values)
-        if spelling is not None:
-            growth = sum(
-                growth_between(before.get(raw, 0), values[raw], spelling.bits) for raw in spelling.raw
-            )
-            scaled = growth * spelling.times
-            yield of_owner, scaled if spelling.per == 1 else scaled / spelling.per
-
-
-def _spelling(dialect: str, row: Row, values: Mapping[str, int]) -> Spelling | None:
-    """The spelling by which this set reports the row's fact, the same as for the port's own counters."""
-    never_filled = family_of(dialect).uncounted
-    for spelling in row.spellings:
-        if (
-            spelling.source == HW_COUNTERS
-            and not spelling.difference
-            and INDEX.speaks(dialect, spelling)
-            and all(raw in values and not raw.startswith(never_filled) for raw in spelling.raw)
-        ):
-            return spelling
-    return None
+    sources, plan = _plan(dialect, tuple(values))
+    grown = [0] * len(values)
+    for source in sources:
+        for raw, place in zip(source.raw, source.places, strict=True):
+            grown[place.position] = growth_between(before.get(raw, 0), values[raw], source.spelling.bits)
+    for source, value in zip(sources, values_of(plan, (Growths(grown),)), strict=True):
+        yield OF_OWNER[source.series.row.name], value
 
 
 def growth_of(before: int, now: int, bits: int) -> int:
