@@ -33,7 +33,7 @@ FILE = Path(FOLDER.name, "roce.yml")
 def decode(data: bytes) -> None:
     FILE.write_bytes(data)
     try:
-        flags = config_flags(str(FILE), ["serve"], PARSER)
+        flags = config_flags(str(FILE), "serve", (), PARSER)
         PARSER.parse_args(["serve", *flags])
     except ALLOWED as error:
         message = str(error)
