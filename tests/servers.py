@@ -229,10 +229,11 @@ def exporter(
 
 
 @contextlib.contextmanager
-def node_exporter(folder: Path, *flags: str, prefix: Sequence[str] = ()) -> Iterator[Running]:
-    """Debian's node_exporter with these collectors and no others."""
-    program = need("node_exporter")
-    line = [*prefix, program, "--collector.disable-defaults", *flags, f"--web.listen-address={FREE}"]
+def node_exporter(
+    folder: Path, *flags: str, prefix: Sequence[str] = (), program: str = "node_exporter"
+) -> Iterator[Running]:
+    """Debian's node_exporter, or a newer one, with these collectors and no others."""
+    line = [*prefix, need(program), "--collector.disable-defaults", *flags, f"--web.listen-address={FREE}"]
     environment = {"GOMAXPROCS": "1"}
     with serving(
         line, folder / "node_exporter.log", environment=environment, ready=lambda one: one.get("/")

@@ -20,14 +20,19 @@ if TYPE_CHECKING:
 ALERTS = Path(__file__).parents[2] / "alerts"
 
 
-def rules_with(folder: Path, alerts: Mapping[str, Mapping[str, str]]) -> Path:
-    """Our rules by our generator, with windows of seconds, so that a storm ends within the test, and these values of alerts."""
+SECONDS = {"short": "10s", "medium": "15s", "long": "30s", "slow_interval": "1s", "rare_interval": "1s"}
+"""Windows and intervals with which a storm ends within a test."""
+
+
+def rules_with(
+    folder: Path, alerts: Mapping[str, Mapping[str, str]], shared: Mapping[str, str] = SECONDS
+) -> Path:
+    """Our rules by our generator, with these thresholds in place of the shipped ones."""
     for name in ("generate.py", "thresholds.yml"):
         shutil.copy(ALERTS / name, folder)
     shutil.copytree(ALERTS / "rules", folder / "rules")
     thresholds = yaml.safe_load((folder / "thresholds.yml").read_text())
-    thresholds["shared"] |= {"short": "10s", "medium": "15s", "long": "30s"}
-    thresholds["shared"] |= {"slow_interval": "1s", "rare_interval": "1s"}
+    thresholds["shared"] |= shared
     for alert, values in alerts.items():
         thresholds["alerts"][alert] |= values
     (folder / "thresholds.yml").write_text(yaml.safe_dump(thresholds))

@@ -1,20 +1,12 @@
-"""The other exporters as programs, on a sysfs of files; a test without them is skipped, also in CI, where no package has them."""
+"""A sysfs of files that our exporter and others read."""
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
-from urllib.request import urlopen
-
-import pytest
-import servers
-from servers import Running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 COUNTERS = (
@@ -76,27 +68,3 @@ def ours_on(tree: Path) -> str:
     """What `roce-exporter once` prints."""
     command = [sys.executable, "-m", "roce_exporter", "once", f"--path.sysfs={tree}", "--metrics.set=full"]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
-
-
-def needed(*programs: str) -> str:
-    """The path of the first of these programs that is on the PATH; without any the test is skipped."""
-    if found := next(filter(None, map(shutil.which, programs)), None):
-        return found
-    return pytest.skip(f"{programs[0]} is not on the PATH")
-
-
-def page_of(*command: str, folder: Path) -> str:
-    """What an exporter serves; `{address}` in its command becomes where it listens."""
-    with (
-        serving(*command, folder=folder) as address,
-        urlopen(f"http://{address}/metrics", timeout=60) as reply,
-    ):
-        return reply.read().decode()
-
-
-@contextlib.contextmanager
-def serving(*command: str, folder: Path) -> Iterator[str]:
-    """The address of a running exporter."""
-    line = [one.replace("{address}", servers.FREE) for one in command]
-    with servers.serving(line, folder / "exporter.log", ready=Running.get) as running:
-        yield running.address

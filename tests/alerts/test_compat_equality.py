@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from compat_programs import ours_on, page_of, write_tree
+import servers
+from compat_programs import ours_on, write_tree
 from compat_samples import OURS, THEIRS, Samples, Seen, complaint, samples_of, series
-from tools import need
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.migrate.foreign import foreign_metrics
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.ci, pytest.mark.usefixtures("promtool")]
 
 EXPORTER, PREFIX = "node_exporter", "node_infiniband_"
-FLAGS = (
-    *("--collector.disable-defaults", "--collector.infiniband", "--collector.uname"),
-    "--web.listen-address={address}",
-)
+FLAGS = ("--collector.infiniband", "--collector.uname")
 SERVED_BY_BOTH = ("roce_port_", "roce_transport_", "roce_cnp_", "roce_device_info", "roce_exporter_devices")
 
 
@@ -30,8 +27,9 @@ SERVED_BY_BOTH = ("roce_port_", "roce_transport_", "roce_cnp_", "roce_device_inf
 def pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Samples, Samples]:
     """The samples of ours, and of theirs that are about RDMA."""
     tree = write_tree(tmp_path_factory.mktemp("sysfs"))
-    page = page_of(need(EXPORTER), *FLAGS, f"--path.sysfs={tree}", folder=tmp_path_factory.mktemp("exporter"))
-    theirs = samples_of(page, THEIRS)
+    folder = tmp_path_factory.mktemp("exporter")
+    with servers.node_exporter(folder, *FLAGS, f"--path.sysfs={tree}") as running:
+        theirs = samples_of(running.get().decode(), THEIRS)
     kept = {one: value for one, value in theirs.items() if one[0].startswith((PREFIX, "node_uname_info"))}
     return samples_of(ours_on(tree), OURS), kept
 

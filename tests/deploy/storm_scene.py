@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from alerts.alert_hooks import Hooks, hooked
-from deploy_tools import COMMAND, ROOT, fetch, fetch_json
+from alerts.alert_hooks import Hooks, hooked, rules_with
+from deploy_tools import COMMAND, fetch, fetch_json
 from ports import free_port
 from tools import need
 from waiting import wait_until
@@ -97,18 +96,13 @@ def hasty_rules(folder: Path) -> Path:
     source, rules = folder / "rules-source", folder / "rules"
     rules.mkdir()
     source.mkdir()
-    for name in ("generate.py", "thresholds.yml"):
-        shutil.copy(ROOT / "alerts" / name, source)
-    shutil.copytree(ROOT / "alerts/rules", source / "rules")
-    thresholds = yaml.safe_load((source / "thresholds.yml").read_text())
-    thresholds["shared"]["medium"] = "60s"
-    # with the window it is longer than the time between two storms of a host: its alert does not end before the host is replaced
-    thresholds["alerts"][STORM]["keep_firing_for"] = "90s"
-    # the after-effects end before the storm's alert, which mutes them, as with the shipped thresholds
-    thresholds["alerts"]["RoceLosslessPriorityDrops"] |= {"window": "10s", "keep_firing_for": "1s"}
-    (source / "thresholds.yml").write_text(yaml.safe_dump(thresholds))
-    subprocess.run([sys.executable, source / "generate.py"], check=True)
-    shutil.copy(source / "roce.rules.yml", rules)
+    changed = {
+        # with the window it is longer than the time between two storms of a host: its alert does not end before the host is replaced
+        STORM: {"keep_firing_for": "90s"},
+        # the after-effects end before the storm's alert, which mutes them, as with the shipped thresholds
+        "RoceLosslessPriorityDrops": {"window": "10s", "keep_firing_for": "1s"},
+    }
+    shutil.copy(rules_with(source, changed, {"medium": "60s"}), rules)
     return rules
 
 

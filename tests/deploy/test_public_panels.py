@@ -11,14 +11,11 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+import servers
 from alerts.compat_programs import COUNTERS, HW_COUNTERS, write_tree
-from deploy_servers import backfill, on_blocks, running
-from deploy_tools import COMMAND, fetch
+from deploy_servers import backfill, on_blocks
 from prometheus_client.parser import text_string_to_metric_families
 from public_panels import PANELS, Panel
-from servers import FREE, serving
-from tools import need
-from waiting import wait_until
 
 from roce_exporter.migrate.promql_names import UntranslatedError, names_of
 from roce_exporter.migrate.translation import translate
@@ -77,21 +74,15 @@ def stored(exporter: str, folder: Path) -> Iterator[Running]:
     with ExitStack() as stack:
         theirs = None
         if exporter != "rdma_exporter":
-            flags = ("--collector.disable-defaults", "--collector.infiniband", f"--path.sysfs={tree}")
-            listen = f"--web.listen-address={FREE}"
-            theirs = stack.enter_context(
-                serving(
-                    [need(exporter), *flags, listen], folder / "log", ready=lambda one: one.get("/metrics")
-                )
-            )
+            flags = ("--collector.infiniband", f"--path.sysfs={tree}")
+            theirs = stack.enter_context(servers.node_exporter(folder, *flags, program=exporter))
         flags = (f"--path.sysfs={tree}", "--metrics.set=full", "--sampler.mode=off")
-        ours = stack.enter_context(running([str(COMMAND)], flags=flags)).url
-        wait_until(lambda: fetch(f"{ours}/-/ready"))
+        ours = stack.enter_context(servers.exporter(folder, *flags))
         lines: list[str] = []
         for moment in range(BEGIN, END + 1, INTERVAL):
-            text = fetch(f"{theirs.url}/metrics") if theirs else rdma_exporter_on(tree)
+            text = theirs.get().decode() if theirs else rdma_exporter_on(tree)
             lines += lines_of(text, "theirs", moment)
-            lines += lines_of(fetch(f"{ours}/metrics"), "ours", moment)
+            lines += lines_of(ours.get().decode(), "ours", moment)
             move(tree)
     backfill(folder, "scraped", lines)
     with on_blocks(folder) as server:
