@@ -25,7 +25,7 @@ class System(NamedTuple):
 
 
 SYSTEMS = {
-    "sonic": System("sonic.redis_requests", {"redis": 6379, "rediss": 6379, "unix": 0}, "sonic"),
+    "sonic": System("sonic.redis_requests", {"redis": 6379, "rediss": 6379, "unix": 0}),
     "sonic_gnmi": System("sonic.gnmi_requests", {"grpc": 50051, "grpc+insecure": 50051}, "gnmi"),
     "nxos": System("nxos.requests", {"https": 443, "http": 80}),
     "eos": System("eos.requests", {"grpc": 6030, "grpc+insecure": 6030, "https": 443}, "gnmi"),

@@ -22,7 +22,7 @@ from roce_exporter.switches.systems.sonic.redis_replies import (
     MOST_CHARACTERS,
     NOT_REDIS,
     ReplyError,
-    ReplyParser,
+    ReplyReader,
 )
 from roce_exporter.switches.systems.sonic.tables import SOURCES
 
@@ -279,7 +279,6 @@ class Pieces:
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
-        self._reader = self
 
     async def read(self, most: int) -> bytes:
         return next(self._pieces, b"")[:most]
@@ -299,9 +298,8 @@ def test_replies_arrive_in_any_pieces(values: list[bytes | None], sizes: list[in
         position += size
 
     async def parse() -> list[object]:
-        parser = ReplyParser()
-        parser.on_connect(Pieces(pieces))
-        return [await parser.read_response() for _ in range(4)]
+        parser = ReplyReader(Pieces(pieces))
+        return [await parser.read() for _ in range(4)]
 
     found = asyncio.run(parse())
     assert found[0] == [None if value is None else value.decode("utf-8", "replace") for value in values]
@@ -312,10 +310,9 @@ def test_replies_arrive_in_any_pieces(values: list[bytes | None], sizes: list[in
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_reply_or_a_fault(wire: bytes) -> None:
     async def parse() -> None:
-        parser = ReplyParser()
-        parser.on_connect(Pieces([wire]))
+        parser = ReplyReader(Pieces([wire]))
         for _ in range(100):
-            await parser.read_response()
+            await parser.read()
 
     with pytest.raises(NetError):
         asyncio.run(parse())

@@ -12,15 +12,11 @@ import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import RedisError
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.net import NetError
 from roce_exporter.switches.readings import LoggedRequest, label_text
-from roce_exporter.switches.systems.sonic.redis_replies import NOT_REDIS, ReplyError, ReplyParser
+from roce_exporter.switches.systems.sonic.redis_replies import NOT_REDIS, ReplyError, ReplyReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -47,9 +43,6 @@ class RedisAddress(NamedTuple):
 
 READING_COMMANDS = frozenset({"HGETALL", "HMGET"})
 SESSION_COMMANDS = frozenset({"AUTH", "SELECT"})
-
-NAMELESS: dict[str, Any] = {"driver_info": None} if find_spec("redis.driver_info") else {}
-"""Otherwise redis-py from 7 on reads its own version from disk for every connection, to introduce itself."""
 
 SLICE = 500
 """Commands that are sent before their replies are read."""
@@ -83,10 +76,11 @@ class RedisDatabase:
     """An open connection to one database."""
 
     address: RedisAddress
-    connection: AbstractConnection
+    writer: asyncio.StreamWriter
+    replies: ReplyReader
     password: str
     source: str
-    """The name of the source in recorded logged."""
+    """The name of the source in logged requests."""
     logged: list[LoggedRequest] | None = field(default=None)
     """Where to record, for the debug page."""
 
@@ -113,9 +107,10 @@ class RedisDatabase:
 
     async def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
         try:
-            await self.connection.send_packed_command(packed(commands), check_health=False)
-            return [await self.connection.read_response(disconnect_on_error=False) for _ in commands]
-        except (RedisError, OSError) as error:
+            self.writer.write(packed(commands))
+            await self.writer.drain()
+            return [await self.replies.read() for _ in commands]
+        except OSError as error:
             raise NetError(f"{self.address}: the connection broke ({type(error).__name__})") from None
         except NetError as error:
             raise NetError(f"{self.address}: {error}") from None
@@ -148,51 +143,6 @@ class RedisDatabase:
         logged.append(LoggedRequest(self.source, query, text))
 
 
-class _SwitchConnection(AbstractConnection):
-    """A connection of redis-py that sends nothing by itself, and connects only to the address that was checked."""
-
-    def __init__(self, address: RedisAddress) -> None:
-        self._address = address
-        self._transport: asyncio.WriteTransport | None = None
-        super().__init__(
-            **NAMELESS,
-            protocol=2,
-            socket_timeout=None,
-            parser_class=ReplyParser,  # type: ignore[arg-type]  # redis-py calls three methods of it, and it has these
-        )
-
-    async def open(self, tls: Tls | None) -> None:
-        """Connect without redis-py's greeting (HELLO, CLIENT SETINFO): `RedisDatabase.select` opens the session."""
-        self._reader, self._writer = await self._streams(tls)
-        self._transport = self._writer.transport
-        self._parser.on_connect(self)  # type: ignore[no-untyped-call]  # redis-py's parsers have no types
-
-    async def _streams(self, tls: Tls | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        address = self._address
-        if address.path:
-            return await asyncio.open_unix_connection(address.path)
-        if tls is None:
-            return await asyncio.open_connection(address.host, address.port)
-        return await asyncio.open_connection(
-            address.host, address.port, ssl=tls.context, server_hostname=tls.server_name
-        )
-
-    def drop(self) -> None:
-        """Close at once: unsent bytes to a server that reads nothing must not keep the descriptor."""
-        if self._transport is not None:
-            self._transport.abort()
-        self._reader = self._writer = self._transport = None
-
-    async def _connect(self) -> None:
-        raise NetError("the connection was closed")  # redis-py would connect again, with another session
-
-    def _host_error(self) -> str:
-        return str(self._address)
-
-    def repr_pieces(self) -> list[tuple[str, str]]:
-        return [("address", str(self._address))]
-
-
 @asynccontextmanager
 async def open_database(
     address: RedisAddress,
@@ -206,17 +156,23 @@ async def open_database(
     Raises:
         NetError: the database cannot be reached, or refuses.
     """
-    connection = _SwitchConnection(address)
     try:
-        try:
-            await connection.open(tls)
-        except OSError as error:
-            raise NetError(f"cannot connect to {address}: {_reason(error)}") from None
-        database = RedisDatabase(address, connection, login.password, source, logged)
+        if address.path:
+            reader, writer = await asyncio.open_unix_connection(address.path)
+        else:
+            context, name = tls or (None, None)
+            reader, writer = await asyncio.open_connection(
+                address.host, address.port, ssl=context, server_hostname=name
+            )
+    except OSError as error:
+        raise NetError(f"cannot connect to {address}: {_reason(error)}") from None
+    try:
+        database = RedisDatabase(address, writer, ReplyReader(reader), login.password, source, logged)
         await database.select(login)
         yield database
     finally:
-        connection.drop()
+        # At once: unsent bytes to a server that reads nothing must not keep the descriptor.
+        writer.transport.abort()
 
 
 def packed(commands: Iterable[Command]) -> bytes:

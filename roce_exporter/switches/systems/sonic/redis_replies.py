@@ -1,8 +1,7 @@
 """Replies of Redis to reading commands (RESP2): flat arrays of texts, and bounded.
 
-A parser for the connections of redis-py. Its own parsers take any reply: hiredis allocates what the header of an array
-announces, so that 14 bytes (`*1000000000`) hold the event loop for seconds. Here a reply is either short, an array without
-arrays in it, or refused.
+The parsers of Redis clients take any reply: hiredis allocates what the header of an array announces, so that 14 bytes
+(`*1000000000`) hold the event loop for seconds. Here a reply is either short, an array without arrays in it, or refused.
 """
 
 from __future__ import annotations
@@ -42,31 +41,21 @@ class ReplyError(str):
 Reply = str | int | list[str | None] | ReplyError | None
 
 
-class ReplyParser:
-    """Reads one reply after the other; what redis-py calls `parser_class`."""
+class ReplyReader:
+    """Reads one reply after the other."""
 
-    def __init__(self, socket_read_size: int = CHUNK) -> None:
-        self._chunk = min(socket_read_size, CHUNK)
-        self._stream: StreamReader | None = None
+    def __init__(self, stream: StreamReader) -> None:
+        self._stream = stream
         self._buffer = b""
         self._position = 0
         self._received = 0
 
-    def on_connect(self, connection: object) -> None:
-        """Read from this connection from now on."""
-        self._stream = getattr(connection, "_reader", None)
-
-    def on_disconnect(self) -> None:
-        """Drop what was received."""
-        self._stream, self._buffer, self._position = None, b"", 0
-
-    async def read_response(self, disable_decoding: bool = False) -> Reply:
+    async def read(self) -> Reply:
         """The next reply; an error of Redis is a value of the type `ReplyError`.
 
         Raises:
             NetError: the reply is not in Redis' protocol or too long, or the connection was closed.
         """
-        del disable_decoding
         header = await self._header()
         kind, rest = header[:1], header[1:]
         if kind == b"*":
@@ -124,9 +113,9 @@ class ReplyParser:
 
     async def _receive(self, waiting: int) -> None:
         """Receive more, unless more than `waiting` bytes did not make a text or a line."""
-        if self._stream is None or len(self._buffer) - self._position > waiting:
+        if len(self._buffer) - self._position > waiting:
             raise NetError(NOT_REDIS)
-        chunk = await self._stream.read(self._chunk)
+        chunk = await self._stream.read(CHUNK)
         if not chunk:
             raise NetError("the connection was closed before the reply was complete")
         self._received += len(chunk)
