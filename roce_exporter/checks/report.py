@@ -95,12 +95,17 @@ def text(report: Report, head: str, *, width: int = WIDTH, failed: bool = False,
         colour: for a terminal.
     """
     lines = [*_filled(head, "", width), ""]
-    for heading, findings in _places(report.findings, failed):
+    for heading, every in _places(report.findings, failed):
+        # A consequence that is no fault itself is a line of its cause.
+        also = [
+            one for one in every if not one.is_wrong and {*one.caused_by} & {other.check for other in every}
+        ]
+        findings = sorted((one for one in every if one not in also), key=lambda one: not one.is_wrong)
         lines += [_paint(line, BOLD, colour) for line in _filled(heading, "", width)]
         lines += [*_rows(findings, width, colour), ""]
         for finding in findings:
             if finding.is_wrong or finding.evidence:
-                lines += [*_details(finding, width), ""]
+                lines += [*_details(finding, also, width), ""]
     if report.not_checked and not failed:
         lines.append("Not seen:")
         for gap in report.not_checked:
@@ -159,11 +164,9 @@ def _merged(alike: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
 def _rows(findings: Sequence[Finding], width: int, colour: bool) -> Iterator[str]:
     compared = any(one.expected for one in findings)
     cells = [
-        (
-            one.status.name.lower(),
-            one.title,
-            *((one.expected, one.found or "-") if compared else (one.found,)),
-        )
+        (_word(one), one.title, one.expected, one.found or next(iter(one.evidence), "-"))
+        if compared
+        else (_word(one), one.title, one.found)
         for one in findings
     ]
     head = ("", "", "expected", "found") if compared else ("", "", "")
@@ -174,7 +177,13 @@ def _rows(findings: Sequence[Finding], width: int, colour: bool) -> Iterator[str
         yield _paint(row, COLOURS[one.status], colour)
 
 
-def _details(finding: Finding, width: int) -> Iterator[str]:
+def _word(finding: Finding) -> str:
+    """The status; what rules of health say of a port that is fit reads like a fault, and is none."""
+    is_note = finding.topic is Topic.HEALTH and finding.status is Status.OK
+    return "note" if is_note else finding.status.name.lower()
+
+
+def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[str]:
     """The parts of one finding. A consequence has no side and no reason of its own: its cause has them."""
     yield from _filled(f"{finding.title} ({finding.check})", "  ", width)
     if finding.caused_by:
@@ -182,6 +191,10 @@ def _details(finding: Finding, width: int) -> Iterator[str]:
     elif finding.side in AT_FAULT:
         yield from _part("at fault", (AT_FAULT[finding.side],), width)
     yield from _part("evidence", finding.evidence, width)
+    followers = [
+        f"{one.title}: {', '.join(one.evidence)}" for one in also if finding.check == one.caused_by[0]
+    ]
+    yield from _part("also", followers, width)
     if not finding.caused_by:
         yield from _part("likely" if finding.topic is Topic.HEALTH else "why", (finding.why,), width)
     yield from _part("against", finding.against, width)

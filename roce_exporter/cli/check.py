@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import NotChecked, Report, Status, Topic, joined
 from roce_exporter.checks.health.diagnosis import NO_DEVICE, diagnose
+from roce_exporter.checks.health.traffic_causes import MISCONFIGURED
 from roce_exporter.checks.report import JSON, WIDTH, document_text, text
 from roce_exporter.checks.settings import audit, load_profile
-from roce_exporter.checks.settings.from_samples import settings_report
+from roce_exporter.checks.settings.auditor import settings_report
 from roce_exporter.checks.setup.host_checkup import check_samples
 from roce_exporter.checks.thresholds import load_thresholds
 from roce_exporter.cli.check_host import sampled_host, sampled_prometheus
@@ -145,7 +146,12 @@ async def _of_host(
         reports.append(_settings(found, profile))
     if Topic.HEALTH in topics:
         limits = load_thresholds(options.thresholds_file) if options.thresholds_file else None
-        reports.append(diagnose(found.history, limits))
+        health = diagnose(found.history, limits)
+        if Topic.SETTINGS in topics:
+            # The settings themselves say it.
+            others = tuple(one for one in health.findings if one.check != MISCONFIGURED.name)
+            health = health._replace(findings=others)
+        reports.append(health)
     reports.append(Report((), found.missing))
     return f"{found.source}: {span_of(found.history)}", reports
 

@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import NotChecked
-from roce_exporter.checks.setup.access_checkup import check_clock, check_privileges
-from roce_exporter.checks.setup.scrape_checkup import (
+from roce_exporter.checks.setup.access_checkup import (
+    check_clock,
     check_local,
+    check_privileges,
     check_samples_arrive,
     check_targets,
     instance_of,

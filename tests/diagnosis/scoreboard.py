@@ -17,8 +17,8 @@ from roce_exporter.checks.finding import Finding, Status
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.view import host_history
+from roce_exporter.view.from_prometheus import with_usual_values
 from roce_exporter.view.history import TimedSamples, timed_samples
-from roce_exporter.view.usual_values import with_usual_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -12,9 +12,14 @@ import pytest
 from http_answers import answering
 
 from roce_exporter.checks.finding import Finding, NotChecked, Status
-from roce_exporter.checks.setup.access_checkup import check_clock, check_privileges
+from roce_exporter.checks.setup.access_checkup import (
+    check_clock,
+    check_local,
+    check_privileges,
+    check_samples_arrive,
+    check_targets,
+)
 from roce_exporter.checks.setup.host_checkup import check_samples
-from roce_exporter.checks.setup.scrape_checkup import check_local, check_samples_arrive, check_targets
 from roce_exporter.cli import check_setup
 from roce_exporter.cli.entry import main
 from roce_exporter.host.kernel.clock_state import (
@@ -63,10 +68,10 @@ PAGE = """\
 Recording tests/recordings/mlx5-lag.txt: one sample.
 
 mlx5_bond_0
-  ok        mlx5_core, MT4125, MT_0000000359, firmware 22.39.2048,
-            0000:5e:00.0
   degraded  Another firmware is stored than runs (fw.version 22.41.1000
             instead of 22.39.2048)
+  ok        mlx5_core, MT4125, MT_0000000359, firmware 22.39.2048,
+            0000:5e:00.0
 
   Another firmware is stored than runs (fw.version 22.41.1000 instead of
   22.39.2048) (firmware)

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Finding, NotChecked, Report
 from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
-from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES
+from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
 from roce_exporter.checks.health.driver_rules import DEVICE_DRIVER_RULES, OWNER_RULES
-from roce_exporter.checks.health.link_rules import LINK_RULES
-from roce_exporter.checks.health.optics_rules import DEVICE_HEAT_RULES, OPTICS_RULES
+from roce_exporter.checks.health.link_rules import DEVICE_HEAT_RULES, LINK_RULES, OPTICS_RULES
 from roce_exporter.checks.health.pause_rules import PAUSE_RULES
 from roce_exporter.checks.health.pcie_rules import PCIE_DEVICE_RULES, PCIE_PORT_RULES
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES
 from roce_exporter.checks.health.sight import unseen_of
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
-from roce_exporter.checks.health.wire_rules import WIRE_RULES
 from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.view.host_view import PortView, View
 

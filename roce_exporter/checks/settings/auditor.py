@@ -16,7 +16,7 @@ from roce_exporter.catalog.named import (
     RDMA_MTU,
 )
 from roce_exporter.catalog.row import HW_COUNTERS
-from roce_exporter.checks.finding import Topic
+from roce_exporter.checks.finding import NotChecked, Report, Topic
 from roce_exporter.checks.settings import (
     address_checks,
     host_checks,
@@ -25,6 +25,7 @@ from roce_exporter.checks.settings import (
     rail_checks,
 )
 from roce_exporter.checks.settings.arithmetic import rdma_mtu
+from roce_exporter.checks.settings.check import CheckResult
 from roce_exporter.checks.settings.commands import fill
 from roce_exporter.checks.settings.consistency import CONSISTENCY, comparable, compare, fingerprint
 from roce_exporter.checks.settings.ip_settings import with_rails
@@ -40,6 +41,24 @@ if TYPE_CHECKING:
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.model import DeviceReadings, Reading
     from roce_exporter.normalise.series import Samples, Value
+    from roce_exporter.view.host_view import View
+
+
+def settings_report(host: View) -> Report:
+    """The findings of the newest moment. The values that were found are only on the host, and so are the commands that fill them in."""
+    checks = {check.id: check for check in ALL_CHECKS}
+    found: list[Finding] = []
+    for row in (CHECK_OK, CHECK_UNREADABLE):
+        for labels, value in host.current(row.name):
+            check = checks.get(labels["check"])
+            if check is None or (row is CHECK_UNREADABLE and not value):
+                continue
+            result = CheckResult(bool(value) if row is CHECK_OK else None, "")
+            place = (labels["device"], labels["port"], labels["netdev"])
+            found.append(check.finding(Topic.SETTINGS, place, result))
+    gaps = () if found else (NotChecked("settings: the exporter serves no results of checks", needed=True),)
+    return Report(tuple(found), gaps)
+
 
 CHECKS = (
     *lossless_checks.CHECKS,

@@ -225,6 +225,25 @@ def test_a_live_host_without_a_device_is_not_sampled_again(
     assert "This host: one sample." in capsys.readouterr().out
 
 
+def test_what_the_text_says_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A consequence that is no fault is a line of its cause; failed settings are not repeated; what is wrong comes first."""
+    main(["check", "health", "--host.simulate=slow-receiver", "--since=3m"])
+    text = capsys.readouterr().out
+    assert "    also      Receivers are not ready: " in text
+    assert "(receiver_not_ready)" not in text
+    main(["check", "--host.simulate=misconfigured", "--since=1m"])
+    text = capsys.readouterr().out
+    assert "Settings differ from the profile" not in text
+    rows = [
+        line.split()[0]
+        for line in text.partition("\n\n  ")[0].splitlines()
+        if line.startswith(("  d", "  ok"))
+    ]
+    assert rows == sorted(rows)
+    main(["check", "health", "--host.simulate=incast", "--since=3m"])
+    assert "\n  note  " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("word", "now"), [("audit", "settings"), ("doctor", "setup settings"), ("diagnose", "health")]
 )

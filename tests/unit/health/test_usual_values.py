@@ -6,9 +6,8 @@ import pytest
 from health_history import causes, history
 
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.view.from_prometheus import read_matrix
+from roce_exporter.view.from_prometheus import read_matrix, with_usual_values
 from roce_exporter.view.host_view import PortView, View
-from roce_exporter.view.usual_values import with_usual_values
 
 TIMEOUTS = "roce_transport_ack_timeouts_total"
 LEAN = {"roce_exporter_metric_set_info{set=lean}": 1}
