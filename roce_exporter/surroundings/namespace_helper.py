@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
-from roce_exporter.host.kernel.network_namespace import list_namespaces, visit
+from roce_exporter.host.kernel.network_namespace import list_namespaces, read_namespace
 from roce_exporter.host.sources.values import reason_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ LOG = logging.getLogger(__name__)
 REST = 10.0
 """Least seconds between two rounds of visits."""
 TIMEOUT = 2.0
-"""Seconds after which a visit is given up."""
+"""Seconds after which a namespace is given up."""
 SEND_SECONDS = 5.0
 """Seconds that a client may take to read its document."""
 
@@ -90,7 +90,7 @@ class NamespaceHelper:
         self,
         folder: str,
         clock: Callable[[], float],
-        visit_one: Callable[[str, str], Objects] = visit,
+        visit_one: Callable[[str, str], Objects] = read_namespace,
         timeout: float = TIMEOUT,
     ) -> None:
         self._folder = folder
@@ -122,7 +122,7 @@ class NamespaceHelper:
         report = NamespaceReport({}, {})
         # One after another: namespaces come and go, and no round is urgent.
         for name in list_namespaces(self._folder):
-            # A thread of its own, which ends after the visit: it cannot return to the first namespace.
+            # A thread of its own, which ends after one namespace: it cannot return to the first namespace.
             work = partial(self._visit, name, self._folder)
             try:
                 devices = await call_in_worker(self._in_flight, name, work, self._timeout)

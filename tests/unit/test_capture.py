@@ -187,7 +187,7 @@ def test_a_list_of_objects_that_fails_is_left_out_and_the_rest_is_captured(tmp_p
 def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("roce_exporter.host.recorded.capture.PATIENCE", 0.2)
+    monkeypatch.setattr("roce_exporter.host.recorded.capture.DEVICE_TIMEOUT", 0.2)
     two = {f"sys/class/infiniband/mlx5_{n}/ports/1/state": "4: ACTIVE\n" for n in range(2)}
     whole, gate = host(two), Gate()
     Faults(whole)["class/infiniband/mlx5_0/device"] = gate

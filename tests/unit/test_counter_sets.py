@@ -13,9 +13,6 @@ import pytest
 from netlink_dumps import DEVICES, DEVICES_WITHOUT_MLX5, DONE, FakeKernel, refusal
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.counter_set_netlink import (
-    read_counter_sets,
-)
 from roce_exporter.host.kernel.netlink import (
     DUMP,
     MULTIPART,
@@ -24,6 +21,9 @@ from roce_exporter.host.kernel.netlink import (
     encode_attribute,
     encode_message,
     encode_u32,
+)
+from roce_exporter.host.kernel.object_netlink import (
+    read_counter_sets,
 )
 from roce_exporter.host.kernel.rdma_netlink import STAT_GET, RdmaNetlink
 from roce_exporter.model import RdmaDevice

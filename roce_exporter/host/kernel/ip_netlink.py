@@ -45,7 +45,7 @@ T = TypeVar("T")
 MOST = 1000
 """Entries of one list that are read."""
 
-PATIENCE = 10.0
+REPLY_TIMEOUT = 10.0
 """Seconds after which a reply counts as lost. The kernel replies while the request is sent; a wait in there is not counted."""
 
 FAMILIES = {4: int(socket.AF_INET), 6: int(socket.AF_INET6)}
@@ -149,7 +149,7 @@ def read_ip_paths(
 
 def _run(work: Coroutine[Any, Any, T], what: str) -> T:
     async def bounded() -> T:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(REPLY_TIMEOUT):
             return await work
 
     try:

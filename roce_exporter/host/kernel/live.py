@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.host.kernel import FILE_BYTES, TEXT_BYTES, Absent
-from roce_exporter.host.kernel.counter_set_netlink import read_counter_sets
 from roce_exporter.host.kernel.dcb_netlink import DcbNetlink
 from roce_exporter.host.kernel.devlink_netlink import DevlinkNetlink
 from roce_exporter.host.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
@@ -22,7 +21,7 @@ from roce_exporter.host.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.host.kernel.ip_netlink import read_ip_facts, read_ip_paths
 from roce_exporter.host.kernel.kmsg import LiveKernelLog, open_live_log
 from roce_exporter.host.kernel.names import decode_name, encode_name, given_hostname
-from roce_exporter.host.kernel.object_netlink import open_object_dump, read_object_limits
+from roce_exporter.host.kernel.object_netlink import open_object_dump, read_counter_sets, read_object_limits
 from roce_exporter.host.kernel.processes import read_process, read_process_start
 from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink, read_shared_mode
 from roce_exporter.host.kernel.rtnetlink import (

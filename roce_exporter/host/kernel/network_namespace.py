@@ -1,6 +1,6 @@
-"""A visit to another network namespace: which RDMA devices it has, and how many objects each of them has.
+"""Read another network namespace: which RDMA devices it has, and how many objects each of them has.
 
-setns(2) with CLONE_NEWNET needs CAP_SYS_ADMIN and moves the calling thread alone. A thread that has visited a namespace
+setns(2) with CLONE_NEWNET needs CAP_SYS_ADMIN and moves the calling thread alone. A thread that has entered a namespace
 must end afterwards: it is never moved back. The file system and everything else of the thread stay those of this process.
 """
 
@@ -40,7 +40,7 @@ def list_namespaces(folder: str = FOLDER) -> tuple[str, ...]:
         return ()
 
 
-def visit(name: str, folder: str = FOLDER, enter: Callable[[int], None] | None = None) -> Objects:
+def read_namespace(name: str, folder: str = FOLDER, enter: Callable[[int], None] | None = None) -> Objects:
     """The objects of each RDMA device of a namespace. The thread stays there: call this in a thread of its own.
 
     Raises:

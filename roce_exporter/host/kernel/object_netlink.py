@@ -1,4 +1,4 @@
-"""RDMA objects of one device by RDMA netlink: contexts, completion queues, memory regions, queue pairs, connections.
+"""RDMA objects of one device by RDMA netlink: contexts, completion queues, memory regions, queue pairs, connections, counter sets.
 
 Follows include/uapi/rdma/rdma_netlink.h and `res_get_common_dumpit` in drivers/infiniband/core/nldev.c. Names of types
 and states are those that iproute2's `rdma resource` prints. Needs no privilege.
@@ -8,6 +8,10 @@ netlink_dump in net/netlink/af_netlink.c), so a caller that waits between parts 
 
 The process ID is that of the *thread* that created the object (`rdma_restrack_attach_task` in restrack.c), in the PID
 namespace of this process. It is missing if that thread ended, or if this namespace does not contain it.
+
+Counter sets are hardware counters that are bound to queue pairs, per process, per type, or by hand (`fill_res_counter_entry` and
+`stat_get_doit_qp` in nldev.c, counters.c next to it). The values of a set are part of the port's own counters, too, so the
+two must never be added.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.names import decode_name
 from roce_exporter.host.kernel.netlink import (
+    BUFFER_BYTES,
     DUMP,
     REQUEST,
     Malformed,
@@ -34,24 +39,31 @@ from roce_exporter.host.kernel.netlink import (
     decode_number,
     decode_values,
     encode_message,
+    encode_u32,
     only_payload,
     open_kernel_socket,
     receive_datagram,
 )
 from roce_exporter.host.kernel.rdma_netlink import (
+    COUNTERS,
     NETLINK_RDMA,
     NLDEV,
     PORT_INDEX,
     RES_GET,
+    STAT_GET,
     RdmaNetlink,
     Table,
     check_device,
+    decode_numbers,
     decode_present_numbers,
+    decode_rows,
     decode_table,
     encode_device,
+    encode_port,
     explain_socket_error,
+    required,
 )
-from roce_exporter.model.owner import ObjectKind, RdmaObject
+from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -428,3 +440,60 @@ def decode_limits(answer: bytes, device: RdmaDevice) -> dict[str, int]:
     """
     most = decode_present_numbers(answer, decode_table(answer, SUMMARY_MOST, device))
     return {f"max_{kind}": most[kind] for kind in LIMITED if most.get(kind)}
+
+
+STAT_RES = 75
+STAT_COUNTER_ID = 79
+
+RES_QP = 19
+"""The value of STAT_RES: the number of the attribute of queue pairs."""
+
+LISTING = Listing(STAT_GET, table=77, entry=78)
+
+
+def read_counter_sets(
+    rdma: Callable[[], RdmaNetlink],
+    device: RdmaDevice,
+    port: int,
+    open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket,
+) -> tuple[CounterSet, ...]:
+    """The counter sets of one port. The driver queries its firmware for each; where that fails the values are old ones.
+
+    Raises:
+        Absent: the kernel is older than 5.3.
+        OSError: netlink fails; ENODEV: the device was removed.
+    """
+    dump = EntryDump(
+        rdma,
+        device,
+        LISTING,
+        selection=encode_question(device, port),
+        decode=decode_counter_set,
+        part_bytes=BUFFER_BYTES,
+        open_socket=open_socket,
+    )
+    sets: list[CounterSet] = []
+    while (part := dump.next_part()) is not None:
+        sets += part
+    return tuple(sets)
+
+
+def encode_question(device: RdmaDevice, port: int) -> bytes:
+    """The attributes that select the counter sets of queue pairs of one port."""
+    return encode_port(device, port) + encode_u32(STAT_RES, RES_QP)
+
+
+def decode_counter_set(values: Mapping[int, bytes]) -> CounterSet:
+    """One counter set of a list.
+
+    Raises:
+        Malformed: the entry violates the format, or has no number or port.
+    """
+    table = values.get(COUNTERS.whole, b"")
+    return CounterSet(
+        port=decode_number(required(values, PORT_INDEX)),
+        number=decode_number(required(values, STAT_COUNTER_ID)),
+        pid=number_or_zero(values, RES_PID),
+        type=type_name(values[RES_TYPE]) if RES_TYPE in values else "",
+        values=decode_numbers(table, decode_rows(table, 0, len(table), COUNTERS)),
+    )

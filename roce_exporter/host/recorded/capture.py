@@ -55,7 +55,7 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+DEVICE_TIMEOUT = 30.0
 """Seconds that one device may take; 1,024 GID slots of a software-emulated machine take one."""
 
 DEVICE_FILES = ("fw_ver", "board_id", "hca_type", "hw_rev", "node_type", "node_guid", "sys_image_guid")
@@ -176,7 +176,7 @@ async def _moment(
 async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
     """The result of `work`; None, and one log line, if it fails or does not return."""
     try:
-        return await call_in_worker(in_flight, what, work, PATIENCE)
+        return await call_in_worker(in_flight, what, work, DEVICE_TIMEOUT)
     except TimeoutError as error:
         LOG.warning("%s is left out: %s", what, error.strerror)
     except OSError as error:
@@ -202,8 +202,8 @@ def _device(kernel: Kernel, device: Device, scrub: Scrubber) -> tuple[Part, Rdma
                 if entry.startswith("lower_"):
                     target = SymbolicLink(f"../{entry.removeprefix('lower_')}")
                     part[f"sys/class/net/{netdev.name}/{entry}"] = target
-    for _, leg in hardware_netdevs(device):
-        part |= _ethtool(kernel, leg, scrub)
+    for _, name in hardware_netdevs(device):
+        part |= _ethtool(kernel, name, scrub)
     part |= texts(kernel, device)
     if hostname := read_or(None, kernel.hostname):
         part[HOSTNAME] = scrub.hostname(hostname) + "\n"

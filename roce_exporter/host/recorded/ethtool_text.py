@@ -126,14 +126,14 @@ def print_statistics(names: Sequence[str], values: Sequence[int]) -> str:
 
 def print_pause(found: Mapping[str, int]) -> str:
     """As `ethtool -I -a` prints them."""
-    spelt = {meaning: name for name, meaning in _PAUSE.items()}
+    printed_as = {meaning: name for name, meaning in _PAUSE.items()}
     switches = ("autonegotiate", "receive", "transmit")
     lines = [
-        f"{spelt[name].upper()}:\t{'on' if value else 'off'}"
+        f"{printed_as[name].upper()}:\t{'on' if value else 'off'}"
         for name, value in found.items()
         if name in switches
     ]
-    counts = [f"  {spelt[name]}: {value}" for name, value in found.items() if name not in switches]
+    counts = [f"  {printed_as[name]}: {value}" for name, value in found.items() if name not in switches]
     return "\n".join(("Pause parameters:", *lines, "Statistics:", *counts)) + "\n"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.host.simulated.conditions import (
     FAULTS,
@@ -151,6 +151,26 @@ def _incast(port: PortSeed) -> Iterator[Span]:
     return bursts(port.random(), calm, burst, BUSY)
 
 
+def _one_port(
+    what: str, windows: Callable[[Random], Iterator[Window]], position: int = 0
+) -> Callable[[PortSeed], Iterator[Span]]:
+    """A quiet host, with windows on the port at this position; `what` seeds their random numbers."""
+
+    def spans(port: PortSeed) -> Iterator[Span]:
+        return overlay(quiet(port), windows(port.random(what)) if port.position == position else ())
+
+    return spans
+
+
+def _changed(
+    *, first: tuple[float, float], lasting: tuple[float, float], every: tuple[float, float], **changes: Any
+) -> Callable[[Random], Iterator[Window]]:
+    """Endless windows in which these fields of the conditions have other values."""
+    return partial(
+        repeat, change=lambda one: replace(one, **changes), first=first, lasting=lasting, every=every
+    )
+
+
 again = partial(repeat, first=(20.0, 40.0), lasting=(2.0, 6.0), every=(60.0, 120.0))
 """Windows of a few seconds every minute or two."""
 
@@ -198,14 +218,8 @@ def _mistake(position: int) -> tuple[Setup, Conditions]:
 def _misconfigured(port: PortSeed) -> Iterator[Span]:
     _, conditions = _mistake(port.position)
     background = bursts(port.random(), conditions, replace(conditions, load=0.8), QUIET, priority=None)
-    off = repeat(
-        port.random(),
-        lambda conditions: replace(conditions, lossless=()),
-        first=(30.0, 60.0),
-        lasting=(10.0, 20.0),
-        every=(60.0, 120.0),
-    )
-    return overlay(background, off if port.position % len(_MISTAKES) == 1 else ())
+    off = _changed(first=(30.0, 60.0), lasting=(10.0, 20.0), every=(60.0, 120.0), lossless=())
+    return overlay(background, off(port.random()) if port.position % len(_MISTAKES) == 1 else ())
 
 
 def _flapping(port: PortSeed) -> Iterator[Span]:
@@ -215,22 +229,12 @@ def _flapping(port: PortSeed) -> Iterator[Span]:
 
 
 def _flaps(random: Random) -> Iterator[Window]:
-    windows = repeat(
-        random,
-        lambda conditions: replace(conditions, up=False),
-        first=(10.0, 20.0),
-        lasting=(1.0, 5.0),
-        every=(20.0, 60.0),
-    )
-    for number, window in enumerate(windows, 1):
+    down = _changed(first=(10.0, 20.0), lasting=(1.0, 5.0), every=(20.0, 60.0), up=False)
+    for number, window in enumerate(down(random), 1):
         yield window
         if number % 3 == 0:
             # The operator reloads the driver, without success.
             yield Window(window.end, window.end + 0.5, lambda conditions: replace(conditions, reset=True))
-
-
-def _overheating(port: PortSeed) -> Iterator[Span]:
-    return overlay(quiet(port), _heat(port.random("heat")) if port.position == 0 else ())
 
 
 def _heat(random: Random) -> Iterator[Window]:
@@ -246,23 +250,6 @@ def _heat(random: Random) -> Iterator[Window]:
         yield Window(out, back, lambda conditions: replace(conditions, module=UNPLUGGED, up=False))
 
 
-def _lossy(port: PortSeed) -> Iterator[Span]:
-    def damaged(conditions: Conditions) -> Conditions:
-        return replace(
-            conditions,
-            lost=40.0,
-            timeouts=1.0,
-            wire_errors=35.0,
-            icrc_errors=0.5,
-            corrected_blocks=50_000.0,
-        )
-
-    windows = repeat(
-        port.random("cable"), damaged, first=(2.0, 5.0), lasting=(10.0, 25.0), every=(30.0, 45.0)
-    )
-    return overlay(quiet(port), windows if port.position == 0 else ())
-
-
 def _dead_peer(port: PortSeed) -> Iterator[Span]:
     # A node of the training job dies: every port has queue pairs to it.
     calm, burst = replace(EASE, aimed=1.0), replace(RUSH, aimed=1.0)
@@ -271,9 +258,8 @@ def _dead_peer(port: PortSeed) -> Iterator[Span]:
 
 def _deaths(random: Random) -> Iterator[Window]:
     retrying = partial(replace, timeouts=ORPHANS / RETRY_TIMEOUT)
-    hung = partial(replace, load=0.1, broken=ORPHANS)
-    windows = repeat(random, hung, first=(25.0, 35.0), lasting=(90.0, 150.0), every=(200.0, 260.0))
-    for window in windows:
+    hung = _changed(first=(25.0, 35.0), lasting=(90.0, 150.0), every=(200.0, 260.0), load=0.1, broken=ORPHANS)
+    for window in hung(random):
         yield Window(window.start - RETRY_SECONDS, window.start, retrying)
         yield window
 
@@ -284,32 +270,6 @@ RETRY_TIMEOUT = 0.54
 """Seconds from one retry to the next: a local ACK timeout of 17."""
 RETRY_SECONDS = 8 * RETRY_TIMEOUT
 """Until a queue pair has made its seven retries."""
-
-
-def _firmware(port: PortSeed) -> Iterator[Span]:
-    windows = repeat(
-        port.random("firmware"),
-        lambda conditions: replace(conditions, load=0.0, failing="fw_fatal"),
-        first=(20.0, 30.0),
-        lasting=(60.0, 90.0),
-        every=(200.0, 260.0),
-    )
-    return overlay(quiet(port), windows if port.position == 0 else ())
-
-
-def _broken(port: PortSeed) -> Iterator[Span]:
-    windows = repeat(
-        port.random("frozen"),
-        lambda conditions: replace(conditions, frozen=True),
-        first=(20.0, 30.0),
-        lasting=(15.0, 30.0),
-        every=(60.0, 90.0),
-    )
-    return overlay(quiet(port), windows if port.position == len(FAULTS) else ())
-
-
-def _faulty(position: int) -> Setup:
-    return Setup(faults=frozenset(FAULTS[position : position + 1]))
 
 
 _ALL = (
@@ -343,10 +303,24 @@ _ALL = (
     Scenario(
         "overheating",
         "the first port's transceiver gets too hot, is switched off, unplugged and replaced; the kernel log has it first",
-        _overheating,
+        _one_port("heat", _heat),
     ),
     Scenario(
-        "lossy", "the first port's cable damages packets: FEC, CRC and ICRC errors, retransmission", _lossy
+        "lossy",
+        "the first port's cable damages packets: FEC, CRC and ICRC errors, retransmission",
+        _one_port(
+            "cable",
+            _changed(
+                first=(2.0, 5.0),
+                lasting=(10.0, 25.0),
+                every=(30.0, 45.0),
+                lost=40.0,
+                timeouts=1.0,
+                wire_errors=35.0,
+                icrc_errors=0.5,
+                corrected_blocks=50_000.0,
+            ),
+        ),
     ),
     Scenario(
         "dead-peer",
@@ -356,13 +330,22 @@ _ALL = (
     Scenario(
         "firmware",
         "the first port's firmware reports a fatal error by devlink and moves no data until the driver recovers",
-        _firmware,
+        _one_port(
+            "firmware",
+            _changed(
+                first=(20.0, 30.0), lasting=(60.0, 90.0), every=(200.0, 260.0), load=0.0, failing="fw_fatal"
+            ),
+        ),
     ),
     Scenario(
         "broken",
         "files that fail or hold garbage, a network device that fails, counters that freeze: a port each",
-        _broken,
-        _faulty,
+        _one_port(
+            "frozen",
+            _changed(first=(20.0, 30.0), lasting=(15.0, 30.0), every=(60.0, 90.0), frozen=True),
+            position=len(FAULTS),
+        ),
+        lambda position: Setup(faults=frozenset(FAULTS[position : position + 1])),
     ),
 )
 

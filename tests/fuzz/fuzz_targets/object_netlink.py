@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from fuzz_targets.wire import Wire, counts
-from roce_exporter.host.kernel.counter_set_netlink import read_counter_sets
-from roce_exporter.host.kernel.object_netlink import open_object_dump
+from roce_exporter.host.kernel.object_netlink import open_object_dump, read_counter_sets
 from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import ObjectKind
@@ -14,7 +13,7 @@ from roce_exporter.model.owner import ObjectKind
 ALLOWED = (OSError,)
 CORE = (
     "host/kernel/object_netlink.py",
-    "host/kernel/counter_set_netlink.py",
+    "host/kernel/object_netlink.py",
     "host/kernel/object_netlink.py",
     "host/kernel/object_netlink.py",
 )

@@ -20,7 +20,7 @@ from kernel import host
 from roce_exporter.cli import main
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import Refused, encode_attribute
-from roce_exporter.host.kernel.network_namespace import list_namespaces, visit
+from roce_exporter.host.kernel.network_namespace import list_namespaces, read_namespace
 from roce_exporter.host.kernel.rdma_netlink import read_shared_mode
 from roce_exporter.model import RdmaDevice
 from roce_exporter.surroundings.host_sources import HostSources
@@ -257,7 +257,7 @@ def test_a_visit_that_is_refused_leaves_no_descriptor(tmp_path: Path) -> None:
 
     before = open_descriptors()
     with pytest.raises(PermissionError):
-        visit("pod_a", str(tmp_path), enter)
+        read_namespace("pod_a", str(tmp_path), enter)
     assert entered == [(tmp_path / "pod_a").stat().st_ino]
     assert open_descriptors() == before
 
@@ -266,7 +266,7 @@ def test_a_file_that_is_no_namespace_is_not_entered(tmp_path: Path) -> None:
     """The kernel's own answer: EINVAL, or EPERM without the capability."""
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="setns") as caught:
-        visit("file", str(tmp_path))
+        read_namespace("file", str(tmp_path))
     assert caught.value.errno in (errno.EINVAL, errno.EPERM)
 
 
@@ -297,7 +297,7 @@ def test_a_visit_moves_its_thread_alone(other_namespace: Path) -> None:
 
     def go() -> None:
         with contextlib.suppress(Absent):  # most machines have no RDMA netlink
-            visit("pod", str(other_namespace))
+            read_namespace("pod", str(other_namespace))
         seen.append(os.readlink("/proc/thread-self/ns/net"))
 
     thread = threading.Thread(target=go)
