@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from roce_exporter.checks.finding import Status
     from roce_exporter.host.recorded.recorded import RecordedKernel
 
 SOON = (
@@ -460,10 +461,10 @@ def test_a_capture_has_the_same_findings_and_none_of_the_addresses(
     assert not [one for one in owned if re.search(rf"(?<![0-9a-f:.]){re.escape(one)}(?![0-9a-f:.])", text)]
 
 
-def results(kernel: RecordedKernel) -> list[tuple[str, str, bool | None]]:
+def results(kernel: RecordedKernel) -> list[tuple[str, str, Status]]:
     _, (observation,) = asyncio.run(observe(kernel))
     found = audit(observation.snapshot.devices, IP_ONLY)
-    return [(one.settings.netdev, one.check.id, one.result.ok) for one in found]
+    return [(one.netdev, one.check, one.status) for one in found]
 
 
 def test_a_host_without_an_ip_side_has_no_files_of_it(capture_of: Callable[[str], Path]) -> None:
