@@ -53,7 +53,7 @@ def readers() -> Iterator[Reader]:
     """Those that are installed."""
     yield Reader(
         "wire",
-        (sys.executable, "-m", "roce_exporter", "wire", f"--interface={FAR}", "--format=json"),
+        (sys.executable, "-m", "roce_exporter", "wire", f"--wire.interface={FAR}", "--format=json"),
         lambda output, _: int(json.loads(output)["packets"]),
     )
     if found := shutil.which("tcpdump"):

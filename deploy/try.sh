@@ -1,5 +1,5 @@
 #!/bin/sh
-# The demo, from a fresh clone: sh deploy/try.sh [FLAG...]. The flags are those of `roce-exporter demo`; --demo.seconds=60 ends it after a minute.
+# The demo, from a fresh clone: sh deploy/try.sh [FLAG...]. The flags are those of `roce-exporter demo`; --duration=60 ends it after a minute.
 #
 # As root or with sudo it installs what is missing of these Debian packages, and starts none of their services. They and .venv remain;
 # where there is only virtualenv to make .venv, its own cache does too.

@@ -30,7 +30,7 @@ refused() {
 # both PREFIX...: both commands; TESTS selects tests of the second
 both() {
   touch /before
-  "$@" sh deploy/try.sh --demo.seconds=60 >/demo.log 2>&1 || { cat /demo.log; fail "the demo failed"; }
+  "$@" sh deploy/try.sh --duration=60 >/demo.log 2>&1 || { cat /demo.log; fail "the demo failed"; }
   shows /demo.log '\(page\)'
   left=$(find /clone /tmp /root /home -newer /before -type f ! -path '/clone/.venv/*')
   [ -z "$left" ] || fail "the demo leaves $left"
@@ -59,7 +59,7 @@ case $1 in
     add python3
     for script in deploy/try.sh tests/run.sh; do refused newcomer sh "$script"; done
     add python3-venv
-    newcomer sh deploy/try.sh --demo.seconds=40 >/demo.log 2>&1 || { cat /demo.log; fail "the demo failed"; }
+    newcomer sh deploy/try.sh --duration=40 >/demo.log 2>&1 || { cat /demo.log; fail "the demo failed"; }
     shows /demo.log 'not installed.*prometheus \(no alerts\).*redis-server'
     shows /demo.log 'storm begins'
     newcomer sh tests/run.sh tests/unit/test_catalog.py >/tests.log 2>&1 || { cat /tests.log; fail "the tests failed"; }

@@ -106,12 +106,12 @@ def _exhaustion(kind: str, title: str, said: str) -> Panel:
     panel = ranking(
         title,
         f"Share of the {said} that the device offers; the eight fullest devices. At 100 % the device refuses new ones. "
-        f"Limits are read with `--owners.limits`.\n\n{meanings(used, most_possible)}",
+        f"Limits are read with `owners.limits`.\n\n{meanings(used, most_possible)}",
         "percentunit",
         Query(f"topk(8, {used}{{{HOST}}} / {most_possible}{{{HOST}}})", "{{instance}} {{device}}", instant=True),
         steps(step("RoceResourcesNearlyExhausted")),
         width=8,
-        empty="Limits unknown: see --owners.limits",
+        empty="Limits unknown: see owners.limits",
     )  # fmt: skip
     # a bar is full at the limit, not at the largest value
     return replace(panel, defaults=panel.defaults | {"max": 1})

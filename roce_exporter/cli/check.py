@@ -101,7 +101,8 @@ def check_prometheus_options(options: argparse.Namespace, topics: Sequence[Topic
     """
     names = [name for name in vars(options) if name.startswith("prometheus_") and getattr(options, name)]
     flags = [f"--prometheus.{name.removeprefix('prometheus_').replace('_', '-')}" for name in names]
-    if not options.prometheus and (given := [*(["--instance"] if options.instance else []), *flags]):
+    flags += ["--instance"] * bool(options.instance) + ["--http.config.file"] * bool(options.http_config_file)
+    if not options.prometheus and (given := sorted(flags)):
         raise OptionError(f"{given[0]} needs --prometheus=URL")
     if bool(options.prometheus_username) != bool(options.prometheus_password_file):
         raise OptionError("--prometheus.username and --prometheus.password-file need each other")

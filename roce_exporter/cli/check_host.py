@@ -18,7 +18,7 @@ from roce_exporter.cli.parts import collect_settings, open_kernel, parts_of
 from roce_exporter.fastloop import Sampler
 from roce_exporter.net import NetError
 from roce_exporter.net.http import parse_server
-from roce_exporter.net.login import BasicAuth, Login, read_login
+from roce_exporter.net.login import BasicAuth, Login, read_http_config, read_login
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, Access
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.view.from_prometheus import PrometheusQueries, QuerySpan
@@ -168,6 +168,9 @@ async def sampled_prometheus(options: argparse.Namespace) -> SampledHost:
 
 async def prometheus_access(options: argparse.Namespace) -> Access:
     """Credentials and certificates, read from their files."""
+    if options.http_config_file:
+        config = read_http_config(options.http_config_file, "--http.config.file")
+        return Access(await read_login(config.auth), config.tls)
     login = Login()
     if options.prometheus_username:
         login = await read_login(

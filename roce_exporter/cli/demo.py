@@ -17,7 +17,7 @@ RICH_IS_MISSING = "demo needs the package rich; install the extra demo, in a clo
 
 
 async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Show a simulated host until SIGTERM, SIGINT, SIGHUP or the end of --demo.seconds.
+    """Show a simulated host until SIGTERM, SIGINT, SIGHUP or the end of --duration.
 
     Raises:
         OptionError: rich is not installed.
@@ -36,4 +36,4 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
         seed=options.host_simulate_seed,
     )
     parts = parts_of(options)
-    return await run_demo(kernel, leaf, parts, options.host_simulate, seconds=options.demo_seconds)
+    return await run_demo(kernel, leaf, parts, options.host_simulate, seconds=options.duration)

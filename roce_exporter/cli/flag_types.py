@@ -1,14 +1,54 @@
-"""Types of flags: each turns the text of a value into the value, or says in one line what it must be."""
+"""A row of the table of flags, and the types of flags: each turns the text of a value into the value, or says in one line what it must be."""
 
 from __future__ import annotations
 
 import argparse
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+DEFAULT_PORT = 10123
+"""To be registered: the public list of exporter ports was not available when the port was chosen."""
+HOST = ("demo", "serve", "once", "capture", "explain", "check", "probe")
+"""Commands that read a host."""
+CHECKING = ("demo", "serve", "once", "check")
+COLLECTING = ("serve", "once", "check")
+SERVING = ("serve", "probe")
+CHECK = ("check",)
+EVERY = (*HOST, "wire", "tool namespaces", "tool translate")
+
+
+KEY = "its key in the file of --config.file"
+"""Instead of a flag for what is rarely set."""
+
+
+class Flag(NamedTuple):
+    """One flag, or without dashes one argument, of some commands."""
+
+    name: str
+    commands: tuple[str, ...]
+    metavar: str
+    """Empty: the flag takes no value."""
+    help: str
+    default: Any = ""
+    type: Callable[[str], Any] | None = None
+    choices: tuple[str, ...] = ()
+    is_repeated: bool = False
+    nargs: str | None = None
+    short: str = ""
+    dest: str = ""
+    """Name in the options, if it is not that of the flag with underscores."""
+    instead: str = ""
+    """What replaces a flag of an earlier version: it is accepted with one line on standard error, and not in `--help`."""
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it takes no value."""
+        return not (self.metavar or self.choices)
+
 
 DAY = 86400
 LONGEST = 7 * DAY

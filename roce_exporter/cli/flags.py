@@ -5,15 +5,23 @@ Defaults and choices are literals: a command must not import the engine of anoth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from roce_exporter.cli.flag_types import (
+    CHECK,
+    CHECKING,
+    COLLECTING,
+    DEFAULT_PORT,
+    EVERY,
+    HOST,
+    SERVING,
+    Flag,
+    duration,
+    metric,
+    pattern,
+    seconds,
+    whole,
+)
+from roce_exporter.cli.keys import KEYS
 
-from roce_exporter.cli.flag_types import duration, metric, pattern, percent, ranges, seconds, web_path, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-DEFAULT_PORT = 10123
-"""To be registered: the public list of exporter ports was not available when the port was chosen."""
 PROBE_PORT = 10126
 """The port of `probe` for metrics; probes themselves are UDP, to port 10124."""
 
@@ -33,42 +41,7 @@ VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
 PROFILES = ("amd-pollara", "auto", "broadcom-thor2", "lossy", "nvidia-lossless", "pfc-only")
 EXPORTERS = ("node_exporter", "rdma_exporter", "spiderpool")
 """Those whose names `translate` knows."""
-NAMED_NAMESPACES = "/run/netns"
 TEXT, JSON, TABLE, PACKETS = "text", "json", "table", "packets"
-
-HOST = ("demo", "serve", "once", "capture", "explain", "check", "probe")
-"""Commands that read a host."""
-CHECKING = ("demo", "serve", "once", "check")
-COLLECTING = ("serve", "once", "check")
-SERVING = ("serve", "probe")
-CHECK = ("check",)
-EVERY = (*HOST, "wire", "tool namespaces", "tool translate")
-
-
-class Flag(NamedTuple):
-    """One flag, or without dashes one argument, of some commands."""
-
-    name: str
-    commands: tuple[str, ...]
-    metavar: str
-    """Empty: the flag takes no value."""
-    help: str
-    default: Any = ""
-    type: Callable[[str], Any] | None = None
-    choices: tuple[str, ...] = ()
-    is_repeated: bool = False
-    nargs: str | None = None
-    short: str = ""
-    dest: str = ""
-    """Name in the options, if it is not that of the flag with underscores."""
-    instead: str = ""
-    """What replaces a flag of an earlier version: it is accepted with one line on standard error, and not in `--help`."""
-
-    @property
-    def is_switch(self) -> bool:
-        """Whether it takes no value."""
-        return not (self.metavar or self.choices)
-
 
 FLAGS = (
     Flag(
@@ -129,22 +102,6 @@ FLAGS = (
         is_repeated=True,
     ),
     Flag(
-        "--collect.timeout",
-        HOST,
-        "SECONDS",
-        "longest time that a collection waits for a device, even if the scraper allows more (5)",
-        5.0,
-        seconds(),
-    ),
-    Flag(
-        "--inventory.refresh",
-        HOST,
-        "SECONDS",
-        "how often the description of known devices is refreshed: firmware, GIDs, network devices (60)",
-        60.0,
-        seconds(),
-    ),
-    Flag(
         "--config.file",
         (*HOST, "wire", "tool namespaces"),
         "FILE",
@@ -177,52 +134,11 @@ FLAGS = (
         "limits of the rules of health: an edited alerts/thresholds.yml (that of the package)",
     ),
     Flag(
-        "--owners.most",
-        COLLECTING,
-        "N",
-        "owners per RDMA device with series of their own; the rest is `other` (32)",
-        32,
-        whole(1000),
-    ),
-    Flag(
-        "--owners.peers",
-        COLLECTING,
-        "N",
-        "remote addresses per owner with a series of their own; the rest is `other` (16)",
-        16,
-        whole(1000),
-    ),
-    Flag(
         "--owners.anonymous",
         COLLECTING,
         "",
         "leave the command and the user of owners out of metrics and debug pages",
         False,
-    ),
-    Flag(
-        "--owners.limits",
-        (*COLLECTING, "capture"),
-        "",
-        "read how many queue pairs, completion queues and memory regions each device can have on kernels that do not report "
-        "it (6.12; 7.3 does): opens a user context on each device once, as ibv_devinfo does, which on mlx5 makes firmware "
-        "objects and may enable loopback meanwhile",
-        False,
-    ),
-    Flag(
-        "--owners.interval",
-        ("serve",),
-        "SECONDS",
-        "how often the RDMA objects of a device are listed (60)",
-        60.0,
-        seconds(1),
-    ),
-    Flag(
-        "--owners.load",
-        ("serve",),
-        "PERCENT",
-        "largest share of time that a driver may spend on listing queue pairs and connections, 0.1 to 100 (2)",
-        0.02,
-        percent,
     ),
     Flag(
         "--kubelet.pod-resources",
@@ -236,6 +152,13 @@ FLAGS = (
         COLLECTING,
         "SOCKET",
         "show the RDMA devices of other network namespaces, which `roce-exporter tool namespaces` reports on this socket",
+    ),
+    Flag(
+        "--rdma.namespaces",
+        ("tool namespaces",),
+        "SOCKET",
+        "Unix socket on which the helper reports (/run/roce-exporter/namespaces.sock)",
+        "/run/roce-exporter/namespaces.sock",
     ),
     Flag(
         "--metrics.set",
@@ -264,30 +187,6 @@ FLAGS = (
         "adaptive",
         choices=("adaptive", "fixed", "off"),
     ),
-    Flag(
-        "--sampler.interval",
-        ("serve",),
-        "SECONDS",
-        "sampling interval of the fast loop, 0.05 to 1 (0.1); longer where reads are slow",
-        0.1,
-        seconds(0.05, 1),
-    ),
-    Flag(
-        "--sampler.detection-time",
-        ("serve",),
-        "SECONDS",
-        "how long pause must block all traffic to count as a storm, 0.2 to 10 (0.4)",
-        0.4,
-        seconds(0.2, 10),
-    ),
-    Flag(
-        "--sampler.restoration-time",
-        ("serve",),
-        "SECONDS",
-        "how long pause must be gone for the storm to end, 0.1 to 60 (twice the detection time)",
-        None,
-        seconds(0.1, 60),
-    ),
     # The web server.
     *(
         Flag(
@@ -306,7 +205,6 @@ FLAGS = (
         "FILE",
         "file with TLS and users, in the format of the Prometheus exporter-toolkit",
     ),
-    Flag("--web.telemetry-path", SERVING, "PATH", "path of the metrics (/metrics)", "/metrics", web_path),
     # The parts of the daemon.
     Flag("--no-host", ("serve",), "", "do not export this host", False),
     Flag(
@@ -317,18 +215,9 @@ FLAGS = (
     ),
     Flag(
         "--wire.interface",
-        ("serve",),
+        ("serve", "wire"),
         "DEV",
-        "also count the RoCE packets of this network device, a mirror port; needs CAP_NET_RAW",
-    ),
-    Flag("--wire.file", ("serve",), "FILE", "also serve the counts of a capture, or - for standard input"),
-    Flag(
-        "--wire.top",
-        ("serve",),
-        "N",
-        "number of pairs of addresses that have series of their own (20)",
-        20,
-        whole(1000),
+        "count the RoCE packets of this network device, a mirror port; serve has their metrics next to the others; needs CAP_NET_RAW",
     ),
     # Commands of their own.
     Flag(
@@ -341,14 +230,6 @@ FLAGS = (
     ),
     Flag("--moments", ("capture",), "N", "number of snapshots to record (1)", 1, whole(1000)),
     Flag("--interval", ("capture",), "SECONDS", "time between two snapshots (1)", 1.0, seconds()),
-    Flag(
-        "--demo.seconds",
-        ("demo",),
-        "SECONDS",
-        "stop after this time (default: run until Ctrl-C)",
-        None,
-        seconds(),
-    ),
     Flag(
         "--since",
         CHECK,
@@ -365,15 +246,15 @@ FLAGS = (
         None,
         duration,
     ),
-    Flag("--format", CHECK, "", "format of the findings (text)", TEXT, choices=(TEXT, JSON)),
-    Flag("--failed", CHECK, "", "print only what is degraded or failed", False),
     Flag(
-        "--exporter",
-        CHECK,
-        "URL",
-        "the exporter that should run on this host (http://127.0.0.1:10123); only its /metrics is requested",
-        f"http://127.0.0.1:{DEFAULT_PORT}",
+        "--format",
+        ("check", "tool translate"),
+        "",
+        "format of the findings, or of the report on standard error (text)",
+        TEXT,
+        choices=(TEXT, JSON),
     ),
+    Flag("--failed", CHECK, "", "print only what is degraded or failed", False),
     Flag(
         "--prometheus",
         CHECK,
@@ -386,27 +267,27 @@ FLAGS = (
         "INSTANCE",
         "the host's target label `instance`; needed if Prometheus scrapes several exporters",
     ),
-    Flag("--prometheus.username", CHECK, "USER", "user name"),
     Flag(
-        "--prometheus.password-file",
+        "--http.config.file",
         CHECK,
         "FILE",
-        "file with the password of --prometheus.username, in one line",
+        "how to authenticate with Prometheus and verify it, as promtool reads it: basic_auth, authorization, tls_config",
     ),
-    Flag(
-        "--prometheus.ca-file",
-        CHECK,
-        "FILE",
-        "certificates that Prometheus' certificate is verified with (default: those of the system)",
+    *(
+        Flag(
+            f"--prometheus.{name}",
+            CHECK,
+            metavar,
+            "",
+            False if not metavar else "",
+            instead="--http.config.file",
+        )
+        for name, metavar in (
+            ("username", "USER"),
+            *((f"{one}-file", "FILE") for one in ("password", "ca", "cert", "key")),
+            ("insecure-skip-verify", ""),
+        )
     ),
-    Flag(
-        "--prometheus.cert-file",
-        CHECK,
-        "FILE",
-        "certificate to show to Prometheus, with --prometheus.key-file",
-    ),
-    Flag("--prometheus.key-file", CHECK, "FILE", "key of --prometheus.cert-file"),
-    Flag("--prometheus.insecure-skip-verify", CHECK, "", "do not verify Prometheus' certificate", False),
     Flag(
         "--from",
         ("tool translate",),
@@ -425,33 +306,10 @@ FLAGS = (
     ),
     Flag("--in-place", ("tool translate",), "", "replace the files", False),
     Flag(
-        "--report",
-        ("tool translate",),
-        "",
-        "format of the report on standard error (text)",
-        TEXT,
-        choices=(TEXT, JSON),
-    ),
-    Flag("--interface", ("wire",), "DEV", "capture on this network device instead; needs CAP_NET_RAW"),
-    Flag(
         "--probe.targets",
         ("probe",),
         "FILE",
         "the ports that are probed, as for Prometheus' file_sd (JSON or YAML) with the labels rack, rail and host; may be repeated",
-        (),
-        is_repeated=True,
-    ),
-    Flag(
-        "--probe.key-file",
-        ("probe",),
-        "FILE",
-        "file with a key of at least 16 characters: only packets signed with it are sent, answered and believed",
-    ),
-    Flag(
-        "--probe.allow",
-        ("probe",),
-        "NETWORK",
-        "network that is answered, may be repeated (those of the own ports, and the targets)",
         (),
         is_repeated=True,
     ),
@@ -471,7 +329,7 @@ FLAGS = (
     ),
     Flag(
         "--duration",
-        ("wire",),
+        ("wire", "demo"),
         "SECONDS",
         "stop after this time (default: at the end of the input, or Ctrl-C)",
         None,
@@ -479,40 +337,5 @@ FLAGS = (
     ),
     Flag("--top", ("wire",), "N", "number of pairs that are shown (20)", 20, whole(1000)),
     Flag("--queue-pairs", ("wire",), "", "in JSON, also count per destination queue pair", False),
-    Flag(
-        "--lossless.dscp",
-        ("serve", "wire"),
-        "LIST",
-        "DSCP values of the lossless priorities: numbers and ranges (24-31)",
-        frozenset(range(24, 32)),
-        ranges(63),
-    ),
-    Flag(
-        "--lossless.priority",
-        ("serve", "wire"),
-        "LIST",
-        "lossless VLAN priorities, for RoCE v1 (3)",
-        frozenset({3}),
-        ranges(7),
-    ),
-    Flag(
-        "--namespaces.socket",
-        ("tool namespaces",),
-        "SOCKET",
-        "Unix socket on which the helper reports (/run/roce-exporter/namespaces.sock)",
-        "/run/roce-exporter/namespaces.sock",
-    ),
-    Flag(
-        "--namespaces.group",
-        ("tool namespaces",),
-        "GROUP",
-        "group that may read the report, besides the user of the helper",
-    ),
-    Flag(
-        "--namespaces.folder",
-        ("tool namespaces",),
-        "DIR",
-        f"where network namespaces are kept by name ({NAMED_NAMESPACES})",
-        NAMED_NAMESPACES,
-    ),
+    *KEYS,
 )

@@ -27,11 +27,11 @@ async def namespaces(options: argparse.Namespace) -> int:
     """
     stop = stop_event()
     helper = NamespaceHelper(options.namespaces_folder, time.monotonic)
-    path = options.namespaces_socket
+    path = options.rdma_namespaces
     try:
         server = await open_helper(helper, path, _group(options.namespaces_group))
     except OSError as error:
-        raise OptionError(f"--namespaces.socket={path}: {error.strerror or error}") from None
+        raise OptionError(f"--rdma.namespaces={path}: {error.strerror or error}") from None
     LOG.info(
         "reports the RDMA devices of the network namespaces in %s on %s", options.namespaces_folder, path
     )

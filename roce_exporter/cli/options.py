@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from roce_exporter import __version__
 from roce_exporter.cli.commands import COMMANDS, REMOVED
-from roce_exporter.cli.flags import FLAGS, Flag
-from roce_exporter.cli.renamed import renamed
+from roce_exporter.cli.flag_types import KEY, Flag
+from roce_exporter.cli.flags import FLAGS
+from roce_exporter.cli.renamed import FLAGS_NOW, renamed, renamed_flag
 from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:
@@ -86,14 +87,17 @@ def _with_todays_words(argv: list[str]) -> list[str]:
     """The arguments without words of earlier versions, each of which is one line on standard error."""
     if argv and argv[0] in REMOVED:
         raise OptionError(f"{argv[0]} was removed; {REMOVED[argv[0]]}")
-    flags = {flag.name: flag for flag in flags_of(" ".join(argv[: 2 if argv[:1] == [TOOL] else 1]))}
-    for given in _given(argv):
-        if given in flags and (instead := flags[given].instead):
-            sys.stderr.write(f"{PROGRAM}: {given} is deprecated; use {instead}\n")
     words, before, today = renamed(argv)
     if today:
         sys.stderr.write(f"{PROGRAM}: {before} is deprecated; use {today}\n")
-    return words
+    command = " ".join(words[: 2 if words[:1] == [TOOL] else 1])
+    # One line for a word and its flags.
+    given = [] if today else _given(words)
+    flags = {flag.name: flag.instead for flag in flags_of(command)} | FLAGS_NOW.get(command, {})
+    for flag in given:
+        if instead := flags.get(flag):
+            sys.stderr.write(f"{PROGRAM}: {flag} is deprecated; use {instead}\n")
+    return [renamed_flag(command, word) for word in words]
 
 
 def flags_of(command: str) -> list[Flag]:
@@ -106,7 +110,7 @@ def make_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
         description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host.",
-        epilog="Every flag, without its dashes, is also a key of the file given with --config.file.",
+        epilog=f"Every flag, without its dashes, is also a key of the file given with --config.file. Only there: {_keys()}.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
@@ -119,6 +123,11 @@ def make_parser() -> Parser:
     for name in sorted(COMMANDS.keys() - set(first)):
         _add_command(tools, name.removeprefix(f"{TOOL} "), name)
     return parser
+
+
+def _keys() -> str:
+    """What is a key of the configuration file and no flag."""
+    return ", ".join(sorted({flag.name.removeprefix("--") for flag in FLAGS if flag.instead == KEY}))
 
 
 def _add_command(commands: argparse._SubParsersAction[Parser], word: str, name: str) -> None:
@@ -158,7 +167,7 @@ def _command_first(argv: list[str]) -> list[str]:
     """The arguments with the command in front, wherever it is among the flags; `serve` if they name no command."""
     takes_value = {
         name for flag in FLAGS if not flag.is_switch for name in (flag.name, flag.short) if name[:1] == "-"
-    }
+    }.union(*FLAGS_NOW.values())
     words: list[str] = []
     position = 0
     while position < len(argv) and words in ([], [TOOL]):

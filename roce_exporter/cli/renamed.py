@@ -18,6 +18,21 @@ WIRE_PORT = 10125
 """The port of `wire --serve`."""
 
 
+FLAGS_NOW = {
+    "demo": {"--demo.seconds": "--duration"},
+    "wire": {"--interface": "--wire.interface"},
+    "tool translate": {"--report": "--format"},
+    "tool namespaces": {"--namespaces.socket": "--rdma.namespaces"},
+}
+"""Per command, flags with another name today."""
+
+
+def renamed_flag(command: str, word: str) -> str:
+    """A word of the arguments of a command with today's name of the flag."""
+    name, equals, value = word.partition("=")
+    return FLAGS_NOW.get(command, {}).get(name, name) + equals + value
+
+
 def renamed(argv: Sequence[str]) -> tuple[list[str], str, str]:
     """The arguments with today's words, the words that were replaced, and today's; both empty if none was."""
     word, *rest = argv or [""]

@@ -23,7 +23,7 @@ from roce_exporter.cli.daemon import (
     watchdog_interval,
     web_config_of,
 )
-from roce_exporter.cli.flags import DEFAULT_PORT
+from roce_exporter.cli.flag_types import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.exposition import Format
 from roce_exporter.self_metrics.own_registry import OwnRegistry

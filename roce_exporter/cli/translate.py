@@ -47,7 +47,7 @@ async def translate(options: argparse.Namespace) -> int:
         elif target != Path(name) or new != old:
             _write(target, new)
     reports = [report for _, report in results]
-    sys.stderr.write(_report(reports, options.report))
+    sys.stderr.write(_report(reports, options.format))
     return INCOMPLETE if any(report.left for report in reports) else 0
 
 

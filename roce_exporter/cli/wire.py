@@ -62,9 +62,9 @@ async def wire(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse contradictions: no input or two, or a format that cannot be served."""
-    if bool(options.file) == bool(options.interface):
-        raise OptionError("wire needs one input: a FILE, - for standard input, or --interface=DEV")
-    if options.format == PACKETS and (options.interface or options.duration):
+    if bool(options.file) == bool(options.wire_interface):
+        raise OptionError("wire needs one input: a FILE, - for standard input, or --wire.interface=DEV")
+    if options.format == PACKETS and (options.wire_interface or options.duration):
         raise OptionError(
             "--format=packets prints the packets of a file or of standard input, without other modes"
         )
@@ -84,11 +84,11 @@ def _print_packets(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace) -> int:
     stop = stop_event()  # before the capture begins, so that a signal at any time prints what was counted
-    session, ended = await begin_session(options, options.interface, options.file, options.top)
+    session, ended = await begin_session(options, options.wire_interface, options.file, options.top)
     try:
         await _show(options, session, ended, stop)
         session.finish()
-        if options.interface:
+        if options.wire_interface:
             await _either(ended, asyncio.Event(), limit=DRAIN)
     finally:
         session.stop()

@@ -21,7 +21,7 @@ PRIVILEGES = {
     "devlink_vnic": "CAP_NET_ADMIN",
     "delay_drop": "access to /sys/kernel/debug",
     "configuration": "access to /sys/kernel/debug, and to configfs for the settings of rdma_cm",
-    "limits": "--owners.limits and access to /dev/infiniband/uverbsN",
+    "limits": "owners.limits and access to /dev/infiniband/uverbsN",
     "kernel_log": "/dev/kmsg, and CAP_SYSLOG unless the sysctl kernel.dmesg_restrict is 0",
 }
 """What a source needs besides a readable /sys, as in the table of privileges in README.md."""

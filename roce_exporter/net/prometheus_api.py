@@ -23,7 +23,7 @@ SHOWN = 200
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 401, 403, 404
 REDIRECTS = range(300, 400)
 
-LOGIN_REMEDY = "give --prometheus.username and --prometheus.password-file"
+LOGIN_REMEDY = "give --http.config.file with basic_auth or authorization"
 REMEDY = {
     UNAUTHORIZED: f"it requires a user: {LOGIN_REMEDY}",
     FORBIDDEN: "this user may not query it",

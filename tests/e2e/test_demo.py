@@ -105,7 +105,7 @@ def ending(process: subprocess.Popen[str]) -> Iterator[None]:
 
 
 def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_path, monitored) -> None:
-    with running(environment, SOON, "--demo.seconds=30") as process:
+    with running(environment, SOON, "--duration=30") as process:
         lines = [process.stdout.readline() for _ in range(2)]
         children = descendants(process.pid)
         assert [child.name() for child in children].count("prometheus") == monitored
@@ -152,7 +152,7 @@ def test_the_crash_of_a_server_is_one_line_and_the_rest_goes_on(
 ) -> None:
     if not monitored:
         pytest.skip("prometheus is not installed (apt-get install prometheus)")
-    with running(environment, SOON, "--demo.seconds=25") as process:
+    with running(environment, SOON, "--duration=25") as process:
         assert "scenario pfc-storm" in process.stdout.readline()
         children = descendants(process.pid)
         (victim,) = (child for child in children if child.name() == server)
@@ -167,7 +167,7 @@ def test_the_crash_of_a_server_is_one_line_and_the_rest_goes_on(
 
 @pytest.mark.ci
 def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path, switched) -> None:
-    with running(environment, SOON, "--demo.seconds=28") as process:
+    with running(environment, SOON, "--duration=28") as process:
         lines = [process.stdout.readline() for _ in range(3)]
         children = descendants(process.pid)
         assert [child.name() for child in children].count("redis-server") == 1
@@ -244,7 +244,7 @@ def test_its_child_processes_end_when_it_is_killed(environment, monitored, switc
 @pytest.mark.ci
 def test_the_reader_of_its_lines_may_close_the_pipe(environment, tmp_path) -> None:
     """As in `roce-exporter demo | head -1`: the demo ends at the next line that it prints."""
-    with running(environment, "--host.simulate=quiet", "--demo.seconds=2") as process:
+    with running(environment, "--host.simulate=quiet", "--duration=2") as process:
         process.stdout.readline()
         children = descendants(process.pid)
         process.stdout.close()

@@ -95,7 +95,7 @@ def test_a_context_is_opened_only_by_the_option(monkeypatch: pytest.MonkeyPatch)
         return {"max_qp": 1}
 
     monkeypatch.setattr(live, "read_limits", read)
-    with pytest.raises(Absent, match=r"--owners\.limits"):
+    with pytest.raises(Absent, match=r"owners\.limits"):
         LiveKernel().object_limits(DEVICE)
     assert opened == []
     assert LiveKernel(limits=True).object_limits(DEVICE) == {"max_qp": 1}

@@ -13,7 +13,7 @@ from recorded import recording
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.settings import built_in
-from roce_exporter.cli import flags, main
+from roce_exporter.cli import flags, keys, main
 from roce_exporter.cli.log import LEVELS
 from roce_exporter.cli.options import OptionError, parse_options
 from roce_exporter.cli.parts import collect_settings, parts_of
@@ -129,7 +129,7 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, message:
         (["counters", "enable"], "counters was removed; iproute2 does it: rdma statistic qp set link"),
         (["plan", "--hosts=10"], "plan was removed; docs/operating.md"),
         (["once", "--web.listen-address=:1"], "unrecognized arguments: --web.listen-address=:1"),
-        (["once", "--collect.timeout=0"], "'0' is not a number of seconds above 0"),
+        (["demo", "--duration=0"], "'0' is not a number of seconds above 0"),
         (["once", "--device.include=("], "is not a valid regular expression"),
         (
             ["once", "--config.file=/no/such.yml"],
@@ -140,7 +140,7 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, message:
         (["once", "--host.recording=/a", "--path.sysfs=/b"], "name different hosts"),
         (["serve", f"--host.recording={RECORDING}", "--web.listen-address=nowhere"], "nowhere"),
         (["serve", "--web.config.file=/no/such.yml"], "/no/such.yml"),
-        (["serve", "--web.telemetry-path=/-/ready"], "is not an absolute path, or is reserved"),
+        (["serve", "--metrics.exclude=roce_nothing"], "is not a metric of this version"),
         (["capture", "--path.sysfs=/proc/self/fdinfo"], "no RDMA devices"),
     ],
 )
@@ -204,7 +204,43 @@ def test_a_mistake_is_one_line_and_exit_code_2(
 def test_a_word_of_an_earlier_version_is_one_line_and_means_the_same(
     before: list[str], today: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert parse_options(before) == parse_options(today)
+    expected = parse_options(today)
+    capsys.readouterr()
+    assert parse_options(before) == expected
+    told = capsys.readouterr().err
+    assert line in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "today", "line"),
+    [
+        (
+            ["demo", "--demo.seconds", "3"],
+            ["demo", "--duration=3"],
+            "--demo.seconds is deprecated; use --duration",
+        ),
+        (["wire", "a", "--interface=b"], ["wire", "a", "--wire.interface=b"], "use --wire.interface"),
+        (
+            ["tool", "translate", "a", "--report=json"],
+            ["tool", "translate", "a", "--format=json"],
+            "use --format",
+        ),
+        (
+            ["serve", "--owners.load=5"],
+            ["serve", "--config.file=FILE"],
+            "use its key in the file of --config.file",
+        ),
+    ],
+)
+def test_a_flag_of_an_earlier_version_is_one_line_and_means_the_same(
+    before: list[str], today: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = config(tmp_path, "owners.load: 5\n")
+    expected = vars(parse_options([file if word == "--config.file=FILE" else word for word in today]))
+    assert capsys.readouterr().err == ""
+    old = vars(parse_options(before))
+    assert {**old, "config_file": ""} == {**expected, "config_file": ""}
     told = capsys.readouterr().err
     assert line in told
     assert told.count("\n") == 1
@@ -273,7 +309,7 @@ def test_a_mistake_about_watching_is_one_line(
     assert main(["serve", "--web.listen-address=127.0.0.1:0", *flags]) == 2
     told = capsys.readouterr().err
     assert message in told
-    assert told.count("\n") == 1
+    assert told.count("\n") - told.count("is deprecated") == 1
 
 
 def test_defaults_and_choices_are_those_of_the_parts() -> None:
@@ -290,7 +326,7 @@ def test_defaults_and_choices_are_those_of_the_parts() -> None:
     choices = {flag.name: flag.choices for flag in flags.FLAGS if flag.choices}
     assert choices["--sampler.mode"] == MODES
     assert choices["--metrics.set"] == tuple(one.value for one in MetricSet)
-    assert flags.NAMED_NAMESPACES == FOLDER
+    assert keys.NAMED_NAMESPACES == FOLDER
 
 
 @pytest.mark.parametrize(

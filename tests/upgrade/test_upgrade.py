@@ -27,7 +27,7 @@ from recorded import HOSTS, recording
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import FULL
 from roce_exporter.cli.options import flags_of
-from roce_exporter.cli.renamed import renamed
+from roce_exporter.cli.renamed import renamed, renamed_flag
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.host.recorded.recorded import load_recording
@@ -96,7 +96,7 @@ def is_known(promise: str) -> bool:
     today = f"{command} {rest.pop(0)}" if command == "tool" else command
     rows = flags_of(today) + flags_of(promise.split(maxsplit=1)[0])
     known = {name for flag in rows for name in (flag.name, flag.short)} | {"--help"}
-    return {word.partition("=")[0] for word in rest if word.startswith("--")} <= known
+    return {renamed_flag(today, word).partition("=")[0] for word in rest if word.startswith("--")} <= known
 
 
 @cache

@@ -165,7 +165,7 @@ def check_privileges(found: Privileges) -> Iterator[Finding | NotChecked]:
         yield _privilege(
             found.uverbs,
             "/dev/infiniband/uverbs*",
-            "limits of the device on kernels that do not report them, with --owners.limits",
+            "limits of the device on kernels that do not report them, with owners.limits",
             "the group of these files, or a udev rule",
         )
     yield _privilege(

@@ -220,7 +220,7 @@ class LiveKernel:
             if not self._limits:
                 raise Absent(
                     errno.EPERM,
-                    "this kernel does not report limits, and --owners.limits is not given",
+                    "this kernel does not report limits, and owners.limits is not given",
                     device.name,
                 ) from None
         return read_limits(device)

@@ -4,7 +4,7 @@ Of the IP side a capture has what the checks of settings read. Only the network 
 only those that leave by them. So the replies about where packets leave are recorded as well: the tables alone would not give them.
 
 The queue pairs of a device are listed once and without rests, which on some drivers costs a request to the firmware for each.
-Limits are read where the kernel reports them, otherwise only with `--owners.limits`, because that opens a context on the device.
+Limits are read where the kernel reports them, otherwise only with `owners.limits`, because that opens a context on the device.
 """
 
 from __future__ import annotations

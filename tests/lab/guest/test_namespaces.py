@@ -86,7 +86,7 @@ def helping() -> Iterator[None]:
     only = ("--bounding-set=-all,+sys_admin", "--inh-caps=-all,+sys_admin", "--ambient-caps=-all,+sys_admin")
     user = ("--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
     helper = subprocess.Popen(
-        ["setpriv", *user, *only, COMMAND, "tool", "namespaces", f"--namespaces.socket={SOCKET}"]
+        ["setpriv", *user, *only, COMMAND, "tool", "namespaces", f"--rdma.namespaces={SOCKET}"]
     )
     try:
         wait_until(lambda: os.path.exists(SOCKET))

@@ -72,7 +72,7 @@ class Capture:
             ("tcpdump", "-i", CAPTURED_ON, *flags, "udp port 4791"), stderr=subprocess.DEVNULL, text=True
         )
         self._live = subprocess.Popen(
-            (COMMAND, "wire", f"--interface={CAPTURED_ON}", "--format=json"),
+            (COMMAND, "wire", f"--wire.interface={CAPTURED_ON}", "--format=json"),
             stdout=subprocess.PIPE,
             text=True,
         )

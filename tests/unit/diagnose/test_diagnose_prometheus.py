@@ -107,7 +107,8 @@ def test_a_long_time_has_longer_steps(prometheus: Answers) -> None:
 
 def test_the_password_is_sent(prometheus: Answers, tmp_path: Path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
-    login = ("--prometheus.username=op", f"--prometheus.password-file={tmp_path / 'password'}")
+    (tmp_path / "http.yml").write_text("basic_auth: {username: op, password_file: password}")
+    login = (f"--http.config.file={tmp_path / 'http.yml'}",)
     assert main(["check", "health", f"--prometheus={prometheus.url}", "--instance=a", *login]) == 1
     assert prometheus.requests[0].headers["Authorization"] == AUTHORIZATION
 
@@ -115,7 +116,7 @@ def test_the_password_is_sent(prometheus: Answers, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [
-        (401, b"", "HTTP 401: it requires a user: give --prometheus.username and --prometheus.password-file"),
+        (401, b"", "HTTP 401: it requires a user: give --http.config.file with basic_auth or authorization"),
         (403, b"secret page", "HTTP 403: this user may not query it"),
         (404, b"<html>", "HTTP 404: there is no API of Prometheus at this path; check the path of the URL"),
         (422, b'{"status":"error","error":"too\\n many samples"}', "HTTP 422: too many samples"),
@@ -180,7 +181,7 @@ def test_a_refused_connection(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        (f"http://op:{PASSWORD}@127.0.0.1", "has credentials in it; give --prometheus.username and"),
+        (f"http://op:{PASSWORD}@127.0.0.1", "has credentials in it; give --http.config.file"),
         ("127.0.0.1:9090", "must begin with http:// or https:// and a host"),
         ("ftp://127.0.0.1", "must begin with http:// or https:// and a host"),
         ("http://", "must begin with http:// or https:// and a host"),
@@ -198,18 +199,11 @@ def test_other_urls_are_refused(capsys: pytest.CaptureFixture[str], url: str, sa
     ("flags", "said"),
     [
         (("--instance=a",), "--instance needs --prometheus=URL"),
-        (("--prometheus.ca-file=x",), "--prometheus.ca-file needs --prometheus=URL"),
+        (("--http.config.file=x",), "--http.config.file needs --prometheus=URL"),
+        (("--prometheus=http://a", "--http.config.file=/no/x"), "/no/x: cannot be read"),
         (
             ("--prometheus=http://a", "--host.simulate=quiet"),
             "--prometheus and --host.simulate name different",
-        ),
-        (
-            ("--prometheus=http://a", "--prometheus.username=x"),
-            "--prometheus.username and --prometheus.password",
-        ),
-        (
-            ("--prometheus=http://a", "--prometheus.key-file=x"),
-            "--prometheus.cert-file and --prometheus.key-fil",
         ),
         (("--prometheus=http://a", "--since=10s"), "--interval=15: must be shorter than --since"),
         (("--since=10s",), "--since needs a past"),
@@ -228,10 +222,10 @@ def test_flags_that_contradict_each_other(
     assert refused(capsys, *flags).startswith(said)
 
 
-def test_a_password_file_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
-    login = ("--prometheus.username=op", "--prometheus.password-file=/nowhere")
-    said = refused(capsys, "--prometheus=http://127.0.0.1:1", *login)
-    assert said.endswith("password_file /nowhere: cannot be read: No such file or directory")
+def test_a_password_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "http.yml").write_text("basic_auth: {username: op, password_file: /nowhere}")
+    said = refused(capsys, "--prometheus=http://127.0.0.1:1", f"--http.config.file={tmp_path / 'http.yml'}")
+    assert "password_file: /nowhere cannot be read: No such file or directory" in said
 
 
 def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,8 +238,14 @@ def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert "the server's certificate is refused: " in said
         assert "set ca_file" in said
         assert https.requests == []
-        for trust in (f"--prometheus.ca-file={tmp_path / 'ca.pem'}", "--prometheus.insecure-skip-verify"):
-            assert main(["check", "health", *flags, trust]) == 1
+        for trust in ("ca_file: ca.pem", "insecure_skip_verify: true"):
+            (tmp_path / "http.yml").write_text(f"tls_config: {{{trust}}}")
+            assert main(["check", "health", *flags, f"--http.config.file={tmp_path / 'http.yml'}"]) == 1
+        capsys.readouterr()
+        # Flags of an earlier version.
+        assert main(["check", "health", *flags, f"--prometheus.ca-file={tmp_path / 'ca.pem'}"]) == 1
+        line = "roce-exporter: --prometheus.ca-file is deprecated; use --http.config.file\n"
+        assert capsys.readouterr().err == line
 
 
 def test_a_server_without_tls(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,7 @@ def test_the_report_can_be_json(tmp_path: Path, capsys: pytest.CaptureFixture[st
         file(tmp_path, "a.yml", RULES),
         file(tmp_path, "b.json", LEFT),
         f"--output={tmp_path}",
-        "--report=json",
+        "--format=json",
     )
     first, second = json.loads(capsys.readouterr().err)["files"]
     assert first["translated"] == 1

@@ -314,9 +314,11 @@ async def test_the_command_reports_until_it_is_stopped(other_namespace: Path, re
     From Python 3.13 on asyncio removes the socket before the helper does; here the test does.
     """
     path = other_namespace.parent / "helper.sock"
-    command = (sys.executable, "-m", "roce_exporter", "tool", "namespaces", f"--namespaces.socket={path}")
+    command = (sys.executable, "-m", "roce_exporter", "tool", "namespaces", f"--rdma.namespaces={path}")
+    file = other_namespace.parent / "roce.yml"
+    file.write_text(f"namespaces.folder: {other_namespace}")
     process = await asyncio.create_subprocess_exec(
-        *command, f"--namespaces.folder={other_namespace}", stderr=asyncio.subprocess.PIPE
+        *command, f"--config.file={file}", stderr=asyncio.subprocess.PIPE
     )
     assert process.stderr is not None
     try:
@@ -343,5 +345,5 @@ def test_the_command_refuses_a_wrong_group_and_socket(
 ) -> None:
     assert main(["tool", "namespaces", "--namespaces.group=no-such-group"]) == 2
     assert "no such group" in capsys.readouterr().err
-    assert main(["tool", "namespaces", f"--namespaces.socket={tmp_path}/none/helper.sock"]) == 2
-    assert "--namespaces.socket=" in capsys.readouterr().err
+    assert main(["tool", "namespaces", f"--rdma.namespaces={tmp_path}/none/helper.sock"]) == 2
+    assert "--rdma.namespaces=" in capsys.readouterr().err

@@ -75,8 +75,8 @@ def test_a_damaged_file_is_shown_up_to_the_damage(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("flags", "line"),
     [
-        ([], "wire needs one input: a FILE, - for standard input, or --interface=DEV"),
-        (["a.pcap", "--interface=eth0"], "wire needs one input"),
+        ([], "wire needs one input: a FILE, - for standard input, or --wire.interface=DEV"),
+        (["a.pcap", "--wire.interface=eth0"], "wire needs one input"),
         (["a.pcap", "--format=packets", "--duration=3"], "--format=packets prints the packets of a file"),
         (["a.pcap", "--top=0"], "'0' is not a whole number from 1 to 1000"),
         (["a.pcap", "--duration=0"], "'0' is not a number of seconds"),
@@ -245,7 +245,8 @@ async def test_serve_answers_while_a_stream_is_read_and_ends_with_it() -> None:
     assert process.stderr
     process.stdin.write(pcap(FRAMES))
     await process.stdin.drain()
-    line = (await process.stderr.readline()).decode()
+    while "listens on" not in (line := (await process.stderr.readline()).decode()):
+        assert line
     address = line.partition("listens on ")[2].split()[0].strip('"')
     host, port = address.rsplit(":", 1)
     text = await fetch_until(host, int(port), "roce_wire_capture_frames_total 31")
