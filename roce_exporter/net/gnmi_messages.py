@@ -18,13 +18,38 @@ from roce_exporter.net.json_reply import decode_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-
 Keys = tuple[tuple[str, str], ...]
 
 STEP = re.compile(r"(?P<name>[^/\[\]]+)(?P<keys>(\[[^=\]]+=[^\]]*\])*)(?:/|$)")
 KEY = re.compile(r"\[([^=\]]+)=([^\]]*)\]")
 MODULE = re.compile(r"[A-Za-z_][\w.-]*:(?=[A-Za-z_])", re.ASCII)
 """The name of a YANG module before a name (RFC 7951, section 4)."""
+
+JSON_IETF = 4
+"""Encoding of RFC 7951, the only one that SONiC has. What EOS answers in scalar values is understood as well."""
+ONCE = 1
+# Elements of paths are taken as bytes, which the wire format allows: a reply repeats the same few elements thousands of times,
+# and each is decoded once.
+MESSAGES = {
+    "Key": "string key 1, string value 2",
+    "PathElem": "string name 1, repeated Key key 2",
+    "Path": "string origin 2, repeated bytes elem 3, string target 4",
+    "Decimal64": "int64 digits 1, uint32 precision 2",
+    "ScalarArray": "repeated TypedValue element 1",
+    "TypedValue": "string string_val 1, int64 int_val 2, uint64 uint_val 3, bool bool_val 4, float float_val 6, "
+    "Decimal64 decimal_val 7, ScalarArray leaflist_val 8, bytes json_val 10, bytes json_ietf_val 11, string ascii_val 12, "
+    "double double_val 14",
+    "Update": "Path path 1, TypedValue val 3",
+    "Notification": "Path prefix 2, repeated Update update 4",
+    "GetRequest": "Path prefix 1, repeated Path path 2, int32 encoding 5",
+    "GetResponse": "repeated Notification notification 1",
+    "Subscription": "Path path 1",
+    "SubscriptionList": "Path prefix 1, repeated Subscription subscription 2, int32 mode 5, int32 encoding 8",
+    "SubscribeRequest": "SubscriptionList subscribe 1",
+    "SubscribeResponse": "Notification update 1, bool sync_response 3",
+}
+"""The fields of each message: type, name and number."""
+CLASSES = message_classes("gnmi", MESSAGES)
 
 
 class Element(NamedTuple):
@@ -107,35 +132,6 @@ def _descend_entry(
     own = {key: str(members[key]) for key in keys if key in members}
     if len(own) == len(keys):
         yield from _descend(Spot(spot.names, {**spot.keys, **own}), members, lists)
-
-
-JSON_IETF = 4
-"""Encoding of RFC 7951, the only one that SONiC has. What EOS answers in scalar values is understood as well."""
-ONCE = 1
-
-# Elements of paths are taken as bytes, which the wire format allows: a reply repeats the same few elements thousands of times,
-# and each is decoded once.
-MESSAGES = {
-    "Key": "string key 1, string value 2",
-    "PathElem": "string name 1, repeated Key key 2",
-    "Path": "string origin 2, repeated bytes elem 3, string target 4",
-    "Decimal64": "int64 digits 1, uint32 precision 2",
-    "ScalarArray": "repeated TypedValue element 1",
-    "TypedValue": "string string_val 1, int64 int_val 2, uint64 uint_val 3, bool bool_val 4, float float_val 6, "
-    "Decimal64 decimal_val 7, ScalarArray leaflist_val 8, bytes json_val 10, bytes json_ietf_val 11, string ascii_val 12, "
-    "double double_val 14",
-    "Update": "Path path 1, TypedValue val 3",
-    "Notification": "Path prefix 2, repeated Update update 4",
-    "GetRequest": "Path prefix 1, repeated Path path 2, int32 encoding 5",
-    "GetResponse": "repeated Notification notification 1",
-    "Subscription": "Path path 1",
-    "SubscriptionList": "Path prefix 1, repeated Subscription subscription 2, int32 mode 5, int32 encoding 8",
-    "SubscribeRequest": "SubscriptionList subscribe 1",
-    "SubscribeResponse": "Notification update 1, bool sync_response 3",
-}
-"""The fields of each message: type, name and number."""
-
-CLASSES = message_classes("gnmi", MESSAGES)
 
 
 class SubscribeReply(NamedTuple):

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from roce_exporter.net.gnmi_messages import Leaf
     from roce_exporter.switches.readings import ProbeRequest
 
-
 MEANINGS = {
     "UNAUTHENTICATED": "the switch refuses the user or the password: check basic_auth",
     "PERMISSION_DENIED": "the user may not read this: check the role of the user",
@@ -108,6 +107,26 @@ CONNECTION = (
 )
 """What gRPC reports of a connection that failed, in the order in which its parts are to be recognised."""
 
+GET = "/gnmi.gNMI/Get"
+SUBSCRIBE = "/gnmi.gNMI/Subscribe"
+REPLY_BYTES = 32 * 1024 * 1024
+"""Most bytes of one reply: of one message, and of all messages of a subscription."""
+LEAVES = 500_000
+"""Most leaves of one reply: a switch of 512 ports, each with 20 queues, has a fifth of that."""
+EXCHANGE_CHARACTERS = 256 * 1024
+"""Most characters of one reply on the debug page."""
+QUERY_CHARACTERS = 4096
+LATE = "no answer by the deadline: raise the timeout of the target, or query it less often"
+OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.enable_retries", 0),
+    # Without it a closed channel and the next one to this address share a connection, and with it credentials.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_receive_message_length", REPLY_BYTES),
+    ("grpc.primary_user_agent", f"roce-exporter/{__version__}"),
+)
+
 
 class AbsentError(NetError):
     """The switch does not have what was requested."""
@@ -128,29 +147,6 @@ def gnmi_fault(code: str, details: str) -> str:
         return f"the port does not answer in gRPC: correct the port ({said})"
     meaning = MEANINGS.get(code)
     return f"{code}: {meaning} ({said})" if meaning and said else f"{code}: {meaning or said}"
-
-
-GET = "/gnmi.gNMI/Get"
-SUBSCRIBE = "/gnmi.gNMI/Subscribe"
-
-REPLY_BYTES = 32 * 1024 * 1024
-"""Most bytes of one reply: of one message, and of all messages of a subscription."""
-LEAVES = 500_000
-"""Most leaves of one reply: a switch of 512 ports, each with 20 queues, has a fifth of that."""
-EXCHANGE_CHARACTERS = 256 * 1024
-"""Most characters of one reply on the debug page."""
-QUERY_CHARACTERS = 4096
-LATE = "no answer by the deadline: raise the timeout of the target, or query it less often"
-
-OPTIONS = (
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.service_config_disable_resolution", 1),
-    ("grpc.enable_retries", 0),
-    # Without it a closed channel and the next one to this address share a connection, and with it credentials.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.max_receive_message_length", REPLY_BYTES),
-    ("grpc.primary_user_agent", f"roce-exporter/{__version__}"),
-)
 
 
 class _Link(NamedTuple):

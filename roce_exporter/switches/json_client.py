@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from roce_exporter.net.login import Login
     from roce_exporter.switches.readings import ProbeRequest
 
-
 LOG = logging.getLogger(__name__)
 
 CONNECTIONS = 3

@@ -49,6 +49,16 @@ if TYPE_CHECKING:
     from roce_exporter.switches.readings import Module
     from roce_exporter.switches.targets import Network, SwitchesFile, SwitchTarget
 
+FILE = "file"
+LOG = logging.getLogger(__name__)
+MOST_TARGETS = 4096
+"""Targets whose last answers are kept; service discovery can name any number of addresses."""
+READING_SECONDS = 0.25
+"""What is left of a client's time for the replies to become an answer."""
+REACH = "target"
+"""The source of a fault that concerns the whole target: no address, no credentials, no answer in time."""
+NOT_PROBED = "was not probed yet: no Prometheus has requested /probe for it"
+
 
 def probe_samples(device: str, readings: SwitchReadings, seconds: float) -> Samples:
     """The samples of one round of queries that took this long."""
@@ -88,9 +98,6 @@ def _sources(readings: SwitchReadings) -> Iterator[tuple[Row, tuple[str, ...], V
         yield SOURCE_RENEWAL, (source,), interval
 
 
-FILE = "file"
-
-
 def with_links(readings: SwitchReadings, target: SwitchTarget) -> SwitchReadings:
     """The readings with a neighbour for each configured link. What LLDP reports for a port takes precedence."""
     reported = {fact.labels.get("port") for fact in readings.facts if fact.row is SWITCH_NEIGHBOR_INFO}
@@ -109,18 +116,6 @@ def with_links(readings: SwitchReadings, target: SwitchTarget) -> SwitchReadings
         if link.port not in reported
     )
     return replace(readings, facts=(*readings.facts, *facts)) if facts else readings
-
-
-LOG = logging.getLogger(__name__)
-
-MOST_TARGETS = 4096
-"""Targets whose last answers are kept; service discovery can name any number of addresses."""
-
-READING_SECONDS = 0.25
-"""What is left of a client's time for the replies to become an answer."""
-
-REACH = "target"
-"""The source of a fault that concerns the whole target: no address, no credentials, no answer in time."""
 
 
 class UnknownTargetError(UserError):
@@ -364,9 +359,6 @@ def _log_faults(state: _State, readings: SwitchReadings, login: Login) -> None:
     for source in sorted(state.faults - readings.faults.keys()):
         LOG.info("target %s: %s works again", state.target.name, source)
     state.faults = frozenset(readings.faults)
-
-
-NOT_PROBED = "was not probed yet: no Prometheus has requested /probe for it"
 
 
 def answer_views(

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from roce_exporter.net.login import Login
     from roce_exporter.switches.targets import Route, SwitchTarget
 
-
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels, without `device`: `(("port", "Ethernet0"), ("queue", "3"))`."""
 

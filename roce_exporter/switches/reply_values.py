@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.readings import RawNumber
 
-
 DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
 GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+", re.ASCII)
 ABSENT = frozenset({"", "-", "--", "N/A", "n/a", "NA", "None", "none", "null"})
@@ -23,6 +22,13 @@ SWITCHED = {
     **dict.fromkeys(("enabled", "enable", "on", "yes", "true"), 1),
     **dict.fromkeys(("disabled", "disable", "off", "no", "false", "not enabled"), 0),
 }
+
+MAC = re.compile(
+    r"(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE | re.ASCII
+)
+"""`001e.49ff.24f7`, `00:1e:49:ff:24:f7` or `00-1e-49-ff-24-f7`."""
+HEXADECIMAL = re.compile(r"[0-9a-f]{12}", re.ASCII)
+NOT_SAID = frozenset({"", "null", "-", "n/a", "none", "not advertised", "not-advertised"})
 
 
 def is_absent(value: object) -> bool:
@@ -75,14 +81,6 @@ def members(node: Any) -> dict[str, dict[str, Any]]:
     """The objects of an object; what is no object has none."""
     found = node.items() if isinstance(node, dict) else ()
     return {key: value for key, value in found if isinstance(value, dict)}
-
-
-MAC = re.compile(
-    r"(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE | re.ASCII
-)
-"""`001e.49ff.24f7`, `00:1e:49:ff:24:f7` or `00-1e-49-ff-24-f7`."""
-HEXADECIMAL = re.compile(r"[0-9a-f]{12}", re.ASCII)
-NOT_SAID = frozenset({"", "null", "-", "n/a", "none", "not advertised", "not-advertised"})
 
 
 def said(value: Any) -> str:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.normalise.series import Value
 
-
 RowValues = dict[tuple[str, ...], float]
 """The values of one row by its labels without `device`."""
 

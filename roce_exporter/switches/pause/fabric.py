@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.switch_view import SwitchView, ViewValues
 
-
 RECEIVE_FRAMES = "roce_switch_pfc_receive_frames_total"
 TRANSMIT_FRAMES = "roce_switch_pfc_transmit_frames_total"
 PAUSE_SECONDS = "roce_switch_pfc_receive_pause_seconds_total"
@@ -43,6 +42,30 @@ FULL = 0.5
 
 A port that sends pause has as many bytes as its threshold in the switch; they can lie in more than one queue.
 """
+
+HOST = "host"
+SWITCH = "switch"
+PORT_UNKNOWN = "port_unknown"
+"""A switch of the configuration, but its port cannot be identified."""
+AWAY = "away"
+"""A switch of the configuration that has not answered."""
+NOT_CONFIGURED = "not_configured"
+"""A switch, by the name of its port, that is not in the configuration."""
+NO_NEIGHBOR = "no_neighbor"
+"""No neighbour is known."""
+MAC = "mac"
+PortId = tuple[str, str]
+"""Switch and port."""
+SWITCH_PORT_NAME = re.compile(
+    r"(ethernet|eth) ?\d+(/\d+)+|ethernet\d+|swp\d+(s\d+)?|etp\d+[a-z]?|(et|xe|ge|mge)-\d+/\d+/\d+(:\d+)?"
+    r"|(hundredgig|fortygig|fourhundredgig|tengig)\w*[\d/]+",
+    re.IGNORECASE | re.ASCII,
+)
+"""Ports of Cisco, Arista, SONiC, Cumulus and Junos. Linux hosts have eth0, ens1f0np0 or enp23s0."""
+WITH_PORT = (SWITCH_PORT_INFO.name, SWITCH_NEIGHBOR_INFO.name, RECEIVE_FRAMES, TRANSMIT_FRAMES)
+"""Rows whose first label after `device` is a port. If one source of a switch fails, the others still name its ports."""
+LLDPAD = re.compile(r".* as (\S+)", re.ASCII)
+"""lldpad announces the MAC address as port id and "Interface 28 as enp154s0d22" as description."""
 
 
 class PausePlace(NamedTuple):
@@ -175,36 +198,6 @@ def _fill(values: ViewValues, port: str, queue: str, threshold: float | None) ->
         limits.append((maximum, "the ECN maximum"))
     full_at, limit = min(limits, default=(None, ""))
     return QueueFill(held, recent is not None, full_at, limit, values.rate(ECN_MARKS, port, queue))
-
-
-HOST = "host"
-SWITCH = "switch"
-PORT_UNKNOWN = "port_unknown"
-"""A switch of the configuration, but its port cannot be identified."""
-AWAY = "away"
-"""A switch of the configuration that has not answered."""
-NOT_CONFIGURED = "not_configured"
-"""A switch, by the name of its port, that is not in the configuration."""
-NO_NEIGHBOR = "no_neighbor"
-"""No neighbour is known."""
-
-MAC = "mac"
-
-PortId = tuple[str, str]
-"""Switch and port."""
-
-SWITCH_PORT_NAME = re.compile(
-    r"(ethernet|eth) ?\d+(/\d+)+|ethernet\d+|swp\d+(s\d+)?|etp\d+[a-z]?|(et|xe|ge|mge)-\d+/\d+/\d+(:\d+)?"
-    r"|(hundredgig|fortygig|fourhundredgig|tengig)\w*[\d/]+",
-    re.IGNORECASE | re.ASCII,
-)
-"""Ports of Cisco, Arista, SONiC, Cumulus and Junos. Linux hosts have eth0, ens1f0np0 or enp23s0."""
-
-WITH_PORT = (SWITCH_PORT_INFO.name, SWITCH_NEIGHBOR_INFO.name, RECEIVE_FRAMES, TRANSMIT_FRAMES)
-"""Rows whose first label after `device` is a port. If one source of a switch fails, the others still name its ports."""
-
-LLDPAD = re.compile(r".* as (\S+)", re.ASCII)
-"""lldpad announces the MAC address as port id and "Interface 28 as enp154s0d22" as description."""
 
 
 @dataclass(frozen=True, slots=True)

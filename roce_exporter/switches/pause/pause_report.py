@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.pause.fabric import FabricLink, PausePlace, PortPause
 
-
 KILO, MEGA = 1000, 1_000_000
 
 PAUSES = "pauses"
@@ -45,6 +44,10 @@ OPEN_ENDS = frozenset({LEAVES, UNEXPLAINED})
 
 CAUSES = frozenset({SLOW_RECEIVER, PAUSED_RECEIVER, INCAST, LOOP}) | OPEN_ENDS
 """Ends of the walk that are findings."""
+
+TRIPPED = " The PFC watchdog of this queue is tripped: the pause is not obeyed, and packets are discarded."
+VERSION = 1
+"""Of the document. New keys do not change it; a key that is removed or means something else does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +120,6 @@ class PauseTree:
     """How many switches answered."""
     cut: int = 0
     """Paused ports that were not followed, because the tree has the most steps that are allowed."""
-
-
-TRIPPED = " The PFC watchdog of this queue is tripped: the pause is not obeyed, and packets are discarded."
 
 
 def share_text(share: float, *, estimated: bool) -> str:
@@ -267,10 +267,6 @@ def nothing_chosen(choice: PauseChoice) -> str:
         f"no switch port with pause counters fits {chosen}: hosts are found by their LLDP system name, "
         "or by `links` of the target."
     )
-
-
-VERSION = 1
-"""Of the document. New keys do not change it; a key that is removed or means something else does."""
 
 
 def as_text(tree: PauseTree) -> str:

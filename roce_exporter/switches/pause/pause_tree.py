@@ -51,13 +51,20 @@ if TYPE_CHECKING:
     from roce_exporter.switches.pause.fabric import FabricLink, PortId
     from roce_exporter.switches.switch_view import SwitchView, ViewValues
 
-
 STALE = 120.0
 """Seconds after which an answer is old: two scrapes at the longest usual interval."""
 
-
 SHORT = 5.0
 """Seconds; most switches refresh their counters once a second, and some once in ten."""
+
+MOST_STEPS = 2000
+"""Steps of one tree. Each paused port is followed once, so only a storm over thousands of ports reaches this."""
+MOST_DEPTH = 32
+"""Switches between a host and the start of the pause; more than any fabric has."""
+MOST_NAMED = 16
+"""Ports that a step names of those that are followed elsewhere: in a storm each host has them all."""
+NO_PAUSE = PortPause()
+EVERYWHERE = PauseChoice()
 
 
 def pause_gaps(
@@ -114,19 +121,6 @@ def _of_ports(
         yield "which queue a priority has is not read: full queues and its watchdog are not known"
     elif all(pause.fill.is_full is None for pause in pauses.values()):
         yield "how full its queues are is not read: incast there cannot be seen"
-
-
-MOST_STEPS = 2000
-"""Steps of one tree. Each paused port is followed once, so only a storm over thousands of ports reaches this."""
-MOST_DEPTH = 32
-"""Switches between a host and the start of the pause; more than any fabric has."""
-MOST_NAMED = 16
-"""Ports that a step names of those that are followed elsewhere: in a storm each host has them all."""
-
-NO_PAUSE = PortPause()
-
-
-EVERYWHERE = PauseChoice()
 
 
 @dataclass(frozen=True, slots=True)

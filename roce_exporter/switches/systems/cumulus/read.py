@@ -42,10 +42,26 @@ if TYPE_CHECKING:
     from roce_exporter.switches.readings import RawNumber
     from roce_exporter.switches.targets import SwitchTarget
 
-
 EXACT = re.compile(r"([0-9,]{1,26})(?:\s*(?:B|Bytes))?", re.ASCII)
 SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(KB|MB|GB)", re.ASCII)
 BYTES = {"KB": 1024, "MB": 1024**2, "GB": 1024**3}
+
+COUNTERS = "counters"
+WATCHDOG = "pfc_watchdog"
+SETTINGS = "pfc_watchdog_settings"
+PFC = "pfc"
+PROFILES = "pfc_profiles"
+CONGESTION = "congestion_control"
+NEIGHBORS = "lldp_neighbors"
+QUEUES = "queue_mapping"
+SYSTEM = "system"
+PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?", re.ASCII)
+"""Front-panel ports, and the parts of a breakout."""
+DEFAULT_PROFILE = "default-global"
+INTERFACE_NAME = ("ifname", "interface-name")
+WATCHDOG_STATES = {"ok": 0, "deadlock": 1}
+Ports = dict[str, dict[str, Any]]
+"""By port one subtree of it."""
 
 
 def classes(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -70,23 +86,6 @@ def state(value: Any) -> RawNumber:
     return switched(next(iter(value))) if isinstance(value, dict) and len(value) == 1 else switched(value)
 
 
-COUNTERS = "counters"
-WATCHDOG = "pfc_watchdog"
-SETTINGS = "pfc_watchdog_settings"
-PFC = "pfc"
-PROFILES = "pfc_profiles"
-CONGESTION = "congestion_control"
-NEIGHBORS = "lldp_neighbors"
-QUEUES = "queue_mapping"
-SYSTEM = "system"
-
-PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?", re.ASCII)
-"""Front-panel ports, and the parts of a breakout."""
-DEFAULT_PROFILE = "default-global"
-INTERFACE_NAME = ("ifname", "interface-name")
-WATCHDOG_STATES = {"ok": 0, "deadlock": 1}
-
-
 class CounterTable(NamedTuple):
     """One table of a port's QoS counters: the label of its rows and the counters that are metrics."""
 
@@ -102,9 +101,6 @@ EGRESS_QUEUES = CounterTable(
     ("tx-frames", "tx-bytes", "tx-uc-buffer-discards", "wred-discards", "ecn-marked-frames"),
 )
 GROUPS = CounterTable("ingress-buffer-stats", "priority_group", ("rx-buffer-discards",))
-
-Ports = dict[str, dict[str, Any]]
-"""By port one subtree of it."""
 
 
 def is_port(name: Any) -> bool:

@@ -38,7 +38,6 @@ from roce_exporter.switches.systems.cumulus.read import (
 if TYPE_CHECKING:
     from roce_exporter.switches.readings import ProbeReply
 
-
 ROOT = "/nvue_v1"
 PATHS = {
     SYSTEM: f"{ROOT}/system",

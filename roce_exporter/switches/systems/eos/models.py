@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from roce_exporter.net.gnmi_messages import Leaf, Path
     from roce_exporter.switches.readings import Labels, RawNumber
 
-
 PRIORITY = "interfaces/interface/ethernet/pfc/priorities/priority/state"
 TX_QUEUE = "interfaces/interface/ethernet/pfc/watchdog/tx-queues/tx-queue/state"
 QUEUE = "qos/interfaces/interface/output/queues/queue/state"
@@ -66,6 +65,18 @@ PRIORITIES = tuple(map(str, range(8)))
 
 PfcPriorities = dict[str, frozenset[str]]
 """Per port the priorities with PFC."""
+
+PRIORITY_LEAVES = ("in-frames", "out-frames", "pfc-on-total-rx-time", "pfc-on-max-rx-time", "rx-transitions")
+GROUP_LEAVES = ("dropped-pkts",)
+WATCHDOG_LEAVES = ("stuck-count", "recovery-count")
+QUEUE_LEAVES = ("transmit-pkts", "transmit-octets", "dropped-pkts", "wred-dropped-pkts", "ecn-marked-pkts")
+PROFILE_LEAVES = ("enable-ecn", "min-threshold", "max-threshold", "max-drop-probability-percent")
+ACTS = {"ERROR_DISABLE": 1, "DROP": 1, "FORCED_DROP": 1, "IGNORE_PFC": 1, "NOTIFY_ONLY": 0}
+"""The watchdog's actions (arista-qos-augments, `watchdog-action`)."""
+DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
+LAST_NUMBER = re.compile(r"([0-9]{1,3})$", re.ASCII)
+LABEL = re.compile(r"(mc)?[0-9]{1,3}", re.ASCII)
+"""What is the label of a priority or a queue."""
 
 
 def tables_of(leaves: Iterable[Leaf]) -> Tables:
@@ -134,21 +145,6 @@ def stuck_queues(tables: Tables) -> Mapping[str, set[str]]:
 def queue_label(number: str, kind: str) -> str:
     """The label of a queue: its number, and for queues that carry multicast alone `mc` before it."""
     return f"mc{number}" if kind in ("MULTICAST", "MC") else number
-
-
-PRIORITY_LEAVES = ("in-frames", "out-frames", "pfc-on-total-rx-time", "pfc-on-max-rx-time", "rx-transitions")
-GROUP_LEAVES = ("dropped-pkts",)
-WATCHDOG_LEAVES = ("stuck-count", "recovery-count")
-QUEUE_LEAVES = ("transmit-pkts", "transmit-octets", "dropped-pkts", "wred-dropped-pkts", "ecn-marked-pkts")
-PROFILE_LEAVES = ("enable-ecn", "min-threshold", "max-threshold", "max-drop-probability-percent")
-
-ACTS = {"ERROR_DISABLE": 1, "DROP": 1, "FORCED_DROP": 1, "IGNORE_PFC": 1, "NOTIFY_ONLY": 0}
-"""The watchdog's actions (arista-qos-augments, `watchdog-action`)."""
-
-DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
-LAST_NUMBER = re.compile(r"([0-9]{1,3})$", re.ASCII)
-LABEL = re.compile(r"(mc)?[0-9]{1,3}", re.ASCII)
-"""What is the label of a priority or a queue."""
 
 
 class EosView(NamedTuple):

@@ -41,9 +41,12 @@ if TYPE_CHECKING:
     from roce_exporter.switches.systems.eos.models import PfcPriorities, Tables
     from roce_exporter.switches.targets import SwitchTarget
 
-
 CASTS = {"ucastQueues": "", "mcastQueues": "mc"}
 STUCK = ("stuckCount", "recoveryCount")
+
+KINDS = {"macAddress": "mac", "MAC_ADDRESS": "mac", "interfaceName": "name", "INTERFACE_NAME": "name"}
+"""Subtypes of the port identifier, as eAPI and openconfig-lldp name them."""
+LEAVES = ("system-name", "chassis-id", "port-id", "port-id-type", "port-description")
 
 
 def member(result: Any, name: str) -> dict[str, Any]:
@@ -101,10 +104,6 @@ def stuck_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
                 yield SwitchReading("watchdog_counters", labels(port, "queue", queue), values)
 
 
-KINDS = {"macAddress": "mac", "MAC_ADDRESS": "mac", "interfaceName": "name", "INTERFACE_NAME": "name"}
-"""Subtypes of the port identifier, as eAPI and openconfig-lldp name them."""
-
-
 def _neighbor(port: str, found: Iterable[Any]) -> SwitchFact:
     """What LLDP says of a neighbour, in the order of `LEAVES`; None: it did not announce this."""
     name, chassis, port_id, kind, description = found
@@ -137,9 +136,6 @@ def _eapi_neighbor(port: str, one: dict[str, Any]) -> SwitchFact:
     identifier = known.get("interfaceId_v2") or str(known.get("interfaceId") or "").strip('"')
     kind, description = known.get("interfaceIdType"), known.get("interfaceDescription")
     return _neighbor(port, (one.get("systemName"), one.get("chassisId"), identifier, kind, description))
-
-
-LEAVES = ("system-name", "chassis-id", "port-id", "port-id-type", "port-description")
 
 
 def gnmi_neighbors(tables: Tables) -> Iterator[SwitchFact]:

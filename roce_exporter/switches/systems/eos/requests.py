@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.readings import ProbeReply, ProbeRequest
 
-
 PATHS = {
     "pfc": ("interfaces/interface[name=*]/ethernet/pfc",),
     "queues": ("qos/interfaces/interface[interface-id=*]/output/queues/queue[name=*]/state",),

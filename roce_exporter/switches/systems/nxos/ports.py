@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.readings import RawNumber
 
-
 MOST = 1 << 63
 """Larger counters are not plausible: NX-OS sometimes reports such numbers instead of small negative ones."""
 
@@ -34,6 +33,16 @@ SYSTEM_GROUP = re.compile(r"control|cpu|span", re.IGNORECASE)
 BITMAP = re.compile(r"\(\s*(?:0x)?([0-9a-f]{1,2})\s*\)", re.IGNORECASE | re.ASCII)
 UNKNOWN_COMMAND = "400"
 DENIED = re.compile(r"permission|denied|not authori", re.IGNORECASE)
+
+ACTIVE = {"active": 1, "inactive": 0}
+WATCHDOG_STATES = {"shutdown": 1, "active": 0}
+"""CISCO-PFC-EXT-MIB has a third state, not applicable, which is no state."""
+WATCHDOG_COUNTERS = ("q-shutdown", "q-restored", "q-aggr-pkt-dropped", "q-ing-aggr-pkt-dropped")
+DROPS = ("Dropped", "WRED/AFD & Tail Drop", "WRED & Tail Drop")
+"""What generations of Nexus 9000 call the packets that an egress queue discarded."""
+EGRESS = frozenset({"Tx Pkts", "Tx Byts", "Q Depth Byts", "ECN Pkts", *(f"{name} Pkts" for name in DROPS)})
+"""The egress statistics that are metrics, as `eq-stat-type eq-stat-units`."""
+UNICAST_AND_OTHERS = ("eq-uc-stat-value", "eq-oobfc-uc-stat-value", "eq-mc-stat-value")
 
 
 def command_body(reply: Any) -> Any:
@@ -126,17 +135,6 @@ def counter(value: Any) -> RawNumber:
 def present(row: Mapping[str, Any], *names: str) -> dict[str, RawNumber]:
     """The counters of a row under their own names, without those that the switch does not have."""
     return numbers(row, names, counter)
-
-
-ACTIVE = {"active": 1, "inactive": 0}
-WATCHDOG_STATES = {"shutdown": 1, "active": 0}
-"""CISCO-PFC-EXT-MIB has a third state, not applicable, which is no state."""
-WATCHDOG_COUNTERS = ("q-shutdown", "q-restored", "q-aggr-pkt-dropped", "q-ing-aggr-pkt-dropped")
-DROPS = ("Dropped", "WRED/AFD & Tail Drop", "WRED & Tail Drop")
-"""What generations of Nexus 9000 call the packets that an egress queue discarded."""
-EGRESS = frozenset({"Tx Pkts", "Tx Byts", "Q Depth Byts", "ECN Pkts", *(f"{name} Pkts" for name in DROPS)})
-"""The egress statistics that are metrics, as `eq-stat-type eq-stat-units`."""
-UNICAST_AND_OTHERS = ("eq-uc-stat-value", "eq-oobfc-uc-stat-value", "eq-mc-stat-value")
 
 
 @dataclass(frozen=True, slots=True)

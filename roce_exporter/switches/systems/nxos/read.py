@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from roce_exporter.switches.readings import Labels, RawNumber
     from roce_exporter.switches.targets import SwitchTarget
 
-
 K = TypeVar("K")
 V = TypeVar("V")
 

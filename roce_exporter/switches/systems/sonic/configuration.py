@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from roce_exporter.switches.systems.sonic.scope import NamespaceView, PortLossless
     from roce_exporter.switches.systems.sonic.tables import Fields, SonicRows
 
-
 ACTS = {"drop": 1, "forward": 1, "alert": 0}
 
 MARKS = {

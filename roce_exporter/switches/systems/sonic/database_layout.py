@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.targets import Route, SwitchTarget
 
-
 APPL_DB = "APPL_DB"
 COUNTERS_DB = "COUNTERS_DB"
 CONFIG_DB = "CONFIG_DB"

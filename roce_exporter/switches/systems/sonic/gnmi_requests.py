@@ -50,9 +50,39 @@ if TYPE_CHECKING:
     from roce_exporter.switches.systems.sonic.tables import SonicGroup, SonicQueue
     from roce_exporter.switches.targets import SwitchTarget
 
-
 IDENTIFIER = re.compile(r"oid:0x[0-9a-f]{1,16}", re.ASCII)
 """An object identifier of SAI, as SONiC writes it."""
+
+COUNTERS_DB, CONFIG_DB, STATE_DB, APPL_DB = "COUNTERS_DB", "CONFIG_DB", "STATE_DB", "APPL_DB"
+PORTS = "COUNTERS/Ethernet*"
+QUEUES = "COUNTERS/Ethernet*/Queues"
+PERIODIC_GROUPS = "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups"
+NEIGHBORS = "LLDP_ENTRY_TABLE"
+CHOSEN_GROUPS = "BUFFER_PG_TABLE"
+CHASSIS = "LLDP_LOC_CHASSIS"
+CHASSIS_FIELDS = ("lldp_loc_sys_name", "lldp_loc_sys_desc")
+CONFIG_TABLES = (
+    "DEVICE_METADATA",
+    "FLEX_COUNTER_TABLE",
+    "PORT",
+    "PORT_QOS_MAP",
+    "PFC_WD",
+    "MAP_PFC_PRIORITY_TO_QUEUE",
+    "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP",
+    "QUEUE",
+    "WRED_PROFILE",
+    "BUFFER_PG",
+    "BUFFER_PROFILE",
+    "BUFFER_POOL",
+)
+STATE_TABLES = ("QUEUE_COUNTER_CAPABILITIES", "BUFFER_PROFILE_TABLE", "BUFFER_POOL_TABLE")
+NO_ALIASES = (
+    "ports are named by the vendor's alias, which is in the table PORT of CONFIG_DB, which cannot be used"
+)
+WAIT_SHARE = 0.5
+"""The part of the remaining time for which objects wait for the configuration, which says what is lossless."""
+BY_NAME_MAPS = (t.PORT_COUNTERS, t.QUEUE_COUNTERS, t.GROUP_COUNTERS, t.WATERMARKS)
+NO_WATERMARKS = SonicWatermarks({}, {}, {})
 
 
 class MapReply(NamedTuple):
@@ -163,42 +193,6 @@ def periodic_watermarks(
         {group: fields for oid, group in maps.names.groups.items() if (fields := of_group[oid])},
         {},
     )
-
-
-COUNTERS_DB, CONFIG_DB, STATE_DB, APPL_DB = "COUNTERS_DB", "CONFIG_DB", "STATE_DB", "APPL_DB"
-
-PORTS = "COUNTERS/Ethernet*"
-QUEUES = "COUNTERS/Ethernet*/Queues"
-PERIODIC_GROUPS = "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups"
-NEIGHBORS = "LLDP_ENTRY_TABLE"
-CHOSEN_GROUPS = "BUFFER_PG_TABLE"
-CHASSIS = "LLDP_LOC_CHASSIS"
-CHASSIS_FIELDS = ("lldp_loc_sys_name", "lldp_loc_sys_desc")
-CONFIG_TABLES = (
-    "DEVICE_METADATA",
-    "FLEX_COUNTER_TABLE",
-    "PORT",
-    "PORT_QOS_MAP",
-    "PFC_WD",
-    "MAP_PFC_PRIORITY_TO_QUEUE",
-    "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP",
-    "QUEUE",
-    "WRED_PROFILE",
-    "BUFFER_PG",
-    "BUFFER_PROFILE",
-    "BUFFER_POOL",
-)
-STATE_TABLES = ("QUEUE_COUNTER_CAPABILITIES", "BUFFER_PROFILE_TABLE", "BUFFER_POOL_TABLE")
-
-NO_ALIASES = (
-    "ports are named by the vendor's alias, which is in the table PORT of CONFIG_DB, which cannot be used"
-)
-
-WAIT_SHARE = 0.5
-"""The part of the remaining time for which objects wait for the configuration, which says what is lossless."""
-
-BY_NAME_MAPS = (t.PORT_COUNTERS, t.QUEUE_COUNTERS, t.GROUP_COUNTERS, t.WATERMARKS)
-NO_WATERMARKS = SonicWatermarks({}, {}, {})
 
 
 async def query(probe: ProbeRequest) -> ProbeReply:

@@ -43,13 +43,20 @@ if TYPE_CHECKING:
     from roce_exporter.switches.readings import Labels, RawNumber
     from roce_exporter.switches.systems.sonic.tables import Fields
 
-
 ENTRY = "LLDP_ENTRY_TABLE:"
 VERSION = re.compile(r"SONiC Software Version: (?:SONiC\.)?(\S{1,100})")
 """In the description that SONiC announces by LLDP (dockers/docker-lldp, lldpd.conf.j2)."""
 
 PORT_ID_KINDS = {"1": "name", "3": "mac", "5": "name"}
 """IEEE 802.1AB subtypes of port identifiers: interface alias, MAC address, interface name; all others are `other`."""
+
+FLAGS = {
+    WATCHDOG_STATUS: {"stormed": 1, "operational": 0},
+    PAUSE_STATUS: {"true": 1, "false": 0},
+}
+"""Fields that are words; another word is no valid number."""
+SURE_DIGITS = 20
+"""A number with fewer digits is below 2^64 - 1."""
 
 
 def name_of(views: Sequence[NamespaceView]) -> str:
@@ -118,17 +125,6 @@ def _metadata(view: NamespaceView) -> Fields:
 
 def _chassis(view: NamespaceView) -> Fields:
     return (view.tables.lldp or {}).get("LLDP_LOC_CHASSIS", {})
-
-
-FLAGS = {
-    WATCHDOG_STATUS: {"stormed": 1, "operational": 0},
-    PAUSE_STATUS: {"true": 1, "false": 0},
-}
-"""Fields that are words; another word is no valid number."""
-
-
-SURE_DIGITS = 20
-"""A number with fewer digits is below 2^64 - 1."""
 
 
 def counter_readings(view: NamespaceView) -> Iterator[SwitchReading]:

@@ -24,6 +24,24 @@ if TYPE_CHECKING:
     from roce_exporter.net.login import Login
     from roce_exporter.switches.systems.sonic.redis_replies import Reply
 
+READING_COMMANDS = frozenset({"HGETALL", "HMGET"})
+SESSION_COMMANDS = frozenset({"AUTH", "SELECT"})
+SLICE = 500
+"""Commands that are sent before their replies are read."""
+EXCHANGE_CHARACTERS = 2000
+ERROR_CHARACTERS = 120
+Command = tuple[str, ...]
+Hash = dict[str, str]
+REMEDIES = {
+    "NOAUTH": "Redis wants a password: set basic_auth",
+    "WRONGPASS": "Redis refuses the user or the password: check basic_auth",
+    "NOPERM": "the user lacks a permission: allow +hgetall +hmget +select on all keys",
+    "LOADING": "Redis is loading its data after a start, and answers when it has",
+    "MOVED": "this is a node of a Redis cluster, and not a SONiC switch: check the address",
+    "ASK": "this is a node of a Redis cluster, and not a SONiC switch: check the address",
+    "WRONGTYPE": "the key is not a hash",
+}
+
 
 class RedisAddress(NamedTuple):
     """Where one database is."""
@@ -39,29 +57,6 @@ class RedisAddress(NamedTuple):
     def __str__(self) -> str:
         place = self.path or (f"[{self.host}]" if ":" in self.host else self.host) + f":{self.port}"
         return f"{place} database {self.number}"
-
-
-READING_COMMANDS = frozenset({"HGETALL", "HMGET"})
-SESSION_COMMANDS = frozenset({"AUTH", "SELECT"})
-
-SLICE = 500
-"""Commands that are sent before their replies are read."""
-
-EXCHANGE_CHARACTERS = 2000
-ERROR_CHARACTERS = 120
-
-Command = tuple[str, ...]
-Hash = dict[str, str]
-
-REMEDIES = {
-    "NOAUTH": "Redis wants a password: set basic_auth",
-    "WRONGPASS": "Redis refuses the user or the password: check basic_auth",
-    "NOPERM": "the user lacks a permission: allow +hgetall +hmget +select on all keys",
-    "LOADING": "Redis is loading its data after a start, and answers when it has",
-    "MOVED": "this is a node of a Redis cluster, and not a SONiC switch: check the address",
-    "ASK": "this is a node of a Redis cluster, and not a SONiC switch: check the address",
-    "WRONGTYPE": "the key is not a hash",
-}
 
 
 class Tls(NamedTuple):

@@ -13,7 +13,6 @@ from roce_exporter.net import NetError
 if TYPE_CHECKING:
     from asyncio import StreamReader
 
-
 MOST_BYTES = 8 << 20
 """Of all replies of one connection. Everything of 64 ports with 20 queues is 1 MiB."""
 MOST_ITEMS = 1 << 17
@@ -25,6 +24,9 @@ MOST_HEADER = 512
 CHUNK = 1 << 16
 
 NOT_REDIS = "the reply is not in Redis' protocol: check the address"
+
+KNOWN_LENGTHS = {b"$%d" % length: length for length in range(-1, 256)}
+"""The headers of nearly all texts. A length of -1 means that there is no text."""
 
 
 class ReplyError(str):
@@ -123,10 +125,6 @@ class ReplyReader:
             raise NetError(f"the replies are longer than {MOST_BYTES >> 20} MiB: is this a SONiC switch?")
         self._buffer = self._buffer[self._position :] + chunk
         self._position = 0
-
-
-KNOWN_LENGTHS = {b"$%d" % length: length for length in range(-1, 256)}
-"""The headers of nearly all texts. A length of -1 means that there is no text."""
 
 
 def _text_length(header: bytes) -> int:

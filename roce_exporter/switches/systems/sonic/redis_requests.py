@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from roce_exporter.switches.systems.sonic.redis_client import RedisDatabase
     from roce_exporter.switches.targets import SwitchTarget
 
-
 LATE = "no complete reply by the deadline"
 NO_NAMES = "the names of ports come from COUNTERS_DB, which cannot be used"
 WAIT_SHARE = 0.5

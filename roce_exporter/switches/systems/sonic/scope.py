@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.systems.sonic.tables import Fields, SonicGroup, SonicQueue, SonicTables
 
-
 PRIORITIES = range(8)
 QUEUE_MAP = "MAP_PFC_PRIORITY_TO_QUEUE"
 GROUP_MAP = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"

@@ -17,7 +17,6 @@ from roce_exporter.catalog.switch_systems import SONIC
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-
 Fields = dict[str, str]
 """One hash of SONiC: texts by the name of the field. A field that the switch does not have is absent."""
 
@@ -48,6 +47,33 @@ INTERNAL_PORT = re.compile(r"Ethernet-|PortChannel|Loopback|Vlan|CPU|Fabric|eth[
 PORT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_./-]{0,63}", re.ASCII)
 
 INDEX = re.compile(r"[0-9]{1,5}", re.ASCII)
+
+RANGE = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", re.ASCII)
+UNSET = frozenset({"", "NULL", "null", "None"})
+"""How a reference says that it refers to nothing; `NULL` in a dynamic buffer model, which then chooses the profile."""
+NOTHING: Fields = {}
+PRIORITY = "{priority}"
+OVERRIDE = "BIG_RED_SWITCH_MODE"
+"""A field of a queue that is present while the watchdog of the whole switch is overridden."""
+WATCHDOG_STATUS = "PFC_WD_STATUS"
+PAUSE_STATUS = "SAI_QUEUE_ATTR_PAUSE_STATUS"
+FLEX_GROUPS = {
+    "PORT": PORT_COUNTERS,
+    "QUEUE": QUEUE_COUNTERS,
+    "WRED_ECN_QUEUE": QUEUE_COUNTERS,
+    "PG_DROP": GROUP_COUNTERS,
+    "QUEUE_WATERMARK": WATERMARKS,
+    "PG_WATERMARK": WATERMARKS,
+    "BUFFER_POOL_WATERMARK": WATERMARKS,
+}
+"""The groups of counters that SONiC polls together (FLEX_COUNTER_TABLE), each with the source that holds them."""
+ECN_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_ECN_MARKED_PKT_COUNTER"
+WRED_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_WRED_DROPPED_PKT_COUNTER"
+CAPABILITIES = {
+    "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": ECN_CAPABILITY,
+    "SAI_QUEUE_STAT_WRED_DROPPED_PACKETS": WRED_CAPABILITY,
+}
+"""Rows of STATE_DB that say whether the ASIC has a counter: a 0 of a counter that it does not have is no zero."""
 
 
 class SonicQueue(NamedTuple):
@@ -146,13 +172,6 @@ def group_objects(names: Fields, indexes: Fields) -> dict[str, SonicGroup]:
     return found
 
 
-RANGE = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", re.ASCII)
-UNSET = frozenset({"", "NULL", "null", "None"})
-"""How a reference says that it refers to nothing; `NULL` in a dynamic buffer model, which then chooses the profile."""
-
-NOTHING: Fields = {}
-
-
 @dataclass(frozen=True, slots=True)
 class SonicRows:
     """The rows of one namespace. Tables with names of their own (profiles, pools, maps) stay in `named`, by whole key."""
@@ -219,13 +238,6 @@ def reference(text: str | None) -> str:
     return "" if name in UNSET else name
 
 
-PRIORITY = "{priority}"
-OVERRIDE = "BIG_RED_SWITCH_MODE"
-"""A field of a queue that is present while the watchdog of the whole switch is overridden."""
-WATCHDOG_STATUS = "PFC_WD_STATUS"
-PAUSE_STATUS = "SAI_QUEUE_ATTR_PAUSE_STATUS"
-
-
 def _raw(source: str) -> tuple[str, ...]:
     spellings = (spelling for row in CATALOG for spelling in row.spellings)
     names = (
@@ -241,17 +253,6 @@ GROUP_FIELDS = _raw(GROUP_COUNTERS)
 QUEUE_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_QUEUE_"))
 GROUP_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_INGRESS_PRIORITY_GROUP_"))
 POOL_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_BUFFER_POOL_"))
-
-FLEX_GROUPS = {
-    "PORT": PORT_COUNTERS,
-    "QUEUE": QUEUE_COUNTERS,
-    "WRED_ECN_QUEUE": QUEUE_COUNTERS,
-    "PG_DROP": GROUP_COUNTERS,
-    "QUEUE_WATERMARK": WATERMARKS,
-    "PG_WATERMARK": WATERMARKS,
-    "BUFFER_POOL_WATERMARK": WATERMARKS,
-}
-"""The groups of counters that SONiC polls together (FLEX_COUNTER_TABLE), each with the source that holds them."""
 
 
 class CountedObjects(NamedTuple):
@@ -276,14 +277,6 @@ MAXIMA = (
     CountedObjects(WATERMARKS, "pools", POOL_WATERMARKS, "BUFFER_POOL_WATERMARK"),
 )
 """In the order of the fields of `SonicWatermarks`; a 0 of a group that is off is no zero."""
-
-ECN_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_ECN_MARKED_PKT_COUNTER"
-WRED_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_WRED_DROPPED_PKT_COUNTER"
-CAPABILITIES = {
-    "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": ECN_CAPABILITY,
-    "SAI_QUEUE_STAT_WRED_DROPPED_PACKETS": WRED_CAPABILITY,
-}
-"""Rows of STATE_DB that say whether the ASIC has a counter: a 0 of a counter that it does not have is no zero."""
 
 
 def flex_group(name: str) -> str:
