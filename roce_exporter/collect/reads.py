@@ -179,14 +179,11 @@ def judge(outcome: Outcome) -> tuple[int, str]:
 
 def _is_up(outcome: Outcome, error: str) -> bool | None:
     """Whether the source responded. A source with all files in quarantine did not."""
-    if outcome.up is None or _has_values(outcome):
+    losses = [loss for reading in outcome.readings for loss in reading.losses]
+    # A loss without a name is that of a whole port.
+    has_values = all(loss.name for loss in losses) and any(
+        value is not None for reading in outcome.readings for value in reading.values
+    )
+    if outcome.up is None or has_values:
         return outcome.up
-    left_alone = any(loss.reason == QUARANTINED for reading in outcome.readings for loss in reading.losses)
-    return not error and not left_alone
-
-
-def _has_values(outcome: Outcome) -> bool:
-    """Whether a source with losses has any value. If a whole port failed, the source is down."""
-    if any(not loss.name for reading in outcome.readings for loss in reading.losses):
-        return False
-    return any(value is not None for reading in outcome.readings for value in reading.values)
+    return not error and all(loss.reason != QUARANTINED for loss in losses)

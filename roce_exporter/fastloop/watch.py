@@ -223,7 +223,8 @@ class Watch:
                 track.clear_unknown()
                 continue
             span = CountedSpan(begin, sample.time, step, sample.speed)
-            what = self._step(track, span, limits, self._is_gap(span, sample))
+            gap = span.seconds > GAP * max(sample.poll, self.refresh.seconds)
+            what = self._step(track, span, limits, gap)
             if what is not None:
                 changes.append(Change(key, what))
         self._note_shares(steps, sample.time - begin)
@@ -233,7 +234,8 @@ class Watch:
         # Of a gap only measurements of its whole length count: that it was paused throughout, or that one pause was long.
         # An estimate from frames, or a partly paused gap, does not show when within the gap the pause was.
         if gap:
-            hot = track.method is Method.DURATION and is_hot(track.method, span, _share(span), limits)
+            share = paused_share(Method.DURATION, span) or 0.0
+            hot = track.method is Method.DURATION and is_hot(track.method, span, share, limits)
             if not hot and longest_pause(span.change) < limits.detect:
                 return track.skip(span.end, "gap", span)
         return track.step(span, limits)
@@ -292,9 +294,6 @@ class Watch:
             hot=max(LEAST_HOT, self.limits.hot - doubt),
             most=self.limits.most + doubt,
         )
-
-    def _is_gap(self, span: CountedSpan, sample: CounterSample) -> bool:
-        return span.seconds > GAP * max(sample.poll, self.refresh.seconds)
 
     def _note_shares(self, steps: Mapping[PauseKey, Counts], seconds: float) -> None:
         self.shares = tuple(
@@ -358,7 +357,3 @@ def difference(before: Counts, after: Counts) -> Counts:
     return Counts(
         *[None if old is None or new is None else new - old for old, new in zip(before, after, strict=True)]
     )
-
-
-def _share(span: CountedSpan) -> float:
-    return paused_share(Method.DURATION, span) or 0.0

@@ -9,7 +9,7 @@ of the last round that ended and waits for nothing. Kinds that the kernel lists 
 pairs and connections part by part, and after a part that took t seconds the round pauses until t is at most
 `SurveyLimits.load` of the time.
 
-**Threads.** The event loop owns everything here except a `Survey` and its `Roll`, which only the step under way may touch.
+**Threads.** The event loop owns everything here except a `OwnerScan` and its `ProcessOwners`, which only the step under way may touch.
 The steps of a round run in one worker thread through `collect/workers.py`, at most one per device and incarnation. A round
 with a step that does not return ends without a result, and its list is closed in the thread of that step when it returns.
 Processes that one device has read are known to the next ones for a few seconds: `identify.py`.

@@ -175,7 +175,7 @@ def _hash(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
-class Roll:
+class ProcessOwners:
     """Who the kernel's process IDs of one round are. Used by one thread at a time.
 
     The kernel reports the thread that created an object. Its ID works in /proc like that of its process.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from roce_exporter.model import SourceState
     from roce_exporter.model.owner import Owner
     from roce_exporter.normalise.series import Value
-    from roce_exporter.owners.owner_scan import Holdings
-    from roce_exporter.owners.owner_totals import Round, Shown
+    from roce_exporter.owners.owner_scan import HeldObjects
+    from roce_exporter.owners.owner_totals import Round, ShownOwner
 
 
 Sample = tuple[Series, "Value"]
@@ -39,7 +39,9 @@ def device_samples(
         yield Series(rows.SURVEY_TIME, (device,)), ended
 
 
-def _owner_samples(labels: tuple[str, str], shown: Shown, kinds: frozenset[ObjectKind]) -> Iterator[Sample]:
+def _owner_samples(
+    labels: tuple[str, str], shown: ShownOwner, kinds: frozenset[ObjectKind]
+) -> Iterator[Sample]:
     held = shown.held
     if ObjectKind.QUEUE_PAIR in kinds:
         for (state, kind), count in sorted(held.queue_pairs.items()):
@@ -119,7 +121,7 @@ def device_document(
     }
 
 
-def _owner_document(name: str, owner: Owner | None, result: Round, held: Holdings) -> dict[str, Any]:
+def _owner_document(name: str, owner: Owner | None, result: Round, held: HeldObjects) -> dict[str, Any]:
     known = owner or max(result.identities[name], default=None)
     facts = known._asdict() if known else {}
     return {

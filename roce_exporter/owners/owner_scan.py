@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import Kernel, ObjectList
     from roce_exporter.model import RdmaDevice
     from roce_exporter.model.owner import CounterSet, RdmaObject
-    from roce_exporter.owners.identify import Roll
+    from roce_exporter.owners.identify import ProcessOwners
 
 
 ERROR = "ERR"
@@ -43,7 +43,7 @@ class Holder(NamedTuple):
 
 
 @dataclass(slots=True)
-class Holdings:
+class HeldObjects:
     """Numbers of objects."""
 
     queue_pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class Holdings:
         """What decides which owners are shown: queue pairs, then bytes of memory regions."""
         return self.queue_pairs.total(), self.memory_region_bytes
 
-    def add(self, other: Holdings) -> None:
+    def add(self, other: HeldObjects) -> None:
         """Add the objects of another."""
         if other.queue_pairs:
             self.queue_pairs.update(other.queue_pairs)
@@ -88,7 +88,7 @@ class Census:
 
     def __init__(self, connected: Mapping[int, str] | None = None) -> None:
         """`connected` is the kernel module that connected a queue pair, by its number: see `Census.modules`."""
-        self.holders: dict[Holder, Holdings] = {}
+        self.holders: dict[Holder, HeldObjects] = {}
         self.named = 0
         """Objects whose thread or kernel module the kernel reports."""
         self.modules: dict[int, str] = {}
@@ -109,7 +109,7 @@ class Census:
             holder = self._holder(one)
             held = self.holders.get(holder)
             if held is None:
-                held = self.holders[holder] = Holdings()
+                held = self.holders[holder] = HeldObjects()
             _count(held, one)
 
     def _holder(self, one: RdmaObject) -> Holder:
@@ -118,7 +118,7 @@ class Census:
         return Holder(one.pid, one.kernel)
 
 
-def _count(held: Holdings, one: RdmaObject) -> None:
+def _count(held: HeldObjects, one: RdmaObject) -> None:
     match one.kind:
         case ObjectKind.QUEUE_PAIR:
             held.queue_pairs[one.state, one.type] += 1
@@ -135,10 +135,10 @@ def _count(held: Holdings, one: RdmaObject) -> None:
                 held.connections[one.peer] += 1
 
 
-class OwnerHoldings(NamedTuple):
+class HeldByOwner(NamedTuple):
     """What each owner holds, and what its processes say who it is."""
 
-    held: dict[str, Holdings]
+    held: dict[str, HeldObjects]
     """By the owner's name."""
     identities: dict[str, Counter[Owner]]
     """Processes of one owner can differ in command and user; the number of processes per identity."""
@@ -146,9 +146,9 @@ class OwnerHoldings(NamedTuple):
 
 def by_owner(
     censuses: Iterable[Census], owners: Mapping[int, Owner], processes: Mapping[int, int]
-) -> OwnerHoldings:
+) -> HeldByOwner:
     """The holdings of all holders per owner; `owners` and `processes` are the owner and process of each thread."""
-    held: dict[str, Holdings] = {}
+    held: dict[str, HeldObjects] = {}
     members: dict[str, dict[tuple[int, str], Owner]] = {}
     for census in censuses:
         for (pid, kernel), holdings in census.holders.items():
@@ -156,12 +156,12 @@ def by_owner(
             process = processes.get(pid, pid)
             of_owner = held.get(owner.name)
             if of_owner is None:
-                of_owner = held[owner.name] = Holdings()
+                of_owner = held[owner.name] = HeldObjects()
             of_owner.add(holdings)
             if process:
                 of_owner.processes.add(process)
             members.setdefault(owner.name, {})[process, kernel] = owner
-    return OwnerHoldings(held, {name: Counter(found.values()) for name, found in members.items()})
+    return HeldByOwner(held, {name: Counter(found.values()) for name, found in members.items()})
 
 
 def owner_of_holder(holder: Holder, owners: Mapping[int, Owner]) -> Owner:
@@ -171,9 +171,9 @@ def owner_of_holder(holder: Holder, owners: Mapping[int, Owner]) -> Owner:
     return owners.get(holder.pid, UNKNOWN_OWNER)
 
 
-def together(parts: Iterable[Holdings]) -> Holdings:
+def together(parts: Iterable[HeldObjects]) -> HeldObjects:
     """The sum of holdings."""
-    total = Holdings()
+    total = HeldObjects()
     for part in parts:
         total.add(part)
     return total
@@ -192,19 +192,19 @@ class ListPart(NamedTuple):
     """Whether this was the end of the list."""
 
 
-class Survey:
+class OwnerScan:
     """One round over one device. Used by one thread at a time."""
 
     def __init__(
         self,
         kernel: Kernel,
         device: RdmaDevice,
-        roll: Roll,
+        known: ProcessOwners,
         clock: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
         """`clock` returns monotonic seconds, `wall` Unix time."""
-        self.roll = roll
+        self.known = known
         self.censuses: dict[ObjectKind, Census] = {}
         """Per kind that was listed to its end."""
         self.unseen: dict[ObjectKind, int] = {}
@@ -248,7 +248,7 @@ class Survey:
             self.censuses[kind] = self._census
             return ListPart(seconds, ended=True)
         self._census.add(objects)
-        self.roll.learn((one.pid for one in objects), self._wall())
+        self.known.learn((one.pid for one in objects), self._wall())
         return ListPart(seconds, ended=False)
 
     def compare(self) -> None:
@@ -276,7 +276,7 @@ class Survey:
         begun = self._clock()
         sets = self._kernel.counter_sets(self._device, port)
         seconds = self._clock() - begun
-        self.roll.learn((one.pid for one in sets), self._wall())
+        self.known.learn((one.pid for one in sets), self._wall())
         self.sets[port] = sets
         return seconds
 
@@ -316,12 +316,12 @@ class OwnerRound:
     """One round. Used by the event loop."""
 
     def __init__(
-        self, survey: Survey, call: Caller, sleep: Callable[[float], Awaitable[None]], pause: float
+        self, scan: OwnerScan, call: Caller, sleep: Callable[[float], Awaitable[None]], pause: float
     ) -> None:
         """After a part that took t seconds, the round waits `pause` times t."""
         self.errors: list[str] = []
         """What could not be read, with the reason."""
-        self._survey = survey
+        self._scan = scan
         self._call = call
         self._sleep = sleep
         self._pause = pause
@@ -333,25 +333,25 @@ class OwnerRound:
             TimeoutError: the device does not respond, so further steps would not get an answer either.
             OSError: ENODEV, the device was removed.
         """
-        survey = self._survey
-        await self._attempt("summary", self._call(survey.compare))
+        scan = self._scan
+        await self._attempt("summary", self._call(scan.compare))
         for kind in FROM_MEMORY:
-            await self._attempt(kind.value, self._call(partial(survey.whole_list, kind)))
-        await self._attempt("summary", self._call(survey.compare))
+            await self._attempt(kind.value, self._call(partial(scan.whole_list, kind)))
+        await self._attempt("summary", self._call(scan.compare))
         for kind in PART_BY_PART:
             await self._attempt(kind.value, self._parts(kind))
-        await self._attempt("summary", self._call(survey.compare))
+        await self._attempt("summary", self._call(scan.compare))
         for port in ports:
             await self._attempt(f"counter sets of port {port}", self._sets(port))
 
     async def _parts(self, kind: ObjectKind) -> None:
         ended = False
         while not ended:
-            seconds, ended = await self._call(partial(self._survey.part, kind))
+            seconds, ended = await self._call(partial(self._scan.part, kind))
             await self._sleep(seconds * self._pause)
 
     async def _sets(self, port: int) -> None:
-        seconds = await self._call(partial(self._survey.counter_sets, port))
+        seconds = await self._call(partial(self._scan.counter_sets, port))
         await self._sleep(seconds * self._pause)
 
     async def _attempt(self, what: str, step: Awaitable[None]) -> None:

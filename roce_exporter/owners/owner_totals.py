@@ -24,7 +24,7 @@ from roce_exporter.catalog.owners import OWNER_COUNTERS
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, ObjectKind
 from roce_exporter.normalise.series_plan import ValuePosition, choose, value_plan, values_of
-from roce_exporter.owners.owner_scan import Holdings, OwnerHoldings, by_owner, together
+from roce_exporter.owners.owner_scan import HeldByOwner, HeldObjects, by_owner, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from roce_exporter.model.owner import CounterSet, Owner
     from roce_exporter.normalise.series import Value
     from roce_exporter.normalise.series_plan import Source, ValuePlan
-    from roce_exporter.owners.owner_scan import Survey
+    from roce_exporter.owners.owner_scan import OwnerScan
 
 OF_OWNER = {of_port.name: of_owner for of_port, of_owner in OWNER_COUNTERS}
 OF_PORT = check(
@@ -165,10 +165,10 @@ def choose_shown(
 OTHER_PEERS = OTHER_OWNERS.name
 
 
-class Shown(NamedTuple):
+class ShownOwner(NamedTuple):
     """What one owner of a device shows: its numbers, with peers beyond the configured number as `other`."""
 
-    held: Holdings
+    held: HeldObjects
     peers: Mapping[str, int]
 
 
@@ -177,9 +177,9 @@ class Round(NamedTuple):
 
     kinds: frozenset[ObjectKind] = frozenset()
     """Kinds that were listed to their end. Numbers of other kinds are not known."""
-    owners: Mapping[str, Shown] = {}
+    owners: Mapping[str, ShownOwner] = {}
     """Owners with series of their own, and `other`."""
-    folded: Mapping[str, Holdings] = {}
+    folded: Mapping[str, HeldObjects] = {}
     """Owners that are part of `other`."""
     identities: Mapping[str, Counter[Owner]] = {}
     totals: Mapping[OwnerTotal, float] = {}
@@ -197,7 +197,7 @@ class DeviceOwners:
     most_peers: int
     ledger: Ledger = field(default_factory=Ledger)
     created: Mapping[int, float] = field(default_factory=dict)
-    """Creation time per process ID of the last round, see `Roll`."""
+    """Creation time per process ID of the last round, see `ProcessOwners`."""
     last: Round = field(default_factory=Round)
     """The last round; empty if it failed altogether."""
     _shown: frozenset[str] = frozenset()
@@ -205,10 +205,10 @@ class DeviceOwners:
     _states: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     """Per owner the states and types of queue pairs that it has had: their series stay, with 0."""
 
-    def enter(self, survey: Survey, dialect: str) -> None:
+    def enter(self, scan: OwnerScan, dialect: str) -> None:
         """Enter what a round has found; `dialect` is the catalogue's name for how the driver spells its counters."""
-        found = by_owner(survey.censuses.values(), survey.roll.owners, survey.roll.processes)
-        self.created = survey.roll.created
+        found = by_owner(scan.censuses.values(), scan.known.owners, scan.known.processes)
+        self.created = scan.known.created
         self._choose(found)
         folded = {name: held for name, held in found.held.items() if not self._is_shown(name)}
         held = {name: held for name, held in found.held.items() if name not in folded}
@@ -219,27 +219,27 @@ class DeviceOwners:
         }
         for name, one in held.items():
             one.queue_pairs.update(dict.fromkeys(self._states[name], 0))
-        self._count(survey, dialect, held)
+        self._count(scan, dialect, held)
         self._peers = {name: self._peers.get(name, frozenset()) for name in held}
         self.last = Round(
-            frozenset(survey.censuses),
-            {name: Shown(one, self._choose_peers(name, one.connections)) for name, one in held.items()},
+            frozenset(scan.censuses),
+            {name: ShownOwner(one, self._choose_peers(name, one.connections)) for name, one in held.items()},
             folded,
             {**found.identities, **({OTHER_OWNERS.name: Counter((OTHER_OWNERS,))} if folded else {})},
             {
                 total: value
                 for total, value in self.ledger.totals.items()
-                if total.owner in held and total.port in survey.sets
+                if total.owner in held and total.port in scan.sets
             },
-            survey.unseen,
-            survey.roll.hidden,
+            scan.unseen,
+            scan.known.hidden,
         )
 
     def fail(self) -> None:
         """Enter a round that found nothing: numbers of an earlier round must not look current."""
         self.last = Round()
 
-    def _choose(self, found: OwnerHoldings) -> None:
+    def _choose(self, found: HeldByOwner) -> None:
         ranks = {name: held.rank for name, held in found.held.items() if name != UNKNOWN_OWNER.name}
         self._shown = choose_shown(ranks, self._shown, self.most)
 
@@ -254,11 +254,11 @@ class DeviceOwners:
             kept[peer if peer in shown else OTHER_PEERS] += count
         return dict(sorted(kept.items()))
 
-    def _count(self, survey: Survey, dialect: str, held: Mapping[str, Holdings]) -> None:
+    def _count(self, scan: OwnerScan, dialect: str, held: Mapping[str, HeldObjects]) -> None:
         def label_of(pid: int) -> str:
-            name = survey.roll.owners.get(pid, UNKNOWN_OWNER).name
+            name = scan.known.owners.get(pid, UNKNOWN_OWNER).name
             return name if self._is_shown(name) else OTHER_OWNERS.name
 
-        for port, sets in survey.sets.items():
+        for port, sets in scan.sets.items():
             self.ledger.enter(dialect, port, sets, label_of)
         self.ledger.retain(held)

@@ -11,9 +11,9 @@ from roce_exporter.collect.exporter_part import ExporterPart
 from roce_exporter.collect.rounds import Rounds
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
 from roce_exporter.normalise.series import NO_SAMPLES
-from roce_exporter.owners.identify import LIFE, KnownProcesses, Roll
+from roce_exporter.owners.identify import LIFE, KnownProcesses, ProcessOwners
 from roce_exporter.owners.owner_samples import device_document, device_samples, identities, info_samples
-from roce_exporter.owners.owner_scan import OwnerRound, Survey
+from roce_exporter.owners.owner_scan import OwnerRound, OwnerScan
 from roce_exporter.owners.owner_totals import DeviceOwners
 from roce_exporter.words import few
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, DeviceReadings, RdmaDevice, SourceState
+    from roce_exporter.model import Device, DeviceReadings, SourceState
     from roce_exporter.model.owner import Owner
     from roce_exporter.normalise.series import Samples
 
@@ -103,14 +103,23 @@ class Surveyor(ExporterPart):
         self._info = NO_SAMPLES
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
-        """Survey these devices and no others. Devices that RDMA netlink does not list are left out."""
+        """OwnerScan these devices and no others. Devices that RDMA netlink does not list are left out."""
         found = {
             SurveyKey(one.device.name, one.device.incarnation): one.device
             for one in devices
             if one.device.netlink is not None
         }
         if found.keys() != self._devices.keys():
-            self._devices = {key: self._devices.get(key) or self._new(key, found[key]) for key in found}
+            self._devices = {
+                key: self._devices.get(key)
+                or Surveyed(
+                    key,
+                    device,
+                    DeviceOwners(self.limits.most, self.limits.peers),
+                    Rounds(OWNERS, self._clock, key.device),
+                )
+                for key, device in found.items()
+            }
             self._introduce()
             self._changed.set()
         if not found:
@@ -119,7 +128,7 @@ class Surveyor(ExporterPart):
             surveyed.device = found[key]
 
     async def run(self) -> None:
-        """Survey every device again and again. Runs until cancelled."""
+        """OwnerScan every device again and again. Runs until cancelled."""
         tasks: dict[SurveyKey, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
@@ -133,7 +142,7 @@ class Surveyor(ExporterPart):
                 await self._changed.wait()
 
     async def read_once(self) -> None:
-        """Survey every device once, without pauses; a round not finished after `SurveyLimits.timeout` is given up."""
+        """OwnerScan every device once, without pauses; a round not finished after `SurveyLimits.timeout` is given up."""
         await asyncio.gather(*map(self._bounded, self._devices.values()))
 
     def samples(self) -> tuple[Samples, ...]:
@@ -157,14 +166,6 @@ class Surveyor(ExporterPart):
             for one in self._devices.values()
         ]
 
-    def _new(self, key: SurveyKey, device: Device) -> Surveyed:
-        return Surveyed(
-            key,
-            device,
-            DeviceOwners(self.limits.most, self.limits.peers),
-            Rounds(OWNERS, self._clock, key.device),
-        )
-
     async def _repeat(self, surveyed: Surveyed, delay: float) -> None:
         await self._sleep(delay)
         while True:
@@ -182,19 +183,21 @@ class Surveyor(ExporterPart):
 
     async def _round(self, surveyed: Surveyed, pause: float) -> None:
         begun, surveyed.reading = self._clock(), 0.0
-        roll = Roll(self.processes.find, surveyed.owners.created)
-        survey = Survey(self._kernel, _netlink(surveyed.device), roll, self._clock, self._wall)
+        known = ProcessOwners(self.processes.find, surveyed.owners.created)
+        netlink = surveyed.device.netlink
+        assert netlink is not None  # noqa: S101 - `follow` takes no others
+        scan = OwnerScan(self._kernel, netlink, known, self._clock, self._wall)
         # One thread for all steps: starting one takes longer than most steps.
         thread = CallThread()
-        one = OwnerRound(survey, partial(self._call, surveyed, thread), self._sleep, pause)
+        one = OwnerRound(scan, partial(self._call, surveyed, thread), self._sleep, pause)
         try:
             await one.take([port.number for port in surveyed.device.ports])
-            self._enter(surveyed, survey, begun, one.errors)
+            self._enter(surveyed, scan, begun, one.errors)
         except Exception as error:  # noqa: BLE001 - what fails at one device must not cost the others
             self._enter_failure(surveyed, surveyed.rounds.failure(error))
         finally:
             # A list is closed as soon as no step uses it, also after a step that is stuck and when this task is cancelled.
-            self._in_flight.when_idle(surveyed.key, survey.close)
+            self._in_flight.when_idle(surveyed.key, scan.close)
             thread.retire()
             self.processes.forget()
 
@@ -205,12 +208,12 @@ class Surveyor(ExporterPart):
         finally:
             surveyed.reading += self._clock() - begun
 
-    def _enter(self, surveyed: Surveyed, survey: Survey, begun: float, errors: list[str]) -> None:
+    def _enter(self, surveyed: Surveyed, scan: OwnerScan, begun: float, errors: list[str]) -> None:
         """Enter a round that took all steps."""
-        surveyed.owners.enter(survey, surveyed.device.dialect)
-        if survey.censuses and not errors:
+        surveyed.owners.enter(scan, surveyed.device.dialect)
+        if scan.censuses and not errors:
             surveyed.seconds, surveyed.ended = self._clock() - begun, self._wall()
-        up = not errors if survey.censuses or errors else None
+        up = not errors if scan.censuses or errors else None
         self._settle(surveyed, up, few(errors, 1), len(errors))
 
     def _enter_failure(self, surveyed: Surveyed, error: str) -> None:
@@ -231,8 +234,3 @@ class Surveyor(ExporterPart):
         results = [one.owners.last for one in self._devices.values()]
         self._identities = identities(results, self._identities)
         self._info = self._info.replace(info_samples(self._identities.values()))
-
-
-def _netlink(device: Device) -> RdmaDevice:
-    assert device.netlink is not None  # noqa: S101 - `follow` takes no others
-    return device.netlink

@@ -85,13 +85,10 @@ def _names(kernel: Kernel, device: Device) -> tuple[str, ...]:
     links = [home, *(f"class/net/{netdev}/device" for netdev in netdevs)]
     functions = [_or_empty(kernel.link, link) for link in links]
     # A message about the port concerns the card, and not each of its VFs.
-    port = "" if device.function == "vf" else _port_of(_or_empty(kernel.text, f"{home}/../uevent"))
-    return tuple(dict.fromkeys(filter(None, (device.name, *netdevs, *functions, device.pci, port))))
-
-
-def _port_of(uevent: str) -> str:
+    uevent = "" if device.function == "vf" else _or_empty(kernel.text, f"{home}/../uevent")
     facts = dict(line.split("=", 1) for line in uevent.splitlines() if "=" in line)
-    return facts.get("PCI_SLOT_NAME", "") if facts.get("DRIVER") == PCIE_PORT else ""
+    port = facts.get("PCI_SLOT_NAME", "") if facts.get("DRIVER") == PCIE_PORT else ""
+    return tuple(dict.fromkeys(filter(None, (device.name, *netdevs, *functions, device.pci, port))))
 
 
 def _or_empty(read: Callable[[str], str], path: str) -> str:
@@ -202,8 +199,11 @@ class KernelLogFollower(HostSource):
             raise
         found = dict(self._counts)
         for record in self._position.accept(part):
-            for place in self._events(record):
-                found[place] = found.get(place, 0) + 1
+            line = read_line(record)
+            owners = self._names.concerned(line.names) if line else ()
+            if line and owners and (event := event_of(line)):
+                for device in owners:
+                    found[device, event] = found.get((device, event), 0) + 1
         self._counts = found
         self._followed, self._hidden = True, False
 
@@ -235,12 +235,6 @@ class KernelLogFollower(HostSource):
         log, self._log = self._log, None
         if log is not None:
             log.close()
-
-    def _events(self, record: LogRecord) -> list[tuple[str, str]]:
-        line = read_line(record)
-        owners = self._names.concerned(line.names) if line else ()
-        event = event_of(line) if line and owners else ""
-        return [(device, event) for device in owners if event]
 
     def _with_zeros(self, devices: tuple[Device, ...]) -> Counts:
         counts = {place: count for place, count in self._counts.items() if place[0] in self._names}

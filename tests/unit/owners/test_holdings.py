@@ -5,7 +5,7 @@ from __future__ import annotations
 from owner_fakes import queue_pair, region
 
 from roce_exporter.model.owner import UNKNOWN_OWNER, ObjectKind, Owner, RdmaObject
-from roce_exporter.owners.owner_scan import Census, OwnerHoldings, by_owner, together
+from roce_exporter.owners.owner_scan import Census, HeldByOwner, by_owner, together
 from roce_exporter.owners.owner_totals import choose_shown
 
 JOB = Owner("slurm/42.0", "slurm", "python3", "ada", slurm_job="42", slurm_step="0")
@@ -14,7 +14,7 @@ SHELL = JOB._replace(command="bash")
 
 def count(
     *objects: RdmaObject, owners: dict[int, Owner] | None = None, threads: dict[int, int] | None = None
-) -> OwnerHoldings:
+) -> HeldByOwner:
     """These objects, listed in two parts."""
     census = Census()
     census.add(objects[:1])

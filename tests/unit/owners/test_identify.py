@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from owner_fakes import FakeHost, process
 
 from roce_exporter.model.owner import UNKNOWN_OWNER, Owner, ProcessFacts
-from roce_exporter.owners.identify import LONGEST, KnownProcesses, Roll, label_text, owner_of
+from roce_exporter.owners.identify import LONGEST, KnownProcesses, ProcessOwners, label_text, owner_of
 
 UID = "2b801b7a-5266-4386-864e-45ed71136371"
 ID = "20e061fc708d3b66dfe257b19552b34a1307a7347ed6b5bd0d8c5e76afb1a870"
@@ -68,15 +68,17 @@ def test_long_texts_that_differ_at_the_end_stay_different() -> None:
     assert label_text(LONGEST * "a") == LONGEST * "a"
 
 
-def roll(processes: dict[int, ProcessFacts | OSError], before: dict[int, float] | None = None) -> Roll:
-    return Roll(KnownProcesses(FakeHost(processes=processes), Clock()).find, before or {})
+def known(
+    processes: dict[int, ProcessFacts | OSError], before: dict[int, float] | None = None
+) -> ProcessOwners:
+    return ProcessOwners(KnownProcesses(FakeHost(processes=processes), Clock()).find, before or {})
 
 
 ALIVE = process(7, "0::/system.slice/a.service", created=EPOCH + 100.0)
 
 
 def test_a_process_is_read_once_per_round() -> None:
-    found = roll({7: ALIVE})
+    found = known({7: ALIVE})
     found.learn([7, 7, 0], EPOCH + 200)
     found.learn([7], EPOCH + 50)
     assert {pid: owner.name for pid, owner in found.owners.items()} == {7: "unit/a.service"}
@@ -93,14 +95,14 @@ def test_a_process_is_read_once_per_round() -> None:
 def test_processes_that_come_and_go(
     processes: dict[int, ProcessFacts | OSError], before: dict[int, float], listed: float, owner: str
 ) -> None:
-    found = roll(processes, before)
+    found = known(processes, before)
     found.learn([7], EPOCH + listed)
     assert (found.owners[7].name, found.hidden) == (owner, 0)
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EIO])
 def test_a_process_that_cannot_be_read_is_hidden(number: int) -> None:
-    found = roll({7: OSError(number, "hidden"), 8: ALIVE._replace(pid=8)})
+    found = known({7: OSError(number, "hidden"), 8: ALIVE._replace(pid=8)})
     found.learn([7, 8], EPOCH + 200)
     assert (found.owners[7], found.hidden) == (UNKNOWN_OWNER, 1)
     assert found.owners[8].kind == "unit"
