@@ -17,11 +17,11 @@ import sys
 import termios
 import time
 import urllib.request
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from servers import EXPORTER
 from sonic_redis import need_redis
 from sonic_server import short_folder
 
@@ -29,8 +29,7 @@ from roce_exporter.demo import servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
+    from pathlib import Path
 
 SOON = "--host.simulate-seed=57"
 """With this seed the first storm begins after 20 s and lasts 3.3 s."""
@@ -78,7 +77,7 @@ def assert_nothing_is_left(folder: Path, children: list[psutil.Process]) -> None
 def running(environment: dict[str, str], *flags: str) -> Iterator[subprocess.Popen[str]]:
     """The demo without a terminal."""
     pipe = subprocess.PIPE
-    argv = [COMMAND, "demo", *flags]
+    argv = [*EXPORTER, "demo", *flags]
     with (
         subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True, env=environment) as process,
         ending(process),
@@ -267,7 +266,7 @@ class Terminal:
         self.descriptor, other = pty.openpty()
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", ON_TERMINAL, COMMAND, "demo", *flags],
+            [sys.executable, "-c", ON_TERMINAL, *EXPORTER, "demo", *flags],
             stdin=other,
             stdout=other,
             stderr=other,
