@@ -160,7 +160,9 @@ def _port(facts: _Facts, name: str, number: int, netdev: str | None, ports: int)
         netdev = _netdev_of_gids(kernel, gids) or _netdev_of_function(kernel, name, number, ports)
     link_layer = facts.text(f"{CLASS}/{name}/ports/{number}/link_layer")
     netdev = _bond_of_lag(kernel, name, netdev)
-    return Port(number, link_layer, _with_members(kernel, netdev) if netdev else (), gids)
+    members = tuple(Netdev(slave, "member") for slave in _bond_slaves(kernel, netdev)) if netdev else ()
+    own = (Netdev(netdev, "bond" if members else "port"),) if netdev else ()
+    return Port(number, link_layer, (*own, *members), gids)
 
 
 def _bond_of_lag(kernel: Kernel, name: str, netdev: str) -> str:
@@ -233,13 +235,6 @@ def _netdev_of_function(kernel: Kernel, name: str, number: int, ports: int) -> s
 
 def _netdev_text(kernel: Kernel, netdev: str, file: str) -> str:
     return read_or("", kernel.text, f"class/net/{netdev}/{file}")
-
-
-def _with_members(kernel: Kernel, netdev: str) -> tuple[Netdev, ...]:
-    slaves = _bond_slaves(kernel, netdev)
-    if not slaves:
-        return (Netdev(netdev, "port"),)
-    return (Netdev(netdev, "bond"), *(Netdev(slave, "member") for slave in slaves))
 
 
 def _bond_slaves(kernel: Kernel, netdev: str) -> tuple[str, ...]:

@@ -134,11 +134,11 @@ def decode_device(answer: bytes) -> RdmaDevice:
         Malformed: the message violates the format or has no index or no name.
     """
     values = decode_values(answer)
-    guid = values.get(NODE_GUID)
+    guid = f"{decode_number(values[NODE_GUID]):016x}" if NODE_GUID in values else ""
     return RdmaDevice(
         index=decode_number(required(values, DEV_INDEX)),
         name=decode_name(required(values, DEV_NAME)),
-        node_guid="" if guid is None else _guid_text(decode_number(guid)),
+        node_guid=":".join(guid[start : start + 4] for start in range(0, len(guid), 4)),
         protocol=decode_name(values.get(DEV_PROTOCOL, b"")),
         firmware=decode_name(values.get(FW_VERSION, b"")),
     )
@@ -415,11 +415,6 @@ def _is_same(device: RdmaDevice, index: int, name: str) -> bool:
 
 def _gone(device: RdmaDevice) -> OSError:
     return OSError(errno.ENODEV, "the RDMA device was removed", device.name)
-
-
-def _guid_text(guid: int) -> str:
-    digits = f"{guid:016x}"
-    return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
 
 
 SYS_GET = 5 << 10 | 6

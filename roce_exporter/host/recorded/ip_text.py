@@ -380,28 +380,23 @@ def print_virtual_functions(found: Sequence[VirtualFunction], netdev: str) -> st
 
 
 def _virtual_function(one: Mapping[str, Any]) -> VirtualFunction:
-    # Before version 5.3 iproute2 called the address `mac`.
-    mac = str(one["address"] if "address" in one else one["mac"])
-    return VirtualFunction(int(one["vf"]), mac, dict(_settings(one)), dict(_counts(one)))
-
-
-def _settings(one: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    settings: dict[str, int] = {}
     if (state := one.get("link_state")) in LINK_STATES:
-        yield "link_state", LINK_STATES[state]
+        settings["link_state"] = LINK_STATES[state]
     for name, key in (("spoof_check", "spoofchk"), ("trusted", "trust")):
         if key in one:
-            yield name, int(one[key] in (True, "on"))
+            settings[name] = int(one[key] in (True, "on"))
     vlans = one.get("vlan_list", [one])
-    yield "vlan", int(vlans[0].get("vlan", 0)) if vlans else 0
+    settings["vlan"] = int(vlans[0].get("vlan", 0)) if vlans else 0
     if "rate" in one:
-        yield "max_rate", int(one["rate"]["max_tx"])
-
-
-def _counts(one: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    stats = one.get("stats", {})
+        settings["max_rate"] = int(one["rate"]["max_tx"])
+    counts: dict[str, int] = {}
     for name, (direction, key) in COUNTS.items():
-        counted = stats.get(direction, {})
+        counted = one.get("stats", {}).get(direction, {})
         # iproute2 names them `tx_bytes` and `tx_packets`, and the received ones without a prefix.
         value = counted.get(key, counted.get(f"{direction}_{key}"))
         if value is not None:
-            yield name, int(value)
+            counts[name] = int(value)
+    # Before version 5.3 iproute2 called the address `mac`.
+    mac = str(one["address"] if "address" in one else one["mac"])
+    return VirtualFunction(int(one["vf"]), mac, settings, counts)

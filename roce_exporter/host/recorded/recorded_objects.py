@@ -23,7 +23,7 @@ from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.model.owner import ProcessFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from roce_exporter.host.recorded.tree import Tree
     from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
@@ -45,13 +45,21 @@ MAX_PID = 1 << 22
 """PID_MAX_LIMIT of include/linux/threads.h."""
 
 
+FIRST_UID = 60_001
+"""Of the users that are not root: above those of people and below those of systemd's containers."""
+
+
 def read_processes(tree: Tree, path: str) -> dict[int, ProcessFacts]:
     """The recorded processes by their process ID: those with a file `stat`. Without a boot time they begin at 1970.
 
     Raises:
         RecordingError: a file is malformed; one line that names it.
     """
-    boot = _boot_time(tree, path)
+    text = _text(tree, "proc/stat")
+    booted = _BOOT.search(text)
+    if text and not booted:
+        raise RecordingError(f"recording {path}: proc/stat: no line `btime`; copy it from /proc/stat")
+    boot = int(booted[1]) if booted else 0
     names = _user_names(_text(tree, "etc/passwd"))
     return {
         pid: _process(tree, path, pid, boot, names) for pid in _pids(tree) if f"proc/{pid}/stat" in tree.files
@@ -63,7 +71,10 @@ def print_processes(processes: Mapping[int, ProcessFacts]) -> dict[str, str]:
     if not processes:
         return {}
     boot = int(min(one.created for one in processes.values()))
-    uids = _uids(one.user for one in processes.values())
+    given = {one.user for one in processes.values()}
+    free = (number for number in count(FIRST_UID) if str(number) not in given)
+    named = sorted(user for user in given if user and not user.isdecimal())
+    uids = {user: 0 if user == "root" else next(free) for user in named}
     found = {
         "proc/stat": f"btime {boot}\n",
         "etc/passwd": "".join(f"{user}:x:{uid}:{uid}::/:/bin/false\n" for user, uid in uids.items()),
@@ -85,18 +96,6 @@ def _files(pid: int, one: ProcessFacts, start: int, uids: Mapping[str, int]) -> 
     }
 
 
-FIRST_UID = 60_001
-"""Of the users that are not root: above those of people and below those of systemd's containers."""
-
-
-def _uids(users: Iterable[str]) -> dict[str, int]:
-    """A number for each name. A user that is a number keeps it."""
-    given = set(users)
-    free = (number for number in count(FIRST_UID) if str(number) not in given)
-    named = sorted(user for user in given if user and not user.isdecimal())
-    return {user: 0 if user == "root" else next(free) for user in named}
-
-
 def _pids(tree: Tree) -> list[int]:
     names = tree.folders.get("proc", ())
     return sorted(
@@ -107,7 +106,12 @@ def _pids(tree: Tree) -> list[int]:
 
 
 def _process(tree: Tree, path: str, pid: int, boot: int, names: Mapping[int, str]) -> ProcessFacts:
-    command, start = _command_and_start(_text(tree, f"proc/{pid}/stat"), f"recording {path}: proc/{pid}/stat")
+    before, _, after = _text(tree, f"proc/{pid}/stat").rpartition(")")
+    fields = after.split()
+    if len(fields) <= _START or not _DIGITS.fullmatch(fields[_START]):
+        raise RecordingError(
+            f"recording {path}: proc/{pid}/stat: no start time in field 22; copy it from /proc"
+        )
     status = _text(tree, f"proc/{pid}/status")
     uid = _UID.search(status)
     if status and not uid:
@@ -116,8 +120,8 @@ def _process(tree: Tree, path: str, pid: int, boot: int, names: Mapping[int, str
     leader = int(found[1]) if found else pid
     return ProcessFacts(
         pid=leader,
-        created=boot + start / TICKS,
-        command=_comm(tree, leader) or _comm(tree, pid) or command,
+        created=boot + int(fields[_START]) / TICKS,
+        command=_comm(tree, leader) or _comm(tree, pid) or before.partition("(")[2],
         user=names.get(int(uid[1]), uid[1]) if uid else "",
         cgroups=_text(tree, f"proc/{pid}/cgroup"),
     )
@@ -125,22 +129,6 @@ def _process(tree: Tree, path: str, pid: int, boot: int, names: Mapping[int, str
 
 def _comm(tree: Tree, pid: int) -> str:
     return _text(tree, f"proc/{pid}/comm").removesuffix("\n")
-
-
-def _command_and_start(text: str, what: str) -> tuple[str, int]:
-    before, _, after = text.rpartition(")")
-    fields = after.split()
-    if len(fields) <= _START or not _DIGITS.fullmatch(fields[_START]):
-        raise RecordingError(f"{what}: no start time in field 22; copy it from /proc")
-    return before.partition("(")[2], int(fields[_START])
-
-
-def _boot_time(tree: Tree, path: str) -> int:
-    text = _text(tree, "proc/stat")
-    found = _BOOT.search(text)
-    if text and not found:
-        raise RecordingError(f"recording {path}: proc/stat: no line `btime`; copy it from /proc/stat")
-    return int(found[1]) if found else 0
 
 
 def _user_names(passwd: str) -> dict[int, str]:
