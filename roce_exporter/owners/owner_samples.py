@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from roce_exporter.model import SourceState
     from roce_exporter.model.owner import Owner
     from roce_exporter.normalise.series import Value
-    from roce_exporter.owners.owner_scan import HeldObjects
-    from roce_exporter.owners.owner_totals import Round, ShownOwner
+    from roce_exporter.owners.owner_scan import ObjectTotals
+    from roce_exporter.owners.owner_totals import OwnerNumbers, Round
 
 
 Sample = tuple[Series, "Value"]
@@ -40,7 +40,7 @@ def device_samples(
 
 
 def _owner_samples(
-    labels: tuple[str, str], shown: ShownOwner, kinds: frozenset[ObjectKind]
+    labels: tuple[str, str], shown: OwnerNumbers, kinds: frozenset[ObjectKind]
 ) -> Iterator[Sample]:
     held = shown.held
     if ObjectKind.QUEUE_PAIR in kinds:
@@ -121,7 +121,7 @@ def device_document(
     }
 
 
-def _owner_document(name: str, owner: Owner | None, result: Round, held: HeldObjects) -> dict[str, Any]:
+def _owner_document(name: str, owner: Owner | None, result: Round, held: ObjectTotals) -> dict[str, Any]:
     known = owner or max(result.identities[name], default=None)
     facts = known._asdict() if known else {}
     return {

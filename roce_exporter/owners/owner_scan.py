@@ -43,7 +43,7 @@ class Holder(NamedTuple):
 
 
 @dataclass(slots=True)
-class HeldObjects:
+class ObjectTotals:
     """Numbers of objects."""
 
     queue_pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class HeldObjects:
         """What decides which owners are shown: queue pairs, then bytes of memory regions."""
         return self.queue_pairs.total(), self.memory_region_bytes
 
-    def add(self, other: HeldObjects) -> None:
+    def add(self, other: ObjectTotals) -> None:
         """Add the objects of another."""
         if other.queue_pairs:
             self.queue_pairs.update(other.queue_pairs)
@@ -88,7 +88,7 @@ class Census:
 
     def __init__(self, connected: Mapping[int, str] | None = None) -> None:
         """`connected` is the kernel module that connected a queue pair, by its number: see `Census.modules`."""
-        self.holders: dict[Holder, HeldObjects] = {}
+        self.holders: dict[Holder, ObjectTotals] = {}
         self.named = 0
         """Objects whose thread or kernel module the kernel reports."""
         self.modules: dict[int, str] = {}
@@ -109,7 +109,7 @@ class Census:
             holder = self._holder(one)
             held = self.holders.get(holder)
             if held is None:
-                held = self.holders[holder] = HeldObjects()
+                held = self.holders[holder] = ObjectTotals()
             _count(held, one)
 
     def _holder(self, one: RdmaObject) -> Holder:
@@ -118,7 +118,7 @@ class Census:
         return Holder(one.pid, one.kernel)
 
 
-def _count(held: HeldObjects, one: RdmaObject) -> None:
+def _count(held: ObjectTotals, one: RdmaObject) -> None:
     match one.kind:
         case ObjectKind.QUEUE_PAIR:
             held.queue_pairs[one.state, one.type] += 1
@@ -138,7 +138,7 @@ def _count(held: HeldObjects, one: RdmaObject) -> None:
 class HeldByOwner(NamedTuple):
     """What each owner holds, and what its processes say who it is."""
 
-    held: dict[str, HeldObjects]
+    held: dict[str, ObjectTotals]
     """By the owner's name."""
     identities: dict[str, Counter[Owner]]
     """Processes of one owner can differ in command and user; the number of processes per identity."""
@@ -148,7 +148,7 @@ def by_owner(
     censuses: Iterable[Census], owners: Mapping[int, Owner], processes: Mapping[int, int]
 ) -> HeldByOwner:
     """The holdings of all holders per owner; `owners` and `processes` are the owner and process of each thread."""
-    held: dict[str, HeldObjects] = {}
+    held: dict[str, ObjectTotals] = {}
     members: dict[str, dict[tuple[int, str], Owner]] = {}
     for census in censuses:
         for (pid, kernel), holdings in census.holders.items():
@@ -156,7 +156,7 @@ def by_owner(
             process = processes.get(pid, pid)
             of_owner = held.get(owner.name)
             if of_owner is None:
-                of_owner = held[owner.name] = HeldObjects()
+                of_owner = held[owner.name] = ObjectTotals()
             of_owner.add(holdings)
             if process:
                 of_owner.processes.add(process)
@@ -171,9 +171,9 @@ def owner_of_holder(holder: Holder, owners: Mapping[int, Owner]) -> Owner:
     return owners.get(holder.pid, UNKNOWN_OWNER)
 
 
-def together(parts: Iterable[HeldObjects]) -> HeldObjects:
+def together(parts: Iterable[ObjectTotals]) -> ObjectTotals:
     """The sum of holdings."""
-    total = HeldObjects()
+    total = ObjectTotals()
     for part in parts:
         total.add(part)
     return total

@@ -24,7 +24,7 @@ from roce_exporter.catalog.owners import OWNER_COUNTERS
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, ObjectKind
 from roce_exporter.normalise.series_plan import ValuePosition, choose, value_plan, values_of
-from roce_exporter.owners.owner_scan import HeldByOwner, HeldObjects, by_owner, together
+from roce_exporter.owners.owner_scan import HeldByOwner, ObjectTotals, by_owner, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -165,10 +165,10 @@ def choose_shown(
 OTHER_PEERS = OTHER_OWNERS.name
 
 
-class ShownOwner(NamedTuple):
+class OwnerNumbers(NamedTuple):
     """What one owner of a device shows: its numbers, with peers beyond the configured number as `other`."""
 
-    held: HeldObjects
+    held: ObjectTotals
     peers: Mapping[str, int]
 
 
@@ -177,9 +177,9 @@ class Round(NamedTuple):
 
     kinds: frozenset[ObjectKind] = frozenset()
     """Kinds that were listed to their end. Numbers of other kinds are not known."""
-    owners: Mapping[str, ShownOwner] = {}
+    owners: Mapping[str, OwnerNumbers] = {}
     """Owners with series of their own, and `other`."""
-    folded: Mapping[str, HeldObjects] = {}
+    folded: Mapping[str, ObjectTotals] = {}
     """Owners that are part of `other`."""
     identities: Mapping[str, Counter[Owner]] = {}
     totals: Mapping[OwnerTotal, float] = {}
@@ -223,7 +223,10 @@ class DeviceOwners:
         self._peers = {name: self._peers.get(name, frozenset()) for name in held}
         self.last = Round(
             frozenset(scan.censuses),
-            {name: ShownOwner(one, self._choose_peers(name, one.connections)) for name, one in held.items()},
+            {
+                name: OwnerNumbers(one, self._choose_peers(name, one.connections))
+                for name, one in held.items()
+            },
             folded,
             {**found.identities, **({OTHER_OWNERS.name: Counter((OTHER_OWNERS,))} if folded else {})},
             {
@@ -254,7 +257,7 @@ class DeviceOwners:
             kept[peer if peer in shown else OTHER_PEERS] += count
         return dict(sorted(kept.items()))
 
-    def _count(self, scan: OwnerScan, dialect: str, held: Mapping[str, HeldObjects]) -> None:
+    def _count(self, scan: OwnerScan, dialect: str, held: Mapping[str, ObjectTotals]) -> None:
         def label_of(pid: int) -> str:
             name = scan.known.owners.get(pid, UNKNOWN_OWNER).name
             return name if self._is_shown(name) else OTHER_OWNERS.name
