@@ -20,6 +20,7 @@ import shtab
 
 from roce_exporter import __version__
 from roce_exporter.cli.commands import COMMANDS
+from roce_exporter.cli.keys import KEYS
 from roce_exporter.cli.options import make_parser
 
 if TYPE_CHECKING:
@@ -177,6 +178,9 @@ def pages() -> Iterator[tuple[str, str]]:
             "Prometheus exporter for the health of RDMA over Converged Ethernet",
             {
                 "commands": f"Without a command: serve. Each has a page of its own.\n{table(tuple((name, row.help) for name, row in COMMANDS.items()))}",
+                "configuration file": table(
+                    tuple((flag.name.removeprefix("--"), flag.help) for flag in KEYS)
+                ),
                 "exit status": table(EXIT_STATUS),
                 "environment": table(ENVIRONMENT),
                 "files": table(PATHS),

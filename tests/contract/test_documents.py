@@ -13,6 +13,7 @@ from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.windows import WINDOWS_SETTINGS
 from roce_exporter.cli.flags import FLAGS
+from roce_exporter.cli.keys import KEYS
 from roce_exporter.cli.options import OptionError, parse_options
 
 if TYPE_CHECKING:
@@ -50,6 +51,13 @@ def test_every_flag_named_exists() -> None:
     names = {flag.name for flag in FLAGS if not flag.instead}
     others = r"(?m)^(prometheus|prometheus-alertmanager|amtool) .*"
     assert unknown(r"(?<![\w-])--[a-z]+\.[a-z.-]+[a-z]", names.__contains__, 50, others) == {}
+
+
+def test_every_key_that_is_no_flag_has_its_meaning() -> None:
+    text = (ROOT / "docs/operating.md").read_text()
+    assert [
+        key.name for key in KEYS if f"| `{key.name.removeprefix('--')}` |" not in text or key.help not in text
+    ] == []
 
 
 def commands(text: str) -> Iterable[list[str]]:
