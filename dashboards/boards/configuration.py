@@ -56,7 +56,7 @@ JUDGED_PANELS = (
     ),
     number(
         "Checks that could not run",
-        "Checks whose setting this host, driver or privilege level does not expose: neither good nor bad. `roce-exporter audit` lists what is missing.",
+        "Checks whose setting this host, driver or privilege level does not expose: neither good nor bad. `roce-exporter check settings` lists what is missing.",
         "none",
         Query(f"sum({UNREADABLE}{{{FLEET}}}) or 0 * sum({CHECKS}{{{FLEET}}})"),
         width=6,
@@ -74,7 +74,7 @@ JUDGED_PANELS = (
     ),
     table(
         "What is wrong, and how to fix it",
-        "The failed checks, with the audit's texts. `roce-exporter audit` on the host prints the same command with the values of the "
+        "The failed checks, with the audit's texts. `roce-exporter check settings` on the host prints the same command with the values of the "
         "port, and the vendor's command if there is one. The check's name opens the runbook.",
         ("check", "Value", "why", "fix"),
         Query(f"topk(50, {EXPLAINED})", form="table", instant=True),

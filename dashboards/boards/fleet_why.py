@@ -115,7 +115,7 @@ LOSS_PANELS = (
 CONFIGURATION_PANELS = (
     ranking(
         "Failed configuration checks",
-        "Number of ports that fail each check. `roce-exporter audit` on the host prints the actual setting, the expected one and the reason; "
+        "Number of ports that fail each check. `roce-exporter check settings` on the host prints the actual setting, the expected one and the reason; "
         "the dashboard *RoCE / Configuration* shows the values.",
         "none",
         Query(f"topk(8, sum by (check) ({CHECKS_FAILED}{{{FLEET}}}))", "{{check}}", instant=True),

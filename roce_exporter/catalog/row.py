@@ -38,7 +38,7 @@ class MetricSet(StrEnum):
     """How much `/metrics` and `once` show. Every set has all of the one before it."""
 
     LEAN = "lean"
-    """What alerts, `diagnose` and the dashboards of the fleet, hosts, links and jobs need."""
+    """What alerts, `check` and the dashboards of the fleet, hosts, links and jobs need."""
     STANDARD = "standard"
     """In addition what the other dashboards of hosts need, and every counter of faults."""
     FULL = "full"

@@ -1,4 +1,4 @@
-"""The scoreboard of faults: how often `diagnose` is right, and what docs/diagnosis.md says of it.
+"""The scoreboard of faults: how often `check health` is right, and what docs/diagnosis.md says of it.
 
 And what the set lean leaves out takes nothing from a diagnosis: every fault, seen through lean and standard.
 """
@@ -26,7 +26,7 @@ SIDES, NAMES = 0.95, 0.85
 FAULTS = load_faults()
 MISSED = {"rnr-server", "wrong-priority-pause", "moving-incast"}
 UNSAID = {"pcie-slow", "module-unplugged"}
-"""The chosen faults that `diagnose` does not name rightly, and those whose next step it does not print."""
+"""The chosen faults that `check health` does not name rightly, and those whose next step it does not print."""
 
 
 def test_the_truth_is_complete() -> None:
