@@ -111,13 +111,11 @@ def sparkline(history: Iterable[float | None], width: int) -> Text:
     shares = list(history)[-width:]
     text = Text(" " * (width - len(shares)), no_wrap=True)
     for share in shares:
-        text.append(UNMEASURED if share is None else _bar(share), "dim" if share is None else heat(share))
+        if share is None:
+            text.append(UNMEASURED, "dim")
+        else:  # even the shortest pause is visible
+            text.append(BARS[max(share > 0, round(share * (len(BARS) - 1)))], heat(share))
     return text
-
-
-def _bar(share: float) -> str:
-    # Even the shortest pause is visible.
-    return BARS[max(1, round(share * (len(BARS) - 1)))] if share > 0 else BARS[0]
 
 
 def heat(share: float) -> str:
@@ -173,11 +171,12 @@ def _port(found: Priority) -> str:
 def _row(found: Priority, room: int) -> list[RenderableType]:
     pauses = [pause for pause in (found.receive, found.transmit) if pause]
     storms = sum(pause.storms for pause in pauses)
+    worst = min((pause.state for pause in pauses), key=WORST_FIRST.index, default="unknown")
     return [
         Text(_port(found), "red" if found.up is False else ""),
         _pause(found.receive, room),
         _pause(found.transmit, room),
-        _state(pauses),
+        Text(worst, STYLES[worst]),
         Text(str(storms), "bold red" if storms else "dim"),
         *(short_number(value) for value in (found.marked, found.notified, found.reacted)),
     ]
@@ -248,11 +247,6 @@ def _share(shares: Sequence[float | None], room: int, mark: str) -> Text:
 
 
 WORST_FIRST = ("storm", "recovering", "suspect", "unknown", "ok")
-
-
-def _state(pauses: Iterable[PauseHistory]) -> Text:
-    worst = min((pause.state for pause in pauses), key=WORST_FIRST.index, default="unknown")
-    return Text(worst, STYLES[worst])
 
 
 def _events(scene: Scene, room: int) -> list[Text]:

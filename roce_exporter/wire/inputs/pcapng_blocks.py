@@ -102,13 +102,10 @@ class PcapngBlocks:
         if kind == SECTION:
             self._interfaces = []
         elif kind == INTERFACE:
-            self._describe(bytes(data[position : position + length]))
+            if len(self._interfaces) >= MOST_INTERFACES:
+                raise InputError(f"describes more than {MOST_INTERFACES} interfaces, so the file is damaged")
+            self._interfaces.append(read_interface(bytes(data[position : position + length]), self._order))
         return length
-
-    def _describe(self, block: bytes) -> None:
-        if len(self._interfaces) >= MOST_INTERFACES:
-            raise InputError(f"describes more than {MOST_INTERFACES} interfaces, so the file is damaged")
-        self._interfaces.append(read_interface(block, self._order))
 
     def _frames(self, data: bytearray, positions: NDArray[np.int64]) -> list[Frames]:
         whole = np.frombuffer(data, np.uint8)

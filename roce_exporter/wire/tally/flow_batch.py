@@ -99,7 +99,9 @@ class FlowStates:
 
     def add(self, columns: Columns, flows: Integers, count: int) -> FlowCounts:
         """Follow a batch; `flows` numbers the flow of each packet, below `count`, UNNUMBERED is not followed."""
-        self._grow(count)
+        if (more := count - len(self._low)) > 0:
+            self._low = np.concatenate((self._low, np.full(more, NO_STATE, np.int64)))
+            self._high = np.concatenate((self._high, np.full(more, NO_STATE, np.int64)))
         rows = np.flatnonzero((flows != UNNUMBERED) & (classes_of(columns) != UNTRACKED))
         if not len(rows):
             return FlowCounts([], [])
@@ -110,17 +112,13 @@ class FlowStates:
         fits = self._in_order(batch, begins)
         ordered = np.logical_and.reduceat(fits, begins)
         ends = np.append(begins[1:], len(rows))
-        self._continue(batch, ends[ordered] - 1)
+        last = ends[ordered] - 1
+        self._low[batch.flows[last]] = (batch.sequences[last] + batch.least[last]) % MODULUS
+        self._high[batch.flows[last]] = (batch.sequences[last] + batch.most[last]) % MODULUS
         found = FlowCounts([], [])
         for begin, end in zip(begins[~ordered].tolist(), ends[~ordered].tolist(), strict=True):
             self._follow(batch, begin, end, (np.flatnonzero(~fits[begin:end]) + begin).tolist(), found)
         return found
-
-    def _grow(self, count: int) -> None:
-        more = count - len(self._low)
-        if more > 0:
-            self._low = np.concatenate((self._low, np.full(more, NO_STATE, np.int64)))
-            self._high = np.concatenate((self._high, np.full(more, NO_STATE, np.int64)))
 
     def _in_order(self, batch: _Sorted, begins: Integers) -> NDArray[np.bool_]:
         """Whether each packet has a PSN that may follow the one before it in its flow."""
@@ -136,11 +134,6 @@ class FlowStates:
         if self._tracks:
             fits[begins] &= ~np.isin(first, list(self._tracks))
         return fits
-
-    def _continue(self, batch: _Sorted, last: Integers) -> None:
-        flows = batch.flows[last]
-        self._low[flows] = (batch.sequences[last] + batch.least[last]) % MODULUS
-        self._high[flows] = (batch.sequences[last] + batch.most[last]) % MODULUS
 
     def _follow(self, batch: _Sorted, begin: int, end: int, odd: list[int], found: FlowCounts) -> None:
         """One flow: packet by packet from each one that is out of order until nothing is missing."""

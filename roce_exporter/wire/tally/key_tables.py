@@ -120,16 +120,13 @@ class PairTable:
         first, second = self._used, self._used + (back != addresses)
         self._used = second + 1
         if self._used > len(self.counts):
-            self._grow()
+            more = len(self.counts) + 2
+            self.counts = np.concatenate((self.counts, np.zeros((more, WIDTH), np.int64)))
+            self.reverse = np.concatenate((self.reverse, np.zeros(more, np.int64)))
+            self._active = np.concatenate((self._active, np.zeros(more, np.int64)))
         self._numbers[addresses], self._numbers[back] = first, second
         self.reverse[first], self.reverse[second] = second, first
         return first
-
-    def _grow(self) -> None:
-        more = len(self.counts) + 2
-        self.counts = np.concatenate((self.counts, np.zeros((more, WIDTH), np.int64)))
-        self.reverse = np.concatenate((self.reverse, np.zeros(more, np.int64)))
-        self._active = np.concatenate((self._active, np.zeros(more, np.int64)))
 
     @property
     def full(self) -> bool:
