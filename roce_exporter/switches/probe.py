@@ -21,6 +21,7 @@ from roce_exporter.catalog.named import (
     SWITCH_NEIGHBOR_INFO,
     SWITCH_SOURCE_UP,
 )
+from roce_exporter.catalog.switch_systems import SYSTEMS
 from roce_exporter.collect.workers import InFlight
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Renderer
@@ -38,7 +39,7 @@ from roce_exporter.switches.readings import (
     Unreadable,
 )
 from roce_exporter.switches.switch_view import SwitchView
-from roce_exporter.switches.systems import SYSTEMS, load_module
+from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.targets_file import HOST
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.catalog.switch_systems import SYSTEMS
 from roce_exporter.net.login import basic_auth_of, tls_files_of
-from roce_exporter.switches.systems import SYSTEMS
 from roce_exporter.switches.targets import (
     ALL_PRIORITIES,
     PFC_PRIORITIES,

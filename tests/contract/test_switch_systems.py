@@ -13,9 +13,9 @@ from sonic_redis import as_tables
 from sonic_redis import recorded as recorded_tables
 from switch_recordings import assert_sound, read_recorded
 
-from roce_exporter.catalog.switch_systems import SONIC, SWITCH_SYSTEMS
+from roce_exporter.catalog.switch_systems import SONIC, SWITCH_SYSTEMS, SYSTEMS
 from roce_exporter.checks.switches.audit_switches import SWITCH_CHECKS
-from roce_exporter.switches.systems import SYSTEMS, load_module
+from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.systems.sonic.read import read_tables
 
 if TYPE_CHECKING:

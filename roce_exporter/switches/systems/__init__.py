@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
+from roce_exporter.catalog.switch_systems import SYSTEMS
 from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roce_exporter.switches.readings import Module
-
-
-class System(NamedTuple):
-    """Where a module is, and what it needs."""
-
-    file: str
-    """The module, below this package."""
-    schemes: Mapping[str, int]
-    """The schemes of its addresses, each with its default port; the first one is the default."""
-    extra: str = ""
-    """The extra of the package that brings the library of its protocol."""
-
-
-SYSTEMS = {
-    "sonic": System("sonic.redis_requests", {"redis": 6379, "rediss": 6379, "unix": 0}),
-    "sonic_gnmi": System("sonic.gnmi_requests", {"grpc": 50051, "grpc+insecure": 50051}, "gnmi"),
-    "nxos": System("nxos.requests", {"https": 443, "http": 80}),
-    "eos": System("eos.requests", {"grpc": 6030, "grpc+insecure": 6030, "https": 443}, "gnmi"),
-    "cumulus": System("cumulus.requests", {"https": 8765}),
-}
 
 
 class ModuleMissingError(UserError):
