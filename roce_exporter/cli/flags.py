@@ -228,7 +228,6 @@ FLAGS = (
         "roce-host.tar.gz",
         short="-o",
     ),
-    Flag("--moments", ("capture",), "N", "number of snapshots to record (1)", 1, whole(1000)),
     Flag("--interval", ("capture",), "SECONDS", "time between two snapshots (1)", 1.0, seconds()),
     Flag(
         "--since",
@@ -255,6 +254,13 @@ FLAGS = (
         choices=(TEXT, JSON),
     ),
     Flag("--failed", CHECK, "", "print only what is degraded or failed", False),
+    Flag(
+        "--exporter",
+        CHECK,
+        "URL",
+        "the exporter that should run on this host (http://127.0.0.1:10123); only its /metrics is requested",
+        f"http://127.0.0.1:{DEFAULT_PORT}",
+    ),
     Flag(
         "--prometheus",
         CHECK,

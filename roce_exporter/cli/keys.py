@@ -6,9 +6,7 @@ As flags they work for one minor release, with one line on standard error.
 from __future__ import annotations
 
 from roce_exporter.cli.flag_types import (
-    CHECK,
     COLLECTING,
-    DEFAULT_PORT,
     HOST,
     KEY,
     SERVING,
@@ -139,14 +137,7 @@ KEYS: tuple[Flag, ...] = (
         whole(1000),
         instead=KEY,
     ),
-    Flag(
-        "--exporter",
-        CHECK,
-        "URL",
-        "the exporter that should run on this host (http://127.0.0.1:10123); only its /metrics is requested",
-        f"http://127.0.0.1:{DEFAULT_PORT}",
-        instead=KEY,
-    ),
+    Flag("--moments", ("capture",), "N", "number of snapshots to record (1)", 1, whole(1000), instead=KEY),
     Flag(
         "--probe.key-file",
         ("probe",),
