@@ -61,7 +61,7 @@ class Gid:
 
     index: int
     type: str
-    """`RoCE v2` or `IB/RoCE v1`, as the kernel spells it."""
+    """`RoCE v2` or `IB/RoCE v1`, as the kernel writes it."""
     netdev: str
     address: str
     """An IPv4-mapped GID as dotted quad, any other as compressed IPv6."""
@@ -89,7 +89,7 @@ class Port:
 
     number: int
     link_layer: str
-    """`Ethernet` or `InfiniBand`, as the kernel spells it; empty if not reported."""
+    """`Ethernet` or `InfiniBand`, as the kernel writes it; empty if not reported."""
     netdevs: tuple[Netdev, ...] = ()
     gids: tuple[Gid, ...] = ()
 

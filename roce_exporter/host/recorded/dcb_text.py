@@ -57,7 +57,7 @@ SELECTORS = {
 }
 
 PCP = {f"{priority}{drop}": priority + 8 * (drop == "de") for priority in range(8) for drop in ("nd", "de")}
-"""Priority code point and drop eligible indicator, as dcb spells them."""
+"""Priority code point and drop eligible indicator, as dcb writes them."""
 
 ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
 

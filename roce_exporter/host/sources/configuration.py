@@ -158,7 +158,7 @@ GLOBAL = "Global tclass="
 """The text in `traffic_class` before the number; the file is empty if no class is forced."""
 
 VERSIONS = {"IB/RoCE v1": 1, "RoCE v2": 2}
-"""As the kernel spells them (drivers/infiniband/core/cache.c)."""
+"""As the kernel writes them (drivers/infiniband/core/cache.c)."""
 
 TCP_ECN = "../proc/sys/net/ipv4/tcp_ecn"
 """Relative to /sys; below a foreign root, that host's /proc must be mounted next to its /sys."""
