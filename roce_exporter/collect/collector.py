@@ -222,7 +222,10 @@ class Collector:
         # Known devices are read together with the list, so that an ordinary collection wakes the workers once.
         await self._work_off([(Task(HOST, self._list),), *map(self._tasks, self._works.values())])
         known = self._works
-        self._adopt(self._listed_now())
+        # The last known list, if it could not be read this time.
+        if (listed := self._found.get(HOST, Outcome(up=False)).found) is not None:
+            self._listed = listed  # type: ignore[assignment]  # `_list` puts it there
+        self._adopt(self._listed)
         works = tuple(self._works.values())
         if fresh := [work for work in works if known.get(work.listed.name) is not work]:
             await self._work_off([self._tasks(work) for work in fresh])
@@ -261,13 +264,6 @@ class Collector:
 
     def _list(self) -> Finished[Task, Outcome]:
         return Finished(Outcome(up=True, found=list_devices(self._kernel)))
-
-    def _listed_now(self) -> tuple[Listed, ...]:
-        """The list of devices, or the last known list if it could not be read this time."""
-        found = self._found.get(HOST, Outcome(up=False)).found
-        if found is not None:
-            self._listed = found  # type: ignore[assignment]  # `_list` puts it there
-        return self._listed
 
     async def _work_off(self, chains: list[tuple[Task, ...]]) -> None:
         """Do these reads, one chain per device, and add their outcomes to `_found`; ends by the deadline at the latest."""

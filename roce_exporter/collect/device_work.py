@@ -142,7 +142,9 @@ class DeviceWork:
             if key in outcomes or key.source in SLOW:
                 readings += outcomes.get(key, slot.last).readings
             else:
-                readings += map(_without_values, slot.last.readings)
+                readings += [
+                    replace(one, values=(None,) * len(one.names), losses=()) for one in slot.last.readings
+                ]
         readings += self._ages()
         kept = {self._inventory, *(slot.task.key for slot in self._slow)}
         states = (
@@ -235,10 +237,6 @@ class DeviceWork:
             for slot in self._slow
             if (source := slot.task.key.source) in AGED and slot.last.readings
         ]
-
-
-def _without_values(reading: Reading) -> Reading:
-    return replace(reading, values=(None,) * len(reading.names), losses=())
 
 
 def _lost_device(outcomes: Iterable[Outcome]) -> bool:

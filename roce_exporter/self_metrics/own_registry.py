@@ -192,16 +192,13 @@ class OwnRegistry:
         if template is None:
             if len(self._templates) >= MOST_TEMPLATES:
                 self._templates.clear()
-            template = self._templates[shape] = _template(self._generate(openmetrics=openmetrics))
+            template = self._templates[shape] = self._template(openmetrics=openmetrics)
         return template % tuple([go_spelling(value).encode() for values in found for value in values])
 
-    def _generate(self, *, openmetrics: bool) -> bytes:
-        if openmetrics:
-            return openmetrics_text.exposition.generate_latest(self._registry)  # type: ignore[no-untyped-call,no-any-return]
-        return generate_latest(self._registry)
-
-
-def _template(text: bytes) -> bytes:
-    """The text with a placeholder for the value of each sample."""
-    lines = text.replace(b"%", b"%%").splitlines(keepends=True)
-    return b"".join(line if line.startswith(b"#") else line.rpartition(b" ")[0] + b" %b\n" for line in lines)
+    def _template(self, *, openmetrics: bool) -> bytes:
+        """The text with a placeholder for the value of each sample."""
+        generate = openmetrics_text.exposition.generate_latest if openmetrics else generate_latest
+        lines = generate(self._registry).replace(b"%", b"%%").splitlines(keepends=True)
+        return b"".join(
+            line if line.startswith(b"#") else line.rpartition(b" ")[0] + b" %b\n" for line in lines
+        )

@@ -212,7 +212,14 @@ class KernelLogFollower(HostSource):
             try:
                 self._log = self._kernel.open_kernel_log(oldest=self._position.next is not None)
             except LogHiddenError as error:
-                self._hide(error)
+                if not self._hidden:
+                    why = os.strerror(error.errno or errno.EPERM)
+                    LOG.info(
+                        "the kernel log is not read: %s: %s (the device node, and CAP_SYSLOG if kernel.dmesg_restrict is 1; see Privileges in README.md)",
+                        error.filename,
+                        why,
+                    )
+                self._hidden = True
                 raise Absent(error.errno, error.strerror, error.filename) from None
             except Absent:
                 raise
@@ -220,16 +227,6 @@ class KernelLogFollower(HostSource):
                 self._hidden = True
                 raise
         return self._log
-
-    def _hide(self, error: OSError) -> None:
-        if not self._hidden:
-            why = os.strerror(error.errno or errno.EPERM)
-            LOG.info(
-                "the kernel log is not read: %s: %s (the device node, and CAP_SYSLOG if kernel.dmesg_restrict is 1; see Privileges in README.md)",
-                error.filename,
-                why,
-            )
-        self._hidden = True
 
     def _drop(self) -> None:
         log, self._log = self._log, None

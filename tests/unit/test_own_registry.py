@@ -82,7 +82,7 @@ def test_families_that_come_and_go_are_shown() -> None:
 def test_two_formats_in_turn_are_generated_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = OwnRegistry()
     first = rendered(registry)
-    monkeypatch.setattr(OwnRegistry, "_generate", None)
+    monkeypatch.setattr(OwnRegistry, "_template", None)
     assert rendered(registry) == first
 
 
