@@ -267,7 +267,7 @@ class GnmiClient:
 
     async def _opened(self) -> _Link:
         probe = self._probe
-        name = probe.target.tls.server_name or probe.route.server_name or probe.route.address
+        name = probe.server_name
         if probe.target.scheme == "grpc+insecure":
             if probe.login.username:
                 raise NetError("basic_auth is not sent without TLS: use grpc:// instead of grpc+insecure://")

@@ -115,8 +115,7 @@ class JsonClient:
         self._cookie = cookie
         self._scheme = "http" if target.scheme == "http" else "https"
         address, port = probe.route.address, target.ports[self._scheme]
-        name = target.tls.server_name or probe.route.server_name or address
-        server = HttpServer(self._scheme == "https", name, port)
+        server = HttpServer(self._scheme == "https", probe.server_name, port)
         self._client = HttpClient(server, target.tls, address=address)
         self._jar = kept_jar(target.name, cookie.name, (address, port, probe.login))
         self._slots = asyncio.Semaphore(connections)

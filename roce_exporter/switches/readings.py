@@ -109,6 +109,11 @@ class ProbeRequest:
     record: bool = False
     """Whether to keep queries and replies for the debug page."""
 
+    @property
+    def server_name(self) -> str:
+        """The name to verify in the certificate of the switch."""
+        return self.target.tls.server_name or self.route.server_name or self.route.address
+
 
 @dataclass(frozen=True, slots=True)
 class Module:

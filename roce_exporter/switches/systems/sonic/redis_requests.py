@@ -50,10 +50,8 @@ async def query(probe: ProbeRequest) -> ProbeReply:
     """Read the tables of a switch: `replies["tables"]` has one `SonicTables` per namespace."""
     try:
         layout = await layouts.layout_of(probe.target)
-        files, tls = probe.target.tls, None
-        if probe.target.scheme == "rediss":
-            name = files.server_name or probe.route.server_name or probe.target.host
-            tls = Tls(client_context(files), name)
+        secured = probe.target.scheme == "rediss"
+        tls = Tls(client_context(probe.target.tls), probe.server_name) if secured else None
     except NetError as error:
         return ProbeReply(faults=dict.fromkeys(t.SOURCES, str(error)))
     rounds = [_NamespaceRound(probe, layout, part, tls) for part in layout.namespaces]
