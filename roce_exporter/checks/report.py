@@ -39,7 +39,7 @@ Place = tuple[str, str, str]
 ALIKE = " (likewise on the other ports)"
 
 
-def document(report: Report, source: str, time: float, *, failed: bool = False) -> dict[str, Any]:
+def document(report: Report, source: str, time: float | None, *, failed: bool = False) -> dict[str, Any]:
     """The document of `check --format=json` (docs/diagnosis.md); `time` in seconds since 1970, `failed`: without what is right."""
     return {
         "version": VERSION,

@@ -10,7 +10,14 @@ from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.debug import snapshot_document
 from roce_exporter.owners import Surveyor
-from roce_exporter.web.application import JSON, TIMEOUT_HEADER, Page, scrape_timeout
+from roce_exporter.web.application import (
+    JSON,
+    TIMEOUT_HEADER,
+    Page,
+    QueryError,
+    parameters,
+    scrape_timeout,
+)
 from roce_exporter.web.connection import Request, Response, plain
 
 if TYPE_CHECKING:
@@ -58,11 +65,17 @@ class HostPages:
         """See `Section`."""
         return self._exporter.render(await self._exporter.observe(wait), form)
 
-    async def _health(self, _: Request) -> Response:
+    async def _health(self, request: Request) -> Response:
+        try:
+            version = parameters(request.query, ("version",)).get("version", "1")
+        except QueryError as error:
+            return plain(HTTPStatus.BAD_REQUEST, str(error))
+        if version not in ("1", "2"):
+            return plain(HTTPStatus.BAD_REQUEST, "version is 1 or 2")
         health = self._exporter.part(HealthWatch)
         if health is None:
             return plain(HTTPStatus.NOT_FOUND, "the verdict is off (--source.disable=health)")
-        return _json(health.document(), "\n")
+        return _json(health.document(int(version)), "\n")
 
     async def _snapshot(self, request: Request) -> Response:
         observation = await self._exporter.observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))

@@ -1,4 +1,4 @@
-"""The health of a host as the document at `/health.json`, version 1, described in docs/operating.md.
+"""The health of a host as the document at `/health.json`, versions 1 and 2, described in docs/operating.md and docs/diagnosis.md.
 
 Consumers must ignore fields that they do not know; a field that changes its meaning or disappears raises the version.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.checks.finding import Side, Status
+from roce_exporter.checks.finding import Report, Side, Status
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS
+from roce_exporter.checks.report import document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roce_exporter.checks.finding import NotChecked
     from roce_exporter.checks.health.port_health import HeldReason, HeldReasons, PortKey
 
 VERSION = 1
@@ -34,6 +36,29 @@ def health_document(
         "summary": _summary(ports, at),
         "ports": [_port(key, held, at) for key, held in sorted(ports.items())],
         "unseen": list(unseen),
+    }
+
+
+def findings_document(
+    ports: Mapping[PortKey, HeldReasons],
+    not_checked: tuple[NotChecked, ...],
+    at: float,
+    judged: float | None,
+    interval: float,
+) -> dict[str, Any]:
+    """The same as the document of `check --format=json`, with the health of each port."""
+    findings = {
+        (one.finding.device, one.finding.port, one.finding.check): one.finding
+        for _, held in sorted(ports.items())
+        for one in held.holding(at)
+    }
+    return {
+        **document(Report(tuple(findings.values()), not_checked), "this host", judged),
+        "interval_seconds": interval,
+        "ports": [
+            {"device": device, "port": port, "status": held.health.name.lower(), "since": held.since}
+            for (device, port), held in sorted(ports.items())
+        ],
     }
 
 

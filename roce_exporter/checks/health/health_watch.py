@@ -15,7 +15,7 @@ from roce_exporter.catalog.named import PORT_HEALTH, PORT_HEALTH_REASON
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.health_document import described, health_document
+from roce_exporter.checks.health.health_document import described, findings_document, health_document
 from roce_exporter.checks.health.port_health import judge, not_judged
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
 from roce_exporter.collect.exporter_part import ExporterPart
@@ -26,7 +26,7 @@ from roce_exporter.view.history import kept, timed_samples
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from roce_exporter.checks.finding import Report
+    from roce_exporter.checks.finding import NotChecked, Report
     from roce_exporter.checks.health.port_health import HostHealth
     from roce_exporter.model import SourceState
     from roce_exporter.normalise.series import Samples, Value
@@ -68,7 +68,7 @@ class HealthWatch(ExporterPart):
         self._fresh: tuple[float, tuple[Samples, ...]] | None = None
         """The newest collection that no round has judged, and its time."""
         self._ports: HostHealth = {}
-        self._unseen: tuple[str, ...] = ()
+        self._not_checked: tuple[NotChecked, ...] = ()
         self._at = 0.0
         """The time of the samples that were judged: what holds is decided for this time only."""
         self._judged: float | None = None
@@ -102,9 +102,12 @@ class HealthWatch(ExporterPart):
         """The state of the last round."""
         return (self._rounds.state,)
 
-    def document(self) -> dict[str, Any]:
+    def document(self, version: int = 1) -> dict[str, Any]:
         """The document at `/health.json`."""
-        return health_document(self._ports, self._unseen, self._at, self._judged, INTERVAL)
+        if version == 1:
+            unseen = [str(gap) for gap in self._not_checked]
+            return health_document(self._ports, unseen, self._at, self._judged, INTERVAL)
+        return findings_document(self._ports, self._not_checked, self._at, self._judged, INTERVAL)
 
     def _time(self) -> float:
         return self._clock() + self._apart
@@ -121,7 +124,7 @@ class HealthWatch(ExporterPart):
                 level = logging.WARNING if held.health >= Status.DEGRADED else logging.INFO
                 LOG.log(level, "port %s/%s is %s", *key, described(held, time))
         self._history, self._ports, self._at = history, ports, time
-        self._unseen = tuple(map(str, diagnosis.not_checked))
+        self._not_checked = diagnosis.not_checked
         return True
 
     def _apply(self, samples: tuple[Samples, ...], time: float) -> tuple[History, HostHealth, Report]:

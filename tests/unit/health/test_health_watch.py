@@ -177,7 +177,8 @@ async def test_a_scrape_never_waits_for_the_rules() -> None:
 
 
 async def get(host: Host, path: str) -> tuple[int, bytes]:
-    response = await Application((HostPages(host.exporter),))(Request("GET", path, {}))
+    path, _, query = path.partition("?")
+    response = await Application((HostPages(host.exporter),))(Request("GET", path, {}, query))
     return int(response.status), response.body
 
 
@@ -236,6 +237,12 @@ async def test_health_json_is_public_and_says_when_it_is_off() -> None:
     status, body = await get(host, "/health.json")
     assert status == 200
     assert json.loads(body)["version"] == 1
+    status, body = await get(host, "/health.json?version=2")
+    document = json.loads(body)
+    assert (status, document["version"]) == (200, 2)
+    assert {one["topic"] for one in document["findings"]} == {"health"}
+    assert {one["status"] for one in document["ports"]} <= {"ok", "degraded", "failed", "unknown"}
+    assert [(await get(host, f"/health.json?{query}"))[0] for query in ("version=3", "a=1")] == [400, 400]
     application = Application((HostPages(host.exporter),))
     assert "/health.json" not in application.private  # it says nothing that /metrics does not
     host.exporter.parts.remove(host.health)
