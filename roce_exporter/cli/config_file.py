@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection
 
-    from roce_exporter.yaml_document import Entry
 
 NOT_KEYS = ("--config.file",)
 SWITCHES = {"true": True, "false": False}
@@ -46,7 +45,9 @@ def config_flags(
                 entry.refuse("unknown key; the keys are the flags without their dashes, see --help")
             row = next((flag for flag in rows if command in flag.commands), rows[0])
             if row.is_switch:
-                arguments = [name] if _is_on(entry) else []
+                if (text := text_of(entry).lower()) not in SWITCHES:
+                    entry.refuse(f"must be true or false, not {text!r}")
+                arguments = [name] * SWITCHES[text]
             else:
                 arguments = [f"{name}={text_of(value)}" for value in values_of(entry)]
             owner = command if command in row.commands else row.commands[0]
@@ -59,11 +60,3 @@ def config_flags(
     except DocumentError as error:
         raise OptionError(str(error)) from None
     return flags
-
-
-def _is_on(entry: Entry) -> bool:
-    """The value of a flag that takes none."""
-    text = text_of(entry).lower()
-    if text not in SWITCHES:
-        entry.refuse(f"must be true or false, not {text!r}")
-    return SWITCHES[text]

@@ -18,7 +18,7 @@ class LineFormatter(logging.Formatter):
 
     def __init__(self, form: str) -> None:
         super().__init__()
-        self._write = _json if form == "json" else _logfmt
+        self._is_json = form == "json"
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without a newline."""
@@ -31,7 +31,9 @@ class LineFormatter(logging.Formatter):
         fields |= getattr(record, "fields", {})
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)
-        return self._write(fields)
+        if self._is_json:
+            return json.dumps(fields, ensure_ascii=False)
+        return " ".join(f"{name}={_quoted(text)}" for name, text in fields.items())
 
 
 def set_up_logging(level: str, form: str) -> None:
@@ -39,14 +41,6 @@ def set_up_logging(level: str, form: str) -> None:
     target = logging.StreamHandler(sys.stderr)
     target.setFormatter(LineFormatter(form))
     logging.basicConfig(level=LEVELS[level], handlers=[target], force=True)
-
-
-def _json(fields: dict[str, str]) -> str:
-    return json.dumps(fields, ensure_ascii=False)
-
-
-def _logfmt(fields: dict[str, str]) -> str:
-    return " ".join(f"{name}={_quoted(text)}" for name, text in fields.items())
 
 
 def _quoted(text: str) -> str:

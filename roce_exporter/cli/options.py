@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 from roce_exporter import __version__
 from roce_exporter.cli.commands import COMMANDS, REMOVED
-from roce_exporter.cli.flag_types import KEY, Flag
 from roce_exporter.cli.flags import FLAGS
+from roce_exporter.cli.keys import KEYS
 from roce_exporter.cli.renamed import FLAGS_NOW, renamed, renamed_flag
 from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from roce_exporter.cli.flag_types import Flag
 
 PROGRAM = "roce-exporter"
 TOOL = "tool"
@@ -110,7 +112,7 @@ def make_parser() -> Parser:
     parser = Parser(
         prog=PROGRAM,
         description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host.",
-        epilog=f"Every flag, without its dashes, is also a key of the file given with --config.file. Only there: {_keys()}.",
+        epilog=f"Every flag, without its dashes, is also a key of the file given with --config.file. Only there: {', '.join(sorted(key.name.removeprefix('--') for key in KEYS))}.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
@@ -123,11 +125,6 @@ def make_parser() -> Parser:
     for name in sorted(COMMANDS.keys() - set(first)):
         _add_command(tools, name.removeprefix(f"{TOOL} "), name)
     return parser
-
-
-def _keys() -> str:
-    """What is a key of the configuration file and no flag."""
-    return ", ".join(sorted({flag.name.removeprefix("--") for flag in FLAGS if flag.instead == KEY}))
 
 
 def _add_command(commands: argparse._SubParsersAction[Parser], word: str, name: str) -> None:

@@ -47,7 +47,9 @@ async def translate(options: argparse.Namespace) -> int:
         elif target != Path(name) or new != old:
             _write(target, new)
     reports = [report for _, report in results]
-    sys.stderr.write(_report(reports, options.format))
+    from roce_exporter.migrate.translation import report_json, report_text  # noqa: PLC0415 - needs the extra
+
+    sys.stderr.write((report_json if options.format == JSON else report_text)(reports))
     return INCOMPLETE if any(report.left for report in reports) else 0
 
 
@@ -79,12 +81,6 @@ def _translated(texts: list[tuple[str, str]], exporters: tuple[str, ...]) -> lis
         except UnreadableError as error:
             raise OptionError(f"{name}: {error}") from None
     return results
-
-
-def _report(reports: list[FileReport], form: str) -> str:
-    from roce_exporter.migrate.translation import report_json, report_text  # noqa: PLC0415 - needs the extra
-
-    return report_json(reports) if form == JSON else report_text(reports)
 
 
 def _targets(options: argparse.Namespace) -> list[Path | None]:

@@ -55,7 +55,9 @@ class Passwords:
             async with self._turn:
                 verdict = self._remembered(seal)
                 if verdict is None:
-                    verdict = await self._check(password, hashed) and user in users
+                    check = partial(_is_right, password, hashed)
+                    is_right = await run_in_thread(check, CHECK_SECONDS, self._thread)
+                    verdict = is_right and user in users
                     self._remember(seal, verdict)
         return verdict
 
@@ -81,9 +83,6 @@ class Passwords:
         seals[seal] = None
         if len(seals) > VERDICTS:
             seals.popitem(last=False)
-
-    async def _check(self, password: bytes, hashed: bytes) -> bool:
-        return await run_in_thread(partial(_is_right, password, hashed), CHECK_SECONDS, self._thread)
 
 
 def _is_right(password: bytes, hashed: bytes) -> bool:
