@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.normalise.series import Value
-    from roce_exporter.probe.plan import Probe
+    from roce_exporter.probe.plan import Probe, ProbeTarget
     from roce_exporter.probe.sender import TrafficClass
 
     Sample = tuple[Series, Value]
@@ -76,6 +76,8 @@ class PortTally:
     ) -> None:
         """`clock` returns monotonic seconds."""
         self.labels = (device, port)
+        self.target: ProbeTarget | None = None
+        """The port's own entry in the list of targets; None: the list has none."""
         self.replies_dropped: Counter[str] = Counter()
         self.pairs: OrderedDict[tuple[str, int], Pair] = OrderedDict()
         self._clock = clock
@@ -153,6 +155,8 @@ class PortTally:
             if scope in self._longest:
                 yield Series(rows.NETWORK_MAX, labels), self._longest[scope][0]
         yield Series(rows.REFUSED, self.labels), self._refused
+        if (own := self.target) is not None:
+            yield Series(rows.PORT_INFO, (*self.labels, str(own.address), own.name, own.rack, own.rail)), 1
 
     def lossy(self) -> Iterator[tuple[tuple[str, int], Pair]]:
         """The pairs that have lost a probe recently."""

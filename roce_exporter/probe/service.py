@@ -201,7 +201,8 @@ class ProbeService:
         if not self.settings.allowed:
             self._guard.listed = frozenset(by_address)
         for address, port in self._ports.items():
-            port.target = by_address.get(address, port.target)
+            port.tally.target = by_address.get(address)
+            port.target = port.tally.target or port.target
 
     async def run(self) -> None:
         """Probe until cancelled."""
