@@ -121,10 +121,10 @@ def _key(path: str) -> bytes:
     try:
         key = Path(path).read_bytes().strip()
     except OSError as error:
-        raise OptionError(f"--probe.key-file={path}: {error.strerror or error}") from None
+        raise OptionError(f"probe.key-file={path}: {error.strerror or error}") from None
     if len(key) < SHORTEST_KEY:
         raise OptionError(
-            f"--probe.key-file={path}: has {len(key)} characters; a key needs at least {SHORTEST_KEY}, "
+            f"probe.key-file={path}: has {len(key)} characters; a key needs at least {SHORTEST_KEY}, "
             "for example from `openssl rand -hex 32`"
         )
     return key
@@ -137,7 +137,7 @@ def _networks(texts: list[str]) -> tuple[Network, ...]:
             found.append(ipaddress.ip_network(text, strict=False))
         except ValueError:
             raise OptionError(
-                f"--probe.allow={text}: is no network; write it as 10.0.0.0/16 or fd00::/64"
+                f"probe.allow={text}: is no network; write it as 10.0.0.0/16 or fd00::/64"
             ) from None
     return tuple(found)
 

@@ -43,15 +43,18 @@ def test_the_plan_of_a_host_is_a_table(targets: str, capsys: pytest.CaptureFixtu
     ("arguments", "words"),
     [
         (["--probe.plan=h9"], "--probe.plan=h9: is not in the list"),
-        (["--probe.key-file=/missing"], "--probe.key-file=/missing: No such file or directory"),
-        (["--probe.key-file=/dev/null"], "has 0 characters; a key needs at least 16"),
-        (["--probe.allow=10.0.0.0/99"], "--probe.allow=10.0.0.0/99: is no network"),
         (["--probe.targets=/missing.json"], "/missing.json: No such file or directory"),
+        ("probe.key-file: /missing", "probe.key-file=/missing: No such file or directory"),
+        ("probe.key-file: /dev/null", "has 0 characters; a key needs at least 16"),
+        ("probe.allow: [10.0.0.0/99]", "probe.allow=10.0.0.0/99: is no network"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
-    targets: str, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+    targets: str, arguments: list[str] | str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if isinstance(arguments, str):
+        (tmp_path / "config.yml").write_text(arguments)
+        arguments = [f"--config.file={tmp_path / 'config.yml'}"]
     host = f"--host.recording={recording('mlx5-pair')}"
     assert main(["probe", host, targets, *arguments]) == 2
     error = capsys.readouterr().err
