@@ -87,7 +87,8 @@ def kernel_log(kernel: Kernel, scrub: Scrubber) -> dict[str, str]:
         kept = [raw for raw in _records(log) if _is_known(raw)]
     finally:
         log.close()
-    return {PATH: _scrubbed(kernel, print_records(kept[-MOST_KEPT:]), scrub)}
+    name, text = read_or("", kernel.hostname), scrub.text(print_records(kept[-MOST_KEPT:]))
+    return {PATH: text.replace(name, scrub.hostname(name)) if name and name in text else text}
 
 
 def _records(log: KernelLog) -> Iterator[bytes]:
@@ -102,9 +103,3 @@ def _is_known(raw: bytes) -> bool:
     record = decode_record(raw)
     line = read_line(record) if record else None
     return line is not None and event_of(line) != ""
-
-
-def _scrubbed(kernel: Kernel, text: str, scrub: Scrubber) -> str:
-    name = read_or("", kernel.hostname)
-    scrubbed = scrub.text(text)
-    return scrubbed.replace(name, scrub.hostname(name)) if name in scrubbed and name else scrubbed

@@ -195,13 +195,14 @@ class RecordedIp:
 
     def paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
         """What `Kernel.ip_paths` returns: the recorded reply, or what rules and routes give."""
-        return tuple(self._path(source, destination) for source, destination in pairs)
-
-    def _path(self, source: str, destination: str) -> IpPath:
-        if (source, destination) in self.replies:
-            return self.replies[source, destination]
-        fib = self.fibs.get(version_of(destination))
-        return fib.path(source, destination) if fib else UNKNOWN
+        found = []
+        for source, destination in pairs:
+            path = self.replies.get((source, destination))
+            if path is None:
+                fib = self.fibs.get(version_of(destination))
+                path = fib.path(source, destination) if fib else UNKNOWN
+            found.append(path)
+        return tuple(found)
 
 
 def read_recorded_ip(tree: Tree, path: str) -> RecordedIp:

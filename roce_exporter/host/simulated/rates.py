@@ -82,7 +82,7 @@ def rates(conditions: Conditions) -> Mapping[str, float]:
     """Quantities per second in settled conditions; those left out do not change."""
     if not conditions.up:
         return {}
-    found = _traffic(conditions) | _congestion(conditions) | _losses(conditions) | _host(conditions)
+    found = _traffic(conditions) | _losses(conditions) | _host(conditions)
     for pause in conditions.pauses:
         for name, rate in _pause(pause, conditions.speed or 0):
             found[name] = found.get(name, 0.0) + rate
@@ -202,20 +202,16 @@ def _streams(direction: str, streams: tuple[tuple[int, float, int], ...]) -> Fac
     return found
 
 
-def _congestion(conditions: Conditions) -> FactRates:
-    return {
-        "marks": conditions.marked * _roce_packets(conditions, RECEIVE),
-        "cnps_sent": _cnps(conditions, TRANSMIT),
-        "cnps_handled": _cnps(conditions, RECEIVE),
-    }
-
-
 def _losses(conditions: Conditions) -> FactRates:
+    """Marks, notifications, losses and what follows from them."""
     stormy = any(pause.storm and pause.priority == conditions.priority for pause in conditions.pauses)
     held_up = any(pause.storm and pause.direction == TRANSMIT for pause in conditions.pauses)
     timeouts = conditions.timeouts + STORM_TIMEOUTS * stormy
     discards = conditions.discards + STORM_DISCARDS * held_up
     return {
+        "marks": conditions.marked * _roce_packets(conditions, RECEIVE),
+        "cnps_sent": _cnps(conditions, TRANSMIT),
+        "cnps_handled": _cnps(conditions, RECEIVE),
         "out_of_sequence": conditions.lost,
         "sequence_errors": conditions.lost,
         "implied_naks": conditions.lost / 20,

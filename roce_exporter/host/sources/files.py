@@ -99,7 +99,11 @@ class CounterFiles:
         found = [_value(content) for content in texts]
         reading = make_reading(source, device, port, self.names, found, netdev=netdev)
         if reading.losses or self._quarantine:
-            self._judge(found, now)
+            for position, value in enumerate(found):
+                if isinstance(value, str):
+                    self._quarantine.failed(position, value, now)
+                else:
+                    self._quarantine.recovered(position)
         return reading
 
     def _numbers(self, texts: Sequence[bytes | OSError | None]) -> Sequence[int | None] | None:
@@ -117,13 +121,6 @@ class CounterFiles:
         for position, number in zip(changed, numbers, strict=True):
             values[position] = number
         return tuple(values)
-
-    def _judge(self, found: Sequence[int | str], now: float) -> None:
-        for position, value in enumerate(found):
-            if isinstance(value, str):
-                self._quarantine.failed(position, value, now)
-            else:
-                self._quarantine.recovered(position)
 
     def close(self) -> None:
         self._files.close()
