@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import Kernel
 
 
-class Bell:
-    """Rings once. Used from one event loop."""
+class TimedEvent:
+    """An event of one event loop that can be waited for at most some seconds, at a third of the cost of `asyncio.wait`."""
 
     def __init__(self) -> None:
-        self.has_rung = False
+        self.is_set = False
         self._waiting: list[asyncio.Future[None]] = []
 
-    def ring(self, _: object = None) -> None:
+    def set(self, _: object = None) -> None:
         """Wake everyone who waits. May be called again."""
-        self.has_rung = True
+        self.is_set = True
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             _resolve(future)
 
     async def wait(self, seconds: float | None) -> None:
-        """Return when it rings, at once if it has rung, and after `seconds` at the latest; None: without a limit."""
-        if self.has_rung:
+        """Return when it is set, at once if it is already, and after `seconds` at the latest; None: without a limit."""
+        if self.is_set:
             return
         loop = asyncio.get_running_loop()
         future = loop.create_future()
@@ -55,7 +55,7 @@ class Bell:
         finally:
             if timer is not None:
                 timer.cancel()
-            if not self.has_rung:
+            if not self.is_set:
                 self._waiting.remove(future)
 
 
@@ -163,8 +163,8 @@ class Collector:
         """Reads that the current pass began and no longer waits for."""
         self._batch: Batch[Task, ReadKey, Outcome] | None = None
         self._running: asyncio.Task[Snapshot] | None = None
-        self._ended = Bell()
-        """Rings at the end of the current pass."""
+        self._ended = TimedEvent()
+        """Set at the end of the current pass."""
 
     async def collect(self, wait: float | None = None) -> Snapshot:
         """One collection of the whole host.
@@ -173,9 +173,9 @@ class Collector:
         `Snapshot.unfinished` above 0, and the collection continues. None waits for its end, at most `Settings.timeout`.
         """
         if self._running is None or self._running.done():
-            self._ended = Bell()
+            self._ended = TimedEvent()
             self._running = asyncio.ensure_future(self._pass(self._ended))
-            self._running.add_done_callback(self._ended.ring)
+            self._running.add_done_callback(self._ended.set)
         running = self._running
         if wait is not None and wait >= self._settings.timeout:
             wait = None
@@ -208,11 +208,11 @@ class Collector:
         for work in self._works.values():
             work.retire()
 
-    async def _pass(self, ended: Bell) -> Snapshot:
+    async def _pass(self, ended: TimedEvent) -> Snapshot:
         try:
             return await self._collect()
         finally:
-            ended.ring()  # one turn of the event loop earlier than the task's own callbacks
+            ended.set()  # one turn of the event loop earlier than the task's own callbacks
 
     async def _collect(self) -> Snapshot:
         self._begun = self._clock()
@@ -267,9 +267,9 @@ class Collector:
 
     async def _work_off(self, chains: list[tuple[Task, ...]]) -> None:
         """Do these reads, one chain per device, and add their outcomes to `_found`; ends by the deadline at the latest."""
-        loop, done = asyncio.get_running_loop(), Bell()
+        loop, done = asyncio.get_running_loop(), TimedEvent()
         batch = self._batch = Batch(
-            chains, self._attempt, self._in_flight, partial(call_in_loop, loop, done.ring)
+            chains, self._attempt, self._in_flight, partial(call_in_loop, loop, done.set)
         )
         try:
             if not batch.is_over:
@@ -284,11 +284,11 @@ class Collector:
         late = Outcome(up=False, error=NOT_REACHED, begun=self._clock() - self._settings.refresh)
         self._found |= results | dict.fromkeys(unreached, late)
 
-    async def _wait(self, batch: Batch[Task, ReadKey, Outcome], done: Bell) -> None:
+    async def _wait(self, batch: Batch[Task, ReadKey, Outcome], done: TimedEvent) -> None:
         deadline, overtake = self._begun + self._settings.timeout, self._settings.overtake
-        while not done.has_rung and (left := deadline - self._clock()) > 0:
+        while not done.is_set and (left := deadline - self._clock()) > 0:
             await done.wait(min(left, overtake))
-            if not done.has_rung:
+            if not done.is_set:
                 self._crew.replace_dead(batch.run)
                 if helpers := batch.overtake(self._clock() - overtake):
                     self._crew.start(batch.run, helpers)
