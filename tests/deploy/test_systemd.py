@@ -173,8 +173,8 @@ def test_the_unit_for_namespaces_may_enter_network_namespaces_and_little_else() 
     assert "setns" in calls
     assert not calls & {"mount", "move_mount", "open_by_handle_at", "bpf", "reboot", "swapon", "init_module"}
     (start,) = settings["ExecStart"]
-    options = parse_options(start.split()[1:2])
-    assert options.namespaces_socket == f"/run/{settings['RuntimeDirectory'][0]}/namespaces.sock"
+    options = parse_options(start.split()[1:3])
+    assert options.rdma_namespaces == f"/run/{settings['RuntimeDirectory'][0]}/namespaces.sock"
 
 
 @pytest.mark.ci
