@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
+from recorded import recording
 from switch_fakes import RAW, FakeSwitch, leaf, prober
 
+from roce_exporter.collect import Collector, Settings
+from roce_exporter.exporter import Exporter
+from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.readings import SwitchReading, SwitchReadings
 from roce_exporter.switches.reply_values import number
 from roce_exporter.web import Request, Response
 from roce_exporter.web.application import Application
+from roce_exporter.web.host_pages import HostPages
 from roce_exporter.web.switch_pages import SwitchPages
 
 if TYPE_CHECKING:
@@ -127,3 +132,21 @@ async def test_the_other_paths_answer(switch: FakeSwitch, path: str) -> None:
     answer = await get(pages_of(prober()), path)
     assert answer.status == 200
     assert b"roce_exporter" in answer.body
+
+
+async def test_one_application_has_the_pages_and_metrics_of_every_part(switch: FakeSwitch) -> None:
+    registry = OwnRegistry()
+    host = HostPages(Exporter(Collector(load_recording(recording("mlx5-pair")), Settings(), lambda: 0.0)))
+    both = Application((host, SwitchPages(prober(), registry)), registry)
+    assert both.private == {
+        *("/debug/snapshot", "/debug/events", "/debug/owners"),
+        *("/debug/probe", "/debug/pause-tree"),
+    }
+    page = (await get(both, "/")).body.decode()
+    assert all(f'href="{path}"' in page for path in ("/health.json", "/probe", *both.private))
+    assert (await get(both, "/probe?target=leaf1")).status == 200
+    accept = "application/openmetrics-text;version=1.0.0"
+    metrics = (await get(both, "/metrics", accept=accept)).body.decode()
+    names = {family.name for family in parse_openmetrics(metrics)}
+    assert {"roce_port_up", "roce_exporter_switch_probes", "roce_exporter_http_requests"} <= names
+    assert switch.faults == {}
