@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import traffic
-from daemon import COMMAND, NOBODY, wait_until
+from daemon import NOBODY, wait_until
 from nic import ask_json, run
 from queue_pairs import MOST_OF_A_PART, holding
 
@@ -221,39 +221,3 @@ def test_a_long_list_comes_in_parts(wire: None) -> None:
         assert sum(map(len, parts)) == MANY + 1
         assert max(map(len, parts)) <= MOST_OF_A_PART
         assert listed(ObjectKind.QUEUE_PAIR) == printed(ObjectKind.QUEUE_PAIR)
-
-
-def counters(*arguments: str, through: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        (*through, COMMAND, "counters", *arguments), capture_output=True, text=True, check=False
-    )
-
-
-def modes() -> str:
-    """What the kernel's own tool prints of the mode of every port."""
-    return run("rdma", "statistic", "qp", "mode")
-
-
-def test_counter_sets_are_enabled_shown_and_disabled(wire: None) -> None:
-    before = modes()
-    done = counters("enable", "--auto=type,pid", "--device.include=rxe0")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "rxe0/1: mode auto type,pid, 0 counter sets\n"
-    after = modes()
-    assert [line.split()[:7] for line in after.splitlines() if "rxe0" in line] == [
-        ["link", "rxe0/1", "mode", "qp", "auto", "type,pid", "on"]
-    ]
-    assert "rxe1/1: mode none, 0 counter sets\n" in counters("show", through=NOBODY).stdout
-    assert counters("enable", "--auto=type").returncode == 0
-    assert "type,pid" not in modes()
-    done = counters("disable")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert modes() == before
-
-
-def test_without_privilege_nothing_is_changed(wire: None) -> None:
-    before = modes()
-    done = counters("enable", through=NOBODY)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert "CAP_NET_ADMIN" in done.stderr
-    assert modes() == before
