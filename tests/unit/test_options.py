@@ -334,6 +334,12 @@ def test_defaults_and_choices_are_those_of_the_parts() -> None:
     [
         (["--version"], 20, {"collect", "catalog", "host", "web"}),
         (["wire", "--help"], 20, {"collect", "catalog", "host", "web"}),
+        (["wire", "/no/such.pcap"], 100, {"checks", "fastloop", "owners", "switches", "web"}),
+        (
+            ["serve", "--no-host", "--switches.config=/no/such.yml"],
+            110,
+            {"checks", "fastloop", "owners", "wire"},
+        ),
     ],
 )
 def test_a_command_imports_only_what_it_needs(argv: list[str], most: int, rooms: set[str]) -> None:
