@@ -43,10 +43,10 @@ def web_config_of(options: argparse.Namespace) -> WebConfigFile | None:
 
 def watchdog_interval() -> float | None:
     """Seconds between two watchdog notifications, half of systemd's limit (sd_watchdog_enabled(3)); None without a watchdog."""
-    patience, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
-    if not patience.isdecimal() or int(patience) == 0 or process not in ("", str(os.getpid())):
+    limit, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not limit.isdecimal() or int(limit) == 0 or process not in ("", str(os.getpid())):
         return None
-    return int(patience) / 2e6
+    return int(limit) / 2e6
 
 
 def notify(state: str) -> bool:

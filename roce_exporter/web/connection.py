@@ -152,7 +152,7 @@ class Connection:
         self._limits = limits
         self._answer = answer
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
-        self._patience = limits.request_seconds
+        self._timeout = limits.request_seconds
         self._head_only = False
         self._fed = b""
         """The bytes of the current request so far."""
@@ -171,7 +171,7 @@ class Connection:
             OSError: the client disconnected or stalled.
         """
         while await self._begins() and await self._exchange():
-            self._patience = self._limits.idle_seconds
+            self._timeout = self._limits.idle_seconds
         self.enter(ConnectionState.IDLE)
         await self.wire.close(self._limits.stalled_seconds, self._limits.linger_seconds)
 
@@ -180,7 +180,7 @@ class Connection:
         if self._parser.trailing_data[0]:
             return True
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 return await self.wire.has_input()
         return False
 

@@ -121,7 +121,7 @@ def scrape_instructions(root: Path, ports: int) -> float:
 
     async def scrape(times: int) -> None:
         # Tracing slows reads down, and a busy machine more: neither may end a collection, or start further threads.
-        collector = Collector(kernel, Settings(timeout=600.0, patience=600.0, refresh=1e9), time.monotonic)
+        collector = Collector(kernel, Settings(timeout=600.0, overtake=600.0, refresh=1e9), time.monotonic)
         exporter = Exporter(collector)
         for _ in range(times):
             exporter.render(await exporter.observe(30.0), Format.TEXT)
