@@ -88,20 +88,20 @@ class ClientStream(asyncio.BufferedProtocol):
         """Whether the next input must be waited for."""
         return not (self._inbox or self._ended)
 
-    async def write(self, data: bytes | memoryview, timeout: float) -> None:
+    async def write(self, data: bytes | memoryview, seconds: float) -> None:
         """Send, and wait until the kernel has accepted everything.
 
         Raises:
-            OSError: the client disconnected, or took longer than `timeout` seconds (TimeoutError).
+            OSError: the client disconnected, or took longer than `seconds` (TimeoutError).
         """
         if self.lost.is_set() or self.transport is None:
             raise ConnectionResetError
         self.transport.write(data)
         if not self._flushed.is_set():
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 await self._flushed.wait()
 
-    async def close(self, timeout: float, linger: float) -> None:
+    async def close(self, seconds: float, linger: float) -> None:
         """Close so that a client which is still sending can read the response before its connection is reset."""
         if self.transport and self.transport.can_write_eof():
             self.transport.write_eof()
@@ -110,7 +110,7 @@ class ClientStream(asyncio.BufferedProtocol):
                     await self._discard(LINGER_BYTES)
         if self.transport:
             self.transport.close()
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 await self.lost.wait()
 
     async def _discard(self, count: int) -> None:
