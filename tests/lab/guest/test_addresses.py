@@ -43,7 +43,7 @@ CHECKS = {
     "arp_announce",
 }
 
-CAUSES = set(IP_CHECKS.values())
+CAUSES = {cause.name for cause in IP_CHECKS.values()}
 
 
 def sysctl(netdev: str, **values: int) -> None:
