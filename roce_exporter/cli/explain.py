@@ -11,16 +11,19 @@ from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.explain import explain, nearest, unmapped
-from roce_exporter.introspection.missing_series import HostStates
+from roce_exporter.introspection.missing_series import NO_DEVICE, HostStates
 
 if TYPE_CHECKING:
     import argparse
 
     from roce_exporter.host.kernel import Kernel
 
+NOT_SEEN = 3
+"""Exit code where nothing is found because nothing could be seen, as of `check`."""
+
 
 async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Explain one name, or list the raw names without a row; returns 1 if the name is unknown."""
+    """Explain one name, or list the raw names without a row; returns 1 if the name is unknown, 3 if there was nothing to list."""
     with closing(assemble(kernel, parts_of(options))) as exporter:
         observation = await exporter.observe_complete()
     host = HostStates(
@@ -29,6 +32,9 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         options.source_disable,
         exporter.part(Sampler) is not None,
     )
+    if options.name is None and not observation.snapshot.devices:
+        sys.stderr.write(f"roce-exporter: {NO_DEVICE}: no name was compared\n")
+        return NOT_SEEN
     if options.name is None:
         lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
     else:

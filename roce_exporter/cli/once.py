@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from roce_exporter.assemble import assemble
 from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.exposition import Format
+from roce_exporter.introspection.missing_series import NO_DEVICE
 
 if TYPE_CHECKING:
     import argparse
@@ -20,5 +22,7 @@ async def once(options: argparse.Namespace, kernel: Kernel) -> int:
     """Print one exposition in text format 0.0.4."""
     with closing(assemble(kernel, parts_of(options))) as exporter:
         observation = await exporter.observe_complete()
+        if not observation.snapshot.devices:
+            sys.stderr.write(f"roce-exporter: {NO_DEVICE}\n")
         print_text(exporter.render(observation, Format.TEXT).decode())
     return 0

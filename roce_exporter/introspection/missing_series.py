@@ -54,6 +54,9 @@ OPTIONS = {
 """What switches a source on that is not on by default."""
 
 
+NO_DEVICE = "this host has no RDMA device, or all are excluded"
+
+
 class HostStates(NamedTuple):
     """What is known of the sources of a host."""
 
@@ -75,7 +78,7 @@ def why_missing(row: Row, host: HostStates) -> Iterator[str]:
         yield "only hosts with Windows have it"
         return
     if not host.plans and "device" in row.labels:
-        yield "this host has no RDMA device, or all are excluded"
+        yield NO_DEVICE
         return
     source, quiet = _part_of(row)
     if source == FAST_LOOP and not host.has_fast_loop:

@@ -226,3 +226,14 @@ def test_a_setting_names_the_row_and_the_parameter_of_linux() -> None:
     of_windows = {one.raw for one in WINDOWS_SETTINGS if one.raw.count(".") == 2}
     assert of_windows
     assert of_windows <= of_linux
+
+
+@pytest.mark.parametrize(("command", "code"), [("explain", 3), ("once", 0)])
+def test_a_host_without_a_device_is_no_host_where_all_is_well(
+    command: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "class/infiniband").mkdir(parents=True)
+    assert main([command, f"--path.sysfs={tmp_path}"]) == code
+    printed = capsys.readouterr()
+    assert printed.err.startswith("roce-exporter: this host has no RDMA device")
+    assert "every raw name" not in printed.out
