@@ -24,7 +24,7 @@ pytestmark = pytest.mark.ci
 
 UNITS = {
     "": "serve",
-    "-switches": "serve --no-host --switches.config",
+    "-switches": "serve --no-host --switches.config=/etc/roce-exporter-switches/switches.yml",
     "-wire": "serve --no-host",
     "-namespaces": "tool namespaces",
 }
