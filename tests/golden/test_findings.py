@@ -53,7 +53,10 @@ def lines(host: str, capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
         yield f"{topic}\t\texit code\t{status}\t"
 
 
-@pytest.mark.parametrize("host", CASES)
+@pytest.mark.parametrize(
+    "host",
+    [pytest.param(one, marks=pytest.mark.slow) if one.startswith("simulated") else one for one in CASES],
+)
 def test_what_is_found_on_a_host_is_known(
     host: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
