@@ -71,7 +71,7 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     server = Server(application, web_config_of(options), private=application.private)
     stop = stop_event()
     try:
-        service.follow(await _devices(kernel, in_flight))
+        await _follow_now(service, kernel, in_flight)
         await service.refresh()
         for address in await server.start(options.web_listen_address or [f":{PROBE_PORT}"]):
             LOG.info("roce_exporter %s listens on %s for metrics of probes", __version__, address)
@@ -93,13 +93,17 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
 
 
 async def _follow(service: ProbeService, kernel: Kernel, in_flight: InFlight[str]) -> None:
-    """Follow the ports of this host. While they cannot be read the last ones hold."""
     while True:
         await asyncio.sleep(REFRESH)
-        try:
-            service.follow(await _devices(kernel, in_flight))
-        except (TimeoutError, RuntimeError, OSError) as error:
-            LOG.warning("probe: the RDMA devices cannot be read: %s", error)
+        await _follow_now(service, kernel, in_flight)
+
+
+async def _follow_now(service: ProbeService, kernel: Kernel, in_flight: InFlight[str]) -> None:
+    """Follow the ports of this host. While they cannot be read the last ones hold."""
+    try:
+        service.follow(await _devices(kernel, in_flight))
+    except (TimeoutError, RuntimeError, OSError) as error:
+        LOG.warning("probe: the RDMA devices cannot be read: %s", error)
 
 
 async def _devices(kernel: Kernel, in_flight: InFlight[str]) -> tuple[Device, ...]:

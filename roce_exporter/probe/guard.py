@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UNPRIVILEGED_PORT = 1024
 SOURCES = 4096
-"""Sources that are remembered; the one that was silent longest is forgotten first."""
+"""Sources that are remembered: half of them known, half new. Of each half the one that was silent longest is forgotten first."""
 FOLLOW_UPS = 64
 """Send times that a session waits to report."""
 KNOWN_SECONDS = 30.0
@@ -102,10 +102,12 @@ class Guard:
         half = self._limits.total / 2
         self._known = Bucket(half, half, half, now)
         self._unknown = Bucket(half, half, half, now)
-        self._sources: OrderedDict[str, Requester] = OrderedDict()
+        # Apart, so that a flood of new sources forgets no known one.
+        self._old: OrderedDict[str, Requester] = OrderedDict()
+        self._new: OrderedDict[str, Requester] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._sources)
+        return len(self._old) + len(self._new)
 
     def admit_address(self, address: str, port: int) -> bool:
         """Whether a request from there may be looked at: a reply can neither loop nor go to a service, and its network is allowed."""
@@ -122,18 +124,19 @@ class Guard:
     def admit(self, address: str) -> Requester | None:
         """The source to answer, or None if it is above its rate or all are. Called for requests that are valid."""
         now = self._clock()
-        source = self._sources.get(address)
+        source = self._old.get(address) or self._new.pop(address, None)
         if source is None:
-            if len(self._sources) >= SOURCES:
-                self._sources.popitem(last=False)
             limits = self._limits
             source = Requester(Bucket(limits.per_source, limits.burst, limits.burst, now), now)
-            self._sources[address] = source
-        self._sources.move_to_end(address)
+        known = now - source.first >= KNOWN_SECONDS
+        table = self._old if known else self._new
+        table[address] = source
+        table.move_to_end(address)
+        if len(table) > SOURCES // 2:
+            table.popitem(last=False)
         if not source.bucket.take(now):
             self.dropped["source_rate"] += 1
             return None
-        known = now - source.first >= KNOWN_SECONDS
         if not (known and self._known.take(now)) and not self._unknown.take(now):
             self.dropped["total_rate"] += 1
             return None

@@ -176,18 +176,17 @@ class ProcessCounts(NamedTuple):
 def probe_samples(
     ports: Sequence[PortTally],
     counts: ProcessCounts,
-    source_port: Callable[[PortTally, int], int],
     *,
     whole: bool,
 ) -> Samples:
-    """All samples of the probes; `source_port` gives the UDP port of a path of a port."""
+    """All samples of the probes; `whole`: with all buckets of histograms."""
     found: list[Sample] = [one for port in ports for one in port.samples(whole=whole)]
     lossy = sorted(
-        ((pair.last_loss, port.labels, key, pair, port) for port in ports for key, pair in port.lossy()),
+        ((pair.last_loss, port.labels, key, pair) for port in ports for key, pair in port.lossy()),
         key=lambda one: (-one[0], one[1:3]),
     )
-    for _, labels, (peer, path), pair, port in lossy[:PAIRS]:
-        of_pair = (*labels, peer, str(source_port(port, path)))
+    for _, labels, (peer, source_port), pair in lossy[:PAIRS]:
+        of_pair = (*labels, peer, str(source_port))
         found += [(Series(rows.PAIR_SENT, of_pair), pair.sent), (Series(rows.PAIR_LOST, of_pair), pair.lost)]
     found.append((Series(rows.PAIRS_HIDDEN, ()), max(0, len(lossy) - PAIRS)))
     replies: Counter[str] = Counter()

@@ -52,7 +52,7 @@ class TrafficClass(NamedTuple):
 
 
 class Outcomes(Protocol):
-    """Who counts. Every call is about one probe."""
+    """Who counts. Every call is about one probe, whose `path` is the UDP source port that it was sent from."""
 
     def sent(self, probe: Probe, kind: TrafficClass) -> None:
         """It was sent."""
@@ -114,6 +114,7 @@ class Path:
 
     def send(self, probe: Probe, kind: TrafficClass, now: float, outcomes: Outcomes) -> None:
         """Send one probe; `now` in monotonic seconds."""
+        probe = probe._replace(path=self.socket.port)
         sequence = self._sequence
         self._sequence = (sequence + 1) & 0xFFFFFFFF
         packet = pack_request(StampRequest(sequence, time.time_ns(), self.session, kind.dscp), self._key)
@@ -222,10 +223,6 @@ class Sender:
         """Read replies and send times of all paths."""
         for path in self._paths.values():
             path.collect(self._clock(), outcomes)
-
-    def source_port(self, path: int) -> int:
-        """The UDP source port of a path, 0 if it has sent nothing yet."""
-        return self._paths[path].socket.port if path in self._paths else 0
 
     def renew(self) -> None:
         """Begin a new window: the next burst opens new source ports, and so takes other paths. Call it when nothing waits."""

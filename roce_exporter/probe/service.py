@@ -139,6 +139,8 @@ class ProbeService:
         self._clock = clock
         self._guard = Guard(settings.allowed, clock, settings.limits)
         self._ports: dict[Address, OwnPort] = {}
+        self._unusable: set[Address] = set()
+        """Own addresses that cannot be bound to or sent from; each was logged."""
         self._plans: dict[ProbeTarget, tuple[Probe, ...]] = {}
         self._changes = 0
         self._turn = 0
@@ -148,18 +150,27 @@ class ProbeService:
     def follow(self, devices: Iterable[Device]) -> None:
         """Use the addresses of these devices from now on."""
         found = own_addresses(devices)
-        if found.keys() == self._ports.keys():
-            return
-        for address in self._ports.keys() - found.keys():
-            self._close_port(self._ports.pop(address))
+        before = {address: (port.device, port.port) for address, port in self._ports.items()}
+        for address, labels in before.items():
+            if found.get(address) != labels:
+                self._close_port(self._ports.pop(address))
         for address in found.keys() - self._ports.keys():
             try:
                 self._ports[address] = self._open_port(address, *found[address])
+                self._unusable.discard(address)
             except OSError as error:
-                LOG.warning("probe: %s cannot be used: %s", address, error.strerror or error)
+                self._note(address, error)
+        self._unusable &= found.keys()
+        if before != {address: (port.device, port.port) for address, port in self._ports.items()}:
+            self._changes += 1
         if not self.settings.allowed:
             self._guard.allowed = own_networks(self._ports)
-        self._changes += 1
+
+    def _note(self, address: Address, error: OSError) -> None:
+        """One line in the log until the address can be used again."""
+        if address not in self._unusable:
+            LOG.warning("probe: %s cannot be used: %s", address, error.strerror or error)
+        self._unusable.add(address)
 
     def _open_port(self, address: Address, device: str, port: str) -> OwnPort:
         settings = self.settings
@@ -167,13 +178,14 @@ class ProbeService:
         if settings.answer:
             responder = Responder(address, settings.port, self._guard, settings.key)
             asyncio.get_running_loop().add_reader(responder.socket.fileno(), responder.work)
-        mine = next((one for one in self.targets if one.address == address), None)
+        tally = PortTally(device, port, settings.classes, self._clock)
+        tally.target = next((one for one in self.targets if one.address == address), None)
         return OwnPort(
             device,
             port,
-            mine or ProbeTarget("", "", "", address, settings.port),
+            tally.target or ProbeTarget("", "", "", address, settings.port),
             Sender(address, self._session, self._clock, settings.key),
-            PortTally(device, port, settings.classes, self._clock),
+            tally,
             responder,
         )
 
@@ -232,8 +244,9 @@ class ProbeService:
             port = own[target]
             try:
                 port.sender.send([(probe, kind) for probe in probes], port.tally)
+                self._unusable.discard(target.address)
             except OSError as error:
-                LOG.warning("probe: %s cannot send: %s", target.address, error.strerror or error)
+                self._note(target.address, error)
         self._turn += 1
         self._plans = plans
         return interval(plans, self.settings.rate)
@@ -253,7 +266,6 @@ class ProbeService:
         dropped = Counter(self._guard.dropped)
         responders = [port.responder for port in ports if port.responder]
         dropped["queue"] = sum(one.socket.dropped for one in responders)
-        by_tally = {id(port.tally): port.sender for port in ports}
         return probe_samples(
             [port.tally for port in ports],
             ProcessCounts(
@@ -262,7 +274,6 @@ class ProbeService:
                 len(without_own(self.targets, [port.target for port in ports])),
                 self._changes,
             ),
-            lambda tally, path: by_tally[id(tally)].source_port(path),
             whole=self.settings.whole,
         )
 

@@ -98,7 +98,7 @@ async def test_a_path_that_loses_is_a_source_port_of_a_pair(fabric: ProbeFabric)
     """One source port of one pair, as one of several equal paths."""
     fabric.bursts(1)
     (port,) = fabric.services["h00"]._ports.values()
-    bad = port.sender.source_port(3)
+    bad = port.sender._paths[3].socket.port
     fabric.router.fault = lambda seen: bad not in (seen.source_port, seen.target_port)
     fabric.bursts(MINUTE)
     found = [report for report in reports(fabric) if report.pairs]

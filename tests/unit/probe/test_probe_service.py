@@ -156,6 +156,27 @@ async def test_an_address_that_goes_takes_its_series_along_and_comes_back(hosts:
     await hosts.probe(4)
 
 
+async def test_an_address_that_cannot_be_used_is_one_line_until_it_can(
+    hosts: Hosts, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = values(hosts.one.samples())["roce_probe_plan_changes_total", (), ""]
+    for _ in range(3):
+        hosts.one.follow([device("mlx5_0", ONE, "192.0.2.99")])
+    assert caplog.text.count("192.0.2.99 cannot be used") == 1
+    assert values(hosts.one.samples())["roce_probe_plan_changes_total", (), ""] == before
+    for _ in range(2):
+        hosts.one.follow([device("mlx5_0", ONE)])
+        hosts.one.follow([device("mlx5_0", ONE, "192.0.2.99")])
+    assert caplog.text.count("192.0.2.99 cannot be used") == 3
+
+
+async def test_a_device_that_is_renamed_has_series_of_its_new_name_and_its_own_entry(hosts: Hosts) -> None:
+    hosts.one.follow([device("rocep1s0", ONE)])
+    found = values(hosts.one.samples())
+    assert ("roce_probe_port_info", ("rocep1s0", "1", ONE, "one", "r1", "0"), "") in found
+    assert not [one for one in found if one[1][:1] == ("mlx5_0",)]
+
+
 def test_own_ports_are_the_routable_addresses_of_rocev2() -> None:
     devices = [
         device("mlx5_0", ONE, "fe80::1", "fd00::1", "not an address"),
