@@ -6,30 +6,20 @@ import asyncio
 import ipaddress
 import logging
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roce_exporter import __version__
-from roce_exporter.background import background
-from roce_exporter.cli.daemon import (
-    READY,
-    STOPPING,
-    notify,
-    report_alive,
-    stop_event,
-    watchdog_interval,
-    web_config_of,
-)
 from roce_exporter.cli.flags import PROBE_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
+from roce_exporter.cli.serve import ServedPart, serve_parts
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.probe.plan import plan
 from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
 from roce_exporter.probe.target_list import TargetsError, read_file
-from roce_exporter.web import Server
-from roce_exporter.web.application import Application
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web.probe_pages import ProbePages
 from roce_exporter.words import table
 
@@ -67,29 +57,18 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
 
     settings = ProbeSettings(key=_key(options.probe_key_file), allowed=_networks(options.probe_allow))
     service = ProbeService(settings, read, time.monotonic)
-    application = Application((ProbePages(service),), telemetry_path=options.web_telemetry_path)
-    server = Server(application, web_config_of(options), private=application.private)
-    stop = stop_event()
-    try:
+
+    async def begin() -> None:
         await _follow_now(service, kernel, in_flight)
         await service.refresh()
-        for address in await server.start(options.web_listen_address or [f":{PROBE_PORT}"]):
-            LOG.info("roce_exporter %s listens on %s for metrics of probes", __version__, address)
         LOG.info("probe: %d targets", len(service.targets))
-        async with background(
-            server.accept(),
-            service.run(),
-            _follow(service, kernel, in_flight),
-            report_alive(watchdog_interval()),
-        ):
-            application.ready = True
-            notify(READY)
-            await stop.wait()
-            notify(STOPPING)
-    finally:
-        await server.close()
-        service.close()
-    return 0
+
+    part = ServedPart(
+        ProbePages(service), lambda: (service.run(), _follow(service, kernel, in_flight)), begin
+    )
+    async with AsyncExitStack() as stack:
+        stack.callback(service.close)
+        return await serve_parts(options, [part], OwnRegistry(), stack, PROBE_PORT)
 
 
 async def _follow(service: ProbeService, kernel: Kernel, in_flight: InFlight[str]) -> None:

@@ -62,8 +62,6 @@ async def serve(options: argparse.Namespace) -> int:
     Raises:
         UserError: a part cannot be opened, or an address is not free.
     """
-    stop = stop_event()
-    web_config = web_config_of(options)
     registry = OwnRegistry()
     async with AsyncExitStack() as stack:
         parts: list[ServedPart] = []
@@ -77,25 +75,41 @@ async def serve(options: argparse.Namespace) -> int:
             raise OptionError(
                 "--no-host leaves nothing to serve; add --switches.config=FILE or --wire.interface=DEV"
             )
-        application = Application(
-            [part.section for part in parts], registry, telemetry_path=options.web_telemetry_path
-        )
-        server = Server(application, web_config, private=application.private)
-        stack.push_async_callback(server.close)
-        for address in await server.start(options.web_listen_address or [f":{DEFAULT_PORT}"]):
-            LOG.info("roce_exporter %s listens on %s", __version__, address)
-        try:
-            async with background(
-                _begin(application, parts),
-                server.accept(),
-                *(work for part in parts for work in part.work()),
-                report_alive(watchdog_interval()),
-            ):
-                await stop.wait()
-                notify(STOPPING)
-        except InputEndedError as error:
-            sys.stderr.write(f"roce-exporter: {error}\n")
-            return ENDED
+        return await serve_parts(options, parts, registry, stack)
+
+
+async def serve_parts(
+    options: argparse.Namespace,
+    parts: list[ServedPart],
+    registry: OwnRegistry,
+    stack: AsyncExitStack,
+    port: int = DEFAULT_PORT,
+) -> int:
+    """Serve the pages of these parts until SIGTERM or SIGINT; `stack` closes the server before the parts.
+
+    Raises:
+        UserError: the web config file is invalid, or an address is not free.
+    """
+    stop = stop_event()
+    application = Application(
+        [part.section for part in parts], registry, telemetry_path=options.web_telemetry_path
+    )
+    server = Server(application, web_config_of(options), private=application.private)
+    stack.push_async_callback(server.close)
+    for address in await server.start(options.web_listen_address or [f":{port}"]):
+        LOG.info("roce_exporter %s listens on %s", __version__, address)
+    try:
+        async with background(
+            _begin(application, parts),
+            server.accept(),
+            *(work for part in parts for work in part.work()),
+            report_alive(watchdog_interval()),
+        ):
+            await stop.wait()
+            notify(STOPPING)
+    except InputEndedError as error:
+        sys.stderr.write(f"roce-exporter: {error}\n")
+        return ENDED
     return 0
 
 
