@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ethtool_names import MAPPED, Replay
 
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Pace, Sampler

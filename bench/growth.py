@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ethtool_names import Host
 from tables import host, print_head, print_row
 
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.kernel.live import LiveKernel, raise_descriptor_limit

@@ -11,7 +11,7 @@ from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.checks.thresholds import load_thresholds
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.fastloop.pfc_storm import StormLimits

@@ -13,7 +13,7 @@ from roce_exporter.self_metrics.collection import SelfSamples, gaps_of
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from roce_exporter.collect import Collector
+    from roce_exporter.collect.collector import Collector
     from roce_exporter.collect.exporter_part import ExporterPart
     from roce_exporter.exposition.served_series import ServedSeries
     from roce_exporter.model import DeviceReadings, Snapshot, SourceState

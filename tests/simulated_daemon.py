@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.assemble import Clock, Parts, assemble
 from roce_exporter.catalog.row import MetricSet
-from roce_exporter.collect import Settings
+from roce_exporter.collect.collector import Settings
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Sampler

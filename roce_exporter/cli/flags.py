@@ -59,7 +59,20 @@ FLAGS = (
         "setup, settings, health, or switches with names of switches (all); without one, all that the source can show",
         nargs="*",
     ),
-    Flag("file", ("wire",), "FILE", "a capture (pcap or pcapng), or - for standard input", nargs="?"),
+    Flag(
+        "file",
+        ("wire",),
+        "FILE",
+        "a capture (pcap or pcapng, also compressed), or - for standard input",
+        nargs="?",
+    ),
+    Flag(
+        "filter",
+        ("wire",),
+        "FILTER",
+        "only packets of this address (of several: between them), or to this queue pair (qp=0x12)",
+        nargs="*",
+    ),
     Flag(
         "files",
         ("tool translate",),
@@ -342,6 +355,7 @@ FLAGS = (
         seconds(),
     ),
     Flag("--top", ("wire",), "N", "number of pairs that are shown (20)", 20, whole(1000)),
+    Flag("--interval", ("wire",), "SECONDS", "also count per interval", 0.0, seconds()),
     Flag("--queue-pairs", ("wire",), "", "in JSON, also count per destination queue pair", False),
     *KEYS,
 )

@@ -10,7 +10,7 @@ from roce_exporter.assemble import Parts
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.cli.options import OptionError
-from roce_exporter.collect import Settings
+from roce_exporter.collect.collector import Settings
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import OFF, Pace
 from roce_exporter.fastloop.pfc_storm import StormLimits

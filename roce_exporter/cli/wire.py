@@ -37,10 +37,12 @@ DRAIN = 60.0
 START = 60.0
 """Seconds for the reading thread to run; on a busy machine a new thread waits."""
 DAMAGED = 1
+INCOMPLETE = 1
+"""No RoCE packet was seen, or frames were left out that may hold some."""
 
 
 async def wire(options: argparse.Namespace) -> int:
-    """Read, then print. Exit code 1: the input ended early, and what was read is shown.
+    """Read, then print. Exit code 1: the input ended early, no RoCE packet was in it, or frames were not decoded; what was read is shown.
 
     Raises:
         OptionError: a package is missing, or the input cannot be opened.
@@ -62,6 +64,8 @@ async def wire(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse contradictions: no input or two, or a format that cannot be served."""
+    if options.wire_interface and options.file:
+        options.filter, options.file = [options.file, *options.filter], ""
     if bool(options.file) == bool(options.wire_interface):
         raise OptionError("wire needs one input: a FILE, - for standard input, or --wire.interface=DEV")
     if options.format == PACKETS and (options.wire_interface or options.duration):
@@ -110,11 +114,14 @@ async def begin_session(
     # These need the packages.
     from roce_exporter.wire.inputs.capture_file import open_capture  # noqa: PLC0415
     from roce_exporter.wire.inputs.packet_socket import PacketSocket  # noqa: PLC0415
+    from roce_exporter.wire.selection import PacketFilter  # noqa: PLC0415
     from roce_exporter.wire.tally.pair_counts import LosslessMarks  # noqa: PLC0415
     from roce_exporter.wire.wire_session import WireSession  # noqa: PLC0415
 
+    chosen = PacketFilter.parse(getattr(options, "filter", None) or ())
     source = PacketSocket(interface) if interface else open_capture(file)
-    session = WireSession(source, LosslessMarks(options.lossless_dscp, options.lossless_priority), top)
+    marks = LosslessMarks(options.lossless_dscp, options.lossless_priority)
+    session = WireSession(source, marks, top, interval=getattr(options, "interval", 0), chosen=chosen)
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end() -> None:
@@ -183,6 +190,8 @@ def _print_summary(options: argparse.Namespace, session: WireSession) -> int:
         print_text(json.dumps(wire_document(summary, options.top, session.dropped), indent=1) + "\n")
     else:
         print_text(text_table(summary, options.top, session.dropped, terminal_width(sys.stdout)))
+    if not (summary.roce or summary.pauses) or summary.undecoded:
+        return _fault(session.fault) or INCOMPLETE
     return _fault(session.fault)
 
 

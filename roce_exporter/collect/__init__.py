@@ -27,7 +27,3 @@ next pass enters its outcomes, with the same keys, the same deadline and the sam
 **Callers.** Simultaneous callers share one pass. A caller with less time than the pass needs gets what is ready and does
 not affect the others: states, errors and log lines are entered only at the end of the pass.
 """
-
-from roce_exporter.collect.collector import Collector, Settings
-
-__all__ = ["Collector", "Settings"]

@@ -22,9 +22,11 @@ ETHERNET = 1
 RAW_IP = 101
 LINUX_COOKED = 113
 LINUX_COOKED_2 = 276
-
-LINKS = (ETHERNET, RAW_IP, LINUX_COOKED, LINUX_COOKED_2)
-"""Link types that can be decoded."""
+LOOPBACK = 0
+"""LINKTYPE_NULL: four bytes before an IP packet."""
+SAME_LINKS = {12: RAW_IP, 14: RAW_IP, 228: RAW_IP, 229: RAW_IP, 108: LOOPBACK}
+"""Link types that are decoded as another one."""
+LINK_NAMES = {105: " (802.11)", 127: " (802.11 radiotap)", 197: " (ERF)", 247: " (InfiniBand)"}
 
 NO_TAG = -1
 NO_SUM = -1

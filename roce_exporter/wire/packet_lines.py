@@ -20,7 +20,8 @@ from roce_exporter.wire.decode.infiniband import (
     read_extensions,
 )
 from roce_exporter.wire.decode.invariant_crc import CORRECT, UNKNOWN
-from roce_exporter.wire.decode.locate import TYPE_AT, UDP_BYTES, locate
+from roce_exporter.wire.decode.locate import TYPE_AT, locate
+from roce_exporter.wire.decode.tunnels import UDP_BYTES
 from roce_exporter.wire.frames import ETHERNET
 
 if TYPE_CHECKING:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.tally.pair_counts import ROUND_TRIP_BOUNDS, SEQUENCE_COUNTS
 from roce_exporter.wire.wire_text import sentences
 
 if TYPE_CHECKING:
+    from roce_exporter.wire.tally.incasts import Incast
     from roce_exporter.wire.tally.pair_counts import PairCounts
     from roce_exporter.wire.wire_summary import PairSummary, PauseSummary, WireSummary
 
@@ -24,10 +26,14 @@ def wire_document(summary: WireSummary, top: int, dropped: int | None = None) ->
         "packets": summary.frames,
         "roce_packets": summary.roce,
         "dropped": dropped,
+        "captured_again": summary.copies,
+        "other_frames": summary.others,
         "from": summary.first / 1e9 if summary.first else None,
         "to": summary.last / 1e9 if summary.last else None,
         "pairs": pairs,
         "pairs_left_out": max(0, len(summary.pairs) - top),
+        "incasts": [_incast(one) for one in summary.incasts],
+        "intervals": [one._asdict() for one in summary.intervals],
         "pfc": [_pause(one) for one in summary.pauses],
         "neighbors": [one._asdict() for one in summary.neighbours],
         "sentences": list(sentences(summary, top)),
@@ -69,6 +75,18 @@ def _pair(pair: PairSummary, queues: dict[int, list[int]] | None) -> dict[str, A
             str(queue): dict(zip(QUEUE_KEYS, row, strict=True)) for queue, row in sorted(queues.items())
         }
     return found
+
+
+def _incast(one: Incast) -> dict[str, Any]:
+    return {
+        "receiver": address_text(one.receiver),
+        "senders": sorted(map(address_text, one.senders)),
+        "from": one.first / 1e9,
+        "to": one.last / 1e9,
+        "packets": one.packets,
+        "ce": one.marked,
+        "retransmissions": one.retransmissions,
+    }
 
 
 def _present(counts: dict[str, int]) -> dict[str, int]:

@@ -9,8 +9,8 @@ from roce_exporter.normalise.series import NO_SAMPLES
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.frames import InputError
 from roce_exporter.wire.inputs.capture_file import CaptureFile
+from roce_exporter.wire.selection import EVERYTHING, Intervals, PacketFilter
 from roce_exporter.wire.tally.tally import Tally
-from roce_exporter.wire.wire_samples import ShownPairs, wire_samples
 from roce_exporter.wire.wire_summary import summarise
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples
     from roce_exporter.wire.frames import Frames
     from roce_exporter.wire.tally.pair_counts import LosslessMarks
+    from roce_exporter.wire.wire_samples import ShownPairs
     from roce_exporter.wire.wire_summary import WireSummary
 
 POLL = 0.2
@@ -46,16 +47,28 @@ class LiveFrames(Protocol):
 class WireSession:
     """A capture that is being read."""
 
-    def __init__(self, source: CaptureFile | LiveFrames, lossless: LosslessMarks, top: int) -> None:
+    def __init__(
+        self,
+        source: CaptureFile | LiveFrames,
+        lossless: LosslessMarks,
+        top: int,
+        *,
+        interval: float = 0,
+        chosen: PacketFilter = EVERYTHING,
+    ) -> None:
+        """`interval`: seconds; 0 for none."""
         self._source = source
         self._lossless = lossless
         self._tally = Tally()
-        self._shown = ShownPairs(top)
+        self._top = top
+        self._shown: ShownPairs | None = None
         self._lock = threading.Lock()
         self._stopped = False
         self._ending = False
         self._dropped: int | None = None
         self._samples = NO_SAMPLES
+        self._intervals = Intervals(interval) if interval else None
+        self._filter = chosen
         self._failure: BaseException | None = None
         self.fault = ""
         """Why the input ended early; empty while it did not."""
@@ -98,9 +111,16 @@ class WireSession:
 
     def _add(self, frames: Frames) -> None:
         decoded = decode_frames(frames)
+        decoded = decoded._replace(columns=self._filter.chosen(decoded.columns))
         with self._lock:
-            if not self._stopped:
+            if self._stopped:
+                return
+            if self._intervals is None:
                 self._tally.add(decoded)
+                return
+            for part, number in self._intervals.cut(decoded):
+                self._tally.add(part)
+                self._intervals.note(number, self._tally)
 
     def check(self) -> None:
         """Raise in this thread what ended the reading thread: an error of ours."""
@@ -124,11 +144,16 @@ class WireSession:
     def summary(self, *, queues: bool = False) -> WireSummary:
         """The counts now."""
         with self._lock:
-            return summarise(self._tally, self._lossless, queues=queues)
+            intervals = self._intervals.rows() if self._intervals else []
+            return summarise(self._tally, self._lossless, intervals, queues=queues)
 
     def samples(self) -> Samples:
         """The counts now, for the pairs that are shown."""
+        # They need the catalogue, which the command does without.
+        from roce_exporter.wire.wire_samples import ShownPairs, wire_samples  # noqa: PLC0415
+
         with self._lock:
+            self._shown = self._shown or ShownPairs(self._top)
             shown = self._shown.choose(self._tally.pairs)
             self._samples = self._samples.replace(
                 wire_samples(self._tally, shown, self._lossless, self._dropped)

@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roce_exporter.wire.decode.columns import address_text
+from roce_exporter.wire.decode.locate import may_hide
 from roce_exporter.wire.tally.key_tables import OTHER
 from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.tally.tally import GLOBAL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from roce_exporter.wire.decode.link_frames import LinkNeighbour
+    from roce_exporter.wire.selection import Interval
+    from roce_exporter.wire.tally.incasts import Incast
     from roce_exporter.wire.tally.tally import Tally, WirePauseCounts
 
 OTHER_NAME = "other"
@@ -64,8 +69,20 @@ class WireSummary:
     """All of them; the first hurts most."""
     pauses: tuple[PauseSummary, ...]
     neighbours: tuple[LinkNeighbour, ...]
+    copies: int
+    """Packets that were captured before, and are not counted again."""
+    others: dict[str, int]
+    """Frames of other kinds, by what they are, the most first."""
+    incasts: tuple[Incast, ...]
+    """In the order of their beginning."""
+    intervals: tuple[Interval, ...]
     queues: dict[tuple[str, str], dict[int, list[int]]]
     """Counts by pair and destination QP, as `Tally.queue_pairs`."""
+
+    @property
+    def undecoded(self) -> dict[str, int]:
+        """Frames that may hold RoCE packets that are not decoded, by what they are."""
+        return {name: count for name, count in self.others.items() if may_hide(name)}
 
     @property
     def seconds(self) -> float:
@@ -73,8 +90,11 @@ class WireSummary:
         return (self.last - self.first) / 1e9
 
 
-def summarise(tally: Tally, lossless: LosslessMarks, *, queues: bool = False) -> WireSummary:
+def summarise(
+    tally: Tally, lossless: LosslessMarks, intervals: Iterable[Interval] = (), *, queues: bool = False
+) -> WireSummary:
     """The counts now."""
+    tally.incasts.end_batch(tally.pairs)
     table = tally.pairs
     names = {OTHER: (OTHER_NAME, OTHER_NAME)} | {
         row: (address_text(key[:16]), address_text(key[16:])) for key, row in table.pairs()
@@ -103,6 +123,10 @@ def summarise(tally: Tally, lossless: LosslessMarks, *, queues: bool = False) ->
         tuple(sorted(found, key=lambda one: one.hurt, reverse=True)),
         tuple(sorted(pauses, key=lambda one: one.counts.frames, reverse=True)),
         tuple(tally.link.neighbours.values()),
+        tally.copies,
+        dict(tally.others.most_common()),
+        tuple(tally.incasts.found),
+        tuple(intervals),
         _queues(tally, names) if queues else {},
     )
 

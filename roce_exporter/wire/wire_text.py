@@ -5,8 +5,10 @@ As plain text, and as a live screen on a terminal (rich, extra `demo`).
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.decode.infiniband import NAK_CODES
 from roce_exporter.words import counted, duration, share, table
 
@@ -15,12 +17,15 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from roce_exporter.wire.selection import Interval
+    from roce_exporter.wire.tally.incasts import Incast
     from roce_exporter.wire.wire_summary import PairSummary, WireSummary
 
 NAK_WORDS = dict(zip(NAK_CODES, ("lost packets", "an invalid request", "a remote access error", "an operation that failed",
                                  "an invalid RD request"), strict=True))  # fmt: skip
 HEADINGS = ("source", "destination", "packets", "bytes", "CE", "CNPs back", "resent", "gaps", "NAKs back", "RNR back", "bad ICRC", "outside")  # fmt: skip
 TEXT_COLUMNS = 2
+INTERVAL_HEADINGS = ("from (UTC)", "packets", "bytes", "CE", "CNPs", "resent", "missing", "NAKs", "pauses")
 AROUND = 5
 """Lines of a screen for the headline, the heading of the table and space."""
 
@@ -70,12 +75,22 @@ def text_table(summary: WireSummary, top: int, dropped: int | None = None, width
         if (left := len(summary.pairs) - len(rows)) > 0:
             lines.append(f"... and {left:,} pairs that hurt less (--top)")
         lines.append("")
-    nothing = (
-        "Nothing wrong was seen in these packets."
-        if summary.roce
-        else "No RoCE packet was seen. NICs bypass the kernel: capture on a mirror port, or with the sniffer of the NIC; see docs/wire.md."
-    )
-    return "\n".join([*lines, *(sentences(summary, top) or [nothing])]) + "\n"
+    if summary.intervals:
+        lines += [
+            *table(
+                [INTERVAL_HEADINGS, *map(_interval, summary.intervals)],
+                right=range(1, len(INTERVAL_HEADINGS)),
+                width=width,
+            ),
+            "",
+        ]
+    said = sentences(summary, top) or ("Nothing wrong was seen in these packets.",)
+    return "\n".join([*lines, *said]) + "\n"
+
+
+def _interval(one: Interval) -> tuple[str, ...]:
+    began = datetime.fromtimestamp(one.start, UTC).strftime("%H:%M:%S.%f").rstrip("0").rstrip(".")
+    return began, *(f"{number:,}" if number else "-" for number in one[1:])
 
 
 def wire_screen(summary: WireSummary, top: int, height: int, dropped: int | None) -> RenderableType:
@@ -96,8 +111,8 @@ def wire_screen(summary: WireSummary, top: int, height: int, dropped: int | None
 
 
 def sentences(summary: WireSummary, top: int) -> tuple[str, ...]:
-    """The sentences about the first pairs and the pause frames, in the order of the pairs."""
-    found: list[str] = []
+    """The sentences about incasts, the first pairs and the pause frames, in the order of the pairs, and what could not be seen."""
+    found = [_incast(one) for one in sorted(summary.incasts, key=lambda one: -one.marked)[:top]]
     for pair in summary.pairs[:top]:
         found += _about(pair, summary.seconds)
     for one in summary.pauses[:top]:
@@ -105,7 +120,28 @@ def sentences(summary: WireSummary, top: int) -> tuple[str, ...]:
             what = "all traffic" if one.priority is None else f"priority {one.priority}"
             frames = counted(one.counts.xoff, "pause frame")
             found.append(f"{one.sender} pauses {what} of its neighbor: {frames}")
-    return tuple(found)
+    return (*found, *_about_the_capture(summary))
+
+
+def _incast(one: Incast) -> str:
+    began = datetime.fromtimestamp(one.first / 1e9, UTC).strftime("%H:%M:%S.%f")[:-3]
+    again = f", {one.retransmissions:,} sent again" if one.retransmissions else ""
+    return (
+        f"incast to {address_text(one.receiver)} at {began} UTC: {len(one.senders)} senders for {duration((one.last - one.first) / 1e9)},"
+        f" {share(one.marked / one.packets)} of {counted(one.packets, 'packet')} marked CE{again}"
+    )
+
+
+def _about_the_capture(summary: WireSummary) -> Iterator[str]:
+    if summary.copies:
+        yield f"{counted(summary.copies, 'packet')} captured twice, as by a mirror of ingress and egress: counted once"
+    if summary.undecoded:
+        named = ", ".join(f"{count:,} {name}" for name, count in summary.undecoded.items())
+        none = "" if summary.roce else "No RoCE packet was seen. "
+        yield f"{none}Left out, because they are not decoded: {named}"
+    elif not summary.roce and not summary.pauses:
+        named = ", ".join(f"{count:,} {name}" for name, count in summary.others.items())
+        yield f"No RoCE packet was seen{f' ({named})' if named else ''}. NICs bypass the kernel: capture on a mirror port, or with the sniffer of the NIC; see docs/wire.md."
 
 
 def _about(pair: PairSummary, seconds: float) -> Iterator[str]:
@@ -133,6 +169,8 @@ def _losses(pair: PairSummary, name: str) -> Iterator[str]:
     if gaps:
         missing = pair.counts.one("missing")
         yield f"{name}: {counted(missing, 'packet')} missing in {counted(gaps, 'gap')}, lost or delayed before the capture"
+    if unseen := pair.counts.one("not_captured"):
+        yield f"{name}: {counted(unseen, 'packet')} not captured: {pair.destination} acknowledged them, so the mirror lost them and the network did not"
     for reason, count in pair.back.naks().items():
         if count:
             yield f"{pair.destination} refuses packets of {pair.source}: {counted(count, 'NAK')} for {NAK_WORDS.get(reason, 'a reserved code')}"

@@ -12,7 +12,7 @@ from simulated_daemon import EVERY, ServedScrape, SimulatedDaemon, sample_lines
 
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Pace, Sampler

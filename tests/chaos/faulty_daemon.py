@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from roce_exporter import exporter
 from roce_exporter.cli import entry
-from roce_exporter.collect import Collector
+from roce_exporter.collect.collector import Collector
 from roce_exporter.fastloop import Sampler
 from roce_exporter.web import Server
 

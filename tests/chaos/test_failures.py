@@ -14,7 +14,7 @@ import pytest
 from chaos_daemon import Key, key, parse
 from host_tree import COUNTERS, HostTree, failing_pread
 
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.kernel.live import LiveKernel

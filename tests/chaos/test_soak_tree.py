@@ -25,7 +25,7 @@ import psutil
 import pytest
 from host_tree import HostTree
 
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.kernel.live import LiveKernel

@@ -17,7 +17,7 @@ from wire_history import CAPTURED, Capture
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.exposition.served_series import ServedSeries

@@ -21,7 +21,7 @@ from deploy_servers import LOOKBACK, backfill, on_blocks, prometheus_version, vi
 from deploy_tools import ROOT, fetch
 
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler

@@ -14,8 +14,9 @@ import pytest
 from clock import Clock
 from waiting import Gate, until
 
-from roce_exporter.collect import Collector, Settings, collector, device_work
+from roce_exporter.collect import collector, device_work
 from roce_exporter.collect.batch import Finished
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
 from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
 from roce_exporter.collect.workers import InFlight

@@ -15,7 +15,7 @@ from kernel import Faults
 from waiting import Gate, until
 from worker_threads import refuse
 
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.collect.device_work import DeviceWork
 from roce_exporter.collect.reads import attempt
 from roce_exporter.collect.workers import InFlight

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from roce_exporter.catalog import owners
 from roce_exporter.cli import main
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.demo.figures import (
     CNPS,
     RETRIES,

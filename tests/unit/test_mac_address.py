@@ -16,7 +16,7 @@ from observed import exposition, samples
 from waiting import Gate, until
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.kernel import Absent

@@ -17,7 +17,7 @@ from roce_exporter.cli import flags, keys, main
 from roce_exporter.cli.log import LEVELS
 from roce_exporter.cli.options import OptionError, parse_options
 from roce_exporter.cli.parts import collect_settings, parts_of
-from roce_exporter.collect import Settings
+from roce_exporter.collect.collector import Settings
 from roce_exporter.fastloop import MODES, Pace
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host import sources

@@ -19,7 +19,7 @@ from roce_exporter.catalog.storm import RATIO, READ_DURATION, STORMS
 from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.cli import main
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries

@@ -11,10 +11,13 @@ from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.infiniband import AETH_BYTES, BTH_BYTES, ICRC_BYTES, RETH_BYTES
 from roce_exporter.wire.decode.invariant_crc import check_crcs
 from roce_exporter.wire.decode.link_frames import read_lldp, read_mac_control
-from roce_exporter.wire.decode.locate import IPV4, IPV4_BYTES, IPV6_BYTES, ROCE_V1, locate
+from roce_exporter.wire.decode.locate import IPV4_BYTES, IPV6_BYTES, ROCE_V1, locate
+from roce_exporter.wire.decode.tunnels import IPV4
 from roce_exporter.wire.frames import big32, window
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from numpy.typing import NDArray
 
     from roce_exporter.wire.decode.link_frames import LinkNeighbour, PauseFrame
@@ -55,6 +58,12 @@ class Columns(NamedTuple):
     """Bytes that a read request requests; -1 for other packets."""
     icrc: Integers
     """1: correct, 0: wrong, -1: cannot be verified, for the capture is cut off."""
+    crcs: Integers
+    """The CRC that was sent; 0 where it was not captured."""
+
+    def where(self, chosen: NDArray[np.bool_]) -> Columns:
+        """These packets."""
+        return Columns(*(part[chosen] for part in self))  # type: ignore[arg-type] # each part is an array, of its own type
 
 
 class Decoded(NamedTuple):
@@ -68,6 +77,12 @@ class Decoded(NamedTuple):
     first: int
     last: int
     """Times of the first and last frame; 0 without a valid time."""
+    others: Counter[str]
+    """Frames of other kinds, by what they are."""
+
+    def packets_only(self) -> Decoded:
+        """The same without what is not a RoCE packet."""
+        return self._replace(frames=0, pauses=(), neighbours=(), others=self.others.__class__())
 
 
 def address_text(address: bytes) -> str:
@@ -91,9 +106,8 @@ def decode_frames(frames: Frames) -> Decoded:
             neighbours.append(neighbour)
     valid = frames.times[frames.times > EARLIEST]
     first, last = (int(valid.min()), int(valid.max())) if len(valid) else (0, 0)
-    return Decoded(
-        len(frames.times), read_columns(frames, found.roce), tuple(pauses), tuple(neighbours), first, last
-    )
+    columns = read_columns(frames, found.roce)
+    return Decoded(len(frames.times), columns, tuple(pauses), tuple(neighbours), first, last, found.others)
 
 
 def read_columns(frames: Frames, roce: Located) -> Columns:
@@ -120,6 +134,9 @@ def read_columns(frames: Frames, roce: Located) -> Columns:
         syndromes=_syndromes(data, roce, codes, room),
         read_lengths=_read_lengths(data, roce, codes, room),
         icrc=check_crcs(frames, roce),
+        crcs=np.where(
+            roce.end <= roce.limits, window(data, roce.end - ICRC_BYTES, ICRC_BYTES).view("<u4")[:, 0], 0
+        ),
     )
 
 

@@ -22,7 +22,8 @@ except ImportError:  # pragma: no cover - a platform without it
     from zlib import crc32
 
 from roce_exporter.wire.decode.infiniband import BTH_BYTES, ICRC_BYTES
-from roce_exporter.wire.decode.locate import IPV4, IPV4_BYTES, IPV6, IPV6_BYTES, ROCE_V1, UDP_BYTES
+from roce_exporter.wire.decode.locate import IPV4_BYTES, IPV6_BYTES, ROCE_V1, UDP
+from roce_exporter.wire.decode.tunnels import IPV4, IPV6, UDP_BYTES
 from roce_exporter.wire.frames import numbered, window
 
 if TYPE_CHECKING:
@@ -138,9 +139,11 @@ def _check_one(data: Bytes, roce: Located, row: int) -> int:
     version = 1 if roce.kinds[row] == ROCE_V1 else 2
     transport = int(roce.bth[row]) - (UDP_BYTES if version == 2 else 0)  # noqa: PLR2004 - RoCE v2
     end = int(roce.end[row]) - ICRC_BYTES
-    made = invariant_crc(
-        data[roce.network[row] : transport].tobytes(), data[transport:end].tobytes(), version=version
-    )
+    network = data[roce.network[row] : transport].tobytes()
+    if roce.kinds[row] == IPV6:  # extension headers are not covered: the header is as if there were none
+        size = int(roce.end[row]) - transport
+        network = network[:4] + size.to_bytes(2) + bytes((UDP,)) + network[7:IPV6_BYTES]
+    made = invariant_crc(network, data[transport:end].tobytes(), version=version)
     return int(made == int.from_bytes(data[end : end + ICRC_BYTES].tobytes(), "little"))
 
 

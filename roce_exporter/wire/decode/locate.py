@@ -1,40 +1,99 @@
-"""Where the RoCE packets of a batch are, behind VLAN tags and the tunnels of mirror ports.
+"""Where the RoCE packets of a batch are, behind VLAN tags, MPLS labels and tunnels.
 
-Ethernet with VLAN tags (IEEE 802.1Q), the cooked headers of `tcpdump -i any`, IPv4 (RFC 791), IPv6 (RFC 8200; extension headers
-are not followed), the GRH of RoCE v1 (InfiniBand specification 8.3), UDP (RFC 768), GRE (RFC 2890) with ERSPAN I, II, III
-(draft-foschiano-erspan-03) or Ethernet, and VXLAN (RFC 7348).
+Every header says what follows it, as an EtherType; one step of `locate` reads the header that each frame is at, for all frames of
+a kind at once, and yields RoCE packets and what is inside tunnels. Ethernet with VLAN tags (IEEE 802.1Q), the cooked headers of
+`tcpdump -i any`, MPLS (RFC 3032, 4385), IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200, 4302, 8754), the GRH of RoCE v1
+(InfiniBand specification 8.3), UDP (RFC 768); the tunnels are in `tunnels`. What is not followed is counted by its name.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from roce_exporter.wire.decode.infiniband import BTH_BYTES, ICRC_BYTES
-from roce_exporter.wire.frames import ETHERNET, LINUX_COOKED, LINUX_COOKED_2, NO_TAG, big16, window
+from roce_exporter.wire.decode.tunnels import BRIDGED, IP_TUNNELS, IPV4, IPV6, MPLS, UDP_BYTES, UDP_TUNNELS
+from roce_exporter.wire.frames import (
+    ETHERNET,
+    LINK_NAMES,
+    LINUX_COOKED,
+    LINUX_COOKED_2,
+    LOOPBACK,
+    NO_TAG,
+    RAW_IP,
+    big16,
+    window,
+)
 
 if TYPE_CHECKING:
     from roce_exporter.wire.frames import Bytes, Flags, Frames, Integers
 
-IPV4, IPV6, ROCE_V1 = 0x0800, 0x86DD, 0x8915
+ROCE_V1 = 0x8915
 MAC_CONTROL, LLDP = 0x8808, 0x88CC
 TAG_TYPES = (0x8100, 0x88A8, 0x9100)
 MOST_TAGS = 2
-GRE_ETHERNET, ERSPAN, ERSPAN_3 = 0x6558, 0x88BE, 0x22EB
-VXLAN_BYTES = 8
-VXLAN_PORT = 4789
-GRE = 47
-MOST_TUNNELS = 2
+MOST_LABELS = 8
+MOST_HEADERS = 8
+"""Steps: a frame in a tunnel takes two (link, network), and nobody nests more than three tunnels."""
 UDP = 17
 ROCE_PORT = 4791
 IPV4_BYTES = 20
 IPV6_BYTES = 40
-UDP_BYTES = 8
 GRH_NEXT = 0x1B
 """Next header of a GRH that is followed by a base transport header."""
+AUTHENTICATION, FRAGMENT = 51, 44
+EXTENSIONS = (0, 43, 60, AUTHENTICATION, FRAGMENT, 135, 139, 140)
+"""IPv6 extension headers that another header follows."""
+MOST_EXTENSIONS = 4
 TYPE_AT = {ETHERNET: 12, LINUX_COOKED: 14}
 """Offset of the EtherType in each link header with tags behind it."""
+
+FRAGMENTS, TOO_DEEP, CUT, SFLOW = (
+    "IP fragments",
+    "too many headers",
+    "RoCE packets that are cut off",
+    "sFlow samples (UDP 6343)",
+)
+ETHERTYPE_NAMES = {
+    0x0806: "ARP",
+    0x8863: "PPPoE",
+    0x8864: "PPPoE",
+    0x88E5: "MACsec (encrypted)",
+    0x894F: "NSH",
+    0x8906: "FCoE",
+}
+PROTOCOL_NAMES = {
+    1: "ICMP",
+    2: "IGMP",
+    6: "TCP",
+    50: "IPsec ESP (encrypted)",
+    58: "ICMPv6",
+    89: "OSPF",
+    132: "SCTP",
+}
+SFLOW_PORT = 6343
+PORT_NAMES = {SFLOW_PORT: SFLOW, 51820: "WireGuard (encrypted)", 2152: "GTP-U (UDP 2152)"}
+HIDDEN = frozenset(
+    {
+        FRAGMENTS,
+        TOO_DEEP,
+        CUT,
+        SFLOW,
+        "PPPoE",
+        "MACsec (encrypted)",
+        "NSH",
+        "IPsec ESP (encrypted)",
+        "WireGuard (encrypted)",
+        "GTP-U (UDP 2152)",
+    }
+)
+
+
+def may_hide(name: str) -> bool:
+    """Whether frames of this kind may hold RoCE packets: in a tunnel, samples or a link type that are not decoded."""
+    return name in HIDDEN or name.startswith("frames of link type")
 
 
 class Layer(NamedTuple):
@@ -81,24 +140,34 @@ class Inventory(NamedTuple):
     control: Integers
     """Rows of MAC control frames, and where their opcode is, in turn."""
     lldp: Integers
+    others: Counter[str]
+    """Frames without a RoCE packet that are neither, by what they are."""
 
 
 def locate(frames: Frames) -> Inventory:
-    """The RoCE packets, MAC control frames and LLDP frames of a batch."""
+    """The RoCE packets, MAC control frames and LLDP frames of a batch, and what the other frames are."""
+    others: Counter[str] = Counter()
     rows = np.arange(len(frames.starts))
-    ends = frames.starts + frames.captured
-    whole = Layer(rows, frames.starts, frames.starts, ends, frames.tags, np.zeros_like(rows))
-    layer = _link(frames.data, whole, frames.link)
+    if frames.link not in TYPE_AT and frames.link not in UNTAGGED_LINKS:
+        others[f"frames of link type {frames.link}{LINK_NAMES.get(frames.link, '')}"] = len(rows)
+        rows = rows[:0]
+    starts, captured, tags = (part[: len(rows)] for part in (frames.starts, frames.captured, frames.tags))
+    layer = _link(
+        frames.data, Layer(rows, starts, starts, starts + captured, tags, np.zeros_like(rows)), frames.link
+    )
     control = _pairs(layer.where(layer.kinds == MAC_CONTROL))
     lldp = _pairs(layer.where(layer.kinds == LLDP))
     found: list[Located] = []
-    for _ in range(MOST_TUNNELS + 1):
-        roce, inner = _follow(frames.data, layer)
+    for _ in range(MOST_HEADERS):
+        roce, inner = _follow(frames.data, layer, others)
         found += roce
-        if inner is None or not len(inner.rows):
+        inner = [one for one in inner if len(one.rows)]
+        if not inner:
             break
-        layer = _link(frames.data, inner, ETHERNET)
-    return Inventory(_in_order(found), control, lldp)
+        layer = inner[0] if len(inner) == 1 else Layer(*map(np.concatenate, zip(*inner, strict=True)))
+    else:
+        others[TOO_DEEP] += len(layer.rows)
+    return Inventory(_in_order(found), control, lldp, +others)
 
 
 def _pairs(layer: Layer) -> Integers:
@@ -117,16 +186,19 @@ def _in_order(found: list[Located]) -> Located:
     return Located(*(part[order] for part in parts))
 
 
+UNTAGGED_LINKS = {LINUX_COOKED_2: 20, RAW_IP: 0, LOOPBACK: 4}
+"""Bytes of the link headers without tags."""
+
+
 def _link(data: Bytes, layer: Layer, link: int) -> Layer:
     """The layer behind the link header and up to two VLAN tags; frames that end before it are left out."""
     if link in TYPE_AT:
         return _behind_tags(data, layer, TYPE_AT[link])
+    moved = layer._replace(starts=layer.starts + UNTAGGED_LINKS.get(link, 0))
     if link == LINUX_COOKED_2:
-        kinds = big16(window(data, layer.starts, 2), 0)
-        moved = layer._replace(kinds=kinds, starts=layer.starts + 20)
+        moved = moved._replace(kinds=big16(window(data, layer.starts, 2), 0))
     else:
-        version = window(data, layer.starts, 1)[:, 0] >> 4
-        moved = layer._replace(kinds=np.where(version == 4, IPV4, np.where(version == 6, IPV6, 0)))  # noqa: PLR2004
+        moved = moved._replace(kinds=by_version(window(data, moved.starts, 1)[:, 0]))
     return moved.where(moved.starts <= moved.limits)
 
 
@@ -160,33 +232,115 @@ class _Payload(NamedTuple):
     end: Integers
 
 
-def _follow(data: Bytes, layer: Layer) -> tuple[list[Located], Layer | None]:
-    """The RoCE packets of a layer, and the Ethernet frames in its tunnels."""
+def _follow(data: Bytes, layer: Layer, others: Counter[str]) -> tuple[list[Located], list[Layer]]:
+    """The RoCE packets of a layer, and what is behind its labels and in its tunnels."""
     found: list[Located] = []
     inner: list[Layer] = []
-    for kind, read in ((IPV4, _ipv4), (IPV6, _ipv6), (ROCE_V1, _ipv6)):
+    known = 0
+    for kind in (IPV4, IPV6, ROCE_V1, BRIDGED, *MPLS, MAC_CONTROL, LLDP):
         mine = layer.where(layer.kinds == kind)
         if not len(mine.rows):
             continue
-        payload = read(data, mine)
-        if kind == ROCE_V1:
-            found.append(
-                _complete(payload.layer, payload.transport, payload.end, payload.protocol == GRH_NEXT)
+        known += len(mine.rows)
+        if kind in (IPV4, IPV6):
+            _follow_ip(
+                data,
+                _ipv4(data, mine, others) if kind == IPV4 else _ipv6(data, mine, others),
+                found,
+                inner,
+                others,
             )
-            continue
-        datagrams = _chosen(
-            payload, (payload.protocol == UDP) & (payload.transport + UDP_BYTES <= payload.layer.limits)
+        elif kind == ROCE_V1:
+            head = window(data, mine.starts, IPV6_BYTES)
+            bth = mine.starts + IPV6_BYTES
+            whole = (by_version(head[:, 0]) == IPV6) & (
+                head[:, 6] == GRH_NEXT
+            )  # the GRH has the form of IPv6
+            found.append(_complete(mine, bth, bth + big16(head, 4), whole, others))
+        elif kind == BRIDGED:
+            inner.append(_link(data, mine, ETHERNET))
+        elif kind in MPLS:
+            inner.append(_behind_labels(data, mine))
+    if known < len(layer.rows):
+        _count(
+            others,
+            layer.kinds,
+            ETHERTYPE_NAMES,
+            "other EtherTypes",
+            (IPV4, IPV6, ROCE_V1, BRIDGED, *MPLS, MAC_CONTROL, LLDP),
         )
-        head = window(data, datagrams.transport, UDP_BYTES)
-        ports = big16(head, 2)
-        end = datagrams.transport + big16(head, 4)
-        whole = (ports == ROCE_PORT) & (end <= datagrams.end)
-        found.append(_complete(datagrams.layer, datagrams.transport + UDP_BYTES, end, whole))
-        if (tunnels := ports == VXLAN_PORT).any():
-            inner.append(_vxlan(data, _chosen(datagrams, tunnels)))
-        if (tunnels := payload.protocol == GRE).any():
-            inner.append(_gre(data, _chosen(payload, tunnels)))
-    return found, Layer(*(np.concatenate(part) for part in zip(*inner, strict=True))) if inner else None
+    return found, inner
+
+
+def _follow_ip(
+    data: Bytes, payload: _Payload, found: list[Located], inner: list[Layer], others: Counter[str]
+) -> None:
+    """The RoCE packets and tunnels in IP packets."""
+    datagrams = _chosen(
+        payload, (payload.protocol == UDP) & (payload.transport + UDP_BYTES <= payload.layer.limits)
+    )
+    head = window(data, datagrams.transport, UDP_BYTES)
+    ports = big16(head, 2)
+    end = datagrams.transport + big16(head, 4)
+    roce = ports == ROCE_PORT
+    found.append(
+        _complete(
+            datagrams.layer, datagrams.transport + UDP_BYTES, end, roce & (end <= datagrams.end), others
+        )
+    )
+    if not roce.all():
+        for port, read in UDP_TUNNELS.items():
+            if (tunnels := ports == port).any():
+                start, kinds = read(data, datagrams.transport[tunnels] + UDP_BYTES)
+                inner.append(_inside(datagrams.layer.where(tunnels), start, kinds))
+        _count(others, ports, PORT_NAMES, "UDP of other ports", (ROCE_PORT, *UDP_TUNNELS))
+    if len(datagrams.layer.rows) == len(payload.layer.rows):
+        return
+    for protocol, read in IP_TUNNELS.items():
+        if (tunnels := payload.protocol == protocol).any():
+            start, kinds = read(data, payload.transport[tunnels])
+            inner.append(_inside(payload.layer.where(tunnels), start, kinds))
+    _count(others, payload.protocol, PROTOCOL_NAMES, "other IP protocols", (UDP, *IP_TUNNELS))
+
+
+def _inside(layer: Layer, starts: Integers, kinds: Integers, tags: Integers | None = None) -> Layer:
+    """What is in tunnels: `kinds` begin at `starts`, a kind of 0 is not valid. An IP packet has no tag between its link header and itself."""
+    links = np.where(kinds == BRIDGED, starts, starts - TYPE_AT[ETHERNET] - 2)
+    tags = np.full(len(starts), NO_TAG, np.int64) if tags is None else tags
+    moved = Layer(layer.rows, links, starts, layer.limits, tags, kinds)
+    return moved.where((kinds != 0) & (starts <= layer.limits))
+
+
+def _count(
+    others: Counter[str], values: Integers, names: dict[int, str], rest: str, followed: tuple[int, ...]
+) -> None:
+    """Count frames that are not followed by the names of their values."""
+    for value, count in zip(*np.unique(values, return_counts=True), strict=True):
+        if value not in followed:
+            others[names.get(int(value), rest)] += int(count)
+
+
+def by_version(first: Bytes) -> Integers:
+    """The EtherType of IP packets by their first byte; 0 for others."""
+    return np.where(first >> 4 == 4, IPV4, np.where(first >> 4 == 6, IPV6, 0))  # noqa: PLR2004 - versions of IP
+
+
+def _behind_labels(data: Bytes, layer: Layer) -> Layer:
+    """What is behind a stack of labels, which do not say it: IP by its version, else Ethernet, with a control word (RFC 4385) or without."""
+    starts, bottom = layer.starts, np.zeros(len(layer.rows), np.bool_)
+    for _ in range(MOST_LABELS):
+        last = window(data, starts + 2, 1)[:, 0] & 1 != 0
+        starts = np.where(bottom, starts, starts + 4)
+        bottom |= last
+    kinds = by_version(window(data, starts, 1)[:, 0])
+    plain = big16(window(data, starts + TYPE_AT[ETHERNET], 2), 0)
+    word = (
+        (kinds == 0)
+        & (window(data, starts, 1)[:, 0] >> 4 == 0)
+        & ~np.isin(plain, (IPV4, IPV6, ROCE_V1, *MPLS, *TAG_TYPES))
+    )
+    kinds = np.where(bottom, np.where(kinds == 0, BRIDGED, kinds), 0)
+    return _inside(layer, np.where(word, starts + 4, starts), kinds, layer.tags)
 
 
 def _chosen(payload: _Payload, flags: Flags) -> _Payload:
@@ -197,57 +351,52 @@ def _chosen(payload: _Payload, flags: Flags) -> _Payload:
     )
 
 
-def _ipv4(data: Bytes, layer: Layer) -> _Payload:
+def _ipv4(data: Bytes, layer: Layer, others: Counter[str]) -> _Payload:
     layer = layer.where(layer.starts + IPV4_BYTES <= layer.limits)
     head = window(data, layer.starts, IPV4_BYTES)
     size, total = (head[:, 0] & 0xF).astype(np.int64) * 4, big16(head, 2)
-    whole = (head[:, 0] >> 4 == 4) & (big16(head, 6) & 0x3FFF == 0) & (size >= IPV4_BYTES) & (total >= size)  # noqa: PLR2004
+    fragments = big16(head, 6) & 0x3FFF != 0
+    others[FRAGMENTS] += int(np.count_nonzero(fragments))
+    whole = (head[:, 0] >> 4 == 4) & ~fragments & (size >= IPV4_BYTES) & (total >= size)  # noqa: PLR2004 - version 4
     return _chosen(
         _Payload(layer, head[:, 9].astype(np.int64), layer.starts + size, layer.starts + total), whole
     )
 
 
-def _ipv6(data: Bytes, layer: Layer) -> _Payload:
+def _ipv6(data: Bytes, layer: Layer, others: Counter[str]) -> _Payload:
     layer = layer.where(layer.starts + IPV6_BYTES <= layer.limits)
     head = window(data, layer.starts, IPV6_BYTES)
-    transport = layer.starts + IPV6_BYTES
-    payload = _Payload(layer, head[:, 6].astype(np.int64), transport, transport + big16(head, 4))
-    return _chosen(payload, head[:, 0] >> 4 == 6)  # noqa: PLR2004
+    transport, protocol = layer.starts + IPV6_BYTES, head[:, 6].astype(np.int64)
+    payload = _chosen(_Payload(layer, protocol, transport, transport + big16(head, 4)), head[:, 0] >> 4 == 6)  # noqa: PLR2004 - version 6
+    for _ in range(MOST_EXTENSIONS):
+        extended = np.isin(payload.protocol, EXTENSIONS) & (payload.transport + 8 <= payload.layer.limits)
+        if not extended.any():
+            break
+        head = window(data, payload.transport, 4)
+        fragment = extended & (payload.protocol == FRAGMENT)
+        parts = fragment & (
+            big16(head, 2) & 0xFFF9 != 0
+        )  # offset and M; a whole packet may have the header as well (RFC 6946)
+        others[FRAGMENTS] += int(np.count_nonzero(parts))
+        size = head[:, 1].astype(np.int64)
+        size = np.where(
+            payload.protocol == AUTHENTICATION, (size + 2) * 4, np.where(fragment, 8, (size + 1) * 8)
+        )
+        payload = payload._replace(
+            protocol=np.where(extended, head[:, 0], payload.protocol),
+            transport=np.where(extended, payload.transport + size, payload.transport),
+        )
+        payload = _chosen(payload, ~parts)
+    return payload
 
 
-def _complete(layer: Layer, bth: Integers, end: Integers, flags: Flags) -> Located:
+def _complete(layer: Layer, bth: Integers, end: Integers, flags: Flags, others: Counter[str]) -> Located:
     """Those with room for a BTH and an ICRC whose BTH was captured."""
     found = Located(layer.rows, layer.links, layer.starts, bth, end, layer.limits, layer.tags, layer.kinds)
-    enough = (found.end - found.bth >= BTH_BYTES + ICRC_BYTES) & (found.bth + BTH_BYTES <= found.limits)
-    chosen = flags & enough
-    return found if chosen.all() else Located(*(part[chosen] for part in found))
-
-
-def _vxlan(data: Bytes, payload: _Payload) -> Layer:
-    start = payload.transport + UDP_BYTES
-    valid = (window(data, start, 1)[:, 0] & 0x08 != 0) & (start + VXLAN_BYTES <= payload.layer.limits)
-    return payload.layer._replace(
-        links=start + VXLAN_BYTES, starts=start + VXLAN_BYTES, tags=_untagged(start)
-    ).where(valid)
-
-
-def _gre(data: Bytes, payload: _Payload) -> Layer:
-    # ERSPAN I has no header and no sequence number in GRE. The last 16 bits of the header of ERSPAN III: P, frame type (5 bits,
-    # 0 is Ethernet), hardware, direction, granularity, O (a subheader follows).
-    head = window(data, payload.transport, 4)
-    flags, kind = big16(head, 0), big16(head, 2)
-    start = payload.transport + 4 + 4 * ((flags >> 15 & 1) + (flags >> 13 & 1) + (flags >> 12 & 1))
-    limits = payload.layer.limits
-    third = big16(window(data, start + 10, 2), 0)
-    behind = np.select(
-        [kind == GRE_ETHERNET, kind == ERSPAN, kind == ERSPAN_3],
-        [start, start + np.where(flags & 0x1000, 8, 0), start + np.where(third & 1, 20, 12)],
-        -1,
+    chosen = (
+        flags & (found.end - found.bth >= BTH_BYTES + ICRC_BYTES) & (found.bth + BTH_BYTES <= found.limits)
     )
-    valid = (behind >= 0) & (flags & 7 == 0) & (payload.transport + 4 <= limits)
-    valid &= (kind != ERSPAN_3) | ((third >> 10 & 0x1F == 0) & (start + 12 <= limits))
-    return payload.layer._replace(links=behind, starts=behind, tags=_untagged(behind)).where(valid)
-
-
-def _untagged(rows: Integers) -> Integers:
-    return np.full(len(rows), NO_TAG, np.int64)
+    if chosen.all():
+        return found
+    others[CUT] += int(np.count_nonzero(flags & ~chosen))
+    return Located(*(part[chosen] for part in found))

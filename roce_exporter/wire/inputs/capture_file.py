@@ -1,15 +1,17 @@
 """Capture files: pcap, pcap with nanoseconds, and pcapng, from a path or standard input, in blocks of a few megabytes.
 
 dpkt recognises the file and reads its header, sections and interfaces. Packet records are located here, because a batch
-of offsets costs a tenth of an object per packet. Memory is bounded by the size of one block.
+of offsets costs a tenth of an object per packet. Files compressed with gzip (RFC 1952) or zstd (RFC 8878) are decompressed on
+the way. Memory is bounded by the size of one block, whatever a compressed file grows to.
 """
 
 from __future__ import annotations
 
 import select
 import time
+import zlib
 from io import FileIO
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
 import dpkt  # type: ignore[import-untyped,unused-ignore] # it has no types
 import numpy as np
@@ -23,6 +25,7 @@ from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+
 
 BLOCK = 16 << 20
 """Bytes that a batch is made of."""
@@ -41,6 +44,12 @@ FILE_HEADER = 24
 
 SAMPLES = 4
 """Frames that are decoded to find where the CRC of a packet begins; what differs from the first is computed later."""
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+COMPRESSED_PIECE = 1 << 18
+"""Compressed bytes read at once."""
+GZIP_FORMAT = 31
+"""zlib's `wbits` for gzip with the largest window."""
 
 SECTION = b"\x0a\x0d\x0d\x0a"
 
@@ -63,15 +72,20 @@ class CaptureFile:
         """Read the file header.
 
         Raises:
-            InputError: the file is neither pcap nor pcapng, or has an unknown link type.
+            InputError: the file is neither pcap nor pcapng, or is compressed in a way that cannot be read.
         """
         self._stream = stream
         self._name = name
         try:
-            self._first = _read_at_least(stream, FILE_HEADER)
-            self._records, self._skip = _recognise(self._first, name)
-        except BaseException:
+            self._first = read_at_least(stream, FILE_HEADER)
+            if (content := decompressed(stream, self._first)) is not None:
+                self._stream = content
+                self._first = read_at_least(content, FILE_HEADER)
+            self._records, self._skip = _recognise(self._first)
+        except BaseException as error:
             stream.close()
+            if isinstance(error, InputError):
+                raise InputError(f"{name}: {error}") from None
             raise
         self.fault = ""
         """Why reading ended before the end of the file; empty as long as it did not."""
@@ -154,37 +168,12 @@ def open_capture(path: str) -> CaptureFile:
         ) from None
 
 
-def _recognise(first: bytes, name: str) -> tuple[Records, int]:
+def _recognise(first: bytes) -> tuple[Records, int]:
     """The format of a file, and the length of its header."""
     try:
-        if first[:4] == SECTION:
-            return PcapngBlocks(), 0
-        return PcapRecords.from_header(first), FILE_HEADER
+        return (PcapngBlocks(), 0) if first[:4] == SECTION else (PcapRecords.from_header(first), FILE_HEADER)
     except dpkt.UnpackError:
-        raise InputError(f"{name}: is empty or shorter than the header of a capture") from None
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
-
-
-class Stream(Protocol):
-    """A file without a buffer."""
-
-    def read(self, size: int, /) -> bytes | None:
-        """At most that many bytes; none at the end."""
-
-    def readinto(self, view: memoryview, /) -> int | None:
-        """Read into memory: the number of bytes, 0 at the end."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
-def _read_at_least(stream: Stream, size: int) -> bytes:
-    """That many bytes; fewer at the end of the stream. A pipe returns what it has."""
-    found = b""
-    while len(found) < size and (more := stream.read(size - len(found))):
-        found += more
-    return found
+        raise InputError("is empty or shorter than the header of a capture") from None
 
 
 class _Piece(NamedTuple):
@@ -253,3 +242,126 @@ def _network_offset(frames: Frames) -> int | None:
     )
     roce = locate(sample).roce
     return int(roce.network[0] - sample.starts[roce.rows[0]]) if len(roce.rows) else None
+
+
+class Stream(Protocol):
+    """A file without a buffer."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """At most that many bytes; none at the end."""
+
+    def readinto(self, view: memoryview, /) -> int | None:
+        """Read into memory: the number of bytes, 0 at the end."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+def read_at_least(stream: Stream, size: int) -> bytes:
+    """That many bytes; fewer at the end of the stream. A pipe returns what it has."""
+    found = b""
+    while len(found) < size and (more := stream.read(size - len(found))):
+        found += more
+    return found
+
+
+def decompressed(stream: Stream, first: bytes) -> Stream | None:
+    """The content of a stream that is compressed, whose first bytes have been read; None if it is not compressed.
+
+    Raises:
+        InputError: it is compressed with zstd, and no package for that is installed.
+    """
+    if first.startswith(GZIP):
+        return _Unzipped(stream, first)
+    return _zstd(_Begun(stream, first)) if first.startswith(ZSTD) else None
+
+
+class _Begun:
+    """A stream whose first bytes have been read."""
+
+    def __init__(self, stream: Stream, first: bytes) -> None:
+        self._stream = stream
+        self._first = first
+
+    def read(self, size: int = COMPRESSED_PIECE, /) -> bytes:
+        found, self._first = self._first, b""
+        return found or self._stream.read(size) or b""
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _Unzipped:
+    """The content of a gzip file, which may have several members."""
+
+    def __init__(self, stream: Stream, first: bytes) -> None:
+        self._stream = stream
+        self._inflate = zlib.decompressobj(GZIP_FORMAT)
+        self._waiting = first
+
+    def read(self, size: int, /) -> bytes:
+        while True:
+            self._waiting = self._waiting or self._stream.read(COMPRESSED_PIECE) or b""
+            if not self._waiting:
+                if not self._inflate.eof:
+                    raise InputError("the gzip file is cut off")
+                return b""
+            if self._inflate.eof:
+                self._inflate = zlib.decompressobj(GZIP_FORMAT)
+            try:
+                found = self._inflate.decompress(self._waiting, size)
+            except zlib.error as error:
+                raise InputError(f"the gzip file is damaged: {error}") from None
+            self._waiting = self._inflate.unused_data if self._inflate.eof else self._inflate.unconsumed_tail
+            if found:
+                return found
+
+    def readinto(self, view: memoryview, /) -> int:
+        filled = 0
+        while filled < len(view) and (found := self.read(len(view) - filled)):
+            view[filled : filled + len(found)] = found
+            filled += len(found)
+        return filled
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _Unpacked:
+    """A reader of a package, with its errors as ours."""
+
+    def __init__(self, reader: IO[bytes], error: type[Exception]) -> None:
+        self._reader = reader
+        self._error = error
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            return self._reader.read(size)
+        except self._error as error:
+            raise InputError(f"the zstd file is damaged: {error}") from None
+
+    def readinto(self, view: memoryview, /) -> int:
+        found = self.read(len(view))
+        view[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def _zstd(stream: _Begun) -> Stream:
+    """The content of a zstd file, by Python 3.14 or by the package zstandard."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - Python 3.14
+    except ImportError:
+        pass
+    else:
+        return _Unpacked(zstd.ZstdFile(stream), zstd.ZstdError)
+    try:
+        import zstandard  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - no package of the extra
+    except ImportError:
+        raise InputError(
+            "is compressed with zstd; install the package zstandard, or: zstdcat FILE | roce-exporter wire -"
+        ) from None
+    reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+    return _Unpacked(reader, zstandard.ZstdError)

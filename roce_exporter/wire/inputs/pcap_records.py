@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from dpkt import pcap  # type: ignore[import-untyped,unused-ignore] # it has no types
 
-from roce_exporter.wire.frames import LINKS, NO_TAG, Frames, InputError, window
+from roce_exporter.wire.frames import NO_TAG, SAME_LINKS, Frames, InputError, window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LARGEST = 1 << 20
+ALIKE = 16
+"""Records of one size in succession from which the following ones are expected to have it, too."""
 NANOSECONDS = (pcap.TCPDUMP_MAGIC_NANO, pcap.PMUDPCT_MAGIC_NANO)
 MODIFIED = (pcap.MODPCAP_MAGIC, pcap.PACPDOM_MAGIC)
 LITTLE = (pcap.PMUDPCT_MAGIC, pcap.PMUDPCT_MAGIC_NANO, pcap.PACPDOM_MAGIC)
@@ -35,7 +37,7 @@ class PcapRecords(NamedTuple):
         """The format that a file header states.
 
         Raises:
-            InputError: it is no pcap header, or the link type cannot be decoded.
+            InputError: it is no pcap header.
             dpkt.UnpackError: it is too short.
         """
         header = pcap.FileHdr(first[:24])
@@ -45,18 +47,16 @@ class PcapRecords(NamedTuple):
         if little:
             header = pcap.LEFileHdr(first[:24])
         magic = pcap.FileHdr(first[:24]).magic
-        link = check_link(header.linktype & 0xFFFF)  # the upper half holds the length of the FCS
-        return cls(
-            "<" if little else ">", 24 if magic in MODIFIED else 16, 1 if magic in NANOSECONDS else 1000, link
-        )
+        link = header.linktype & 0xFFFF  # the upper half holds the length of the FCS
+        order, tick = "<" if little else ">", 1 if magic in NANOSECONDS else 1000
+        return cls(order, 24 if magic in MODIFIED else 16, tick, SAME_LINKS.get(link, link))
 
     def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
         """See Records."""
-        starts, used = self._starts(data, begin, end)
-        if not starts:
-            return used, []
-        found = np.array(starts, np.int64)
         whole = np.frombuffer(data, np.uint8)
+        found, used = self._starts(data, whole, begin, end)
+        if not len(found):
+            return used, []
         fields = record_fields(whole, found, 16, self.order)
         return used, [
             Frames(
@@ -70,34 +70,44 @@ class PcapRecords(NamedTuple):
             )
         ]
 
-    def _starts(self, data: bytearray, begin: int, end: int) -> tuple[list[int], int]:
+    def _starts(
+        self, data: bytearray, whole: NDArray[np.uint8], begin: int, end: int
+    ) -> tuple[NDArray[np.int64], int]:
+        """Where the complete records begin, and where the first incomplete one does."""
         read = Struct(self.order + "I").unpack_from
         header = self.header
+        parts: list[NDArray[np.int64]] = []
         starts: list[int] = []
         add = starts.append
         position = begin
         last = end - header
+        size, equal = -1, 0
         while position <= last:
             add(position)
             (captured,) = read(data, position + 8)
             position += header + captured
+            if captured != size:
+                size, equal = captured, 0
+            elif (equal := equal + 1) == ALIKE and position <= end:
+                run = self._run(whole, position, end, captured)
+                parts += np.array(starts, np.int64), run
+                starts.clear()
+                position += len(run) * (header + captured)
+                equal = 0 if len(run) > ALIKE else -len(run) * ALIKE
         if position > end:  # the last record is incomplete
             position = starts.pop()
             (captured,) = read(data, position + 8)
-            if captured > LARGEST and not starts:
+            if captured > LARGEST and not starts and not parts:
                 raise InputError(f"a record claims {captured} bytes, so the file is damaged")
-        return starts, position
+        return np.concatenate((*parts, np.array(starts, np.int64))), position
 
-
-def check_link(link: int) -> int:
-    """A link type that can be decoded.
-
-    Raises:
-        InputError: it cannot.
-    """
-    if link not in LINKS:
-        raise InputError(f"has link type {link}, which is not decoded; capture Ethernet, `any` or raw IP")
-    return link
+    def _run(self, whole: NDArray[np.uint8], begin: int, end: int, size: int) -> NDArray[np.int64]:
+        """Where the next complete records begin as far as they have the size of the last ones, all at once."""
+        step = self.header + size
+        guessed = np.arange(begin, end - step + 1, step)
+        sizes = window(whole, guessed + 8, 4).view(self.order + "u4")[:, 0]
+        others = np.flatnonzero(sizes != size)
+        return guessed[: others[0]] if len(others) else guessed
 
 
 def record_fields(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from dpkt import UnpackError, pcapng  # type: ignore[import-untyped,unused-ignore] # it has no types
 
-from roce_exporter.wire.frames import LINKS, NO_TAG, Frames, InputError
-from roce_exporter.wire.inputs.pcap_records import LARGEST, check_link, record_fields
+from roce_exporter.wire.frames import NO_TAG, SAME_LINKS, Frames, InputError
+from roce_exporter.wire.inputs.pcap_records import LARGEST, record_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -116,7 +116,7 @@ class PcapngBlocks:
             raise InputError("a packet names an interface that is not described, so the file is damaged")
         return [
             self._of_link(whole, positions, words, names, link)
-            for link in sorted({one.link for one in self._interfaces} & set(LINKS))
+            for link in sorted({one.link for one in self._interfaces})
             if np.isin(names, [at for at, one in enumerate(self._interfaces) if one.link == link]).any()
         ]
 
@@ -190,7 +190,7 @@ def read_interface(block: bytes, order: str) -> Interface:
     """An interface description block.
 
     Raises:
-        InputError: it is damaged, its link type cannot be decoded or its time resolution is unusable.
+        InputError: it is damaged, or its time resolution is unusable.
     """
     kind = pcapng.InterfaceDescriptionBlockLE if order == "<" else pcapng.InterfaceDescriptionBlock
     try:
@@ -203,4 +203,6 @@ def read_interface(block: bytes, order: str) -> Interface:
         raise InputError(f"an interface has the time resolution {resolution:#x}, which no tool writes")
     shift = options.get(pcapng.PCAPNG_OPT_IF_TSOFFSET, b"")
     offset = Struct(order + "q").unpack(shift)[0] if len(shift) == 8 else 0  # noqa: PLR2004 - a 64-bit number
-    return Interface(check_link(found.linktype), resolution, offset % (1 << 33), found.snaplen)
+    return Interface(
+        SAME_LINKS.get(found.linktype, found.linktype), resolution, offset % (1 << 33), found.snaplen
+    )

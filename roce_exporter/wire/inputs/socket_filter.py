@@ -1,4 +1,4 @@
-"""The filter that the kernel applies before it copies a frame: RoCE, the tunnels of mirror ports, MAC control and LLDP.
+"""The filter that the kernel applies before it copies a frame: RoCE, tunnels, MPLS, sFlow, MAC control and LLDP.
 
 Classic BPF (Documentation/networking/filter.rst of Linux). Where the NIC removes the outer VLAN tag, the filter sees the
 frame without it.
@@ -9,19 +9,18 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from roce_exporter.wire.decode.locate import (
-    GRE,
-    IPV4,
-    IPV6,
+    EXTENSIONS,
     IPV6_BYTES,
     LLDP,
     MAC_CONTROL,
     MOST_TAGS,
     ROCE_PORT,
     ROCE_V1,
+    SFLOW_PORT,
     TAG_TYPES,
     UDP,
-    VXLAN_PORT,
 )
+from roce_exporter.wire.decode.tunnels import IP_TUNNELS, IPV4, IPV6, MPLS, UDP_TUNNELS
 
 LOAD_HALF, LOAD_BYTE, LOAD_HALF_INDEXED, LOAD_HEADER_LENGTH = 0x28, 0x30, 0x48, 0xB1
 """BPF_LD with BPF_ABS or BPF_IND, and BPF_LDX with BPF_MSH: the length of an IPv4 header into X."""
@@ -69,7 +68,7 @@ def _level(level: int) -> list[Instruction]:
     following = f"type{level + 1}" if level < MOST_TAGS else REJECT
     return [
         Instruction(LOAD_HALF, TYPE_AT + base, label=f"type{level}"),
-        *(_equal(kind, ACCEPT) for kind in (ROCE_V1, MAC_CONTROL, LLDP)),
+        *(_equal(kind, ACCEPT) for kind in (ROCE_V1, MAC_CONTROL, LLDP, *MPLS)),
         _equal(IPV4, f"ipv4{level}"),
         _equal(IPV6, f"ipv6{level}"),
         *(_equal(kind, following) for kind in TAG_TYPES),
@@ -85,10 +84,10 @@ def _level(level: int) -> list[Instruction]:
 
 
 def _network(kind: int, label: str, start: int) -> list[Instruction]:
-    """Accept GRE; continue behind this for UDP; reject the rest."""
+    """Accept tunnels and, as they are rare, every packet with an extension header; continue behind this for UDP; reject the rest."""
     return [
         Instruction(LOAD_BYTE, start + PROTOCOL_AT[kind], label=label),
-        _equal(GRE, ACCEPT),
+        *(_equal(protocol, ACCEPT) for protocol in (*IP_TUNNELS, *(EXTENSIONS if kind == IPV6 else ()))),
         _equal(UDP, f"{label}udp"),
         Instruction(RETURN, 0),
         # A label needs an instruction: loading again changes nothing.
@@ -97,7 +96,7 @@ def _network(kind: int, label: str, start: int) -> list[Instruction]:
 
 
 def _ports() -> list[Instruction]:
-    return [_equal(ROCE_PORT, ACCEPT), _equal(VXLAN_PORT, ACCEPT), Instruction(RETURN, 0)]
+    return [*(_equal(port, ACCEPT) for port in (ROCE_PORT, *UDP_TUNNELS, SFLOW_PORT)), Instruction(RETURN, 0)]
 
 
 def _equal(value: int, target: str) -> Instruction:

@@ -13,6 +13,7 @@ from roce_exporter.wire.decode.invariant_crc import WRONG
 from roce_exporter.wire.tally.key_tables import UNNUMBERED
 from roce_exporter.wire.tally.sequences import (
     ANY_STEP,
+    HALF,
     LARGEST_MTU,
     MODULUS,
     SMALLEST_MTU,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 REQUESTS, RESPONSES, ACKS, UNTRACKED = range(4)
 """Classes of packets whose PSNs grow together."""
 NO_STATE = -1
+NEAR = 1 << 16
+"""PSNs: two flows between the same addresses that are nearer may be confused."""
 LAST_ACK = 0x1F
 """Syndromes up to this are ACKs with a number of credits."""
 
@@ -75,6 +78,23 @@ def steps_of(columns: Columns) -> tuple[Integers, Integers]:
     return least, np.where(OPEN_END[columns.opcodes], ANY_STEP, most)
 
 
+class Acknowledgements(NamedTuple):
+    """The ACKs of a batch, and which flow they are about.
+
+    An ACK does not name the queue pair that it answers, only the pair of addresses and the PSN. So it is used where one flow of
+    requests between these addresses is near its PSN.
+    """
+
+    pairs: Integers
+    """The pair of addresses of each packet of the batch."""
+    reverse: Integers
+    """The opposite direction of each pair."""
+    flow_pairs: Integers
+    """The pair of each flow."""
+    requests: NDArray[np.bool_]
+    """Which flows are of requests."""
+
+
 class FlowStates:
     """The state of every flow between two batches."""
 
@@ -97,17 +117,19 @@ class FlowStates:
             int(renamed[flow]): track for flow, track in self._tracks.items() if renamed[flow] != UNNUMBERED
         }
 
-    def add(self, columns: Columns, flows: Integers, count: int) -> FlowCounts:
-        """Follow a batch; `flows` numbers the flow of each packet, below `count`, UNNUMBERED is not followed."""
+    def add(self, columns: Columns, flows: Integers, known: Acknowledgements) -> FlowCounts:
+        """Follow a batch; `flows` numbers the flow of each packet, UNNUMBERED is not followed."""
+        count = len(known.flow_pairs)
         if (more := count - len(self._low)) > 0:
             self._low = np.concatenate((self._low, np.full(more, NO_STATE, np.int64)))
             self._high = np.concatenate((self._high, np.full(more, NO_STATE, np.int64)))
-        rows = np.flatnonzero((flows != UNNUMBERED) & (classes_of(columns) != UNTRACKED))
+        classes = classes_of(columns)
+        rows = np.flatnonzero((flows != UNNUMBERED) & (classes != UNTRACKED))
         if not len(rows):
             return FlowCounts([], [])
         rows = rows[np.argsort(flows[rows].astype(np.uint16), kind="stable")]
         least, most = steps_of(columns)
-        batch = _Sorted(flows[rows], columns.sequences[rows], least[rows], most[rows])
+        batch = _Sorted(rows, flows[rows], columns.sequences[rows], least[rows], most[rows])
         begins = np.flatnonzero(np.concatenate(([True], np.diff(batch.flows) != 0)))
         fits = self._in_order(batch, begins)
         ordered = np.logical_and.reduceat(fits, begins)
@@ -116,9 +138,26 @@ class FlowStates:
         self._low[batch.flows[last]] = (batch.sequences[last] + batch.least[last]) % MODULUS
         self._high[batch.flows[last]] = (batch.sequences[last] + batch.most[last]) % MODULUS
         found = FlowCounts([], [])
+        replies = np.flatnonzero(classes == ACKS)
         for begin, end in zip(begins[~ordered].tolist(), ends[~ordered].tolist(), strict=True):
-            self._follow(batch, begin, end, (np.flatnonzero(~fits[begin:end]) + begin).tolist(), found)
+            acks = self._acks_of(int(batch.flows[begin]), replies, columns, known)
+            odd = (np.flatnonzero(~fits[begin:end]) + begin).tolist()
+            self._follow(_Flow(batch, begin, end, odd, acks), found)
         return found
+
+    def _acks_of(
+        self, flow: int, replies: Integers, columns: Columns, known: Acknowledgements
+    ) -> list[tuple[int, int]]:
+        """Place in the batch and PSN of the ACKs of one flow."""
+        if not known.requests[flow]:
+            return []
+        pair = known.flow_pairs[flow]
+        others = np.flatnonzero((known.flow_pairs == pair) & known.requests)
+        near = (self._low[others] - self._low[flow] + HALF) % MODULUS - HALF
+        if np.count_nonzero((self._low[others] == NO_STATE) | (np.abs(near) < NEAR)) > 1:
+            return []
+        mine = replies[known.pairs[replies] == known.reverse[pair]]
+        return list(zip(mine.tolist(), columns.sequences[mine].tolist(), strict=True))
 
     def _in_order(self, batch: _Sorted, begins: Integers) -> NDArray[np.bool_]:
         """Whether each packet has a PSN that may follow the one before it in its flow."""
@@ -135,19 +174,24 @@ class FlowStates:
             fits[begins] &= ~np.isin(first, list(self._tracks))
         return fits
 
-    def _follow(self, batch: _Sorted, begin: int, end: int, odd: list[int], found: FlowCounts) -> None:
+    def _follow(self, part: _Flow, found: FlowCounts) -> None:
         """One flow: packet by packet from each one that is out of order until nothing is missing."""
-        flow = int(batch.flows[begin])
+        batch, at, end = part.batch, part.begin, part.end
+        flow = int(batch.flows[at])
         track = self._tracks.pop(flow, None)
         if track is None:
             low, high = int(self._low[flow]), int(self._high[flow])
             track = SequenceTrack(low, high, low, high)
-        at = begin
         while at < end:
             if track.settled:
-                following = bisect_left(odd, at)
-                at = self._skip(batch, track, at, odd[following] if following < len(odd) else end)
-            at = _walk(batch, track, at, end)
+                following = bisect_left(part.odd, at)
+                at = self._skip(batch, track, at, part.odd[following] if following < len(part.odd) else end)
+            at = _walk(part, track, at)
+        if (
+            track.holes
+        ):  # something is missing that no ACK covers, so what else was lost is not known to be the mirror's
+            track.excuse(-track.counts.not_captured, -track.excused)
+        track.excused = 0
         found.flows.append(flow)
         found.counts.append(astuple(track.counts))
         track.counts = SequenceCounts()
@@ -165,21 +209,44 @@ class FlowStates:
         return until
 
 
-def _walk(batch: _Sorted, track: SequenceTrack, at: int, end: int) -> int:
-    """Packet by packet until nothing is missing; where that is."""
-    part = slice(at, end)
-    for psn, least, most in zip(batch.sequences[part], batch.least[part], batch.most[part], strict=True):
+def _walk(part: _Flow, track: SequenceTrack, at: int) -> int:
+    """Packet by packet, with the ACKs in between, until nothing is missing; where that is."""
+    if at >= part.end:
+        return at
+    batch, acks, rest = part.batch, part.acks, slice(at, part.end)
+    following = bisect_left(acks, (int(batch.rows[at]), 0))
+    packets = zip(batch.rows[rest], batch.sequences[rest], batch.least[rest], batch.most[rest], strict=True)
+    for row, psn, least, most in packets:
+        while following < len(acks) and acks[following][0] < row:
+            track.acknowledge(acks[following][1])
+            following += 1
         track.advance(int(psn), int(least), int(most))
         at += 1
         if track.settled:
-            break
+            return at
+    for _, psn in acks[following:]:
+        track.acknowledge(psn)
     return at
 
 
 class _Sorted(NamedTuple):
     """The packets of a batch by flow, in the order of the capture within each."""
 
+    rows: Integers
+    """Places in the batch."""
     flows: Integers
     sequences: Integers
     least: Integers
     most: Integers
+
+
+class _Flow(NamedTuple):
+    """One flow of a sorted batch in which not all is in order."""
+
+    batch: _Sorted
+    begin: int
+    end: int
+    odd: list[int]
+    """Where a PSN does not follow the one before it."""
+    acks: list[tuple[int, int]]
+    """Place in the batch and PSN of its ACKs."""

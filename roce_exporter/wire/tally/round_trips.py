@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from roce_exporter.wire.decode.columns import Columns
-    from roce_exporter.wire.frames import Integers
+    from roce_exporter.wire.frames import Flags, Integers
 
-MOST_PENDING = 1 << 16
+    Keys = NDArray[np.uint64]
+
+MOST_PENDING = 1 << 14
 """Requests that wait for an ACK at once; the oldest are given up."""
 LONGEST = 10_000_000_000
 """Nanoseconds after which an ACK belongs to another request. Also the two clocks of a capture on a Soft-RoCE device, where
@@ -44,24 +46,13 @@ class RoundTrips(NamedTuple):
     nanoseconds: Integers
 
 
-class _Waiting(NamedTuple):
-    """Requests that wait, in the order of their keys."""
-
-    keys: NDArray[np.uint64]
-    times: Integers
-    single: NDArray[np.bool_]
-    """Whether one packet waits for the key, and not several."""
-
-    def where(self, chosen: NDArray[np.bool_] | Integers) -> _Waiting:
-        """These of them."""
-        return _Waiting(self.keys[chosen], self.times[chosen], self.single[chosen])
-
-
 class PendingRequests:
     """Requests of earlier batches that have no ACK yet."""
 
     def __init__(self) -> None:
-        self._waiting = _Waiting(np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+        self._keys = np.zeros(0, np.uint64)
+        """Pair and PSN, in the order of the capture."""
+        self._times = np.zeros(0, np.int64)
 
     def add(self, columns: Columns, there: Integers, back: Integers) -> RoundTrips:
         """The round trips that end in a batch. `there` numbers the pair of each packet, `back` the reverse pair."""
@@ -72,39 +63,32 @@ class PendingRequests:
         requests = np.flatnonzero(asked & ((rc == opcodes.RC) | (rc == opcodes.XRC)))
         correct = columns.icrc != WRONG
         replies = np.flatnonzero(REPLIES[columns.opcodes] & (columns.syndromes <= LAST_ACK) & correct)
-        waiting = _merged(self._waiting, _key(there, columns, requests), columns.times[requests])
-        answered = _key(back, columns, replies)
-        if not len(waiting.keys):
-            return RoundTrips(replies[:0], replies[:0])
-        places = np.minimum(np.searchsorted(waiting.keys, answered), len(waiting.keys) - 1)
-        matched = waiting.keys[places] == answered
-        taken = columns.times[replies] - waiting.times[places]
-        timed = matched & waiting.single[places] & (taken >= 0) & (taken <= LONGEST)
-        _, first = np.unique(places[timed], return_index=True)  # the first ACK of each request
-        self._keep(waiting, places[matched])
-        chosen = np.flatnonzero(timed)[np.sort(first)]
-        return RoundTrips(replies[chosen], taken[chosen])
-
-    def _keep(self, waiting: _Waiting, answered: Integers) -> None:
-        left = np.ones(len(waiting.keys), np.bool_)
-        left[answered] = False
-        kept = waiting.where(left)
-        if len(kept.keys) > MOST_PENDING:
-            kept = kept.where(np.sort(np.argpartition(kept.times, -MOST_PENDING)[-MOST_PENDING:]))
-        self._waiting = kept
+        keys = np.concatenate((self._keys, _key(there, columns, requests)))
+        times = np.concatenate((self._times, columns.times[requests]))
+        trips, left = RoundTrips(replies[:0], replies[:0]), np.ones(len(keys), np.bool_)
+        if len(keys) and len(replies):
+            trips, left = _match(keys, times, replies, _key(back, columns, replies), columns.times)
+        self._keys, self._times = keys[left][-MOST_PENDING:], times[left][-MOST_PENDING:]
+        return trips
 
 
-def _key(pairs: Integers, columns: Columns, rows: Integers) -> NDArray[np.uint64]:
-    return (pairs[rows] << 24 | columns.sequences[rows]).astype(np.uint64)
-
-
-def _merged(waiting: _Waiting, keys: NDArray[np.uint64], times: Integers) -> _Waiting:
-    """The requests that waited before and new ones; of several with one key the first, marked."""
-    keys, times = np.concatenate((waiting.keys, keys)), np.concatenate((waiting.times, times))
-    single = np.concatenate((waiting.single, np.ones(len(keys) - len(waiting.keys), np.bool_)))
+def _match(
+    keys: Keys, times: Integers, replies: Integers, answered: Keys, now: Integers
+) -> tuple[RoundTrips, Flags]:
+    """The replies that are timed, and which requests still wait."""
     order = np.argsort(keys, kind="stable")
-    found = _Waiting(keys, times, single).where(order)
-    equal = found.keys[1:] == found.keys[:-1]
-    found.single[1:] &= ~equal
-    found.single[:-1] &= ~equal
-    return found.where(np.concatenate(([True], ~equal))[: len(keys)])
+    ordered = keys[order]
+    places = np.minimum(np.searchsorted(ordered, answered), len(keys) - 1)
+    matched = ordered[places] == answered
+    following = np.minimum(places + 1, len(keys) - 1)
+    single = (following == places) | (ordered[following] != answered)
+    taken = now[replies] - times[order[places]]
+    timed = matched & single & (taken >= 0) & (taken <= LONGEST)
+    _, first = np.unique(places[timed], return_index=True)  # the first ACK of each request
+    chosen = np.flatnonzero(timed)[np.sort(first)]
+    left: Flags = ~np.isin(keys, answered[matched])
+    return RoundTrips(replies[chosen], taken[chosen]), left
+
+
+def _key(pairs: Integers, columns: Columns, rows: Integers) -> Keys:
+    return (pairs[rows] << 24 | columns.sequences[rows]).astype(np.uint64)

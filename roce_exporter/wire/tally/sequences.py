@@ -12,6 +12,7 @@ returns to a PSN that had arrived already: then the responder did not keep it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 MODULUS = 1 << 24
 HALF = 1 << 23
@@ -46,6 +47,18 @@ class SequenceCounts:
     """Retransmissions that did not."""
     restarts: int = 0
     """Times that PSNs began somewhere else: a new connection."""
+    not_captured: int = 0
+    """PSNs that were skipped, and acknowledged without being sent again: the capture missed them, the receiver did not."""
+
+
+class Hole(NamedTuple):
+    """PSNs that were skipped."""
+
+    first: int
+    after: int
+    """The first PSN after it."""
+    whole: bool
+    """Whether none of what was skipped has come."""
 
 
 @dataclass(slots=True)
@@ -63,12 +76,13 @@ class SequenceTrack:
     """Whether the responder has sent a NAK and waits."""
     doubtful: bool = False
     """Whether that NAK is not counted yet, because the expected PSN had arrived before: a responder that kept it sends none."""
-    holes: list[tuple[int, int]] = field(default_factory=list)
-    """Ranges of PSNs that were skipped: first, and first after."""
+    holes: list[Hole] = field(default_factory=list)
     rewound: int = -1
     """The PSN after the last retransmitted packet; -1 while there is no retransmission."""
     since: int = 0
     """Packets since the responder accepted one, as far as it goes back n."""
+    excused: int = 0
+    """Gaps that are not counted, because they were acknowledged."""
     counts: SequenceCounts = field(default_factory=SequenceCounts)
 
     @property
@@ -89,6 +103,28 @@ class SequenceTrack:
         if self.since > EXPECTED_FOR and (self.holes or self.waiting):
             self._give_up()
 
+    def acknowledge(self, psn: int) -> None:
+        """An ACK of the receiver: everything up to `psn` has arrived there (9.7.5.1.1)."""
+        if not 0 <= distance(self.low, psn) - 1 < RESTART:
+            return  # an ACK of what was not captured yet, or of an earlier connection
+        arrived = [hole for hole in self.holes if distance(psn, hole.after) >= -1]
+        self.holes = self.holes[len(arrived) :]
+        for first, after, whole in arrived:
+            skipped = distance(after, first)
+            if self.counts.missing >= skipped:
+                self.excuse(skipped, whole)
+        if arrived and not self.holes:
+            if self.waiting and not self.doubtful and self.counts.out_of_sequence:
+                self.counts.out_of_sequence -= 1
+            self._give_up()
+
+    def excuse(self, skipped: int, gaps: int) -> None:
+        """These PSNs arrived and were not captured; negative numbers take it back."""
+        self.counts.missing -= skipped
+        self.counts.not_captured += skipped
+        self.counts.gaps -= gaps
+        self.excused += gaps
+
     def _new(self, psn: int, ahead: int, least: int, most: int) -> None:
         if self.rewound >= 0:
             self._end_retransmission()
@@ -96,7 +132,7 @@ class SequenceTrack:
         if skipped > 0:
             self.counts.gaps += 1
             self.counts.missing += skipped
-            self.holes = [*self.holes, (self.high, psn)][-MOST_HOLES:]
+            self.holes = [*self.holes, Hole(self.high, psn, True)][-MOST_HOLES:]
         if skipped <= 0 and self._accepts(psn):
             self._accept(psn, least, most)
         else:
@@ -122,8 +158,8 @@ class SequenceTrack:
         if not self.waiting:
             self.waiting = True
             self.doubtful = not any(
-                distance(self.expected, first) >= 0 > distance(self.expected, after)
-                for first, after in self.holes
+                distance(self.expected, hole.first) >= 0 > distance(self.expected, hole.after)
+                for hole in self.holes
             )
             self.counts.out_of_sequence += not self.doubtful
 
@@ -136,10 +172,10 @@ class SequenceTrack:
         self.since = 0
 
     def _fill(self, psn: int) -> None:
-        for at, (first, after) in enumerate(self.holes):
+        for at, (first, after, _) in enumerate(self.holes):
             if distance(psn, first) >= 0 > distance(psn, after):
-                rest = [(first, psn), ((psn + 1) % MODULUS, after)]
-                self.holes[at : at + 1] = [(start, end) for start, end in rest if start != end]
+                rest = [Hole(first, psn, False), Hole((psn + 1) % MODULUS, after, False)]
+                self.holes[at : at + 1] = [hole for hole in rest if hole.first != hole.after]
                 return
 
     def _end_retransmission(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.invariant_crc import WRONG
-from roce_exporter.wire.tally.flow_batch import ACKS, FlowStates, classes_of
+from roce_exporter.wire.tally.copies import CopyFilter
+from roce_exporter.wire.tally.flow_batch import ACKS, REQUESTS, Acknowledgements, FlowStates, classes_of
+from roce_exporter.wire.tally.incasts import IncastWatch
 from roce_exporter.wire.tally.key_tables import OTHER, UNNUMBERED, KeyTable, PairTable
 from roce_exporter.wire.tally.pair_counts import (
     BLOCKS,
@@ -85,11 +88,17 @@ class Tally:
     def __init__(self, *, most_flows: int = MOST_FLOWS, pairs: PairTable | None = None) -> None:
         self.frames = 0
         self.roce = 0
+        """RoCE packets, each counted once."""
+        self.copies = 0
+        """Packets that were captured before."""
+        self.others: Counter[str] = Counter()
+        """Frames of other kinds, by what they are."""
         self.first = 0
         """Time of the first frame, nanoseconds since 1970; 0 while there is none with a valid time."""
         self.last = 0
         self.pairs = pairs or PairTable()
         self.link = LinkEvents()
+        self.incasts = IncastWatch()
         self._most_flows = most_flows
         self._flows = KeyTable(5, most_flows)
         self._flow_pairs = np.zeros(1, np.int64)
@@ -98,6 +107,7 @@ class Tally:
         """Packets, bytes and SEQUENCE_COUNTS per flow."""
         self._states = FlowStates()
         self._pending = PendingRequests()
+        self._copies = CopyFilter()
         self._batches = 0
 
     def add(self, decoded: Decoded) -> None:
@@ -108,15 +118,21 @@ class Tally:
         if decoded.last:
             self.first = min(self.first or decoded.first, decoded.first)
             self.last = max(self.last, decoded.last)
+        self.others += decoded.others
         columns = decoded.columns
         if not len(columns.times):
             return
-        self.roce += len(columns.times)
         flows = self._number_flows(columns)
         pairs = self._flow_pairs[flows]
+        copies = self._copies.copies(columns, flows, pairs, self.pairs.reverse)
+        if copies.any():
+            self.copies += int(np.count_nonzero(copies))
+            columns, flows, pairs = columns.where(~copies), flows[~copies], pairs[~copies]
+        self.roce += len(columns.times)
+        self.incasts.add(columns, pairs, self.pairs)
         self.pairs.touch(pairs, self._batches)
         _Counting(self.pairs, pairs).add(columns)
-        self._count_flows(columns, flows)
+        self._count_flows(columns, flows, pairs)
         self._count_round_trips(columns, pairs)
 
     def _number_flows(self, columns: Columns) -> Integers:
@@ -126,6 +142,7 @@ class Tally:
             renamed = self.pairs.forget_half()
             self._flow_pairs = renamed[self._flow_pairs]
             self._pending = PendingRequests()
+            self._copies.forget()
         low = columns.queues << 2 | classes_of(columns)
         numbers = self._flows.number(np.column_stack((columns.addresses, low.astype(np.uint64))))
         self._add_flows(len(self._flows))
@@ -153,11 +170,13 @@ class Tally:
         self._flow_pairs, self._flow_active = self._flow_pairs[rows], self._flow_active[rows]
         self.flow_counts = self.flow_counts[rows]
 
-    def _count_flows(self, columns: Columns, flows: Integers) -> None:
+    def _count_flows(self, columns: Columns, flows: Integers, pairs: Integers) -> None:
         count = len(self._flow_pairs)
         self.flow_counts[:, 0] += np.bincount(flows, minlength=count)
         self.flow_counts[:, 1] += np.bincount(flows, columns.lengths, minlength=count).astype(np.int64)
-        found = self._states.add(columns, flows, count)
+        requests = self._flows.keys[:, 4] & np.uint64(3) == REQUESTS
+        known = Acknowledgements(pairs, self.pairs.reverse, self._flow_pairs, requests)
+        found = self._states.add(columns, flows, known)
         if not found.flows:
             return
         rows, counts = np.array(found.flows), np.array(found.counts, np.int64)

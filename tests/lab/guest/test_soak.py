@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import nic
 import pytest
 
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.kernel.live import LiveKernel

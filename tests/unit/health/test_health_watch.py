@@ -16,7 +16,7 @@ from roce_exporter.checks.health.health_watch import INTERVAL, HealthWatch
 from roce_exporter.checks.health.port_causes import CRC_ERRORS
 from roce_exporter.checks.health.port_health import RECOVERY
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.simulated.kernel import simulate

@@ -10,7 +10,7 @@ from clock import Clock
 from owner_fakes import FakeHost, process, queue_pair, surveyor
 from waiting import Gate
 
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.simulated.kernel import simulate

@@ -11,7 +11,7 @@ from clock import EPOCH, Clock
 
 from roce_exporter.catalog import AREAS
 from roce_exporter.cli.log import LineFormatter
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Pace, Sampler

@@ -10,7 +10,7 @@ from clock import Clock
 from observed import samples
 from steered import START, counters, ethtool, rdma
 
-from roce_exporter.collect import Collector, Settings
+from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.simulated import RECEIVE, SCENARIOS, TRANSMIT

@@ -10,6 +10,7 @@ import pytest
 from wire_frames import bth, ethernet, ipv4, ipv6, roce, udp
 
 from roce_exporter.wire.decode.columns import decode_frames
+from roce_exporter.wire.decode.tunnels import IP_TUNNELS, UDP_TUNNELS
 from roce_exporter.wire.frames import InputError
 from roce_exporter.wire.inputs.packet_socket import PacketSocket
 from roce_exporter.wire.inputs.socket_filter import socket_filter
@@ -47,9 +48,17 @@ ACCEPTED = {
     "v1": ethernet(0x8915, bytes(60)),
     "mac control": ethernet(0x8808, bytes(46)),
     "lldp": ethernet(0x88CC, bytes(46)),
-    "gre": ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", bytes(30), protocol=47)),
     "gre over v6": ethernet(0x86DD, ipv6(1, 2, bytes(30), protocol=47)),
-    "vxlan": ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", udp(bytes(30), 4789))),
+    **{
+        f"udp {port}": ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", udp(bytes(30), port)))
+        for port in (*UDP_TUNNELS, 6343)
+    },
+    **{
+        f"protocol {protocol}": ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", bytes(30), protocol=protocol))
+        for protocol in IP_TUNNELS
+    },
+    "mpls": ethernet(0x8847, bytes(60)),
+    "v6 with an extension": ethernet(0x86DD, ipv6(1, 2, bytes(40), protocol=60)),
 }
 REJECTED = {
     "dns": ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", udp(bytes(30), 53))),

@@ -1,0 +1,88 @@
+"""Packets that were captured more than once: a mirror of ingress and egress, or of several switches on the path.
+
+A copy has the same invariant CRC, PSN and flow: routers change neither. So may a packet that was sent again, but then only a few of a
+pair's packets are, and their ACKs are not. A pair is copied when at least COPIED of the packets of each direction are there again
+within WINDOW. CNPs are equal by nature, so they are no evidence; of a copied pair each one counts as often as its other packets do not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.tally.key_tables import OTHER
+
+if TYPE_CHECKING:
+    from roce_exporter.wire.decode.columns import Columns
+    from roce_exporter.wire.frames import Flags, Integers
+
+WINDOW = 1_000_000
+"""Nanoseconds between two copies: mirrored packets wait in queues. A NIC needs half a second until it sends again without a NAK."""
+COPIED = 0.8
+FEWEST = 4
+"""Packets of a pair from which copies can be told."""
+MOST_KEPT = 8192
+"""Packets of the last batch that a copy may follow."""
+CNPS = np.array([opcodes.group_of(opcode) == opcodes.CNP_GROUP for opcode in range(256)])
+
+
+class _Recent(NamedTuple):
+    """What identifies packets, in the order of the capture."""
+
+    keys: Integers
+    times: Integers
+
+
+class CopyFilter:
+    """Finds copies, batch by batch."""
+
+    def __init__(self) -> None:
+        self._recent = _Recent(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._seen = np.zeros((1, 2), np.int64)
+        """Per row of the table of pairs: packets that were first, and copies; CNPs are in neither."""
+
+    def forget(self) -> None:
+        """Rows of pairs have new numbers."""
+        self._seen = np.zeros((1, 2), np.int64)
+
+    def copies(self, columns: Columns, flows: Integers, pairs: Integers, reverse: Integers) -> Flags:
+        """Which packets of a batch are copies. `reverse` is the opposite direction of each pair."""
+        keys = (flows << 24 | columns.sequences) * 0x1E3779B97F4A7C15 + columns.crcs  # a product that wraps
+        places = _places(_Recent(keys, columns.times), self._recent)
+        self._recent = _Recent(keys[-MOST_KEPT:], columns.times[-MOST_KEPT:])
+        cnps = CNPS[columns.opcodes]
+        if not (places[~cnps] > 0).any():
+            self._add(pairs, places, ~cnps, len(reverse))
+            return np.zeros(len(keys), np.bool_)
+        self._add(pairs, places, ~cnps, len(reverse))
+        first, again = self._seen[: len(reverse)].T
+        both = first + first[reverse]
+        # A direction without packets says nothing; one direction alone is told by many packets only.
+        each = (first == 0) | (again >= COPIED * first)
+        enough = np.where((first == 0) | (first[reverse] == 0), both >= 4 * FEWEST, both >= FEWEST)
+        copied = (each & each[reverse] & enough)[pairs] & (pairs != OTHER)
+        times = np.where(both > 0, np.rint((both + again + again[reverse]) / np.maximum(both, 1)), 1).astype(
+            np.int64
+        )
+        found: Flags = copied & np.where(cnps, places % times[pairs] > 0, places > 0)
+        return found
+
+    def _add(self, pairs: Integers, places: Integers, chosen: Flags, count: int) -> None:
+        if count > len(self._seen):
+            self._seen = np.concatenate((self._seen, np.zeros((count - len(self._seen), 2), np.int64)))
+        for column, mine in enumerate((chosen & (places == 0), chosen & (places > 0))):
+            self._seen[:count, column] += np.bincount(pairs[mine], minlength=count)
+
+
+def _places(batch: _Recent, before: _Recent) -> Integers:
+    """How many equal packets are before each one, each within WINDOW of the next."""
+    keys, times = (np.concatenate(parts) for parts in zip(before, batch, strict=True))
+    order = np.argsort(keys, kind="stable")
+    keys, times = keys[order], times[order]
+    chained = np.concatenate(([False], (keys[1:] == keys[:-1]) & (np.abs(np.diff(times)) <= WINDOW)))
+    at = np.arange(len(keys))
+    found = np.empty_like(at)
+    found[order] = at - np.maximum.accumulate(np.where(chained, 0, at))
+    return found[len(before.keys) :]

@@ -1,0 +1,112 @@
+"""Incasts: several senders whose packets to one receiver arrive marked at the same time (RFC 3168, DCQCN).
+
+Time is cut into steps of STEP. In a step, a receiver has an incast when packets of at least SENDERS addresses reach it and some are
+marked CE. Steps that are no more than JOIN apart are one incast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.tally.key_tables import OTHER
+from roce_exporter.wire.tally.pair_counts import BLOCKS
+
+if TYPE_CHECKING:
+    from roce_exporter.wire.decode.columns import Columns
+    from roce_exporter.wire.frames import Integers
+    from roce_exporter.wire.tally.key_tables import PairTable
+
+STEP = 1_000_000
+JOIN = 20
+"""Steps."""
+SENDERS = 3
+CE = 3
+MOST_INCASTS = 256
+"""Of one capture; later ones are only counted."""
+DATA = np.array(
+    [opcodes.group_of(opcode) in (opcodes.SEND, opcodes.WRITE, opcodes.RESPONSE) for opcode in range(256)]
+)
+
+
+@dataclass(slots=True)
+class Incast:
+    """One receiver for as long as several senders congest it."""
+
+    receiver: bytes
+    """16 bytes, as in the table of pairs."""
+    first: int
+    last: int
+    """Times of the first and last packet, nanoseconds since 1970."""
+    senders: set[bytes]
+    packets: int = 0
+    marked: int = 0
+    retransmissions: int = 0
+    """Of these senders, up to the end of the batch that the incast ends in."""
+    before: int = 0
+    """Retransmissions to the receiver when it began."""
+
+
+class IncastWatch:
+    """Finds incasts, batch by batch."""
+
+    def __init__(self) -> None:
+        self.found: list[Incast] = []
+        self.left_out = 0
+        self._open: dict[bytes, Incast] = {}
+
+    def add(self, columns: Columns, pairs: Integers, table: PairTable) -> None:
+        """The packets of a batch, before their retransmissions are counted."""
+        self.end_batch(table)
+        chosen = np.flatnonzero(DATA[columns.opcodes] & (pairs != OTHER))
+        if not (columns.ecn[chosen] == CE).any():
+            return
+        names = {row: key for key, row in table.pairs()}
+        receivers = {row: key[16:] for row, key in names.items()}
+        numbers = {address: at for at, address in enumerate(dict.fromkeys(receivers.values()))}
+        receiver = np.zeros(len(table.reverse), np.int64)
+        receiver[list(receivers)] = [numbers[address] for address in receivers.values()]
+        steps = columns.times[chosen] // STEP
+        places = (steps - steps.min()) * len(numbers) + receiver[pairs[chosen]]
+        _, which, packets = np.unique(places, return_inverse=True, return_counts=True)
+        marked = np.bincount(which, columns.ecn[chosen] == CE).astype(np.int64)
+        both = np.unique(np.stack((which, pairs[chosen])), axis=1)
+        senders = np.bincount(both[0])
+        for at in np.flatnonzero((senders >= SENDERS) & (marked > 0)).tolist():
+            mine = both[1][both[0] == at].tolist()
+            times = columns.times[chosen[which == at]]
+            part = Incast(
+                names[mine[0]][16:], int(times.min()), int(times.max()), {names[row][:16] for row in mine},
+                int(packets[at]), int(marked[at]),
+            )  # fmt: skip
+            self._join(part, table)
+
+    def _join(self, part: Incast, table: PairTable) -> None:
+        known = self._open.get(part.receiver)
+        if known is None or part.first - known.last > JOIN * STEP:
+            part.before = _retransmissions(part, table)
+            self._open[part.receiver] = part
+            if len(self.found) < MOST_INCASTS:
+                self.found.append(part)
+            else:
+                self.left_out += 1
+            return
+        known.last = max(known.last, part.last)
+        known.senders |= part.senders
+        known.packets += part.packets
+        known.marked += part.marked
+
+    def end_batch(self, table: PairTable) -> None:
+        """Count what was sent again since."""
+        for one in self._open.values():
+            one.retransmissions = max(one.retransmissions, _retransmissions(one, table) - one.before)
+
+
+def _retransmissions(incast: Incast, table: PairTable) -> int:
+    """All retransmissions to the receiver of what is known of its senders."""
+    column = BLOCKS["retransmissions"].start
+    rows = [row for key, row in table.pairs() if key[16:] == incast.receiver]
+    return int(table.counts[rows, column].sum())
