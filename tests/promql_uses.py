@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAME = "__name__"
-COMPARISONS = {"==", "!=", ">", "<", ">=", "<="}
-MIRRORED = {"==": "==", "!=": "!=", ">": "<", "<": ">", ">=": "<=", "<=": ">="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +31,9 @@ class Use:
     matched: frozenset[str]
     """The labels that its matchers name."""
     around: frozenset[str]
-    """The labels that aggregations and joins around it name, up to a comparison with a number."""
-    compared: tuple[str, float] | None
-    """Operator and number, if the samples are compared with a number before anything else happens to them."""
+    """The labels that aggregations and joins around it name."""
     calls: tuple[str, ...]
     """The functions around it, from outermost to innermost."""
-    past: bool
-    """Whether it reads the past (`offset`)."""
 
 
 def uses(expression: str) -> list[Use]:
@@ -48,54 +42,36 @@ def uses(expression: str) -> list[Use]:
     Raises:
         ValueError: it is not PromQL.
     """
-    return list(_walk(promql.parse(expression), frozenset(), None, ()))
+    return list(_walk(promql.parse(expression), frozenset(), ()))
 
 
-def _walk(
-    node: Any, around: frozenset[str], compared: tuple[str, float] | None, calls: tuple[str, ...]
-) -> Iterator[Use]:
+def _walk(node: Any, around: frozenset[str], calls: tuple[str, ...]) -> Iterator[Use]:
     match node:
-        case promql.ParenExpr() | promql.UnaryExpr():
-            yield from _walk(node.expr, around, compared, calls)
-        case promql.SubqueryExpr():
-            yield from _walk(node.expr, around, None, calls)
+        case promql.ParenExpr() | promql.UnaryExpr() | promql.SubqueryExpr():
+            yield from _walk(node.expr, around, calls)
         case promql.AggregateExpr():
             labels = frozenset(node.modifier.labels) if node.modifier else frozenset()
             for one in (node.expr, node.param):
-                yield from _walk(one, around | labels, None, (*calls, str(node.op)))
+                yield from _walk(one, around | labels, (*calls, str(node.op)))
         case promql.Call():
             for one in node.args:
-                # `rate(x[5m]) > 0` compares the rate; whether that is the same question, the caller decides by `calls`.
-                yield from _walk(one, around, compared, (*calls, node.func.name))
+                yield from _walk(one, around, (*calls, node.func.name))
         case promql.BinaryExpr():
-            yield from _binary(node, around, compared, calls)
+            labels = frozenset[str]()
+            if node.modifier:
+                matching = node.modifier.matching
+                labels = frozenset(
+                    (*(matching.labels if matching else ()), *(node.modifier.group_labels or ()))
+                )
+            yield from _walk(node.lhs, around | labels, calls)
+            yield from _walk(node.rhs, around | labels, calls)
         case promql.MatrixSelector():
-            yield from _walk(node.vector_selector, around, compared, calls)
+            yield from _walk(node.vector_selector, around, calls)
         case promql.VectorSelector():
-            yield _use(node, around, compared, calls)
+            yield _use(node, around, calls)
 
 
-def _binary(
-    node: Any, around: frozenset[str], compared: tuple[str, float] | None, calls: tuple[str, ...]
-) -> Iterator[Use]:
-    op = str(node.op)
-    if op in COMPARISONS and not (node.modifier and node.modifier.return_bool):
-        for one, other, sign in ((node.lhs, node.rhs, op), (node.rhs, node.lhs, MIRRORED[op])):
-            if isinstance(other, promql.NumberLiteral):
-                yield from _walk(one, around, (sign, other.val), calls)
-                return
-    labels: frozenset[str] = frozenset()
-    if node.modifier:
-        matching = node.modifier.matching
-        labels = frozenset((*(matching.labels if matching else ()), *(node.modifier.group_labels or ())))
-    kept = compared if op in {"and", "unless", "or"} else None
-    yield from _walk(node.lhs, around | labels, kept, calls)
-    yield from _walk(node.rhs, around | labels, kept if op == "or" else None, calls)
-
-
-def _use(
-    node: Any, around: frozenset[str], compared: tuple[str, float] | None, calls: tuple[str, ...]
-) -> Use:
+def _use(node: Any, around: frozenset[str], calls: tuple[str, ...]) -> Use:
     matchers = [*node.matchers.matchers, *(one for group in node.matchers.or_matchers for one in group)]
     name, pattern = node.name or "", ""
     for one in matchers:
@@ -104,7 +80,7 @@ def _use(
         elif one.name == NAME:
             pattern = one.value
     matched = frozenset(one.name for one in matchers) - {NAME}
-    return Use(name, pattern, matched, around, compared, calls, node.offset is not None)
+    return Use(name, pattern, matched, around, calls)
 
 
 GRAFANA = {"__interval": "15s", "__rate_interval": "1m", "__range": "1h", "__range_s": "3600"}

@@ -287,5 +287,5 @@ BOARD = Board(
         ),
     ),
     (alerts_of_clusters(),),
-    metric_set=MetricSet.STANDARD,
+    metric_set=MetricSet.FULL,
 )

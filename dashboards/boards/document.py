@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from boards.model import WIDTH, Annotation, Board, Json, Panel, Query, Row, Variable
-from boards.nothing import description_of, description_of_board, text_for_nothing
+from boards.nothing import description_of_board, text_for_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,7 +194,7 @@ def _panel(panel: Panel, number: int, position: Json) -> Json:
         "id": number,
         "type": panel.kind,
         "title": panel.title,
-        "description": description_of(panel),
+        "description": panel.reading,
         "gridPos": position,
         "options": panel.options,
     }

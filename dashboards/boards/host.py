@@ -12,6 +12,7 @@ from boards.measures import lossless, moved, now, rate, relevant
 from boards.model import Board, Json, Query, Row
 from boards.panels import by_port, lines, mirrored
 from boards.scopes import HOST, OF_HOST, PORT, PRIORITY, alerts, storms
+from roce_exporter.catalog.row import MetricSet
 
 LINK_RECEIVED, LINK_SENT = "roce_phy_receive_bytes_total", "roce_phy_transmit_bytes_total"
 SPEED = f"/ on (device, port, netdev) group_left () max by (device, port, netdev) ({now('roce_link_speed_bytes_per_second', PORT)})"
@@ -162,4 +163,5 @@ BOARD = Board(
         ),
     ),
     (alerts(HOST), storms(PRIORITY)),
+    metric_set=MetricSet.STANDARD,
 )

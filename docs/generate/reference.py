@@ -39,10 +39,9 @@ A metric is exported when the driver has the counter. It is missing, and not 0, 
 cannot be read. `roce-exporter explain NAME` takes a metric or a raw name and prints its row, its source and its value on
 this host.
 
-The column `set` is the lowest set that has the metric (`--metrics.set`): lean, standard (the default) or full. A metric with
-"if not 0" is sparse in lean and standard: its series begins when its value is another one, and then remains. Per priority, lean
-and standard have all series of a priority with PFC on or with pause, and of others the counters above 0. Metrics of switches and
-of the wire view have no sets.
+The column `set` is the lowest set that has the metric (`--metrics.set`): lean, standard (the default) or full. A series of a set is
+there from its first 0 on. In lean and standard, metrics about sources have one series per source, that of the worst device. Metrics of
+switches and of the wire view have no sets.
 
 """
 
@@ -108,7 +107,7 @@ def _metric(row: Row) -> str:
 
 def _set(row: Row) -> str:
     few = f", {row.only[0]} {', '.join(row.only[1:])}" if row.only else ""
-    return f"{row.metric_set}{few}{f' if not {row.usual}' if row.sparse else ''}"
+    return f"{row.metric_set}{few}"
 
 
 def _raw_names(row: Row) -> str:

@@ -14,6 +14,7 @@ GID_INFO = ROWS["roce_gid_info"]
 RDMA_MTU = ROWS["roce_config_rdma_mtu_bytes"]
 CHECK_OK = ROWS["roce_config_check_ok"]
 CHECKS_PASSED = ROWS["roce_config_checks_passed"]
+CHECKS_FAILED = ROWS["roce_config_checks_failed"]
 CHECK_UNREADABLE = ROWS["roce_config_check_unreadable"]
 FINGERPRINT = ROWS["roce_config_fingerprint"]
 

@@ -38,9 +38,9 @@ class MetricSet(StrEnum):
     """How much `/metrics` and `once` show. Every set has all of the one before it."""
 
     LEAN = "lean"
-    """What alerts, `check` and the dashboards of the fleet, hosts, links and jobs need."""
+    """What alerts, the health of a port and the first screens of dashboards read: at most 80 series per mlx5 port."""
     STANDARD = "standard"
-    """In addition what the other dashboards of hosts need, and every counter of faults."""
+    """In addition what `check --prometheus` and the rest of the dashboards read: at most 200 series per mlx5 port."""
     FULL = "full"
     """Everything."""
 
@@ -87,12 +87,6 @@ class Row:
     metric_set: MetricSet = FULL
     """The lowest set that has the metric."""
     usual: int | None = None
-    """In lean and standard, a series begins when its value is another than this one, and then remains: faults that never
-    happened cost no series. None: always present."""
+    """The value while nothing is wrong: 0 of a counter of faults; None: the row is about no fault."""
     only: tuple[str, ...] = ()
     """A label, and those of its values that have series in the row's lowest set; empty: all. A histogram keeps its bucket `+Inf`."""
-
-    @property
-    def sparse(self) -> bool:
-        """Whether a missing series in lean and standard means the usual value."""
-        return self.usual is not None

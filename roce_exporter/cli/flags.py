@@ -177,8 +177,8 @@ FLAGS = (
         "--metrics.set",
         ("serve", "once"),
         "",
-        "which metrics are shown: lean (what alerts, check and the dashboards of fleet, hosts, links and jobs need), standard "
-        "(what all dashboards need, and all counters of faults; the default) or full (everything)",
+        "which metrics are shown: lean (what alerts, the health of a port and the first screens of dashboards need), standard "
+        "(in addition what check --prometheus and most other panels need; the default) or full (everything)",
         "standard",
         choices=("lean", "standard", "full"),
     ),

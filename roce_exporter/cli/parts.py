@@ -77,7 +77,7 @@ def parts_of(options: argparse.Namespace) -> Parts:
     owners = {name: given[f"owners_{name}"] for name in SURVEY_FLAGS if f"owners_{name}" in given}
     served = None
     if "metrics_set" in given:
-        served = ServedSeries(MetricSet(options.metrics_set), options.metrics_exclude, time.monotonic)
+        served = ServedSeries(MetricSet(options.metrics_set), options.metrics_exclude)
     return Parts(
         collect=collect_settings(options),
         profile=given.get("audit_profile", "auto"),

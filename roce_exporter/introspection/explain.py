@@ -101,8 +101,7 @@ def _match(raw: str, name: str) -> re.Match[str] | None:
 def _about_row(row: Row, name: str) -> Iterator[str]:
     yield f"{row.name} ({row.kind}, {row.unit}, {row.stability})"
     yield f"  {row.help}"
-    sparse = f", there only after it was another value than {row.usual}" if row.sparse else ""
-    yield f"  set {row.metric_set}{sparse}"
+    yield f"  set {row.metric_set}"
     for spelling in row.spellings:
         yield f"  {_spelling(spelling)}"
     if labels := _labels(row, name):
@@ -136,7 +135,7 @@ def _values_now(row: Row, observation: Observation, host: HostStates) -> Iterato
     ]
     for series, value in found:
         yield f"  now {series_text(series)} {'unreadable' if value is None else value}"
-    for reason in why_not_served(row, found) if found else why_missing(row, host):
+    for reason in why_not_served(row) if found else why_missing(row, host):
         yield f"  {reason}" if found else f"  no series now: {reason}"
 
 

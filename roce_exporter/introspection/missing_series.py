@@ -9,12 +9,11 @@ from roce_exporter.catalog.row import ANY, HW_COUNTERS, STANDARD
 from roce_exporter.catalog.windows import WINDOWS_DIALECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.model import SourceState
     from roce_exporter.normalise.normaliser import Plan
-    from roce_exporter.normalise.series import Series, Value
 
 PRIVILEGES = {
     "transceiver": "CAP_NET_ADMIN",
@@ -91,12 +90,10 @@ def why_missing(row: Row, host: HostStates) -> Iterator[str]:
         yield from _of_drivers(row, host)
 
 
-def why_not_served(row: Row, values: Iterable[tuple[Series, Value]]) -> Iterator[str]:
+def why_not_served(row: Row) -> Iterator[str]:
     """Why /metrics does not show series that the host has, if it does not by default."""
     if not STANDARD.includes(row.metric_set):
         yield f"not served in the set {STANDARD}: --metrics.set={row.metric_set} shows it"
-    elif row.sparse and all(value in (None, row.usual) for _, value in values):
-        yield f"not served in the sets lean and standard until it is another value than {row.usual}: nothing yet"
 
 
 def _part_of(row: Row) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from roce_exporter.catalog import wire
+from roce_exporter.catalog import INDEX
 from roce_exporter.normalise.series import Series
 from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.tally.pair_counts import BLOCKS, ROUND_TRIP_BOUNDS, WIDTH, PairCounts
@@ -29,11 +29,32 @@ if TYPE_CHECKING:
 
 Sample = tuple[Series, "Value"]
 
+ROWS = INDEX.named
+
+PACKETS = ROWS["roce_wire_packets_total"]
+BYTES = ROWS["roce_wire_bytes_total"]
+ECN = ROWS["roce_wire_ecn_packets_total"]
+CNPS = ROWS["roce_wire_cnps_total"]
+NAKS = ROWS["roce_wire_naks_total"]
+RNR_NAKS = ROWS["roce_wire_rnr_naks_total"]
+RETRANSMISSIONS = ROWS["roce_wire_retransmitted_packets_total"]
+GAPS = ROWS["roce_wire_sequence_gaps_total"]
+DUPLICATE_ACKS = ROWS["roce_wire_duplicate_acks_total"]
+OUTSIDE_LOSSLESS = ROWS["roce_wire_outside_lossless_packets_total"]
+BAD_ICRC = ROWS["roce_wire_bad_icrc_packets_total"]
+ROUND_TRIP = ROWS["roce_wire_acknowledge_seconds"]
+PFC_FRAMES = ROWS["roce_wire_pfc_frames_total"]
+PAUSE_FRAMES = ROWS["roce_wire_global_pause_frames_total"]
+NEIGHBOR = ROWS["roce_wire_neighbor_info"]
+FRAMES = ROWS["roce_wire_capture_frames_total"]
+DROPPED = ROWS["roce_wire_capture_dropped_frames_total"]
+PAIRS = ROWS["roce_wire_pairs"]
+
 SIMPLE = (
-    (wire.RNR_NAKS, "rnr_naks"),
-    (wire.RETRANSMISSIONS, "retransmissions"),
-    (wire.GAPS, "gaps"),
-    (wire.DUPLICATE_ACKS, "duplicate_acks"),
+    (RNR_NAKS, "rnr_naks"),
+    (RETRANSMISSIONS, "retransmissions"),
+    (GAPS, "gaps"),
+    (DUPLICATE_ACKS, "duplicate_acks"),
 )
 KEEP = 2
 """A shown pair leaves only for one with this many times its recent packets, so that series do not come and go."""
@@ -111,10 +132,10 @@ def wire_samples(
         labels = tuple(map(address_text, ends)) or (OTHER_NAME, OTHER_NAME)
         found += _pair(labels, PairCounts(pair.counts), lossless)
     found += _link(tally)
-    found.append((Series(wire.FRAMES, ()), tally.frames))
+    found.append((Series(FRAMES, ()), tally.frames))
     if dropped is not None:
-        found.append((Series(wire.DROPPED, ()), dropped))
-    found.append((Series(wire.PAIRS, ()), len(tally.pairs.pairs())))
+        found.append((Series(DROPPED, ()), dropped))
+    found.append((Series(PAIRS, ()), len(tally.pairs.pairs())))
     return found
 
 
@@ -122,18 +143,18 @@ def _pair(labels: tuple[str, ...], counts: PairCounts, lossless: LosslessMarks) 
     """Operations and reasons that a pair has never had have no series; plain counters have, from 0 on."""
     for name, (packets, size) in counts.operations().items():
         if packets:
-            yield Series(wire.PACKETS, (*labels, name)), packets
-            yield Series(wire.BYTES, (*labels, name)), size
+            yield Series(PACKETS, (*labels, name)), packets
+            yield Series(BYTES, (*labels, name)), size
     for name, count in counts.ecn().items():
-        yield Series(wire.ECN, (*labels, name)), count
-    yield Series(wire.CNPS, labels), counts.cnps
+        yield Series(ECN, (*labels, name)), count
+    yield Series(CNPS, labels), counts.cnps
     for name, count in counts.naks().items():
         if count:
-            yield Series(wire.NAKS, (*labels, name)), count
+            yield Series(NAKS, (*labels, name)), count
     for row, name in SIMPLE:
         yield Series(row, labels), counts.one(name)
-    yield Series(wire.OUTSIDE_LOSSLESS, labels), counts.outside(lossless)
-    yield Series(wire.BAD_ICRC, labels), counts.icrc()["bad"]
+    yield Series(OUTSIDE_LOSSLESS, labels), counts.outside(lossless)
+    yield Series(BAD_ICRC, labels), counts.icrc()["bad"]
     yield from _round_trips(labels, counts)
 
 
@@ -143,16 +164,16 @@ def _round_trips(labels: tuple[str, ...], counts: PairCounts) -> Iterator[Sample
         return
     names = [*(f"{bound:g}" for bound in ROUND_TRIP_BOUNDS), "+Inf"]
     for name, count in zip(names, buckets, strict=True):
-        yield Series(wire.ROUND_TRIP, (*labels, name), "_bucket"), count
-    yield Series(wire.ROUND_TRIP, (*labels, ""), "_sum"), counts.one("round_trip_nanoseconds") / 1e9
-    yield Series(wire.ROUND_TRIP, (*labels, ""), "_count"), buckets[-1]
+        yield Series(ROUND_TRIP, (*labels, name), "_bucket"), count
+    yield Series(ROUND_TRIP, (*labels, ""), "_sum"), counts.one("round_trip_nanoseconds") / 1e9
+    yield Series(ROUND_TRIP, (*labels, ""), "_count"), buckets[-1]
 
 
 def _link(tally: Tally) -> Iterator[Sample]:
     for (sender, priority), counts in sorted(tally.link.pauses.items()):
         if priority == GLOBAL:
-            yield Series(wire.PAUSE_FRAMES, (sender,)), counts.xoff
+            yield Series(PAUSE_FRAMES, (sender,)), counts.xoff
         else:
-            yield Series(wire.PFC_FRAMES, (sender, str(priority))), counts.xoff
+            yield Series(PFC_FRAMES, (sender, str(priority))), counts.xoff
     for one in tally.link.neighbours.values():
-        yield Series(wire.NEIGHBOR, (one.source, one.chassis, one.port, one.name)), 1
+        yield Series(NEIGHBOR, (one.source, one.chassis, one.port, one.name)), 1

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).with_name("cases")
 LARGE = 1_000_000
 """The initial value of a counter: that of a host that has been up for a long time."""
-ROWS = {row.name for row in CATALOG if row.sparse and row.name.endswith("_total")}
+ROWS = {row.name for row in CATALOG if row.usual is not None and row.name.endswith("_total")}
 SPARSE = ROWS | {"roce_pause_watchdog_trips_total", "roce_pfc_receive_frames_total"}
 """Counters that may be served only above zero. Of the last one those of priorities without PFC."""
 

@@ -90,7 +90,7 @@ def alerts(
 
 
 def test_a_storm_fires_the_same_alerts_in_every_set(tmp_path: Path) -> None:
-    """At most two scrapes later: a small set serves a counter from its first event on."""
+    """At the same moment: no set hides a counter that is 0."""
     served = scrapes(SimulatedDaemon(("mlx5", "mlx5"), "pfc-storm"), 4)
     sets = {one: series_of(served, one, str(one)) for one in MetricSet}
     sizes = [len(series) for series in sets.values()]
@@ -98,9 +98,7 @@ def test_a_storm_fires_the_same_alerts_in_every_set(tmp_path: Path) -> None:
     found = alerts(tmp_path, [one for series in sets.values() for one in series], 4)
     assert any(name.startswith("RocePfcStormTransmitted") for name in found["full"])
     for smaller in ("lean", "standard"):
-        assert found[smaller].keys() == found["full"].keys()
-        for name, ((begin, _), *_) in found["full"].items():
-            assert begin <= found[smaller][name][0][0] <= begin + 2 * EVERY, name
+        assert found[smaller] == found["full"]
 
 
 class Clock:

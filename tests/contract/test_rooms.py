@@ -65,7 +65,7 @@ def test_every_import_goes_down() -> None:
 PLAIN = ("catalog", "cli")
 """Rooms whose role is plain from their name: a module there may be called like one of another room.
 
-`catalog/wire.py` names the rows that `wire/` fills, `cli/audit.py` is the command of `audit/`.
+`cli/audit.py` is the command of `audit/`.
 """
 
 

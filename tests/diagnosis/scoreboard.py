@@ -17,7 +17,6 @@ from roce_exporter.checks.finding import Finding, Status
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.view import host_history
-from roce_exporter.view.from_prometheus import with_usual_values
 from roce_exporter.view.history import TimedSamples, timed_samples
 
 if TYPE_CHECKING:
@@ -85,8 +84,7 @@ async def judge_all(faults: Sequence[Fault], *metric_sets: MetricSet) -> tuple[S
 
         with mock.patch.object(host_history, "timed_samples", sample):
             whole = diagnose(await fault_history(fault, moments))
-        # as Prometheus returns it
-        seen = {one: diagnose(with_usual_values(tuple(history))) for one, (_, history) in served.items()}
+        seen = {one: diagnose(tuple(history)) for one, (_, history) in served.items()}
         found[host_of(fault)] = {FULL: whole, **seen}
     return tuple(Said(fault, (of := found[host_of(fault)])[FULL], of) for fault in faults)
 

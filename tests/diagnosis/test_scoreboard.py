@@ -91,9 +91,9 @@ def findings(diagnosis: Report) -> list[tuple[str, str, str, str]]:
 
 @pytest.mark.ci
 @pytest.mark.slow
-@pytest.mark.parametrize("metric_set", [LEAN, STANDARD], ids=str)
-def test_every_fault_is_found_in_every_set(metric_set: str, all_said: tuple[Said, ...]) -> None:
+def test_every_fault_is_found_in_standard(all_said: tuple[Said, ...]) -> None:
+    """But for the device of a broken source. Lean says that it has no evidence, and finds nothing that full does not find."""
     for said in all_said:
-        seen = said.served[metric_set]
-        assert findings(seen) == findings(said.diagnosis), said.fault.id
-        assert "mlx5" not in said.fault.vendors or set(seen.not_checked) <= set(said.diagnosis.not_checked)
+        whole = [one for one in findings(said.diagnosis) if one[2] != "source_broken"]
+        assert findings(said.served[STANDARD]) == whole, said.fault.id
+        assert any(gap.needed and "the set lean" in gap.what for gap in said.served[LEAN].not_checked)

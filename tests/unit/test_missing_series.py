@@ -52,11 +52,6 @@ def test_a_series_outside_the_default_set_is_marked(capsys: pytest.CaptureFixtur
     assert "not served in the set standard: --metrics.set=full shows it" in capsys.readouterr().out
 
 
-def test_a_fault_that_never_happened_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["explain", "roce_port_symbol_errors_total", *QUIET])
-    assert "until it is another value than 0: nothing yet" in capsys.readouterr().out
-
-
 def test_a_metric_of_other_drivers_names_them(capsys: pytest.CaptureFixture[str]) -> None:
     main(["explain", "roce_port_receive_data_packets_total", *QUIET])
     out = capsys.readouterr().out

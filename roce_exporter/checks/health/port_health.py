@@ -163,8 +163,8 @@ def _gaps(port: PortView) -> tuple[str, ...]:
     facts = any(value for _, value in port.current("roce_exporter_missing_facts"))
     gaps = []
     broken = any(
-        value == 0 and track.labels["source"] in FACTUAL_SOURCES
-        for track, value in PortView(port.host, port.device).current("roce_exporter_source_up")
+        not up and labels["source"] in FACTUAL_SOURCES and labels["device"] in ("", port.device)
+        for labels, up in port.host.current("roce_exporter_source_up")
     )
     if up is None or facts or broken:
         gaps.append(FACTS_MISSING)

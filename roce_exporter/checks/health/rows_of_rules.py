@@ -17,6 +17,7 @@ ROWS_OF_RULES = frozenset(
         "roce_devlink_health_errors_total",
         "roce_devlink_health_state",
         "roce_ecn_marked_packets_total",
+        "roce_exporter_metric_set_info",
         "roce_exporter_missing_facts",
         "roce_exporter_read_errors_total",
         "roce_exporter_sampler_stuck",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.row import FULL
+from roce_exporter.catalog.row import FULL, LEAN
 from roce_exporter.checks.finding import NotChecked
 from roce_exporter.view.host_view import PortView
 
@@ -19,8 +19,6 @@ class Sight(NamedTuple):
 
     what: str
     rows: tuple[str, ...]
-    source: str = ""
-    """In lean and standard the rows have series only once something is wrong; then it is seen if this source works."""
     needed: bool = False
     """Whether a port of which it is not seen cannot be called healthy."""
 
@@ -89,13 +87,13 @@ SIGHTS = (
         "receivers that are not ready", ("roce_transport_rnr_naks_received_total", "roce_out_of_buffer_total")
     ),
     Sight("corrupted packets (ICRC)", ("roce_transport_icrc_errors_total",)),
-    Sight("settings compared with a profile", ("roce_config_check_ok", "roce_config_checks_passed")),
+    Sight("settings compared with a profile", ("roce_config_check_ok",)),
 )
 """Per port."""
 
 DEVICE_SIGHTS = (
     Sight("queue pairs in error, by owner", ("roce_owner_queue_pairs_in_error",)),
-    Sight("devlink health reporters", ("roce_devlink_health_state",), "devlink"),
+    Sight("devlink health reporters", ("roce_devlink_health_state",)),
 )
 """Per device."""
 
@@ -124,6 +122,12 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
             yield NotChecked(
                 f"what the source {source} reads: it fails", labels["device"], "", source in FACTUAL_SOURCES
             )
+    for labels, _ in host.current("roce_exporter_metric_set_info"):
+        if labels["set"] != FULL:
+            yield NotChecked(
+                f"what only metrics outside of the set {labels['set']} show; roce_port_health is judged by all of them",
+                needed=labels["set"] == LEAN,
+            )
     for device in devices:
         yield from _unreadable(device)
     for port in ports:
@@ -131,17 +135,7 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
 
 
 def _blind(port: PortView, sights: tuple[Sight, ...]) -> list[Sight]:
-    return [
-        sight
-        for sight in sights
-        if not any(port.current(row) for row in sight.rows) and not _is_quiet(port, sight.source)
-    ]
-
-
-def _is_quiet(port: PortView, source: str) -> bool:
-    """Whether the rows of a working source are missing because nothing is wrong."""
-    sets = {track.labels["set"] for track in port.host.tracks("roce_exporter_metric_set_info")}
-    return bool(sets - {FULL}) and bool(port.highest("roce_exporter_source_up", source=source))
+    return [sight for sight in sights if not any(port.current(row) for row in sight.rows)]
 
 
 def _blind_places(blind: list[tuple[PortView, list[Sight]]]) -> Iterator[NotChecked]:

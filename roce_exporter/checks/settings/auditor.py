@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.named import (
     CHECK_OK,
     CHECK_UNREADABLE,
+    CHECKS_FAILED,
     CHECKS_PASSED,
     FINGERPRINT,
     RDMA_MTU,
@@ -182,7 +183,7 @@ def _make_pick(reading: Reading) -> Pick | None:
 def _samples(ports: Sequence[PortSettings], profile: Profile) -> list[tuple[Series, Value]]:
     found: list[tuple[Series, Value]] = []
     mtus: dict[tuple[str, str], Value] = {}
-    passed: dict[tuple[str, str], int] = {}
+    results: dict[tuple[str, str], list[bool]] = {}
     for settings in ports:
         if settings.mtu is not None:
             mtus[settings.device, str(settings.port)] = rdma_mtu(settings.mtu)
@@ -194,8 +195,10 @@ def _samples(ports: Sequence[PortSettings], profile: Profile) -> list[tuple[Seri
         row = CHECK_UNREADABLE if ok is None else CHECK_OK
         found.append((Series(row, (*place, check.id)), 1 if ok is None else int(ok)))
         if ok is not None:
-            passed[place[:2]] = passed.get(place[:2], 0) + ok
-    found += [(Series(CHECKS_PASSED, place), number) for place, number in passed.items()]
+            results.setdefault(place[:2], []).append(ok)
+    for port, passed in results.items():
+        found.append((Series(CHECKS_PASSED, port), passed.count(True)))
+        found.append((Series(CHECKS_FAILED, port), passed.count(False)))
     return found
 
 
