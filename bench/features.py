@@ -38,7 +38,11 @@ def simulated(name: str, *flags: str) -> Rival:
     """The exporter of a simulated host."""
     ports = ",".join(["mlx5"] * PORTS)
     command = (sys.executable, "-m", "roce_exporter", "serve", "--log.level=error", "--host.simulate=quiet")
-    where = (f"--host.simulate-ports={ports}", f"--web.listen-address=127.0.0.1:{PORT}")
+    where = (
+        f"--host.simulate-ports={ports}",
+        f"--web.listen-address=127.0.0.1:{PORT}",
+        "--collect.min-interval=0.001",
+    )
     return Rival(name, (*command, *where, *flags))
 
 

@@ -53,6 +53,7 @@ OURS = Rival(
         "--log.level=error",
         f"--path.sysfs={TREE}",
         f"--web.listen-address=127.0.0.1:{PORT}",
+        "--collect.min-interval=0.001",
     ),
 )
 

@@ -50,7 +50,7 @@ PROMETHEUS = {
 def roce_exporter(name: str, *flags: str, headers: dict[str, str] | None = None) -> Rival:
     """This exporter, with these flags."""
     command = (sys.executable, "-m", "roce_exporter", "serve", "--log.level=error")
-    where = (f"--path.sysfs={TREE}", f"--web.listen-address=127.0.0.1:{PORT}")
+    where = (f"--path.sysfs={TREE}", f"--web.listen-address=127.0.0.1:{PORT}", "--collect.min-interval=0.001")
     return Rival(f"roce_exporter, {name}", (*command, *where, *flags), headers or {})
 
 

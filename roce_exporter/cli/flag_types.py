@@ -53,7 +53,7 @@ class Flag(NamedTuple):
 DAY = 86400
 LONGEST = 7 * DAY
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY}
-RESERVED = ("/", "/-/healthy", "/-/ready", "/debug/snapshot", "/debug/events", "/debug/owners", "/debug/wire")
+PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)+")
 
 
 def seconds(least: float = 0.0, most: float = DAY) -> Callable[[str], float]:
@@ -124,11 +124,9 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def web_path(text: str) -> str:
-    """The path of a page."""
-    if not text.startswith("/") or text in RESERVED:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an absolute path, or is reserved; use one like /metrics"
-        )
+    """The path of a page, as clients send it: no page has a path with an escape, a query, or segments such as `..`."""
+    if not PATH.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no plain absolute path; use one like /metrics")
     return text
 
 

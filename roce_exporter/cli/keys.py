@@ -40,6 +40,15 @@ KEYS: tuple[Flag, ...] = (
         instead=KEY,
     ),
     Flag(
+        "--collect.min-interval",
+        ("serve",),
+        "SECONDS",
+        "least time between two collections; within it every client gets the last one (0.5)",
+        0.5,
+        seconds(0.001, 60),
+        instead=KEY,
+    ),
+    Flag(
         "--inventory.refresh",
         HOST,
         "SECONDS",

@@ -137,7 +137,7 @@ def _host(options: argparse.Namespace, stack: AsyncExitStack) -> ServedPart:
         gc.freeze()  # the plans are permanent, so later garbage collections can skip them
         LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
 
-    return ServedPart(HostPages(exporter), exporter.work, begin)
+    return ServedPart(HostPages(exporter, options.collect_min_interval), exporter.work, begin)
 
 
 def _switches(options: argparse.Namespace, registry: OwnRegistry, stack: AsyncExitStack) -> ServedPart:
@@ -171,4 +171,4 @@ async def _wire(options: argparse.Namespace, stack: AsyncExitStack, *, is_alone:
             raise InputEndedError(fault)
         LOG.error("no more packets are counted: %s", fault)
 
-    return ServedPart(WirePages(session), lambda: (watch(),))
+    return ServedPart(WirePages(session, options.collect_min_interval), lambda: (watch(),))

@@ -24,7 +24,7 @@ from prometheus_client.utils import floatToGoString
 from roce_exporter import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from prometheus_client import Metric
 
@@ -131,6 +131,23 @@ class CountedEvents:
         return tuple(self._counts.values())
 
 
+class MeasuredValue:
+    """A gauge without labels that is read when it is rendered."""
+
+    def __init__(self, name: str, text: str, read: Callable[[], float]) -> None:
+        self._name = name
+        self._text = text
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        """The family with its sample."""
+        yield GaugeMetricFamily(self._name, self._text, self._read())
+
+    def values(self) -> tuple[float, ...]:
+        """The value now."""
+        return (self._read(),)
+
+
 class ConstantInfo:
     """A gauge that is always 1 and whose labels carry the information."""
 
@@ -183,6 +200,10 @@ class OwnRegistry:
         made = CountedEvents(name, text, labels)
         self.register(made)
         return made
+
+    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+        """A new gauge at the end."""
+        self.register(MeasuredValue(name, text, read))
 
     def render(self, *, openmetrics: bool) -> bytes:
         """The metrics as text; in OpenMetrics with the closing `# EOF`."""

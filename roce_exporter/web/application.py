@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
 from roce_exporter import __version__
+from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format, negotiate
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web.connection import Request, Response, plain
@@ -28,6 +29,9 @@ MARGIN = 0.5
 
 DEFAULT_TIMEOUT = 10.0
 """Prometheus' own default, for clients that send no timeout."""
+
+LEAST_INTERVAL = 0.5
+"""Seconds between two collections, however often clients request them."""
 
 LEAST_WAIT = 0.5
 """Minimum seconds that every client waits, even with a shorter timeout: a normal collection takes less."""
@@ -53,6 +57,8 @@ class Section(Protocol):
 
     about: str
     pages: tuple[Page, ...]
+    age: float
+    """Seconds since what `metrics` returned last was collected; 0 for parts that collect for each request."""
 
     async def metrics(self, form: Format, wait: float) -> bytes:
         """The samples as text, without the closing `# EOF` of OpenMetrics; `wait` is what the client can wait."""
@@ -82,6 +88,16 @@ class Application:
             Page("/-/healthy", _healthy, "whether the process responds"),
             Page("/-/ready", self._ready, "whether metrics are served"),
         )
+        self._registry.gauge(
+            "roce_exporter_collection_age_seconds",
+            "Time since the collection shown in this scrape began; within collect.min-interval all clients get the same one.",
+            lambda: max((section.age for section in sections), default=0.0),
+        )
+        paths = [page.path for page in pages]
+        if taken := [path for path in paths if paths.count(path) > 1]:
+            raise UserError(
+                f"web.telemetry-path: {taken[0]} is the path of another page; use one like /metrics"
+            )
         self.private = frozenset(page.path for page in pages if page.is_private)
         self._landing_page = _landing_page("; ".join(section.about for section in sections), pages)
         self._routes = {"/": self._list, **{page.path: page.answer for page in pages}}

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LINGER_BYTES = 256 * 1024
 
@@ -14,6 +18,8 @@ class ClientStream(asyncio.BufferedProtocol):
     def __init__(self, scratch: memoryview, limit: int) -> None:
         """`scratch` receives the bytes of a socket and may be shared by all connections of one event loop."""
         self.lost = asyncio.Event()
+        self.when_lost: Callable[[], object] | None = None
+        """Called when the client is gone."""
         self.transport: asyncio.Transport | None = None
         self._scratch = scratch
         self._limit = limit
@@ -42,16 +48,18 @@ class ClientStream(asyncio.BufferedProtocol):
         self._news.set()
 
     def eof_received(self) -> bool:
-        """True: a client that has finished sending still waits for its response."""
+        """True: a client that has finished sending still waits for its response. Not with TLS, which asyncio cannot close by half."""
         self._ended = True
         self._news.set()
-        return True
+        return self.transport is None or self.transport.get_extra_info("sslcontext") is None
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Nothing can be received or sent any more."""
         self._ended = True
         for event in (self.lost, self._news, self._flushed):
             event.set()
+        if self.when_lost:
+            self.when_lost()
 
     def pause_writing(self) -> None:
         """The socket did not accept everything."""
@@ -60,6 +68,11 @@ class ClientStream(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """The socket has accepted everything."""
         self._flushed.set()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client sends no more: it waits for its response, or is gone."""
+        return self._ended
 
     async def has_input(self) -> bool:
         """True once there are bytes to read; False when no more will arrive."""

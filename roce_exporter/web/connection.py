@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote_to_bytes
 
 import h11
 
@@ -40,15 +39,15 @@ MOST_BYTES = 2048
 REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 PLAIN_TEXT = "text/plain; charset=utf-8"
 AUTHORITY = re.compile(rb"\Ahttps?://[^/?]*", re.IGNORECASE)
-BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One parsed request: the path is decoded and free of `.`, `..` and empty segments."""
+    """One parsed request."""
 
     method: str
     path: str
+    """As it was sent, not decoded: a page is served under one spelling, so that a proxy in front sees which page is requested."""
     headers: Mapping[str, str]
     """By lower-case name; repeated headers are joined by a comma."""
     query: str = ""
@@ -320,8 +319,8 @@ def understood(head: h11.Request, body_bytes: int) -> Request:
     method = head.method.decode("ascii")
     if method not in METHODS:
         raise RequestError(405, f"only {' and '.join(METHODS)} are served", ("Allow", ", ".join(METHODS)))
-    raw_path, _, query = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")
-    return Request(method, normalised(raw_path), headers, query)
+    path, _, query = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")
+    return Request(method, path or "/", headers, query)
 
 
 def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int) -> None:
@@ -336,29 +335,6 @@ def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int)
         raise RequestError(413, f"a request body may have at most {body_bytes} bytes")
     if "expect" in headers:
         raise RequestError(417, "expectations are not supported; send the request without Expect")
-
-
-def normalised(raw: str) -> str:
-    """The decoded path without `.`, `..` and empty segments; a trailing slash stays.
-
-    Raises:
-        RequestError: the path is not absolute, or does not decode to printable text.
-    """
-    try:
-        path = unquote_to_bytes(raw or "/").decode()
-    except UnicodeDecodeError:
-        path = ""
-    if BAD_ESCAPE.search(raw) or not (path.startswith("/") and path.isprintable()):
-        raise RequestError(400, "the path is not valid")
-    kept: list[str] = []
-    *_, last = segments = path.split("/")
-    for segment in segments:
-        if segment == "..":
-            del kept[-1:]
-        elif segment not in ("", "."):
-            kept.append(segment)
-    end = "/" if kept and last in ("", ".", "..") else ""
-    return "/" + "/".join(kept) + end
 
 
 class _Date:

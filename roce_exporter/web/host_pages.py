@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from roce_exporter.introspection.debug import snapshot_document
 from roce_exporter.owners import Surveyor
 from roce_exporter.web.application import (
     JSON,
+    LEAST_INTERVAL,
     TIMEOUT_HEADER,
     Page,
     QueryError,
@@ -21,7 +23,7 @@ from roce_exporter.web.application import (
 from roce_exporter.web.connection import Request, Response, plain
 
 if TYPE_CHECKING:
-    from roce_exporter.exporter import Exporter
+    from roce_exporter.exporter import Exporter, Observation
     from roce_exporter.exposition import Format
 
 
@@ -33,8 +35,14 @@ class HostPages:
 
     about = "Health of RDMA over Converged Ethernet on this host"
 
-    def __init__(self, exporter: Exporter) -> None:
+    def __init__(self, exporter: Exporter, least: float = LEAST_INTERVAL) -> None:
+        """`least`: seconds between two collections."""
         self._exporter = exporter
+        self._least = least
+        self.age = 0.0
+        self._last: Observation | None = None
+        self._begun = -float("inf")
+        """When the last complete collection began, by the clock of the event loop."""
         self.pages: tuple[Page, ...] = (
             Page(
                 "/health.json",
@@ -63,7 +71,18 @@ class HostPages:
 
     async def metrics(self, form: Format, wait: float) -> bytes:
         """See `Section`."""
-        return self._exporter.render(await self._exporter.observe(wait), form)
+        return self._exporter.render(await self._observe(wait), form)
+
+    async def _observe(self, wait: float) -> Observation:
+        """A new collection, or the last one within `least` of its beginning: each one makes drivers and firmware work."""
+        now = asyncio.get_running_loop().time()
+        if self._last is None or now - self._begun >= self._least:
+            found = await self._exporter.observe(wait)
+            if found.snapshot.unfinished:
+                return found
+            self._last, self._begun = found, now
+        self.age = asyncio.get_running_loop().time() - self._begun
+        return self._last
 
     async def _health(self, request: Request) -> Response:
         try:
@@ -78,7 +97,7 @@ class HostPages:
         return _json(health.document(int(version)), "\n")
 
     async def _snapshot(self, request: Request) -> Response:
-        observation = await self._exporter.observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))
+        observation = await self._observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))
         return _json(snapshot_document(observation, self._exporter.normaliser, self._exporter.states()))
 
     async def _events(self, _: Request) -> Response:

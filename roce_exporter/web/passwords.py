@@ -1,6 +1,6 @@
 """Users and passwords (RFC 7617, bcrypt), checked in a separate thread.
 
-The event loop never waits for bcrypt, and a flood of wrong passwords never delays one that was already verified.
+The event loop never waits for bcrypt, a flood of wrong passwords never delays one that was already verified, and delays a new one by a check or two.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import hashlib
 import secrets
 from collections import OrderedDict
@@ -19,13 +20,64 @@ import bcrypt
 from roce_exporter.collect.workers import CallThread, run_in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
 VERDICTS = 256
 BCRYPT_BYTES = 72
 """The part of a password that bcrypt uses; the package refuses longer ones, while the exporter-toolkit ignores the rest."""
+WAITING = 64
+"""Checks that wait, of about a tenth of a second each."""
 CHECK_SECONDS = 300.0
 """For one check; a hash that takes longer is of no use to anyone."""
+
+
+class TooManyChecksError(Exception):
+    """So many passwords wait for their check that this one is given up."""
+
+
+class NewestFirst:
+    """One turn at a time, the newest first: clients that ask and leave can only delay each other.
+
+    Beyond `most` that wait, the one that has waited longest gives up.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._is_taken = False
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @contextlib.asynccontextmanager
+    async def next(self) -> AsyncIterator[None]:
+        """Wait for a turn, and have it.
+
+        Raises:
+            TooManyChecksError: newer ones took all places.
+        """
+        if self._is_taken:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            if len(self._waiting) > self._most:
+                self._waiting.pop(0).set_exception(
+                    TooManyChecksError("too many passwords are being checked; try again")
+                )
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn in self._waiting:
+                    self._waiting.remove(turn)
+                elif not turn.cancelled() and turn.exception() is None:
+                    self._pass_on()  # the turn came in the same moment
+                raise
+        self._is_taken = True
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._is_taken = bool(self._waiting)
+        if self._waiting:
+            self._waiting.pop().set_result(None)
 
 
 class Passwords:
@@ -35,7 +87,7 @@ class Passwords:
         self._key = secrets.token_bytes(32)
         # Two caches, so that no number of wrong passwords can evict a right one.
         self._verdicts: dict[bool, OrderedDict[bytes, None]] = {True: OrderedDict(), False: OrderedDict()}
-        self._turn = asyncio.Lock()
+        self._turns = NewestFirst(WAITING)
         self._thread = CallThread()
 
     async def match(self, users: Mapping[bytes, bytes], authorization: str | None) -> bool:
@@ -43,6 +95,7 @@ class Passwords:
 
         Raises:
             TimeoutError, RuntimeError: the password could not be checked.
+            TooManyChecksError: too many newer ones came before its turn.
         """
         credentials = _credentials(authorization)
         if credentials is None:
@@ -52,7 +105,7 @@ class Passwords:
         seal = self._seal(user, hashed, password)
         verdict = self._remembered(seal)
         if verdict is None:
-            async with self._turn:
+            async with self._turns.next():
                 verdict = self._remembered(seal)
                 if verdict is None:
                     check = partial(_is_right, password, hashed)

@@ -18,6 +18,7 @@ class ProbePages:
     """The metrics of the probes of this host, and its plan, which shows addresses."""
 
     about = "Active probes between RoCE ports"
+    age = 0.0
 
     def __init__(self, service: ProbeService) -> None:
         self._service = service

@@ -28,7 +28,7 @@ from roce_exporter.web.connection import (
     Response,
     plain,
 )
-from roce_exporter.web.passwords import Passwords
+from roce_exporter.web.passwords import Passwords, TooManyChecksError
 
 if TYPE_CHECKING:
     import ssl
@@ -177,9 +177,11 @@ class Server:
         task.add_done_callback(lambda ended: self._forget(connection, client, ended))
 
     def _make_room(self) -> bool:
-        """Close the least valuable connection; False when all of them are being answered."""
+        """Close the least valuable connection; False when all of them are being answered and may still want the response."""
         spare = [
-            connection for connection in self._connections if connection.state < ConnectionState.ANSWERING
+            connection
+            for connection in self._connections
+            if connection.state < ConnectionState.ANSWERING or connection.wire.has_ended
         ]
         if not spare:
             return False
@@ -190,6 +192,9 @@ class Server:
     def _forget(self, connection: Connection, client: socket.socket, ended: asyncio.Task[None]) -> None:
         # Also for a task that was cancelled before it began and could not clean up.
         self._connections.pop(connection, None)
+        connection.wire.when_lost = (
+            None  # it refers to the task, and a cycle with a TLS session costs memory for long
+        )
         connection.wire.abort()
         client.close()
         if not ended.cancelled() and (error := ended.exception()):
@@ -214,11 +219,17 @@ class Server:
         return await self._config.current() if self._config else OPEN
 
     async def _answer(self, connection: Connection, request: Request) -> Response:
-        config = await self._current()
-        response = await self._refusal(config, connection, request)
-        if response is None:
-            connection.enter(ConnectionState.ANSWERING)
-            response = await self._call_application(request)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - for the type checker
+        connection.wire.when_lost = task.cancel  # nobody wants the response any more
+        try:
+            config = await self._current()
+            response = await self._refusal(config, connection, request)
+            if response is None:
+                connection.enter(ConnectionState.ANSWERING)
+                response = await self._call_application(request)
+        finally:
+            connection.wire.when_lost = None
         return replace(response, headers=response.headers + config.headers) if config.headers else response
 
     async def _refusal(self, config: WebConfig, connection: Connection, request: Request) -> Response | None:
@@ -227,19 +238,27 @@ class Server:
             return plain(429, "too many requests; see rate_limit in the web config file")
         if config.allowed_sans and not config.allowed_sans & _alternative_names(connection):
             return plain(403, "the client's certificate has none of the names in client_allowed_sans")
-        if config.users:
-            try:
-                matches = await self._passwords.match(config.users, request.headers.get("authorization"))
-            except (TimeoutError, RuntimeError) as error:
-                LOG.error("a password was not checked: %s", error)  # noqa: TRY400 - a thread is missing, which has no traceback
-                return plain(503, "the password could not be checked; try again")
-            if not matches:
-                return plain(401, "user and password required", ("WWW-Authenticate", "Basic"))
+        if config.users and (refused := await self._check_password(config, connection, request)):
+            return refused
         if request.path in self._private and not (config.users or _is_known(connection)):
             return plain(
                 403, "restricted to localhost, and to users and client certificates of the web config file"
             )
         return None
+
+    async def _check_password(
+        self, config: WebConfig, connection: Connection, request: Request
+    ) -> Response | None:
+        """The response to a client without a right password; None if it has one."""
+        connection.enter(ConnectionState.ANSWERING)
+        try:
+            matches = await self._passwords.match(config.users, request.headers.get("authorization"))
+        except TooManyChecksError as error:
+            return plain(429, str(error))
+        except (TimeoutError, RuntimeError) as error:
+            LOG.error("a password was not checked: %s", error)  # noqa: TRY400 - a thread is missing, which has no traceback
+            return plain(503, "the password could not be checked; try again")
+        return None if matches else plain(401, "user and password required", ("WWW-Authenticate", "Basic"))
 
     def _tokens(self, limit: RateLimit) -> TokenBucket:
         if self._bucket is None or self._bucket.limit != limit:

@@ -42,6 +42,7 @@ class SwitchPages:
     """The pages of one prober. The private ones show replies of switches."""
 
     about = "RoCE health of switches"
+    age = 0.0
 
     def __init__(self, prober: Prober, registry: OwnRegistry) -> None:
         self._prober = prober

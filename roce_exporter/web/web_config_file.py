@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import aiofiles
+import aiofiles.os
 
 from roce_exporter.web.server import RateLimit, WebConfig, WebConfigError
 from roce_exporter.yaml_document import (
@@ -78,6 +79,8 @@ SUITES = {
 }
 """Go's names of the suites up to TLS 1.2 that Go considers secure, and OpenSSL's names."""
 
+PATIENCE = 1.0
+"""Seconds that a request waits for a check of the file, which may be on a file system that hangs."""
 PEM_BYTES = 1 << 20
 """Four times the size of all public authorities of a host."""
 
@@ -120,44 +123,64 @@ class WebConfigFile:
         self._path = Path(path)
         self._seen = {self._path: _identity(self._path)}
         self._config = WebConfig()
-        self._reloading: asyncio.Task[None] | None = None
+        self._check: asyncio.Task[None] | None = None
+        self._since = 0.0
+        """When the check under way began, by the clock of the event loop."""
+        self._is_late = False
+        """Whether it takes longer than PATIENCE, which has been logged."""
         try:
             draft = self._parse(read_file(self._path, MAX_BYTES))
+            self._seen |= {file: _identity(file) for file in draft.files}
             self._config = _build(draft, {file: read_file(file, PEM_BYTES) for file in draft.files})
         except DocumentError as error:
             raise WebConfigError(str(error)) from None
 
     async def current(self) -> WebConfig:
-        """The configuration of the file as it is now; if that cannot be used, the previous one.
+        """The configuration of the file as it is now; if that cannot be used or read within PATIENCE, the previous one.
 
         A change costs one reload, which all requests share. Its error is logged once.
         """
-        # Twice: a reload that is under way may have read the file before its latest change.
+        # Twice: a check that is under way may have read the file before its latest change.
         for _ in range(2):
-            reload = self._pending_reload()
-            if reload is None:
+            is_new = self._check is None
+            if self._check is None:
+                self._since = asyncio.get_running_loop().time()
+                self._check = asyncio.create_task(self._follow())
+            # A client that disconnects must not cancel the check that other requests wait for.
+            left = self._since + PATIENCE - asyncio.get_running_loop().time()
+            if left <= 0 or not (await asyncio.wait((self._check,), timeout=left))[0]:
+                if not self._is_late:
+                    LOG.warning(
+                        "%s or a file that it names cannot be read; keeping the previous configuration",
+                        self._path,
+                    )
+                self._is_late = True
                 break
-            # A client that disconnects must not cancel the reload that other requests wait for.
-            await asyncio.shield(reload)
+            if is_new:
+                break
         return self._config
 
-    def _pending_reload(self) -> asyncio.Task[None] | None:
-        if self._reloading is None:
-            seen = {file: _identity(file) for file in self._seen}
+    async def _follow(self) -> None:
+        """Read the file again if it or a file that it names has changed. No read of it blocks the event loop."""
+        try:
+            seen = {file: await _current_identity(file) for file in self._seen}
             if seen != self._seen:
                 self._seen = seen
-                self._reloading = asyncio.create_task(self._reload())
-        return self._reloading
+                await self._reload()
+        finally:
+            self._check = None
+            self._is_late = False
 
     async def _reload(self) -> None:
         try:
             draft = self._parse(await _read_file(self._path, MAX_BYTES))
+            # Before they are read, and also if they do not exist yet, so that their next change is noticed.
+            named = {file: await _current_identity(file) for file in draft.files}
+            self._seen = {self._path: self._seen[self._path]} | named
             contents = {file: await _read_file(file, PEM_BYTES) for file in draft.files}
             self._replace(_build(draft, contents))
         except (DocumentError, WebConfigError) as error:
             LOG.error("%s; keeping the previous configuration", error)  # noqa: TRY400 - the line is enough
-        finally:
-            self._reloading = None
 
     def _replace(self, config: WebConfig) -> None:
         if (config.tls is None) != (self._config.tls is None):
@@ -176,10 +199,7 @@ class WebConfigFile:
             )
         sections = mapping_of(parse_document(self._path, text), SECTIONS)
         tls = mapping_of(sections.get("tls_server_config"), TLS_KEYS)
-        draft = Draft(sections, tls, _pems(tls))
-        # Named files are watched even if they do not exist yet, so that their creation is noticed.
-        self._seen = {self._path: self._seen[self._path]} | {file: _identity(file) for file in draft.files}
-        return draft
+        return Draft(sections, tls, _pems(tls))
 
 
 def _build(draft: Draft, contents: Mapping[Path, Content]) -> WebConfig:
@@ -208,9 +228,20 @@ async def _read_file(path: Path, limit: int) -> Content:
 
 def _identity(path: Path) -> tuple[int, ...] | None:
     try:
-        status = path.stat()
+        return _identity_of(path.stat())
     except (OSError, ValueError):
         return None
+
+
+async def _current_identity(path: Path) -> tuple[int, ...] | None:
+    """As `_identity`, without blocking the event loop."""
+    try:
+        return _identity_of(await aiofiles.os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+def _identity_of(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 

@@ -12,6 +12,7 @@ from recorded import recording
 
 from roce_exporter.catalog.row import LEAN
 from roce_exporter.collect.collector import Collector, Settings
+from roce_exporter.errors import UserError
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.exposition.served_series import ServedSeries
@@ -142,7 +143,7 @@ async def test_storms_are_listed_as_json_and_empty_without_a_sampler(endpoints: 
     kernel = simulate("pfc-storm", clock=lambda: clock[0])
     sampler = Sampler(kernel, lambda: clock[0], lambda: clock[0], Pace(mode="fixed"))
     exporter = Exporter(Collector(kernel, Settings(), lambda: clock[0]), [sampler])
-    watching = Application((HostPages(exporter),))
+    watching = Application((HostPages(exporter, least=0),))
     await get(watching, "/metrics")
     while clock[0] < 5060:
         clock[0] = max(clock[0] + 0.01, sampler.tick())
@@ -176,3 +177,10 @@ async def test_a_set_of_metrics_changes_no_other_page() -> None:
         body = (await get(endpoints, "/metrics")).body
         assert (b"roce_port_up{" in body) == (served is None)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("path", ["/health.json", "/-/healthy", "/debug/snapshot"])
+def test_the_path_of_another_page_is_no_path_of_the_metrics(path: str) -> None:
+    host = HostPages(Exporter(Collector(load_recording(MOVING), Settings(), lambda: 0.0)))
+    with pytest.raises(UserError, match=f"web.telemetry-path: {path} is the path of another page"):
+        Application((host,), telemetry_path=path)

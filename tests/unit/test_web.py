@@ -10,7 +10,9 @@ import logging
 import queue
 import socket
 import ssl
+import struct
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import bcrypt
@@ -21,6 +23,7 @@ from worker_threads import die
 
 from roce_exporter.collect import workers
 from roce_exporter.web import ClientLimits, ListenError, Request, Response, Server
+from roce_exporter.web.passwords import WAITING, NewestFirst, TooManyChecksError
 from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
@@ -89,7 +92,7 @@ async def test_a_request_is_parsed_and_answered() -> None:
     async with serving() as port:
         answer = await ask(port, get("/a%20b/?x=1&x=2&empty=", "User-Agent: one", "User-Agent: two"))
     assert answer.status == 200
-    assert answer.body == b"GET /a b/\n"
+    assert answer.body == b"GET /a%20b/\n"
     assert answer.headers["x-agent"] == "one, two"
     assert answer.headers["content-type"] == TEXT
     assert answer.headers["date"].endswith(" GMT")
@@ -309,7 +312,66 @@ async def test_a_flood_of_wrong_passwords_does_not_delay_a_verified_one(tmp_path
         assert (await ask(port, get("/", login("alice", "secret")))).status == 200
         assert begun.empty(), "one check at a time"
         gate.set()
-        assert {answer.status for answer in await asyncio.gather(*flood)} == {401}
+        statuses = Counter(answer.status for answer in await asyncio.gather(*flood))
+        assert statuses == {401: WAITING + 1, 429: 99 - WAITING}
+
+
+async def test_the_newest_has_the_next_turn_and_the_oldest_gives_up_first() -> None:
+    turns, order, gates = NewestFirst(2), list[str](), {name: asyncio.Event() for name in "abcde"}
+
+    async def take(name: str) -> None:
+        async with turns.next():
+            order.append(name)
+            await gates[name].wait()
+
+    tasks = {}
+    for name in "abcd":  # a has the turn, b gives up, c and d wait
+        tasks[name] = asyncio.create_task(take(name))
+        await asyncio.sleep(0)
+    with pytest.raises(TooManyChecksError):
+        await tasks["b"]
+    tasks["d"].cancel()
+    tasks["e"] = asyncio.create_task(take("e"))
+    await asyncio.sleep(0)
+    gates["a"].set()
+    await tasks["a"]
+    tasks["e"].cancel()  # in the moment in which it gets the turn
+    gates["c"].set()
+    await tasks["c"]
+    assert order in (["a", "c"], ["a", "e", "c"])
+    async with turns.next():
+        pass
+
+
+@pytest.mark.parametrize("is_reset", [True, False])
+async def test_a_client_that_is_gone_gives_its_place_back(*, is_reset: bool) -> None:
+    """With a reset at once; without one as soon as the place is needed."""
+    arrived, never = asyncio.Semaphore(0), asyncio.Event()
+
+    async def slow(request: Request) -> Response:
+        if request.path == "/slow":
+            arrived.release()
+            await never.wait()
+        return Response(200, b"ok", TEXT)
+
+    server = Server(slow, None, ClientLimits(connections=4))
+    (address,) = await server.start(["127.0.0.1:0"])
+    port = int(address.rpartition(":")[2])
+    for _ in range(4):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(get("/slow"))
+        await arrived.acquire()
+        if is_reset:
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.close()
+    while True:  # until the server has seen that they are gone
+        try:
+            assert (await ask(port, get("/"))).status == 200
+            break
+        except (OSError, asyncio.IncompleteReadError):
+            await asyncio.sleep(0)
+    await server.close()
 
 
 async def test_a_password_that_no_thread_can_check_is_503_until_one_can(

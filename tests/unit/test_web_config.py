@@ -28,6 +28,12 @@ TLS13 = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1
 CLIENTS = "  client_ca_file: ca.pem\n  client_auth_type: RequireAndVerifyClientCert\n"
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a read of a small file may take more than a second."""
+    monkeypatch.setattr(web_config_file, "PATIENCE", 600)
+
+
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
     return trustme.CA()
@@ -392,3 +398,29 @@ async def test_a_change_during_a_reload_reaches_the_request_that_came_after_it(
     await before
     assert set((await after).users) == {b"carol"}
     assert len(reads) == 2
+
+
+@pytest.mark.parametrize("hangs", ["_read_file", "_current_identity"])
+async def test_while_a_file_hangs_the_previous_configuration_serves(
+    hangs: str, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on NFS or FUSE whose server is gone. No request waits longer than PATIENCE, most of them not at all."""
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
+    back = asyncio.Event()
+    read = getattr(web_config_file, hangs)
+
+    async def hang(*arguments: object) -> object:
+        await back.wait()
+        return await read(*arguments)
+
+    monkeypatch.setattr(web_config_file, hangs, hang)
+    monkeypatch.setattr(web_config_file, "PATIENCE", 0.01)
+    web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
+    assert [set((await file.current()).users) for _ in range(3)] == [{b"alice"}] * 3
+    assert [record.message for record in caplog.records] == [
+        f"{folder / 'web.yml'} or a file that it names cannot be read; keeping the previous configuration"
+    ]
+    back.set()
+    monkeypatch.setattr(web_config_file, "PATIENCE", 600)
+    await file.current()  # the check that hung, or what came after it
+    assert set((await file.current()).users) == {b"bob"}

@@ -59,7 +59,14 @@ class Exporter:
         self.log = Path(f"/run/exporter-{os.urandom(4).hex()}.log")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [*through, COMMAND, "--web.listen-address=127.0.0.1:0", "--metrics.set=full", *flags],
+                [
+                    *through,
+                    COMMAND,
+                    "--web.listen-address=127.0.0.1:0",
+                    "--metrics.set=full",
+                    "--collect.min-interval=0.001",
+                    *flags,
+                ],
                 stderr=log,
                 stdout=log,
             )
