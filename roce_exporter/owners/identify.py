@@ -46,8 +46,15 @@ _CONTAINER = re.compile(r"(?:^|[/:-])(?P<container>[0-9a-f]{64}|[0-9a-f]{32}-[0-
 """The ID is the whole component or follows the name of its runtime: `crio-ID.scope`. ECS on Fargate has the short form."""
 _SLURM = re.compile(r"(?:^|/)[^/]*slurm[^/]*(?:/uid_\d+)?/job_(?P<job>\d+)(?:/step_(?P<step>[^/]+))?(?=/|$)")
 
-_PBS = re.compile(r"(?:^|/)pbs_jobs\.service/jobid/[^/]+")
-"""OpenPBS has the jobs of a host below one unit. They are different owners, known by their path."""
+_USERS = re.compile(r"(?:^|/)user@[^/]*\.service(?=/|$)")
+"""The systemd of a user, who names everything below it."""
+_MANAGER = re.compile(
+    r"containerd|docker|kube|k3s|k0s|rke2|crio|cri-o|slurm|podman|libpod|nomad|ecs|yarn|hadoop|microk8s"
+)
+"""In the name of a unit below which pods and jobs are believed."""
+_JOB_FOLDER = re.compile(r"(?:^|/)(?:jobs|jobid)/|(?:job|slot|task|alloc|container)[^/0-9]{0,3}[0-9]")
+"""A folder below a unit that is one of many: a batch system has the jobs of a host below its service."""
+_COMMON_SLICES = re.compile(r"(?:(?:system|machine|user|user-[0-9]+)\.slice(?:/|$))+")
 
 _UNIT = re.compile(r"[^/]*\.(?:service|scope)")
 
@@ -80,27 +87,40 @@ class CgroupPlace(NamedTuple):
 def parse_cgroups(text: str) -> CgroupPlace:
     """The place of a process by the content of its /proc/PID/cgroup, for version 1, version 2 and both mixed.
 
-    A workload in any hierarchy wins: Slurm's plugin for version 1, for one, does not use systemd's hierarchy.
+    A workload in any hierarchy wins: Slurm's plugin for version 1, for one, does not use systemd's hierarchy. So does a folder that only
+    other controllers have, of a batch system that is a service to systemd.
     """
-    places = [place_of(path) for path in _paths(text)]
+    paths = _paths(text)
+    places = [place_of(path) for path in paths]
     best = [place for place in places if place.kind in WORKLOADS]
+    known = [*paths[:1], *(path for path, place in zip(paths, places, strict=True) if place.kind == UNIT)]
+    jobs = [
+        place
+        for path, place in zip(paths, places, strict=True)
+        if place.kind == CGROUP
+        and not _COMMON_SLICES.fullmatch(place.name)
+        and not any(one.startswith(path) for one in known)
+    ]
     other = [place for place in places if place.kind != ROOT]
-    return next(iter((*best, *other)), CgroupPlace(ROOT))
+    return next(iter((*best, *jobs, *other)), CgroupPlace(ROOT))
 
 
 def place_of(path: str) -> CgroupPlace:
     """The place that one path belongs to. `..` (seen from a cgroup namespace) is left out."""
     path = "/".join(part for part in path.split("/") if part not in ("", ".."))
-    found = [match for form in (_POD, _CONTAINER, _SLURM) for match in form.finditer(path)]
-    if found:
-        return _workload(sorted(found, key=lambda match: match.end()))
-    units = [position for position, part in enumerate(path.split("/")) if _UNIT.fullmatch(part)]
-    if units and not _PBS.search(path):
-        return _unit(path.split("/")[: units[-1] + 1])
+    users = _USERS.search(path)
+    believed = path[: users.end()] if users else path
+    found = [match for form in (_POD, _CONTAINER, _SLURM) for match in form.finditer(believed)]
+    if workload := _workload(believed, sorted(found, key=lambda match: match.end())):
+        return workload
+    parts = path.split("/")
+    units = [position for position, part in enumerate(parts) if _UNIT.fullmatch(part)]
+    if units and (users or not _JOB_FOLDER.search("/".join(parts[units[-1] + 1 :]))):
+        return _unit(parts[: units[-1] + 1])
     return CgroupPlace(CGROUP, path) if path else CgroupPlace(ROOT)
 
 
-def _paths(text: str) -> Iterable[str]:
+def _paths(text: str) -> list[str]:
     """The path of each hierarchy, those first that are most specific."""
     # A name of a cgroup may have any character but a line feed.
     fields = [line.split(":", 2) for line in text.split("\n")]
@@ -113,23 +133,39 @@ def _paths(text: str) -> Iterable[str]:
     return [path.removesuffix(_DELETED) for _, path in sorted(lines, key=rank)]
 
 
-def _workload(found: list[re.Match[str]]) -> CgroupPlace:
-    """The place of these workloads, of which each one is nested in the one before."""
+def _workload(path: str, found: list[re.Match[str]]) -> CgroupPlace | None:
+    """The place of those of these workloads, of which each one is nested in the one before, whose names are believed; None without any."""
     pod = container = job = step = kind = ""
+    end = 0
     for match in found:
+        inside = path[end : match.start()].partition("/")[2]
+        outermost = not kind and not _is_foreign(path[: match.start()])
         if match.re is _POD:
+            if not (outermost or (kind == CONTAINER and not job and inside.startswith("kube"))):
+                continue
             kind, pod, container = POD, match["pod"].replace("_", "-"), ""
         elif match.re is _CONTAINER:
-            # A container in a container of a pod belongs to the pod as well.
+            if container:
+                continue
             kind, container = POD if kind == POD else CONTAINER, match["container"]
         else:
+            if not (outermost or (kind in (POD, CONTAINER) and inside.startswith("system.slice"))):
+                continue
             kind, job, step = SLURM, match["job"], match["step"] or ""
+        end = match.end()
+    if not kind:
+        return None
     names = {
         POD: (pod, container[:12]),
         CONTAINER: (container[:12],),
         SLURM: (".".join(filter(None, (job, step))),),
     }
     return CgroupPlace(kind, "/".join(filter(None, names[kind])), pod, container, job, step)
+
+
+def _is_foreign(path: str) -> bool:
+    """Whether a path leads through a unit that does not manage pods or jobs."""
+    return any(_UNIT.fullmatch(part) and not _MANAGER.search(part) for part in path.split("/"))
 
 
 def _unit(parts: list[str]) -> CgroupPlace:
@@ -160,15 +196,20 @@ def label_text(text: str) -> str:
 
 
 def owner_of(facts: ProcessFacts, *, anonymous: bool = False) -> Owner:
-    """The owner that a process belongs to. With `anonymous` neither its command nor its user is in the result."""
+    """The owner that a process belongs to.
+
+    With `anonymous` neither its command nor its user is in the result, and names that users may have chosen or that may hold a
+    user's name (units, folders) are hashes: pods, containers and jobs of Slurm have numbers.
+    """
     place = parse_cgroups(facts.cgroups)
-    command, user = ("", "") if anonymous else (facts.command, facts.user)
     if place.kind == ROOT:
-        kind, name = PROCESS, _hash(facts.command) if anonymous else facts.command
-    else:
-        kind, name = place.kind, place.name
-    texts = (f"{kind}/{name}", kind, command, user, *place[2:])
-    return Owner(*map(label_text, texts))
+        place = CgroupPlace(PROCESS, facts.command)
+    command, user = facts.command, facts.user
+    if anonymous:
+        command = user = ""
+        if place.kind not in WORKLOADS:
+            place = CgroupPlace(place.kind, _hash(place.name))
+    return Owner(*map(label_text, (f"{place.kind}/{place.name}", place.kind, command, user, *place[2:])))
 
 
 def _hash(text: str) -> str:

@@ -90,7 +90,7 @@ KUBELET = {
     "kind, cgroupfs": (f"0::/docker/{OTHER_ID}/kubelet/kubepods/besteffort/pod{UID}/{ID}", IN_POD),
     "k3s in Docker": (f"0::/docker/{OTHER_ID}/kubepods/burstable/pod{UID}/{ID}", IN_POD),
     "Docker in a pod": (
-        f"0::/kubepods/burstable/pod{UID}/{OTHER_ID}/docker/{ID}",
+        f"0::/kubepods/burstable/pod{UID}/{ID}/docker/{OTHER_ID}",
         IN_POD,
     ),
 }
@@ -106,7 +106,7 @@ ENGINES = {
     "Docker, --cgroup-parent": (f"0::/batch.slice/docker-{ID}.scope", IN_CONTAINER),
     "Docker, rootless": (
         f"0::/user.slice/user-1000.slice/user@1000.service/user.slice/docker-{ID}.scope",
-        IN_CONTAINER,
+        unit(f"docker-{ID}.scope", "user@1000.service/"),
     ),
     "Docker, a container that runs systemd": (
         f"0::/system.slice/docker-{ID}.scope/system.slice/nginx.service",
@@ -122,7 +122,7 @@ ENGINES = {
     "Podman, its monitor": (f"0::/machine.slice/libpod-conmon-{ID}.scope", IN_CONTAINER),
     "Podman, rootless": (
         f"0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope/container",
-        IN_CONTAINER,
+        unit(f"libpod-{ID}.scope", "user@1000.service/"),
     ),
     "Podman, --cgroups=split in a service": (
         f"0::/system.slice/web.service/libpod-payload-{ID}",
@@ -241,6 +241,77 @@ SYSTEMD = {
     "a removed cgroup": ("0::/system.slice/old.service (deleted)", unit("old.service")),
 }
 
+BY_SERVICE = "1:name=systemd:/system.slice/{}.service\n2:pids:/system.slice/{}.service\n3:blkio:/\n4:cpuset:{}\n5:memory:{}"
+BATCH = (
+    {
+        # batch systems whose jobs systemd does not know: version 1, then folders below their service with version 2
+        name: (
+            BY_SERVICE.format(service, service, path, path),
+            CgroupPlace(CGROUP, path.strip("/")),
+        )
+        for name, service, path in (
+            ("TORQUE", "pbs_mom", "/torque/999.pbs"),
+            ("PBS Pro with slices", "pbs", "/pbspro.slice/pbspro-5012.server.slice"),
+            ("LSF", "lsfd", "/lsf/site/job.1234.2211.1700000000"),
+            ("HTCondor", "condor", "/htcondor/condor_var_lib_condor_execute_slot1_1@n01"),
+            ("Grid Engine", "sgeexecd", "/UGE/5321.1"),
+            ("Nomad", "nomad", "/nomad/5b13ab7d-8f2e-4d0e-9b0b-0a1f2c3d4e5f.start"),
+            ("one that nobody knows", "flux", "/flux/f2bGBg"),
+        )
+    }
+    | {
+        name: (f"0::/{path}", CgroupPlace(CGROUP, path))
+        for name, path in (
+            ("OpenPBS, version 2", "pbs_jobs.service/jobs/12345.pbs"),
+            ("LSF, version 2", "system.slice/lsfd.service/lsf/site/job.1234.2211.17"),
+            ("HTCondor, version 2", "system.slice/condor.service/condor_execute_slot1_3@n01"),
+        )
+    }
+    | {
+        "Mesos": (
+            "6:pids:/user.slice/user-0.slice/session-38.scope\n5:cpu,cpuacct:/mesos/3e84fc0b\n3:memory:/\n1:name=systemd:/mesos_executors.slice",
+            CgroupPlace(CGROUP, "mesos/3e84fc0b"),
+        ),
+    }
+)
+
+MINE = "/user.slice/user-1000.slice/user@1000.service/app.slice"
+ANOTHER = UID.replace("2", "3")
+FORGED = {
+    # who may make the folder is not whose name it has
+    "a pod below a user": (f"0::{MINE}/pod{UID}/{ID}", unit("user@1000.service")),
+    "kubepods below a user": (f"0::{MINE}/kubepods/burstable/pod{UID}/{ID}", unit("user@1000.service")),
+    "a job below a user": (
+        f"0::{MINE}/x.service/slurm/uid_0/job_1/step_0",
+        unit("x.service", "user@1000.service/"),
+    ),
+    "a job's scope below a user": (
+        f"0::{MINE}/slurmstepd.scope/job_4711/step_0",
+        unit("slurmstepd.scope", "user@1000.service/"),
+    ),
+    "a job below a service": (
+        "0::/system.slice/web.service/slurm/uid_0/job_1/step_0",
+        CgroupPlace(CGROUP, "system.slice/web.service/slurm/uid_0/job_1/step_0"),
+    ),
+    "a pod below a service": (f"0::/system.slice/web.service/pod{UID}", unit("web.service")),
+    "a job in a pod without systemd": (
+        f"0::/kubepods/pod{UID}/{ID}/slurmstepd.scope/job_4711/step_0",
+        IN_POD,
+    ),
+    "another pod in a pod": (f"0::/kubepods/pod{UID}/{ID}/pod{ANOTHER}/{OTHER_ID}", IN_POD),
+    "a kubelet in a pod": (f"0::/kubepods/pod{UID}/{ID}/kubepods/pod{ANOTHER}/{OTHER_ID}", IN_POD),
+    "a pod in a container without kubelet": (f"0::/docker/{ID}/pod{ANOTHER}/{OTHER_ID}", IN_CONTAINER),
+    "a container in a container": (f"0::/docker/{ID}/docker/{OTHER_ID}", IN_CONTAINER),
+    "a pod in a job": (
+        f"0::/system.slice/slurmstepd.scope/job_42/step_0/user/kubepods/pod{UID}",
+        step("42", "0"),
+    ),
+    "another job in a job": (
+        "0::/system.slice/slurmstepd.scope/job_42/step_0/user/slurm/uid_0/job_1/step_0",
+        step("42", "0"),
+    ),
+}
+
 NAMESPACES = {
     # cgroup_namespaces(7): paths are relative to the root of the reader's namespace
     "another pod": (f"0::/../../kubepods-burstable-pod{UNDERSCORES}.slice/cri-containerd-{ID}.scope", IN_POD),
@@ -270,6 +341,8 @@ FORMS = {
         "engines": ENGINES,
         "Slurm": SLURM_PLUGINS,
         "systemd": SYSTEMD,
+        "batch systems": BATCH,
+        "forged": FORGED,
         "namespaces": NAMESPACES,
         "odd": ODD,
     }.items()
