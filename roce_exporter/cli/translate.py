@@ -124,13 +124,19 @@ def _write(target: Path, text: str) -> None:
     """Replace a file as a whole: readers see the old or the new one."""
     place = Path(os.path.realpath(target))
     try:
-        mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
+        before = place.stat() if place.exists() else None
+        if before and before.st_nlink > 1:
+            raise OutputError(
+                f"{target}: has {before.st_nlink} names (hard links), of which one would be another file then; use --output"
+            )
         with tempfile.NamedTemporaryFile("wb", dir=place.parent, prefix=".translate-", delete=False) as file:
             temporary = Path(file.name)
             try:
                 file.write(text.encode())
                 file.flush()
-                temporary.chmod(mode)
+                if before:
+                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                temporary.chmod(before.st_mode & 0o7777 if before else 0o666 & ~_umask())
                 temporary.replace(place)
             except OSError:
                 temporary.unlink(missing_ok=True)

@@ -51,7 +51,7 @@ class FilledLines:
         for number, (part, last) in enumerate(zip(parts, self._parts, strict=True)):
             if part is not last:
                 self._write(number, part, last)
-        return "".join(self._texts).encode()
+        return "".join(self._texts).encode("utf-8", "backslashreplace")  # no name costs the scrape
 
     def _write(self, number: int, part: Part, last: Part) -> None:
         texts, places = self._texts, self._places[number]

@@ -27,7 +27,7 @@ class LogLine(NamedTuple):
     driver: str
     """The first word; empty without one."""
     names: tuple[str, ...]
-    """What may name the device, the most precise first: a network or RDMA device, an address on its bus."""
+    """What may name the device, the most precise first: a network or RDMA device, an address on its bus; its driver in parentheses."""
     text: str
 
 
@@ -42,7 +42,8 @@ _FORMS = (
     ),
     # NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out
     re.compile(
-        r"(?P<driver>NETDEV WATCHDOG): (?P<name>[^\s:]{1,64}) \([^\s()]{0,64}\): (?P<text>.*)", re.DOTALL
+        r"(?P<driver>NETDEV WATCHDOG): (?P<name>[^\s:]{1,64}) \((?P<parent>[^\s()]{0,64})\): (?P<text>.*)",
+        re.DOTALL,
     ),
     # mlx4_en: eth0: Link Down
     re.compile(r"(?P<driver>mlx4_en): (?P<name>[^\s:]{1,64}): (?P<text>.*)", re.DOTALL),
@@ -66,7 +67,8 @@ def read_line(record: LogRecord) -> LogLine | None:
     for form in _FORMS:
         if found := form.match(record.text):
             parts = found.groupdict()
-            names = (parts["name"], parts.get("bus"), record.device)
+            parent = parts.get("parent")
+            names = (parts["name"], parts.get("bus"), record.device, f"({parent})" if parent else None)
             text = parts["text"]
             if position := _POSITION.match(text):
                 text = text[position.end() :]

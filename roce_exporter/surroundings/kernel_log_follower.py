@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import FAILED_EVENTS
@@ -36,6 +37,7 @@ MOST_DEVICES = 256
 """Devices that are remembered, with those that were removed: a device that is gone is what messages are about."""
 
 PCIE_PORT = "pcieport"
+PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 class LogDevices:
@@ -44,6 +46,8 @@ class LogDevices:
     def __init__(self) -> None:
         self._names: dict[str, tuple[str, ...]] = {}
         """The names of each device, the one that was seen last at the end."""
+        self._drivers: dict[str, str] = {}
+        """The driver of each device that has hardware."""
         self._devices: dict[str, tuple[str, ...]] = {}
         """The devices of each name."""
 
@@ -55,15 +59,29 @@ class LogDevices:
         for device in devices:
             self._names.pop(device.name, None)
             self._names[device.name] = _names(kernel, device)
+            self._drivers[device.name] = device.driver
         for gone in tuple(self._names)[:-MOST_DEVICES]:
-            del self._names[gone]
+            del self._names[gone], self._drivers[gone]
         self._devices = self._by_name({device.name for device in devices})
 
     def concerned(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The devices that the most precise of these names means; empty if none of them is known."""
+        """The devices that these names mean, the most precise one first; empty if none of them is known.
+
+        A network device of another namespace may have a name that a device of the host has, too. So where the message has an address on
+        the bus or a driver, it must be that of the device.
+        """
+        addresses = [name for name in names if PCI_ADDRESS.fullmatch(name)]
+        at = {owner for address in addresses for owner in self._devices.get(address, ())}
+        drivers = [name[1:-1] for name in names if name.startswith("(")]
         for name in names:
-            if owners := self._devices.get(name):
-                return owners
+            owners = self._devices.get(name, ())
+            if mine := tuple(
+                owner
+                for owner in owners
+                if (owner in at or not addresses)
+                and (not drivers or self._drivers.get(owner, "") in ("", *drivers))
+            ):
+                return mine
         return ()
 
     def _by_name(self, present: set[str]) -> dict[str, tuple[str, ...]]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import logging
 import os
+import stat
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,6 +81,8 @@ REST = 10.0
 """Least seconds between two rounds of visits."""
 TIMEOUT = 2.0
 """Seconds after which a namespace is given up."""
+PATIENCE = 3.0
+"""Seconds that a client waits for a round. The exporter gives up after five."""
 SEND_SECONDS = 5.0
 """Seconds that a client may take to read its document."""
 
@@ -98,17 +102,21 @@ class NamespaceHelper:
         self._visit = visit_one
         self._timeout = timeout
         self._in_flight: InFlight[str] = InFlight(clock)
-        self._turn = asyncio.Lock()
         self._visited = -float("inf")
-        self._document = b""
+        self._rounds: asyncio.Task[None] | None = None
+        self._report = NamespaceReport({}, {})
+        """Of the last complete round; of the first one as far as it is."""
 
     async def document(self) -> bytes:
-        """The document of the last round, or of a new one if that is `REST` seconds old."""
-        async with self._turn:
-            if self._clock() - self._visited >= REST:
-                self._document = encode_report(await self._round())
-                self._visited = self._clock()
-            return self._document
+        """The document of a round that is at most `REST` seconds old; of the last one, where a new one takes longer than `PATIENCE`.
+
+        A round belongs to the helper and not to the client that began it: it goes on when that has gone.
+        """
+        if self._rounds is None and self._clock() - self._visited >= REST:
+            self._rounds = asyncio.create_task(self._round())
+        if self._rounds is not None:
+            await asyncio.wait((self._rounds,), timeout=PATIENCE)
+        return encode_report(self._report)
 
     async def answer(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Send the document to a client and close the connection."""
@@ -118,8 +126,19 @@ class NamespaceHelper:
                 await writer.drain()
         writer.close()
 
-    async def _round(self) -> NamespaceReport:
-        report = NamespaceReport({}, {})
+    async def _round(self) -> None:
+        try:
+            self._report = await self._visit_all(
+                self._report if self._visited < 0 else NamespaceReport({}, {})
+            )
+        except OSError as error:
+            LOG.warning(
+                "the network namespaces below %s cannot be listed: %s", self._folder, reason_of(error)
+            )
+        finally:
+            self._visited, self._rounds = self._clock(), None
+
+    async def _visit_all(self, report: NamespaceReport) -> NamespaceReport:
         # One after another: namespaces come and go, and no round is urgent.
         for name in list_namespaces(self._folder):
             # A thread of its own, which ends after one namespace: it cannot return to the first namespace.
@@ -140,6 +159,8 @@ async def open_helper(helper: NamespaceHelper, path: str, group: int = -1) -> as
         OSError: the socket cannot be made.
     """
     with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise FileExistsError(errno.EEXIST, "a file that is no socket is there", path)
         os.unlink(path)
     before = os.umask(0o177)
     try:

@@ -73,6 +73,8 @@ class ShownPairs:
     def __init__(self, most: int) -> None:
         self._most = most
         self._bases: dict[bytes, Integers] = {}
+        self._born: dict[bytes, int] = {}
+        """`PairTable.born` of each shown pair."""
         self._last: dict[bytes, Integers] = {}
         """What each shown pair counted at the last scrape."""
         self._retired = np.zeros(WIDTH, np.int64)
@@ -83,8 +85,9 @@ class ShownPairs:
         """The pairs that sent most recently, and all others together, with the counts to export."""
         rows = dict(table.pairs())
         self._score(table, rows)
-        for key in [key for key in self._bases if key not in rows]:
-            self._retire(key)
+        for key, born in list(self._born.items()):
+            if key not in rows or table.born[rows[key]] != born:
+                self._retire(key)
         self._admit(table, rows)
         shown = []
         for key, base in self._bases.items():
@@ -115,10 +118,11 @@ class ShownPairs:
                     continue
                 self._retire(least)
             first = not self._last and not self._retired.any()
+            self._born[key] = int(table.born[rows[key]])
             self._bases[key] = np.zeros(WIDTH, np.int64) if first else table.counts[rows[key]].copy()
 
     def _retire(self, key: bytes) -> None:
-        del self._bases[key]
+        del self._bases[key], self._born[key]
         self._retired += self._last.pop(key, 0)
 
 

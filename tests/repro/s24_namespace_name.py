@@ -14,7 +14,7 @@ async def main():
     for name in (b"pod-1", b"bad\xff", b'q"\n\\'): open(os.fsencode(folder) + b"/" + name, "w").close()
     helper = NamespaceHelper(folder, time.monotonic, lambda name, folder: {"mlx5_0": {"qp": 1}})
     await open_helper(helper, d + "/s")
-    found = await RdmaNamespaces(Kernel(), d + "/s", time.monotonic).read()
+    found = await RdmaNamespaces(Kernel(), d + "/s").read()
     try: text, error = Renderer().render([Samples(tuple(found), tuple(found.values()))], Format.TEXT).decode(), ""
     except UnicodeEncodeError as fault: text, error = "", repr(fault)[:40]
     print("series of namespaces:", text.count("\nroce_namespace_objects{"), "| rendering:", error or "works")

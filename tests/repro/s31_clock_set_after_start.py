@@ -11,12 +11,12 @@ def state(text): write(b + "/ports/1/state", text)
 write(b + "/node_guid", "0200:00ff:fe00:0001"); write(b + "/ports/1/link_layer", "Ethernet"); write(b + "/ports/1/counters/port_rcv_data", "5"); state("4: ACTIVE")
 async def main():
     global now, apart
-    health = HealthWatch(lambda: now, lambda: now + apart)
-    exporter = Exporter(Collector(LiveKernel(root, netlink=False), Settings(refresh=0.0), time.monotonic), health=health)
-    for _ in range(3): await exporter.observe(); await health.judge(exporter.observe); now += 60
+    exporter = Exporter(Collector(LiveKernel(root, netlink=False), Settings(refresh=0.0), time.monotonic))
+    health = HealthWatch(exporter.observe, lambda: now, lambda: now + apart); exporter.parts.append(health)
+    for _ in range(3): await exporter.observe(); await health.judge(); now += 60
     apart = 1_700_000_000.0                          # NTP has set the clock
     state("1: DOWN")
-    for _ in range(3): await exporter.observe(); await health.judge(exporter.observe); now += 60
+    for _ in range(3): await exporter.observe(); await health.judge(); now += 60
     document = health.document(); port = document["ports"][0]
     since = [port["since"], *(reason["since"] for reason in port["reasons"] if "since" in reason)]
     print("time", document["time"], "| health", port["health"], "| since", since)

@@ -355,3 +355,14 @@ async def test_capture_records_reads_that_fail_in_a_text(tmp_path: Path, form: s
     prefix = "host/" if form == "c.tgz" else ""
     assert captured.files[f"{prefix}{DEVICE}/ports/1/counters/port_rcv_data"] == b"5\n"
     assert f"{prefix}sys/class/net/eth0/duplex" not in captured.content()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_what_has_no_end_is_no_recording(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / "fifo"
+    if kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/dev/zero")
+    with pytest.raises(RecordingError, match="is neither a folder nor a regular file"):
+        load_recording(str(place))

@@ -72,7 +72,7 @@ class HealthWatch(ExporterPart):
         self._at = 0.0
         """The time of the samples that were judged: what holds is decided for this time only."""
         self._judged: float | None = None
-        """The Unix time at which the last round ended."""
+        """The time at which the last round ended."""
 
     def note(self, samples: tuple[Samples, ...]) -> None:
         """The samples of a collection that has just ended, which the next round judges."""
@@ -91,7 +91,7 @@ class HealthWatch(ExporterPart):
         if not await self._rounds.read(self._judge(quiet=quiet), TIMEOUT):
             self._at = self._time()
             self._ports = not_judged(self._ports, self._at)
-        self._judged = self._wall()
+        self._judged = self._time()
         self._rounds.samples = self._rounds.samples.replace(_samples(self._ports, self._at))
 
     def samples(self) -> tuple[Samples]:
@@ -104,10 +104,13 @@ class HealthWatch(ExporterPart):
 
     def document(self, version: int = 1) -> dict[str, Any]:
         """The document at `/health.json`."""
+        # The clock may have been set since the start; what it was slewed by is not worth a change of all times.
+        set_by = round(self._wall() - self._time())
+        ports = {key: held.shifted(set_by) for key, held in self._ports.items()} if set_by else self._ports
+        at, judged = self._at + set_by, None if self._judged is None else self._judged + set_by
         if version == 1:
-            unseen = [str(gap) for gap in self._not_checked]
-            return health_document(self._ports, unseen, self._at, self._judged, INTERVAL)
-        return findings_document(self._ports, self._not_checked, self._at, self._judged, INTERVAL)
+            return health_document(ports, [str(gap) for gap in self._not_checked], at, judged, INTERVAL)
+        return findings_document(ports, self._not_checked, at, judged, INTERVAL)
 
     def _time(self) -> float:
         return self._clock() + self._apart

@@ -83,6 +83,13 @@ class HeldReasons(NamedTuple):
         held = [reason for reason in self.reasons if reason.holds(now)]
         return sorted(held, key=lambda reason: -reason.finding.harm)
 
+    def shifted(self, seconds: float) -> HeldReasons:
+        """The same with all times moved."""
+        reasons = tuple(
+            replace(one, since=one.since + seconds, last=one.last + seconds) for one in self.reasons
+        )
+        return self._replace(reasons=reasons, since=self.since + seconds)
+
 
 HostHealth = dict[PortKey, HeldReasons]
 

@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import read_or
+from roce_exporter.host.kernel.names import decode_name, encode_name
 from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def list_namespaces(folder: str = FOLDER) -> tuple[str, ...]:
         OSError: the folder cannot be read.
     """
     try:
-        return tuple(sorted(os.listdir(folder))[:MOST_NAMESPACES])
+        return tuple(sorted(map(decode_name, os.listdir(os.fsencode(folder))))[:MOST_NAMESPACES])
     except FileNotFoundError:
         return ()
 
@@ -46,7 +47,8 @@ def read_namespace(name: str, folder: str = FOLDER, enter: Callable[[int], None]
     Raises:
         OSError: the namespace may not be entered (EPERM: without CAP_SYS_ADMIN), was removed, or RDMA netlink fails.
     """
-    descriptor = os.open(f"{folder}/{os.path.basename(name)}", os.O_RDONLY | os.O_CLOEXEC)
+    place = os.path.join(os.fsencode(folder), encode_name(os.path.basename(name)))
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
     try:
         (enter or _enter)(descriptor)
     finally:

@@ -308,6 +308,10 @@ def _base_of_base(name: str) -> Tree:
 
 
 def _read_file(place: Path, read_base: Callable[[str], Tree] | None = None) -> Tree:
+    if not place.is_file() and place.exists():
+        raise RecordingError(
+            "is neither a folder nor a regular file; name what `roce-exporter capture` wrote"
+        )
     with place.open("rb") as file:
         start = file.read(len(MAGIC))
         file.seek(0)

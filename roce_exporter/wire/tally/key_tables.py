@@ -100,6 +100,9 @@ class PairTable:
         self.reverse: NDArray[np.int64] = np.zeros(1, np.int64)
         """The number of the opposite direction."""
         self._active: NDArray[np.int64] = np.zeros(1, np.int64)
+        self.born: NDArray[np.int64] = np.zeros(1, np.int64)
+        """A number that is larger for each pair that is added later: one that was forgotten and comes back is another one."""
+        self._added = 0
         self._used = 1
 
     def pairs(self) -> list[tuple[bytes, int]]:
@@ -124,6 +127,9 @@ class PairTable:
             self.counts = np.concatenate((self.counts, np.zeros((more, WIDTH), np.int64)))
             self.reverse = np.concatenate((self.reverse, np.zeros(more, np.int64)))
             self._active = np.concatenate((self._active, np.zeros(more, np.int64)))
+            self.born = np.concatenate((self.born, np.zeros(more, np.int64)))
+        self._added += 1
+        self.born[first] = self.born[second] = self._added
         self._numbers[addresses], self._numbers[back] = first, second
         self.reverse[first], self.reverse[second] = second, first
         return first
@@ -148,7 +154,7 @@ class PairTable:
         renamed[kept] = np.arange(1, len(kept) + 1)
         self.counts[OTHER] += self.counts[gone].sum(axis=0)
         rows = np.concatenate(([OTHER], kept))
-        self.counts, self._active = self.counts[rows], self._active[rows]
+        self.counts, self._active, self.born = self.counts[rows], self._active[rows], self.born[rows]
         self.reverse = renamed[self.reverse[rows]]
         self._used = len(rows)
         self._numbers = {key: int(renamed[row]) for key, row in self._numbers.items() if renamed[row]}

@@ -66,8 +66,10 @@ class LinkEvents:
         for _, frame in decoded.pauses:
             self._pause(frame)
         for neighbour in decoded.neighbours:
-            if neighbour.source in self.neighbours or len(self.neighbours) < MOST_NEIGHBOURS:
-                self.neighbours[neighbour.source] = neighbour
+            self.neighbours.pop(neighbour.source, None)
+            self.neighbours[neighbour.source] = neighbour
+        for oldest in list(self.neighbours)[: max(0, len(self.neighbours) - MOST_NEIGHBOURS)]:
+            del self.neighbours[oldest]
 
     def _pause(self, frame: PauseFrame) -> None:
         for priority, quanta in enumerate(frame.quanta):
@@ -75,11 +77,21 @@ class LinkEvents:
                 continue
             key = (frame.source, priority if frame.per_priority else GLOBAL)
             if key not in self.pauses and len(self.pauses) >= MOST_SENDERS:
-                key = (OTHER_SENDER, key[1])
+                self._forget_half()
             counts = self.pauses.setdefault(key, WirePauseCounts())
             counts.frames += 1
             counts.xoff += quanta > 0
             counts.quanta += quanta
+
+    def _forget_half(self) -> None:
+        """Add the senders with the fewest frames to `other`, so that invented addresses keep no real one out."""
+        ordered = sorted(self.pauses.items(), key=lambda one: (one[0][0] == OTHER_SENDER, one[1].frames))
+        for key, counts in ordered[: MOST_SENDERS // 2]:
+            total = self.pauses.setdefault((OTHER_SENDER, key[1]), WirePauseCounts())
+            total.frames += counts.frames
+            total.xoff += counts.xoff
+            total.quanta += counts.quanta
+            del self.pauses[key]
 
 
 class Tally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -89,6 +90,34 @@ def test_in_place_keeps_mode_and_link_and_leaves_no_other_file(tmp_path: Path) -
     assert place.stat().st_mode & 0o777 == 0o640
     assert link.is_symlink()
     assert sorted(os.listdir(tmp_path)) == ["a.yml", "link.yml"]
+
+
+def test_in_place_refuses_a_file_with_several_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Path(file(tmp_path, "a.yml", RULES))
+    os.link(place, tmp_path / "b.yml")
+    assert run(str(place), "--in-place") == 2
+    assert "a.yml: has 2 names (hard links)" in capsys.readouterr().err
+    assert place.read_text() == RULES
+
+
+def test_in_place_keeps_the_owner_or_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, owners = Path(file(tmp_path, "a.yml", RULES)), []
+    monkeypatch.setattr(os, "fchown", lambda _, *owner: owners.append(owner))
+    assert run(str(place), "--in-place") == 0
+    assert owners == [(place.stat().st_uid, place.stat().st_gid)]
+
+    def refuse(*_: int) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    place.write_text(RULES)
+    assert run(str(place), "--in-place") == 2
+    assert "cannot be written: Operation not permitted" in capsys.readouterr().err
+    assert (place.read_text(), os.listdir(tmp_path)) == (RULES, ["a.yml"])
 
 
 def test_a_file_without_their_names_is_not_written_in_place(tmp_path: Path) -> None:

@@ -16,10 +16,16 @@ from waiting import Gate, until
 from roce_exporter.catalog.named import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
-from roce_exporter.model import Device, DeviceReadings, Netdev, Port
+from roce_exporter.model import Device, DeviceReadings, Netdev, Port, decode_record
+from roce_exporter.normalise.log_lines import read_line
 from roce_exporter.normalise.series import Series
 from roce_exporter.surroundings.host_sources import HostSource, HostSources
-from roce_exporter.surroundings.kernel_log_follower import MOST_DEVICES, MOST_RECORDS, KernelLogFollower
+from roce_exporter.surroundings.kernel_log_follower import (
+    MOST_DEVICES,
+    MOST_RECORDS,
+    KernelLogFollower,
+    LogDevices,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +132,7 @@ def lost(found: Any) -> Any:
 async def test_a_message_counts_for_the_device_that_it_names(ring: Ring, follower: KernelLogFollower) -> None:
     assert await counts(follower) == {}
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
-    ring.write("mlx5_core 0000:99:00.0 eth1: Link down")
+    ring.write(f"mlx5_core {SECOND} eth1: Link down")
     ring.write(
         "mlx5_core mlx5_core.sf.9: TX timeout detected", tag=f" SUBSYSTEM=pci\n DEVICE=+pci:{SECOND}\n"
     )
@@ -384,3 +390,38 @@ def test_the_devices_of_a_round_without_changes_are_the_same_object(follower: Ke
     before = follower._devices
     follower.follow((card(0), card(1)))
     assert follower._devices is before
+
+
+@pytest.mark.parametrize(
+    ("message", "concerned"),
+    [
+        ("mlx5_core 0000:3b:00.0 eth0: Link down", ("mlx5_0",)),
+        ("mlx5_core 0000:3b:00.0: Link down", ("mlx5_0",)),
+        ("mlx5_core 0000:3b:00.2 eth0: Link down", ()),  # a VF in a pod
+        (
+            "mlx5_core 0000:3b:00.1 eth0: Link down",
+            ("mlx5_1",),
+        ),  # a name of another namespace, an address of the host
+        ("NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out", ("mlx5_0",)),
+        ("NETDEV WATCHDOG: eth0 (veth): transmit queue 3 timed out", ()),
+        ("NETDEV WATCHDOG: eth9 (virtio_net): transmit queue 3 timed out", ("rxe0",)),
+    ],
+)
+def test_a_message_is_about_the_device_of_its_address_and_driver(
+    message: str, concerned: tuple[str, ...]
+) -> None:
+    devices = LogDevices()
+    ports = [(Port(1, "Ethernet", (Netdev(name, "port"),)),) for name in ("eth0", "eth1", "eth9")]
+    devices.update(
+        host({"sys/class": ""}),
+        [
+            Device("mlx5_0", "mlx5_core", "mlx5", pci="0000:3b:00.0", ports=ports[0]),
+            Device("mlx5_1", "mlx5_core", "mlx5", pci="0000:3b:00.1", ports=ports[1]),
+            Device("rxe0", "", "rxe", ports=ports[2]),
+        ],
+    )
+    record = decode_record(f"4,1,1,-;{message}\n".encode())
+    assert record is not None
+    line = read_line(record)
+    assert line is not None
+    assert devices.concerned(line.names) == concerned

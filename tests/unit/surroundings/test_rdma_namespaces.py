@@ -17,12 +17,16 @@ import pytest
 from descriptors import open_descriptors
 from kernel import host
 
+from roce_exporter.catalog.named import KERNEL_LOG_EVENTS
 from roce_exporter.cli import main
+from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import Refused, encode_attribute
 from roce_exporter.host.kernel.network_namespace import list_namespaces, read_namespace
 from roce_exporter.host.kernel.rdma_netlink import read_shared_mode
 from roce_exporter.model import RdmaDevice
+from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.surroundings import namespace_helper
 from roce_exporter.surroundings.host_sources import HostSources
 from roce_exporter.surroundings.namespace_helper import (
     MOST_DEVICES,
@@ -347,3 +351,63 @@ def test_the_command_refuses_a_wrong_group_and_socket(
     assert "no such group" in capsys.readouterr().err
     assert main(["tool", "namespaces", f"--rdma.namespaces={tmp_path}/none/helper.sock"]) == 2
     assert "--rdma.namespaces=" in capsys.readouterr().err
+
+
+async def test_names_that_are_no_text_are_listed_visited_and_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "netns"
+    folder.mkdir()
+    for name in (b"pod-1", b"bad\xff", b'q"\n\\'):
+        (folder / os.fsdecode(name)).touch()
+    assert list_namespaces(str(folder)) == ("bad\\xff", "pod-1", 'q"\n\\')
+    entered: list[str] = []
+
+    def enter(descriptor: int) -> None:
+        entered.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        raise PermissionError(errno.EPERM, "not permitted")
+
+    for name in list_namespaces(str(folder)):
+        with pytest.raises(PermissionError):
+            read_namespace(name, str(folder), enter)
+    assert sorted(map(os.fsencode, entered)) == sorted(
+        os.fsencode(folder) + b"/" + name for name in (b"pod-1", b"bad\xff", b'q"\n\\')
+    )
+    made = [Samples((Series(KERNEL_LOG_EVENTS, ("odd\udcff", "x")),), (1,))]
+    assert Renderer().render(made, Format.TEXT).isascii()
+
+
+async def test_a_slow_round_goes_on_without_the_client_that_began_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that loses its patience gets what there is so far, and the next one the whole round."""
+    monkeypatch.setattr(namespace_helper, "PATIENCE", 0)
+    (tmp_path / "a").touch()
+    (tmp_path / "b").touch()
+    gate = threading.Event()
+
+    def visit(name: str, _: str) -> dict[str, dict[str, int]]:
+        if name == "b":
+            gate.wait()
+        return {"mlx5_0": {"qp": 1}}
+
+    helper = NamespaceHelper(str(tmp_path), lambda: 0.0, visit, timeout=600)
+
+    async def seen(count: int) -> None:
+        while len(decode_report(await helper.document()).devices) < count:  # noqa: ASYNC110 - a visit has no event
+            await asyncio.sleep(0)
+
+    await seen(1)
+    gate.set()
+    await seen(2)
+
+
+async def test_only_a_socket_makes_room_for_the_socket(tmp_path: Path) -> None:
+    helper = NamespaceHelper(str(tmp_path), lambda: 0.0)
+    (tmp_path / "file").write_text("precious")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    for name in ("file", "link"):
+        with pytest.raises(FileExistsError, match="a file that is no socket is there"):
+            await open_helper(helper, str(tmp_path / name))
+    assert (tmp_path / "file").read_text() == "precious"
+    for _ in range(2):  # the socket of an earlier run
+        server = await open_helper(helper, str(tmp_path / "socket"))
+        server.close()
