@@ -7,6 +7,7 @@ are in a pool of their own, see `net/grpc.py`.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -58,6 +59,9 @@ class Element(NamedTuple):
     name: str
     keys: Keys = ()
 
+
+LEAVES = 200_000
+"""Most leaves of one message: a switch of 512 ports, each with 20 queues, has half of that."""
 
 Path = tuple[Element, ...]
 
@@ -179,7 +183,7 @@ def get_reply(data: bytes) -> tuple[Leaf, ...]:
     """
     response = _decoded("GetResponse", data)
     elements = _Elements()
-    return tuple(leaf for one in response.notification for leaf in _leaves(one, elements))
+    return _bounded(leaf for one in response.notification for leaf in _leaves(one, elements))
 
 
 def subscribe_reply(data: bytes) -> SubscribeReply:
@@ -189,8 +193,15 @@ def subscribe_reply(data: bytes) -> SubscribeReply:
         NetError: it is no such message, or holds a value that cannot be decoded.
     """
     response = _decoded("SubscribeResponse", data)
-    leaves = tuple(_leaves(response.update, _Elements())) if response.HasField("update") else ()
+    leaves = _bounded(_leaves(response.update, _Elements())) if response.HasField("update") else ()
     return SubscribeReply(leaves, bool(response.sync_response))
+
+
+def _bounded(leaves: Iterator[Leaf]) -> tuple[Leaf, ...]:
+    found = tuple(islice(leaves, LEAVES + 1))
+    if len(found) > LEAVES:
+        raise NetError(f"the reply has more than {LEAVES:,} values")
+    return found
 
 
 def _decoded(kind: str, data: bytes) -> Any:

@@ -7,6 +7,8 @@ from typing import Any
 
 from roce_exporter.net import NetError
 
+MOST_VALUES = 500_000
+"""Of one reply; a switch of 1,024 ports has 200,000."""
 DEPTH = 40
 """Most levels of lists and objects; the deepest known reply, of NX-OS, has 16."""
 
@@ -31,6 +33,9 @@ def decode_json(body: bytes, content_type: str = "") -> Any:
         raise NetError(markup_fault(text, content_type))
     if not text:
         raise NetError("the reply is empty where JSON is expected")
+    # A value of a list or an object follows a comma or a bracket: a quick upper bound, before any object is made.
+    if text.count(",") + text.count("[") + text.count("{") > MOST_VALUES:
+        raise NetError(f"the reply has more than {MOST_VALUES:,} values")
     try:
         document = DECODER.decode(text)
     except json.JSONDecodeError as error:

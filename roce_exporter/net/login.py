@@ -6,9 +6,16 @@ The format is that of `promtool --http.config.file`
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
+import html
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
 
 import aiofiles
 
@@ -23,6 +30,9 @@ from roce_exporter.yaml_document import (
     read_text,
     text_of,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 SECRET_BYTES = 4096
 HIDDEN = "***"
@@ -124,6 +134,42 @@ def tls_files_of(entry: Entry | None) -> TlsFiles:
     )
 
 
+class LoginRefusedError(NetError):
+    """The server has refused the credentials before."""
+
+
+class LoginGate:
+    """Lets one request with credentials go first, over all protocols of a server: each wrong password counts towards locking the user out."""
+
+    def __init__(self) -> None:
+        self.is_accepted = False
+        self.refusal = ""
+        """Why the server refused the credentials; empty while it did not."""
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def attempt(self, deadline: float) -> AsyncIterator[None]:
+        """Send credentials within this block, and enter what comes of it.
+
+        A first request that gets no answer costs the others a quarter of their time up to `deadline`, by the clock of the event loop.
+
+        Raises:
+            LoginRefusedError: the server has refused them.
+        """
+        held = False
+        if not self.is_accepted:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout((deadline - asyncio.get_running_loop().time()) / 4):
+                    held = await self._turn.acquire()
+        try:
+            if self.refusal:
+                raise LoginRefusedError(self.refusal)
+            yield
+        finally:
+            if held:
+                self._turn.release()
+
+
 async def read_login(auth: BasicAuth | Authorization | None) -> Login:
     """The credentials as they are in the file now; trailing line ends are not part of a secret.
 
@@ -165,5 +211,21 @@ def authorization(login: Login) -> tuple[tuple[str, str], ...]:
 
 
 def hide(text: str, login: Login) -> str:
-    """The text without the password, for pages and logs. Clients never put it there; this is the second line of defence."""
-    return text.replace(login.password, HIDDEN) if login.password else text
+    """The text without the password in any form in which it may be sent, for pages and logs. Clients never put it there; this is the second line of defence."""
+    if not login.password:
+        return text
+    pair, word = f"{login.username}:{login.password}".encode(), login.password.encode()
+    forms = {
+        base64.b64encode(pair).decode(),
+        base64.b64encode(word).decode(),
+        encode_basestring_ascii(login.password)[1:-1],
+    }
+    forms |= {
+        quote(login.password, safe=""),
+        quote_plus(login.password),
+        html.escape(login.password),
+        login.password,
+    }
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, HIDDEN)
+    return text

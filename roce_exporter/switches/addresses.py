@@ -7,13 +7,17 @@ connection (DNS rebinding) has no effect: clients connect to the address that wa
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import re
 import socket
 from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.net import NetError
+from roce_exporter.net.http import place_text
+from roce_exporter.net.tls import connection_fault
 from roce_exporter.switches.targets import Route
 
 if TYPE_CHECKING:
@@ -25,6 +29,9 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 UNIX = "unix"
 LOOKUP_SECONDS = 60.0
 """After this time the lookup of a name is given up; a probe waits less."""
+DIAL_SECONDS = 2.5
+NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+))*\.?", re.IGNORECASE)
+"""What `inet_aton` takes for an address."""
 LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 
@@ -94,3 +101,30 @@ def _literal(host: str) -> Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
+
+
+def is_odd_address(name: str) -> bool:
+    """Whether a name is an address in another form than the usual one: `127.1`, `0x7f.1`, `2130706433`."""
+    literal = _literal(name)
+    return str(literal) != name if literal else NUMBERS.fullmatch(name) is not None
+
+
+async def dial(target: SwitchTarget, route: Route) -> None:
+    """Connect once to a switch that did not answer last time, without a place among those that are queried.
+
+    Raises:
+        NetError: nothing accepts the connection within DIAL_SECONDS.
+    """
+    if target.scheme == UNIX:
+        return
+    port = target.ports[target.scheme]
+    try:
+        async with asyncio.timeout(DIAL_SECONDS):
+            _, writer = await asyncio.open_connection(route.address, port)
+        writer.transport.abort()
+    except TimeoutError:
+        raise NetError(
+            f"{place_text(route.address, port)}: no connection within {DIAL_SECONDS:g} s"
+        ) from None
+    except OSError as error:
+        raise NetError(connection_fault(error, place_text(route.address, port))) from None

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from roce_exporter import __version__
@@ -165,9 +164,6 @@ class GnmiClient:
         self._probe = probe
         self._link: _Link | None = None
         self._turn = asyncio.Lock()
-        self._began = False
-        self._answered = asyncio.Event()
-        self._denied = ""
 
     async def __aenter__(self) -> Self:
         return self
@@ -208,36 +204,20 @@ class GnmiClient:
     ) -> tuple[Leaf, ...]:
         try:
             async with asyncio.timeout_at(self._probe.deadline):
-                await self._wait_for_first()
-                return await send(request)
+                async with self._probe.gate.attempt(self._probe.deadline):
+                    reply = await send(request)
+                self._probe.gate.is_accepted = True
+                return reply
         except TimeoutError:
             raise NetError(f"{self._place()}: {LATE}") from None
         except grpc.aio.AioRpcError as error:
             raise self._fault(error) from None
-        finally:
-            self._answered.set()
-
-    async def _wait_for_first(self) -> None:
-        """Wait until the first request of the round was answered, so that a wrong password is sent once.
-
-        Each attempt counts towards locking the user out. A first request that gets no answer costs the others a quarter of
-        their time.
-        """
-        if not self._began:
-            self._began = True
-            return
-        wait = (self._probe.deadline - asyncio.get_running_loop().time()) / 4
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait):
-                await self._answered.wait()
-        if self._denied:
-            raise NetError(self._denied)
 
     def _fault(self, error: grpc.aio.AioRpcError) -> NetError:
         details = hide(error.details() or "", self._probe.login)
         line = f"{self._place()}: {gnmi_fault(error.code().name, details)}"
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
-            self._denied = line
+            self._probe.gate.refusal = line
         return AbsentError(line) if error.code() == grpc.StatusCode.NOT_FOUND else NetError(line)
 
     async def _get(self, request: bytes) -> tuple[Leaf, ...]:

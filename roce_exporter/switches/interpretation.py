@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from roce_exporter.switches.readings import SwitchReadings
 
 Key = tuple[object, ...]
+MOST_ABSENT = 4096
+"""Series that a switch no longer has and whose choice is remembered."""
 
 
 class ValuesOfReading(NamedTuple):
@@ -83,6 +85,9 @@ class Interpreter:
             for position, name in enumerate(reading.values):
                 names.setdefault(name, ValuePosition(number, position))
         found = choose(INDEX, self._dialect, places, self._chosen)
+        if len(self._chosen) > len(found) + MOST_ABSENT:
+            # The switch renames its objects: what it no longer has may be chosen anew.
+            self._chosen = {source.series: self._chosen[source.series] for source in found}
         sources = tuple(sorted(found, key=lambda source: source.places[0]))
         series = (*facts, *(source.series for source in sources))
         return SwitchPlan(key, len(facts), sources, series, value_plan(sources))

@@ -20,9 +20,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter.net import NetError
-from roce_exporter.net.http import OK, HttpClient, HttpReply, HttpServer
+from roce_exporter.net.http import OK, HttpClient, HttpLimits, HttpReply, HttpServer
 from roce_exporter.net.json_reply import decode_json
-from roce_exporter.net.login import HIDDEN, authorization, hide
+from roce_exporter.net.login import HIDDEN, LoginRefusedError, authorization, hide
 from roce_exporter.switches.readings import LoggedRequest, ProbeReply
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+CONNECT_SECONDS = 3.0
 CONNECTIONS = 3
 """Most connections to one switch at a time. Web servers of switches have few workers, which others use too."""
 EXCHANGE_CHARACTERS = 256 * 1024
@@ -116,11 +117,10 @@ class JsonClient:
         self._scheme = "http" if target.scheme == "http" else "https"
         address, port = probe.route.address, target.ports[self._scheme]
         server = HttpServer(self._scheme == "https", probe.server_name, port)
-        self._client = HttpClient(server, target.tls, address=address)
+        self._client = HttpClient(server, target.tls, HttpLimits(connect=CONNECT_SECONDS), address)
         self._jar = kept_jar(target.name, cookie.name, (address, port, probe.login))
         self._slots = asyncio.Semaphore(connections)
         self._login_turn = asyncio.Lock()
-        self._denied: StatusError | None = None
         self._started = asyncio.get_running_loop().time()
 
     async def __aenter__(self) -> Self:
@@ -176,6 +176,13 @@ class JsonClient:
             raise NetError(f"{method} {path}: {error}") from None
 
     async def _authorised(self, method: str, path: str, body: bytes) -> HttpReply:
+        """The reply; a login that was refused in this round is not sent again."""
+        try:
+            return await self._in_session(method, path, body)
+        except LoginRefusedError:
+            raise StatusError(HTTPStatus.UNAUTHORIZED) from None
+
+    async def _in_session(self, method: str, path: str, body: bytes) -> HttpReply:
         """The reply to a request with the session's cookie, and without it if the switch no longer accepts the cookie."""
         if cookie := self._jar.value:
             try:
@@ -194,30 +201,32 @@ class JsonClient:
         return "Cookie", f"{self._cookie.name}={cookie}"
 
     async def _with_password(self, method: str, path: str, body: bytes) -> HttpReply:
-        if self._denied:
-            # Each attempt with a wrong password counts towards locking the user out: one per round is enough.
-            raise StatusError(self._denied.status)
-        try:
-            return await self._accepted(method, path, body, *authorization(self._probe.login))
-        except StatusError as error:
-            if error.status == HTTPStatus.UNAUTHORIZED:
-                self._denied = error
-            raise
+        gate = self._probe.gate
+        async with gate.attempt(self._probe.deadline):
+            try:
+                reply = await self._accepted(method, path, body, *authorization(self._probe.login))
+            except StatusError as error:
+                gate.is_accepted = error.status != HTTPStatus.UNAUTHORIZED
+                gate.refusal = "" if gate.is_accepted else str(error)
+                raise
+            gate.is_accepted = True
+            return reply
 
     async def _log_in(self) -> None:
         """Get a cookie for the credentials. Requests that wait for the same login share it."""
         async with self._login_turn:
             if self._jar.value:
                 return
-            if self._denied:
-                raise StatusError(self._denied.status)
+            gate = self._probe.gate
             make_document = self._cookie.login_document
             document = make_document(self._probe.login) if make_document else {}
-            try:
-                await self._accepted("POST", self._cookie.login_path, json.dumps(document).encode())
-            except StatusError as error:
-                self._denied = error
-                raise
+            async with gate.attempt(self._probe.deadline):
+                try:
+                    await self._accepted("POST", self._cookie.login_path, json.dumps(document).encode())
+                except StatusError as error:
+                    gate.refusal = str(error)
+                    raise
+                gate.is_accepted = bool(self._jar.value)
             if not self._jar.value:
                 raise NetError(
                     f"the login at {self._cookie.login_path} returned no cookie {self._cookie.name}"

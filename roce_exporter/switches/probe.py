@@ -11,6 +11,7 @@ import logging
 import time
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import (
@@ -22,13 +23,13 @@ from roce_exporter.catalog.named import (
     SWITCH_SOURCE_UP,
 )
 from roce_exporter.catalog.switch_systems import SYSTEMS
-from roce_exporter.collect.workers import InFlight
+from roce_exporter.collect.workers import CallThread, InFlight, run_in_thread
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Renderer
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.switches.addresses import find_route
+from roce_exporter.switches.addresses import dial, find_route, is_odd_address
 from roce_exporter.switches.interpretation import Interpreter, SwitchPlan
 from roce_exporter.switches.readings import (
     LoggedRequest,
@@ -54,6 +55,13 @@ FILE = "file"
 LOG = logging.getLogger(__name__)
 MOST_TARGETS = 4096
 """Targets whose last answers are kept; service discovery can name any number of addresses."""
+MOST_SERIES = 300_000
+"""Series of all answers from which those of service discovery are forgotten: some 900 bytes each."""
+LINES_PER_MINUTE = 20
+SHORTEST_PAUSE, LONGEST_PAUSE = 300.0, 3600.0
+"""Seconds for which refused credentials are not sent: switches lock a user out after three to five attempts within some minutes."""
+READ_SECONDS = 60.0
+"""To interpret the replies of one round."""
 READING_SECONDS = 0.25
 """What is left of a client's time for the replies to become an answer."""
 REACH = "target"
@@ -171,6 +179,38 @@ class _State:
     running: asyncio.Task[ProbeResult] | None = None
     faults: frozenset[str] = field(default_factory=frozenset)
     """The sources whose faults were logged."""
+    is_reached: bool = False
+    """Whether it answered the last time."""
+    thread: CallThread = field(default_factory=CallThread)
+    """Reads its replies."""
+
+    refused: Login | None = None
+    """Credentials that the switch refused."""
+    pause: float = 0.0
+    until: float = 0.0
+    """They are not sent again before this time, by the clock of the event loop; the pause grows with each refusal."""
+
+    def refusal(self, login: Login, now: float) -> str:
+        """Why these credentials are not sent now; empty if they are."""
+        if self.refused != login or now >= self.until:
+            return ""
+        return (
+            "the switch refused the user or the password: check basic_auth; it is tried again"
+            f" in {self.until - now:.0f} s, and at once when the password file has changed"
+        )
+
+    def remember(self, login: Login, refusal: str, now: float) -> None:
+        """What came of sending these credentials."""
+        if not refusal:
+            self.refused, self.pause = None, 0.0
+            return
+        self.refused, self.pause = login, min(max(SHORTEST_PAUSE, 2 * self.pause), LONGEST_PAUSE)
+        self.until = now + self.pause
+
+    @property
+    def size(self) -> int:
+        """The number of series that are kept."""
+        return len(self.last.samples[0].series) if self.last else 0
 
 
 class Prober:
@@ -184,9 +224,11 @@ class Prober:
         """
         self._file = file
         self._room = asyncio.Semaphore(file.limits.targets_at_once)
-        self._states: OrderedDict[tuple[str, str], _State] = OrderedDict()
+        self._states: OrderedDict[str, _State] = OrderedDict()
+        self._minute, self._lines = 0.0, 0
+        """Lines about targets of service discovery in this minute of the loop's clock."""
         for target in file.targets.values():
-            self._state(target, target.module, None)
+            self._state(target, None)
         if file.discovery:
             load_module(file.discovery.pattern.module)
 
@@ -202,6 +244,8 @@ class Prober:
 
     async def close(self) -> None:
         """End all rounds of queries."""
+        for state in self._states.values():
+            state.thread.retire()
         running = [state.running for state in self._states.values() if state.running]
         for task in running:
             task.cancel()
@@ -220,7 +264,7 @@ class Prober:
 
         Raises:
             UnknownTargetError: the name is neither in the file nor allowed by service discovery.
-            BadModuleError: there is no such module, or it does not fit the address of the target.
+            BadModuleError: the module is not that of the target, or does not fit its address.
         """
         state = self._find(name, module)
         now = asyncio.get_running_loop().time()
@@ -229,8 +273,8 @@ class Prober:
         if record and state.running:
             await asyncio.wait([state.running], timeout=wait)
         if state.running is None:
-            deadline = now + max(min(wait, state.target.timeout) - READING_SECONDS, READING_SECONDS)
-            state.running = asyncio.create_task(self._round(state, now, deadline, record=record))
+            # Whoever began the round, it has the target's own time: a client in a hurry only waits less.
+            state.running = asyncio.create_task(self._round(state, now, record=record))
         # A client that disconnects must not end the round that others wait for.
         done, _ = await asyncio.wait([state.running], timeout=wait)
         return done.pop().result() if done else self._late(state, wait)
@@ -240,68 +284,120 @@ class Prober:
         discovery = self._file.discovery
         if known is None and (discovery is None or not HOST.fullmatch(name)):
             raise UnknownTargetError(f"{name[:200]!r} is not a target of the configuration file")
+        if known is None:
+            assert discovery is not None  # noqa: S101 - for the type checker
+            if is_odd_address(name):
+                raise UnknownTargetError(
+                    f"{name[:200]!r} is an address in another form; write it with four numbers"
+                )
+            known = replace(discovery.pattern, name=name, host=name)
         if module and module not in SYSTEMS:
             raise BadModuleError(f"{module[:200]!r} is not a module; use one of {', '.join(SYSTEMS)}")
-        if known:
-            return self._state(known, module or known.module, None)
-        assert discovery is not None  # noqa: S101 - for the type checker
-        target = replace(discovery.pattern, name=name, host=name)
-        return self._state(target, module or target.module, discovery.networks)
+        if module and module != known.module:
+            raise BadModuleError(
+                f"{module[:200]!r} is not the module of {name}; leave it out: the configuration file says {known.module}"
+            )
+        return self._state(
+            known, discovery.networks if discovery and name not in self._file.targets else None
+        )
 
-    def _state(self, target: SwitchTarget, module: str, networks: tuple[Network, ...] | None) -> _State:
-        key = (target.name, module)
-        if key not in self._states:
-            self._states[key] = _make_state(target, module, networks)
+    def _state(self, target: SwitchTarget, networks: tuple[Network, ...] | None) -> _State:
+        if target.name not in self._states:
+            self._states[target.name] = _make_state(target, networks)
             self._forget_oldest()
-        self._states.move_to_end(key)
-        return self._states[key]
+        self._states.move_to_end(target.name)
+        return self._states[target.name]
 
     def _forget_oldest(self) -> None:
-        for key in [key for key, state in self._states.items() if not state.running]:
-            if len(self._states) <= MOST_TARGETS:
+        """Forget targets of service discovery: there may be any number of them, of any size."""
+        kept = sum(state.size for state in self._states.values())
+        for name, state in list(self._states.items()):
+            if len(self._states) <= MOST_TARGETS and kept <= MOST_SERIES:
                 return
-            del self._states[key]
+            if not state.running and state.networks is not None:
+                kept -= state.size
+                state.thread.retire()
+                del self._states[name]
 
-    async def _round(self, state: _State, begin: float, deadline: float, *, record: bool) -> ProbeResult:
+    async def _round(self, state: _State, begin: float, *, record: bool) -> ProbeResult:
         try:
-            replies, login = await self._query(state, deadline, record=record)
-            readings = _read(state, replies)
+            replies, login = await self._query(state, record=record)
+            # In a thread, so that other targets and clients are served while a large switch is read.
+            readings, samples = await run_in_thread(
+                partial(_interpret, state, replies), READ_SECONDS, state.thread
+            )
             state.device = readings.name or state.device
-            samples = state.interpreter.samples(state.device, readings)
             answer = _answer(state, readings, samples, begin, logged=replies.logged, login=login)
-            _log_faults(state, readings, login)
+            state.is_reached = answer.success
+            self._log_faults(state, readings, login)
             if record:
                 return (
                     answer  # not kept: it has every reply, and rates need answers that are an interval apart
                 )
             answer = replace(answer, readings=replace(readings, readings=()))
             state.before, state.last = state.last or answer, answer
+            self._forget_oldest()
             return answer
         finally:
             state.running = None
 
-    async def _query(self, state: _State, deadline: float, *, record: bool) -> tuple[ProbeReply, Login]:
-        login = Login()
+    async def _query(self, state: _State, *, record: bool) -> tuple[ProbeReply, Login]:
+        login, target, clock = Login(), state.target, asyncio.get_running_loop().time
+        reachable = max(target.timeout - READING_SECONDS, READING_SECONDS)
         try:
-            async with asyncio.timeout_at(deadline):
-                await self._room.acquire()
-        except TimeoutError:
-            return ProbeReply(
-                faults={REACH: "too many other switches are being queried; raise limits.targets_at_once"}
-            ), login
-        try:
-            async with asyncio.timeout_at(deadline):
-                login = await read_login(state.target.basic_auth)
-                route = await find_route(state.target, state.networks, state.lookups)
-            return await state.module.query(ProbeRequest(state.target, route, login, deadline, record)), login
+            async with asyncio.timeout(reachable):
+                login = await read_login(target.basic_auth)
+                route = await find_route(target, state.networks, state.lookups)
+            if line := state.refusal(login, clock()):
+                return ProbeReply(faults={REACH: line}), login
+            if not state.is_reached:
+                await dial(target, route)
         except NetError as error:
             return ProbeReply(faults={REACH: str(error)}), login
         except TimeoutError:
-            return ProbeReply(
-                faults={REACH: f"{state.target.host}: the name was not resolved in time"}
-            ), login
+            return ProbeReply(faults={REACH: f"{target.host}: the name was not resolved in time"}), login
+        try:
+            # Waiting for a place is not the target's time.
+            async with asyncio.timeout(target.timeout):
+                await self._room.acquire()
+        except TimeoutError:
+            line = "too many other switches are being queried; raise limits.targets_at_once"
+            return ProbeReply(faults={REACH: line}), login
+        try:
+            request = ProbeRequest(target, route, login, clock() + reachable, record)
+            reply = await state.module.query(request)
+            state.remember(login, request.gate.refusal, clock())
+        except NetError as error:
+            return ProbeReply(faults={REACH: str(error)}), login
+        else:
+            return reply, login
         finally:
             self._room.release()
+
+    def _log_faults(self, state: _State, readings: SwitchReadings, login: Login) -> None:
+        """One line when sources begin to fail, and one when they work again."""
+        faults = {source: hide(line, login) for source, line in sorted(readings.faults.items())}
+        failed = [f"{source}: {line}" for source, line in faults.items() if source not in state.faults]
+        again = sorted(state.faults - readings.faults.keys())
+        state.faults = frozenset(readings.faults)
+        if state.networks is not None and (failed or again) and not self._may_log():
+            return
+        if failed:
+            LOG.warning("target %s: %s", state.target.name, "; ".join(failed))
+        if again:
+            LOG.info("target %s: %s works again", state.target.name, ", ".join(again))
+
+    def _may_log(self) -> bool:
+        """Whether one more line about a target of service discovery is due: clients name these targets."""
+        minute = asyncio.get_running_loop().time() // 60
+        if minute != self._minute:
+            self._minute, self._lines = minute, 0
+        self._lines += 1
+        if self._lines == LINES_PER_MINUTE:
+            LOG.warning(
+                "no more lines about targets of service discovery in this minute; /probe shows their faults"
+            )
+        return self._lines < LINES_PER_MINUTE
 
     def _late(self, state: _State, wait: float) -> ProbeResult:
         """The answer for a client that could not wait for the end of the round. It is not kept."""
@@ -310,21 +406,21 @@ class Prober:
         return _answer(state, readings, Samples((), ()), begin)
 
 
-def _make_state(target: SwitchTarget, module: str, networks: tuple[Network, ...] | None) -> _State:
-    system = SYSTEMS[module]
+def _make_state(target: SwitchTarget, networks: tuple[Network, ...] | None) -> _State:
+    system = SYSTEMS[target.module]
     if target.scheme not in system.schemes:
         raise BadModuleError(
-            f"module {module} cannot query {target.scheme}:// addresses such as that of {target.name}"
+            f"module {target.module} cannot query {target.scheme}:// addresses such as that of {target.name}"
         )
-    loaded = load_module(module)
-    target = replace(target, module=module, ports={**system.schemes, **target.ports})
+    loaded = load_module(target.module)
+    target = replace(target, ports={**system.schemes, **target.ports})
     return _State(target, loaded, Interpreter(loaded.dialect), networks, target.name)
 
 
-def _read(state: _State, replies: ProbeReply) -> SwitchReadings:
-    faults = replies.faults
-    readings = SwitchReadings() if REACH in faults else state.module.read(replies, state.target)
-    return with_links(replace(readings, faults={**readings.faults, **faults}), state.target)
+def _interpret(state: _State, replies: ProbeReply) -> tuple[SwitchReadings, Samples]:
+    readings = SwitchReadings() if REACH in replies.faults else state.module.read(replies, state.target)
+    readings = with_links(replace(readings, faults={**readings.faults, **replies.faults}), state.target)
+    return readings, state.interpreter.samples(readings.name or state.device, readings)
 
 
 def _answer(
@@ -352,22 +448,12 @@ def _answer(
     )
 
 
-def _log_faults(state: _State, readings: SwitchReadings, login: Login) -> None:
-    """One line when a source begins to fail, and one when it works again."""
-    for source in sorted(readings.faults.keys() - state.faults):
-        line = hide(readings.faults[source], login)
-        LOG.warning("target %s: %s: %s", state.target.name, source, line)
-    for source in sorted(state.faults - readings.faults.keys()):
-        LOG.info("target %s: %s works again", state.target.name, source)
-    state.faults = frozenset(readings.faults)
-
-
 def answer_views(
     answers: Iterable[tuple[ProbeResult, ProbeResult | None]], targets: Collection[str], now: float
 ) -> tuple[SwitchView, ...]:
     """The view of every target of the configuration file, and of those from service discovery that were probed.
 
-    `now` is by the clock of the event loop. If a target was probed with two modules, its newest answer counts.
+    `now` is by the clock of the event loop.
     """
     newest: dict[str, tuple[ProbeResult, ProbeResult | None]] = {}
     for last, before in answers:

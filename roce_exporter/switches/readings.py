@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from roce_exporter.net.login import LoginGate
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -108,6 +110,7 @@ class ProbeRequest:
     """By the clock of the event loop. Sources that have not answered by then are faults; the others are kept."""
     record: bool = False
     """Whether to keep queries and replies for the debug page."""
+    gate: LoginGate = field(default_factory=LoginGate)
 
     @property
     def server_name(self) -> str:

@@ -1,10 +1,11 @@
 """A switch that renames its objects at every probe: what the interpreter remembers of old series never shrinks."""
 import os, sys, tracemalloc
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.systems import nxos
+from roce_exporter.switches.systems import load_module
+from roce_exporter.switches.systems.nxos import read as nxos
 from roce_exporter.switches.readings import SwitchReading, SwitchReadings
 ROUNDS, PORTS, MOST = 40, 200, 6 << 20
-interpreter = Interpreter(nxos.MODULE.dialect)
+interpreter = Interpreter(load_module("nxos").dialect)
 def round_(n):
     readings = tuple(SwitchReading(nxos.STATISTICS, (("port", f"Ethernet{n}/{p}"), ("queue", "3")), dict.fromkeys(nxos.DME_COUNTERS, 1)) for p in range(PORTS))
     return len(interpreter.samples("sw", SwitchReadings(readings=readings)).series)

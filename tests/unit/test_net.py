@@ -6,19 +6,26 @@ The HTTP client's treatment of replies is tested through the client of switches,
 from __future__ import annotations
 
 import asyncio
+import base64
+import html
+import json
 import socket
 from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
 
 import pytest
 from https_switch import Says, https_switch, says
 
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, json_reply
 from roce_exporter.net.http import HttpClient, HttpLimits, HttpServer, place_text
+from roce_exporter.net.json_reply import decode_json
 from roce_exporter.net.login import (
     Authorization,
     BasicAuth,
     HttpConfig,
+    Login,
     authorization,
+    hide,
     read_http_config,
     read_login,
 )
@@ -138,3 +145,28 @@ async def test_a_token_is_read_from_its_file_and_is_in_no_text(tmp_path: Path) -
     (tmp_path / "secret").write_text("sésame")
     with pytest.raises(NetError, match="is not a password"):
         await read_login(Authorization(tmp_path / "secret"))
+
+
+def test_no_form_of_a_password_is_shown() -> None:
+    password = 'p&ss w/rd"\u00e9'  # noqa: S105 - of a test
+    login = Login("ro", password)
+    forms = (
+        password,
+        base64.b64encode(f"ro:{password}".encode()).decode(),
+        base64.b64encode(password.encode()).decode(),
+        json.dumps(password)[1:-1],
+        quote(password, safe=""),
+        quote_plus(password),
+        html.escape(password),
+    )
+    text = hide(" | ".join(forms), login)
+    assert not any(form in text for form in forms)
+    assert hide("nothing to hide", Login()) == "nothing to hide"
+
+
+def test_a_reply_of_very_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_reply, "MOST_VALUES", 1000)
+    assert len(decode_json(b"[" + b"1," * 990 + b"1]")) == 991
+    for body in (b"[" + b"{}," * 600 + b"{}]", b"[" * 1001, b"{" + b'"a":1,' * 1001 + b'"a":1}'):
+        with pytest.raises(NetError, match="the reply has more than 1,000 values"):
+            decode_json(body)

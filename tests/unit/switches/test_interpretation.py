@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import CATALOG, SWITCH_SYSTEMS
 from roce_exporter.catalog.named import SWITCH_PORT_INFO
 from roce_exporter.introspection.debug import series_text
-from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.interpretation import MOST_ABSENT, Interpreter
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable
 
 if TYPE_CHECKING:
@@ -86,3 +86,14 @@ def test_every_spelling_of_a_switch_has_one_raw_name_and_finds_its_row() -> None
         found = Interpreter(one.dialect).samples("leaf1", SwitchReadings("leaf1", (reading,)))
         assert [series.row for series in found.series] == [row]
         assert found.values == (7 * one.times / one.per,)
+
+
+def test_what_a_switch_no_longer_has_is_forgotten() -> None:
+    interpreter = Interpreter("sonic")
+    for number in range(3 * MOST_ABSENT // 100):
+        renamed = tuple(
+            SwitchReading("port_counters", (("port", f"Ethernet{number}/{port}"),), {SAI: 1})
+            for port in range(100)
+        )
+        interpreter.samples("leaf1", SwitchReadings("leaf1", renamed))
+    assert len(interpreter._chosen) <= MOST_ABSENT + 100

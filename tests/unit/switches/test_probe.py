@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
+import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,8 @@ from roce_exporter.switches.targets import Discovery, Link, ProbeLimits, Switche
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from roce_exporter.switches.readings import ProbeReply, ProbeRequest
 
 FRAMES = 'roce_switch_pfc_receive_frames_total{device="leaf1.example.com",port="Ethernet0",priority="3"}'
 
@@ -179,7 +183,99 @@ async def test_a_module_must_fit_the_address(switch: FakeSwitch) -> None:
     with pytest.raises(BadModuleError, match="'junos' is not a module; use one of sonic"):
         await prober().probe("leaf1", "junos", 10)
     with pytest.raises(BadModuleError, match="module nxos cannot query redis:// addresses"):
-        await prober().probe("leaf1", "nxos", 10)
+        prober(leaf(module="nxos"))
+
+
+async def test_a_client_names_the_module_of_the_file_or_none(switch: FakeSwitch) -> None:
+    """Another one would send the credentials of the target in another form, with logins of its own."""
+    one = prober()
+    with pytest.raises(BadModuleError, match="'nxos' is not the module of leaf1"):
+        await one.probe("leaf1", "nxos", 10)
+    await one.probe("leaf1", "sonic", 10)
+    assert switch.rounds == 1
+
+
+async def test_a_client_in_a_hurry_shortens_its_own_wait_only(switch: FakeSwitch) -> None:
+    switch.gate.clear()
+    one = prober(leaf(timeout=600.0))
+    hurried = await one.probe("leaf1", "", 0.01)
+    assert not hurried.success
+    patient = asyncio.create_task(one.probe("leaf1", "", 600))
+    await asyncio.sleep(0)
+    switch.gate.set()
+    assert (await patient).success
+    (visit,) = switch.visits
+    assert visit.deadline - asyncio.get_running_loop().time() > 500
+
+
+async def test_refused_credentials_are_not_sent_again_until_the_file_changes(
+    switch: FakeSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "pw"
+    file.write_text("wrong\n")
+    one = prober(leaf(basic_auth=BasicAuth("ro", file)), limits=ProbeLimits(cache_seconds=0))
+    query = switch.query
+
+    async def refuse(visit: ProbeRequest) -> ProbeReply:
+        visit.gate.refusal = "" if visit.login.password == "right" else "refused"  # noqa: S105 - of a fake
+        return await query(visit)
+
+    monkeypatch.setattr(switch, "query", refuse)
+    one = prober(leaf(basic_auth=BasicAuth("ro", file)), limits=ProbeLimits(cache_seconds=0))
+    for _ in range(3):
+        answer = await one.probe("leaf1", "", 10)
+    assert switch.rounds == 1
+    assert answer.readings.faults["target"].startswith(
+        "the switch refused the user or the password: check basic_auth; it"
+    )
+    file.write_text("right\n")
+    assert [(await one.probe("leaf1", "", 10)).success for _ in range(2)] == [True, True]
+    assert switch.rounds == 3
+
+
+@pytest.mark.dials
+async def test_a_switch_that_accepts_no_connection_takes_no_place(switch: FakeSwitch) -> None:
+    """A listener whose queue is full: connections to it hang. Nothing is queried, and others have all places."""
+    with socket.socket() as listener, contextlib.ExitStack() as stack:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        port = listener.getsockname()[1]
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+        dead = leaf("dead", host="127.0.0.1", ports={"redis": port})
+        answer = await prober(dead, limits=ProbeLimits(targets_at_once=1)).probe("dead", "", 600)
+    assert answer.readings.faults == {"target": f"127.0.0.1:{port}: no connection within 2.5 s"}
+    assert switch.rounds == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["127.1", "0x7f.1", "2130706433", "0177.0.0.1", "127.0.0.01", "0x7f000001", "127.0.0.1."]
+)
+async def test_an_address_has_one_spelling(name: str, switch: FakeSwitch) -> None:
+    everywhere = Discovery((ipaddress.ip_network("127.0.0.0/8"),), leaf(name="", host=""))
+    one = Prober(SwitchesFile({}, everywhere))
+    with pytest.raises(UnknownTargetError, match="is an address in another form"):
+        await one.probe(name, "", 10)
+    assert (await one.probe("127.0.0.1", "", 10)).success
+
+
+async def test_what_is_kept_and_logged_of_discovered_targets_is_bounded(
+    switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(probe_module, "MOST_SERIES", 10)
+    switch.faults["lldp"] = "is away"
+    everywhere = Discovery((ipaddress.ip_network("192.0.2.0/24"),), leaf(name="", host=""))
+    one = Prober(SwitchesFile({"leaf1": leaf()}, everywhere))
+    for number in (None, *range(2, 60)):
+        await one.probe(f"192.0.2.{number}" if number else "leaf1", "", 10)
+    kept = [last.target.name for last, _ in one.views()]
+    assert len(kept) <= 11
+    assert {"leaf1", "192.0.2.59"} <= set(kept)
+    lines = [record.message for record in caplog.records]
+    assert len(lines) <= probe_module.LINES_PER_MINUTE + 2, "the configured target, and that no more follow"
+    assert "target leaf1: lldp: is away" in lines
 
 
 async def test_the_password_is_read_for_every_round(switch: FakeSwitch, tmp_path: Path) -> None:

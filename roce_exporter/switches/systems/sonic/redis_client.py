@@ -7,6 +7,7 @@ in slices, so that Redis, which is the switch's control plane too, serves others
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import ssl
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.net import NetError
+from roce_exporter.net.login import LoginGate
 from roce_exporter.switches.readings import LoggedRequest, label_text
 from roce_exporter.switches.systems.sonic.redis_replies import NOT_REDIS, ReplyError, ReplyReader
 
@@ -66,6 +68,10 @@ class Tls(NamedTuple):
     server_name: str
 
 
+CONNECT_SECONDS = 3.0
+REFUSED = "Redis refuses the user or the password: check basic_auth"
+
+
 @dataclass(slots=True)
 class RedisDatabase:
     """An open connection to one database."""
@@ -110,7 +116,7 @@ class RedisDatabase:
         except NetError as error:
             raise NetError(f"{self.address}: {error}") from None
 
-    async def select(self, login: Login) -> None:
+    async def select(self, login: Login, gate: LoginGate, deadline: float) -> None:
         """Open the session.
 
         Raises:
@@ -118,7 +124,13 @@ class RedisDatabase:
         """
         if login.password:
             words = (login.username, login.password) if login.username else (login.password,)
-            await self._session(("AUTH", *words), "Redis refuses the user or the password: check basic_auth")
+            async with gate.attempt(deadline):
+                try:
+                    await self._session(("AUTH", *words), REFUSED)
+                except NetError as error:
+                    gate.refusal = str(error) if REFUSED in str(error) else ""
+                    raise
+                gate.is_accepted = True
         await self._session(
             ("SELECT", str(self.address.number)),
             "Redis has no database of this number: check database_config",
@@ -139,12 +151,14 @@ class RedisDatabase:
 
 
 @asynccontextmanager
-async def open_database(
+async def open_database(  # noqa: PLR0917 - all of them say how to connect
     address: RedisAddress,
     login: Login,
     tls: Tls | None = None,
     source: str = "",
     logged: list[LoggedRequest] | None = None,
+    gate: LoginGate | None = None,
+    deadline: float = math.inf,
 ) -> AsyncIterator[RedisDatabase]:
     """Connect, authenticate and select; the connection is closed at the end, also after a fault or a cancellation.
 
@@ -152,18 +166,21 @@ async def open_database(
         NetError: the database cannot be reached, or refuses.
     """
     try:
-        if address.path:
-            reader, writer = await asyncio.open_unix_connection(address.path)
-        else:
-            context, name = tls or (None, None)
-            reader, writer = await asyncio.open_connection(
-                address.host, address.port, ssl=context, server_hostname=name
-            )
+        async with asyncio.timeout(CONNECT_SECONDS):
+            if address.path:
+                reader, writer = await asyncio.open_unix_connection(address.path)
+            else:
+                context, name = tls or (None, None)
+                reader, writer = await asyncio.open_connection(
+                    address.host, address.port, ssl=context, server_hostname=name
+                )
+    except TimeoutError:
+        raise NetError(f"cannot connect to {address}: no connection within {CONNECT_SECONDS:g} s") from None
     except OSError as error:
         raise NetError(f"cannot connect to {address}: {_reason(error)}") from None
     try:
         database = RedisDatabase(address, writer, ReplyReader(reader), login.password, source, logged)
-        await database.select(login)
+        await database.select(login, gate or LoginGate(), deadline)
         yield database
     finally:
         # At once: unsent bytes to a server that reads nothing must not keep the descriptor.

@@ -291,7 +291,9 @@ class _NamespaceRound:
     def _open(self, source: str, name: str) -> AbstractAsyncContextManager[RedisDatabase]:
         address = layouts.address_of(self.layout, self.place, name, self.probe.target, self.probe.route)
         logged = self.logged if self.probe.record else None
-        return open_database(address, self.probe.login, self.tls, source, logged)
+        return open_database(
+            address, self.probe.login, self.tls, source, logged, self.probe.gate, self.probe.deadline
+        )
 
 
 def _settle(future: asyncio.Future[Any], value: Any) -> None:
