@@ -82,7 +82,9 @@ def table(
 
 
 def terminal_width(output: TextIO) -> int | None:
-    """Columns of the terminal that shows `output`; None for a file or a pipe, which has no width."""
+    """Columns of the terminal that shows `output`, or what COLUMNS says; None for a file or a pipe, which has no width."""
+    if (given := os.environ.get("COLUMNS", "")).isdecimal() and int(given):
+        return int(given)
     try:
         return os.get_terminal_size(output.fileno()).columns or None
     except (OSError, ValueError):

@@ -89,6 +89,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
 
 
 @pytest.fixture(autouse=True)
+def without_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No output is wrapped because of the terminal that the tests run in."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def log_level() -> Iterator[None]:
     """A command that a test runs sets the level and the handlers of all logs; the next test begins with the usual ones."""
     root = logging.getLogger()

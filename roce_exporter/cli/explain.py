@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -12,12 +14,14 @@ from roce_exporter.cli.parts import parts_of
 from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.explain import explain, nearest, unmapped
 from roce_exporter.introspection.missing_series import NO_DEVICE, HostStates
+from roce_exporter.words import terminal_width
 
 if TYPE_CHECKING:
     import argparse
 
     from roce_exporter.host.kernel import Kernel
 
+ALERT = re.compile(r"Roce[A-Z][A-Za-z]+")
 NOT_SEEN = 3
 """Exit code where nothing is found because nothing could be seen, as of `check`."""
 
@@ -39,11 +43,30 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
     else:
         lines = list(explain(options.name, observation, exporter.normaliser, host))
+    if not lines and ALERT.fullmatch(options.name):
+        lines = [
+            f"{options.name} has the form of an alert's name: alerts/runbooks/{options.name}.md is its runbook"
+        ]
     if not lines:
         near = f"; similar names: {', '.join(found)}" if (found := nearest(options.name)) else ""
         sys.stderr.write(
             f"roce-exporter: {options.name}: not a known metric, raw counter name, or counter of this host{near}\n"
         )
         return 1
+    if width := terminal_width(sys.stdout):
+        lines = [part for line in lines for part in _wrapped(line, width)]
     print_text("".join(f"{line}\n" for line in lines))
     return 0
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """The line in as many as it takes, the following ones indented by two more."""
+    indent = line[: len(line) - len(line.lstrip())] + "  "
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=indent,
+        drop_whitespace=True,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [line]

@@ -158,7 +158,7 @@ FLAGS = (
         COLLECTING,
         "SOCKET",
         "show which pod has which network device, from the kubelet's pod-resources API "
-        "(/var/lib/kubelet/pod-resources/kubelet.sock); needs roce-exporter[gnmi] and access to the socket",
+        "(/var/lib/kubelet/pod-resources/kubelet.sock); needs the extra gnmi and access to the socket",
     ),
     Flag(
         "--rdma.namespaces",
@@ -310,7 +310,7 @@ FLAGS = (
     Flag(
         "--from",
         ("tool translate",),
-        "",
+        "EXPORTER",
         "exporter whose names are translated, may be repeated (all)",
         (),
         choices=EXPORTERS,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import INDEX, pattern_of
 from roce_exporter.catalog.left_out import LEFT_OUT
-from roce_exporter.catalog.row import ANY
+from roce_exporter.catalog.row import ANY, MetricSet
 from roce_exporter.catalog.windows import PERFORMANCE_COUNTER, proof_of
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.introspection.missing_series import why_missing, why_not_served
@@ -101,7 +101,8 @@ def _match(raw: str, name: str) -> re.Match[str] | None:
 def _about_row(row: Row, name: str) -> Iterator[str]:
     yield f"{row.name} ({row.kind}, {row.unit}, {row.stability})"
     yield f"  {row.help}"
-    yield f"  set {row.metric_set}"
+    sets = list(MetricSet)
+    yield f"  in the sets {', '.join(sets[sets.index(row.metric_set) :])}"
     for spelling in row.spellings:
         yield f"  {_spelling(spelling)}"
     if labels := _labels(row, name):

@@ -78,7 +78,7 @@ class PodResources(HostSource):
             from roce_exporter.net.grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
             from roce_exporter.surroundings.pod_messages import pod_devices  # noqa: PLC0415 - the same
         except ImportError as error:
-            why = f"{FLAG} needs {error.name}; install roce-exporter[gnmi]"
+            why = f"{FLAG} needs the package {error.name}; install the extra gnmi, in a clone: pip install '.[gnmi]'"
             raise OSError(errno.ELIBACC, why) from None
         start_grpc()
         channel = grpc.aio.insecure_channel(f"unix:{self._path}", options=OPTIONS)

@@ -350,7 +350,11 @@ def listening_socket(address: str) -> socket.socket:
         ListenError: the address is invalid or cannot be bound.
     """
     parts = ADDRESS.fullmatch(address)
-    if not parts or int(parts["port"]) > LARGEST_PORT:
+    if parts and int(parts["port"]) > LARGEST_PORT:
+        raise ListenError(
+            f"cannot listen on {address}: port {parts['port']} is above {LARGEST_PORT}; {REMEDY}"
+        )
+    if not parts:
         raise ListenError(f"cannot listen on {address}: not HOST:PORT, :PORT or [IPv6]:PORT; {REMEDY}")
     try:
         listener = _bind(parts["six"] or parts["host"], int(parts["port"]))

@@ -79,7 +79,9 @@ def test_a_priority_a_lane_or_a_class_in_a_name_is_recognised(
 def test_an_exact_name_is_explained_without_a_placeholder(explained: Explained) -> None:
     lines = explained("np_cnp_pkts")
     assert lines[0] == "roce_cnp_sent_total (counter, packets, stable)"
-    assert {"  set lean", "  bnxt_re: np_cnp_pkts in hw_counters, 64 bits"} <= set(lines)
+    assert {"  in the sets lean, standard, full", "  bnxt_re: np_cnp_pkts in hw_counters, 64 bits"} <= set(
+        lines
+    )
     assert not [line for line in lines if "np_cnp_pkts: " in line]
 
 
@@ -237,3 +239,14 @@ def test_a_host_without_a_device_is_no_host_where_all_is_well(
     printed = capsys.readouterr()
     assert printed.err.startswith("roce-exporter: this host has no RDMA device")
     assert "every raw name" not in printed.out
+
+
+@pytest.mark.parametrize("name", ["np_cnp_sent", "RocePortDown"])
+def test_explanations_fit_the_terminal_and_alerts_have_runbooks(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["explain", name, "--host.simulate=quiet"]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert name != "RocePortDown" or "alerts/runbooks/RocePortDown.md" in text

@@ -66,7 +66,7 @@ def test_numbers_and_narrow_columns_are_not_wrapped() -> None:
     assert words.table([("1234567890", "word")], right={0}, width=3) == ["1234567890  word"]
 
 
-def test_a_terminal_has_a_width_and_a_file_has_none() -> None:
+def test_a_terminal_has_a_width_and_a_file_has_that_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = pty.openpty()
     with (
         os.fdopen(ours, "rb", buffering=0),
@@ -75,3 +75,6 @@ def test_a_terminal_has_a_width_and_a_file_has_none() -> None:
     ):
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 97, 0, 0))
         assert (words.terminal_width(terminal), words.terminal_width(file)) == (97, None)
+        for value, width in (("80", 80), ("0", None), ("x", None)):
+            monkeypatch.setenv("COLUMNS", value)
+            assert words.terminal_width(file) == width

@@ -29,6 +29,6 @@ def load_module(name: str) -> Module:
         if (error.name or "").startswith("roce_exporter"):
             raise
         raise ModuleMissingError(
-            f"module {name} needs the package {error.name}; install roce-exporter[{system.extra}]"
+            f"module {name} needs the package {error.name}; install the extra {system.extra}, in a clone: pip install '.[{system.extra}]'"
         ) from None
     return cast("Module", found.MODULE)

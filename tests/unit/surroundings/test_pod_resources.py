@@ -191,7 +191,7 @@ async def test_without_grpc_the_extra_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(__import__("sys").modules, "roce_exporter.net.grpc", None)
     async with serving(Kubelet(), tmp_path / "kubelet.sock") as path:
         around, _ = await read(path)
-    assert "install roce-exporter[gnmi]" in around.states()[0].error
+    assert "pip install '.[gnmi]'" in around.states()[0].error
 
 
 class Source(HostSource):
