@@ -9,9 +9,10 @@ ETHERNET, RAW_IP, COOKED, COOKED_2 = 1, 101, 113, 276
 IPV4, IPV6, ROCE_V1 = 0x0800, 0x86DD, 0x8915
 TAGS = (0x8100, 0x88A8, 0x9100)
 UDP, GRE, BTH_NEXT = 17, 47, 0x1B
-ROCE_PORT, VXLAN_PORT = 4791, 4789
-LAYERS = 3
-"""A frame, and two tunnels."""
+ROCE_PORT = 4791
+BRIDGED, MPLS = 0x6558, (0x8847, 0x8848)
+STEPS, LABELS, EXTENSIONS = 8, 8, 4
+"""Headers behind the link header, labels of a stack, extension headers of IPv6 that are followed."""
 WITH_AETH = {0: 0, 2: 4, 5: 0}
 """Bytes from the BTH to the AETH, by transport: RC, RD, XRC."""
 
@@ -41,23 +42,49 @@ class _Network(NamedTuple):
 
 def expected_packet(frame: bytes, link: int = ETHERNET) -> Expected | None:
     """The RoCE packet of a frame; None if it holds none."""
-    base = 0
-    for layer in range(LAYERS):
-        below = _link(frame[base:], link if layer == 0 else ETHERNET)
-        if below is None:
+    below = _link(frame, link)
+    if below is None:
+        return None
+    kind, start, tags = below
+    for _ in range(STEPS):
+        inner: tuple[int, int] | None
+        if kind == BRIDGED:
+            below = _link(frame[start:], ETHERNET)
+            if below is None:
+                return None
+            kind, start, tags = below[0], start + below[1], below[2]
+            continue
+        if kind in MPLS:
+            inner = _behind_labels(frame[start:])
+        else:
+            network = _network(frame[start:], kind)
+            if network is None:
+                return None
+            if found := _roce(frame, kind, start, network, tags):
+                return found
+            inner = None if kind == ROCE_V1 else _tunnel(frame[start + network.size :], network)
+            start += network.size
+        if inner is None or start + inner[1] > len(frame):
             return None
-        kind, offset, tags = below
-        start = base + offset
-        network = _network(frame[start:], kind)
-        if network is None:
-            return None
-        if found := _roce(frame, kind, start, network, tags):
-            return found
-        inner = _tunnel(frame[start + network.size :], network.protocol)
-        if inner is None:
-            return None
-        base = start + network.size + inner
+        kind, start, tags = inner[0], start + inner[1], ()
     return None
+
+
+def _behind_labels(data: bytes) -> tuple[int, int] | None:
+    """EtherType and offset of what is behind MPLS labels."""
+    for at in range(0, 4 * LABELS, 4):
+        if len(data) < at + 4:
+            return None
+        if data[at + 2] & 1:
+            break
+    else:
+        return None
+    at += 4
+    first = data[at] >> 4 if len(data) > at else 0
+    if first in (4, 6):
+        return {4: IPV4, 6: IPV6}[first], at
+    known = len(data) >= at + 14 and _big(data, at + 12, 2) in (IPV4, IPV6, ROCE_V1, *MPLS, *TAGS)
+    return BRIDGED, at if first or known else at + 4
 
 
 def _link(data: bytes, link: int) -> tuple[int, int, tuple[int, ...]] | None:
@@ -85,7 +112,17 @@ def _network(data: bytes, kind: int) -> _Network | None:
         return _Network(addresses, data[1], data[9], size, end) if 20 <= size <= end else None
     if kind not in (IPV6, ROCE_V1) or len(data) < 40 or data[0] >> 4 != 6:
         return None
-    return _Network(data[8:40], _big(data, 0, 2) >> 4 & 0xFF, data[6], 40, 40 + _big(data, 4, 2))
+    protocol, size = data[6], 40
+    for _ in range(EXTENSIONS if kind == IPV6 else 0):
+        if protocol not in (0, 43, 44, 51, 60, 135, 139, 140) or len(data) < size + 8:
+            break
+        if protocol == 44 and _big(data, size + 2, 2) & 0xFFF9:
+            return None
+        length = (
+            8 if protocol == 44 else (data[size + 1] + 2) * 4 if protocol == 51 else (data[size + 1] + 1) * 8
+        )
+        protocol, size = data[size], size + length
+    return _Network(data[8:40], _big(data, 0, 2) >> 4 & 0xFF, protocol, size, 40 + _big(data, 4, 2))
 
 
 def _roce(frame: bytes, kind: int, start: int, network: _Network, tags: tuple[int, ...]) -> Expected | None:
@@ -119,6 +156,10 @@ def _roce(frame: bytes, kind: int, start: int, network: _Network, tags: tuple[in
 def _icrc(frame: bytes, start: int, bth: int, end: int, *, old: bool) -> int:
     """Annexes A16.5.1 and A17.4.1: ones for the LRH and for what routers change."""
     head = bytearray(frame[start : end - 4])
+    if head[0] >> 4 == 6 and not old and bth - start != 48:  # as if there were no extension headers
+        head = bytearray(frame[start : start + 40] + frame[bth - 8 : end - 4])
+        head[4:7] = (end - bth + 8).to_bytes(2) + bytes((UDP,))
+        bth = start + 48
     if head[0] >> 4 == 4:
         changed = [1, 8, 10, 11]
     else:
@@ -139,22 +180,38 @@ def _syndrome(opcode: int, behind: bytes) -> int:
     return behind[before] & 0x7F
 
 
-def _tunnel(data: bytes, protocol: int) -> int | None:
-    """Bytes before the Ethernet frame that GRE or VXLAN carries."""
-    if protocol == UDP:
-        vxlan = len(data) >= 16 and _big(data, 2, 2) == VXLAN_PORT and data[8] & 8
-        return 16 if vxlan else None
-    if protocol != GRE or len(data) < 4 or _big(data, 0, 2) & 7:
-        return None
+def _tunnel(data: bytes, network: _Network) -> tuple[int, int] | None:
+    """EtherType and offset of what a tunnel carries."""
+    if network.protocol == UDP:
+        return _udp_tunnel(data) if len(data) >= 8 else None
+    fixed = {4: (IPV4, 0), 41: (IPV6, 0), 97: (BRIDGED, 2), 137: (MPLS[0], 0)}.get(network.protocol)
+    if fixed or network.protocol != GRE or len(data) < 4 or _big(data, 0, 2) & 7:
+        return fixed
     flags, kind = _big(data, 0, 2), _big(data, 2, 2)
     offset = 4 + 4 * sum(flags >> bit & 1 for bit in (15, 13, 12))
-    if kind == 0x6558:
-        return offset
     if kind == 0x88BE:  # ERSPAN I, or II with a sequence number
-        return offset + 8 if flags & 0x1000 else offset
-    if kind != 0x22EB or len(data) < offset + 12 or _big(data, offset + 10, 2) >> 10 & 0x1F:
+        return BRIDGED, offset + 8 if flags & 0x1000 else offset
+    if kind != 0x22EB:
+        return (kind, offset) if kind else None
+    if len(data) < offset + 12 or _big(data, offset + 10, 2) >> 10 & 0x1F:
         return None
-    return offset + (20 if data[offset + 11] & 1 else 12)
+    return BRIDGED, offset + (20 if data[offset + 11] & 1 else 12)
+
+
+def _udp_tunnel(data: bytes) -> tuple[int, int] | None:
+    port, head = _big(data, 2, 2), data[8:16]
+    if port == 6635:
+        return MPLS[0], 8
+    if len(head) < 8:
+        return None
+    if port in (4789, 8472):
+        return (BRIDGED, 16) if head[0] & 8 else None
+    if port == 4790 and head[0] & 8:
+        following = {1: IPV4, 2: IPV6, 3: BRIDGED, 5: MPLS[0]}.get(head[3]) if head[0] & 4 else BRIDGED
+        return (following, 16) if following else None
+    if port == 6081 and head[0] >> 6 == 0 and (kind := _big(head, 2, 2)):
+        return kind, 16 + 4 * (head[0] & 0x3F)
+    return None
 
 
 def _big(data: bytes, at: int, size: int) -> int:

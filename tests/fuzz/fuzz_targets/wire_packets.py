@@ -8,7 +8,15 @@ import numpy as np
 from wire_oracle import expected_packet
 
 from roce_exporter.wire.decode.columns import decode_frames
-from roce_exporter.wire.frames import LINKS, NO_TAG, Frames, InputError
+from roce_exporter.wire.frames import (
+    ETHERNET,
+    LINUX_COOKED,
+    LINUX_COOKED_2,
+    NO_TAG,
+    RAW_IP,
+    Frames,
+    InputError,
+)
 from roce_exporter.wire.inputs.capture_file import CaptureFile
 from roce_exporter.wire.packet_lines import packet_lines, packets
 from roce_exporter.wire.tally.pair_counts import LosslessMarks
@@ -17,6 +25,7 @@ from roce_exporter.wire.wire_document import wire_document
 from roce_exporter.wire.wire_summary import summarise
 from roce_exporter.wire.wire_text import text_table
 
+LINKS = (ETHERNET, RAW_IP, LINUX_COOKED, LINUX_COOKED_2)
 ALLOWED = (InputError,)
 CORE = (
     "wire/decode/columns.py",
