@@ -492,3 +492,27 @@ SETTINGS = {
     "port_info",
 }
 """What the absence of a row means: off, or a text less."""
+
+
+def test_where_no_port_has_pfc_the_usual_priorities_are_shown_as_off() -> None:
+    """A setting that is off is a value: the commonest wrong setting must not look like a healthy switch."""
+    ports = {f"PORT|Ethernet{number}": {"lanes": "1"} for number in (0, 4)}
+    for qos in ({}, {"PORT_QOS_MAP|Ethernet0": {"pfc_enable": ""}}):
+        found = lossless_of(rows_of(ports | qos))
+        assert not found.ports
+        assert found.priorities == {3, 4}
+        assert set(found.shown) == {"Ethernet0", "Ethernet4"}
+        tables = SonicTables(
+            "", configuration=ports | qos, port_counters={"Ethernet0": {"SAI_PORT_STAT_PFC_3_RX_PKTS": "7"}}
+        )
+        readings = read_tables((tables,), {}).readings
+        off = {
+            dict(one.labels)["port"]: one.values["pfc_enable"]
+            for one in readings
+            if "pfc_enable" in one.values
+        }
+        assert off == {"Ethernet0": 0, "Ethernet4": 0}
+        assert any(one.values.get("SAI_PORT_STAT_PFC_3_RX_PKTS") == 7 for one in readings)
+    one = lossless_of(rows_of(ports | {"PORT_QOS_MAP|Ethernet4": {"pfc_enable": "5"}}))
+    assert one.priorities == {5}
+    assert set(one.shown) == {"Ethernet4"}

@@ -40,7 +40,8 @@ def configuration_readings(view: NamespaceView) -> Iterator[SwitchReading]:
             yield from _values((("port", port), ("priority", str(priority))), {"pfc_enable": enabled})
         if plan is not None:
             yield from _watchdog(port, plan, view.rows.watchdogs.get(port, {}))
-        for queue in _shown(view, port, plan.queues if plan else {}, view.rows.queues):
+        shown = view.lossless.shown.get(port)
+        for queue in _shown(view, port, shown.queues if shown else {}, view.rows.queues):
             yield from _values((("port", port), ("queue", str(queue))), _ecn(view.rows, port, queue))
         for group in _shown(view, port, plan.groups if plan else {}, view.rows.groups):
             labels = (("port", port), ("priority_group", str(group)))

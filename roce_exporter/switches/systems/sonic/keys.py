@@ -101,7 +101,7 @@ def chosen_names(names: SonicNames, lossless: Lossless | None, *, everything: bo
     plans = (
         {
             port: (set(plan.queues) | {*plan.queues.values()}, {*plan.groups.values()})
-            for port, plan in lossless.ports.items()
+            for port, plan in lossless.shown.items()
         }
         if lossless is not None
         else dict.fromkeys(names.ports.values(), ({*PRIORITIES}, {*PRIORITIES}))
@@ -196,7 +196,7 @@ def lossless_numbers(ports: Iterable[str], lossless: Lossless, table: str) -> di
     """Per port the numbers of the lossless queues, or of the lossless priority groups."""
     wanted = {}
     for port in ports:
-        plan = lossless.ports.get(port)
+        plan = lossless.shown.get(port)
         parts = {} if plan is None else plan.queues if table == "QUEUE" else plan.groups
         wanted[port] = frozenset(parts.values())
     return wanted

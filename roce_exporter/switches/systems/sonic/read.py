@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
@@ -221,6 +222,8 @@ def _views(namespaces: Sequence[t.SonicTables], *, everything: bool) -> list[Nam
     lossless = [
         lossless_of(rows) if tables.configuration else lossless_by_counters(tables) for tables, rows in parts
     ]
+    if any(part.ports for part in lossless):  # what is usual counts only where no ASIC of the switch has PFC
+        lossless = [replace(part, usual={}) for part in lossless]
     used = frozenset(priority for part in lossless for priority in part.priorities)
     taken: set[str] = set()
     views = []

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from roce_exporter.switches.systems.sonic.tables import Fields, SonicGroup, SonicQueue, SonicTables
 
 PRIORITIES = range(8)
+USUAL = (3, 4)
+"""The lossless priorities of SONiC's default configuration, of which RoCE uses the first one."""
 QUEUE_MAP = "MAP_PFC_PRIORITY_TO_QUEUE"
 GROUP_MAP = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"
 PREFIXES = {"MULTICAST": "MC", "UNICAST_VOQ": "VOQ", EVERY_TYPE: "ALL"}
@@ -54,11 +56,18 @@ class Lossless:
     """A port that is absent has no priority with PFC, or it is not known which."""
     unclear: Mapping[str, str] = field(default_factory=dict)
     """Per port whose row does not say which priorities have PFC, why not: one line."""
+    usual: Mapping[str, PortLossless] = field(default_factory=dict)
+    """Where no port has PFC: the usual priorities of RoCE on every port, which are shown as being off; ECN may mark their queues."""
+
+    @property
+    def shown(self) -> Mapping[str, PortLossless]:
+        """What is shown of each port."""
+        return self.ports or self.usual
 
     @property
     def priorities(self) -> frozenset[int]:
         """The priorities with PFC on any port: on other ports, pause of these is a mismatch worth a metric."""
-        return frozenset(priority for port in self.ports.values() for priority in port.queues)
+        return frozenset(priority for port in self.shown.values() for priority in port.queues)
 
 
 def lossless_of(rows: SonicRows) -> Lossless:
@@ -75,7 +84,14 @@ def lossless_of(rows: SonicRows) -> Lossless:
                 _mapped(enabled, rows.get(f"{GROUP_MAP}|{reference(fields.get('pfc_to_pg_map'))}")),
                 enabled & watched if watched else enabled,
             )
-    return Lossless(ports, unclear)
+    usual = {}
+    if not ports and not unclear:
+        for port in {*rows.ports, *rows.qos}:
+            fields = rows.qos.get(port, {})
+            queues = _mapped(USUAL, rows.get(f"{QUEUE_MAP}|{reference(fields.get('pfc_to_queue_map'))}"))
+            groups = _mapped(USUAL, rows.get(f"{GROUP_MAP}|{reference(fields.get('pfc_to_pg_map'))}"))
+            usual[port] = PortLossless(queues, groups, frozenset())
+    return Lossless(ports, unclear, usual)
 
 
 def named_maps(rows: SonicRows) -> set[str]:
@@ -201,7 +217,7 @@ class NamespaceView:
 
     def shows_queue(self, port: str, label: str) -> bool:
         """Whether counters and watermarks of the queue are shown."""
-        plan = self.lossless.ports.get(port)
+        plan = self.lossless.shown.get(port)
         chosen = self.everything or (plan is not None and label in map(str, plan.queues.values()))
         return chosen and port in self.ports
 
@@ -214,5 +230,5 @@ class NamespaceView:
         """Whether the priority group is shown."""
         if group.port not in self.ports:
             return False
-        plan = self.lossless.ports.get(group.port)
+        plan = self.lossless.shown.get(group.port)
         return self.everything or (plan is not None and group.number in plan.groups.values())
