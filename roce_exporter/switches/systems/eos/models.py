@@ -62,6 +62,8 @@ BITMAP = re.compile(r"[0-9a-fA-F]{1,2}", re.ASCII)
 """The type of `priorities-no-drop`: hexadecimal, one bit per priority."""
 FRONT_PANEL = "Ethernet"
 PRIORITIES = tuple(map(str, range(8)))
+USUAL = ("3", "4")
+"""The usual lossless priorities, shown as off where no port has PFC."""
 
 PfcPriorities = dict[str, frozenset[str]]
 """Per port the priorities with PFC."""
@@ -155,6 +157,15 @@ class EosView(NamedTuple):
     every: bool
     """Whether readings cover priorities and queues without PFC, too."""
 
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The priorities that are shown on every port: those with PFC on any port, else the usual ones of RoCE."""
+        return PRIORITIES if self.every else tuple(sorted(frozenset().union(*self.pfc.values()))) or USUAL
+
+    def wants_priority(self, port: str, index: str) -> bool:
+        """Whether readings of this priority are wanted, also on a port on which its PFC is off."""
+        return is_port(port) and index in self.scope
+
     def wants(self, port: str, label: str) -> bool:
         """Whether readings of this priority, or of this queue, are wanted.
 
@@ -179,8 +190,9 @@ def labels(port: str, name: str, index: str) -> Labels:
 def priority_readings(view: EosView) -> Iterator[SwitchReading]:
     """PFC frames, pause time and buffer drops per priority. The priority group of a priority has its number on EOS."""
     for (port, index), row in view.tables[PRIORITY].items():
-        if view.wants(port, index):
+        if view.wants_priority(port, index):
             yield SwitchReading("pfc", labels(port, "priority", index), numbers(row, PRIORITY_LEAVES))
+        if view.wants(port, index):
             yield SwitchReading("pfc", labels(port, "priority_group", index), numbers(row, GROUP_LEAVES))
 
 
@@ -213,9 +225,11 @@ def setting_readings(view: EosView) -> Iterator[SwitchReading]:
 
     They are the switch's own; EOS does not expose by gNMI those that one port overrides.
     """
-    for (port,), row in view.tables[NO_DROP].items():
-        if is_port(port) and "priorities-no-drop" in row:
-            yield from _enabled_readings(port, view)
+    rows = {port: row for (port,), row in view.tables[NO_DROP].items() if "priorities-no-drop" in row}
+    if rows:  # a port without the leaf has no such priority; without any leaf the switch does not say so of any port
+        for port in sorted({*rows, *(port for port, _ in view.tables[PRIORITY])}):
+            if is_port(port):
+                yield from _enabled_readings(port, view, is_read=port not in rows or port in view.pfc)
     settings = dict(_watchdog_settings(view.tables))
     if settings:
         for port, found in view.pfc.items():
@@ -223,10 +237,10 @@ def setting_readings(view: EosView) -> Iterator[SwitchReading]:
                 yield SwitchReading("configuration", labels(port, "queue", index), settings)
 
 
-def _enabled_readings(port: str, view: EosView) -> Iterator[SwitchReading]:
-    known = view.pfc.get(port)
-    for index in PRIORITIES if view.every or known is None else sorted(known):
-        value = Unreadable(GARBAGE) if known is None else int(index in known)
+def _enabled_readings(port: str, view: EosView, *, is_read: bool) -> Iterator[SwitchReading]:
+    known = view.pfc.get(port, frozenset())
+    for index in view.scope:
+        value = int(index in known) if is_read else Unreadable(GARBAGE)
         yield SwitchReading("configuration", labels(port, "priority", index), {"priorities-no-drop": value})
 
 
