@@ -76,7 +76,12 @@ def stored(exporter: str, folder: Path) -> Iterator[Running]:
         if exporter != "rdma_exporter":
             flags = ("--collector.infiniband", f"--path.sysfs={tree}")
             theirs = stack.enter_context(servers.node_exporter(folder, *flags, program=exporter))
-        flags = (f"--path.sysfs={tree}", "--metrics.set=full", "--sampler.mode=off")
+        flags = (
+            f"--path.sysfs={tree}",
+            "--metrics.set=full",
+            "--sampler.mode=off",
+            "--collect.min-interval=0.001",
+        )
         ours = stack.enter_context(servers.exporter(folder, *flags))
         lines: list[str] = []
         for moment in range(BEGIN, END + 1, INTERVAL):
