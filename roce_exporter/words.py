@@ -81,10 +81,12 @@ def table(
     return texts
 
 
-def terminal_width(output: TextIO) -> int | None:
-    """Columns of the terminal that shows `output`, or what COLUMNS says; None for a file or a pipe, which has no width."""
+def terminal_width(output: TextIO | None) -> int | None:
+    """Columns of the terminal that shows `output`, or what COLUMNS says; None for a file, a pipe or what is closed, which have no width."""
     if (given := os.environ.get("COLUMNS", "")).isdecimal() and int(given):
         return int(given)
+    if output is None:
+        return None
     try:
         return os.get_terminal_size(output.fileno()).columns or None
     except (OSError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -90,8 +91,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
 
 @pytest.fixture(autouse=True)
 def without_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No output is wrapped because of the terminal that the tests run in."""
+    """No output is wrapped because of the terminal that the tests run in.
+
+    readline, which pytest imports, sets COLUMNS and LINES where programs see them and `os.environ` does not.
+    """
     monkeypatch.delenv("COLUMNS", raising=False)
+    os.unsetenv("COLUMNS")
 
 
 @pytest.fixture(autouse=True)
