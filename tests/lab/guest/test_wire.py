@@ -38,8 +38,8 @@ MESSAGES = 2500
 READS = 1500
 SENT = Path("/sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts")
 """What `rdma statistic` prints too, without starting a process while the packets flow."""
-OF_ALL_FRAMES = ("packets", "other_frames", "from", "to")
-"""Keys of the document that frames without RoCE are in."""
+OF_ALL_FRAMES = ("packets", "other_frames", "from", "to", "sentences")
+"""Keys of the document that frames without RoCE are in: also sentences say how long the capture was."""
 EVENTS = 5
 """At least that many happen on a bad wire; tens are expected."""
 ATTEMPTS = 3
