@@ -28,7 +28,7 @@ LINK_ENDS = "switch_port:roce_link_ends:info"
 
 OFTEN = {
     CNPS_SENT: f"sum by (cluster, job) (rate(roce_cnp_sent_total[{MEDIUM}]))",
-    CNPS_HANDLED: f"sum by (cluster, job) (rate(roce_cnp_handled_total[{MEDIUM}]))",
+    CNPS_HANDLED: f"sum by (cluster, job) (port:roce_cnp_received:rate{MEDIUM})",
     CNPS_IGNORED: f"sum by (cluster, job) (rate(roce_cnp_ignored_total[{MEDIUM}]))",
     DISCARDS: f"""\
 # no series without drops

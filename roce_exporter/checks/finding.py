@@ -95,11 +95,22 @@ class NotChecked(NamedTuple):
         return f"{place}: {self.what}" if place else self.what
 
 
+class JudgedPort(NamedTuple):
+    """The health of one port at the end of what was judged."""
+
+    device: str
+    port: str
+    netdev: str
+    health: Status
+
+
 class Report(NamedTuple):
     """The findings of one or more topics, the worst of each place first, and what could not be seen."""
 
     findings: tuple[Finding, ...]
     not_checked: tuple[NotChecked, ...] = ()
+    ports: tuple[JudgedPort, ...] = ()
+    """Of the topic health; empty for others."""
 
     @property
     def status(self) -> Status:
@@ -117,4 +128,5 @@ def joined(reports: Iterable[Report]) -> Report:
     return Report(
         tuple(finding for one in every for finding in one.findings),
         tuple(dict.fromkeys(gap for one in every for gap in one.not_checked)),
+        tuple(port for one in every for port in one.ports),
     )

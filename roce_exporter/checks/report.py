@@ -12,7 +12,7 @@ from roce_exporter.checks.finding import Side, Status, Topic
 from roce_exporter.words import few, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from roce_exporter.checks.finding import Finding, Report
 
@@ -33,6 +33,19 @@ OWN = "each its own"
 RED, YELLOW, GREEN, DIM, BOLD, PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
 COLOURS = {Status.FAILED: RED, Status.DEGRADED: YELLOW, Status.OK: GREEN, Status.UNKNOWN: DIM}
 AT_FAULT = {Side.HOST: "this host", Side.LINK: "the link", Side.FABRIC: "the fabric", Side.PEER: "the peer"}
+ACTS = {
+    Side.HOST: "the host team",
+    Side.LINK: "the network team: the cable and both of its ends",
+    Side.FABRIC: "the network team",
+    Side.PEER: "whoever looks after the peer",
+    Side.UNKNOWN: "not known: ask the owner of the job first",
+}
+JOBS = {
+    Status.FAILED: "Drain: yes, this port carries no job",
+    Status.DEGRADED: "Drain: after the job; it runs, slower or less safely",
+}
+"""Whether jobs can run, by the worst health of a place."""
+ELSEWHERE = "Drain: no, the fault is not at this host"
 Place = tuple[str, str, str]
 """Device, port, network device."""
 
@@ -49,6 +62,7 @@ def document(report: Report, source: str, time: float | None, *, failed: bool = 
         "summary": _counts(report.findings),
         "findings": [_object(one) for one in report.findings if one.is_wrong or not failed],
         "not_checked": [one._asdict() for one in report.not_checked],
+        "ports": [one._asdict() | {"health": one.health.name.lower()} for one in report.ports],
     }
 
 
@@ -96,22 +110,37 @@ def text(report: Report, head: str, *, width: int = WIDTH, failed: bool = False,
     """
     lines = [*_filled(head, "", width), ""]
     for heading, every in _places(report.findings, failed):
-        # A consequence that is no fault itself is a line of its cause.
-        also = [
-            one for one in every if not one.is_wrong and {*one.caused_by} & {other.check for other in every}
-        ]
+        # A consequence is a line of its cause.
+        here = {one.check: one for one in every}
+        also = [one for one in every if _root(one, here) is not one]
         findings = sorted((one for one in every if one not in also), key=lambda one: not one.is_wrong)
         lines += [_paint(line, BOLD, colour) for line in _filled(heading, "", width)]
+        lines += _filled(_jobs(every), "  ", width)
         lines += [*_rows(findings, width, colour), ""]
         for finding in findings:
             if finding.is_wrong or finding.evidence:
-                lines += [*_details(finding, also, width), ""]
+                lines += [*_details(finding, [one for one in also if _root(one, here) is finding], width), ""]
     if report.not_checked and not failed:
         lines.append("Not seen:")
         for gap in report.not_checked:
             lines += _filled(str(gap), "  ! " if gap.needed else "  - ", width)
         lines.append("")
     return "\n".join([*lines, *textwrap.wrap(_summary(report), width)]) + "\n"
+
+
+def _jobs(findings: Sequence[Finding]) -> str:
+    """Whether jobs can run at a place; empty if nothing of its health is wrong."""
+    health = [one for one in findings if one.topic is Topic.HEALTH and one.is_wrong]
+    if not health:
+        return ""
+    elsewhere = all(one.side in (Side.FABRIC, Side.PEER) for one in health)
+    return ELSEWHERE if elsewhere else JOBS[max(one.status for one in health)]
+
+
+def _root(finding: Finding, here: Mapping[str, Finding]) -> Finding:
+    """The finding of the same place that this one follows from, itself if from none."""
+    causes = [here[name] for name in finding.caused_by if name in here]
+    return _root(causes[0], here) if causes else finding
 
 
 def _summary(report: Report) -> str:
@@ -190,11 +219,11 @@ def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[
         yield from _part("follows", (f"from {', '.join(finding.caused_by)}",), width)
     elif finding.side in AT_FAULT:
         yield from _part("at fault", (AT_FAULT[finding.side],), width)
+    if finding.topic is Topic.HEALTH:
+        job = finding.status is Status.OK and finding.side in (Side.HOST, Side.PEER)
+        yield from _part("acts", ("the owner of the job" if job else ACTS[finding.side],), width)
     yield from _part("evidence", finding.evidence, width)
-    followers = [
-        f"{one.title}: {', '.join(one.evidence)}" for one in also if finding.check == one.caused_by[0]
-    ]
-    yield from _part("also", followers, width)
+    yield from _part("also", [f"{one.title}: {', '.join(one.evidence[:1])}" for one in also], width)
     if not finding.caused_by:
         yield from _part("likely" if finding.topic is Topic.HEALTH else "why", (finding.why,), width)
     yield from _part("against", finding.against, width)

@@ -166,6 +166,26 @@ class PortView:
         """How much one series rose in the last `window` seconds."""
         return rise_between(track.points, self.host.end - window, self.host.end, moduli(name))
 
+    def between(self, name: str, begin: float, end: float, **match: str) -> float:
+        """How much the counters rose together from `begin` to `end`; 0 if it is not seen."""
+        rises = (rise_between(track.points, begin, end, moduli(name)) for track in self.tracks(name, **match))
+        return sum(rise.amount for rise in rises if rise)
+
+    def stretches(
+        self, name: str, seconds: float, window: float, **match: str
+    ) -> list[tuple[float, float, float]]:
+        """Begin, end and rise of each stretch of the last `window` seconds that is at most `seconds` long, or one interval.
+
+        So that what happened long ago, or between two samples far apart, is judged like what happens now.
+        """
+        since = self.host.end - window
+        times = [moment.time for moment in self.host.history if moment.time >= since]
+        found = []
+        for number, end in enumerate(times[1:]):
+            begin = min(times[number], next(time for time in times if time >= end - seconds))
+            found.append((begin, end, self.between(name, begin, end, **match)))
+        return found
+
     def events(self, name: str, window: float, **match: str) -> float:
         """Like `rose`, for series that appear with their first event: what they show then happened since the moment before."""
         total = 0.0

@@ -44,7 +44,6 @@ NOT_SERVED: dict[str, dict[str, str]] = {
             "roce_nic_ecn_marked_packets_total",
             "roce_pfc_congested_seconds_total",
             "roce_pfc_pause_ratio",
-            "roce_transport_adaptive_retransmits_total",
             "roce_transport_duplicate_requests_total",
         ),
         OF_FULL,

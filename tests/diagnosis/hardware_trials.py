@@ -24,11 +24,37 @@ QUIET, APART, AFTER = 60, 5, 15
 """Seconds before the fault, between two samples, and after the end of the request."""
 EPOCH = 1_790_000_000
 FILES = frozenset(
-    """duplicate_request implied_nak_seq_err lifespan local_ack_timeout_err np_cnp_sent np_ecn_marked_roce_packets out_of_buffer
-    out_of_sequence packet_seq_err req_cqe_error req_cqe_flush_error req_remote_access_errors req_remote_invalid_request
-    resp_cqe_error resp_cqe_flush_error resp_local_length_error resp_remote_access_errors rnr_nak_retry_err roce_adp_retrans
-    roce_adp_retrans_to roce_slow_restart roce_slow_restart_cnps roce_slow_restart_trans rp_cnp_handled rp_cnp_ignored
-    rx_atomic_requests rx_icrc_encapsulated rx_read_requests rx_write_requests""".split()
+    [
+        "duplicate_request",
+        "implied_nak_seq_err",
+        "lifespan",
+        "local_ack_timeout_err",
+        "np_cnp_sent",
+        "np_ecn_marked_roce_packets",
+        "out_of_buffer",
+        "out_of_sequence",
+        "packet_seq_err",
+        "req_cqe_error",
+        "req_cqe_flush_error",
+        "req_remote_access_errors",
+        "req_remote_invalid_request",
+        "resp_cqe_error",
+        "resp_cqe_flush_error",
+        "resp_local_length_error",
+        "resp_remote_access_errors",
+        "rnr_nak_retry_err",
+        "roce_adp_retrans",
+        "roce_adp_retrans_to",
+        "roce_slow_restart",
+        "roce_slow_restart_cnps",
+        "roce_slow_restart_trans",
+        "rp_cnp_handled",
+        "rp_cnp_ignored",
+        "rx_atomic_requests",
+        "rx_icrc_encapsulated",
+        "rx_read_requests",
+        "rx_write_requests",
+    ]
 )
 NEWER = frozenset({"req_transport_retries_exceeded", "req_rnr_retries_exceeded"})
 """Files that only some drivers have; absent is not 0."""
@@ -95,7 +121,10 @@ def load_trials() -> list[Trial]:
         key = row["dataset"], row["class"], row["trial"], row["side"], row["parameters"]
         at_end = [(seconds[key], name, delta) for name, delta in moved.get(key, {}).items()]
         steps = timed.get(key[:1] + key[2:3]) or at_end  # type: ignore[call-overload]
-        older = row["dataset"].startswith(("live_peer", "ack_timeout", "propagation")) and row["side"] == "requester"
+        older = (
+            row["dataset"].startswith(("live_peer", "ack_timeout", "propagation"))
+            and row["side"] == "requester"
+        )
         found.append(
             Trial(*key, row["truth"], row["within"], row["predicted"], seconds[key], tuple(steps), older)
         )

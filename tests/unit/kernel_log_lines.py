@@ -63,6 +63,10 @@ device_recovered        @: device was reset successfully
 recovery_failed         @: PCI device did not come back after reset, aborting
 """,
     "bnxt_en": """
+firmware_fatal          @eth0: Firmware fatal reset event received, max wait time 60000 msec
+firmware_fatal          @eth0: Firmware fatal reset event, data1: 0x2, data2: 0x0, min wait 2000 ms, max wait 60000 ms
+firmware_reset          @eth0: Firmware non-fatal reset event received, max wait time 5000 msec
+command_timeout         @: cmdq[0x1c]=0x4 timedout (20000)msec
 firmware_fatal            @eth0: Detected firmware fatal condition, initiating reset
 firmware_fatal            @eth0: Fatal firmware reset event, data1: 0x1, data2: 0x8000, min wait 100 ms, max wait 6000 ms
 firmware_fatal            @eth0: Firmware not responding, status: 0xc0
@@ -151,6 +155,7 @@ recovery_failed @efa_0: Reset indication didn't turn off
 """,
     "pcieport": """
 pcie_contained   @: DPC: containment event, status:0x1f01 source:0x0000
+pcie_contained   @: DPC containment event, status:0x1f01 source:0x0000
 device_removed   @: pciehp: Slot(3): Card not present
 device_removed   @: pciehp: Slot(3-1): Link Down
 slot_power_fault @: pciehp: Slot(3): Power fault

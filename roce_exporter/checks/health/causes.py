@@ -27,6 +27,7 @@ CAUSES = (
     port_causes.DEVICE_WARNING,
     port_causes.LINK_INTERRUPTED,
     port_causes.LINK_LOST,
+    port_causes.LEG_DOWN,
     port_causes.LINK_SLOW,
     port_causes.LINK_ERRORS,
     port_causes.CRC_ERRORS,
@@ -39,6 +40,7 @@ CAUSES = (
     port_causes.PCIE_NARROW,
     traffic_causes.LOSSLESS_DROPS,
     traffic_causes.PCIE_CONGESTION,
+    traffic_causes.PORT_DROPS,
     traffic_causes.SLOW_RECEIVER,
     traffic_causes.DUPLICATE_ADDRESS,
     traffic_causes.IP_MISCONFIGURED,
@@ -54,6 +56,7 @@ CAUSES = (
     traffic_causes.CORRUPTION,
     traffic_causes.PACKET_LOSS,
     traffic_causes.RETRIES_EXCEEDED,
+    traffic_causes.PEER_SILENT,
     traffic_causes.ACK_TIMEOUTS,
     traffic_causes.QUEUE_PAIRS_IN_ERROR,
     traffic_causes.RESOURCES_EXHAUSTED,
@@ -65,11 +68,15 @@ CAUSES = (
     traffic_causes.REQUESTS_REFUSED,
     traffic_causes.PEER_REQUESTS_REFUSED,
     traffic_causes.LOCAL_ERRORS,
+    traffic_causes.RETRANSMISSIONS_UNCOUNTED,
     traffic_causes.RECEIVER_NOT_READY,
     traffic_causes.RECEIVE_QUEUE_EMPTY,
+    traffic_causes.FAULT_COUNTED,
     traffic_causes.INCAST,
 )
 """All causes, in order of harm among those of one health."""
+
+SILENCE = (traffic_causes.PEER_SILENT, traffic_causes.ACK_TIMEOUTS)
 
 _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
     (
@@ -86,7 +93,7 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
             port_causes.LINK_FLAPPING,
             traffic_causes.SOURCE_BROKEN,
             traffic_causes.RETRIES_EXCEEDED,
-            traffic_causes.ACK_TIMEOUTS,
+            *SILENCE,
             traffic_causes.QUEUE_PAIRS_IN_ERROR,
         ),
     ),
@@ -99,7 +106,7 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
         ),
         (
             traffic_causes.RETRIES_EXCEEDED,
-            traffic_causes.ACK_TIMEOUTS,
+            *SILENCE,
             traffic_causes.PACKET_LOSS,
             traffic_causes.QUEUE_PAIRS_IN_ERROR,
             traffic_causes.NEIGHBOUR_UNRESOLVED,
@@ -114,7 +121,7 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
         (port_causes.LINK_ERRORS, port_causes.CRC_ERRORS),
         (
             traffic_causes.PACKET_LOSS,
-            traffic_causes.ACK_TIMEOUTS,
+            *SILENCE,
             traffic_causes.CORRUPTION,
             port_causes.BIT_ERRORS_RISING,
             traffic_causes.RETRIES_EXCEEDED,
@@ -123,7 +130,7 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
     ),
     (
         (traffic_causes.LOSSLESS_DROPS, traffic_causes.OUTSIDE_LOSSLESS),
-        (traffic_causes.PACKET_LOSS, traffic_causes.ACK_TIMEOUTS),
+        (traffic_causes.PACKET_LOSS, *SILENCE),
     ),
     (
         (port_causes.PCIE_NARROW, port_causes.PCIE_SLOW),
@@ -143,14 +150,14 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
         (
             traffic_causes.LOSSLESS_DROPS,
             traffic_causes.PACKET_LOSS,
-            traffic_causes.ACK_TIMEOUTS,
+            *SILENCE,
             traffic_causes.RETRIES_EXCEEDED,
         ),
     ),
     ((port_causes.PAUSE_STORM_TRANSMITTED, port_causes.NIC_WATCHDOG), (traffic_causes.SLOW_RECEIVER,)),
     (
         (traffic_causes.PAUSE_STORM_RECEIVED, traffic_causes.PAUSE_RECEIVED),
-        (traffic_causes.ACK_TIMEOUTS, traffic_causes.RETRIES_EXCEEDED),
+        (*SILENCE, traffic_causes.RETRIES_EXCEEDED),
     ),
     ((traffic_causes.PAUSE_STORM_RECEIVED, traffic_causes.INCAST), (traffic_causes.PAUSE_RECEIVED,)),
     (
@@ -163,15 +170,15 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
         ),
         (
             traffic_causes.RETRIES_EXCEEDED,
-            traffic_causes.ACK_TIMEOUTS,
+            *SILENCE,
             traffic_causes.QUEUE_PAIRS_IN_ERROR,
             traffic_causes.PACKET_LOSS,
         ),
     ),
-    ((traffic_causes.CORRUPTION,), (traffic_causes.PACKET_LOSS, traffic_causes.ACK_TIMEOUTS)),
-    ((traffic_causes.PACKET_LOSS,), (traffic_causes.ACK_TIMEOUTS,)),
+    ((traffic_causes.CORRUPTION,), (traffic_causes.PACKET_LOSS, *SILENCE)),
+    ((traffic_causes.PACKET_LOSS,), (*SILENCE,)),
     (
-        (traffic_causes.RETRIES_EXCEEDED, traffic_causes.ACK_TIMEOUTS),
+        (traffic_causes.RETRIES_EXCEEDED, *SILENCE),
         (traffic_causes.QUEUE_PAIRS_IN_ERROR, traffic_causes.LOCAL_ERRORS),
     ),
     (

@@ -83,6 +83,8 @@ WIRE_RULES: tuple[Rule, ...] = (_retransmitted, _wire_incast, _corrupted, _wire_
 
 MARKS, SENT = "roce_ecn_marked_packets_total", "roce_cnp_sent_total"
 HANDLED, IGNORED = "roce_cnp_handled_total", "roce_cnp_ignored_total"
+FEW_DROPS = 3.0
+"""Packets that are shown and degrade no port: jobs retransmit them unnoticed."""
 PAUSED_RATIO = 0.01
 """Share of marked packets that means congestion where the switch pauses this host, too."""
 DROPS = (
@@ -151,17 +153,22 @@ def _incast(port: PortView) -> Iterator[Sign]:
 
 def _lossless_drops(port: PortView) -> Iterator[Sign]:
     window = port.limit("RoceLosslessPriorityDrops", "window")
+    sees_pfc = bool(port.current("roce_pfc_enabled"))
     for name, what in DROPS:
         for track in port.tracks(name):
             match = {label: track.labels[label] for label in ("netdev", "priority")}
-            if not port.highest("roce_pfc_enabled", **match):
-                continue
             # Packets that a lost link left behind are discarded.
             if port.rose("roce_netdev_carrier_down_total", window, netdev=match["netdev"]):
                 continue
             rise = port.rise_of(name, track, window)
-            if rise and rise.amount > port.limit("RoceLosslessPriorityDrops", "packets"):
-                yield Sign(traffic_causes.LOSSLESS_DROPS, (rose(rise, what.format(match["priority"])),))
+            if not rise or rise.amount <= port.limit("RoceLosslessPriorityDrops", "packets"):
+                continue
+            said = rose(rise, what.format(match["priority"]))
+            few = rise.amount < FEW_DROPS
+            if port.highest("roce_pfc_enabled", **match):
+                yield Sign(traffic_causes.LOSSLESS_DROPS, (said,), note=few)
+            elif not sees_pfc:
+                yield Sign(traffic_causes.PORT_DROPS, (said,), note=few)
 
 
 def _outside(port: PortView) -> Iterator[Sign]:

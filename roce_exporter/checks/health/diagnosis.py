@@ -6,15 +6,17 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.finding import Finding, NotChecked, Report
+from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status
 from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
+from roce_exporter.checks.health.counter_rules import COUNTER_RULES
 from roce_exporter.checks.health.driver_rules import DEVICE_DRIVER_RULES, OWNER_RULES
 from roce_exporter.checks.health.link_rules import DEVICE_HEAT_RULES, LINK_RULES, OPTICS_RULES
 from roce_exporter.checks.health.pause_rules import PAUSE_RULES
 from roce_exporter.checks.health.pcie_rules import PCIE_DEVICE_RULES, PCIE_PORT_RULES
-from roce_exporter.checks.health.settings_rules import SETTINGS_RULES
+from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, symptoms_of, with_symptoms
 from roce_exporter.checks.health.sight import unseen_of
+from roce_exporter.checks.health.traffic_causes import MISCONFIGURED
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.view.host_view import PortView, View
@@ -63,8 +65,23 @@ def diagnose(history: History, limits: Thresholds | None = None) -> Report:
         *(finding for device in host.devices() for finding in _faults(PortView(host, device), DEVICE_RULES)),
         *(finding for port in host.ports() for finding in _faults(port, PORT_RULES)),
     ]
+    findings = [*_settings_first(findings)]
+    findings += _otherwise_unexplained(host, findings)
     ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
-    return Report(tuple(ordered), tuple(unseen_of(host)))
+    unseen = tuple(unseen_of(host))
+    return Report(tuple(ordered), unseen, tuple(_judged(port, ordered, unseen) for port in host.ports()))
+
+
+def _judged(port: PortView, findings: Sequence[Finding], unseen: Sequence[NotChecked]) -> JudgedPort:
+    """Whether a job can use the port: UNKNOWN if nothing is wrong, and something that is needed was not seen."""
+    here = [one.status for one in findings if one.device == port.device and one.port in ("", port.port)]
+    blind = any(
+        gap.needed and gap.device in ("", port.device) and gap.port in ("", port.port) for gap in unseen
+    )
+    health = max(here, default=Status.OK)
+    if health is Status.OK and (blind or not port.highest("roce_port_up")):
+        health = Status.UNKNOWN
+    return JudgedPort(port.device, port.port, port.netdev, health)
 
 
 def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
@@ -81,7 +98,8 @@ def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
             sign.against,
             netdev=port.netdev,
             side=sign.side,
-            harm=_harm(sign.cause) + min(sign.weight, 1.0) / 2,
+            note=sign.note,
+            harm=_harm(sign.cause, note=sign.note) + min(sign.weight, 1.0) / 2,
         )
 
 
@@ -93,12 +111,47 @@ def _merge(before: Sign | None, sign: Sign) -> Sign:
         against=tuple(dict.fromkeys((*before.against, *sign.against))),
         side=before.side or sign.side,
         weight=max(before.weight, sign.weight),
+        note=before.note and sign.note,
     )
 
 
-def _harm(cause: Cause) -> float:
+def _harm(cause: Cause, *, note: bool) -> float:
     """Three digits from the health, and one per place in the list of causes."""
-    return 1000.0 * cause.health + len(CAUSES) - _PLACES[cause.name]
+    return 1000.0 * (Status.OK if note else cause.health) + len(CAUSES) - _PLACES[cause.name]
+
+
+def _settings_first(findings: list[Finding]) -> Iterator[Finding]:
+    """The findings; symptoms that a wrong setting of the same port makes are its evidence, not findings."""
+    for finding in findings:
+        if finding.check == MISCONFIGURED.name:
+            symptoms = [
+                other
+                for other in findings
+                if (other.device, other.port) == (finding.device, finding.port)
+                and other.check in symptoms_of(finding.evidence)
+            ]
+            if symptoms:
+                yield with_symptoms(finding, symptoms)
+            else:
+                yield finding
+        elif not any(
+            other.check == MISCONFIGURED.name
+            and (other.device, other.port) == (finding.device, finding.port)
+            and finding.check in symptoms_of(other.evidence)
+            for other in findings
+        ):
+            yield finding
+
+
+def _otherwise_unexplained(host: View, findings: list[Finding]) -> list[Finding]:
+    """What counters of faults that no other rule reads say of ports of which nothing else is said."""
+    told = {(one.device, one.port) for one in findings if one.check != MISCONFIGURED.name}
+    return [
+        finding
+        for port in host.ports()
+        if not {(port.device, port.port), (port.device, "")} & told
+        for finding in _faults(port, COUNTER_RULES)
+    ]
 
 
 def _explained(findings: list[Finding]) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.catalog.named import PORT_HEALTH, PORT_HEALTH_REASON
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health import HEALTH
+from roce_exporter.checks.health.counter_rules import FAULT_ROWS
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_document import described, findings_document, health_document
 from roce_exporter.checks.health.port_health import judge, not_judged
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from roce_exporter.view.history import History
 
 LOG = logging.getLogger(__name__)
+
+KEPT = ROWS_OF_RULES | FAULT_ROWS.keys()
+"""The rows that a round keeps."""
 
 INTERVAL = 15.0
 """Seconds between two rounds."""
@@ -132,7 +136,7 @@ class HealthWatch(ExporterPart):
 
     def _apply(self, samples: tuple[Samples, ...], time: float) -> tuple[History, HostHealth, Report]:
         """The verdict on the history with these samples. Changes nothing: a round that was given up must leave no trace."""
-        history = kept(self._history, timed_samples(samples, time, ROWS_OF_RULES))
+        history = kept(self._history, timed_samples(samples, time, KEPT))
         diagnosis = self._rules(history)
         return history, judge(self._ports, history, diagnosis), diagnosis
 
@@ -143,7 +147,7 @@ def _samples(ports: HostHealth, at: float) -> Iterator[tuple[Series, Value]]:
         for reason in sorted(held.holding(at), key=lambda one: one.finding.check):
             yield (
                 Series(PORT_HEALTH_REASON, (device, port, reason.finding.check)),
-                int(reason.finding.status),
+                int(reason.status),
             )
         for name in held.unknown:
             yield Series(PORT_HEALTH_REASON, (device, port, name)), 0

@@ -155,6 +155,10 @@ QUICK = 600.0
 QUICK_EVENTS = 2
 FEC_RATIO = 5e-5
 """Bit errors per bit before correction: a fifth of what RS(544,514) corrects (2.4e-4, IEEE 802.3 clause 119)."""
+ERROR_RATIO = 1e-13
+"""Errors per bit behind correction that IEEE 802.3 allows from 200 Gbit/s on; slower links may have ten times as many."""
+FEW_ERRORS = 3.0
+"""Errors that are always too few to judge a link by."""
 TREND_FACTOR = 10.0
 TREND_SECONDS = 240.0
 """A trend compares quarters of the history; a shorter one shows none."""
@@ -175,11 +179,41 @@ def _down(port: PortView) -> Iterator[Sign]:
         ]
     )
     against = texts(["the network device has a link (roce_link_up is 1)" if carrier else None])
+    reasons = _reasons(port)
     if was_up(port):
-        yield Sign(port_causes.LINK_DOWN, evidence, against)
+        yield Sign(port_causes.LINK_DOWN, (*evidence, *reasons), against)
     elif losses_ever(port):
         lost = f"the link was lost {losses_ever(port):.0f} times since the counters began"
-        yield Sign(port_causes.LINK_LOST, (*evidence, lost), against)
+        yield Sign(port_causes.LINK_LOST, (*evidence, lost, *reasons), against, note=not reasons)
+
+
+NO_CABLE = 4.0
+EXTENDED_STATES = (
+    "autonegotiation fails",
+    "link training fails",
+    "the two ends do not fit logically",
+    "the signal is bad",
+    "no cable",
+    "the cable has an issue",
+    "the module's memory cannot be read",
+    "calibration fails",
+    "the module needs more power than there is",
+    "too hot",
+    "the module",
+)
+"""`enum ethtool_link_ext_state`, by number."""
+
+
+def _reasons(port: PortView) -> tuple[str, ...]:
+    """Why the driver says that there is no link. The kernel asks it only for a port that is set up (IFF_UP).
+
+    Without a reason a port may have been set down, and without a cable it was never used.
+    """
+    return tuple(
+        f"the driver says: {EXTENDED_STATES[int(value)] if value < len(EXTENDED_STATES) else f'reason {value:.0f}'}"
+        for _, value in port.current("roce_link_extended_state")
+        if value != NO_CABLE
+    )
 
 
 def was_up(port: PortView) -> bool:
@@ -229,6 +263,55 @@ def _slow(port: PortView) -> Iterator[Sign]:
                 return
 
 
+def _legs(port: PortView) -> Iterator[Sign]:
+    """A LAG is up as long as one leg is: each leg is compared with the others."""
+    legs = [
+        track.labels["netdev"]
+        for track, _ in port.current("roce_port_netdev_info")
+        if track.labels["role"] == "member"
+    ]
+    if len(legs) < 2 or not port.highest(UP):  # noqa: PLR2004 - a port without a LAG has one
+        return
+    speeds = {leg: port.highest("roce_link_speed_bytes_per_second", netdev=leg) or 0.0 for leg in legs}
+    dead = [leg for leg in legs if port.highest("roce_link_up", netdev=leg) == 0]
+    best = max(speeds.values())
+    slow = [leg for leg in legs if leg not in dead and 0 < speeds[leg] < best]
+    left = sum(speed for leg, speed in speeds.items() if leg not in dead)
+    rest = f"{left * 8e-9:g} of {best * len(legs) * 8e-9:g} Gbit/s are left"
+    if dead:
+        said = f"{len(dead)} of {len(legs)} legs have no link: {', '.join(dead)}; {rest}"
+        yield Sign(port_causes.LEG_DOWN, (said,))
+    if slow:
+        said = f"leg {', '.join(slow)} runs at {speeds[slow[0]] * 8e-9:g} Gbit/s, the fastest at {best * 8e-9:g}; {rest}"
+        yield Sign(port_causes.LINK_SLOW, (said,))
+
+
+SIBLINGS = 3
+"""Ports of one model that have one speed, so that another one is the odd one out; among two there is no majority."""
+
+
+def _slower_than_siblings(port: PortView) -> Iterator[Sign]:
+    """A port that was slow when watching began is told by the ports of the same card model."""
+    speed, model = _speed_and_model(port)
+    if not speed or not model:
+        return
+    others = [_speed_and_model(other) for other in port.host.ports() if other != port]
+    alike = [other for other, its in others if its == model and other]
+    usual = max(set(alike), key=alike.count, default=0.0)
+    if alike.count(usual) >= SIBLINGS and usual > speed:
+        said = (
+            f"{speed * 8e-9:g} Gbit/s, {alike.count(usual)} other ports of this model have {usual * 8e-9:g}"
+        )
+        yield Sign(port_causes.LINK_SLOW, (said,))
+
+
+def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
+    speeds = [value for _, value in port.current("roce_link_speed_bytes_per_second")]
+    model = tuple(port.label("roce_device_info", name) for name in ("driver", "board", "model"))
+    is_whole = any(model[1:]) and port.label("roce_device_info", "function") != "vf"
+    return max(speeds, default=0.0), model if is_whole else ()
+
+
 def _uncorrected(port: PortView) -> Iterator[Sign]:
     window = port.limit("RoceUncorrectedLinkErrors", "window")
     yield from _error_sign(
@@ -272,8 +355,14 @@ def _error_sign(
     # A link that comes up produces some errors.
     if not rises or port.rose("roce_netdev_carrier_changes_total", window):
         return
-    worst = max(rise.rate for rise, _ in rises)
-    yield Sign(cause, tuple(rose(rise, what) for rise, what in rises), weight=min(1.0, worst / 1000))
+    worst, _ = max(rises, key=lambda one: one[0].amount)
+    bits = (port.highest("roce_link_speed_bytes_per_second") or 0.0) * 8 * worst.seconds
+    yield Sign(
+        cause,
+        tuple(rose(rise, what) for rise, what in rises),
+        weight=min(1.0, worst.rate / 1000),
+        note=worst.amount < max(FEW_ERRORS, bits * ERROR_RATIO),
+    )
 
 
 def _bit_errors(port: PortView) -> Iterator[Sign]:
@@ -317,5 +406,14 @@ def _trend(port: PortView) -> Iterator[Sign]:
                 return
 
 
-LINK_RULES: tuple[Rule, ...] = (_down, _unsteady, _slow, _uncorrected, _crc, _bit_errors)
+LINK_RULES: tuple[Rule, ...] = (
+    _down,
+    _unsteady,
+    _slow,
+    _legs,
+    _slower_than_siblings,
+    _uncorrected,
+    _crc,
+    _bit_errors,
+)
 """Rules of one port."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 RECEIVE, TRANSMIT = "receive", "transmit"
 STORM_WINDOW = 600.0
 """Seconds for which a storm that has ended is reported."""
+BLOCKED = 10.0
+"""Seconds without a packet that are a storm: a receiver that is slow lets some pass."""
 ESTIMATED_RATIO = 0.1
 """For NICs that count frames only: an upper bound of this much is ten times the limit for measured time."""
 FRAME_BYTES = 65_535 * 64
@@ -68,15 +70,36 @@ def _blocked(port: PortView, direction: str) -> Iterator[str]:
     """Paused for more than half of the time, with no packet in the direction that the pause stops."""
     name = f"roce_pfc_{direction}_pause_seconds_total"
     for track in port.tracks(name):
-        rise = port.rise_of(name, track, SHORT)
-        if rise is None or rise.rate <= port.limit("RocePfcTransmitPauseSaturated", "ratio"):
+        paused = port.rise_of(name, track, STORM_WINDOW)
+        if paused is None or paused.amount < BLOCKED * port.limit("RocePfcTransmitPauseSaturated", "ratio"):
             continue
-        match = {label: track.labels[label] for label in ("netdev", "priority")}
-        # The set lean has only the bytes.
-        moved = [port.rise(progress, SHORT, **match) for progress in PROGRESS[direction]]
-        if any(moved) and not any(one.amount for one in moved if one):
-            said = f"priority {track.labels['priority']} was paused for {share(min(rise.rate, 1.0))} of {duration(rise.seconds)}"
-            yield f"{said}, and no packet of it passed"
+        worst = max(_blocked_stretches(port, direction, track), default=None)
+        if worst is None:
+            continue
+        ratio, begin, end = worst
+        ago = port.host.end - end
+        when = f", which ended {duration(ago)} ago" if ago else ""
+        said = f"priority {track.labels['priority']} was paused for {share(ratio)} of {duration(end - begin)}{when}"
+        yield f"{said}, and no packet of it passed"
+
+
+def _blocked_stretches(
+    port: PortView, direction: str, track: SeriesTrack
+) -> Iterator[tuple[float, float, float]]:
+    """Share, begin and end of each: one that has ended is no middling share of a longer time."""
+    name = f"roce_pfc_{direction}_pause_seconds_total"
+    match = {label: track.labels[label] for label in ("netdev", "priority")}
+    # The set lean has only the bytes.
+    progress = [one for one in PROGRESS[direction] if port.rise(one, STORM_WINDOW, **match)]
+    if not progress:
+        return
+    for seconds in (BLOCKED, SHORT):
+        for begin, end, amount in port.stretches(name, seconds, STORM_WINDOW, **match):
+            ratio = min(amount / (end - begin), 1.0)
+            if ratio <= port.limit("RocePfcTransmitPauseSaturated", "ratio") or end - begin < BLOCKED:
+                continue
+            if not any(port.between(one, begin, end, **match) for one in progress):
+                yield ratio, begin, end
 
 
 def _proven(port: PortView, direction: str) -> Iterator[str]:

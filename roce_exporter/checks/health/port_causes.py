@@ -110,7 +110,7 @@ NIC_WATCHDOG = Cause(
     FAILED,
     "The NIC's own watchdog stopped its pause: the receive path was stuck",
     "The host took no packets for longer than the stall watermark; packets of lossless priorities are dropped from then on.",
-    (DMESG, "ethtool --show-tunable {netdev} pfc-prevention-tout", "drain the host and reset the card"),
+    (DMESG, "ethtool --get-tunable {netdev} pfc-prevention-tout", "drain the host and reset the card"),
     "RoceNicPauseWatchdogTripped",
 )
 
@@ -156,6 +156,20 @@ LINK_LOST = Cause(
     "The port has no link, and had one before it was watched",
     "A cable that was removed on purpose looks the same.",
     ("ethtool {netdev}", "ip link show {netdev}", "check the switch port, then cable and transceiver"),
+    "RocePortDown",
+)
+
+LEG_DOWN = Cause(
+    "leg_down",
+    LINK,
+    DEGRADED,
+    "A leg of the LAG has no link: the rest carries all traffic",
+    "Cable, transceiver or switch port of this leg; less likely it was set down on purpose.",
+    (
+        "ip link show master {netdev}",
+        "ethtool on the leg that is named above, and ethtool -m",
+        "check the leg's switch port, then cable and transceiver",
+    ),
     "RocePortDown",
 )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Status
-from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN
+from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, DRIVER_NOT_RESPONDING, LINK_DOWN
 from roce_exporter.checks.health.sight import FACTUAL_SOURCES
 from roce_exporter.view.host_view import PortView, View
 
@@ -28,6 +28,9 @@ LONGEST = 2400.0
 DAY = 86_400.0
 MEMORY = 3600.0
 """Seconds for which a reason that ended is remembered."""
+
+ENDS_ARE_SEEN = frozenset({DEVICE_VANISHED.name, DRIVER_NOT_RESPONDING.name, LINK_DOWN.name})
+"""Causes whose end is a fact: the device is back, its interfaces answer, the link is up."""
 
 NO_HISTORY = "no_history"
 NO_LINK = "no_link"
@@ -57,11 +60,18 @@ class HeldReason:
     """The newest sign."""
     returns: int = 0
     """How often it came back."""
+    ended: bool = False
+    """Whether its end was seen; the port has only been interrupted from then on."""
 
     @property
     def recovery(self) -> float:
         """Seconds without a sign after which it no longer holds."""
         return min(RECOVERY * 2.0**self.returns, LONGEST)
+
+    @property
+    def status(self) -> Status:
+        """What it makes of the port."""
+        return min(self.finding.status, Status.DEGRADED) if self.ended else self.finding.status
 
     def holds(self, now: float) -> bool:
         """Whether it is a reason at this time."""
@@ -130,7 +140,7 @@ def _missing(held: HeldReasons, now: float) -> list[Finding]:
 
 def not_judged(before: Mapping[PortKey, HeldReasons], now: float) -> HostHealth:
     """The health of all ports after rules that failed: what held before holds until it has recovered, the rest is UNKNOWN."""
-    return {key: _judged(held, [], (NOT_JUDGED,), now) for key, held in before.items()}
+    return {key: _judged(held, None, (NOT_JUDGED,), now) for key, held in before.items()}
 
 
 def _concerns(finding: Finding, port: PortView) -> bool:
@@ -138,10 +148,11 @@ def _concerns(finding: Finding, port: PortView) -> bool:
 
 
 def _judged(
-    before: HeldReasons, findings: Iterable[Finding], gaps: tuple[str, ...], now: float
+    before: HeldReasons, findings: Iterable[Finding] | None, gaps: tuple[str, ...], now: float
 ) -> HeldReasons:
-    reasons = tuple(_renewed(before.reasons, list(findings), now))
-    health = max((one.finding.status for one in reasons if one.holds(now)), default=Status.OK)
+    """What is known with these findings; None: nothing was judged, so nothing has ended."""
+    reasons = before.reasons if findings is None else tuple(_renewed(before.reasons, list(findings), now))
+    health = max((one.status for one in reasons if one.holds(now)), default=Status.OK)
     if health == Status.OK and gaps:
         health = Status.UNKNOWN
     since = before.since if health == before.health else now
@@ -156,10 +167,12 @@ def _renewed(reasons: Iterable[HeldReason], findings: list[Finding], now: float)
         if reason is None:
             yield HeldReason(finding, now, now)
         elif reason.holds(now):
-            yield replace(reason, finding=finding, last=now)
+            yield replace(reason, finding=finding, last=now, ended=False)
         else:
             yield HeldReason(finding, now, now, reason.returns + 1)
-    yield from (reason for reason in known.values() if now - reason.last < MEMORY)
+    for reason in known.values():
+        if now - reason.last < MEMORY:
+            yield replace(reason, ended=reason.finding.check in ENDS_ARE_SEEN)
 
 
 def _gaps(port: PortView) -> tuple[str, ...]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import traffic_causes
 from roce_exporter.checks.health.sign import Sign
+from roce_exporter.checks.settings.host_checks import CHECKS as HOST_CHECKS
+from roce_exporter.checks.settings.lossless_checks import CHECKS as LOSSLESS_CHECKS
+from roce_exporter.checks.settings.marking_checks import CHECKS as MARKING_CHECKS
 from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from roce_exporter.checks.finding import Finding
     from roce_exporter.checks.health.sign import Cause, Rule
     from roce_exporter.view.host_view import PortView
 
@@ -35,6 +42,61 @@ MTU_COUNTERS = (
     ("roce_phy_receive_mtu_errors_total", "packets longer than the MTU"),
     ("roce_port_receive_fragments_total", "RDMA packets received as fragments"),
 )
+
+
+SILENT = ("peer_silent", "retries_exceeded", "ack_timeouts")
+CONGESTION = ("pause_received", "pause_storm_received", "incast", "cnps_ignored", "marks_without_cnps")
+LOSS = ("lossless_drops", "packet_loss", "outside_lossless_priority", "pfc_mismatch", "port_drops", *SILENT)
+SYMPTOMS: Mapping[str, tuple[str, ...]] = {
+    # DCQCN (Zhu et al., SIGCOMM 2015) and RFC 3168 section 5: senders that are not told, or do not listen, are stopped by pause
+    **dict.fromkeys(
+        ("notification_point", "reaction_point", "cnp_mapping", "cnp_dscp", "cnp_priority", "cnp_strict"),
+        CONGESTION,
+    ),
+    **dict.fromkeys(("cm_tos", "traffic_class"), (*CONGESTION, *LOSS)),
+    # IEEE 802.1Qaz and 802.1Qbb: a priority without PFC, or another one than the switch's, drops
+    **dict.fromkeys(
+        ("pfc", "peer_pfc", "trust", "dscp_priority", "dcbx"), (*LOSS, "pause_received", "slow_receiver")
+    ),
+    **dict.fromkeys(
+        ("headroom", "lossless_buffer", "cable_length"), ("lossless_drops", "packet_loss", "port_drops")
+    ),
+    "lossless_bandwidth": ("pause_received", "slow_receiver", "incast"),
+    "global_pause": ("global_pause", "pause_received", "slow_receiver"),
+    "mtu": ("path_mtu", "packet_loss", "port_drops", *SILENT),
+    "pcie": ("pcie_congestion", "slow_receiver", "lossless_drops"),
+}
+"""What a wrong setting leads to on its port, by check."""
+AT_THE_OTHER_END = frozenset({"peer_pfc"})
+"""Checks of what the switch announces (DCBX)."""
+TITLES = {check.id: check.title for check in (*LOSSLESS_CHECKS, *MARKING_CHECKS, *HOST_CHECKS)}
+SAID = re.compile(r"check ([a-z0-9_]+) of ")
+
+
+def symptoms_of(evidence: tuple[str, ...]) -> frozenset[str]:
+    """Names of the causes that the failed checks of this evidence lead to."""
+    checks = (found[1] for one in evidence if (found := SAID.match(one)))
+    return frozenset(name for check in checks for name in SYMPTOMS.get(check, ()))
+
+
+def with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
+    """The finding of wrong settings as the cause of these symptoms: as bad as the worst of them, and with their evidence."""
+    names = {one.check for one in symptoms}
+    checks = [
+        found[1]
+        for one in finding.evidence
+        if (found := SAID.match(one)) and names & {*SYMPTOMS.get(found[1], ())}
+    ]
+    there = {*checks} <= AT_THE_OTHER_END
+    titles = ", ".join(TITLES.get(check, check) for check in checks)
+    return replace(
+        finding,
+        title=f"A wrong setting shows in the traffic: {titles}",
+        status=max(finding.status, *(one.status for one in symptoms)),
+        side=Side.LINK if there else finding.side,
+        evidence=(*finding.evidence, *(said for one in symptoms for said in one.evidence)),
+        harm=max(finding.harm, *(one.harm for one in symptoms)) + 1,
+    )
 
 
 def _checks(port: PortView) -> Iterator[Sign]:

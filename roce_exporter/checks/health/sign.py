@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.checks.finding import Finding, Topic
+from roce_exporter.checks.finding import Finding, Status, Topic
 from roce_exporter.view.host_view import PortView
 from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roce_exporter.checks.finding import Side, Status
+    from roce_exporter.checks.finding import Side
     from roce_exporter.view.host_view import Rise
 
 
@@ -48,6 +48,7 @@ class Cause:
         *,
         netdev: str = "",
         side: Side | None = None,
+        note: bool = False,
         harm: float = 0.0,
     ) -> Finding:
         """This cause on one port, or with an empty port on the whole device."""
@@ -56,7 +57,7 @@ class Cause:
             Topic.HEALTH,
             self.name,
             self.title,
-            self.health,
+            Status.OK if note else self.health,
             device,
             port,
             # A finding of a whole device is not one of its port's network device.
@@ -81,6 +82,8 @@ class Sign(NamedTuple):
     """A better known side than the cause's own."""
     weight: float = 0.0
     """0 to 1: how bad it is among findings of the same cause."""
+    note: bool = False
+    """Whether it is too little to degrade a port: it is shown, and the health does not change."""
 
 
 Rule = Callable[[PortView], Iterator[Sign]]

@@ -21,6 +21,30 @@ LOSSLESS_DROPS = Cause(
     "RoceLosslessPriorityDrops",
 )
 
+PORT_DROPS = Cause(
+    "port_drops",
+    HOST,
+    DEGRADED,
+    "This port drops packets",
+    "Buffers of the card or the limits of its instance or VF: the host is slower than what arrives, or sends more than it may.",
+    (
+        COUNTERS + " | grep -e discards -e drops",
+        "ethtool -S {netdev} | grep -i -e drop -e discard",
+        "lspci -vv",
+    ),
+    "RocePacketLossHigh",
+)
+
+FAULT_COUNTED = Cause(
+    "fault_counted",
+    UNKNOWN,
+    FIT,
+    "A counter of faults rises, and nothing else explains it",
+    "What the counter says; roce-exporter explain NAME tells more.",
+    (COUNTERS, "roce-exporter explain NAME"),
+    "RoceTransportRetriesExceeded",
+)
+
 PCIE_CONGESTION = Cause(
     "pcie_congestion",
     HOST,
@@ -97,7 +121,10 @@ MARKS_WITHOUT_CNPS = Cause(
     DEGRADED,
     "Marked packets arrive, but this host sends no CNPs",
     "The notification point is off for the priority in use, so senders are not slowed down before pause begins.",
-    ("roce-exporter check settings", "cat /sys/class/net/{netdev}/ecn/roce_np/enable/*"),
+    (
+        "roce-exporter check settings",
+        "with NVIDIA's own mlx5 driver: grep . /sys/class/net/{netdev}/ecn/roce_np/enable/*",
+    ),
     "RoceEcnMarkedButNoCnpSent",
 )
 
@@ -107,7 +134,10 @@ CNPS_IGNORED = Cause(
     DEGRADED,
     "This host ignores the CNPs that it receives",
     "The reaction point is off for the priority in use: its flows do not slow down.",
-    ("roce-exporter check settings", "cat /sys/class/net/{netdev}/ecn/roce_rp/enable/*"),
+    (
+        "roce-exporter check settings",
+        "with NVIDIA's own mlx5 driver: grep . /sys/class/net/{netdev}/ecn/roce_rp/enable/*",
+    ),
     "RoceCnpIgnored",
 )
 
@@ -222,6 +252,33 @@ RETRIES_EXCEEDED = Cause(
         "check link and host of the peer",
     ),
     "RoceTransportRetriesExceeded",
+)
+
+PEER_SILENT = Cause(
+    "peer_silent",
+    PEER,
+    DEGRADED,
+    "A peer does not answer: packets are sent again and again",
+    "The peer's process or host is gone or hangs, or the path to it is cut. Its own counters show nothing.",
+    (
+        "find the peer: rdma resource show qp",
+        "check the other hosts of the job: the silent one is among those without this finding",
+        COUNTERS + " | grep -e timeouts -e retries -e adaptive",
+    ),
+    "RoceAckTimeouts",
+)
+
+RETRANSMISSIONS_UNCOUNTED = Cause(
+    "retransmissions_uncounted",
+    PEER,
+    FIT,
+    "Packets of GPU-initiated queue pairs are sent again, most likely to a peer that does not answer",
+    "The peer's process or host is gone. The driver does not count these queue pairs (DEVX) in the port; a few real CNPs look alike.",
+    (
+        "check the other hosts of the job",
+        "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=NET logs the errors of these queue pairs",
+    ),
+    "RoceAckTimeouts",
 )
 
 ACK_TIMEOUTS = Cause(

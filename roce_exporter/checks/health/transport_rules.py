@@ -32,24 +32,48 @@ LOST = (
     ("roce_transport_implied_naks_total", "lost responses"),
     (OUT_OF_SEQUENCE, "packets out of sequence"),
 )
+SENT_AGAIN = (
+    *(name for name, _ in LOST[:2]),
+    "roce_transport_sequence_naks_sent_total",
+    "roce_transport_duplicate_requests_total",
+    "roce_transport_retransmitted_packets_total",
+    TIMEOUTS,
+    EXCEEDED,
+)
+"""The second sign of loss: what arrives out of sequence alone may have been reordered."""
 FEW = 10.0
 """Lost packets that mean something where few packets pass."""
 
 
+ADAPTIVE = "roce_transport_adaptive_retransmits_total"
+"""mlx5: packets sent again before the timer of the queue pair ends. 4 to 11 for a peer that does not answer, the first of them within 0.1 s."""
+SILENT_EVENTS = 4.0
+"""Adaptive retransmissions in one stretch: the loss of a last packet makes one or two."""
+STRETCH = 30.0
+"""Seconds in which they come."""
+FAILED = "roce_transport_requester_completion_errors_total"
+FLUSHED = "roce_transport_requester_flushed_completions_total"
+RNR_NAKS = "roce_transport_rnr_naks_received_total"
+
+
 def _silence(port: PortView) -> Iterator[Sign]:
-    """Retries that were used up, or timeouts alone: a peer that does not answer, unless packets are seen to get lost."""
-    exceeded, timeouts = port.rise(EXCEEDED, WINDOW), port.rise(TIMEOUTS, WINDOW)
-    gave_up = exceeded is not None and exceeded.amount > 0
+    """Retries that were used up, packets sent again and again, or timeouts: a peer that does not answer, unless packets are seen to get lost."""
+    exceeded, timeouts, again = (port.rise(name, WINDOW) for name in (EXCEEDED, TIMEOUTS, ADAPTIVE))
+    uncounted = _unexplained(port) if _is_silent(port) and exceeded is None else 0.0
+    gave_up = uncounted >= 1 or (exceeded is not None and exceeded.amount > 0)
+    unanswered = _unanswered(port)
     late = timeouts is not None and timeouts.amount > port.limit("RoceAckTimeouts", "events")
-    if not gave_up and not late:
+    if not gave_up and not unanswered and not late:
         return
     lost = _lost(port)
-    waited = timeouts.amount if timeouts else 0.0
+    waited = sum(rise.amount for rise in (timeouts, again) if rise)
     side = _side_of_silence(port, sum(rise.amount for rise, _ in lost), waited)
     evidence = texts(
         [
-            rose(exceeded, "queue pairs gave up") if exceeded and gave_up else None,
-            rose(timeouts, "acknowledgement timeouts") if timeouts and waited else None,
+            rose(exceeded, "queue pairs gave up") if exceeded and exceeded.amount else None,
+            f"{number(uncounted)} work requests failed meanwhile" if uncounted >= 1 else None,
+            rose(timeouts, "acknowledgement timeouts") if timeouts and timeouts.amount else None,
+            rose(again, "packets sent again because nothing came back") if again and again.amount else None,
             *(rose(rise, what) for rise, what in lost),
         ]
     )
@@ -60,8 +84,63 @@ def _silence(port: PortView) -> Iterator[Sign]:
         Side.PEER: "a path that is cut completely looks the same from here",
         Side.FABRIC: "a peer that restarts loses packets, too",
     }
-    cause = traffic_causes.RETRIES_EXCEEDED if gave_up else traffic_causes.ACK_TIMEOUTS
-    yield Sign(cause, evidence, texts([against.get(side)]), side)
+    cause = traffic_causes.PEER_SILENT if unanswered else traffic_causes.ACK_TIMEOUTS
+    yield Sign(
+        traffic_causes.RETRIES_EXCEEDED if gave_up else cause, evidence, texts([against.get(side)]), side
+    )
+
+
+def _unanswered(port: PortView) -> bool:
+    """Whether in some stretch packets were sent again because nothing came back, and fewer were answered by a NAK."""
+    if port.rose(ADAPTIVE, WINDOW) < SILENT_EVENTS:
+        return False
+    for begin, end, amount in port.stretches(ADAPTIVE, STRETCH, WINDOW):
+        if amount >= SILENT_EVENTS and amount > sum(port.between(name, begin, end) for name, _ in LOST):
+            return True
+    return False
+
+
+def _is_silent(port: PortView) -> bool:
+    return any(port.rose(name, WINDOW) for name in (TIMEOUTS, ADAPTIVE))
+
+
+def _unexplained(port: PortView) -> float:
+    """Failed work requests that no refusal, no retry that is counted and no flush explains."""
+    explained = (FLUSHED, EXCEEDED, RNR_EXCEEDED, *(name for name, _ in REFUSED))
+    return port.rose(FAILED, WINDOW) - sum(port.rose(name, WINDOW) for name in explained)
+
+
+REACTIONS = "roce_cnp_handled_total"
+TRANSMITTED = "roce_port_transmit_packets_total"
+UNCOUNTED = (5.0, 30.0)
+"""CNPs that the NIC made itself for a queue pair that nobody answers: 9 to 12 in all trials."""
+RETRY_TIME = 60.0
+"""Seconds until a queue pair gives up with the usual timer of NCCL (20, 7 retries)."""
+IDLE = 10.0
+"""Packets per second: whoever sends fewer is sent no CNPs."""
+
+
+def _uncounted(port: PortView) -> Iterator[Sign]:
+    """GPU-initiated (DEVX) queue pairs: the port counts no timeout of theirs, but the reactions to what is sent again."""
+    reactions = port.rise(REACTIONS, WINDOW)
+    silent = port.tracks("roce_transport_slow_restart_cnps_total") and not any(
+        port.rose(name, WINDOW) for name in (TIMEOUTS, ADAPTIVE, "roce_transport_slow_restart_cnps_total")
+    )
+    if reactions is None or not silent or not UNCOUNTED[0] <= reactions.amount <= UNCOUNTED[1]:
+        return
+    bursts = [(begin, end) for begin, end, amount in port.stretches(REACTIONS, 0.0, WINDOW) if amount]
+    begin, end = bursts[0][0], bursts[-1][1]
+    blind = None if port.current(TRANSMITTED) else "what this port sent meanwhile is not seen"
+    sent = port.between(TRANSMITTED, bursts[-1][0], end) / (end - bursts[-1][0])
+    if bursts[-1][0] - bursts[0][1] <= RETRY_TIME and sent < IDLE:
+        yield Sign(
+            traffic_causes.RETRANSMISSIONS_UNCOUNTED,
+            (
+                f"{number(reactions.amount)} reactions to congestion within {duration(end - begin)} on a port that sends next to nothing",
+                "no timeout and no retransmission of a queue pair that the port counts",
+            ),
+            texts([blind]),
+        )
 
 
 def _side_of_silence(port: PortView, lost: float, timeouts: float) -> Side:
@@ -98,8 +177,10 @@ def _loss(port: PortView) -> Iterator[Sign]:
         spray = (
             "switches that spray packets reorder them without loss" if names[0] == OUT_OF_SEQUENCE else None
         )
+        again = sum(port.rose(name, MEDIUM) for name in SENT_AGAIN)
+        alone = bool(spray) and not side and not again
         weight = min(1.0, amount / passed.amount * 100) if passed and passed.amount else 0.0
-        yield Sign(traffic_causes.PACKET_LOSS, texts([said, why]), texts([spray]), side, weight)
+        yield Sign(traffic_causes.PACKET_LOSS, texts([said, why]), texts([spray]), side, weight, alone)
 
 
 def _is_much(port: PortView, amount: float, packets: Rise | None) -> bool:
@@ -114,34 +195,34 @@ def _is_much(port: PortView, amount: float, packets: Rise | None) -> bool:
 
 def _side_of_loss(port: PortView, lost: float) -> tuple[Side | None, str | None]:
     """Loss at this port is not loss in the fabric."""
-    for name, side, what in (
+    causes = (
         ("roce_phy_receive_crc_errors_total", Side.LINK, "packets arrived here corrupted"),
         ("roce_phy_symbol_errors_total", Side.LINK, "symbol errors of this link"),
         ("roce_phy_fec_uncorrectable_blocks_total", Side.LINK, "blocks of this link could not be corrected"),
         ("roce_phy_receive_discards_total", Side.HOST, "packets were dropped by this port's own buffer"),
-    ):
-        rise = port.rise(name, MEDIUM)
-        if rise and rise.amount >= lost / 4:
-            return side, f"{number(rise.amount)} {what}"
+    )
+    rises = [(port.rose(name, MEDIUM), side, what) for name, side, what in causes]
+    for amount, side, what in rises:
+        if amount and amount >= lost / 4:
+            return side, f"{number(amount)} {what}"
     return None, None
 
 
 def _not_ready(port: PortView) -> Iterator[Sign]:
     gave_up = port.rise(RNR_EXCEEDED, WINDOW)
-    naks = port.rise("roce_transport_rnr_naks_received_total", MEDIUM)
-    many = naks is not None and naks.rate > port.limit("RoceReceiverNotReady", "per_second")
-    if (gave_up and gave_up.amount) or many:
-        yield Sign(
-            traffic_causes.RECEIVER_NOT_READY,
-            texts(
-                [
-                    rose(gave_up, "queue pairs gave up on a receiver that was never ready")
-                    if gave_up and gave_up.amount
-                    else None,
-                    rose(naks, "NAKs of peers that were not ready") if naks and naks.amount else None,
-                ]
-            ),
-        )
+    naks, lately = port.rise(RNR_NAKS, WINDOW), port.rise(RNR_NAKS, MEDIUM)
+    many = lately is not None and lately.rate > port.limit("RoceReceiverNotReady", "per_second")
+    # Where the driver does not count those that gave up, a request that failed tells.
+    failed = 0.0 if gave_up or not (naks and naks.amount) or _is_silent(port) else _unexplained(port)
+    if (gave_up and gave_up.amount) or many or failed >= 1:
+        evidence = [
+            rose(gave_up, "queue pairs gave up on a receiver that was never ready")
+            if gave_up and gave_up.amount
+            else None,
+            rose(naks, "NAKs of peers that were not ready") if naks and naks.amount else None,
+            f"{number(failed)} work requests failed meanwhile" if failed >= 1 else None,
+        ]
+        yield Sign(traffic_causes.RECEIVER_NOT_READY, texts(evidence))
 
 
 def _empty(port: PortView) -> Iterator[Sign]:
@@ -219,14 +300,11 @@ def _local(port: PortView) -> Iterator[Sign]:
     if local := _counted(port, LOCAL):
         yield Sign(traffic_causes.LOCAL_ERRORS, tuple(local))
         return
-    failed = port.rise("roce_transport_requester_completion_errors_total", WINDOW)
-    if failed is None:
-        return
-    explained = ("roce_transport_requester_flushed_completions_total", EXCEEDED, RNR_EXCEEDED)
-    rest = failed.amount - sum(
-        port.rose(name, WINDOW) for name in (*explained, *(name for name, _ in REFUSED))
-    )
-    if rest >= 1:
+    failed, rest = port.rise(FAILED, WINDOW), _unexplained(port)
+    # A driver without the counters of those that gave up: the sign of the peer is the finding.
+    silent = port.rise(EXCEEDED, WINDOW) is None and _is_silent(port)
+    refused = port.rise(RNR_EXCEEDED, WINDOW) is None and port.rose(RNR_NAKS, WINDOW)
+    if failed and rest >= 1 and not silent and not refused:
         said = f"{number(rest)} work requests failed within {duration(failed.seconds)} that no NAK and no retry explains"
         yield Sign(traffic_causes.LOCAL_ERRORS, (said,))
 
@@ -252,5 +330,14 @@ def _corruption(port: PortView) -> Iterator[Sign]:
         )
 
 
-TRANSPORT_RULES: tuple[Rule, ...] = (_silence, _loss, _not_ready, _empty, _refusals, _local, _corruption)
+TRANSPORT_RULES: tuple[Rule, ...] = (
+    _silence,
+    _uncounted,
+    _loss,
+    _not_ready,
+    _empty,
+    _refusals,
+    _local,
+    _corruption,
+)
 """Rules of one port."""

@@ -16,15 +16,20 @@ KIND = {1: "IB/RoCE v1", 2: "RoCE v2"}
 
 
 def gid(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether the port has a GID of the expected version with an IPv4 address. The link-local one does not count."""
+    """Whether the port has a GID of the expected version with an IPv4 or IPv6 address. The link-local one does not count."""
     version = profile.roce_version
     if version is None:
         return None
-    expected = f"RoCE v{version} with IPv4"
+    expected = f"RoCE v{version} with an IP address"
     if not settings.gids:
         return unreadable(expected)
     kinds = sorted({one.type.rpartition(" ")[2] for one in settings.gids})
-    indices = [one.index for one in settings.gids if one.type == KIND[version] and ":" not in one.address]
+    indices = [
+        one.index
+        for one in settings.gids
+        # A link-local address is made of the MAC address: no router forwards it.
+        if one.type == KIND[version] and not one.address.startswith("fe80:")
+    ]
     found = f"index {', '.join(map(str, indices))}" if indices else f"only {' and '.join(kinds)} without it"
     return judged(bool(indices), expected, found)
 

@@ -116,12 +116,16 @@ WRONG = [
     ("cnp_dscp", {"dcqcn": {"np.cnp_dscp.one": 0, "np.cnp_priority.one": 6}}, "48", "0"),
     ("cnp_priority", {"dcqcn": {"np.cnp_dscp.one": 48, "np.cnp_priority.one": 3}}, "6", "3"),
     ("roce_version", {"cm_version": 1}, "RoCE v2", "RoCE v1"),
-    ("adaptive_retransmission", {"adaptive": True}, "off", "on, it happened"),
-    ("gid", {"gids": (Gid(1, "RoCE v2", "eth0", "fe80::1"),)}, "RoCE v2 with IPv4", "only v2 without it"),
+    (
+        "gid",
+        {"gids": (Gid(1, "RoCE v2", "eth0", "fe80::1"),)},
+        "RoCE v2 with an IP address",
+        "only v2 without it",
+    ),
     (
         "gid",
         {"gids": (Gid(2, "IB/RoCE v1", "eth0", "192.0.2.1"),)},
-        "RoCE v2 with IPv4",
+        "RoCE v2 with an IP address",
         "only v1 without it",
     ),
     ("mtu", {"mtu": 4191}, "4192 or more, for an RDMA MTU of 4096", "4191, for 2048"),
@@ -139,7 +143,7 @@ def test_one_wrong_setting_fails_its_check_alone_with_expected_and_found(
 
 
 def test_the_table_above_fails_every_check_but_those_with_a_test_of_their_own() -> None:
-    elsewhere = {"cable_length", "statistics_refresh", "consistency"}
+    elsewhere = {"cable_length", "statistics_refresh", "consistency", "adaptive_retransmission"}
     elsewhere |= {check.id for check in (*address_checks.CHECKS, *rail_checks.CHECKS)}
     assert {check for check, *_ in WRONG} | elsewhere == {check.id for check in ALL_CHECKS}
 
@@ -166,6 +170,9 @@ NOT_MADE = "-"
 JUDGED: list[tuple[dict[str, object], Profile, str, bool | str | None]] = [
     # the setting itself is not readable: a counter of 0 is consistent with off, and proves nothing else
     ({"adaptive": False}, NVIDIA, "adaptive_retransmission", True),
+    # a peer that does not answer makes it rise on a lossless fabric, too
+    ({"adaptive": True}, NVIDIA, "adaptive_retransmission", None),
+    ({"gids": (Gid(1, "RoCE v2", "eth0", "2001:db8::1"),)}, NVIDIA, "gid", True),
     ({"adaptive": True}, ADAPTIVE, "adaptive_retransmission", True),
     ({"adaptive": False}, ADAPTIVE, "adaptive_retransmission", None),
     # mlx5 maps an unmapped DSCP by its upper bits, others map it to 0

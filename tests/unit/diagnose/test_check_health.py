@@ -64,8 +64,19 @@ def causes_of(document: dict[str, Any]) -> list[str]:
 def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
     document = found(capsys, f"--host.recording={recorded.recording('mlx5-pair')}")
     assert (document["version"], document["status"]) == (2, "degraded")
-    assert set(document) == {"version", "source", "time", "status", "summary", "findings", "not_checked"}
+    assert set(document) == {
+        "version",
+        "source",
+        "time",
+        "status",
+        "summary",
+        "findings",
+        "not_checked",
+        "ports",
+    }
     assert document["findings"]
+    assert all(set(port) == {"device", "port", "netdev", "health"} for port in document["ports"])
+    assert {port["health"] for port in document["ports"]} <= {"ok", "degraded", "failed", "unknown"}
     for one in document["findings"]:
         assert set(one) == KEYS
         assert one["side"] in {side.value for side in Side}
@@ -226,10 +237,10 @@ def test_a_live_host_without_a_device_is_not_sampled_again(
 
 
 def test_what_the_text_says_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """A consequence that is no fault is a line of its cause; failed settings are not repeated; what is wrong comes first."""
+    """A consequence is a line of its cause; failed settings are not repeated; what is wrong comes first."""
     main(["check", "health", "--host.simulate=slow-receiver", "--since=3m"])
     text = capsys.readouterr().out
-    assert "    also      Receivers are not ready: " in text
+    assert "              Receivers are not ready: " in text
     assert "(receiver_not_ready)" not in text
     main(["check", "--host.simulate=misconfigured", "--since=1m"])
     text = capsys.readouterr().out

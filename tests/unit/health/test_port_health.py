@@ -6,7 +6,7 @@ import pytest
 from health_history import history
 
 from roce_exporter.checks.finding import Report, Status
-from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN, LINK_FLAPPING
+from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN, LINK_FLAPPING, PCIE_FATAL
 from roce_exporter.checks.health.port_health import (
     FACTS_MISSING,
     LONGEST,
@@ -44,9 +44,9 @@ def test_a_port_without_signs_is_healthy() -> None:
 
 
 def test_a_reason_holds_until_it_has_had_no_sign_for_the_recovery_time() -> None:
-    ports = judge({}, at(85), found(LINK_DOWN))
+    ports = judge({}, at(85), found(PCIE_FATAL))
     assert ports[KEY].health == Status.FAILED
-    ports = judge(ports, at(100), found(LINK_DOWN))
+    ports = judge(ports, at(100), found(PCIE_FATAL))
     for time in (115, 100 + RECOVERY - 1):
         ports = judge(ports, at(time), FINE)
         assert ports[KEY].health == Status.FAILED
@@ -138,7 +138,7 @@ def test_a_link_that_was_lost_has_failed_until_it_is_up() -> None:
         ports = judge(ports, at(time, up=0.0), FINE)
         assert ports[KEY].health == Status.FAILED
     ports = judge(ports, at(time + 15), FINE)
-    assert ports[KEY].health == Status.FAILED  # until it has recovered
+    assert ports[KEY].health == Status.DEGRADED  # its end is seen; until it has recovered
     assert judge(ports, at(time + RECOVERY), FINE)[KEY].health == Status.OK
 
 

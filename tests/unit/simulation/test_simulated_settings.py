@@ -29,7 +29,8 @@ def test_a_misconfigured_host_is_found_wrong(capsys: pytest.CaptureFixture[str])
     code, wrong, counts = audited(capsys, "--host.simulate=misconfigured", "--profile", "nvidia-lossless")
     assert code == 1
     assert counts["degraded"] >= 6
-    assert counts["unknown"] == 0
+    # Packets were sent again on three ports, which says nothing about the setting.
+    assert counts["unknown"] == 3
     assert wrong >= {
         "priorities with PFC",
         "ToS of RDMA-CM connections",

@@ -1,0 +1,146 @@
+"""One rule for the counters of faults that no other rule reads: what should not rise, rises steadily."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.catalog import CATALOG
+from roce_exporter.checks.finding import Side
+from roce_exporter.checks.health import traffic_causes
+from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
+from roce_exporter.checks.health.sign import MEDIUM, Sign, rose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.checks.health.sign import Cause, Rule
+    from roce_exporter.view.host_view import PortView
+
+STEADY = 10.0
+"""A rise within `MEDIUM` that counts."""
+ROUNDS = 3
+"""Intervals in which it has to rise, or all where there are fewer: one burst is a restart, a job that ended, a stray."""
+
+
+class Kind(NamedTuple):
+    """What a group of counters is about."""
+
+    cause: Cause
+    side: Side | None
+    names: tuple[str, ...]
+    """Parts of names after `roce_`."""
+
+
+DROPS = Kind(
+    traffic_causes.PORT_DROPS,
+    None,
+    (
+        "limit_drops_total",
+        "disabled_drops_total",
+        "port_receive_discards_total",
+        "port_transmit_discards_total",
+        "phy_receive_discards_total",
+        "phy_transmit_discards_total",
+        "host_congestion_discards_total",
+        "queue_receive_discards_total",
+        "vf_receive_drops_total",
+        "vf_transmit_drops_total",
+        "port_excessive_buffer_overruns_total",
+        "device_internal_out_of_buffer_total",
+        "mac_receive_lost_total",
+        "mac_transmit_lost_total",
+        "hardware_receive_drops_total",
+        "hardware_transmit_drops_total",
+    ),
+)
+LINE = Kind(
+    traffic_causes.FAULT_COUNTED,
+    Side.LINK,
+    (
+        "port_symbol_errors_total",
+        "local_link_integrity_errors_total",
+        "link_error_recoveries_total",
+        "receive_remote_physical_errors_total",
+        "lane_errors_total",
+        "local_faults_total",
+        "remote_faults_total",
+        "mac_symbol_errors_total",
+        "symbol_error_packets_total",
+        "alignment_errors_total",
+        "jabbers_total",
+        "carrier_errors_total",
+    ),
+)
+AWAY = Kind(
+    traffic_causes.FAULT_COUNTED,
+    Side.PEER,
+    ("transport_unresponsive_peers_total", "transport_impaired_connections_total"),
+)
+LOST = Kind(
+    traffic_causes.FAULT_COUNTED,
+    Side.FABRIC,
+    (
+        "transport_retransmitted_packets_total",
+        "transport_retries_total",
+        "transport_sequence_naks_sent_total",
+        "collective_out_of_sequence_total",
+        "payload_trimmed_packets_total",
+    ),
+)
+HERE = Kind(
+    traffic_causes.FAULT_COUNTED,
+    Side.HOST,
+    (
+        "pcie_receive_errors_total",
+        "pcie_transmit_errors_total",
+        "memory_table_errors_total",
+        "read_table_errors_total",
+        "doorbells_dropped_total",
+        "completion_queue_load_errors_total",
+        "shared_receive_queue_errors_total",
+        "transport_unrecoverable_errors_total",
+        "overrun_total",
+        "steering_drops_total",
+        "steering_discard_total",
+        "quota_exceeded_command_total",
+    ),
+)
+KINDS = (DROPS, LINE, AWAY, LOST, HERE)
+"""The first kind whose names fit."""
+
+
+def kind_of(name: str) -> Kind | None:
+    """What a row's counter is about; None if the rule does not read it: see *Limits* of docs/diagnosis.md."""
+    return next((kind for kind in KINDS if name.endswith(kind.names)), None)
+
+
+HARMLESS = {DROPS: 1e-6, LOST: 1e-4}
+"""Share of packets up to which a rise is no finding: a host drops a little of its own traffic, and EFA sends some again on other paths."""
+
+FAULT_ROWS = {
+    row.name: kind
+    for row in CATALOG
+    if row.usual == 0 and row.name not in ROWS_OF_RULES and (kind := kind_of(row.name))
+    if "device" in row.labels and not row.name.startswith(("roce_switch", "roce_windows", "roce_owner"))
+}
+"""The counters that this rule reads, and what they are about."""
+
+
+def _rises(port: PortView) -> Iterator[Sign]:
+    packets = [port.rose(f"roce_port_{way}_packets_total", MEDIUM) for way in ("receive", "transmit")]
+    for name, kind in FAULT_ROWS.items():
+        rise = port.rise(name, MEDIUM)
+        if rise is None or rise.amount < STEADY:
+            continue
+        # Buffers drop and fabrics lose a few of many packets on healthy hosts, too.
+        ratio = rise.amount / max(packets) if any(packets) else 1.0
+        if ratio <= HARMLESS.get(kind, 0.0):
+            continue
+        intervals = [amount for _, _, amount in port.stretches(name, 0.0, MEDIUM)]
+        if sum(amount > 0 for amount in intervals) >= min(ROUNDS, len(intervals)):
+            said = f"{rose(rise, name)}, normally 0"
+            yield Sign(kind.cause, (said,), side=kind.side)
+
+
+COUNTER_RULES: tuple[Rule, ...] = (_rises,)
+"""Rules of one port of which no other rule says anything."""
