@@ -71,7 +71,8 @@ def _blocked(port: PortView, direction: str) -> Iterator[str]:
     name = f"roce_pfc_{direction}_pause_seconds_total"
     for track in port.tracks(name):
         paused = port.rise_of(name, track, STORM_WINDOW)
-        if paused is None or paused.amount < BLOCKED * port.limit("RocePfcTransmitPauseSaturated", "ratio"):
+        least = _least(port) * port.limit("RocePfcTransmitPauseSaturated", "ratio")
+        if paused is None or paused.amount < least:
             continue
         worst = max(_blocked_stretches(port, direction, track), default=None)
         if worst is None:
@@ -81,6 +82,11 @@ def _blocked(port: PortView, direction: str) -> Iterator[str]:
         when = f", which ended {duration(ago)} ago" if ago else ""
         said = f"priority {track.labels['priority']} was paused for {share(ratio)} of {duration(end - begin)}{when}"
         yield f"{said}, and no packet of it passed"
+
+
+def _least(port: PortView) -> float:
+    """`BLOCKED`, or all that there is."""
+    return min(BLOCKED, port.host.end - port.host.begin)
 
 
 def _blocked_stretches(
@@ -96,7 +102,7 @@ def _blocked_stretches(
     for seconds in (BLOCKED, SHORT):
         for begin, end, amount in port.stretches(name, seconds, STORM_WINDOW, **match):
             ratio = min(amount / (end - begin), 1.0)
-            if ratio <= port.limit("RocePfcTransmitPauseSaturated", "ratio") or end - begin < BLOCKED:
+            if ratio <= port.limit("RocePfcTransmitPauseSaturated", "ratio") or end - begin < _least(port):
                 continue
             if not any(port.between(one, begin, end, **match) for one in progress):
                 yield ratio, begin, end
