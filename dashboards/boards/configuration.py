@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from boards.codes import ON_OFF, ROCE_VERSION, TRUST
-from boards.colours import SEVERITY
+from boards.colours import SEVERITY, WARNING
 from boards.configuration_details import ADDRESSES_PANELS, BUFFERS_PANELS, DCQCN_PANELS, VERSIONS_PANELS
 from boards.configuration_series import FIELDS, LINKS, PLACES, SETTINGS, check_texts, spread, value_texts
-from boards.limits import ALERTS, DRIFT, RUNBOOKS, steps
+from boards.limits import DRIFT, RUNBOOKS, steps
 from boards.measures import meanings, now
 from boards.model import Board, Query, Row
 from boards.panels import by_name, lines, named, number
@@ -15,7 +15,7 @@ from boards.scopes import CLUSTER, FLEET, HOST, OF_HOSTS, alerts_of_clusters
 from boards.tables import table
 from roce_exporter.catalog.row import MetricSet
 
-TICKET = SEVERITY[ALERTS["RoceConfigCheckFailed"]["severity"]]
+TICKET = SEVERITY[WARNING]
 NOT_CHECKED = "No check ran"
 AUDIT = {"title": "What to do", "url": f"{RUNBOOKS}/RoceConfigCheckFailed.md", "targetBlank": True}
 TEXTS = check_texts()
@@ -50,7 +50,7 @@ JUDGED_PANELS = (
         "Settings that differ between devices of one name inside a cluster.",
         "none",
         Query(f"count({DRIFT}{{{CLUSTER}}} > 0) or 0 * count({DRIFT}{{{CLUSTER}}})"),
-        limits=steps((1, SEVERITY[ALERTS["RoceConfigDrift"]["severity"]])),
+        limits=steps((1, SEVERITY[WARNING])),
         width=6,
         empty="No rules",
     ),

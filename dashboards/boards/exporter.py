@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from boards.colours import GOOD, SEVERITY
-from boards.limits import ALERTS, step, steps
+from boards.colours import GOOD, SEVERITY, WARNING
+from boards.limits import OVERRUN, steps
 from boards.measures import growth, meanings, moved, now, quantile, rate, seen
 from boards.model import Board, Query, Row
 from boards.panels import BARS, by_name, lines, number, states
@@ -11,7 +11,7 @@ from boards.scopes import HOST, OF_HOSTS, alerts_of_many, to_host
 from boards.tables import table
 from roce_exporter.catalog.row import MetricSet
 
-DOWN = steps((1, SEVERITY[ALERTS["RoceExporterDown"]["severity"]]))
+DOWN = steps((1, SEVERITY[WARNING]))
 FIELDS = ("cluster", "job", "instance")
 LINKS = (by_name("instance", ("links", [to_host()])),)
 OF_DEVICES = (*LINKS, *(by_name(name, ("noValue", "all ports")) for name in ("device", "netdev")))
@@ -43,7 +43,7 @@ HEALTH_PANELS = (
         Query(
             f"count({now('roce_exporter_source_up', HOST)} == 0) or 0 * count({now('roce_exporter_source_up', HOST)})"
         ),
-        limits=steps((1, SEVERITY[ALERTS["RoceSourceBroken"]["severity"]])),
+        limits=steps((1, SEVERITY[WARNING])),
         width=6,
         empty="No response",
     ),
@@ -54,7 +54,7 @@ HEALTH_PANELS = (
         Query(
             f"sum({now('roce_exporter_unreadable_values', HOST)}) or 0 * sum({now('roce_exporter_devices', HOST)})"
         ),
-        limits=steps((1, SEVERITY["ticket"])),
+        limits=steps((1, SEVERITY[WARNING])),
         width=6,
         empty="No response",
     ),
@@ -63,14 +63,14 @@ HEALTH_PANELS = (
         meanings("roce_exporter_sampler_stuck"),
         "none",
         Query(f"sum({now('roce_exporter_sampler_stuck', HOST)}) or 0 * sum({rate(ticks, HOST)})"),
-        limits=steps((1, SEVERITY[ALERTS["RoceSamplerStuck"]["severity"]])),
+        limits=steps((1, SEVERITY[WARNING])),
         width=6,
         empty="Loop is off",
     ),
     states(
         "Hosts over time",
         "Hosts that did not respond at some time in the range shown, at most 15.",
-        {0: ("no response", SEVERITY["ticket"]), 1: ("responds", GOOD)},
+        {0: ("no response", SEVERITY[WARNING]), 1: ("responds", GOOD)},
         Query(
             f"up{{{HOST}}} and topk(15, 1 - min_over_time(up{{{HOST}}}[$__range] @ end())) > 0",
             "{{instance}}",
@@ -200,7 +200,7 @@ LOOP_PANELS = (
         f"Share of polls; the ten worst hosts. Storms are detected later. Dashed: alert limit.\n\n{meanings(late, missed)}",
         "percentunit",
         Query(_worst(overrun), "{{instance}}"),
-        limits=steps(step("RoceSamplerOverrun")),
+        limits=steps(OVERRUN),
         width=8,
         empty="The fast loop is off",
     ),

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from boards.codes import ALERT, HEALTH
-from boards.colours import BAD, SEVERITY, UNKNOWN
-from boards.limits import CLUSTER_PAUSE, HOSTS, STORM_HOSTS, STORMS, burn, limit, percent, step, steps
+from boards.colours import BAD, CRITICAL, NOTE, SEVERITY, UNKNOWN, WARNING
+from boards.limits import (
+    CLUSTER_PAUSE,
+    DROPS,
+    HOSTS,
+    PAUSE_BUDGET,
+    PAUSE_HIGH,
+    RECEIVED_SATURATED,
+    SENT_SATURATED,
+    STORM_HOSTS,
+    STORMS,
+    limit,
+    percent,
+    steps,
+)
 from boards.measures import meanings
 from boards.model import Json, Panel, Query
 from boards.panels import all_series, by_name, lines, named, number, states
@@ -25,9 +38,9 @@ from boards.tables import as_text, graded, severities, table
 
 NO_RULES = "No rules"
 LOAD_RULES = "No recording rules: load alerts/roce.rules.yml and dashboards/roce-dashboards.rules.yml"
-RANKS = {"page": "3", "ticket": "2", "info": "1"}
+RANKS = {CRITICAL: "3", WARNING: "2", NOTE: "1"}
 IS_BAD = steps((1, BAD))
-AT_LEAST_ONE = {"page": steps((1, SEVERITY["page"])), "ticket": steps((1, SEVERITY["ticket"]))}
+AT_LEAST_ONE = {name: steps((1, SEVERITY[name])) for name in (CRITICAL, WARNING)}
 PORT_COLUMNS = ("cluster", "job", "instance", "device", "port", "priority")
 PORT_LEGEND = "{{instance}} {{device}}/{{port}} {{netdev}} p{{priority}}"
 
@@ -52,7 +65,7 @@ def linked(*overrides: Json, to: Json) -> tuple[Json, ...]:
 
 
 def _worst(direction: str, title: str, verdict: str) -> Panel:
-    alert = "RocePfcTransmitPauseSaturated" if direction == "transmit" else "RocePfcReceivePauseSaturated"
+    alert = SENT_SATURATED if direction == "transmit" else RECEIVED_SATURATED
     selected = f'{ELEVATED}{{direction="{direction}",{FLEET}}}'
     # @ end() ranks once for the whole range, so that the panel has ten lines rather than ten per step
     return lines(
@@ -61,7 +74,7 @@ def _worst(direction: str, title: str, verdict: str) -> Panel:
         f"Gaps: less than {percent(limit('RocePfcPauseElevated'))}. Click a line to open the port, the link or the jobs.",
         "percentunit",
         Query(f"{selected} and topk(10, max_over_time({selected}[$__range] @ end()))", PORT_LEGEND),
-        limits=steps(step("RocePfcPauseHigh"), step(alert)),
+        limits=steps(PAUSE_HIGH, alert),
         overrides=(all_series(("links", [series_to_port(), series_to_link(), series_to_jobs()])),),
         height=8,
         empty=f"No priority was paused for more than {percent(limit('RocePfcPauseElevated'))} of the time",
@@ -75,7 +88,7 @@ NUMBERS_PANELS = (
         "Firing alerts of severity page, listed in *Firing alerts*.",
         "none",
         Query(_or_none(f"sum({_firing('page')})")),
-        limits=AT_LEAST_ONE["page"],
+        limits=AT_LEAST_ONE[CRITICAL],
         empty=NO_RULES,
     ),
     number(
@@ -83,7 +96,7 @@ NUMBERS_PANELS = (
         "Firing alerts of severity ticket, for same-day action.",
         "none",
         Query(_or_none(f"sum({_firing('ticket')})")),
-        limits=AT_LEAST_ONE["ticket"],
+        limits=AT_LEAST_ONE[WARNING],
         empty=NO_RULES,
     ),
     number(
@@ -110,7 +123,7 @@ NUMBERS_PANELS = (
         "length or PFC is configured wrongly.",
         "none",
         Query(_or_none(f"sum({DISCARDS}{{{FLEET}}})")),
-        limits=steps(step("RoceLosslessPriorityDrops", "packets", least=0.001)),
+        limits=steps(DROPS),
         empty=NO_RULES,
     ),
     number(
@@ -118,7 +131,7 @@ NUMBERS_PANELS = (
         "Exporters that Prometheus cannot scrape. No other alert can fire for these hosts.",
         "none",
         Query(_or_none(f"sum({SILENT}{{{FLEET}}})")),
-        limits=AT_LEAST_ONE["ticket"],
+        limits=AT_LEAST_ONE[WARNING],
         empty=NO_RULES,
     ),
 )
@@ -130,9 +143,9 @@ HEALTHY = f"0 * max by (cluster) ({HOSTS}{{{CLUSTER}}})"
 SINCE = " or ".join(
     f"topk(25, {firing(CLUSTER, severity)} * 1000)"
     for severity in RANKS
-    if severity != "info"
+    if severity != NOTE
 )  # fmt: skip
-BURNING = steps(burn("RocePfcPauseBudgetBurnSlow"), burn("RocePfcPauseBudgetBurnFast"))
+BURNING = steps(*PAUSE_BUDGET)
 NO_CLUSTER = f"(vector(0) unless on () {HOSTS}{{{CLUSTER}}})"
 PARTS: dict[str, tuple[str, str]] = {
     # a merge of empty frames is an empty frame, which would show nothing at all
@@ -164,12 +177,12 @@ CLUSTERS = table(
     names={f"Value #{letter}": name for letter, name in LETTERED},
     overrides=(
         by_name("cluster", ("links", [to_cluster()])),
-        graded("silent", "none", AT_LEAST_ONE["ticket"]),
+        graded("silent", "none", AT_LEAST_ONE[WARNING]),
         graded("storming", "none", IS_BAD),
         graded("pause sent", "percentunit", BURNING),
         graded("pause received", "percentunit", BURNING),
         graded("drops per second", "none", steps((0.001, BAD))),
-        graded("checks failed", "none", AT_LEAST_ONE["ticket"]),
+        graded("checks failed", "none", AT_LEAST_ONE[WARNING]),
     ),
     joined=True,
     sort="Value #E",

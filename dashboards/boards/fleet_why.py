@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from boards.colours import CNP_HANDLED, CNP_IGNORED, CNP_SENT, MARKED, NOTHING, SEVERITY
+from boards.colours import CNP_HANDLED, CNP_IGNORED, CNP_SENT, MARKED, NOTHING, SEVERITY, WARNING
 from boards.fleet_where import LOAD_RULES, linked
-from boards.limits import (
-    ALERTS,
-    CLUSTER_PAUSE,
-    DRIFT,
-    burn,
-    limit,
-    plain,
-    step,
-    steps,
-)
+from boards.limits import CLUSTER_PAUSE, DRIFT, LOSS_FAST, LOSS_SLOW, PAUSE_BUDGET, limit, plain, steps
 from boards.model import Query
 from boards.panels import all_series, coloured, lines, ranking
 from boards.rules import (
@@ -71,7 +62,7 @@ CONGESTION_PANELS = (
         "and PFC does the work of congestion control. Dashed: the budget burns fast enough to alert.",
         "percentunit",
         Query(f'{CLUSTER_PAUSE}{{direction="receive",{CLUSTER}}}', "{{cluster}}"),
-        limits=steps(burn("RocePfcPauseBudgetBurnSlow"), burn("RocePfcPauseBudgetBurnFast")),
+        limits=steps(*PAUSE_BUDGET),
         empty=LOAD_RULES,
     ),
     lines(
@@ -104,7 +95,7 @@ LOSS_PANELS = (
             f"{LOST_PACKETS} and topk(10, max_over_time({LOST_PACKETS}[$__range] @ end()))",
             "{{instance}} {{device}}/{{port}} {{direction}}",
         ),
-        limits=steps(step("RocePacketLossHigh"), step("RocePacketLossCritical")),
+        limits=steps(LOSS_SLOW, LOSS_FAST),
         overrides=(all_series(("links", [series_to_port()])),),
         empty="No connection detected a loss",
         proof="lossy",
@@ -119,7 +110,7 @@ CONFIGURATION_PANELS = (
         "the dashboard *RoCE / Configuration* shows the values.",
         "none",
         Query(f"topk(8, sum by (check) ({CHECKS_FAILED}{{{FLEET}}}))", "{{check}}", instant=True),
-        steps((1, SEVERITY[ALERTS["RoceConfigCheckFailed"]["severity"]])),
+        steps((1, SEVERITY[WARNING])),
         empty="No check fails, or no check has run",
         proof="audited",
     ),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from boards.codes import ALERT, DETECTOR, HEALTH, LINK, REASON, VERDICT
-from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN
+from boards.colours import BAD, CRITICAL, GOOD, NOTE, SEVERITY, UNKNOWN, WARNING
 from boards.host_series import AT_PRIORITY, explained
-from boards.limits import limit, percent, plain, step, steps
+from boards.limits import PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, limit, percent, plain, steps
 from boards.measures import growth, lossless, now, rate, relevant
 from boards.model import Panel, Query
 from boards.panels import by_name, by_port, lines, named, states
@@ -77,9 +77,9 @@ PORTS = table(
         as_text("verdict", named(VERDICT)),
         by_name("verdict", ("custom.align", "left")),
         graded("storms sent", "none", steps((1, BAD))),
-        graded("storms received", "none", steps((1, SEVERITY["ticket"]))),
-        graded("pause sent", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated"))),
-        graded("pause received", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated"))),
+        graded("storms received", "none", steps((1, SEVERITY[WARNING]))),
+        graded("pause sent", "percentunit", steps(PAUSE_HIGH, SENT_SATURATED)),
+        graded("pause received", "percentunit", steps(PAUSE_HIGH, RECEIVED_SATURATED)),
         graded("lost packets", "none", steps((1, BAD))),
         by_name("lost packets", ("custom.width", 104)),
     ),
@@ -95,7 +95,7 @@ def alerts_over_time(scope: str, place: str, **where: int) -> Panel:
     """Firing alerts over time, one bar each."""
     found = " or ".join(
         f'{rank} * max by (alertname) (ALERTS{{alertname=~"Roce.*",alertstate="firing",severity="{severity}",{scope}}})'
-        for severity, rank in (("page", 3), ("ticket", 2), ("info", 1))
+        for severity, rank in ((CRITICAL, 3), (WARNING, 2), (NOTE, 1))
     )
     return states(
         f"Alerts on this {place}",
@@ -175,13 +175,13 @@ def health(legend: str, **where: int) -> tuple[Panel, Panel]:
     )
 
 
-def _time_paused(name: str, title: str, reading: str, saturated: str) -> Panel:
+def _time_paused(name: str, title: str, reading: str, saturated: tuple[float, str]) -> Panel:
     return lines(
         title,
         explained(f"{reading} Dashed: alert limits.", name),
         "percentunit",
         Query(relevant(name, PRIORITY), AT_PRIORITY),
-        limits=steps(step("RocePfcPauseHigh"), step(saturated)),
+        limits=steps(PAUSE_HIGH, saturated),
         overrides=by_port(),
         height=9,
         empty=NO_TIME,
@@ -197,12 +197,12 @@ FIRST_PANELS = (
         PAUSE_RECEIVED,
         "Time paused: received",
         "Share of time in which the switch prevented this host from sending: the fabric is congested, or the host is a victim.",
-        "RocePfcReceivePauseSaturated",
+        RECEIVED_SATURATED,
     ),
     _time_paused(
         PAUSE_SENT,
         "Time paused: sent",
         "Share of time in which this host prevented its switch from sending: the host is too slow, and the cause.",
-        "RocePfcTransmitPauseSaturated",
+        SENT_SATURATED,
     ),
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from boards.jobs_owners import FIELDS, LEGEND, NO_RULES
 from boards.jobs_series import APPLICATIONS, CHOSEN, OWNER, most, of_workloads
-from boards.limits import step, steps
+from boards.limits import RESOURCES, SURVEY_AGE, steps
 from boards.measures import meanings, now
 from boards.model import Panel, Query
 from boards.panels import by_name, lines, ranking
@@ -109,7 +109,7 @@ def _exhaustion(kind: str, title: str, said: str) -> Panel:
         f"Limits are read with `owners.limits`.\n\n{meanings(used, most_possible)}",
         "percentunit",
         Query(f"topk(8, {used}{{{HOST}}} / {most_possible}{{{HOST}}})", "{{instance}} {{device}}", instant=True),
-        steps(step("RoceResourcesNearlyExhausted")),
+        steps(RESOURCES),
         width=8,
         empty="Limits unknown: see owners.limits",
     )  # fmt: skip
@@ -157,7 +157,7 @@ SURVEY_PANELS = (
         concealed=("cluster", "job"),
         overrides=(
             by_name("instance", ("links", [to_host()])),
-            graded("age", "s", steps(step("RoceOwnerSurveyStale", "seconds"))),
+            graded("age", "s", steps(SURVEY_AGE)),
             by_name("took", ("unit", "s")),
         ),
         joined=True,

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from boards.jobs_series import APPLICATIONS, CHOSEN, OWNER, PAIRS, listed, most, of_workloads, paused
-from boards.limits import MEDIUM, limit, percent, step, steps
+from boards.limits import (
+    BROKEN_PAIRS,
+    MEDIUM,
+    PAUSE_HIGH,
+    RECEIVED_SATURATED,
+    SENT_SATURATED,
+    limit,
+    percent,
+    steps,
+)
 from boards.measures import meanings, now
 from boards.model import Panel, Query
 from boards.panels import by_name, lines, number
@@ -12,7 +21,7 @@ from boards.tables import graded, table
 
 IN_ERROR = "roce_owner_queue_pairs_in_error"
 UNSEEN, HIDDEN = "roce_owner_unseen_objects", "roce_owner_hidden_processes"
-BROKEN = steps(step("RoceOwnerQueuePairsInError", "queue_pairs"))
+BROKEN = steps(BROKEN_PAIRS)
 NOT_OWN = "Pause is that of the port: all workloads of a port have the same value, also one that sends nothing. It shows who suffers, not who causes it."
 NO_RULES = "No owners, or no recording rules"
 UNKNOWN_HERE = "No owners"
@@ -102,8 +111,8 @@ SUFFERERS = table(
     overrides=(
         by_name("workload", ("links", [to_workload()])),
         by_name("instance", ("links", [to_host()])),
-        graded("paused", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated"))),
-        graded("pauses", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated"))),
+        graded("paused", "percentunit", steps(PAUSE_HIGH, RECEIVED_SATURATED)),
+        graded("pauses", "percentunit", steps(PAUSE_HIGH, SENT_SATURATED)),
         graded("in ERR", "none", BROKEN),
         by_name("regions", ("unit", "bytes")),
     ),
@@ -115,21 +124,21 @@ SUFFERERS = table(
 )  # fmt: skip
 
 
-def _worst_ports(direction: str, title: str, reading: str, alert: str) -> Panel:
+def _worst_ports(direction: str, title: str, reading: str, alert: tuple[float, str]) -> Panel:
     worst = f"max by (workload, instance) ({paused(direction)})"
     return lines(
         title,
         f"{reading} The ten worst of the range shown. {NOT_OWN} Dashed: alert limits. Gaps: less than {percent(limit('RocePfcPauseElevated'))}.",
         "percentunit",
         Query(most(10, worst), LEGEND, proof="pfc-storm"),
-        limits=steps(step("RocePfcPauseHigh"), step(alert)),
+        limits=steps(PAUSE_HIGH, alert),
         empty=f"No workload's port was paused for more than {percent(limit('RocePfcPauseElevated'))} of the time",
     )
 
 
 GRAPHS = (
-    _worst_ports("receive", "Pause of the workloads' ports", "The switch pauses these ports.", "RocePfcReceivePauseSaturated"),
-    _worst_ports("transmit", "Workloads on ports that pause their switch", "One of the workloads of such a port may receive too slowly.", "RocePfcTransmitPauseSaturated"),
+    _worst_ports("receive", "Pause of the workloads' ports", "The switch pauses these ports.", RECEIVED_SATURATED),
+    _worst_ports("transmit", "Workloads on ports that pause their switch", "One of the workloads of such a port may receive too slowly.", SENT_SATURATED),
     lines(
         "Queue pairs in ERR over time",
         f"The ten workloads with the most. A step that stays: a peer failed, and the application has not noticed.\n\n{meanings(IN_ERROR)}",

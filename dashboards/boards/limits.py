@@ -59,6 +59,33 @@ def burn(alert: str) -> tuple[float, str]:
     return round(found["burn_rate"] * (1 - found["objective"]), 9), SEVERITY[found["severity"]]
 
 
+# the only names of alerts in the boards: a limit is one that an alert has, and its colour that of the alert's severity
+PAUSE_ELEVATED, PAUSE_HIGH = step("RocePfcPauseElevated"), step("RocePfcPauseHigh")
+SENT_SATURATED, RECEIVED_SATURATED = (
+    step("RocePfcTransmitPauseSaturated"),
+    step("RocePfcReceivePauseSaturated"),
+)
+SATURATED = {"receive": RECEIVED_SATURATED, "transmit": SENT_SATURATED}
+LONG_PAUSE = step("RocePfcLongPause", "seconds")
+PAUSE_BUDGET = burn("RocePfcPauseBudgetBurnSlow"), burn("RocePfcPauseBudgetBurnFast")
+PAUSE_OBJECTIVE = limit("RocePfcPauseBudgetBurnFast", "objective")
+DROPS = step("RoceLosslessPriorityDrops", "packets", least=0.001)
+LOSS_SLOW, LOSS_FAST = step("RocePacketLossHigh"), step("RocePacketLossCritical")
+MARKS_HIGH = step("RoceEcnMarkRatioHigh")
+CNPS_IGNORED_RATE = step("RoceCnpIgnored", "per_second")
+CNP_DEFICIT = limit("RoceCnpDeliveryDeficit")
+NOT_READY = step("RoceReceiverNotReady", "per_second")
+PCIE_STALLS = step("RocePcieBackpressure")
+OVERRUN = step("RoceSamplerOverrun")
+RESOURCES = step("RoceResourcesNearlyExhausted")
+BROKEN_PAIRS, SURVEY_AGE = (
+    step("RoceOwnerQueuePairsInError", "queue_pairs"),
+    step("RoceOwnerSurveyStale", "seconds"),
+)
+WIRE_RETRANSMISSIONS, WIRE_DROPS = step("RoceWireRetransmissions"), step("RoceWireFramesDropped")
+HEADROOM = step("RoceSwitchHeadroomNearlyFull")
+
+
 def steps(*found: tuple[float, str], base: str = GOOD) -> dict[str, Any]:
     """Grafana's thresholds: `base` from 0 to the first value, then each colour from its value upwards.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from boards.codes import BOTH_ENDS, LINK, ON_OFF, TRIPPED
-from boards.colours import SEVERITY, UNKNOWN
-from boards.limits import ALERTS, step, steps
+from boards.colours import CRITICAL, SEVERITY, UNKNOWN, WARNING
+from boards.limits import PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, steps
 from boards.link_series import (
     ENABLED,
     ESTIMATED,
@@ -60,7 +60,7 @@ NUMBERS_PANELS = (
             Query(f'max({PAUSE}{{toward="{end}",{THIS_LINK}}})', f"to the {end}")
             for end in ("switch", "host")
         ),
-        limits=steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated")),
+        limits=steps(PAUSE_HIGH, SENT_SATURATED),
         width=6,
         empty="Not measured",
     ),
@@ -71,7 +71,7 @@ NUMBERS_PANELS = (
         "none",
         Query(f"sum({now(f'{WATCHDOG}_tripped', SWITCH_PORT)})", "tripped"),
         Query(f"sum({risen(f'{WATCHDOG}_trips_total', SWITCH_PORT)})", "storms"),
-        limits=steps((1, SEVERITY["page"])),
+        limits=steps((1, SEVERITY[CRITICAL])),
         width=6,
         empty="Not reported",
     ),
@@ -80,7 +80,7 @@ NUMBERS_PANELS = (
         "Priorities for which only one end has PFC on. Such an end sends pause that the other ignores, and packets are lost.",
         "none",
         Query(f"sum({DIFFERS})", "priorities"),
-        limits=steps((1, SEVERITY[ALERTS["RocePfcMismatchOnLink"]["severity"]])),
+        limits=steps((1, SEVERITY[WARNING])),
         width=6,
         empty=NO_HOST,
     ),
@@ -102,7 +102,7 @@ ENDS = table(
         by_name("device", ("links", [to_port()])),
         by_name("switch", ("custom.width", 150)),
         by_name("switch_port", ("custom.width", 150)),
-        as_text("host port", named({-1: ("no answer", SEVERITY["ticket"])} | LINK)),
+        as_text("host port", named({-1: ("no answer", SEVERITY[WARNING])} | LINK)),
     ),
     width=24,
     height=4,
@@ -175,7 +175,7 @@ WATCHDOG_SETTINGS = table(
     names={f"Value #{letter}": name for letter, name in _LETTERED},
     overrides=(
         _on_or_off("monitors"),
-        by_name("acts", ("mappings", [named({0: ("only reports", SEVERITY["ticket"]), 1: ("yes", "")})]), ("custom.width", 90)),
+        by_name("acts", ("mappings", [named({0: ("only reports", SEVERITY[WARNING]), 1: ("yes", "")})]), ("custom.width", 90)),
         by_name("trips after", ("unit", "s")),
         by_name("restores after", ("unit", "s")),
     ),
@@ -211,14 +211,16 @@ DASHED_IF_SWITCH = override(
 TOWARD = {"switch": "to the switch", "host": "to the host"}
 
 
-def _paused(toward: str, reading: str, saturated: str, *more: Query, explained: str = "") -> Panel:
+def _paused(
+    toward: str, reading: str, saturated: tuple[float, str], *more: Query, explained: str = ""
+) -> Panel:
     return lines(
         f"Time paused: {TOWARD[toward]}",
         f"Share of time. {reading} Dashed horizontal lines: alert limits.{explained}",
         "percentunit",
         Query(f'{PAUSE}{{toward="{toward}",{THIS_LINK}}}', BY_END),
         *more,
-        limits=steps(step("RocePfcPauseHigh"), step(saturated)),
+        limits=steps(PAUSE_HIGH, saturated),
         overrides=[*by_priority(), DASHED_IF_SWITCH],
         height=9,
         empty="Neither end measures time paused, or no host is known",
@@ -251,7 +253,7 @@ PAUSE_PANELS = (
     _paused(
         "switch",
         f"The host pauses the switch: it receives too slowly. {BOTH}",
-        "RocePfcTransmitPauseSaturated",
+        SENT_SATURATED,
         Query(f"{ESTIMATED}{{{THIS_LINK}}}", "p{{priority}} estimated by the switch", proof="slow-receiver"),
         explained="\n\n"
         + reported(
@@ -264,7 +266,7 @@ PAUSE_PANELS = (
     _paused(
         "host",
         "The switch pauses the host: it is congested, or paused itself. Only the host measures this: no switch system reports how long the pause lasted that it sent.",
-        "RocePfcReceivePauseSaturated",
+        RECEIVED_SATURATED,
         explained="\n\n" + meanings("roce_pfc_receive_pause_seconds_total"),
     ),
     _frames("switch"),

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from boards.codes import ANSWERS, ON_OFF, TRIPPED
-from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN
+from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN, WARNING
 from boards.configuration_series import with_units
-from boards.limits import limit, percent, step, steps
+from boards.limits import (
+    HEADROOM,
+    PAUSE_ELEVATED,
+    PAUSE_HIGH,
+    RECEIVED_SATURATED,
+    SENT_SATURATED,
+    limit,
+    percent,
+    steps,
+)
 from boards.link_queue import WINDOWS
 from boards.link_series import (
     OF_SWITCH,
@@ -39,16 +48,18 @@ WATCHDOG = "roce_switch_pfc_watchdog"
 BUFFER = "roce_switch_buffer"
 
 
-def _heat(title: str, reading: str, saturated: str, query: Query, ranked: str, *, nothing: str) -> Panel:
+def _heat(
+    title: str, reading: str, saturated: tuple[float, str], query: Query, ranked: str, *, nothing: str
+) -> Panel:
     """The worst ports by `ranked`, which is one value per port for the range shown: ranked once for all times."""
     return history(
         title,
         f"One row per port, at most the {ROWS} worst; each cell is the share of time paused in the worst priority. Green: below "
         f"{percent(limit('RocePfcPauseElevated'))}, then the alert limits: purple, orange from {percent(limit('RocePfcPauseHigh'))}, red from "
-        f"{percent(limit(saturated))}. {reading}",
+        f"{percent(saturated[0])}. {reading}",
         "percentunit",
         Query(f"({query.expr}) and topk({ROWS}, {ranked})", query.legend),
-        limits=steps(step("RocePfcPauseElevated"), step("RocePfcPauseHigh"), step(saturated)),
+        limits=steps(PAUSE_ELEVATED, PAUSE_HIGH, saturated),
         ever=ranked,
         nothing=nothing,
         height=14,
@@ -66,7 +77,7 @@ HEATS = (
         "Pause received, by port",
         "The neighbour pauses this port: a slow host, or a congested next switch. Where the switch measures no time, see *Ports by pause*.\n\n"
         + reported(MEASURED, ESTIMATED),
-        "RocePfcTransmitPauseSaturated",
+        SENT_SATURATED,
         Query(_received("$__rate_interval]"), "{{port}}"),
         _received("$__range] @ end()"),
         nothing="not measured",
@@ -75,7 +86,7 @@ HEATS = (
         "Pause sent, by port of a host",
         "This port pauses its host: the switch is congested. Measured by the hosts, so ports without a known host are missing.\n\n"
         + meanings("roce_pfc_receive_pause_seconds_total"),
-        "RocePfcReceivePauseSaturated",
+        RECEIVED_SATURATED,
         Query(f"max by (switch_port, host) ({_SENT})", "{{switch_port}} {{host}}"),
         f"max by (switch_port, host) (avg_over_time({_SENT}[$__range] @ end()))",
         nothing="no host known",
@@ -117,7 +128,7 @@ def _listed(
 
 
 LOST = f"{BUFFER}_discards_total"
-PAUSED = steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated"))
+PAUSED = steps(PAUSE_HIGH, SENT_SATURATED)
 _FRAMES_IN, _FRAMES_OUT = (f"roce_switch_pfc_{way}_frames_total" for way in ("receive", "transmit"))
 PORTS = _listed(
     "Ports by pause",
@@ -155,7 +166,7 @@ WATCHDOGS = _listed(
         "discards received": risen(f"{WATCHDOG}_receive_discards_total", SWITCH),
     },
     (
-        as_text("monitors", named({0: ("off", SEVERITY["ticket"]), 1: ("on", "")})),
+        as_text("monitors", named({0: ("off", SEVERITY[WARNING]), 1: ("on", "")})),
         as_text("tripped", named({0: ("no", GOOD), 1: ("tripped", TRIPPED[1][1])})),
         graded("trips", "none", steps((1, BAD))),
     ),
@@ -179,7 +190,7 @@ HEADROOMS = _listed(
         "lost": risen(LOST, SWITCH),
     },
     (
-        graded("share", "percentunit", steps(step("RoceSwitchHeadroomNearlyFull"), (1, BAD))),
+        graded("share", "percentunit", steps(HEADROOM, (1, BAD))),
         by_name("most used", ("unit", "bytes"), ("custom.width", 110)),
         by_name("configured", ("unit", "bytes")),
         graded("lost", "none", steps((1, BAD))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from boards.colours import CNP_HANDLED, LOST, RECEIVED, RECOVERED, SENT
 from boards.congestion import chain
 from boards.host_ports import NO_TIME, alerts_over_time, detector
-from boards.limits import step, steps
+from boards.limits import LONG_PAUSE, MARKS_HIGH, PAUSE_HIGH, SATURATED, steps
 from boards.link_series import INFO
 from boards.measures import growth, lossless, meanings, moved, now, part_above, rate, relevant
 from boards.model import Board, Query, Row
@@ -41,7 +41,7 @@ NOW_PANELS = (
         "percentunit",
         *(Query(f"max({rate(f'roce_pfc_{way}_pause_seconds_total', PRIORITY)})", SAID[way]) for way in TWO_WAYS),
         overrides=[
-            by_name(SAID[way], ("thresholds", steps(step("RocePfcPauseHigh"), step(f"RocePfc{way.title()}PauseSaturated"))))
+            by_name(SAID[way], ("thresholds", steps(PAUSE_HIGH, SATURATED[way])))
             for way in TWO_WAYS
         ],
         width=6,
@@ -54,7 +54,7 @@ NOW_PANELS = (
         Query(
             f"sum({rate('roce_ecn_marked_packets_total', PORT)}) / (sum({rate('roce_port_receive_packets_total', PORT)}) > 0)"
         ),
-        limits=steps(step("RoceEcnMarkRatioHigh")),
+        limits=steps(MARKS_HIGH),
         width=6,
         empty="No traffic",
     ),
@@ -160,7 +160,7 @@ PAUSE_PANELS = (
             f"Share of time, by priority. Dashed: alert limits.\n\n{meanings(f'roce_pfc_{way}_pause_seconds_total')}",
             "percentunit",
             Query(relevant(f"roce_pfc_{way}_pause_seconds_total", PRIORITY), DIRECTED),
-            limits=steps(step("RocePfcPauseHigh"), step(f"RocePfc{way.title()}PauseSaturated")),
+            limits=steps(PAUSE_HIGH, SATURATED[way]),
             overrides=by_priority(),
             empty=NO_TIME,
         )
@@ -195,7 +195,7 @@ PAUSE_PANELS = (
             )
             for way in TWO_WAYS
         ),
-        limits=steps(step("RocePfcLongPause", "seconds")),
+        limits=steps(LONG_PAUSE),
         overrides=by_priority(),
         width=8,
         empty="The NIC has no suitable counters",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boards.colours import BAD, SEVERITY
+from boards.colours import BAD, CRITICAL, SEVERITY, WARNING
 from boards.limits import RUNBOOKS
 from boards.model import Annotation, Json, Variable
 from boards.rules import FIRST
@@ -126,7 +126,7 @@ def to_runbook() -> Json:
     }
 
 
-def firing(scope: str, severity: str = "page|ticket") -> str:
+def firing(scope: str, severity: str = f"{CRITICAL}|{WARNING}") -> str:
     """Start of each firing alert, as Unix time. `ALERTS` alone has no start time."""
     matchers = f'alertname=~"Roce.*",severity=~"{severity}",{scope}'
     return (
@@ -147,12 +147,12 @@ def alerts(*scopes: str) -> Annotation:
     )
 
 
-def alerts_of_many(scope: str, severity: str = "page|ticket") -> Annotation:
+def alerts_of_many(scope: str, severity: str = f"{CRITICAL}|{WARNING}") -> Annotation:
     """Onsets of alerts of the selected hosts, only the first of each name in a cluster."""
     return _first(f"min by (cluster, alertname, severity) ({firing(scope, severity)})")
 
 
-def alerts_of_clusters(severity: str = "page|ticket", *, enabled: bool = False) -> Annotation:
+def alerts_of_clusters(severity: str = f"{CRITICAL}|{WARNING}", *, enabled: bool = False) -> Annotation:
     """Onsets of alerts, only the first of each name in a cluster: not more for 5,000 hosts than for five, nor slower."""
     return _first(f'{FIRST}{{severity=~"{severity}",{CLUSTER}}}', enabled=enabled)
 
@@ -176,6 +176,6 @@ def storms(scope: str) -> Annotation:
         f"roce_pfc_storm_last_start_timestamp_seconds{{{scope}}} * 1000",
         "PFC storm begins, {{direction}}",
         "{{instance}} {{device}}/{{port}} {{netdev}} priority {{priority}}",
-        SEVERITY["ticket"],
+        SEVERITY[WARNING],
         tags="direction,priority",
     )
