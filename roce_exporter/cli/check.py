@@ -19,7 +19,7 @@ from roce_exporter.checks.settings import audit, load_profile
 from roce_exporter.checks.settings.auditor import settings_report
 from roce_exporter.checks.setup.host_checkup import check_samples
 from roce_exporter.checks.thresholds import load_thresholds
-from roce_exporter.cli.check_host import sampled_host, sampled_prometheus
+from roce_exporter.cli.check_host import sampled_host, sampled_prometheus, sampled_target
 from roce_exporter.cli.check_setup import check_access
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
@@ -48,7 +48,7 @@ async def check(options: argparse.Namespace) -> int:
         ProfileError: the profile cannot be used.
     """
     topics, names = chosen_topics(options)
-    check_prometheus_options(options, topics)
+    check_source(options, topics)
     profile = load_profile(options.audit_profile)
     if Topic.SWITCHES in topics:
         from roce_exporter.cli.check_switches import check_switches  # noqa: PLC0415 - no other topic needs the modules of switches
@@ -87,33 +87,34 @@ def chosen_topics(options: argparse.Namespace) -> tuple[tuple[Topic, ...], tuple
         raise OptionError("check switches and --switches.config=FILE need each other")
     if topics:
         return tuple(one for one in Topic if one in topics), tuple(words)
-    every = (
-        (Topic.SETTINGS, Topic.HEALTH) if options.prometheus else (Topic.SETUP, Topic.SETTINGS, Topic.HEALTH)
-    )
+    elsewhere = options.prometheus or options.target
+    every = (Topic.SETTINGS, Topic.HEALTH) if elsewhere else (Topic.SETUP, Topic.SETTINGS, Topic.HEALTH)
     return every, ()
 
 
-def check_prometheus_options(options: argparse.Namespace, topics: Sequence[Topic]) -> None:
-    """Refuse flags about Prometheus that need or contradict another one.
+def check_source(options: argparse.Namespace, topics: Sequence[Topic]) -> None:
+    """Refuse flags about Prometheus or an exporter that need or contradict another one.
 
     Raises:
         OptionError: one line that names them.
     """
     names = [name for name in vars(options) if name.startswith("prometheus_") and getattr(options, name)]
-    flags = [f"--prometheus.{name.removeprefix('prometheus_').replace('_', '-')}" for name in names]
-    flags += ["--instance"] * bool(options.instance) + ["--http.config.file"] * bool(options.http_config_file)
-    if not options.prometheus and (given := sorted(flags)):
-        raise OptionError(f"{given[0]} needs --prometheus=URL")
+    if not options.prometheus and names:
+        flag = min(names).removeprefix("prometheus_").replace("_", "-")
+        raise OptionError(f"--prometheus.{flag} needs --prometheus=URL")
+    if options.http_config_file and not (options.prometheus or options.target):
+        raise OptionError("--http.config.file needs --prometheus=URL or --target=URL")
     if bool(options.prometheus_username) != bool(options.prometheus_password_file):
         raise OptionError("--prometheus.username and --prometheus.password-file need each other")
     if bool(options.prometheus_cert_file) != bool(options.prometheus_key_file):
         raise OptionError("--prometheus.cert-file and --prometheus.key-file need each other")
-    if not options.prometheus:
+    source = "--prometheus" if options.prometheus else "--target"
+    if not (options.prometheus or options.target):
         return
     if Topic.SETUP in topics:
         if Topic.HEALTH in topics:
             raise OptionError(
-                "check setup is about this host, and check health --prometheus=URL about a past: give one of them"
+                f"check setup is about this host, and check health {source} about another host or a past: give one of them"
             )
         return
     host = {
@@ -122,17 +123,20 @@ def check_prometheus_options(options: argparse.Namespace, topics: Sequence[Topic
         "--path.sysfs": options.path_sysfs != "/sys",
     }
     if chosen := [flag for flag, value in host.items() if value]:
-        raise OptionError(f"--prometheus and {chosen[0]} name different hosts; give one of them")
+        raise OptionError(f"{source} and {chosen[0]} name different hosts; give one of them")
 
 
 async def _of_host(
     options: argparse.Namespace, topics: Sequence[Topic], profile: Profile
 ) -> tuple[str, list[Report]]:
-    """Of setup, --prometheus is where this host should be scraped; of the others, where its history is."""
-    if options.prometheus and Topic.SETUP not in topics:
+    """Of setup, --prometheus and --target are where this host should be scraped; of the others, where the host is."""
+    over_time = Topic.HEALTH in topics
+    if Topic.SETUP in topics or not (options.prometheus or options.target):
+        found = await sampled_host(options, over_time=over_time)
+    elif options.prometheus:
         found = await sampled_prometheus(options)
     else:
-        found = await sampled_host(options, over_time=Topic.HEALTH in topics)
+        found = await sampled_target(options, over_time=over_time)
     reports = []
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]

@@ -268,11 +268,11 @@ FLAGS = (
     ),
     Flag("--failed", CHECK, "", "print only what is degraded or failed", False),
     Flag(
-        "--exporter",
+        "--target",
         CHECK,
         "URL",
-        "the exporter that should run on this host (http://127.0.0.1:10123); only its /metrics is requested",
-        f"http://127.0.0.1:{DEFAULT_PORT}",
+        "check the host of this exporter, such as http://gpu-007:10123, instead of this one; with --prometheus its label `instance` there, "
+        f"needed if there are several; with `check setup` the exporter of this host (http://127.0.0.1:{DEFAULT_PORT})",
     ),
     Flag(
         "--prometheus",
@@ -281,16 +281,10 @@ FLAGS = (
         "read the history of a host from Prometheus, for example http://prometheus:9090; with `check setup`, whether it scrapes this host",
     ),
     Flag(
-        "--instance",
-        CHECK,
-        "INSTANCE",
-        "the host's target label `instance`; needed if Prometheus scrapes several exporters",
-    ),
-    Flag(
         "--http.config.file",
         CHECK,
         "FILE",
-        "how to authenticate with Prometheus and verify it, as promtool reads it: basic_auth, authorization, tls_config",
+        "how to authenticate with Prometheus or the exporter and verify it, as promtool reads it: basic_auth, authorization, tls_config",
     ),
     *(
         Flag(
@@ -306,6 +300,10 @@ FLAGS = (
             *((f"{one}-file", "FILE") for one in ("password", "ca", "cert", "key")),
             ("insecure-skip-verify", ""),
         )
+    ),
+    *(
+        Flag(name, CHECK, metavar, "", dest="target", instead="--target")
+        for name, metavar in (("--exporter", "URL"), ("--instance", "INSTANCE"))
     ),
     Flag(
         "--from",

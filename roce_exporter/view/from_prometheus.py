@@ -78,7 +78,7 @@ def read_matrix(document: object) -> PrometheusHistory:
     if len(targets) > 1:
         raise MatrixError(f"several exporters have this instance: {_targets(targets)}")
     history = tuple(TimedSamples(at, moments[at]) for at in sorted(moments))
-    return PrometheusHistory(history, tuple(sorted(filter(_is_strange, unknown))))
+    return PrometheusHistory(history, tuple(sorted(filter(is_strange, unknown))))
 
 
 def _targets(targets: Iterable[tuple[str, ...]]) -> str:
@@ -89,7 +89,8 @@ def _targets(targets: Iterable[tuple[str, ...]]) -> str:
     return "; ".join(names)
 
 
-def _is_strange(name: str) -> bool:
+def is_strange(name: str) -> bool:
+    """Whether a name that is no row is unexpected: it is no part of a histogram, and no metric of the exporter about itself."""
     buckets = name.endswith(("_bucket", "_sum", "_count"))
     return not buckets and not name.startswith(OWN)
 
@@ -157,7 +158,7 @@ class PrometheusQueries:
         found = await self._instances()
         if len(found) != 1:
             raise NetError(
-                f"give --instance: {few([ascii(name) for name in found], SHOWN)}"
+                f"give --target=INSTANCE: {few([ascii(name) for name in found], SHOWN)}"
                 if found
                 else "no series roce_* of any host in this time"
             )
