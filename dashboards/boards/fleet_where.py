@@ -9,12 +9,13 @@ from boards.limits import (
     DROPS,
     HOSTS,
     PAUSE_BUDGET,
+    PAUSE_ELEVATED,
     PAUSE_HIGH,
+    PAUSE_OBJECTIVE,
     RECEIVED_SATURATED,
     SENT_SATURATED,
     STORM_HOSTS,
     STORMS,
-    limit,
     percent,
     steps,
 )
@@ -71,13 +72,13 @@ def _worst(direction: str, title: str, verdict: str) -> Panel:
     return lines(
         title,
         f"Share of time paused; the ten worst ports of the range shown. {verdict} Dashed: alert limits. "
-        f"Gaps: less than {percent(limit('RocePfcPauseElevated'))}. Click a line to open the port, the link or the jobs.",
+        f"Gaps: less than {percent(PAUSE_ELEVATED[0])}. Click a line to open the port, the link or the jobs.",
         "percentunit",
         Query(f"{selected} and topk(10, max_over_time({selected}[$__range] @ end()))", PORT_LEGEND),
         limits=steps(PAUSE_HIGH, alert),
         overrides=(all_series(("links", [series_to_port(), series_to_link(), series_to_jobs()])),),
         height=8,
-        empty=f"No priority was paused for more than {percent(limit('RocePfcPauseElevated'))} of the time",
+        empty=f"No priority was paused for more than {percent(PAUSE_ELEVATED[0])} of the time",
         proof="pfc-storm",
     )
 
@@ -170,7 +171,7 @@ LETTERED = tuple(zip("ABCDEFG", PARTS, strict=True))
 CLUSTERS = table(
     "Clusters",
     "One line per cluster with current values; a dash means not measured. Click a cluster to show only this one. The pause columns are averages "
-    f"over its lossless priorities; colours begin where the budget of {percent(1 - limit('RocePfcPauseBudgetBurnFast', 'objective'))} "
+    f"over its lossless priorities; colours begin where the budget of {percent(1 - PAUSE_OBJECTIVE)} "
     "burns fast enough to alert.",
     ("cluster", *(f"Value #{letter}" for letter, _ in LETTERED)),
     *(Query(expression, form="table", instant=True, proof=proof) for expression, proof in PARTS.values()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boards.colours import CNP_HANDLED, CNP_IGNORED, CNP_SENT, MARKED, NOTHING, SEVERITY, WARNING
 from boards.fleet_where import LOAD_RULES, linked
-from boards.limits import CLUSTER_PAUSE, DRIFT, LOSS_FAST, LOSS_SLOW, PAUSE_BUDGET, limit, plain, steps
+from boards.limits import CLUSTER_PAUSE, CNP_DEFICIT, DRIFT, LOSS_FAST, LOSS_SLOW, PAUSE_BUDGET, plain, steps
 from boards.model import Query
 from boards.panels import all_series, coloured, lines, ranking
 from boards.rules import (
@@ -47,7 +47,7 @@ CONGESTION_PANELS = (
     ),
     lines(
         "CNPs handled per CNP sent",
-        f"1: senders handle all CNPs that receivers send. Below {plain(limit('RoceCnpDeliveryDeficit'))} for a long time: CNPs are lost or ignored, "
+        f"1: senders handle all CNPs that receivers send. Below {plain(CNP_DEFICIT)} for a long time: CNPs are lost or ignored, "
         "for example because switches do not carry them in a separate priority.",
         "percentunit",
         Query(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from boards.codes import ALERT, DETECTOR, HEALTH, LINK, REASON, VERDICT
 from boards.colours import BAD, CRITICAL, GOOD, NOTE, SEVERITY, UNKNOWN, WARNING
 from boards.host_series import AT_PRIORITY, explained
-from boards.limits import PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, limit, percent, plain, steps
+from boards.limits import PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, percent, plain, steps
 from boards.measures import growth, lossless, now, rate, relevant
 from boards.model import Panel, Query
 from boards.panels import by_name, by_port, lines, named, states
@@ -42,7 +42,7 @@ def _storms(direction: str) -> str:
 def _guilty(direction: str, name: str) -> str:
     """1 if a port had a storm or its share of time paused reached the alert limit; otherwise 0, also if it is not measured."""
     stormed = f"({_storms(direction)} > bool 0 or 0 * {ANY})"
-    paused = f"({_paused(name)} > bool {plain(limit('RocePfcPauseHigh'))} or 0 * {ANY})"
+    paused = f"({_paused(name)} > bool {plain(PAUSE_HIGH[0])} or 0 * {ANY})"
     return f"({stormed} + {paused} > bool 0)"
 
 
@@ -58,7 +58,7 @@ PARTS = {
 LETTERED = tuple(zip("ABCDEFG", PARTS, strict=True))
 PORTS = table(
     "Ports",
-    f"One line per port, over the range shown. **Cause**: it sent storms, or paused its switch for more than {percent(limit('RocePfcPauseHigh'))} of the time: the host "
+    f"One line per port, over the range shown. **Cause**: it sent storms, or paused its switch for more than {percent(PAUSE_HIGH[0])} of the time: the host "
     "receives too slowly; check PCIe below. **Victim**: its switch paused it; with CNPs handled it is part of the congestion, without them a victim of "
     "others. The pause columns show the worst lossless priority. Click a device to open its port or the jobs of the host.",
     ("cluster", "job", "instance", "device", "port", *(f"Value #{letter}" for letter, _ in LETTERED)),

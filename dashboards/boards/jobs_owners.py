@@ -6,10 +6,10 @@ from boards.jobs_series import APPLICATIONS, CHOSEN, OWNER, PAIRS, listed, most,
 from boards.limits import (
     BROKEN_PAIRS,
     MEDIUM,
+    PAUSE_ELEVATED,
     PAUSE_HIGH,
     RECEIVED_SATURATED,
     SENT_SATURATED,
-    limit,
     percent,
     steps,
 )
@@ -97,7 +97,7 @@ LETTERED = tuple(zip("ABCDEF", PARTS, strict=True))
 SUFFERERS = table(
     "Workloads, by pause of their ports",
     f"One line per workload, host and device; at most 50. **paused**: share of time for which the switch paused the worst priority of the device; "
-    f"**pauses**: for which the device paused its switch; both the worst {MEDIUM} of the range shown, `-` below {percent(limit('RocePfcPauseElevated'))} or if the "
+    f"**pauses**: for which the device paused its switch; both the worst {MEDIUM} of the range shown, `-` below {percent(PAUSE_ELEVATED[0])} or if the "
     f"NIC does not measure it. {NOT_OWN} Click a workload to see it on all its hosts.",
     ("workload", *FIELDS, "device", *(f"Value #{letter}" for letter, _ in LETTERED)),
     *PARTS.values(),
@@ -128,11 +128,11 @@ def _worst_ports(direction: str, title: str, reading: str, alert: tuple[float, s
     worst = f"max by (workload, instance) ({paused(direction)})"
     return lines(
         title,
-        f"{reading} The ten worst of the range shown. {NOT_OWN} Dashed: alert limits. Gaps: less than {percent(limit('RocePfcPauseElevated'))}.",
+        f"{reading} The ten worst of the range shown. {NOT_OWN} Dashed: alert limits. Gaps: less than {percent(PAUSE_ELEVATED[0])}.",
         "percentunit",
         Query(most(10, worst), LEGEND, proof="pfc-storm"),
         limits=steps(PAUSE_HIGH, alert),
-        empty=f"No workload's port was paused for more than {percent(limit('RocePfcPauseElevated'))} of the time",
+        empty=f"No workload's port was paused for more than {percent(PAUSE_ELEVATED[0])} of the time",
     )
 
 

@@ -13,7 +13,6 @@ from boards.limits import (
     PAUSE_HIGH,
     RECEIVED_SATURATED,
     SENT_SATURATED,
-    limit,
     percent,
     steps,
 )
@@ -55,7 +54,7 @@ def _heat(
     return history(
         title,
         f"One row per port, at most the {ROWS} worst; each cell is the share of time paused in the worst priority. Green: below "
-        f"{percent(limit('RocePfcPauseElevated'))}, then the alert limits: purple, orange from {percent(limit('RocePfcPauseHigh'))}, red from "
+        f"{percent(PAUSE_ELEVATED[0])}, then the alert limits: purple, orange from {percent(PAUSE_HIGH[0])}, red from "
         f"{percent(saturated[0])}. {reading}",
         "percentunit",
         Query(f"({query.expr}) and topk({ROWS}, {ranked})", query.legend),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from boards.limits import EXPORTERS, LOSS, MEDIUM, PAUSE, SLOW_INTERVAL, limit, plain
+from boards.limits import EXPORTERS, LOSS, MEDIUM, PAUSE, PAUSE_ELEVATED, SLOW_INTERVAL, plain
 
 if TYPE_CHECKING:
     from boards.model import Json
@@ -40,7 +40,7 @@ OFTEN = {
   and
 netdev_priority:roce_pfc_lossless:info""",
     # so that the ranking of the worst ports of a large fleet reads few series
-    ELEVATED: f"{PAUSE} > {plain(limit('RocePfcPauseElevated'))}",
+    ELEVATED: f"{PAUSE} > {plain(PAUSE_ELEVATED[0])}",
     LOSSY: f"{LOSS} > 0",
     SOURCES_DOWN: "count by (cluster, job, source) (source:roce_exporter_source_down:info)",
     UNJUDGED: """\

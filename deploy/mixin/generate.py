@@ -145,9 +145,10 @@ def mark_boards() -> Colours:
     colours.SEVERITY = named
     thresholds.at_least = Number.at_least
     thresholds.SHARED = marked(thresholds.SHARED, "shared")
-    thresholds.ALERTS = {
-        alert: marked(values, f"alerts.{alert}") for alert, values in thresholds.ALERTS.items()
-    }
+    for section in ("ALERTS", "LIMITS"):
+        listed = getattr(thresholds, section)
+        found = {name: marked(values, f"{section.lower()}.{name}") for name, values in listed.items()}
+        setattr(thresholds, section, found)
     return named
 
 
