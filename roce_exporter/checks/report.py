@@ -91,6 +91,8 @@ def _object(finding: Finding) -> dict[str, Any]:
         "why": finding.why,
         "evidence": list(finding.evidence),
         "against": list(finding.against),
+        "since": finding.since or None,
+        "until": finding.until or None,
         "caused_by": list(finding.caused_by),
         "fix": list(finding.fix),
         "fixes": [{"for": system, "command": command} for system, command in finding.fixes.items()],

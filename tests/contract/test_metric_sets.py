@@ -38,13 +38,11 @@ OF_STANDARD = "below the first screen; the panel says that it is not in lean"
 NOT_SERVED: dict[str, dict[str, str]] = {
     "roce-fleet": dict.fromkeys(("roce_config_check_ok", "roce_host_buffer_discards_total"), OF_STANDARD),
     "roce-jobs": dict.fromkeys(("roce_owner_folded", "roce_owner_survey_duration_seconds"), OF_FULL),
-    "roce-host": {"roce_phy_transmit_discards_total": OF_FULL},
     "roce-port": dict.fromkeys(
         (
             "roce_nic_ecn_marked_packets_total",
             "roce_pfc_congested_seconds_total",
             "roce_pfc_pause_ratio",
-            "roce_transport_duplicate_requests_total",
         ),
         OF_FULL,
     ),

@@ -25,7 +25,7 @@ SIDES, NAMES = 0.95, 0.85
 """The goals: shares of faults whose side, and whose side and cause, are right."""
 FAULTS = load_faults()
 MISSED = {"rnr-server", "wrong-priority-pause", "moving-incast"}
-UNSAID = {"pcie-slow", "module-unplugged"}
+UNSAID = {"module-unplugged"}
 """The chosen faults that `check health` does not name rightly, and those whose next step it does not print."""
 
 

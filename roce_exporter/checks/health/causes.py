@@ -73,6 +73,7 @@ CAUSES = (
     traffic_causes.RECEIVE_QUEUE_EMPTY,
     traffic_causes.FAULT_COUNTED,
     traffic_causes.INCAST,
+    port_causes.SET_DOWN,
 )
 """All causes, in order of harm among those of one health."""
 
@@ -177,6 +178,10 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
     ),
     ((traffic_causes.CORRUPTION,), (traffic_causes.PACKET_LOSS, *SILENCE)),
     ((traffic_causes.PACKET_LOSS,), (*SILENCE,)),
+    (
+        (traffic_causes.RETRIES_EXCEEDED,),
+        SILENCE,
+    ),
     (
         (traffic_causes.RETRIES_EXCEEDED, *SILENCE),
         (traffic_causes.QUEUE_PAIRS_IN_ERROR, traffic_causes.LOCAL_ERRORS),

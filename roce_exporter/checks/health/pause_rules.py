@@ -37,6 +37,11 @@ class Paused(NamedTuple):
     estimated: bool = False
 
 
+SLOWED = 100.0
+"""CNPs per second with which congestion control is at work: hundreds where a path is congested, and less than one per dead peer."""
+FLOOD = 1000.0
+"""XOFF frames per second of a receiver that stops its switch again and again: one in three packet times of a jumbo at 100 Gbit/s would be 4,000."""
+
 STORMS = {TRANSMIT: port_causes.PAUSE_STORM_TRANSMITTED, RECEIVE: traffic_causes.PAUSE_STORM_RECEIVED}
 PROGRESS = {
     # the traffic that the pause of this direction stops
@@ -202,6 +207,7 @@ def _against(paused: list[Paused]) -> str | None:
 def _slow_receiver(port: PortView) -> Iterator[Sign]:
     paused = paused_priorities(port, TRANSMIT)
     if not paused:
+        yield from _flood(port)
         return
     signs = stalled(port)
     calm = "PCIe is not stalled: rather the NIC's caches or the receiving program" if not signs else None
@@ -213,6 +219,21 @@ def _slow_receiver(port: PortView) -> Iterator[Sign]:
         against,
         weight=max(one.ratio for one in paused),
     )
+
+
+def _flood(port: PortView) -> Iterator[Sign]:
+    """Where a NIC counts XOFF and XON frames and no time: many of both, and drops at the port meanwhile."""
+    stops = port.rise("roce_pfc_transmit_xoff_frames_total", SHORT)
+    drops = port.rise("roce_phy_receive_discards_total", SHORT)
+    if stops and drops and drops.amount and stops.rate > FLOOD:
+        yield Sign(
+            traffic_causes.SLOW_RECEIVER,
+            (
+                rose(stops, "times it stopped its switch"),
+                rose(drops, "packets dropped at the port all the same"),
+            ),
+            weight=1.0,
+        )
 
 
 def _drops(port: PortView) -> Iterator[str]:
@@ -230,11 +251,20 @@ def _received(port: PortView) -> Iterator[Sign]:
     if not paused:
         return
     own = "this port transmits pause, too" if paused_priorities(port, TRANSMIT) else None
+    worst = max(one.ratio for one in paused)
+    slowed = port.rise("roce_cnp_handled_total", MEDIUM)
+    made_here = port.rose("roce_transport_slow_restart_cnps_total", MEDIUM)
+    answers = slowed is not None and slowed.amount - made_here > SLOWED * slowed.seconds
     yield Sign(
         traffic_causes.PAUSE_RECEIVED,
-        _evidence(paused),
+        (
+            *_evidence(paused),
+            *([rose(slowed, "CNPs slowed this host's senders")] if slowed and answers else []),
+        ),
         texts([_against(paused), own]),
-        weight=max(one.ratio for one in paused),
+        weight=worst,
+        # Congestion that the peers' CNPs answer is load, unless it blocks the port.
+        note=answers and worst < port.limit("RocePfcTransmitPauseSaturated", "ratio"),
     )
 
 

@@ -52,16 +52,15 @@ def _width(device: PortView) -> Iterator[Sign]:
 
 
 def _speed(device: PortView) -> Iterator[Sign]:
-    """A slower slot is permanent on a card that is newer than its board, so it needs a fall, or a slot that limits the traffic."""
+    """A slower slot is permanent on a card that is newer than its board: a note, unless it fell or the slot limits the traffic."""
     now, most = device.highest(SPEED), device.highest(SPEED_MAX)
     if now is None or most is None or now >= most:
         return
     before = max(value for track in device.tracks(SPEED) for _, value in track.points)
     limits = stalled(device)
-    if before > now or limits:
-        said = f"{now / 1e9:g} GT/s per lane, the card supports {most / 1e9:g}"
-        fell = f"it was {before / 1e9:g} GT/s before" if before > now else None
-        yield Sign(port_causes.PCIE_SLOW, texts([said, fell, *limits]))
+    said = f"{now / 1e9:g} GT/s per lane, the card supports {most / 1e9:g}"
+    fell = f"it was {before / 1e9:g} GT/s before" if before > now else None
+    yield Sign(port_causes.PCIE_SLOW, texts([said, fell, *limits]), note=not fell and not limits)
 
 
 def stalled(port: PortView) -> list[str]:

@@ -159,6 +159,16 @@ LINK_LOST = Cause(
     "RocePortDown",
 )
 
+SET_DOWN = Cause(
+    "set_down",
+    HOST,
+    Status.OK,
+    "The port is set down: an operator or a program did it",
+    "Work on the host or its network, or a port that is not wanted; no fault of the link is known.",
+    ("ip link show {netdev}", "find out who set it down; ip link set {netdev} up ends it"),
+    "RocePortDown",
+)
+
 LEG_DOWN = Cause(
     "leg_down",
     LINK,

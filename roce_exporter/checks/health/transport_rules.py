@@ -32,15 +32,19 @@ LOST = (
     ("roce_transport_implied_naks_total", "lost responses"),
     (OUT_OF_SEQUENCE, "packets out of sequence"),
 )
+AGAIN = "roce_transport_retransmitted_packets_total"
+"""EFA and ionic: packets sent again, whatever for."""
 SENT_AGAIN = (
     *(name for name, _ in LOST[:2]),
     "roce_transport_sequence_naks_sent_total",
     "roce_transport_duplicate_requests_total",
-    "roce_transport_retransmitted_packets_total",
+    AGAIN,
     TIMEOUTS,
     EXCEEDED,
 )
 """The second sign of loss: what arrives out of sequence alone may have been reordered."""
+MANY_AGAIN = 100.0
+"""Go-back-N sends some hundred packets again for one that is lost (alert RoceWireRetransmissions), and SRD some on other paths without loss."""
 FEW = 10.0
 """Lost packets that mean something where few packets pass."""
 
@@ -165,12 +169,15 @@ def _loss(port: PortView) -> Iterator[Sign]:
             "roce_port_transmit_packets_total",
             "sent packets or their responses were lost",
         ),
+        ((AGAIN,), "roce_port_transmit_packets_total", "sent packets were sent again"),
     ):
         rises = [rise for name in names if (rise := port.rise(name, MEDIUM)) is not None]
         amount = sum(rise.amount for rise in rises)
         passed = port.rise(packets, MEDIUM)
-        if not amount or not _is_much(port, amount, passed):
+        if not amount or not _is_much(port, amount, passed, MANY_AGAIN if AGAIN in names else 1.0):
             continue
+        if AGAIN in names and any(port.tracks(name) for name, _ in LOST):
+            continue  # the losses themselves are counted
         ratio = share(amount / passed.amount) if passed and passed.amount else "an unknown share"
         side, why = _side_of_loss(port, amount)
         said = f"{number(amount)} {what} within {duration(rises[0].seconds)} ({ratio})"
@@ -183,14 +190,14 @@ def _loss(port: PortView) -> Iterator[Sign]:
         yield Sign(traffic_causes.PACKET_LOSS, texts([said, why]), texts([spray]), side, weight, alone)
 
 
-def _is_much(port: PortView, amount: float, packets: Rise | None) -> bool:
-    """A ratio of many packets, or at least some losses among few."""
+def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) -> bool:
+    """A ratio of many packets, or at least some losses among few. The limits are multiplied by `times`."""
     if packets is None or not packets.amount:
         return amount >= FEW
     ratio = amount / packets.amount
     if packets.rate > port.limit("RoceEcnMarkRatioHigh", "packets_per_second"):
-        return ratio > port.limit("RocePacketLossHigh", "ratio")
-    return amount >= FEW and ratio > port.limit("RocePacketLossCritical", "ratio")
+        return ratio > times * port.limit("RocePacketLossHigh", "ratio")
+    return amount >= FEW and ratio > times * port.limit("RocePacketLossCritical", "ratio")
 
 
 def _side_of_loss(port: PortView, lost: float) -> tuple[Side | None, str | None]:
