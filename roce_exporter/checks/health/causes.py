@@ -72,6 +72,7 @@ CAUSES = (
     traffic_causes.RECEIVER_NOT_READY,
     traffic_causes.RECEIVE_QUEUE_EMPTY,
     traffic_causes.FAULT_COUNTED,
+    traffic_causes.UNKNOWN_MESSAGE,
     traffic_causes.INCAST,
     port_causes.SET_DOWN,
 )

@@ -70,6 +70,7 @@ DEVICE_EVENTS: Mapping[str, Cause] = {
     "pcie_contained": port_causes.PCIE_FATAL,
     "pcie_aer_uncorrectable": port_causes.PCIE_ERRORS,
     "pause_storm": traffic_causes.SLOW_RECEIVER,
+    "unknown_error": traffic_causes.UNKNOWN_MESSAGE,
 }
 """By name of the event. Left out: corrected PCIe errors, which are judged by their number, and what is part of normal operation."""
 

@@ -371,6 +371,16 @@ LOCAL_ERRORS = Cause(
     "RoceOwnerQueuePairsInError",
 )
 
+UNKNOWN_MESSAGE = Cause(
+    "unknown_message",
+    HOST,
+    FIT,
+    "The driver reported errors that this version does not know",
+    "A text of another kernel or driver: it can be a fault of the device or of a program.",
+    (DMESG,),
+    "RoceDeviceVanished",
+)
+
 INCAST = Cause(
     "incast",
     FABRIC,
