@@ -29,9 +29,8 @@ from boards.rules import (
     FIRST,
     LOSSY,
     MARKS,
+    MISSING_HOSTS,
     SILENT,
-    SOURCES_DOWN,
-    UNJUDGED,
     UNREADABLE,
 )
 
@@ -151,9 +150,8 @@ def _of_clusters(chance: random.Random, hosts: int) -> Iterator[Span]:
             for check in checks:
                 yield Span(f'{name}{{{of_job},check="{check}"}}', END - RANGE, END, chance.randint(1, 40))
         yield Span(f"{CHECKS}{{{of_job}}}", END - RANGE, END, hosts / CLUSTERS * PORTS * 21)
-        for source in ("ethtool", "dcb"):
-            yield Span(f'{SOURCES_DOWN}{{{of_job},source="{source}"}}', END - RANGE, END, 2)
-        yield Span(f'{UNJUDGED}{{{of_job},reason="no_time"}}', END - RANGE, END, 3)
+        for what in ("source ethtool", "source dcb", "storms: no_time"):
+            yield Span(f'{MISSING_HOSTS}{{{of_job},what="{what}"}}', END - RANGE, END, 2)
         yield Span(f'{STORM_HOSTS}{{{cluster},direction="receive"}}', END - INCIDENT, END, 2)
         for setting in DRIFTING:
             for device in range(PORTS):

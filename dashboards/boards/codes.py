@@ -45,10 +45,10 @@ STOPPED: dict[float, tuple[str, str]] = {0: ("may send", GOOD), 1: ("stopped by 
 ANSWERS: dict[float, tuple[str, str]] = {0: ("failed", SEVERITY[WARNING]), 1: ("up", GOOD)}
 BOTH_ENDS = {-1: ("no data", UNKNOWN), 0: ("agree", GOOD), 1: ("differ", SEVERITY[WARNING])}
 """Whether the ends of a link have the same setting."""
-VERDICT = {
-    0: ("clear", GOOD),
-    1: ("victim: its switch pauses it", SEVERITY[WARNING]),
-    2: ("cause: it pauses its switch", SEVERITY[CRITICAL]),
-    3: ("both: cause and victim", SEVERITY[CRITICAL]),
+ROLE = {
+    0: ("neither", GOOD),
+    1: ("victim", SEVERITY[WARNING]),
+    2: ("cause", SEVERITY[CRITICAL]),
+    3: ("cause, victim", SEVERITY[CRITICAL]),
 }
-"""Verdict from the time paused of a port; its bits are received and sent."""
+"""Whether a port pauses its switch or is paused; the bits are received and sent."""

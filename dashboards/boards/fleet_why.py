@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boards.colours import CNP_HANDLED, CNP_IGNORED, CNP_SENT, MARKED, NOTHING, SEVERITY, WARNING
-from boards.fleet_where import LOAD_RULES, linked
+from boards.fleet_where import LOAD_RULES
 from boards.limits import CLUSTER_PAUSE, CNP_DEFICIT, DRIFT, LOSS_FAST, LOSS_SLOW, PAUSE_BUDGET, plain, steps
 from boards.model import Query
 from boards.panels import all_series, coloured, lines, ranking
@@ -15,10 +15,9 @@ from boards.rules import (
     DISCARDS,
     LOSSY,
     MARKS,
-    SOURCES_DOWN,
-    UNJUDGED,
+    MISSING_HOSTS,
 )
-from boards.scopes import CLUSTER, FLEET, series_to_port, to_host
+from boards.scopes import CLUSTER, FLEET, series_to_port
 from boards.tables import table
 
 
@@ -129,30 +128,15 @@ CONFIGURATION_PANELS = (
 
 
 BLIND_PANELS = (
-    table(
-        "Hosts that do not report",
-        "At most 50. If the host is up, run `systemctl status roce-exporter` there.",
-        ("cluster", "job", "instance"),
-        Query(f"topk(50, up{{{FLEET}}} == 0)", form="table", instant=True),
-        overrides=linked(to=to_host()),
-        wide="instance",
-        width=12,
-        empty="All hosts report",
-        proof="silent",
-    ),
     ranking(
-        "Blind spots",
-        "Sources of devices that cannot be read, and lossless priorities that the storm detector cannot judge, by reason.",
+        "What is not measured",
+        "Hosts on which something is not measured. *RoCE / Exporter* lists the hosts.",
         "none",
-        Query(
-            f'topk(8, label_replace(sum by (source) ({SOURCES_DOWN}{{{FLEET}}}), "what", "source $1", "source", "(.*)") or '
-            f'label_replace(sum by (reason) ({UNJUDGED}{{{FLEET}}}), "what", "storms: $1", "reason", "(.*)"))',
-            "{{what}}",
-            instant=True,
-        ),
+        Query(f"topk(8, sum by (what) ({MISSING_HOSTS}{{{FLEET}}}))", "{{what}}", instant=True),
         steps(base=NOTHING),
-        width=12,
-        empty="All sources are read and all priorities judged",
+        width=24,
+        height=6,
+        empty="Everything is measured on every host",
         proof="broken",
     ),
 )

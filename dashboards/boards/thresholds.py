@@ -17,6 +17,8 @@ ALERTS = _READ["alerts"]
 LIMITS = _READ.get("limits", {})
 """Limits by what is measured; empty in a file whose limits are those of alerts."""
 SHARED = _READ["shared"]
+RUNBOOKS_ARE_SERVED = "example.com" not in SHARED["runbook_base_url"]
+"""Whether links to runbooks lead anywhere."""
 
 
 def at_least(value: float, least: float) -> float:

@@ -36,7 +36,10 @@ BOARDS = {place.stem: json.loads(place.read_text()) for place in ROOT.glob("dash
 OF_FULL = "the panel says that it is only in the metric set full"
 OF_STANDARD = "below the first screen; the panel says that it is not in lean"
 NOT_SERVED: dict[str, dict[str, str]] = {
-    "roce-fleet": dict.fromkeys(("roce_config_check_ok", "roce_host_buffer_discards_total"), OF_STANDARD),
+    "roce-fleet": dict.fromkeys(
+        ("roce_config_check_ok", "roce_host_buffer_discards_total", "roce_exporter_unreadable_values"),
+        OF_STANDARD,
+    ),
     "roce-jobs": dict.fromkeys(("roce_owner_folded", "roce_owner_survey_duration_seconds"), OF_FULL),
     "roce-port": dict.fromkeys(
         (
