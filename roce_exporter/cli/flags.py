@@ -175,7 +175,7 @@ FLAGS = (
     ),
     Flag(
         "--metrics.set",
-        ("serve", "once"),
+        ("serve", "once", "tool translate"),
         "",
         "which metrics are shown: lean (what alerts, the health of a port and the first screens of dashboards need), standard "
         "(in addition what check --prometheus and most other panels need; the default) or full (everything)",
@@ -314,6 +314,14 @@ FLAGS = (
         choices=EXPORTERS,
         is_repeated=True,
         dest="exporters",
+    ),
+    Flag(
+        "--map-label",
+        ("tool translate",),
+        "LABEL[:OLD=NEW]",
+        "a label of the target that differs, such as job:node=roce or instance:9100=10123, or that is the same for both exporters; may be repeated",
+        (),
+        is_repeated=True,
     ),
     Flag(
         "--output",
