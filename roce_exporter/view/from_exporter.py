@@ -84,7 +84,7 @@ async def read_metrics(place: ExporterPlace, access: Access, seconds: float) -> 
         remedy = f": it requires a user: {LOGIN_REMEDY}" if reply.status == UNAUTHORIZED else ""
         raise NetError(f"HTTP {reply.status}{remedy}")
     text = reply.body.decode("utf-8", "replace")
-    if "\nroce_exporter_build_info" not in text:
+    if "roce_exporter_build_info" not in text:
         raise NetError("another program responds there")
     return text
 
