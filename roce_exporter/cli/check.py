@@ -131,6 +131,8 @@ async def _of_host(
 ) -> tuple[str, list[Report]]:
     """Of setup, --prometheus and --target are where this host should be scraped; of the others, where the host is."""
     over_time = Topic.HEALTH in topics
+    # Before the host is sampled: an invalid file must not cost minutes.
+    limits = load_thresholds(options.thresholds_file) if options.thresholds_file and over_time else None
     if Topic.SETUP in topics or not (options.prometheus or options.target):
         found = await sampled_host(options, over_time=over_time)
     elif options.prometheus:
@@ -150,7 +152,6 @@ async def _of_host(
     if Topic.SETTINGS in topics:
         reports.append(_settings(found, profile))
     if Topic.HEALTH in topics:
-        limits = load_thresholds(options.thresholds_file) if options.thresholds_file else None
         health = diagnose(found.history, limits)
         if Topic.SETTINGS in topics:
             # The settings themselves say it.
