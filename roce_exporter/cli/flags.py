@@ -135,7 +135,7 @@ FLAGS = (
         "--audit.profile",
         CHECKING,
         "PROFILE",
-        f"profile to check the settings against: {', '.join(PROFILES)}, or a .toml file (auto)",
+        f"profile to check the settings against: {', '.join(PROFILES)}, or a .yml file (auto)",
         "auto",
         short="--profile",
         dest="audit_profile",

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from roce_exporter.checks.finding import Finding
 
 
-LONG_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 100\n'
-SHORT_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 7\n'
+LONG_CABLES = "extends: nvidia-lossless\ncable_metres: 100\n"
+SHORT_CABLES = "extends: nvidia-lossless\ncable_metres: 7\n"
 
 FINDINGS = [
     ("trust-before", "nvidia-lossless", {"trust"}),
@@ -61,8 +61,8 @@ FINDINGS = [
 
 async def audited(host: str, profile: str, folder: Path) -> tuple[Finding, ...]:
     if "\n" in profile:
-        (folder / "site.toml").write_text(profile)
-        profile = str(folder / "site.toml")
+        (folder / "site.yml").write_text(profile)
+        profile = str(folder / "site.yml")
     _, (seen,) = await observe(load_recording(recording(f"audit-{host}")))
     return audit(seen.snapshot.devices, load_profile(profile))
 
