@@ -201,7 +201,7 @@ def plain_value(entry: Entry) -> object:
         DocumentError: it is a date, a number of thousands of digits, or has a tag.
     """
     try:
-        return _PLAIN.construct_object(entry.node, deep=True)  # type: ignore[no-untyped-call]  # the stubs leave it out
+        return _PLAIN.construct_object(entry.node, deep=True)
     except (yaml.YAMLError, ValueError, RecursionError, OverflowError):
         entry.refuse("is not a plain value; write a number, a text, true or false, or a list")
 

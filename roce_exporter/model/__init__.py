@@ -72,7 +72,7 @@ class Loss(NamedTuple):
 
     name: str
     reason: str
-    """An errno name such as `EINVAL`, or one of `sources.values` (`not_available`, `garbage`, ...)."""
+    """An errno name such as `EINVAL`, or one of `model.values` (`not_available`, `garbage`, ...)."""
 
 
 class Netdev(NamedTuple):

@@ -23,8 +23,8 @@ from roce_exporter.collect.workers import InFlight
 from roce_exporter.host.inventory import Listed
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources import AGED, SLOW
-from roce_exporter.host.sources.values import DERIVED, NOT_AVAILABLE, QUARANTINED
 from roce_exporter.model import WHOLE_DEVICE, Device, Loss, Port, Reading, Snapshot, SourceState
+from roce_exporter.model.values import DERIVED, NOT_AVAILABLE, QUARANTINED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

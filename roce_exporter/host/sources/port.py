@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.sources.values import DERIVED, GARBAGE, make_reading, reason_of, unreadable
+from roce_exporter.model.values import DERIVED, GARBAGE, make_reading, reason_of, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

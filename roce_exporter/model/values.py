@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import FILE_BYTES
 from roce_exporter.model import Loss, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+FILE_BYTES = 64
+"""Bytes read of a counter file: a 64-bit number needs 21."""
 
 NOT_AVAILABLE = "not_available"
 """The driver itself reports that it has no such value, which is not a failure: `N/A (no PMA)` of mlx4 VFs and old iWARP
