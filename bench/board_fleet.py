@@ -168,7 +168,7 @@ def _of_host(chance: random.Random, target: Target) -> Iterator[Span]:
         if start < end:
             yield Span(up, start, end, value)
     if silent < END:
-        yield from _alert("RoceExporterDown", "ticket", target.labels, silent, again)
+        yield from _alert("RoceExporterDown", "warning", target.labels, silent, again)
 
 
 def _of_port(chance: random.Random, target: Target, port: str) -> Iterator[Span]:
@@ -176,9 +176,7 @@ def _of_port(chance: random.Random, target: Target, port: str) -> Iterator[Span]
     lossless = f'{where},priority="3"'
     if incident(target):
         yield from _paused(f'{lossless},direction="receive"', END - INCIDENT, END, chance.uniform(0.1, 0.6))
-        yield from _alert(
-            "RocePfcPauseHigh", "ticket", f'{lossless},direction="receive"', END - INCIDENT, END
-        )
+        yield from _alert("RocePortFaulty", "warning", f'{lossless},direction="receive"', END - INCIDENT, END)
         yield Span(_reason(target, port, "pause_received"), END - LATELY, END, 2)
     elif chance.random() < 0.1:  # noqa: PLR2004 - one port in ten
         for start, end in _episodes(chance, 3, 600, 3600):
@@ -210,7 +208,7 @@ def _stormed(chance: random.Random, lossless: str) -> Iterator[Span]:
         yield Span(f"{STORMS}{{{labels}}}", start, end, 1)
         if start >= END - RANGE:
             yield Span(f"{DISCARDS}{{{lossless}}}", start, end, 5, moves=True)
-            yield from _alert("RocePfcStorm", "page", labels, start, end)
+            yield from _alert("RocePfcStorm", "critical", labels, start, end)
         latest = start
     row = f"roce_pfc_storm_last_start_timestamp_seconds{{{labels}}}"
     yield Span(row, max(latest, END - LATELY), END, latest)

@@ -125,9 +125,9 @@ class PortView:
     device: str
     port: str = WHOLE
 
-    def limit(self, alert: str, key: str) -> float:
-        """The limit of an alert, which its rule shares."""
-        return self.host.limits[alert][key]
+    def limit(self, name: str, key: str) -> float:
+        """A limit by what is measured, which alerts and boards share."""
+        return self.host.limits[name][key]
 
     def tracks(self, name: str, **match: str) -> tuple[SeriesTrack, ...]:
         """The series of this row that belong to the port and have these labels."""

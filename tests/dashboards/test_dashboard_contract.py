@@ -232,7 +232,7 @@ def test_every_panel_says_why_it_is_empty() -> None:
 # ---- limits
 
 THRESHOLDS = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text(encoding="utf-8"))
-ALERTS = THRESHOLDS["alerts"]
+LIMITS = THRESHOLDS["limits"]
 
 
 def panel_of(uid: str, title: str) -> Json:
@@ -240,44 +240,44 @@ def panel_of(uid: str, title: str) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("uid", "title", "alerts"),
+    ("uid", "title", "limits"),
     [
         (
             "roce-fleet",
             "Worst ports by pause sent",
-            {"RocePfcPauseHigh": "ratio", "RocePfcTransmitPauseSaturated": "ratio"},
+            {"pause_high": "ratio", "pause_saturated_transmit": "ratio"},
         ),
         (
             "roce-fleet",
             "Worst ports by loss",
-            {"RocePacketLossHigh": "ratio", "RocePacketLossCritical": "ratio"},
+            {"packet_loss": "ratio", "packet_loss_severe": "ratio"},
         ),
         (
             "roce-host",
             "Time paused: received",
-            {"RocePfcPauseHigh": "ratio", "RocePfcReceivePauseSaturated": "ratio"},
+            {"pause_high": "ratio", "pause_saturated_receive": "ratio"},
         ),
         (
             "roce-host",
             "Time paused: sent",
-            {"RocePfcPauseHigh": "ratio", "RocePfcTransmitPauseSaturated": "ratio"},
+            {"pause_high": "ratio", "pause_saturated_transmit": "ratio"},
         ),
-        ("roce-host", "Longest single pause", {"RocePfcLongPause": "seconds"}),
-        ("roce-host", "PCIe stalls", {"RocePcieBackpressure": "ratio"}),
-        ("roce-host", "CNPs ignored by port", {"RoceCnpIgnored": "per_second"}),
-        ("roce-host", "Retransmissions by pair", {"RoceWireRetransmissions": "ratio"}),
-        ("roce-host", "Frames that captures dropped", {"RoceWireFramesDropped": "ratio"}),
-        ("roce-port", "Marked packets", {"RoceEcnMarkRatioHigh": "ratio"}),
-        ("roce-port", "Longest single pause", {"RocePfcLongPause": "seconds"}),
-        ("roce-exporter", "Polls late or missed", {"RoceSamplerOverrun": "ratio"}),
+        ("roce-host", "Longest single pause", {"pause_long": "seconds"}),
+        ("roce-host", "PCIe stalls", {"pcie_stalls": "ratio"}),
+        ("roce-host", "CNPs ignored by port", {"cnps_ignored": "per_second"}),
+        ("roce-host", "Retransmissions by pair", {"wire_retransmissions": "ratio"}),
+        ("roce-host", "Frames that captures dropped", {"wire_frames_dropped": "ratio"}),
+        ("roce-port", "Marked packets", {"marked_packets": "ratio"}),
+        ("roce-port", "Longest single pause", {"pause_long": "seconds"}),
+        ("roce-exporter", "Polls late or missed", {"sampler_ticks": "ratio"}),
     ],
 )
-def test_limits_are_those_of_the_alerts(uid: str, title: str, alerts: dict[str, str]) -> None:
+def test_limits_are_those_of_the_alerts(uid: str, title: str, limits: dict[str, str]) -> None:
     """The value, and the colour of the severity."""
     steps = panel_of(uid, title)["fieldConfig"]["defaults"]["thresholds"]["steps"][1:]
     drawn = {(step["value"], step["color"]) for step in steps if step["color"] != GOOD}
     assert drawn == {
-        (float(ALERTS[one][key]), SEVERITY[ALERTS[one]["severity"]]) for one, key in alerts.items()
+        (float(LIMITS[one][key]), SEVERITY[LIMITS[one]["severity"]]) for one, key in limits.items()
     }
 
 
@@ -289,7 +289,7 @@ def test_the_budget_is_that_of_the_alerts() -> None:
         if (override["matcher"]["options"], one["id"]) == ("pause sent", "thresholds")
     ]
     drawn = [step["value"] for step in limits["steps"] if step["color"] in SEVERITY.values()]
-    burning = [ALERTS[f"RocePfcPauseBudgetBurn{speed}"] for speed in ("Slow", "Fast")]
+    burning = [LIMITS[f"pause_budget_{span}"] for span in ("days", "hours")]
     assert drawn == pytest.approx([one["burn_rate"] * (1 - one["objective"]) for one in burning])
 
 

@@ -26,7 +26,7 @@ KINDS = (("qp", "queue pairs"), ("cq", "completion queues"), ("mr", "memory regi
 def _in_error(device: PortView) -> Iterator[Sign]:
     for track, now in device.current(IN_ERROR):
         recent = [(time, value) for time, value in track.points if time >= device.host.end - WINDOW]
-        if min(value for _, value in recent) < device.limit("RoceOwnerQueuePairsInError", "queue_pairs"):
+        if min(value for _, value in recent) < device.limit("queue_pairs_in_error", "queue_pairs"):
             continue
         lasting = duration(device.host.end - recent[0][0])
         evidence = f"{now:.0f} queue pairs of {track.labels['owner']} are in error, for at least {lasting}"
@@ -39,7 +39,7 @@ def _in_error(device: PortView) -> Iterator[Sign]:
 def _exhausted(device: PortView) -> Iterator[Sign]:
     for kind, what in KINDS:
         used, most = device.highest(f"roce_resource_{kind}"), device.highest(f"roce_resource_{kind}_limit")
-        if used is not None and most and used / most > device.limit("RoceResourcesNearlyExhausted", "ratio"):
+        if used is not None and most and used / most > device.limit("resources_used", "ratio"):
             yield Sign(
                 traffic_causes.RESOURCES_EXHAUSTED,
                 (f"{used:,.0f} of {most:,.0f} {what} are in use",),

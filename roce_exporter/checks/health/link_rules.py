@@ -255,14 +255,14 @@ def losses(port: PortView, window: float) -> Rise | None:
 
 
 def _unsteady(port: PortView) -> Iterator[Sign]:
-    window = port.limit("RoceLinkFlapping", "window")
+    window = port.limit("link_flaps", "window")
     rise = losses(port, window)
     if rise is None or rise.amount < 1:
         return
     recent = losses(port, QUICK)
     quick = recent is not None and recent.amount >= QUICK_EVENTS
     evidence = (rose(rise, "losses of the link"),)
-    if rise.amount >= port.limit("RoceLinkFlapping", "events") or quick:
+    if rise.amount >= port.limit("link_flaps", "events") or quick:
         yield Sign(port_causes.LINK_FLAPPING, evidence, weight=min(1.0, rise.amount / 100))
     elif port.highest(UP):
         yield Sign(port_causes.LINK_INTERRUPTED, evidence)
@@ -335,7 +335,7 @@ def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
 
 
 def _uncorrected(port: PortView) -> Iterator[Sign]:
-    window = port.limit("RoceUncorrectedLinkErrors", "window")
+    window = port.limit("link_errors", "window")
     yield from _error_sign(
         port,
         port_causes.LINK_ERRORS,
@@ -348,7 +348,7 @@ def _uncorrected(port: PortView) -> Iterator[Sign]:
 
 
 def _crc(port: PortView) -> Iterator[Sign]:
-    window = port.limit("RoceCrcErrors", "window")
+    window = port.limit("crc_errors", "window")
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
     for sign in _error_sign(
         port,

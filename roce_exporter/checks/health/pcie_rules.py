@@ -29,7 +29,7 @@ SPEED, SPEED_MAX = (
 
 
 def _errors(device: PortView) -> Iterator[Sign]:
-    window = device.limit("RocePcieErrors", "window")
+    window = device.limit("pcie_errors", "window")
     fatal = device.rise("roce_pcie_fatal_errors_total", window)
     if fatal and fatal.amount:
         yield Sign(port_causes.PCIE_FATAL, (rose(fatal, "fatal errors"),))
@@ -69,11 +69,11 @@ def stalled(port: PortView) -> list[str]:
     for name, what in STALLS:
         for track in port.tracks(name):
             rise = port.rise_of(name, track, MEDIUM)
-            if rise and rise.rate > port.limit("RocePcieBackpressure", "ratio"):
+            if rise and rise.rate > port.limit("pcie_stalls", "ratio"):
                 found.append(
                     f"{what} were stalled in {share(min(rise.rate, 1.0))} of the seconds ({duration(rise.seconds)})"
                 )
-    window = port.limit("RocePcieBufferOverflow", "window")
+    window = port.limit("pcie_overflows", "window")
     overflows = port.rise("roce_pcie_buffer_overflows_total", window)
     if overflows and overflows.amount:
         found.append(rose(overflows, "packets dropped because PCIe did not drain the NIC"))

@@ -66,7 +66,7 @@ def _silence(port: PortView) -> Iterator[Sign]:
     uncounted = _unexplained(port) if _is_silent(port) and exceeded is None else 0.0
     gave_up = uncounted >= 1 or (exceeded is not None and exceeded.amount > 0)
     unanswered = _unanswered(port)
-    late = timeouts is not None and timeouts.amount > port.limit("RoceAckTimeouts", "events")
+    late = timeouts is not None and timeouts.amount > port.limit("ack_timeouts", "events")
     if not gave_up and not unanswered and not late:
         return
     lost = _lost(port)
@@ -195,9 +195,9 @@ def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) 
     if packets is None or not packets.amount:
         return amount >= FEW
     ratio = amount / packets.amount
-    if packets.rate > port.limit("RoceEcnMarkRatioHigh", "packets_per_second"):
-        return ratio > times * port.limit("RocePacketLossHigh", "ratio")
-    return amount >= FEW and ratio > times * port.limit("RocePacketLossCritical", "ratio")
+    if packets.rate > port.limit("marked_packets", "packets_per_second"):
+        return ratio > times * port.limit("packet_loss", "ratio")
+    return amount >= FEW and ratio > times * port.limit("packet_loss_severe", "ratio")
 
 
 def _side_of_loss(port: PortView, lost: float) -> tuple[Side | None, str | None]:
@@ -218,7 +218,7 @@ def _side_of_loss(port: PortView, lost: float) -> tuple[Side | None, str | None]
 def _not_ready(port: PortView) -> Iterator[Sign]:
     gave_up = port.rise(RNR_EXCEEDED, WINDOW)
     naks, lately = port.rise(RNR_NAKS, WINDOW), port.rise(RNR_NAKS, MEDIUM)
-    many = lately is not None and lately.rate > port.limit("RoceReceiverNotReady", "per_second")
+    many = lately is not None and lately.rate > port.limit("receiver_not_ready", "per_second")
     # Where the driver does not count those that gave up, a request that failed tells.
     failed = 0.0 if gave_up or not (naks and naks.amount) or _is_silent(port) else _unexplained(port)
     if (gave_up and gave_up.amount) or many or failed >= 1:
@@ -243,10 +243,9 @@ def _empty(port: PortView) -> Iterator[Sign]:
             continue
         known = packets is not None and packets.amount > 0
         relative = not known or (
-            packets is not None
-            and rise.amount / packets.amount > port.limit("RocePacketLossCritical", "ratio")
+            packets is not None and rise.amount / packets.amount > port.limit("packet_loss_severe", "ratio")
         )
-        if rise.rate > port.limit("RoceReceiverNotReady", "per_second") or relative:
+        if rise.rate > port.limit("receiver_not_ready", "per_second") or relative:
             yield Sign(traffic_causes.RECEIVE_QUEUE_EMPTY, (rose(rise, what),))
 
 
@@ -317,9 +316,9 @@ def _local(port: PortView) -> Iterator[Sign]:
 
 
 def _corruption(port: PortView) -> Iterator[Sign]:
-    rise = port.rise("roce_transport_icrc_errors_total", port.limit("RoceIcrcErrors", "window"))
+    rise = port.rise("roce_transport_icrc_errors_total", port.limit("icrc_errors", "window"))
     if rise and rise.amount:
-        own = port.rose("roce_phy_receive_crc_errors_total", port.limit("RoceIcrcErrors", "window"))
+        own = port.rose("roce_phy_receive_crc_errors_total", port.limit("icrc_errors", "window"))
         clean = (
             "the link's own checksum is clean"
             if not own and port.current("roce_phy_receive_crc_errors_total")
