@@ -90,7 +90,7 @@ JUDGED_PANELS = (
         sort="Value",
         overrides=(
             by_name("check", ("mappings", [TEXTS["check"]]), ("links", runbook("RoceConfigCheckFailed"))),
-            by_name("why", ("mappings", [TEXTS["why"]]), ("custom.width", 420), *WRAPPED),
+            by_name("why", ("mappings", [TEXTS["why"]]), ("custom.width", 620), *WRAPPED),
             by_name("fix", ("mappings", [TEXTS["fix"]]), *WRAPPED),
         ),
         width=24,
@@ -126,7 +126,7 @@ JUDGED_PANELS = (
         rarest=True,
         overrides=(
             by_name("setting", ("mappings", [named({name: (said, "") for name, said in SETTINGS.items()})])),
-            by_name("value", ("mappings", value_texts())),
+            by_name("value", ("mappings", value_texts()), ("custom.width", 170)),
         ),
         width=13,
         height=8,

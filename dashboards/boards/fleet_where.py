@@ -141,7 +141,8 @@ def _things() -> str:
     found = f"{firing(CLUSTER, CRITICAL)} - {FIRST_OF_ALL} or {firing(CLUSTER, WARNING)}"
     found = f'label_join({found}, "named", ";", "scope", "switch", "device", "port")'
     found = f'label_replace({found}, "switch", "$1", "named", "switch;;([^;]*);.*")'
-    return f'label_replace({found}, "switch_port", "$1", "named", "switch;;[^;]*;(.+)")'
+    found = f'label_replace({found}, "switch_port", "$1", "named", "switch;;[^;]*;(.+)")'
+    return f'label_replace(label_replace({found}, "device", "", "named", "switch;;.*"), "port", "", "named", "switch;;.*")'
 
 
 FIRST_OF_ALL = 10_000_000_000
@@ -177,7 +178,7 @@ WRONG = table(
     ),
     joined=True,
     width=24,
-    height=11,
+    height=10,
     empty=LOAD_RULES,
     proof="pfc-storm",
 )  # fmt: skip
