@@ -18,6 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[1]))
+from boards.written import seen_sum
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 CACHE = Path(os.environ.get("ROCE_PICTURES_CACHE", Path.home() / ".cache" / "roce-exporter-pictures"))
@@ -113,19 +116,6 @@ README = {
 """The picture for each name in the README."""
 
 
-def _seen(found: Any) -> Any:
-    """A board without the texts that no picture shows: they change with the catalogue."""
-    if isinstance(found, dict):
-        return {name: _seen(value) for name, value in found.items() if name not in {"description", "tooltip"}}
-    return [_seen(one) for one in found] if isinstance(found, list) else found
-
-
-def seen_sum(board: Path) -> str:
-    """The SHA-256 of what a picture of a board shows."""
-    shown = _seen(json.loads(board.read_text(encoding="utf-8")))
-    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
-
-
 def manifest() -> dict[str, dict[str, str]]:
     """For each picture of the README its board and the SHA-256 of the board's file, of what is seen of it, and of the picture."""
     folder = HERE.parent
@@ -133,7 +123,7 @@ def manifest() -> dict[str, dict[str, str]]:
         f"{name}.png": {
             "board": f"roce-{name}.json",
             "sha256": hashlib.sha256((folder / f"roce-{name}.json").read_bytes()).hexdigest(),
-            "seen": seen_sum(folder / f"roce-{name}.json"),
+            "seen": seen_sum((folder / f"roce-{name}.json").read_text(encoding="utf-8")),
             "picture": hashlib.sha256((folder / f"pictures/{name}.png").read_bytes()).hexdigest(),
         }
         for name in README
