@@ -5,15 +5,13 @@ Every state also has a text, and received and sent are also above and below the 
 
 from __future__ import annotations
 
-from boards.thresholds import LIMITS
-
 GOOD = "light-green"
 BAD = "semi-dark-red"
 """Lighter and darker than Grafana's plain green and red, which red-green colour-blind people cannot distinguish."""
 NOTHING = "text"
 """For numbers that are neither good nor bad, and for panels without data."""
 
-CRITICAL, WARNING, NOTE = ("critical", "warning", "info") if LIMITS else ("page", "ticket", "info")
+CRITICAL, WARNING, NOTE = "critical", "warning", "info"
 """The values of the label `severity`."""
 SEVERITY = {NOTE: "purple", WARNING: "orange", CRITICAL: BAD}
 """Colour of an alert limit by severity."""

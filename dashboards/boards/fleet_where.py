@@ -136,10 +136,12 @@ MOST_THINGS = 50
 def _things() -> str:
     """The 50 worst things that alerts are about, each with its first critical alert, else its first one, and that one's start.
 
-    A switch without a known host is named by the labels device and port of its series.
+    A switch port is its host's port where the host is known, and otherwise named by the labels device and port of its series.
     """
     found = f"{firing(CLUSTER, CRITICAL)} - {FIRST_OF_ALL} or {firing(CLUSTER, WARNING)}"
     found = f'label_join({found}, "named", ";", "scope", "switch", "device", "port")'
+    for name, value in (("scope", "host"), ("switch", ""), ("switch_port", "")):
+        found = f'label_replace({found}, "{name}", "{value}", "named", "switch;[^;]+;.*")'
     found = f'label_replace({found}, "switch", "$1", "named", "switch;;([^;]*);.*")'
     found = f'label_replace({found}, "switch_port", "$1", "named", "switch;;[^;]*;(.+)")'
     return f'label_replace(label_replace({found}, "device", "", "named", "switch;;.*"), "port", "", "named", "switch;;.*")'

@@ -6,7 +6,7 @@ from typing import Any
 
 from boards import thresholds
 from boards.colours import GOOD, NOTHING, SEVERITY
-from boards.thresholds import ALERTS, LIMITS, SHARED
+from boards.thresholds import LIMITS, SHARED
 
 SHORT: str = SHARED["short"]
 MEDIUM: str = SHARED["medium"]
@@ -28,31 +28,13 @@ DRIFT = "cluster_device_setting:roce_config:range"
 WORKLOADS = "owner:roce_workload:info"
 
 
-_OF_ALERTS = {
-    "pause_elevated": "RocePfcPauseElevated", "pause_high": "RocePfcPauseHigh", "pause_long": "RocePfcLongPause",
-    "pause_saturated_transmit": "RocePfcTransmitPauseSaturated", "pause_saturated_receive": "RocePfcReceivePauseSaturated",
-    "pause_budget_days": "RocePfcPauseBudgetBurnSlow", "pause_budget_hours": "RocePfcPauseBudgetBurnFast",
-    "lossless_drops": "RoceLosslessPriorityDrops", "packet_loss": "RocePacketLossHigh", "packet_loss_severe": "RocePacketLossCritical",
-    "marked_packets": "RoceEcnMarkRatioHigh", "cnps_ignored": "RoceCnpIgnored", "cnp_delivery": "RoceCnpDeliveryDeficit",
-    "receiver_not_ready": "RoceReceiverNotReady", "pcie_stalls": "RocePcieBackpressure", "sampler_ticks": "RoceSamplerOverrun",
-    "resources_used": "RoceResourcesNearlyExhausted", "queue_pairs_in_error": "RoceOwnerQueuePairsInError",
-    "owner_survey_age": "RoceOwnerSurveyStale", "wire_retransmissions": "RoceWireRetransmissions",
-    "wire_frames_dropped": "RoceWireFramesDropped", "switch_headroom": "RoceSwitchHeadroomNearlyFull",
-}  # fmt: skip
-"""The alert whose line has a limit, in a file whose limits are those of alerts."""
-
-
-def _given(name: str) -> dict[str, Any]:
-    return LIMITS[name] if LIMITS else ALERTS[_OF_ALERTS[name]]
-
-
 def limit(name: str, key: str = "ratio") -> float:
     """A limit by what is measured.
 
     Raises:
         KeyError: nothing has this name or this key.
     """
-    found = _given(name)[key]
+    found = LIMITS[name][key]
     return float(found) if isinstance(found, int) else found
 
 
@@ -68,12 +50,12 @@ def percent(value: float) -> str:
 
 def step(name: str, key: str = "ratio", *, least: float = 0.0) -> tuple[float, str]:
     """A limit and the colour of its severity. A limit of 0 begins at `least`."""
-    return thresholds.at_least(limit(name, key), least), SEVERITY[_given(name)["severity"]]
+    return thresholds.at_least(limit(name, key), least), SEVERITY[LIMITS[name]["severity"]]
 
 
 def burn(name: str) -> tuple[float, str]:
     """The share of paused time at which a budget burns too fast, and the colour of its severity."""
-    found = _given(name)
+    found = LIMITS[name]
     return round(found["burn_rate"] * (1 - found["objective"]), 9), SEVERITY[found["severity"]]
 
 

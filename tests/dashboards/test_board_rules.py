@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from dashboard_contents import DASHBOARDS, ROOT, ROWS, Json, panels, read, row_of
+from boards.written import seen_sum
+from dashboard_contents import DASHBOARDS, FOLDER, ROOT, ROWS, Json, panels, read, row_of
 
 from roce_exporter.catalog.row import HISTOGRAM
 
@@ -227,3 +229,39 @@ def test_every_scope_of_an_alert_has_a_board() -> None:
     assert {one for scope in TARGETS for one in scope.split("|")} == scopes
     assert {*TARGETS.values()} <= BOARDS.keys()
     assert "scope" not in ROWS
+
+
+# ---- pictures
+
+MANIFEST: dict[str, dict[str, str]] = json.loads(
+    (FOLDER / "pictures/manifest.json").read_text(encoding="utf-8")
+)
+
+
+def test_every_picture_is_of_its_board_as_it_is() -> None:
+    """Draw them again with `make pictures`."""
+    assert {place.name for place in (FOLDER / "pictures").glob("*.png")} == MANIFEST.keys()
+    of_boards = {name: entry for name, entry in MANIFEST.items() if "board" in entry}
+    assert {entry["board"] for entry in of_boards.values()} == {f"{uid}.json" for uid in BOARDS}
+    old = [
+        name
+        for name, entry in of_boards.items()
+        if entry["seen"] != seen_sum((FOLDER / entry["board"]).read_text())
+    ]
+    assert old == []
+
+
+@pytest.mark.parametrize("name", sorted(MANIFEST))
+def test_a_picture_is_the_one_that_was_drawn(name: str) -> None:
+    drawn = (FOLDER / "pictures" / name).read_bytes()
+    assert hashlib.sha256(drawn).hexdigest() == MANIFEST[name]["picture"]
+
+
+@pytest.mark.nightly
+def test_the_texts_of_the_boards_are_those_of_the_manifest() -> None:
+    """The file's sum, descriptions included."""
+    sums = {
+        name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()
+        for name in (f"{uid}.json" for uid in BOARDS)
+    }
+    assert {entry["board"]: entry["sha256"] for entry in MANIFEST.values() if "board" in entry} == sums
