@@ -282,7 +282,7 @@ FLAGS = (
     ),
     Flag(
         "--http.config.file",
-        CHECK,
+        (*CHECK, "probe"),
         "FILE",
         "how to authenticate with Prometheus or the exporter and verify it, as promtool reads it: basic_auth, authorization, tls_config",
     ),
@@ -333,8 +333,9 @@ FLAGS = (
     Flag(
         "--probe.targets",
         ("probe",),
-        "FILE",
-        "the ports that are probed, as for Prometheus' file_sd (JSON or YAML) with the labels rack, rail and host; may be repeated",
+        "SOURCE",
+        "the ports that are probed, with the labels rack, rail and host: a file as for Prometheus' file_sd (JSON or YAML), the URL of such "
+        "a document, dns:NAME, or prometheus+URL for the ports that a Prometheus knows; may be repeated",
         (),
         is_repeated=True,
     ),
