@@ -17,6 +17,7 @@ class Topic(StrEnum):
     SETTINGS = "settings"
     HEALTH = "health"
     SWITCHES = "switches"
+    FABRIC = "fabric"
 
 
 class Status(IntEnum):

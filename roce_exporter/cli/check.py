@@ -81,14 +81,17 @@ def chosen_topics(options: argparse.Namespace) -> tuple[tuple[Topic, ...], tuple
         topics.append(Topic(words.pop(0)))
     if Topic.SWITCHES in topics and len(topics) > 1:
         raise OptionError("check switches: give it alone, switches are another source than a host")
+    if Topic.FABRIC in topics and not options.prometheus:
+        raise OptionError("check fabric needs --prometheus=URL: it is about all hosts")
     if words and Topic.SWITCHES not in topics:
         raise OptionError(f"check {words[0]}: not one of {', '.join(Topic)}")
     if bool(options.switches_config) != (Topic.SWITCHES in topics):
         raise OptionError("check switches and --switches.config=FILE need each other")
     if topics:
         return tuple(one for one in Topic if one in topics), tuple(words)
-    elsewhere = options.prometheus or options.target
-    every = (Topic.SETTINGS, Topic.HEALTH) if elsewhere else (Topic.SETUP, Topic.SETTINGS, Topic.HEALTH)
+    if options.prometheus:
+        return (Topic.SETTINGS, Topic.HEALTH, Topic.FABRIC), ()
+    every = (Topic.SETTINGS, Topic.HEALTH) if options.target else (Topic.SETUP, Topic.SETTINGS, Topic.HEALTH)
     return every, ()
 
 
@@ -130,6 +133,18 @@ async def _of_host(
     options: argparse.Namespace, topics: Sequence[Topic], profile: Profile
 ) -> tuple[str, list[Report]]:
     """Of setup, --prometheus and --target are where this host should be scraped; of the others, where the host is."""
+    reports = []
+    if Topic.FABRIC in topics:
+        from roce_exporter.cli.check_fabric import check_fabric  # noqa: PLC0415 - no other topic needs the modules of probes
+
+        head, probers, report = await check_fabric(options)
+        if topics == (Topic.FABRIC,):
+            return head, [report]
+        if probers > 1 and not (options.words or options.target):
+            one_host = NotChecked("settings and health of one host: give --target")
+            return head, [report, Report((), (one_host,))]
+        if probers or options.words:
+            reports.append(report)
     over_time = Topic.HEALTH in topics
     # Before the host is sampled: an invalid file must not cost minutes.
     limits = load_thresholds(options.thresholds_file) if options.thresholds_file and over_time else None
@@ -139,7 +154,6 @@ async def _of_host(
         found = await sampled_prometheus(options)
     else:
         found = await sampled_target(options, over_time=over_time)
-    reports = []
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]
         items = [*check_samples(View(found.history[-1:]), devices), *await check_access(options)]

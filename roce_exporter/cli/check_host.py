@@ -157,18 +157,29 @@ async def sampled_prometheus(options: argparse.Namespace) -> SampledHost:
         OptionError: Prometheus cannot be queried, or has no such host.
     """
     _check_times(options)
+    span = QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
+    server, queries = await prometheus_queries(options, span)
+    try:
+        found = await queries.history(options.target)
+    except NetError as error:
+        raise OptionError(f"Prometheus at {server}: {error}") from None
+    return SampledHost(found.history, None, f"Prometheus at {server}", _of_another_version(found.unknown))
+
+
+async def prometheus_queries(options: argparse.Namespace, span: QuerySpan) -> tuple[str, PrometheusQueries]:
+    """The URL of the Prometheus that the options select, and requests to it.
+
+    Raises:
+        OptionError: the URL or a file of the credentials cannot be used.
+    """
     try:
         server = parse_server(options.prometheus, LOGIN_REMEDY)
     except NetError as error:
         raise OptionError(f"--prometheus: {error}") from None
-    span = QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
     try:
-        queries = PrometheusQueries(server, await client_access(options), span)
-        found = await queries.history(options.target)
+        return server.text, PrometheusQueries(server, await client_access(options), span)
     except NetError as error:
         raise OptionError(f"Prometheus at {server.text}: {error}") from None
-    missing = _of_another_version(found.unknown)
-    return SampledHost(found.history, None, f"Prometheus at {server.text}", missing)
 
 
 def exporter_place(options: argparse.Namespace) -> ExporterPlace:

@@ -56,7 +56,7 @@ FLAGS = (
         "words",
         CHECK,
         "TOPIC",
-        "setup, settings, health, or switches with names of switches (all); without one, all that the source can show",
+        "setup, settings, health, fabric (of all hosts in a Prometheus), or switches with names of switches (all); without one, all that the source can show",
         nargs="*",
     ),
     Flag(
