@@ -51,7 +51,7 @@ WHY = {
 
 
 class PortRate(NamedTuple):
-    """The highest rate that a port has carried in one direction, and its speed if it is known, in bytes per second."""
+    """The highest rate that a port has carried in either direction, and its speed if it is known, in bytes per second."""
 
     host: str
     device: str

@@ -145,15 +145,10 @@ async def _of_host(
             return head, [report, Report((), (one_host,))]
         if probers or options.words:
             reports.append(report)
-    over_time = Topic.HEALTH in topics
     # Before the host is sampled: an invalid file must not cost minutes.
-    limits = load_thresholds(options.thresholds_file) if options.thresholds_file and over_time else None
-    if Topic.SETUP in topics or not (options.prometheus or options.target):
-        found = await sampled_host(options, over_time=over_time)
-    elif options.prometheus:
-        found = await sampled_prometheus(options)
-    else:
-        found = await sampled_target(options, over_time=over_time)
+    health = Topic.HEALTH in topics
+    limits = load_thresholds(options.thresholds_file) if options.thresholds_file and health else None
+    found = await _sampled(options, topics)
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]
         items = [*check_samples(View(found.history[-1:]), devices), *await check_access(options)]
@@ -174,6 +169,15 @@ async def _of_host(
         reports.append(health)
     reports.append(Report((), found.missing))
     return f"{found.source}: {span_of(found.history)}", reports
+
+
+async def _sampled(options: argparse.Namespace, topics: Sequence[Topic]) -> SampledHost:
+    over_time = Topic.HEALTH in topics
+    if Topic.SETUP in topics or not (options.prometheus or options.target):
+        return await sampled_host(options, over_time=over_time)
+    if options.prometheus:
+        return await sampled_prometheus(options)
+    return await sampled_target(options, over_time=over_time)
 
 
 def _settings(found: SampledHost, profile: Profile) -> Report:

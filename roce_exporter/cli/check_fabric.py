@@ -67,14 +67,14 @@ async def check_fabric(options: argparse.Namespace) -> tuple[str, int, Report]:
 
 
 async def _rates(queries: PrometheusQueries) -> list[PortRate] | None:
-    """The highest rate of each port and direction, which is a heavy query; None: it failed."""
+    """The highest rate of each port in either direction, which is a heavy query; None: it failed."""
     try:
         speeds = {_place(labels): value for labels, value in await queries.values(SPEED)}
-        return [
-            PortRate(*_place(labels), value, speeds.get(_place(labels)))
-            for name in DIRECTIONS
-            for labels, value in await queries.values(HIGHEST.format(name))
-        ]
+        highest: dict[tuple[str, str, str], float] = {}
+        for name in DIRECTIONS:
+            for labels, value in await queries.values(HIGHEST.format(name)):
+                highest[_place(labels)] = max(value, highest.get(_place(labels), 0.0))
+        return [PortRate(*place, value, speeds.get(place)) for place, value in highest.items()]
     except NetError:
         return None
 
