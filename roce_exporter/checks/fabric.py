@@ -8,6 +8,7 @@ tenth of its speed while others of its rail have.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
@@ -48,6 +49,10 @@ WHY = {
     LINK: f"A link between this ToR and a spine. What probes cannot say: {UNKNOWN_PATHS}",
     SPINE: f"A spine, or links of several racks. What probes cannot say: {UNKNOWN_PATHS}",
 }
+
+
+UNANSWERED = "The host does not answer probes, and its own are answered"
+UNANSWERED_WHY = "Its prober or the whole host is stopped or busy: packets pass its port both ways. Probes cannot say more of a host"
 
 
 class PortRate(NamedTuple):
@@ -107,56 +112,57 @@ def _finding(
 def _lossy(blamed: Blamed, reports: Sequence[PortReport], seconds: float) -> Finding:
     kind = blamed.component.kind
     ratio = blamed.lost / blamed.sent
-    title, why, status = TITLES[kind], WHY[kind], Status.DEGRADED
     within = f" in {duration(seconds)}" if seconds else ""
-    evidence = [
-        f"{number(blamed.lost)} of {number(blamed.sent)} probes lost{within} ({share(ratio)})",
-        f"{counted(blamed.paths, 'source port')} of {'it and its peers' if kind == HOST else 'ports below it'} lost probes",
-    ]
-    against = []
-    if kind == HOST:
-        own = [one for one in reports if one.port.component == blamed.component]
-        if ratio >= DEAD_SHARE:
-            status = Status.FAILED
-        if not own:
-            evidence.append("it exports nothing of its own: the host is down, or its prober does not run")
-        for one in own:
-            mine, sent = sum(pair.lost for pair in one.pairs), sum(one.sent.values())
-            theirs = [
-                pair
-                for other in reports
-                if other.port.rail == one.port.rail
-                for pair in other.pairs
-                if pair.peer == one.port.host
-            ]
-            to_it = sum(pair.lost for pair in theirs)
-            evidence.append(
-                f"{number(mine)} of {number(sent)} of its own probes lost, {number(to_it)} of others to it"
-            )
-            asked = sum(pair.sent for pair in theirs)
-            if sent and asked and mine / sent < ONE_WAY * to_it / asked:
-                title = "The host does not answer probes, and its own are answered"
-                why = "Its prober or the whole host is stopped or busy: packets pass its port both ways. Probes cannot say more of a host"
-            if one.dropped or one.late:
-                against.append(
-                    f"a busy host: {number(one.dropped)} packets dropped from its sockets, {number(one.late)} late replies"
-                )
-            classes = [name for name, lost in one.lost.items() if lost]
-            if len(classes) == 1 and mine >= LEAST_CHANGED and len(one.lost) > 1:
-                evidence.append(f"only the class {classes[0]} loses: a queue rather than a cable")
-    if blamed.also:
-        names = few([_place(one) for one in blamed.also])
-        against.append(f"every lost probe also passed, and nothing tells apart: {names}")
-    return _finding(
+    found = _finding(
         "probe_loss",
         _place(blamed.component),
-        title,
+        TITLES[kind],
         Side.UNKNOWN if {one.kind for one in blamed.also} - {kind} else SIDES[kind],
-        status,
-        why=why,
-        evidence=tuple(evidence),
-        against=tuple(against),
+        Status.FAILED if kind == HOST and ratio >= DEAD_SHARE else Status.DEGRADED,
+        why=WHY[kind],
+        evidence=(
+            f"{number(blamed.lost)} of {number(blamed.sent)} probes lost{within} ({share(ratio)})",
+            f"{counted(blamed.paths, 'source port')} of ports behind it or their peers lost probes",
+        ),
     )
+    if kind == HOST:
+        found = _of_host(found, [one for one in reports if one.port.component == blamed.component], reports)
+    if blamed.also:
+        names = few([_place(one) for one in blamed.also])
+        apart = f"every lost probe also passed, and nothing tells apart: {names}"
+        found = replace(found, against=(*found.against, apart))
+    return found
+
+
+def _of_host(found: Finding, own: Sequence[PortReport], reports: Sequence[PortReport]) -> Finding:
+    """The finding with what the host says itself, which tells its port from its prober."""
+    if not own:
+        gone = "it exports nothing of its own: the host is down, or its prober does not run"
+        return replace(found, evidence=(*found.evidence, gone))
+    evidence, against = [*found.evidence], [*found.against]
+    for one in own:
+        mine, sent = sum(pair.lost for pair in one.pairs), sum(one.sent.values())
+        there = [
+            pair
+            for other in reports
+            if other.port.rail == one.port.rail
+            for pair in other.pairs
+            if pair.peer == one.port.host
+        ]
+        to_it, asked = sum(pair.lost for pair in there), sum(pair.sent for pair in there)
+        evidence.append(
+            f"{number(mine)} of {number(sent)} of its own probes lost, {number(to_it)} of those of others to it"
+        )
+        if sent and asked and mine / sent < ONE_WAY * to_it / asked:
+            found = replace(found, title=UNANSWERED, why=UNANSWERED_WHY)
+        if one.dropped or one.late:
+            against.append(
+                f"a busy host: {number(one.dropped)} packets dropped from its sockets, {number(one.late)} late replies"
+            )
+        classes = [name for name, lost in one.lost.items() if lost]
+        if len(classes) == 1 < len(one.lost) and mine >= LEAST_CHANGED:
+            evidence.append(f"only the class {classes[0]} loses: a queue rather than a cable")
+    return replace(found, evidence=tuple(evidence), against=tuple(against))
 
 
 def _busy(reports: Sequence[PortReport]) -> Iterable[Finding]:

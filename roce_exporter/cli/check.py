@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import NotChecked, Report, Status, Topic, joined
@@ -19,7 +20,13 @@ from roce_exporter.checks.settings import audit, load_profile
 from roce_exporter.checks.settings.auditor import settings_report
 from roce_exporter.checks.setup.host_checkup import check_samples
 from roce_exporter.checks.thresholds import load_thresholds
-from roce_exporter.cli.check_host import sampled_host, sampled_prometheus, sampled_target
+from roce_exporter.cli.check_host import (
+    SINCE,
+    prometheus_queries,
+    sampled_host,
+    sampled_prometheus,
+    sampled_target,
+)
 from roce_exporter.cli.check_setup import check_access
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
@@ -137,7 +144,9 @@ async def _of_host(
     if Topic.FABRIC in topics:
         from roce_exporter.cli.check_fabric import check_fabric  # noqa: PLC0415 - no other topic needs the modules of probes
 
-        head, probers, report = await check_fabric(options)
+        head, probers, report = await check_fabric(
+            options.since or SINCE, partial(prometheus_queries, options)
+        )
         if topics == (Topic.FABRIC,):
             return head, [report]
         if probers > 1 and not (options.words or options.target):

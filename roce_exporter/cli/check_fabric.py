@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import probe as rows
 from roce_exporter.checks.fabric import PortRate, fabric_report
-from roce_exporter.cli.check_host import SINCE, prometheus_queries
 from roce_exporter.cli.options import OptionError
 from roce_exporter.net import NetError
 from roce_exporter.probe.fleet import COUNT, SUM
@@ -16,7 +15,7 @@ from roce_exporter.view.from_prometheus import QuerySpan
 from roce_exporter.words import counted, duration
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Awaitable, Callable
 
     from roce_exporter.checks.finding import Report
     from roce_exporter.view.from_prometheus import PrometheusQueries
@@ -42,15 +41,16 @@ HIGHEST = "max by (instance, device, port) (max_over_time(rate({0}[5m])[7d:5m]))
 SPEED = "max by (instance, device, port) (roce_port_speed_bytes_per_second)"
 
 
-async def check_fabric(options: argparse.Namespace) -> tuple[str, int, Report]:
-    """The head of the page, the number of hosts that probe, and what was found.
+async def check_fabric(
+    since: float, connect: Callable[[QuerySpan], Awaitable[tuple[str, PrometheusQueries]]]
+) -> tuple[str, int, Report]:
+    """The head of the page, the number of hosts that probe, and what was found in the last `since` seconds.
 
     Raises:
         OptionError: Prometheus cannot be queried.
     """
-    # A host shows a lossy pair for so long.
-    since = min(options.since or SINCE, SHOWN_SECONDS)
-    server, queries = await prometheus_queries(options, QuerySpan(time.time(), since, since))
+    since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for so long
+    server, queries = await connect(QuerySpan(time.time(), since, since))
     try:
         found = await queries.ends(METRICS)
     except NetError as error:
