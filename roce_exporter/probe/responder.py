@@ -54,6 +54,7 @@ class Responder:
         self.socket = ProbeSocket(address, port)
         self.answered = 0
         self._own_port = self.socket.port
+        self._address = address
         self._guard = guard
         self._key = key
         self._held = held
@@ -95,7 +96,7 @@ class Responder:
         source = guard.admit(address)
         if source is None:
             return
-        waiting = guard.session(source, port, request.session)
+        waiting = guard.session(source, port, request.session, self._address)
         reply = pack_reply(
             packet.content,
             request,
