@@ -155,8 +155,8 @@ async def _of_host(
         if probers or options.words:
             reports.append(report)
     # Before the host is sampled: an invalid file must not cost minutes.
-    health = Topic.HEALTH in topics
-    limits = load_thresholds(options.thresholds_file) if options.thresholds_file and health else None
+    use_file = options.thresholds_file and Topic.HEALTH in topics
+    limits = load_thresholds(options.thresholds_file) if use_file else None
     found = await _sampled(options, topics)
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]
