@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import probe as rows
-from roce_exporter.checks.fabric import PortRate, fabric_report
+from roce_exporter.checks.fabric_check import PortRate, fabric_report
 from roce_exporter.cli.options import OptionError
 from roce_exporter.net import NetError
 from roce_exporter.probe.fleet import COUNT, SUM
