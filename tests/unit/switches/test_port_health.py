@@ -21,7 +21,7 @@ PORT = "Ethernet0"
 def switch(**rows: dict[str, str]) -> Tables:
     """A SONiC with one port; `rows` are more fields of PORT_TABLE, its counters, and so on."""
     return {
-        "appl_db": {f"PORT_TABLE:{PORT}": rows.get("link", {}), **rows.get("lldp", {})},  # type: ignore[dict-item]
+        "appl_db": {f"PORT_TABLE:{PORT}": rows.get("link", {}), **rows.get("lldp", {})},
         "counters_db": {
             "COUNTERS_PORT_NAME_MAP": {PORT: OID},
             f"COUNTERS:{OID}": {"SAI_PORT_STAT_PFC_3_RX_PKTS": "5", **rows.get("port", {})},
