@@ -8,7 +8,7 @@ from calendar import timegm
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import SWITCH_LINK_UP, SWITCH_NEIGHBOR_INFO
-from roce_exporter.host.sources.values import GARBAGE
+from roce_exporter.model.values import GARBAGE
 from roce_exporter.switches.readings import SwitchReading, Unreadable
 
 if TYPE_CHECKING:
