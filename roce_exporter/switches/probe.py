@@ -31,7 +31,7 @@ from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.addresses import dial, find_route, is_odd_address
 from roce_exporter.switches.interpretation import Interpreter, SwitchPlan
-from roce_exporter.switches.port_health import neighbor_readings
+from roce_exporter.switches.port_values import neighbor_readings
 from roce_exporter.switches.readings import (
     LoggedRequest,
     ProbeReply,

@@ -14,7 +14,7 @@ from roce_exporter.catalog.named import (
     SWITCH_TRANSCEIVER_INFO,
 )
 from roce_exporter.catalog.switch_systems import SONIC
-from roce_exporter.switches.port_health import UP_DOWN, fraction, unix_time, watts
+from roce_exporter.switches.port_values import UP_DOWN, fraction, unix_time, watts
 from roce_exporter.switches.readings import (
     SwitchFact,
     SwitchReading,

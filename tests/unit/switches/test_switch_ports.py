@@ -10,7 +10,7 @@ from sonic_redis import Tables, as_tables
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.port_health import fraction, neighbor_readings, unix_time, watts
+from roce_exporter.switches.port_values import fraction, neighbor_readings, unix_time, watts
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.systems.sonic.read import read_tables
 
