@@ -62,13 +62,13 @@ MADE = {
         "switch_instance",
         "switch_port",
     ),
-    *("peer", "peer_port", "described", "resource", "workload"),
+    *("peer", "peer_port", "described", "resource", "workload", "signal"),
     *("alertname", "alertstate", "alertgroup", "severity", "scope"),
 }
 """Labels that rules make, and those that Prometheus and vmalert (`alertgroup`) give to ALERTS."""
 LEVELS = {
     *("cluster", "job", "device", "netdev", "port", "priority", "direction", "setting", "link", "queue"),
-    *("owner", "source", "workload", "host"),
+    *("owner", "source", "workload", "host", "instance", "signal"),
 }
 """What recorded names begin with."""
 
@@ -304,7 +304,7 @@ def test_the_readmes_have_the_numbers_of_alerts() -> None:
 def test_recorded_names_are_level_metric_and_operations() -> None:
     """A record of a cluster keeps no label of a host."""
     operation = re.compile(
-        r"((ratio_)?rate|increase)\d+[smhd]|count|sum|max|range|info|evidence|timestamp|bool"
+        r"((ratio_)?rate|increase)\d+[smhd]|count|sum|max|range|info|evidence|timestamp|bool|level|score"
     )
     for rule in RULES:
         if name := rule.get("record"):

@@ -41,6 +41,7 @@ NOT_SERVED: dict[str, dict[str, str]] = {
         OF_STANDARD,
     ),
     "roce-jobs": dict.fromkeys(("roce_owner_folded", "roce_owner_survey_duration_seconds"), OF_FULL),
+    "roce-host": {"roce_phy_transmit_discards_total": OF_FULL},
     "roce-port": dict.fromkeys(
         (
             "roce_nic_ecn_marked_packets_total",
