@@ -119,6 +119,7 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
             traffic_causes.LOCAL_ERRORS,
         ),
     ),
+    ((port_causes.LINK_DOWN, port_causes.LINK_FLAPPING), (port_causes.LINK_INTERRUPTED,)),
     (
         (port_causes.LINK_ERRORS, port_causes.CRC_ERRORS),
         (
