@@ -78,6 +78,7 @@ def test_its_libraries_load_in_every_python(root: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.release("deb", "bytes")
 def test_the_same_commit_gives_the_same_bytes(package: Path, tmp_path: Path) -> None:
     """With another umask, folder for temporary files, locale and time zone."""
     away = tmp_path / "away"

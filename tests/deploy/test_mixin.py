@@ -65,6 +65,7 @@ def files_of(root: Path) -> Values:
 ALL = "{ [name]: mixin[name] for name in ['prometheusAlerts', 'prometheusRules', 'grafanaDashboards'] }"
 
 
+@pytest.mark.release("mixin", "install")
 def test_the_defaults_render_the_files() -> None:
     assert rendered("mixin._config") == THRESHOLDS
     assert rendered(ALL) == files_of(ROOT)
