@@ -166,7 +166,7 @@ WRONG = table(
     ("severity", "alertname", "Value #A", "Value #B", "reasons", "workload", "cluster", "job", "instance", "device", "port", "switch", "switch_port", "board"),
     Query(f"{WITH_BOARD} * 1000", form="table", instant=True),
     Query(f"{WITH_BOARD} ^ 0 * on ({THING}) group_left () count by ({THING}) ({THINGS})", form="table", instant=True),
-    Query(f"{WITH_BOARD} * on ({_AT_PORT}) group_left (reasons) topk by ({_AT_PORT}) (1, {UNFIT}{{{CLUSTER}}}) ^ 0", form="table", instant=True, proof="lossy"),
+    Query(f"{WITH_BOARD} * on ({_AT_PORT}) group_left (reasons) topk by ({_AT_PORT}) (1, {UNFIT}{{{CLUSTER}}}) ^ 0", form="table", instant=True, proof="pfc-storm"),
     Query(f"{WITH_BOARD} * on ({_AT_DEVICE}) group_left (workload) topk by ({_AT_DEVICE}) (1, {PAIRS}{{{CLUSTER}}}) ^ 0", form="table", instant=True),
     Query(NOTHING_FIRES, form="table", instant=True, instead=True),
     names={"Value #A": "since", "Value #B": "alerts"},

@@ -31,7 +31,7 @@ def files() -> Iterator[tuple[str, str]]:
 
 
 def seen_sum(text: str) -> str:
-    """The SHA-256 of what a picture of a dashboard shows: without descriptions, which change with the catalogue."""
+    """The SHA-256 of what a picture of a dashboard shows: without descriptions and texts for no data, which change with the catalogue."""
     return hashlib.sha256(_line(_seen(json.loads(text))).encode()).hexdigest()
 
 
