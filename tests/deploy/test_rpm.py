@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.nightly
 
 COMMAND = "opt/roce-exporter/bin/roce-exporter"
-CONFIGS = [f"/etc/default/roce-exporter{name}" for name in ("", "-switches", "-wire")]
+CONFIGS = [f"/etc/default/roce-exporter{name}" for name in ("", "-probe", "-switches", "-wire")]
 RECORDER = """#!/bin/sh
 echo "${0##*/} $*" >>"$LOG"
 """
