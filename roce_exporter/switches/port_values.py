@@ -21,6 +21,8 @@ UP_NAMES = frozenset(name for spelling in SWITCH_LINK_UP.spellings for name in s
 UP_DOWN = {"up": 1, "down": 0}
 FRACTION = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,3})?", re.ASCII)
 NO_LIGHT = frozenset({"-inf", "-infinity"})
+MOST = 1e15
+"""No ratio and no time is as large."""
 MOST_DBM = 60.0
 """A kilowatt: more is not a power that a module receives."""
 SPEED = re.compile(r"([0-9]{1,4})([MGT])(?:bps)?", re.ASCII)
@@ -37,6 +39,12 @@ def fraction(value: object) -> float | Unreadable:
     if isinstance(value, bool) or not FRACTION.fullmatch(str(value).strip()):
         return Unreadable(GARBAGE)
     return float(str(value))
+
+
+def at_least_zero(value: object) -> float | Unreadable:
+    """A number with decimals that cannot be negative: a ratio, or a Unix time."""
+    found = fraction(value)
+    return found if not isinstance(found, Unreadable) and 0 <= found < MOST else Unreadable(GARBAGE)
 
 
 def watts(value: object) -> float | Unreadable:

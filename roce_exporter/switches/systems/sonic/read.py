@@ -14,7 +14,7 @@ from roce_exporter.catalog.named import (
     SWITCH_TRANSCEIVER_INFO,
 )
 from roce_exporter.catalog.switch_systems import SONIC
-from roce_exporter.switches.port_values import UP_DOWN, fraction, unix_time, watts
+from roce_exporter.switches.port_values import UP_DOWN, at_least_zero, fraction, unix_time, watts
 from roce_exporter.switches.readings import (
     SwitchFact,
     SwitchReading,
@@ -69,7 +69,8 @@ CONVERSIONS: dict[str, Callable[[str], RawNumber]] = {
     PAUSE_STATUS: partial(word, meanings={"true": 1, "false": 0}),
     "oper_status": partial(word, meanings=UP_DOWN),
     "admin_status": partial(word, meanings=UP_DOWN),
-    **dict.fromkeys((*t.RATE_FIELDS, "temperature", "temphighalarm"), fraction),
+    **dict.fromkeys(t.RATE_FIELDS, at_least_zero),
+    **dict.fromkeys(("temperature", "temphighalarm"), fraction),
     **dict.fromkeys((*t.SENSOR_FIELDS[:-1], "rxpowerlowalarm"), watts),
 }
 """Fields that are not unsigned numbers."""
