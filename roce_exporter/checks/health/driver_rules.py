@@ -8,7 +8,7 @@ from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import port_causes, traffic_causes
 from roce_exporter.checks.health.sign import Sign, texts
-from roce_exporter.words import duration, number
+from roce_exporter.words import counted, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -137,7 +137,7 @@ def _unreadable(device: PortView) -> Iterator[Sign]:
         seen = len(track.points) > 1 or len(device.host.history) == 1
         lasting = seen and min(value for _, value in track.points[-2:]) > 0
         if count and lasting and errors.get(_source(track)) != 0:
-            said = f"{number(count)} values of the source {track.labels['source']} cannot be read"
+            said = f"{counted(int(count), 'value')} of the source {track.labels['source']} cannot be read"
             yield Sign(traffic_causes.SOURCE_BROKEN, (said,))
 
 

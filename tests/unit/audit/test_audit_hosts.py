@@ -125,5 +125,5 @@ async def test_a_port_with_other_settings_than_its_neighbours_is_found(tmp_path:
     verdicts = await audited("drift", "auto", tmp_path)
     (wrong,) = (one for one in verdicts if one.is_wrong)
     assert (wrong.check, wrong.device) == ("consistency", "mlx5_2")
-    assert wrong.found == "differs in mtu, pfc"
+    assert wrong.found == "differs in MTU, priorities with PFC"
     assert wrong.expected == "as ens1np0 of mlx5_0"
