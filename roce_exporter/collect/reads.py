@@ -21,6 +21,7 @@ LOG = logging.getLogger(__name__)
 
 NO_ANSWER = "no answer"
 NOT_REACHED = "not reached in time"
+TOO_MANY_STUCK = "not read while other reads do not return"
 
 
 class ReadKey(NamedTuple):
