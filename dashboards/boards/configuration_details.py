@@ -7,14 +7,14 @@ from boards.configuration_series import FIELDS, LINKS, spread, with_units
 from boards.measures import meanings, now
 from boards.model import Query
 from boards.panels import by_name
-from boards.rules import PARAMETER
-from boards.scopes import FLEET, to_host
+from boards.scopes import HOST, to_host
 from boards.tables import table
 
 BUFFERS_PANELS = (
     spread(
         "Priority → buffer",
         "roce_config_priority_buffer",
+        ", priority",
         "The lossless priority should have a separate buffer.",
         width=12,
         empty="The drivers do not expose it",
@@ -22,6 +22,7 @@ BUFFERS_PANELS = (
     spread(
         "Buffer sizes",
         "roce_config_buffer_bytes",
+        ", buffer",
         "",
         "bytes",
         width=12,
@@ -30,6 +31,7 @@ BUFFERS_PANELS = (
     spread(
         "Priority → traffic class",
         "roce_config_priority_traffic_class",
+        ", priority",
         "",
         width=12,
         empty="DCB is not readable",
@@ -37,6 +39,7 @@ BUFFERS_PANELS = (
     spread(
         "Scheduling",
         "roce_config_ets_algorithm",
+        ", traffic_class",
         "",
         codes=SCHEDULING,
         width=12,
@@ -45,6 +48,7 @@ BUFFERS_PANELS = (
     spread(
         "Bandwidth shares",
         "roce_config_ets_transmit_bandwidth_ratio",
+        ", traffic_class",
         "",
         "percentunit",
         width=12,
@@ -53,6 +57,7 @@ BUFFERS_PANELS = (
     spread(
         "Who negotiates DCB",
         "roce_config_dcbx_mode",
+        "",
         "Firmware that negotiates may override the host's settings.",
         codes=DCBX,
         width=12,
@@ -61,7 +66,11 @@ BUFFERS_PANELS = (
 )
 
 
-COUNTED = f"sum by (cluster, role, parameter, value) ({PARAMETER}{{{FLEET}}})"
+# a plain number would show microseconds as zeros, so seconds are shown as microseconds with their unit
+OTHERS = now("roce_dcqcn_parameter", f'parameter!~".+_seconds",{HOST}')
+SECONDS = now("roce_dcqcn_parameter", f'parameter=~".+_seconds",{HOST}')
+PARAMETERS = f"{OTHERS} or round({SECONDS} * 1000000, 0.001)"
+COUNTED = f'count_values by (cluster, role, parameter) ("value", {PARAMETERS})'
 UNITS = {"_seconds": " µs", "_bytes_per_second": " B/s", "_bytes": " B"}
 
 
@@ -69,6 +78,7 @@ DCQCN_PANELS = (
     spread(
         "Notification point",
         "roce_config_notification_point_enabled",
+        ", priority",
         "Must be on for the lossless priority.",
         codes=ON_OFF,
         width=12,
@@ -78,6 +88,7 @@ DCQCN_PANELS = (
     spread(
         "Reaction point",
         "roce_config_reaction_point_enabled",
+        ", priority",
         "Must be on for the lossless priority.",
         codes=ON_OFF,
         width=12,
@@ -112,10 +123,10 @@ DCQCN_PANELS = (
 )
 
 
-GIDS, ports = now("roce_gid_info", FLEET), now("roce_port_info", f'link_layer="Ethernet",{FLEET}')
+GIDS, ports = now("roce_gid_info", HOST), now("roce_port_info", f'link_layer="Ethernet",{HOST}')
 
 
-ROUTABLE = now("roce_gid_info", f'type="RoCE v2",{FLEET}')
+ROUTABLE = now("roce_gid_info", f'type="RoCE v2",{HOST}')
 ADDRESSES_PANELS = (
     table(
         "GIDs by type",
@@ -155,7 +166,7 @@ ADDRESSES_PANELS = (
 )
 
 
-INFO = now("roce_device_info", FLEET)
+INFO = now("roce_device_info", HOST)
 VERSIONS_PANELS = (
     table(
         "Firmware",
@@ -172,7 +183,7 @@ VERSIONS_PANELS = (
         f"Devices by lanes in use.\n\n{meanings('roce_pcie_link_width_lanes')}",
         ("cluster", "value", "Value"),
         Query(
-            f'count_values by (cluster) ("value", {now("roce_pcie_link_width_lanes", FLEET)})',
+            f'count_values by (cluster) ("value", {now("roce_pcie_link_width_lanes", HOST)})',
             form="table",
             instant=True,
         ),
@@ -188,7 +199,7 @@ VERSIONS_PANELS = (
         "Devices that use fewer lanes than they support, at most 50. They may receive more slowly than their port.",
         (*FIELDS[:4], "Value"),
         Query(
-            f"topk(50, {now('roce_pcie_link_width_lanes', FLEET)} < {now('roce_pcie_link_width_max_lanes', FLEET)})",
+            f"topk(50, {now('roce_pcie_link_width_lanes', HOST)} < {now('roce_pcie_link_width_max_lanes', HOST)})",
             form="table",
             instant=True,
         ),

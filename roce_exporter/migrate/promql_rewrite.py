@@ -170,7 +170,7 @@ class Rewrite:
     # Selectors
 
     def _selector(self, node: Node) -> Rewritten:
-        name = metric_of(node)
+        name = _metric(node)
         if flow := self.names.recorded.get(name):
             # A recording rule whose expression is translated: its name stays, labels can change.
             labels = (
@@ -390,8 +390,7 @@ class Rewrite:
         return Rewritten(node, part.flow)
 
 
-def metric_of(node: Node) -> str:
-    """The metric that a selector names, also by a matcher; empty if it names none."""
+def _metric(node: Node) -> str:
     if node.name:
         return plain(node.name)
     named = (
