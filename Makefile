@@ -8,7 +8,7 @@ DIST ?= dist
 BUILD ?= build
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all nightly generate dist house lab bench fuzz mutants pictures release
+.PHONY: help check test test-all nightly generate dist house lab bench fuzz mutants pictures release release-check
 
 help: ## list these tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
@@ -67,3 +67,6 @@ pictures: ## draw the dashboards with Grafana's libraries; see dashboards/previe
 
 release: ## build what users download into DIST, reproducibly; RELEASE_KEY=KEY signs it, see docs/releasing.md
 	PYTHON=$(PYTHON) deploy/release/build.sh $(DIST)
+
+release-check: ## what is published, built twice, installed, upgraded, rolled back and removed; as root, after tests/tools.sh nightly
+	$(PYTHON) tests/release_check.py

@@ -29,11 +29,24 @@ from boards.rules import (
     FIRST,
     LOSSY,
     MARKS,
+    MISSING,
+    MISSING_HOSTS,
+    PARAMETER,
+    PLACES,
+    SETTING,
+    SETTINGS,
     SILENT,
-    SOURCES_DOWN,
-    UNJUDGED,
+    UNFIT,
     UNREADABLE,
+    WORKLOAD_BROKEN,
+    WORKLOAD_HOSTS,
+    WORKLOAD_LOST,
+    WORKLOAD_PAIRS,
+    WORKLOAD_PAUSE,
+    WORKLOAD_UNFIT,
 )
+
+from roce_exporter.catalog import INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,6 +55,10 @@ RANGE = 6 * HOUR
 DAY = 24 * HOUR
 PORTS = 8
 CLUSTERS = 20
+INCIDENT_IN = 7
+"""The number of the cluster with the incident."""
+HOSTS_OF_A_JOB = 4
+PARAMETERS = 19
 RACK = 4
 """Hosts behind one switch."""
 INCIDENT = 45 * 60
@@ -103,7 +120,7 @@ def chosen(hosts: int) -> Target:
 
 def incident(target: Target) -> bool:
     """Whether the host is in the cluster with the incident."""
-    return target.number % CLUSTERS == 7  # noqa: PLR2004 - any number of a cluster
+    return target.number % CLUSTERS == INCIDENT_IN
 
 
 def spans(hosts: int) -> list[Span]:
@@ -151,26 +168,60 @@ def _of_clusters(chance: random.Random, hosts: int) -> Iterator[Span]:
             for check in checks:
                 yield Span(f'{name}{{{of_job},check="{check}"}}', END - RANGE, END, chance.randint(1, 40))
         yield Span(f"{CHECKS}{{{of_job}}}", END - RANGE, END, hosts / CLUSTERS * PORTS * 21)
-        for source in ("ethtool", "dcb"):
-            yield Span(f'{SOURCES_DOWN}{{{of_job},source="{source}"}}', END - RANGE, END, 2)
-        yield Span(f'{UNJUDGED}{{{of_job},reason="no_time"}}', END - RANGE, END, 3)
+        for what in ("source ethtool", "source dcb", "storms: no_time"):
+            yield Span(f'{MISSING_HOSTS}{{{of_job},what="{what}"}}', END - RANGE, END, 2)
         yield Span(f'{STORM_HOSTS}{{{cluster},direction="receive"}}', END - INCIDENT, END, 2)
+        for workload in range(max(1, hosts // CLUSTERS // HOSTS_OF_A_JOB)):
+            yield from _of_workload(
+                chance, f'{of_job},workload="slurm/{number * 1000 + workload}"', cluster=number
+            )
+        yield from _settings(of_job, hosts)
         for setting in DRIFTING:
             for device in range(PORTS):
                 row = f'{DRIFT}{{{cluster},device="mlx5_{device}",setting="{setting}"}}'
                 yield Span(row, END - RANGE, END, chance.random() < 0.05)  # noqa: PLR2004 - one in twenty differs
 
 
+def _settings(of_job: str, hosts: int) -> Iterator[Span]:
+    """The number of ports of a cluster with each value of each setting: two values where one would be right."""
+    for name in SETTINGS:
+        row = f'{SETTING}{{{of_job},setting="{name}"'
+        places = [label for label in PLACES if label in INDEX.named[name].labels]
+        for value in range(2):
+            for place in range(8 if places else 1):
+                at = f',{places[0]}="{place}"' if places else ""
+                yield Span(f'{row}{at},value="{value}"}}', END - RANGE, END, hosts / CLUSTERS * PORTS)
+    for parameter in range(PARAMETERS):
+        row = f'{PARAMETER}{{{of_job},role="rp",parameter="p{parameter}",value="1"}}'
+        yield Span(row, END - RANGE, END, hosts / CLUSTERS * PORTS)
+
+
+def _of_workload(chance: random.Random, labels: str, *, cluster: int) -> Iterator[Span]:
+    """A job on some hosts. In the cluster with the incident every job's ports are paused."""
+    yield Span(f"{WORKLOAD_HOSTS}{{{labels}}}", END - RANGE, END, HOSTS_OF_A_JOB)
+    yield Span(f"{WORKLOAD_PAIRS}{{{labels}}}", END - RANGE, END, 8192)
+    if chance.random() < 0.1 or cluster == INCIDENT_IN:  # noqa: PLR2004 - one job in ten
+        for direction in ("receive", "transmit"):
+            row = f'{WORKLOAD_PAUSE}{{{labels},direction="{direction}"}}'
+            yield Span(row, END - INCIDENT, END, chance.uniform(0.001, 0.5), moves=True)
+        for what in ("lost on the way to it", "lost on the way from it", "timeouts"):
+            yield Span(f'{WORKLOAD_LOST}{{{labels},what="{what}"}}', END - INCIDENT, END, 10, moves=True)
+        yield Span(f"{WORKLOAD_BROKEN}{{{labels}}}", END - INCIDENT, END, 2)
+
+
 def _of_host(chance: random.Random, target: Target) -> Iterator[Span]:
     fails = chance.random()
     silent = END if fails > 0.01 else END - chance.randint(60, RANGE)  # noqa: PLR2004 - one host in a hundred
     again = END if fails < 0.005 else min(END, silent + 600)  # noqa: PLR2004 - half of them until now
+    for what in ("source ethtool", "raw names without a metric"):
+        if chance.random() < 0.2:  # noqa: PLR2004 - one host in five
+            yield Span(f'{MISSING}{{{target.labels},what="{what}"}}', END - LATELY, END, 1)
     up = f"up{{{target.labels}}}"
     for start, end, value in ((END - RANGE, silent, 1), (silent, again, 0), (again, END, 1)):
         if start < end:
             yield Span(up, start, end, value)
     if silent < END:
-        yield from _alert("RoceExporterDown", "ticket", target.labels, silent, again)
+        yield from _alert("RoceExporterDown", "warning", target.labels, silent, again)
 
 
 def _of_port(chance: random.Random, target: Target, port: str) -> Iterator[Span]:
@@ -178,10 +229,12 @@ def _of_port(chance: random.Random, target: Target, port: str) -> Iterator[Span]
     lossless = f'{where},priority="3"'
     if incident(target):
         yield from _paused(f'{lossless},direction="receive"', END - INCIDENT, END, chance.uniform(0.1, 0.6))
-        yield from _alert(
-            "RocePfcPauseHigh", "ticket", f'{lossless},direction="receive"', END - INCIDENT, END
-        )
+        yield from _alert("RocePortFaulty", "warning", f'{lossless},direction="receive"', END - INCIDENT, END)
         yield Span(_reason(target, port, "pause_received"), END - LATELY, END, 2)
+        unfit = f'{target.labels},{port.rpartition(",")[0]},reasons="pause_received, packet_loss"'
+        yield Span(f"{UNFIT}{{{unfit}}}", END - LATELY, END, 2)
+        job = target.number % CLUSTERS * 1000 + target.number // CLUSTERS // HOSTS_OF_A_JOB
+        yield Span(f'{WORKLOAD_UNFIT}{{{unfit},workload="slurm/{job}"}}', END - LATELY, END, 2)
     elif chance.random() < 0.1:  # noqa: PLR2004 - one port in ten
         for start, end in _episodes(chance, 3, 600, 3600):
             value = math.exp(chance.uniform(math.log(0.001), math.log(0.1)))
@@ -212,7 +265,7 @@ def _stormed(chance: random.Random, lossless: str) -> Iterator[Span]:
         yield Span(f"{STORMS}{{{labels}}}", start, end, 1)
         if start >= END - RANGE:
             yield Span(f"{DISCARDS}{{{lossless}}}", start, end, 5, moves=True)
-            yield from _alert("RocePfcStorm", "page", labels, start, end)
+            yield from _alert("RocePfcStorm", "critical", labels, start, end)
         latest = start
     row = f"roce_pfc_storm_last_start_timestamp_seconds{{{labels}}}"
     yield Span(row, max(latest, END - LATELY), END, latest)
@@ -299,7 +352,7 @@ def background(had: list[Past], uses: Counter[str], per_port: int) -> Background
 
 SPANNED = {
     "up", "ALERTS", "ALERTS_FOR_STATE", "roce_port_health_reason",
-    "roce_pfc_storm_last_start_timestamp_seconds", ELEVATED, LOSSY, DISCARDS, STORMS,
+    "roce_pfc_storm_last_start_timestamp_seconds", ELEVATED, LOSSY, DISCARDS, STORMS, UNFIT, WORKLOAD_UNFIT, MISSING,
 }  # fmt: skip
 """Names that `spans` has of every host."""
 

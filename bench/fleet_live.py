@@ -47,7 +47,7 @@ LEAST_MEMORY = 2_500_000_000
 POLL = 2.0
 FABRIC_SHARE = 0.01
 FABRIC_HOSTS = 3
-"""RocePfcStormFabricWide needs so many hosts, and this share of the cluster."""
+"""RocePfcStormWithoutCulprit needs so many hosts, and this share of the cluster."""
 
 
 class Running(NamedTuple):
@@ -240,7 +240,7 @@ def measure(fleet: Result, histories: Path, folder: Path, *, with_disk: bool) ->
         fleet.usage = used(fleet.timeline)
         fleet.figures = figures(live.api, fleet.every, fleet.lasted)
         fleet.groups = longest_evaluations(live.api, int(fleet.lasted))
-        for severity in ("page", "ticket", "info"):
+        for severity in ("critical", "warning", "info"):
             fleet.fired[severity] = live.pages.fired(severity)
         fleet.pages_repeated = live.pages.repeated("page")
         fleet.pages = live.pages.listed("page")

@@ -35,7 +35,7 @@ find "$library" -name __pycache__ -prune -exec rm -rf {} +
 
 install -D -m 755 "$top/deploy/deb/roce-exporter.py" "$root/opt/roce-exporter/bin/roce-exporter"
 install -D -m 644 -t "$units" "$top"/deploy/systemd/*.service
-for name in roce-exporter roce-exporter-switches roce-exporter-wire; do
+for name in roce-exporter roce-exporter-switches roce-exporter-wire roce-exporter-probe; do
   install -D -m 644 "$top/deploy/systemd/$name.default" "$root/etc/default/$name"
 done
 install -D -m 644 "$top/deploy/systemd/roce-exporter.sysusers" "$root/usr/lib/sysusers.d/roce-exporter.conf"

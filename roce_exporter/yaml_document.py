@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_PLAIN = yaml.constructor.SafeConstructor()
+
 # A web config file with a thousand users is a third of this, and PyYAML takes two seconds for all of it.
 MAX_BYTES = 256 << 10
 
@@ -190,6 +192,18 @@ def text_of(entry: Entry) -> str:
     if not isinstance(entry.node, yaml.ScalarNode) or is_null(entry):
         entry.refuse("has no single value; give it one, or remove the key")
     return str(entry.node.value)
+
+
+def plain_value(entry: Entry) -> object:
+    """The value of a key as numbers, texts, true or false, and lists and mappings of these.
+
+    Raises:
+        DocumentError: it is a date, a number of thousands of digits, or has a tag.
+    """
+    try:
+        return _PLAIN.construct_object(entry.node, deep=True)
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError):
+        entry.refuse("is not a plain value; write a number, a text, true or false, or a list")
 
 
 def choice_of(entry: Entry, choices: Collection[str]) -> str:

@@ -56,6 +56,19 @@ def as_tables(databases: Tables) -> SonicTables:
     def hashes(table: str, objects: Any) -> dict[Any, dict[str, str]]:
         return {name: counters.get(f"{table}:{oid}", {}) for oid, name in objects.items()}
 
+    def of_ports(hashes: Mapping[str, dict[str, str]], *tables: str) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for key, row in hashes.items():
+            table, _, port = key.replace("|", ":", 1).partition(":")
+            if table in tables:
+                found.setdefault(port, {}).update(row)
+        return found
+
+    links = of_ports(appl, "PORT_TABLE")
+    for port, row in of_ports(named["state_db"], "PORT_OPERR_TABLE").items():
+        links.get(port, {}).update(row)
+    for oid, port in names.ports.items():
+        links.get(port, {}).update(counters.get(f"RATES:{oid}", {}))
     return SonicTables(
         port_counters=hashes("COUNTERS", names.ports),
         queue_counters=hashes("COUNTERS", names.queues),
@@ -69,6 +82,11 @@ def as_tables(databases: Tables) -> SonicTables:
         configuration=named["config_db"]
         | {key: row for key, row in appl.items() if key.startswith("BUFFER_")},
         state=named["state_db"],
+        links=links,
+        transceivers=of_ports(
+            named["state_db"], "TRANSCEIVER_DOM_SENSOR", "TRANSCEIVER_DOM_THRESHOLD", "TRANSCEIVER_INFO"
+        ),
+        voq_counters=hashes("COUNTERS", names.voqs),
         lldp={key: row for key, row in appl.items() if key.startswith("LLDP_")},
     )
 

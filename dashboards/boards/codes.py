@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boards.colours import GOOD, SEVERITY, UNKNOWN
+from boards.colours import CRITICAL, GOOD, NOTE, SEVERITY, UNKNOWN, WARNING
 
 ON_OFF = {0: "off", 1: "on"}
 TRUST = {0: "VLAN tag", 1: "DSCP"}
@@ -14,41 +14,41 @@ DCBX = {
 }
 DETECTOR: dict[float, tuple[str, str]] = {
     0: ("clear", GOOD),
-    1: ("suspect", SEVERITY["info"]),
-    2: ("storm", SEVERITY["page"]),
-    3: ("recovering", SEVERITY["ticket"]),
+    1: ("suspect", SEVERITY[NOTE]),
+    2: ("storm", SEVERITY[CRITICAL]),
+    3: ("recovering", SEVERITY[WARNING]),
     4: ("cannot judge", UNKNOWN),
 }
 ALERT: dict[float, tuple[str, str]] = {
     0: ("healthy", GOOD),
-    1: ("info", SEVERITY["info"]),
-    2: ("ticket", SEVERITY["ticket"]),
-    3: ("page", SEVERITY["page"]),
+    1: (NOTE, SEVERITY[NOTE]),
+    2: (WARNING, SEVERITY[WARNING]),
+    3: (CRITICAL, SEVERITY[CRITICAL]),
 }
 HEALTH: dict[float, tuple[str, str]] = {
     0: ("unknown", UNKNOWN),
     1: ("healthy", GOOD),
-    2: ("degraded", SEVERITY["ticket"]),
-    3: ("failed", SEVERITY["page"]),
+    2: ("degraded", SEVERITY[WARNING]),
+    3: ("failed", SEVERITY[CRITICAL]),
 }
 """The exporter's verdict about a port."""
-REASON = {**HEALTH, 1: ("programs or load", SEVERITY["info"])}
+REASON = {**HEALTH, 1: ("programs or load", SEVERITY[NOTE])}
 """What a reason makes of a port."""
-LINK = {0: ("down", SEVERITY["page"]), 1: ("up", GOOD)}
+LINK = {0: ("down", SEVERITY[CRITICAL]), 1: ("up", GOOD)}
 TRIPPED: dict[float, tuple[str, str]] = {
     0: ("monitors", GOOD),
-    1: ("tripped: pause is not obeyed", SEVERITY["page"]),
-    2: ("does not monitor this queue", SEVERITY["ticket"]),
+    1: ("tripped: pause is not obeyed", SEVERITY[CRITICAL]),
+    2: ("does not monitor this queue", SEVERITY[WARNING]),
 }
 """States of a switch's PFC watchdog."""
-STOPPED: dict[float, tuple[str, str]] = {0: ("may send", GOOD), 1: ("stopped by pause", SEVERITY["ticket"])}
-ANSWERS: dict[float, tuple[str, str]] = {0: ("failed", SEVERITY["ticket"]), 1: ("up", GOOD)}
-BOTH_ENDS = {-1: ("no data", UNKNOWN), 0: ("agree", GOOD), 1: ("differ", SEVERITY["ticket"])}
+STOPPED: dict[float, tuple[str, str]] = {0: ("may send", GOOD), 1: ("stopped by pause", SEVERITY[WARNING])}
+ANSWERS: dict[float, tuple[str, str]] = {0: ("failed", SEVERITY[WARNING]), 1: ("up", GOOD)}
+BOTH_ENDS = {-1: ("no data", UNKNOWN), 0: ("agree", GOOD), 1: ("differ", SEVERITY[WARNING])}
 """Whether the ends of a link have the same setting."""
-VERDICT = {
-    0: ("clear", GOOD),
-    1: ("victim: its switch pauses it", SEVERITY["ticket"]),
-    2: ("cause: it pauses its switch", SEVERITY["page"]),
-    3: ("both: cause and victim", SEVERITY["page"]),
+ROLE = {
+    0: ("neither", GOOD),
+    1: ("victim", SEVERITY[WARNING]),
+    2: ("cause", SEVERITY[CRITICAL]),
+    3: ("cause, victim", SEVERITY[CRITICAL]),
 }
-"""Verdict from the time paused of a port; its bits are received and sent."""
+"""Whether a port pauses its switch or is paused; the bits are received and sent."""

@@ -11,7 +11,9 @@ BAD = "semi-dark-red"
 NOTHING = "text"
 """For numbers that are neither good nor bad, and for panels without data."""
 
-SEVERITY = {"info": "purple", "ticket": "orange", "page": BAD}
+CRITICAL, WARNING, NOTE = "critical", "warning", "info"
+"""The values of the label `severity`."""
+SEVERITY = {NOTE: "purple", WARNING: "orange", CRITICAL: BAD}
 """Colour of an alert limit by severity."""
 UNKNOWN = "text"
 """For values that cannot be judged or read, which are neither good nor bad."""

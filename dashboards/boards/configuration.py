@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from boards.codes import ON_OFF, ROCE_VERSION, TRUST
-from boards.colours import SEVERITY
+from boards.colours import SEVERITY, WARNING
 from boards.configuration_details import ADDRESSES_PANELS, BUFFERS_PANELS, DCQCN_PANELS, VERSIONS_PANELS
-from boards.configuration_series import FIELDS, LINKS, PLACES, SETTINGS, check_texts, spread, value_texts
-from boards.limits import ALERTS, DRIFT, RUNBOOKS, steps
+from boards.configuration_series import FIELDS, LINKS, check_texts, spread, value_texts
+from boards.limits import DRIFT, steps
 from boards.measures import meanings, now
-from boards.model import Board, Query, Row
-from boards.panels import by_name, lines, named, number
-from boards.rules import CHECKS, CHECKS_FAILED, UNREADABLE
-from boards.scopes import CLUSTER, FLEET, HOST, OF_HOSTS, alerts_of_clusters
+from boards.model import Board, Query, Row, Variable
+from boards.panels import by_name, named, number
+from boards.rules import CHECKS, CHECKS_FAILED, PLACES, SETTING, SETTINGS, UNREADABLE
+from boards.scopes import CLUSTER, FLEET, OF_FLEET, alerts_of_clusters, runbook
 from boards.tables import table
 from roce_exporter.catalog.row import MetricSet
 
-TICKET = SEVERITY[ALERTS["RoceConfigCheckFailed"]["severity"]]
+TICKET = SEVERITY[WARNING]
 NOT_CHECKED = "No check ran"
-AUDIT = {"title": "What to do", "url": f"{RUNBOOKS}/RoceConfigCheckFailed.md", "targetBlank": True}
 TEXTS = check_texts()
 FAILED = f"sum by (check) ({CHECKS_FAILED}{{{FLEET}}})"
 EXPLAINED = (
@@ -30,10 +29,17 @@ WRAPPED = (
 )
 """Wrapped text, which Grafana 12 moved out of the options of cells, and an icon that opens the full text."""
 PLACED = f"({', '.join(('cluster', 'setting', *PLACES))})"
-SET = f'label_replace({{__name__=~"{"|".join(SETTINGS)}",{HOST}}}, "setting", "$1", "__name__", "(.*)")'
-COUNTED = f'count_values by {PLACED} ("value", {SET})'
+COUNTED = f"sum by ({', '.join(('cluster', 'setting', *PLACES, 'value'))}) ({SETTING}{{{FLEET}}})"
 # the setting is part of the value's text, because a value such as 1 means something different for each setting
 VALUES = f'label_join({COUNTED}, "value", "=", "setting", "value")'
+ONE_SETTING = f'{{__name__="$setting",{FLEET}}}'
+OF_SETTINGS = (
+    *OF_FLEET,
+    Variable(
+        "setting", "Setting", "The setting for *Ports with another value*.",
+        f"label_values({SETTING}{{{FLEET}}}, setting)", multi=False, include_all=False,
+    ),
+)  # fmt: skip
 JUDGED_PANELS = (
     number(
         "Checks that fail",
@@ -50,7 +56,7 @@ JUDGED_PANELS = (
         "Settings that differ between devices of one name inside a cluster.",
         "none",
         Query(f"count({DRIFT}{{{CLUSTER}}} > 0) or 0 * count({DRIFT}{{{CLUSTER}}})"),
-        limits=steps((1, SEVERITY[ALERTS["RoceConfigDrift"]["severity"]])),
+        limits=steps((1, SEVERITY[WARNING])),
         width=6,
         empty="No rules",
     ),
@@ -83,8 +89,8 @@ JUDGED_PANELS = (
         tall=True,
         sort="Value",
         overrides=(
-            by_name("check", ("mappings", [TEXTS["check"]]), ("links", [AUDIT])),
-            by_name("why", ("mappings", [TEXTS["why"]]), ("custom.width", 420), *WRAPPED),
+            by_name("check", ("mappings", [TEXTS["check"]]), ("links", runbook("RoceConfigCheckFailed"))),
+            by_name("why", ("mappings", [TEXTS["why"]]), ("custom.width", 620), *WRAPPED),
             by_name("fix", ("mappings", [TEXTS["fix"]]), *WRAPPED),
         ),
         width=24,
@@ -96,8 +102,8 @@ JUDGED_PANELS = (
         "Ports that fail a check",
         "At most 100.\n\n" + meanings("roce_config_check_ok"),
         (*FIELDS, "check"),
-        Query(f"topk(100, {now('roce_config_check_ok', HOST)} == 0)", form="table", instant=True),
-        overrides=(*LINKS, by_name("check", ("mappings", [TEXTS["check"]]), ("links", [AUDIT]))),
+        Query(f"topk(100, {now('roce_config_check_ok', FLEET)} == 0)", form="table", instant=True),
+        overrides=(*LINKS, by_name("check", ("mappings", [TEXTS["check"]]), ("links", runbook("RoceConfigCheckFailed")))),
         concealed=("cluster", "job", "port", "netdev"),
         wide="instance",
         width=11,
@@ -108,7 +114,7 @@ JUDGED_PANELS = (
     table(
         "What differs inside a cluster",
         "Number of ports with each value, for settings with more than one value in a cluster, the rarest values first, at most 50. Different kinds "
-        "of NICs may differ; hosts of one kind should not. Narrow *Instance* to find the ports.",
+        "of NICs may differ; hosts of one kind should not. Choose the setting above to find the ports.",
         ("cluster", "setting", *PLACES, "value", "Value"),
         Query(
             f"bottomk(50, {VALUES} and on {PLACED} count by {PLACED} ({COUNTED}) > 1)", form="table", instant=True
@@ -120,32 +126,41 @@ JUDGED_PANELS = (
         rarest=True,
         overrides=(
             by_name("setting", ("mappings", [named({name: (said, "") for name, said in SETTINGS.items()})])),
-            by_name("value", ("mappings", value_texts())),
+            by_name("value", ("mappings", value_texts()), ("custom.width", 170)),
         ),
         width=13,
         height=8,
         empty="Every setting has one value in each cluster",
         proof="misconfigured",
     ),
-    lines(
-        "Failed checks over time",
-        "Start of each failure. If a failure returns after a reboot, the setting is not persistent.",
-        "none",
-        Query(f"sum by (cluster) ({CHECKS_FAILED}{{{FLEET}}})", "{{cluster}}"),
+    table(
+        "Ports with another value",
+        "Ports whose value of the setting that is chosen above is not the median of their cluster, at most 100. Click a port to open it.",
+        (*FIELDS, *PLACES, "Value"),
+        Query(
+            f"topk(100, {ONE_SETTING} != on (cluster, {', '.join(PLACES)}) group_left () quantile by (cluster, {', '.join(PLACES)}) (0.5, {ONE_SETTING}))",
+            form="table", instant=True,
+        ),
+        names={"Value": "value"},
+        concealed=("job", "dscp", "buffer", "traffic_class"),
+        wide="instance",
+        overrides=LINKS,
         width=24,
-        height=6,
-        empty="No check fails, or no check has run",
-        proof="audited",
+        height=7,
+        empty="No port differs in this setting",
+        proof="misconfigured",
     ),
 )  # fmt: skip
-PEER = f"{now('roce_pfc_enabled', HOST)} != on (cluster, job, instance, device, port, netdev, priority) group_right () {now('roce_config_pfc_peer_enabled', HOST)}"
+PEER = f"{now('roce_pfc_enabled', FLEET)} != on (cluster, job, instance, device, port, netdev, priority) group_right () {now('roce_config_pfc_peer_enabled', FLEET)}"
 LOSSLESS_PANELS = (
     table(
         "PFC by priority",
         f"Ports with PFC on, by priority. Usually one line per cluster: PFC on one priority.\n\n{meanings('roce_pfc_enabled')}",
         ("cluster", "priority", "Value"),
         Query(
-            f"count by (cluster, priority) ({now('roce_pfc_enabled', HOST)} == 1)", form="table", instant=True
+            f"count by (cluster, priority) ({now('roce_pfc_enabled', FLEET)} == 1)",
+            form="table",
+            instant=True,
         ),
         names={"Value": "ports"},
         width=8,
@@ -170,7 +185,6 @@ LOSSLESS_PANELS = (
     spread(
         "DSCP → priority",
         "roce_config_dscp_priority",
-        ", dscp",
         "RoCE is DSCP 26 and CNPs 48 almost everywhere.",
         width=12,
         empty="DSCP is not mapped, or DCB is not readable",
@@ -178,7 +192,6 @@ LOSSLESS_PANELS = (
     spread(
         "Trust",
         "roce_config_trust_dscp",
-        "",
         "Routed RoCE needs DSCP.",
         codes=TRUST,
         width=12,
@@ -188,7 +201,6 @@ LOSSLESS_PANELS = (
     spread(
         "MTU",
         "roce_port_mtu_bytes",
-        "",
         "From 4200 on RDMA can use its largest MTU.",
         width=8,
         empty="No ports found",
@@ -196,7 +208,6 @@ LOSSLESS_PANELS = (
     spread(
         "Global pause with PFC",
         "roce_config_global_pause_transmit_enabled",
-        "",
         "Must be off where PFC is on.",
         codes=ON_OFF,
         width=8,
@@ -206,7 +217,6 @@ LOSSLESS_PANELS = (
         "Pause watchdog",
         "roce_config_pfc_prevention_timeout_seconds",
         "",
-        "",
         "s",
         width=8,
         empty="The drivers do not expose it",
@@ -214,7 +224,6 @@ LOSSLESS_PANELS = (
     spread(
         "ToS on all packets",
         "roce_config_traffic_class",
-        "",
         "106 is DSCP 26 with ECT(0); 104 is without ECT, so switches cannot mark the packets.",
         width=8,
         empty="Not forced: each program sets its own",
@@ -223,7 +232,6 @@ LOSSLESS_PANELS = (
     spread(
         "ToS of RDMA-CM",
         "roce_config_cm_tos",
-        "",
         "Default for connections whose program sets no ToS.",
         width=8,
         empty="configfs is not mounted, or not readable",
@@ -232,7 +240,6 @@ LOSSLESS_PANELS = (
     spread(
         "RoCE version of RDMA-CM",
         "roce_config_cm_roce_version",
-        "",
         "Version 2 can be routed.",
         codes=ROCE_VERSION,
         width=8,
@@ -242,7 +249,6 @@ LOSSLESS_PANELS = (
     spread(
         "Allowance for cables",
         "roce_config_pfc_delay",
-        "",
         "Headroom is computed from this length: a value that is too short loses packets.",
         width=8,
         empty="The drivers do not expose it",
@@ -252,7 +258,7 @@ BOARD = Board(
     "roce-configuration",
     "RoCE / Configuration",
     "What is wrong, what differs inside a cluster, and how to fix it.",
-    OF_HOSTS,
+    OF_SETTINGS,
     (
         Row("Now", "what is wrong, what differs, and how to fix it", JUDGED_PANELS),
         Row(

@@ -7,14 +7,14 @@ from boards.configuration_series import FIELDS, LINKS, spread, with_units
 from boards.measures import meanings, now
 from boards.model import Query
 from boards.panels import by_name
-from boards.scopes import HOST, to_host
+from boards.rules import PARAMETER
+from boards.scopes import FLEET, to_host
 from boards.tables import table
 
 BUFFERS_PANELS = (
     spread(
         "Priority → buffer",
         "roce_config_priority_buffer",
-        ", priority",
         "The lossless priority should have a separate buffer.",
         width=12,
         empty="The drivers do not expose it",
@@ -22,7 +22,6 @@ BUFFERS_PANELS = (
     spread(
         "Buffer sizes",
         "roce_config_buffer_bytes",
-        ", buffer",
         "",
         "bytes",
         width=12,
@@ -31,7 +30,6 @@ BUFFERS_PANELS = (
     spread(
         "Priority → traffic class",
         "roce_config_priority_traffic_class",
-        ", priority",
         "",
         width=12,
         empty="DCB is not readable",
@@ -39,7 +37,6 @@ BUFFERS_PANELS = (
     spread(
         "Scheduling",
         "roce_config_ets_algorithm",
-        ", traffic_class",
         "",
         codes=SCHEDULING,
         width=12,
@@ -48,7 +45,6 @@ BUFFERS_PANELS = (
     spread(
         "Bandwidth shares",
         "roce_config_ets_transmit_bandwidth_ratio",
-        ", traffic_class",
         "",
         "percentunit",
         width=12,
@@ -57,7 +53,6 @@ BUFFERS_PANELS = (
     spread(
         "Who negotiates DCB",
         "roce_config_dcbx_mode",
-        "",
         "Firmware that negotiates may override the host's settings.",
         codes=DCBX,
         width=12,
@@ -66,11 +61,7 @@ BUFFERS_PANELS = (
 )
 
 
-# a plain number would show microseconds as zeros, so seconds are shown as microseconds with their unit
-OTHERS = now("roce_dcqcn_parameter", f'parameter!~".+_seconds",{HOST}')
-SECONDS = now("roce_dcqcn_parameter", f'parameter=~".+_seconds",{HOST}')
-PARAMETERS = f"{OTHERS} or round({SECONDS} * 1000000, 0.001)"
-COUNTED = f'count_values by (cluster, role, parameter) ("value", {PARAMETERS})'
+COUNTED = f"sum by (cluster, role, parameter, value) ({PARAMETER}{{{FLEET}}})"
 UNITS = {"_seconds": " µs", "_bytes_per_second": " B/s", "_bytes": " B"}
 
 
@@ -78,7 +69,6 @@ DCQCN_PANELS = (
     spread(
         "Notification point",
         "roce_config_notification_point_enabled",
-        ", priority",
         "Must be on for the lossless priority.",
         codes=ON_OFF,
         width=12,
@@ -88,7 +78,6 @@ DCQCN_PANELS = (
     spread(
         "Reaction point",
         "roce_config_reaction_point_enabled",
-        ", priority",
         "Must be on for the lossless priority.",
         codes=ON_OFF,
         width=12,
@@ -123,10 +112,10 @@ DCQCN_PANELS = (
 )
 
 
-GIDS, ports = now("roce_gid_info", HOST), now("roce_port_info", f'link_layer="Ethernet",{HOST}')
+GIDS, ports = now("roce_gid_info", FLEET), now("roce_port_info", f'link_layer="Ethernet",{FLEET}')
 
 
-ROUTABLE = now("roce_gid_info", f'type="RoCE v2",{HOST}')
+ROUTABLE = now("roce_gid_info", f'type="RoCE v2",{FLEET}')
 ADDRESSES_PANELS = (
     table(
         "GIDs by type",
@@ -166,7 +155,7 @@ ADDRESSES_PANELS = (
 )
 
 
-INFO = now("roce_device_info", HOST)
+INFO = now("roce_device_info", FLEET)
 VERSIONS_PANELS = (
     table(
         "Firmware",
@@ -183,7 +172,7 @@ VERSIONS_PANELS = (
         f"Devices by lanes in use.\n\n{meanings('roce_pcie_link_width_lanes')}",
         ("cluster", "value", "Value"),
         Query(
-            f'count_values by (cluster) ("value", {now("roce_pcie_link_width_lanes", HOST)})',
+            f'count_values by (cluster) ("value", {now("roce_pcie_link_width_lanes", FLEET)})',
             form="table",
             instant=True,
         ),
@@ -199,7 +188,7 @@ VERSIONS_PANELS = (
         "Devices that use fewer lanes than they support, at most 50. They may receive more slowly than their port.",
         (*FIELDS[:4], "Value"),
         Query(
-            f"topk(50, {now('roce_pcie_link_width_lanes', HOST)} < {now('roce_pcie_link_width_max_lanes', HOST)})",
+            f"topk(50, {now('roce_pcie_link_width_lanes', FLEET)} < {now('roce_pcie_link_width_max_lanes', FLEET)})",
             form="table",
             instant=True,
         ),

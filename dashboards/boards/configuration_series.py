@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from boards.codes import DCBX, ON_OFF, ROCE_VERSION, SCHEDULING, TRUST
-from boards.measures import meanings, now, row
+from boards.measures import meanings, row
 from boards.model import Json, Panel, Query
 from boards.panels import by_name, named
-from boards.scopes import HOST, to_host, to_port
+from boards.rules import PLACES, SETTING, SETTINGS
+from boards.scopes import FLEET, to_host, to_port
 from boards.tables import table
-from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings import ALL_CHECKS
 
@@ -19,29 +19,11 @@ if TYPE_CHECKING:
 
 FIELDS = ("cluster", "job", "instance", "device", "port", "netdev")
 LINKS = (by_name("instance", ("links", [to_host()])), by_name("device", ("links", [to_port()])))
-PLACES = ("priority", "traffic_class", "dscp", "buffer")
-"""Labels within a port: differences between their values are intended."""
-_OWN = {
-    "roce_config_fingerprint",
-    "roce_config_age_seconds",
-    "roce_config_check_ok",
-    "roce_config_check_unreadable",
-    "roce_config_checks_passed",
-}
-SETTINGS = {
-    row.name: row.name.removeprefix("roce_config_").removeprefix("roce_").replace("_", " ")
-    for row in CATALOG
-    if (row.name.startswith("roce_config_") or row.name in {"roce_pfc_enabled", "roce_port_mtu_bytes"})
-    and row.name not in _OWN
-    and not row.name.endswith(("age_seconds", "private_flag_enabled"))
-}  # fmt: skip
-"""Every setting by its metric, in words."""
 
 
 def spread(
     title: str,
     metric: str,
-    by: str,
     reading: str,
     unit: str = "none",
     *,
@@ -49,9 +31,9 @@ def spread(
     **place: object,
 ) -> Panel:
     """The number of ports with each value of a setting: normally one line, or one per kind of NIC."""
-    # count_values writes the value into a label, so the result has one series per different value
-    counted = f'count_values by (cluster{by}) ("value", {now(metric, HOST)})'
-    columns = ("cluster", *(name for name in by.strip(", ").split(", ") if name), "value", "Value")
+    by = tuple(name for name in PLACES if name in row(metric).labels)
+    columns = ("cluster", *by, "value", "Value")
+    counted = f'sum by ({", ".join(columns[:-1])}) ({SETTING}{{setting="{metric}",{FLEET}}})'
     wide_text = max((len(text) for text in (codes or {}).values()), default=0) * 7 + 20
     return table(
         title,

@@ -130,6 +130,12 @@ def _datasource() -> Json:
 
 
 def _variable(one: Variable) -> Json:
+    if one.kind == "textbox":
+        given = {"text": one.query, "value": one.query}
+        return {
+            "name": one.name, "label": one.label, "description": one.description, "type": one.kind, "query": one.query,
+            "current": given, "options": [given | {"selected": True}], "hide": 0, "includeAll": False, "multi": False, "skipUrlSync": False,
+        }  # fmt: skip
     every = {"selected": True, "text": ["All"], "value": ["$__all"]}
     return {
         "name": one.name,

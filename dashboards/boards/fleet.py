@@ -6,6 +6,7 @@ only exist where there is a fault.
 
 from __future__ import annotations
 
+from boards.colours import CRITICAL
 from boards.fleet_where import FIRST_PANELS, STORMS_PANELS
 from boards.fleet_why import BLIND_PANELS, CONFIGURATION_PANELS, CONGESTION_PANELS, LOSS_PANELS
 from boards.model import Board, Row
@@ -32,5 +33,5 @@ BOARD = Board(
         Row("Configuration", "a failed check breaks the fabric later, not now", CONFIGURATION_PANELS),
         Row("Missing data", "other alerts cannot fire for the items listed here", BLIND_PANELS),
     ),
-    (alerts_of_clusters("page", enabled=True),),
+    (alerts_of_clusters(CRITICAL, enabled=True),),
 )

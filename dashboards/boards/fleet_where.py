@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
-from boards.codes import ALERT, HEALTH
-from boards.colours import BAD, SEVERITY, UNKNOWN
-from boards.limits import CLUSTER_PAUSE, HOSTS, STORM_HOSTS, STORMS, burn, limit, percent, step, steps
+from boards.codes import ALERT
+from boards.colours import BAD, CRITICAL, NOTE, SEVERITY, UNKNOWN, WARNING
+from boards.limits import (
+    CLUSTER_PAUSE,
+    HOSTS,
+    PAUSE_BUDGET,
+    PAUSE_ELEVATED,
+    PAUSE_HIGH,
+    PAUSE_OBJECTIVE,
+    RECEIVED_SATURATED,
+    SENT_SATURATED,
+    STORM_HOSTS,
+    STORMS,
+    percent,
+    steps,
+)
 from boards.measures import meanings
 from boards.model import Json, Panel, Query
-from boards.panels import all_series, by_name, lines, named, number, states
-from boards.rules import CHECKS, CHECKS_FAILED, DISCARDS, ELEVATED, FIRING, SILENT
+from boards.panels import all_series, by_name, lines, number, states
+from boards.rules import CHECKS, CHECKS_FAILED, DISCARDS, ELEVATED, FIRING, PAIRS, SILENT, UNFIT
 from boards.scopes import (
     CLUSTER,
     FLEET,
     firing,
+    runbook,
     series_to_jobs,
     series_to_link,
     series_to_port,
     to_cluster,
     to_host,
+    to_jobs,
     to_port,
-    to_runbook,
+    to_thing,
 )
-from boards.tables import as_text, graded, severities, table
+from boards.tables import graded, severities, table
 
 NO_RULES = "No rules"
 LOAD_RULES = "No recording rules: load alerts/roce.rules.yml and dashboards/roce-dashboards.rules.yml"
-RANKS = {"page": "3", "ticket": "2", "info": "1"}
+RANKS = {CRITICAL: "3", WARNING: "2", NOTE: "1"}
 IS_BAD = steps((1, BAD))
-AT_LEAST_ONE = {"page": steps((1, SEVERITY["page"])), "ticket": steps((1, SEVERITY["ticket"]))}
+AT_LEAST_ONE = {name: steps((1, SEVERITY[name])) for name in (CRITICAL, WARNING)}
 PORT_COLUMNS = ("cluster", "job", "instance", "device", "port", "priority")
 PORT_LEGEND = "{{instance}} {{device}}/{{port}} {{netdev}} p{{priority}}"
 
@@ -52,39 +67,38 @@ def linked(*overrides: Json, to: Json) -> tuple[Json, ...]:
 
 
 def _worst(direction: str, title: str, verdict: str) -> Panel:
-    alert = "RocePfcTransmitPauseSaturated" if direction == "transmit" else "RocePfcReceivePauseSaturated"
+    alert = SENT_SATURATED if direction == "transmit" else RECEIVED_SATURATED
     selected = f'{ELEVATED}{{direction="{direction}",{FLEET}}}'
     # @ end() ranks once for the whole range, so that the panel has ten lines rather than ten per step
     return lines(
         title,
         f"Share of time paused; the ten worst ports of the range shown. {verdict} Dashed: alert limits. "
-        f"Gaps: less than {percent(limit('RocePfcPauseElevated'))}. Click a line to open the port, the link or the jobs.",
+        f"Gaps: less than {percent(PAUSE_ELEVATED[0])}. Click a line to open the port, the link or the jobs.",
         "percentunit",
         Query(f"{selected} and topk(10, max_over_time({selected}[$__range] @ end()))", PORT_LEGEND),
-        limits=steps(step("RocePfcPauseHigh"), step(alert)),
+        limits=steps(PAUSE_HIGH, alert),
         overrides=(all_series(("links", [series_to_port(), series_to_link(), series_to_jobs()])),),
         height=8,
-        empty=f"No priority was paused for more than {percent(limit('RocePfcPauseElevated'))} of the time",
+        empty=f"No priority was paused for more than {percent(PAUSE_ELEVATED[0])} of the time",
         proof="pfc-storm",
     )
 
 
 NUMBERS_PANELS = (
-    number(
-        "Pages",
-        "Firing alerts of severity page, listed in *Firing alerts*.",
-        "none",
-        Query(_or_none(f"sum({_firing('page')})")),
-        limits=AT_LEAST_ONE["page"],
-        empty=NO_RULES,
-    ),
-    number(
-        "Tickets",
-        "Firing alerts of severity ticket, for same-day action.",
-        "none",
-        Query(_or_none(f"sum({_firing('ticket')})")),
-        limits=AT_LEAST_ONE["ticket"],
-        empty=NO_RULES,
+    *(
+        number(
+            title,
+            f"Firing alerts of this severity, listed below. {meaning}",
+            "none",
+            Query(_or_none(f"sum({_firing(severity)})")),
+            limits=AT_LEAST_ONE[severity],
+            width=6,
+            empty=NO_RULES,
+        )
+        for title, severity, meaning in (
+            ("Critical", CRITICAL, "Someone must act now."),
+            ("Warnings", WARNING, "Things to repair, today."),
+        )
     ),
     number(
         "Storm hosts",
@@ -94,23 +108,7 @@ NUMBERS_PANELS = (
         Query(_or_none(f'sum({STORM_HOSTS}{{direction="transmit",{CLUSTER}}})'), "cause"),
         Query(_or_none(f'sum({STORM_HOSTS}{{direction="receive",{CLUSTER}}})'), "victim"),
         limits=IS_BAD,
-        empty=NO_RULES,
-    ),
-    number(
-        "Storms, 24 h",
-        "PFC storms that began within 24 hours, all priorities. A storm that continues counts again every five minutes.",
-        "none",
-        Query(_or_none(f"sum(sum_over_time({STORMS}{{{CLUSTER}}}[1d:5m]))"), instant=True),
-        limits=IS_BAD,
-        empty=NO_RULES,
-    ),
-    number(
-        "PFC drops/s",
-        "Packets per second dropped by receive buffers of priorities with PFC. Normally zero; otherwise headroom, cable "
-        "length or PFC is configured wrongly.",
-        "none",
-        Query(_or_none(f"sum({DISCARDS}{{{FLEET}}})")),
-        limits=steps(step("RoceLosslessPriorityDrops", "packets", least=0.001)),
+        width=6,
         empty=NO_RULES,
     ),
     number(
@@ -118,7 +116,8 @@ NUMBERS_PANELS = (
         "Exporters that Prometheus cannot scrape. No other alert can fire for these hosts.",
         "none",
         Query(_or_none(f"sum({SILENT}{{{FLEET}}})")),
-        limits=AT_LEAST_ONE["ticket"],
+        limits=AT_LEAST_ONE[WARNING],
+        width=6,
         empty=NO_RULES,
     ),
 )
@@ -127,12 +126,66 @@ WORST = " or ".join(
     f"{rank} * max by (cluster) ({_firing(severity)} > bool 0)" for severity, rank in RANKS.items()
 )
 HEALTHY = f"0 * max by (cluster) ({HOSTS}{{{CLUSTER}}})"
-SINCE = " or ".join(
-    f"topk(25, {firing(CLUSTER, severity)} * 1000)"
-    for severity in RANKS
-    if severity != "info"
+THING = "cluster, job, instance, device, port, switch, switch_port, scope"
+BOARDS = {"host": "roce-host", "link|switch": "roce-link", "fabric": "roce-fleet", "wire": "roce-exporter"}
+"""The board for each scope of alerts."""
+_AT_PORT, _AT_DEVICE = "cluster, job, instance, device, port", "cluster, job, instance, device"
+MOST_THINGS = 50
+
+
+def _things() -> str:
+    """The 50 worst things that alerts are about, each with its first critical alert, else its first one, and that one's start.
+
+    A switch port is its host's port where the host is known, and otherwise named by the labels device and port of its series.
+    """
+    found = f"{firing(CLUSTER, CRITICAL)} - {FIRST_OF_ALL} or {firing(CLUSTER, WARNING)}"
+    found = f'label_join({found}, "named", ";", "scope", "switch", "device", "port")'
+    for name, value in (("scope", "host"), ("switch", ""), ("switch_port", "")):
+        found = f'label_replace({found}, "{name}", "{value}", "named", "switch;[^;]+;.*")'
+    found = f'label_replace({found}, "switch", "$1", "named", "switch;;([^;]*);.*")'
+    found = f'label_replace({found}, "switch_port", "$1", "named", "switch;;[^;]*;(.+)")'
+    return f'label_replace(label_replace({found}, "device", "", "named", "switch;;.*"), "port", "", "named", "switch;;.*")'
+
+
+FIRST_OF_ALL = 10_000_000_000
+"""More than any Unix time: subtracted from the start of critical alerts, it puts them before all others."""
+THINGS = _things()
+ROWS = f"((bottomk({MOST_THINGS}, bottomk by ({THING}) (1, {THINGS})) + {FIRST_OF_ALL}) % {FIRST_OF_ALL})"
+WITH_BOARD = ROWS
+for _scope, _board in BOARDS.items():
+    WITH_BOARD = f'label_replace({WITH_BOARD}, "board", "{_board}", "scope", "{_scope}")'
+NOTHING_FIRES = (
+    f'label_replace(0 * max({HOSTS}{{{CLUSTER}}}), "alertname", "nothing", "", "") unless on () {firing(CLUSTER)} '
+    f'or label_replace(vector(0) unless on () {HOSTS}{{{CLUSTER}}}, "alertname", "{LOAD_RULES}", "", "")'
+)
+WRONG = table(
+    "What is wrong",
+    "One line per port, host, switch or cluster with firing alerts, at most 50: critical first, then what began first, because the cause begins first. The "
+    "alert is the first of them; *reasons* are those of the exporter's verdict about the port, *workload* the one with the most queue pairs on the "
+    "device. Click the alert to open the board of the thing.",
+    ("severity", "alertname", "Value #A", "Value #B", "reasons", "workload", "cluster", "job", "instance", "device", "port", "switch", "switch_port", "board"),
+    Query(f"{WITH_BOARD} * 1000", form="table", instant=True),
+    Query(f"{WITH_BOARD} ^ 0 * on ({THING}) group_left () count by ({THING}) ({THINGS})", form="table", instant=True),
+    Query(f"{WITH_BOARD} * on ({_AT_PORT}) group_left (reasons) topk by ({_AT_PORT}) (1, {UNFIT}{{{CLUSTER}}}) ^ 0", form="table", instant=True, proof="pfc-storm"),
+    Query(f"{WITH_BOARD} * on ({_AT_DEVICE}) group_left (workload) topk by ({_AT_DEVICE}) (1, {PAIRS}{{{CLUSTER}}}) ^ 0", form="table", instant=True),
+    Query(NOTHING_FIRES, form="table", instant=True, instead=True),
+    names={"Value #A": "since", "Value #B": "alerts"},
+    concealed=("job", "board"),
+    wide="reasons",
+    overrides=(
+        severities(),
+        by_name("alertname", ("links", [to_thing(), *runbook()])),
+        by_name("since", ("unit", "dateTimeFromNow"), ("custom.width", 112)),
+        by_name("workload", ("links", [to_jobs()]), ("custom.width", 170)),
+    ),
+    joined=True,
+    width=24,
+    height=10,
+    empty=LOAD_RULES,
+    proof="pfc-storm",
 )  # fmt: skip
-BURNING = steps(burn("RocePfcPauseBudgetBurnSlow"), burn("RocePfcPauseBudgetBurnFast"))
+
+BURNING = steps(*PAUSE_BUDGET)
 NO_CLUSTER = f"(vector(0) unless on () {HOSTS}{{{CLUSTER}}})"
 PARTS: dict[str, tuple[str, str]] = {
     # a merge of empty frames is an empty frame, which would show nothing at all
@@ -157,76 +210,54 @@ LETTERED = tuple(zip("ABCDEFG", PARTS, strict=True))
 CLUSTERS = table(
     "Clusters",
     "One line per cluster with current values; a dash means not measured. Click a cluster to show only this one. The pause columns are averages "
-    f"over its lossless priorities; colours begin where the budget of {percent(1 - limit('RocePfcPauseBudgetBurnFast', 'objective'))} "
+    f"over its lossless priorities; colours begin where the budget of {percent(1 - PAUSE_OBJECTIVE)} "
     "burns fast enough to alert.",
     ("cluster", *(f"Value #{letter}" for letter, _ in LETTERED)),
     *(Query(expression, form="table", instant=True, proof=proof) for expression, proof in PARTS.values()),
     names={f"Value #{letter}": name for letter, name in LETTERED},
     overrides=(
         by_name("cluster", ("links", [to_cluster()])),
-        graded("silent", "none", AT_LEAST_ONE["ticket"]),
+        graded("silent", "none", AT_LEAST_ONE[WARNING]),
         graded("storming", "none", IS_BAD),
         graded("pause sent", "percentunit", BURNING),
         graded("pause received", "percentunit", BURNING),
         graded("drops per second", "none", steps((0.001, BAD))),
-        graded("checks failed", "none", AT_LEAST_ONE["ticket"]),
+        graded("checks failed", "none", AT_LEAST_ONE[WARNING]),
     ),
     joined=True,
     sort="Value #E",
-    width=24,
-    height=6,
+    width=17,
+    height=7,
     empty=LOAD_RULES,
+)
+SILENT_HOSTS = table(
+    "Hosts that do not report",
+    "At most 50. If the host is up, run `systemctl status roce-exporter` there.",
+    ("cluster", "job", "instance"),
+    Query(f"topk(50, up{{{FLEET}}} == 0)", form="table", instant=True),
+    overrides=linked(to=to_host()),
+    wide="instance",
+    width=7,
+    height=7,
+    empty="All hosts report",
+    proof="silent",
+)
+OVER_TIME = states(
+    "Each cluster's worst alert",
+    "The most urgent firing alert of each cluster over time. Gaps: Prometheus did not evaluate the rules.",
+    ALERT,
+    Query(f"{WORST} or {HEALTHY}", "{{cluster}}"),
+    ever=f"max_over_time({HOSTS}{{{CLUSTER}}}[$__range] @ end())",
+    nothing=("rules", LOAD_RULES, UNKNOWN),
+    width=24,
+    height=8,
 )
 FIRST_PANELS = (
     *NUMBERS_PANELS,
-    states(
-        "Each cluster's worst alert",
-        "The most urgent firing alert of each cluster over time. Gaps: Prometheus did not evaluate the rules.",
-        ALERT,
-        Query(f"{WORST} or {HEALTHY}", "{{cluster}}"),
-        ever=f"max_over_time({HOSTS}{{{CLUSTER}}}[$__range] @ end())",
-        nothing=("rules", LOAD_RULES, UNKNOWN),
-        width=8,
-        height=8,
-    ),
-    table(
-        "Firing alerts",
-        "Pages first, then tickets, the newest 25 of each, with the start of their condition. The alert's name opens its "
-        "runbook, the instance opens its host.",
-        ("severity", "alertname", "Value", "cluster", "job", "instance"),
-        Query(SINCE, form="table", instant=True),
-        names={"Value": "since"},
-        wide="alertname",
-        sort="severity",
-        rarest=True,
-        overrides=linked(
-            severities(),
-            by_name("since", ("unit", "dateTimeFromNow"), ("custom.width", 112)),
-            by_name("instance", ("custom.width", 128)),
-            by_name("alertname", ("links", [to_runbook()])),
-            to=to_host(),
-        ),
-        width=16,
-        height=8,
-        empty="No page or ticket is firing",
-        proof="pfc-storm",
-    ),
+    WRONG,
     CLUSTERS,
-    table(
-        "Ports that are not fit for a job",
-        "The exporters' own verdicts, failed before degraded, at most 50, with a line per reason. "
-        + meanings("roce_port_health_reason"),
-        ("Value", "reason", "cluster", "job", "instance", "device", "port"),
-        Query(f"topk(50, roce_port_health_reason{{{FLEET}}} >= 2)", form="table", instant=True),
-        names={"Value": "verdict"},
-        wide="reason",
-        sort="Value",
-        overrides=linked(as_text("verdict", named(HEALTH)), to=to_port()),
-        width=24,
-        height=7,
-        empty="No port is degraded or failed",
-        proof="lossy",
-    ),
+    SILENT_HOSTS,
+    OVER_TIME,
     _worst("transmit", "Worst ports by pause sent", "These hosts pause their switch: the cause is one of them."),
     _worst("receive", "Worst ports by pause received", "Their switch pauses these hosts: victims, or part of an incast."),
 )  # fmt: skip

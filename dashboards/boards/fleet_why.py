@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from boards.colours import CNP_HANDLED, CNP_IGNORED, CNP_SENT, MARKED, NOTHING, SEVERITY
-from boards.fleet_where import LOAD_RULES, linked
-from boards.limits import (
-    ALERTS,
-    CLUSTER_PAUSE,
-    DRIFT,
-    burn,
-    limit,
-    plain,
-    step,
-    steps,
-)
+from boards.colours import CNP_HANDLED, CNP_IGNORED, CNP_SENT, MARKED, NOTHING, SEVERITY, WARNING
+from boards.fleet_where import LOAD_RULES
+from boards.limits import CLUSTER_PAUSE, CNP_DEFICIT, DRIFT, LOSS_FAST, LOSS_SLOW, PAUSE_BUDGET, plain, steps
 from boards.model import Query
 from boards.panels import all_series, coloured, lines, ranking
 from boards.rules import (
@@ -24,10 +15,9 @@ from boards.rules import (
     DISCARDS,
     LOSSY,
     MARKS,
-    SOURCES_DOWN,
-    UNJUDGED,
+    MISSING_HOSTS,
 )
-from boards.scopes import CLUSTER, FLEET, series_to_port, to_host
+from boards.scopes import CLUSTER, FLEET, series_to_port
 from boards.tables import table
 
 
@@ -56,7 +46,7 @@ CONGESTION_PANELS = (
     ),
     lines(
         "CNPs handled per CNP sent",
-        f"1: senders handle all CNPs that receivers send. Below {plain(limit('RoceCnpDeliveryDeficit'))} for a long time: CNPs are lost or ignored, "
+        f"1: senders handle all CNPs that receivers send. Below {plain(CNP_DEFICIT)} for a long time: CNPs are lost or ignored, "
         "for example because switches do not carry them in a separate priority.",
         "percentunit",
         Query(
@@ -71,7 +61,7 @@ CONGESTION_PANELS = (
         "and PFC does the work of congestion control. Dashed: the budget burns fast enough to alert.",
         "percentunit",
         Query(f'{CLUSTER_PAUSE}{{direction="receive",{CLUSTER}}}', "{{cluster}}"),
-        limits=steps(burn("RocePfcPauseBudgetBurnSlow"), burn("RocePfcPauseBudgetBurnFast")),
+        limits=steps(*PAUSE_BUDGET),
         empty=LOAD_RULES,
     ),
     lines(
@@ -104,7 +94,7 @@ LOSS_PANELS = (
             f"{LOST_PACKETS} and topk(10, max_over_time({LOST_PACKETS}[$__range] @ end()))",
             "{{instance}} {{device}}/{{port}} {{direction}}",
         ),
-        limits=steps(step("RocePacketLossHigh"), step("RocePacketLossCritical")),
+        limits=steps(LOSS_SLOW, LOSS_FAST),
         overrides=(all_series(("links", [series_to_port()])),),
         empty="No connection detected a loss",
         proof="lossy",
@@ -119,7 +109,7 @@ CONFIGURATION_PANELS = (
         "the dashboard *RoCE / Configuration* shows the values.",
         "none",
         Query(f"topk(8, sum by (check) ({CHECKS_FAILED}{{{FLEET}}}))", "{{check}}", instant=True),
-        steps((1, SEVERITY[ALERTS["RoceConfigCheckFailed"]["severity"]])),
+        steps((1, SEVERITY[WARNING])),
         empty="No check fails, or no check has run",
         proof="audited",
     ),
@@ -138,30 +128,15 @@ CONFIGURATION_PANELS = (
 
 
 BLIND_PANELS = (
-    table(
-        "Hosts that do not report",
-        "At most 50. If the host is up, run `systemctl status roce-exporter` there.",
-        ("cluster", "job", "instance"),
-        Query(f"topk(50, up{{{FLEET}}} == 0)", form="table", instant=True),
-        overrides=linked(to=to_host()),
-        wide="instance",
-        width=12,
-        empty="All hosts report",
-        proof="silent",
-    ),
     ranking(
-        "Blind spots",
-        "Sources of devices that cannot be read, and lossless priorities that the storm detector cannot judge, by reason.",
+        "What is not measured",
+        "Hosts on which something is not measured. *RoCE / Exporter* lists the hosts.",
         "none",
-        Query(
-            f'topk(8, label_replace(sum by (source) ({SOURCES_DOWN}{{{FLEET}}}), "what", "source $1", "source", "(.*)") or '
-            f'label_replace(sum by (reason) ({UNJUDGED}{{{FLEET}}}), "what", "storms: $1", "reason", "(.*)"))',
-            "{{what}}",
-            instant=True,
-        ),
+        Query(f"topk(8, sum by (what) ({MISSING_HOSTS}{{{FLEET}}}))", "{{what}}", instant=True),
         steps(base=NOTHING),
-        width=12,
-        empty="All sources are read and all priorities judged",
+        width=24,
+        height=6,
+        empty="Everything is measured on every host",
         proof="broken",
     ),
 )

@@ -7,7 +7,7 @@ from boards.host_faults import ERRORS_PANELS, MACHINE_PANELS
 from boards.host_peers import PEERS_PANELS
 from boards.host_ports import FIRST_PANELS
 from boards.host_series import AT_NETDEV, AT_PORT, AT_PRIORITY, explained, rates
-from boards.limits import step, steps
+from boards.limits import CNPS_IGNORED_RATE, LONG_PAUSE, steps
 from boards.measures import lossless, moved, now, rate, relevant
 from boards.model import Board, Json, Query, Row
 from boards.panels import by_port, lines, mirrored
@@ -105,7 +105,7 @@ PAUSE_PANELS = (
             f"{AT_PRIORITY} {{{{direction}}}}",
         ),
         overrides=[*by_port(), DOTTED_IF_SENT],
-        limits=steps(step("RocePfcLongPause", "seconds")),
+        limits=steps(LONG_PAUSE),
         empty="The NIC has no suitable counters",
     ),
 )
@@ -127,7 +127,7 @@ CONGESTION_PANELS = (
         "CNPs ignored by port",
         "CNPs that had no effect. If this lasts, the reaction point is off for this priority.",
         ("roce_cnp_ignored_total", ""),
-        limits=steps(step("RoceCnpIgnored", "per_second")),
+        limits=steps(CNPS_IGNORED_RATE),
         empty="The NIC does not count ignored CNPs",
     ),
 )

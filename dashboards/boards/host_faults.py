@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boards.host_series import AT_NETDEV, AT_PRIORITY, QUIET, SOMEWHERE, bars, explained, rates
-from boards.limits import step, steps
+from boards.limits import NOT_READY, PCIE_STALLS, steps
 from boards.measures import moved, now, rate, still
 from boards.model import Query
 from boards.panels import by_port, lines
@@ -30,7 +30,7 @@ ERRORS_PANELS = (
         "Receiver not ready",
         "The peer had no receive request posted: its application is slow, not the fabric.",
         ("roce_transport_rnr_naks_received_total", ""),
-        limits=steps(step("RoceReceiverNotReady", "per_second")),
+        limits=steps(NOT_READY),
         width=8,
         empty="The NIC does not count them",
     ),
@@ -79,7 +79,7 @@ MACHINE_PANELS = (
         "percentunit",
         Query(rate("roce_pcie_write_stalled_seconds_total", PORT), f"{AT_NETDEV} writes"),
         Query(rate("roce_pcie_read_stalled_seconds_total", PORT), f"{AT_NETDEV} reads"),
-        limits=steps(step("RocePcieBackpressure")),
+        limits=steps(PCIE_STALLS),
         width=8,
         empty="The NIC does not count PCIe stalls",
     ),

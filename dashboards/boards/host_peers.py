@@ -7,7 +7,7 @@ or without a match, every query returns nothing.
 from __future__ import annotations
 
 from boards.host_series import explained
-from boards.limits import step, steps
+from boards.limits import WIRE_DROPS, WIRE_RETRANSMISSIONS, steps
 from boards.measures import WINDOW, rate
 from boards.model import Query
 from boards.panels import lines
@@ -83,7 +83,7 @@ PEERS_PANELS = (
         ),
         "percentunit",
         Query(most(share(RETRANSMITTED, CLUSTER, PACKETS, CLUSTER, "operation"), RETRANSMITTED), PAIR),
-        limits=steps(step("RoceWireRetransmissions")),
+        limits=steps(WIRE_RETRANSMISSIONS),
         width=8,
         height=9,
         empty=EMPTY,
@@ -120,7 +120,7 @@ PEERS_PANELS = (
             f"{rate(DROPPED, CLUSTER)} / ({rate(FRAMES, CLUSTER)} + {rate(DROPPED, CLUSTER)} > 0)",
             "{{instance}}",
         ),
-        limits=steps(step("RoceWireFramesDropped")),
+        limits=steps(WIRE_DROPS),
         width=8,
         height=9,
         empty="No capture is scraped in this cluster: see docs/wire.md",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from boards.jobs_counters import COUNTER_PANELS
 from boards.jobs_functions import FUNCTION_PANELS
-from boards.jobs_hosts import ACROSS_PANELS, LIMIT_PANELS, SURVEY_PANELS, WHO_PANELS
-from boards.jobs_owners import FIRST_PANELS
+from boards.jobs_hosts import ACROSS_PANELS, BY_HOST_PANELS, LIMIT_PANELS, SURVEY_PANELS, WHO_PANELS
+from boards.jobs_owners import FIRST_PANELS, OVER_TIME_PANELS
 from boards.jobs_series import OF_JOBS
 from boards.model import Board, Row
-from boards.scopes import HOST, alerts_of_many
+from boards.scopes import HOST, alerts
 
 BOARD = Board(
     "roce-jobs",
@@ -16,13 +16,17 @@ BOARD = Board(
     "Processes, pods and jobs behind the counters of ports. Needs the recording rules of alerts/ and dashboards/.",
     OF_JOBS,
     (
-        Row("Now", "whose ports are paused, whose queue pairs are broken", FIRST_PANELS),
-        Row("Congestion and loss", "which workload, where the NIC counts by process", COUNTER_PANELS),
-        Row("Across hosts", "hosts of one job should be alike", ACROSS_PANELS),
-        Row("Owners", "which processes, pods and units are behind a workload", WHO_PANELS),
-        Row("Virtual functions", "which pod has which VF, and what it sends", FUNCTION_PANELS),
+        Row("Now", "whose job is on a faulty port, and is it the job's fault", FIRST_PANELS),
+        Row("Over time", "since when: the worst workloads of the range", OVER_TIME_PANELS),
+        Row("Across hosts", "hosts of one job should be alike", BY_HOST_PANELS),
+        Row("One host: workloads", "the host that is chosen above", ACROSS_PANELS),
+        Row(
+            "One host: congestion and loss", "which workload, where the NIC counts by process", COUNTER_PANELS
+        ),
+        Row("One host: owners", "which processes, pods and units are behind a workload", WHO_PANELS),
+        Row("One host: virtual functions", "which pod has which VF, and what it sends", FUNCTION_PANELS),
         Row("Limits", "a device without free objects refuses new connections", LIMIT_PANELS),
         Row("Hosts and surveys", "what is missing here is missing above", SURVEY_PANELS),
     ),
-    (alerts_of_many(HOST),),
+    (alerts(HOST),),
 )

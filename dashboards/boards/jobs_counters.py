@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from boards.jobs_owners import LEGEND
 from boards.jobs_series import most, rate_of_workloads
 from boards.measures import meanings
 from boards.model import Panel, Query
@@ -19,8 +18,8 @@ def _counted(title: str, reading: str, unit: str, *series: tuple[str, str], **pl
     """The five workloads with the highest rates of each counter."""
     queries = [
         Query(
-            most(5, rate_of_workloads(f"roce_owner_{name}_total", "instance")),
-            f"{LEGEND} {said}".strip(),
+            most(5, rate_of_workloads(f"roce_owner_{name}_total")),
+            f"{{{{workload}}}} {said}".strip(),
             proof="pfc-storm",
         )
         for name, said in series
@@ -44,7 +43,7 @@ COUNTER_PANELS = (
         ("ecn_marked_packets", ""),
     ),
     _counted(
-        "Loss and timeouts of workloads",
+        "Loss and timeouts on this host",
         "Normally zero. Out of sequence: packets to the workload were lost; NAKs: packets that it sent.",
         "cps",
         ("transport_out_of_sequence", "out of sequence"),

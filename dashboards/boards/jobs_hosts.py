@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boards.jobs_owners import FIELDS, LEGEND, NO_RULES
-from boards.jobs_series import APPLICATIONS, CHOSEN, OWNER, most, of_workloads
-from boards.limits import step, steps
+from boards.jobs_owners import FIELDS, NO_RULES
+from boards.jobs_series import APPLICATIONS, CHOSEN, OF_WORKLOAD, OWNER, most, of_workloads
+from boards.limits import RESOURCES, SURVEY_AGE, steps
 from boards.measures import meanings, now
 from boards.model import Panel, Query
 from boards.panels import by_name, lines, ranking
-from boards.scopes import HOST, to_host, to_workload
+from boards.rules import PAIRS
+from boards.scopes import FLEET, HOST, to_host, to_jobs, to_workload
 from boards.tables import graded, table
 
 PER_HOST = {
@@ -31,11 +32,30 @@ def _of_host(expression: str) -> Query:
     return Query(f"{of_workloads(expression, *FIELDS)} and topk(100, {largest})", form="table", instant=True)
 
 
-ACROSS_PANELS = (
+BY_HOST = f"sum by (cluster, job, instance, workload) ({PAIRS}{{{OF_WORKLOAD}}})"
+BY_HOST_PANELS = (
     table(
         "Workloads by host",
-        "One line per workload and host, summed over its devices; the 100 with the most queue pairs. A host that differs from the other hosts of its job has fewer "
-        "ranks, or ranks that could not connect.\n\n"
+        "Queue pairs of each workload on each host, the 100 with the most, and the difference to the median host of the workload. A host that differs "
+        "has fewer ranks, or ranks that could not connect. Click a host to see it below.",
+        ("workload", *FIELDS, "Value #A", "Value #B"),
+        Query(f"topk(100, {BY_HOST})", form="table", instant=True),
+        Query(f"{BY_HOST} - on (cluster, job, workload) group_left () quantile by (cluster, job, workload) (0.5, {BY_HOST}) and topk(100, {BY_HOST})", form="table", instant=True),
+        Query(f'label_replace(vector(-1), "workload", "{NO_RULES}", "", "") unless on () {PAIRS}{{{OF_WORKLOAD}}}', form="table", instant=True, instead=True),
+        names={"Value #A": "queue pairs", "Value #B": "against the median"},
+        concealed=("cluster", "job"),
+        overrides=(by_name("workload", ("links", [to_workload()])), by_name("instance", ("links", [to_jobs(), to_host()]))),
+        joined=True,
+        sort="Value #A",
+        width=24,
+        height=8,
+        empty=NO_RULES,
+    ),
+)  # fmt: skip
+ACROSS_PANELS = (
+    table(
+        "Workloads of this host",
+        "One line per workload, summed over its devices; the 100 with the most queue pairs.\n\n"
         + meanings("roce_owner_remote_queue_pairs", "roce_owner_completion_queues", "roce_owner_memory_regions", "roce_owner_contexts", "roce_owner_processes"),
         ("workload", *FIELDS, *(f"Value #{letter}" for letter, _ in COUNTED)),
         *map(_of_host, PER_HOST.values()),
@@ -71,7 +91,7 @@ ACROSS_PANELS = (
         "Registered memory",
         f"The ten workloads with the most. Growth without end is a leak.\n\n{meanings('roce_owner_memory_region_bytes')}",
         "bytes",
-        Query(most(10, of_workloads(now("roce_owner_memory_region_bytes", HOST), "instance")), LEGEND),
+        Query(most(10, of_workloads(now("roce_owner_memory_region_bytes", HOST) )), "{{workload}}"),
         width=10,
         empty=NO_RULES,
     ),
@@ -108,8 +128,8 @@ def _exhaustion(kind: str, title: str, said: str) -> Panel:
         f"Share of the {said} that the device offers; the eight fullest devices. At 100 % the device refuses new ones. "
         f"Limits are read with `owners.limits`.\n\n{meanings(used, most_possible)}",
         "percentunit",
-        Query(f"topk(8, {used}{{{HOST}}} / {most_possible}{{{HOST}}})", "{{instance}} {{device}}", instant=True),
-        steps(step("RoceResourcesNearlyExhausted")),
+        Query(f"topk(8, {used}{{{FLEET}}} / {most_possible}{{{FLEET}}})", "{{instance}} {{device}}", instant=True),
+        steps(RESOURCES),
         width=8,
         empty="Limits unknown: see owners.limits",
     )  # fmt: skip
@@ -126,17 +146,17 @@ LIMIT_PANELS = (
 AGE, TOOK = "roce_owner_survey_timestamp_seconds", "roce_owner_survey_duration_seconds"
 NOT_SEEN = ("roce_owner_unseen_objects", "roce_owner_hidden_processes", "roce_owner_folded")
 SURVEYS = (
-    ("age", f"time() - {now(AGE, HOST)}"),
-    ("took", now(TOOK, HOST)),
-    ("no process", f"sum by (cluster, job, instance, device) ({now(NOT_SEEN[0], HOST)})"),
-    ("hidden", now(NOT_SEEN[1], HOST)),
-    ("folded", now(NOT_SEEN[2], HOST)),
+    ("age", f"time() - {now(AGE, FLEET)}"),
+    ("took", now(TOOK, FLEET)),
+    ("no process", f"sum by (cluster, job, instance, device) ({now(NOT_SEEN[0], FLEET)})"),
+    ("hidden", now(NOT_SEEN[1], FLEET)),
+    ("folded", now(NOT_SEEN[2], FLEET)),
 )
 SURVEYED = tuple(zip("ABCDE", (name for name, _ in SURVEYS), strict=True))
 
 
 def _of_device(expression: str) -> Query:
-    oldest = f"topk(50, max by (cluster, job, instance, device) (time() - {now(AGE, HOST)}))"
+    oldest = f"topk(50, max by (cluster, job, instance, device) (time() - {now(AGE, FLEET)}))"
     return Query(
         f"max by (cluster, job, instance, device) ({expression}) and {oldest}", form="table", instant=True
     )
@@ -150,14 +170,14 @@ SURVEY_PANELS = (
         ("instance", "cluster", "job", "device", *(f"Value #{letter}" for letter, _ in SURVEYED)),
         *(_of_device(expression) for _, expression in SURVEYS),
         Query(
-            f'label_replace(vector(-1), "instance", "no survey", "", "") unless on () {now(AGE, HOST)}',
+            f'label_replace(vector(-1), "instance", "no survey", "", "") unless on () {now(AGE, FLEET)}',
             form="table", instant=True, instead=True,
         ),
         names={f"Value #{letter}": name for letter, name in SURVEYED},
         concealed=("cluster", "job"),
         overrides=(
             by_name("instance", ("links", [to_host()])),
-            graded("age", "s", steps(step("RoceOwnerSurveyStale", "seconds"))),
+            graded("age", "s", steps(SURVEY_AGE)),
             by_name("took", ("unit", "s")),
         ),
         joined=True,

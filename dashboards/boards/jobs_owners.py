@@ -1,148 +1,210 @@
-"""The first screen of the jobs dashboard: which workloads suffer, and which have broken queue pairs."""
+"""The first screen of the jobs dashboard: which workloads are on faulty ports now, what they lose, and all workloads. Recorded series only."""
 
 from __future__ import annotations
 
-from boards.jobs_series import APPLICATIONS, CHOSEN, OWNER, PAIRS, listed, most, of_workloads, paused
-from boards.limits import MEDIUM, limit, percent, step, steps
-from boards.measures import meanings, now
+from dataclasses import replace
+
+from boards.codes import HEALTH
+from boards.jobs_series import DEVICE, OF_WORKLOAD
+from boards.limits import (
+    BROKEN_PAIRS,
+    MEDIUM,
+    PAUSE_ELEVATED,
+    PAUSE_HIGH,
+    RECEIVED_SATURATED,
+    SENT_SATURATED,
+    percent,
+    steps,
+)
+from boards.measures import meanings
 from boards.model import Panel, Query
-from boards.panels import by_name, lines, number
-from boards.scopes import HOST, to_host, to_workload
-from boards.tables import graded, table
+from boards.panels import by_name, lines, named, number
+from boards.rules import (
+    ELEVATED,
+    PAIRS,
+    WORKLOAD_BROKEN,
+    WORKLOAD_HOSTS,
+    WORKLOAD_LOST,
+    WORKLOAD_PAIRS,
+    WORKLOAD_PAUSE,
+    WORKLOAD_UNFIT,
+)
+from boards.scopes import FLEET, to_jobs, to_port, to_workload
+from boards.tables import as_text, graded, table
 
 IN_ERROR = "roce_owner_queue_pairs_in_error"
-UNSEEN, HIDDEN = "roce_owner_unseen_objects", "roce_owner_hidden_processes"
-BROKEN = steps(step("RoceOwnerQueuePairsInError", "queue_pairs"))
+BROKEN = steps(BROKEN_PAIRS)
+SENT, RECEIVED = steps(PAUSE_HIGH, SENT_SATURATED), steps(PAUSE_HIGH, RECEIVED_SATURATED)
 NOT_OWN = "Pause is that of the port: all workloads of a port have the same value, also one that sends nothing. It shows who suffers, not who causes it."
 NO_RULES = "No owners, or no recording rules"
-UNKNOWN_HERE = "No owners"
 FIELDS = ("cluster", "job", "instance")
-LEGEND = "{{workload}} on {{instance}}"
 
 
-def _chosen(expression: str) -> str:
-    """The sum over the chosen workloads."""
-    return f"sum({expression} and on {OWNER} {CHOSEN})"
+def _of(name: str, more: str = "") -> str:
+    return f"{name}{{{more}{OF_WORKLOAD}}}"
 
 
 NUMBERS = (
     number(
+        "On faulty ports",
+        "Workloads of the table below.",
+        "none",
+        Query(f"count(count by (cluster, workload) ({_of(WORKLOAD_UNFIT)})) or 0 * count({_of(WORKLOAD_HOSTS)})"),
+        limits=BROKEN,
+        width=6,
+        empty=NO_RULES,
+    ),
+    number(
+        "In state ERR",
+        "Queue pairs that transfer nothing any more: the peer failed, or the application does not close them.\n\n" + meanings(IN_ERROR),
+        "none",
+        Query(f"sum({_of(WORKLOAD_BROKEN)}) or 0 * count({_of(WORKLOAD_HOSTS)})"),
+        limits=BROKEN,
+        width=6,
+        empty=NO_RULES,
+    ),
+    number(
         "Workloads",
         "Slurm jobs, controllers of pods (where kube-state-metrics is scraped), and other owners of RDMA objects.",
         "none",
-        Query(f"count(count by (cluster, workload) ({CHOSEN}))"),
-        empty=UNKNOWN_HERE,
+        Query(f"count(count by (cluster, workload) ({_of(WORKLOAD_HOSTS)}))"),
+        width=6,
+        empty=NO_RULES,
     ),
     number(
         "Queue pairs",
         "Without the kernel's management queue pairs.\n\n" + meanings("roce_owner_queue_pairs"),
         "none",
-        Query(_chosen(f"roce_owner_queue_pairs{{{APPLICATIONS}}}")),
-        empty=UNKNOWN_HERE,
-    ),
-    number(
-        "In state ERR",
-        "They transfer nothing any more: the peer failed, or the application does not close them.\n\n" + meanings(IN_ERROR),
-        "none",
-        Query(_chosen(now(IN_ERROR, HOST))),
-        limits=BROKEN,
-        empty=UNKNOWN_HERE,
-    ),
-    number(
-        "Registered",
-        meanings("roce_owner_memory_region_bytes"),
-        "bytes",
-        Query(_chosen(now("roce_owner_memory_region_bytes", HOST))),
-        empty=UNKNOWN_HERE,
-    ),
-    number(
-        "Not listed",
-        "Without a reason to worry on hosts whose pods have PID namespaces that the exporter does not see. *Hosts and surveys* shows where.\n\n" + meanings(UNSEEN),
-        "none",
-        Query(f"sum({now(UNSEEN, HOST)})"),
-        empty="No survey",
-    ),
-    number(
-        "Hidden",
-        "Processes that have the owner `unknown`: `hidepid` or `ProtectProc=` hides them.\n\n" + meanings(HIDDEN),
-        "none",
-        Query(f"sum({now(HIDDEN, HOST)})"),
-        empty="No survey",
+        Query(f"sum({_of(WORKLOAD_PAIRS)})"),
+        width=6,
+        empty=NO_RULES,
     ),
 )  # fmt: skip
+FAULTY_ROWS = f"topk(50, {_of(WORKLOAD_UNFIT)})"
 
 
-def _column(expression: str) -> Query:
-    return Query(listed(expression), form="table", instant=True, proof="pfc-storm")
+def _paused(direction: str, window: str = "") -> str:
+    """Share of time that the worst priority of the device was paused: the last five minutes, with a window its worst five."""
+    found = f'{ELEVATED}{{direction="{direction}",{FLEET}}}'
+    worst = f"max_over_time({found}[{window}])" if window else found
+    return f"0 * {FAULTY_ROWS} + on {DEVICE} group_left () max by {DEVICE} ({worst})"
 
 
-PARTS = {
-    "paused": _column(paused("receive", "$__range")),
-    "pauses": _column(paused("transmit", "$__range")),
-    "queue pairs": _column(PAIRS),
-    "in ERR": _column(of_workloads(now(IN_ERROR, HOST), *FIELDS, "device")),
-    "regions": _column(of_workloads(now("roce_owner_memory_region_bytes", HOST), *FIELDS, "device")),
-    "processes": _column(of_workloads(now("roce_owner_processes", HOST), *FIELDS, "device")),
+FAULTY_COLUMNS = {
+    "verdict": FAULTY_ROWS,
+    "queue pairs": f"0 * {FAULTY_ROWS} + on (cluster, job, instance, device, workload) group_left () {_of(PAIRS)}",
+    "lost/s": f"0 * {FAULTY_ROWS} + on (cluster, job, workload) group_left () sum by (cluster, job, workload) ({_of(WORKLOAD_LOST)})",
+    "pauses": _paused("transmit"),
+    "pauses, worst": _paused("transmit", "$__range"),
+    "paused": _paused("receive"),
+    "paused, worst": _paused("receive", "$__range"),
 }
-LETTERED = tuple(zip("ABCDEF", PARTS, strict=True))
-SUFFERERS = table(
-    "Workloads, by pause of their ports",
-    f"One line per workload, host and device; at most 50. **paused**: share of time for which the switch paused the worst priority of the device; "
-    f"**pauses**: for which the device paused its switch; both the worst {MEDIUM} of the range shown, `-` below {percent(limit('RocePfcPauseElevated'))} or if the "
-    f"NIC does not measure it. {NOT_OWN} Click a workload to see it on all its hosts.",
-    ("workload", *FIELDS, "device", *(f"Value #{letter}" for letter, _ in LETTERED)),
-    *PARTS.values(),
+FAULTY_LETTERS = tuple(zip("ABCDEFG", FAULTY_COLUMNS, strict=True))
+FAULTY = table(
+    "Workloads on faulty ports",
+    f"Ports that are degraded or failed now, with the workloads that use their device and the first reasons; at most 50. *lost/s*: packets and timeouts of the "
+    f"workload on all hosts, where the NIC counts by process. *pauses*: share of the last {MEDIUM} for which the device paused its switch; *paused*: for which the "
+    f"switch paused it; *worst*: the worst {MEDIUM} of the range shown; `-` below {percent(PAUSE_ELEVATED[0])}. {NOT_OWN}",
+    ("workload", *FIELDS, "device", "port", "reasons", *(f"Value #{letter}" for letter, _ in FAULTY_LETTERS)),
+    *(Query(expression, form="table", instant=True, proof="pfc-storm") for expression in FAULTY_COLUMNS.values()),
     # a merge of empty frames is an empty frame, which would show nothing at all
     Query(
-        f'label_replace(vector(-1), "workload", "no owners, or no recording rules", "", "") unless on () {CHOSEN}',
+        f'label_replace(0 * count({_of(WORKLOAD_HOSTS)}), "workload", "none", "", "") unless on () {_of(WORKLOAD_UNFIT)} '
+        f'or label_replace(vector(0) unless on () {_of(WORKLOAD_HOSTS)}, "workload", "{NO_RULES}", "", "")',
         form="table", instant=True, instead=True,
     ),
-    names={f"Value #{letter}": name for letter, name in LETTERED},
+    names={f"Value #{letter}": name for letter, name in FAULTY_LETTERS},
     concealed=("cluster", "job"),
+    wide="reasons",
     overrides=(
         by_name("workload", ("links", [to_workload()])),
-        by_name("instance", ("links", [to_host()])),
-        graded("paused", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcReceivePauseSaturated"))),
-        graded("pauses", "percentunit", steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated"))),
-        graded("in ERR", "none", BROKEN),
-        by_name("regions", ("unit", "bytes")),
+        by_name("instance", ("links", [to_jobs()])),
+        by_name("device", ("links", [to_port()])),
+        as_text("verdict", named(HEALTH)),
+        graded("lost/s", "none", BROKEN),
+        graded("pauses", "percentunit", SENT),
+        graded("pauses, worst", "percentunit", SENT),
+        graded("paused", "percentunit", RECEIVED),
+        graded("paused, worst", "percentunit", RECEIVED),
     ),
     joined=True,
     sort="Value #A",
     width=24,
-    height=9,
+    height=8,
+    empty=NO_RULES,
+)  # fmt: skip
+COLUMNS = {
+    "hosts": _of(WORKLOAD_HOSTS),
+    "queue pairs": _of(WORKLOAD_PAIRS),
+    "in ERR": _of(WORKLOAD_BROKEN),
+    "lost/s": f"sum by (cluster, job, workload) ({_of(WORKLOAD_LOST)})",
+    "pauses": _of(WORKLOAD_PAUSE, 'direction="transmit",'),
+    "paused": _of(WORKLOAD_PAUSE, 'direction="receive",'),
+}
+LETTERED = tuple(zip("ABCDEF", COLUMNS, strict=True))
+RANK = f"sum by (cluster, job, workload) ({_of(WORKLOAD_PAUSE)}) or 1e-9 * {_of(WORKLOAD_PAIRS)} or 0 * {_of(WORKLOAD_HOSTS)}"
+EVERY = table(
+    "All workloads",
+    f"At most 50: those whose ports are paused, then those with the most queue pairs. Pause is that of their worst port in the last {MEDIUM}. "
+    "Click a workload to show only it.",
+    ("workload", "cluster", "job", *(f"Value #{letter}" for letter, _ in LETTERED)),
+    *(
+        Query(
+            f"max by (cluster, job, workload) ({expression}) and topk(50, {RANK})", form="table", instant=True,
+            proof="slow-receiver" if WORKLOAD_BROKEN in expression else "pfc-storm",
+        )
+        for expression in COLUMNS.values()
+    ),
+    Query(
+        f'label_replace(vector(-1), "workload", "{NO_RULES}", "", "") unless on () {_of(WORKLOAD_HOSTS)}',
+        form="table", instant=True, instead=True,
+    ),
+    names={f"Value #{letter}": name for letter, name in LETTERED},
+    overrides=(
+        by_name("workload", ("links", [to_workload()])),
+        graded("in ERR", "none", BROKEN),
+        graded("lost/s", "none", BROKEN),
+        graded("pauses", "percentunit", SENT),
+        graded("paused", "percentunit", RECEIVED),
+    ),
+    joined=True,
+    sort="Value #A",
+    width=24,
+    height=8,
     empty=NO_RULES,
 )  # fmt: skip
 
 
-def _worst_ports(direction: str, title: str, reading: str, alert: str) -> Panel:
-    worst = f"max by (workload, instance) ({paused(direction)})"
+def _most(title: str, reading: str, unit: str, query: Query, empty: str, *limits: tuple[float, str]) -> Panel:
+    """The ten workloads that were the highest within the range shown."""
     return lines(
         title,
-        f"{reading} The ten worst of the range shown. {NOT_OWN} Dashed: alert limits. Gaps: less than {percent(limit('RocePfcPauseElevated'))}.",
-        "percentunit",
-        Query(most(10, worst), LEGEND, proof="pfc-storm"),
-        limits=steps(step("RocePfcPauseHigh"), step(alert)),
-        empty=f"No workload's port was paused for more than {percent(limit('RocePfcPauseElevated'))} of the time",
+        reading,
+        unit,
+        replace(
+            query,
+            expr=f"{query.expr} and topk(10, max_over_time({query.expr}[$__range] @ end()))",
+            proof="slow-receiver" if WORKLOAD_BROKEN in query.expr else "pfc-storm",
+        ),
+        limits=steps(*limits) if limits else None,
+        empty=empty,
     )
 
 
-GRAPHS = (
-    _worst_ports("receive", "Pause of the workloads' ports", "The switch pauses these ports.", "RocePfcReceivePauseSaturated"),
-    _worst_ports("transmit", "Workloads on ports that pause their switch", "One of the workloads of such a port may receive too slowly.", "RocePfcTransmitPauseSaturated"),
-    lines(
-        "Queue pairs in ERR over time",
-        f"The ten workloads with the most. A step that stays: a peer failed, and the application has not noticed.\n\n{meanings(IN_ERROR)}",
-        "none",
-        Query(most(10, of_workloads(now(IN_ERROR, HOST), "instance")), LEGEND, proof="pfc-storm"),
-        empty="No queue pair was in state ERR",
+OVER_TIME_PANELS = (
+    _most(
+        "Pause of the workloads' ports", f"The ten worst of the range shown. {NOT_OWN}", "percentunit",
+        Query(_of(WORKLOAD_PAUSE, 'direction="receive",'), "{{workload}}"), "No workload's port was paused", PAUSE_HIGH, RECEIVED_SATURATED),
+    _most(
+        "Workloads on ports that pause their switch", "One of the workloads of such a port may receive too slowly. The ten worst.", "percentunit",
+        Query(_of(WORKLOAD_PAUSE, 'direction="transmit",'), "{{workload}}"), "No workload's port paused its switch", PAUSE_HIGH, SENT_SATURATED),
+    _most(
+        "Loss and timeouts of workloads", "Packets per second, where counter sets count by process. The ten worst.", "cps",
+        Query(_of(WORKLOAD_LOST), "{{workload}} {{what}}"), "No workload loses packets, or no counter sets",
     ),
-    lines(
-        "Queue pairs over time",
-        f"The ten workloads with the most. They end and begin with the processes of a job.\n\n{meanings('roce_owner_queue_pairs')}",
-        "none",
-        Query(most(10, f"sum by (workload, instance) ({PAIRS})"), LEGEND),
-        empty=NO_RULES,
+    _most(
+        "Queue pairs in ERR over time", f"A step that stays: a peer failed, and the application has not noticed.\n\n{meanings(IN_ERROR)}", "none",
+        Query(_of(WORKLOAD_BROKEN), "{{workload}}"), "No queue pair was in state ERR",
     ),
 )  # fmt: skip
-FIRST_PANELS = (*NUMBERS, SUFFERERS, *GRAPHS)
+FIRST_PANELS = (*NUMBERS, FAULTY, EVERY)

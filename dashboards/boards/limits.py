@@ -1,4 +1,4 @@
-"""The alerts' limits and windows, from `alerts/thresholds.yml`, and the names of the alerts' recording rules."""
+"""Limits and windows, from `alerts/thresholds.yml`, and the names of the alerts' recording rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from boards import thresholds
 from boards.colours import GOOD, NOTHING, SEVERITY
-from boards.thresholds import ALERTS, SHARED
+from boards.thresholds import LIMITS, SHARED
 
 SHORT: str = SHARED["short"]
 MEDIUM: str = SHARED["medium"]
@@ -28,13 +28,13 @@ DRIFT = "cluster_device_setting:roce_config:range"
 WORKLOADS = "owner:roce_workload:info"
 
 
-def limit(alert: str, key: str = "ratio") -> float:
-    """An alert's limit.
+def limit(name: str, key: str = "ratio") -> float:
+    """A limit by what is measured.
 
     Raises:
-        KeyError: the alert does not exist or does not have this limit.
+        KeyError: nothing has this name or this key.
     """
-    found = ALERTS[alert][key]
+    found = LIMITS[name][key]
     return float(found) if isinstance(found, int) else found
 
 
@@ -48,15 +48,37 @@ def percent(value: float) -> str:
     return f"{plain(value * 100)}%"
 
 
-def step(alert: str, key: str = "ratio", *, least: float = 0.0) -> tuple[float, str]:
-    """The limit of an alert and the colour of its severity. A limit of 0 begins at `least`."""
-    return thresholds.at_least(limit(alert, key), least), SEVERITY[ALERTS[alert]["severity"]]
+def step(name: str, key: str = "ratio", *, least: float = 0.0) -> tuple[float, str]:
+    """A limit and the colour of its severity. A limit of 0 begins at `least`."""
+    return thresholds.at_least(limit(name, key), least), SEVERITY[LIMITS[name]["severity"]]
 
 
-def burn(alert: str) -> tuple[float, str]:
-    """The share of paused time at which an alert on the budget fires, and the colour of its severity."""
-    found = ALERTS[alert]
+def burn(name: str) -> tuple[float, str]:
+    """The share of paused time at which a budget burns too fast, and the colour of its severity."""
+    found = LIMITS[name]
     return round(found["burn_rate"] * (1 - found["objective"]), 9), SEVERITY[found["severity"]]
+
+
+PAUSE_ELEVATED, PAUSE_HIGH, LONG_PAUSE = (
+    step("pause_elevated"),
+    step("pause_high"),
+    step("pause_long", "seconds"),
+)
+SENT_SATURATED, RECEIVED_SATURATED = (step(f"pause_saturated_{way}") for way in ("transmit", "receive"))
+SATURATED = {"receive": RECEIVED_SATURATED, "transmit": SENT_SATURATED}
+PAUSE_BUDGET = burn("pause_budget_days"), burn("pause_budget_hours")
+PAUSE_OBJECTIVE = limit("pause_budget_hours", "objective")
+DROPS = step("lossless_drops", "packets", least=0.001)
+LOSS_SLOW, LOSS_FAST = step("packet_loss"), step("packet_loss_severe")
+MARKS_HIGH = step("marked_packets")
+CNPS_IGNORED_RATE, CNP_DEFICIT = step("cnps_ignored", "per_second"), limit("cnp_delivery")
+NOT_READY = step("receiver_not_ready", "per_second")
+PCIE_STALLS = step("pcie_stalls")
+OVERRUN = step("sampler_ticks")
+RESOURCES = step("resources_used")
+BROKEN_PAIRS, SURVEY_AGE = step("queue_pairs_in_error", "queue_pairs"), step("owner_survey_age", "seconds")
+WIRE_RETRANSMISSIONS, WIRE_DROPS = step("wire_retransmissions"), step("wire_frames_dropped")
+HEADROOM = step("switch_headroom")
 
 
 def steps(*found: tuple[float, str], base: str = GOOD) -> dict[str, Any]:

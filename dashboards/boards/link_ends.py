@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from boards.codes import BOTH_ENDS, LINK, ON_OFF, TRIPPED
-from boards.colours import SEVERITY, UNKNOWN
-from boards.limits import ALERTS, step, steps
+from boards.colours import CRITICAL, NOTHING, SEVERITY, UNKNOWN, WARNING
+from boards.limits import MEDIUM, PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, steps
 from boards.link_series import (
     ENABLED,
     ESTIMATED,
@@ -16,11 +18,16 @@ from boards.link_series import (
     risen,
 )
 from boards.link_series import LINK as THIS_LINK
-from boards.measures import meanings, moved, now, still
+from boards.link_switch import NEXT_HOP
+from boards.measures import meanings, moved, now, rate, still
 from boards.model import Json, Panel, Query
 from boards.panels import by_name, by_priority, lines, named, number, override, states
-from boards.scopes import PORT, to_port
-from boards.tables import as_text, table
+from boards.scopes import PORT, to_pause_tree, to_port
+from boards.tables import as_text, graded, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 NO_HOST = "No host known"
 NO_RULES = "No host is known behind this port, or the rules of alerts/roce.rules.yml are missing"
@@ -48,21 +55,8 @@ NUMBERS_PANELS = (
         Query(f"max({now('roce_port_up', PORT)})", "port"),
         Query(f"8 * max({now('roce_link_speed_bytes_per_second', PORT)})", "speed"),
         overrides=[by_name("port", ("mappings", [named(LINK)])), by_name("speed", ("unit", "bps"))],
-        width=6,
+        width=8,
         empty=NO_HOST,
-    ),
-    number(
-        "Pause now",
-        "Share of time, in the worst priority and by the end that measured more. **To the switch**: the host is too slow. **To the host**: "
-        "the switch is congested.",
-        "percentunit",
-        *(
-            Query(f'max({PAUSE}{{toward="{end}",{THIS_LINK}}})', f"to the {end}")
-            for end in ("switch", "host")
-        ),
-        limits=steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated")),
-        width=6,
-        empty="Not measured",
     ),
     number(
         "Watchdog",
@@ -71,8 +65,8 @@ NUMBERS_PANELS = (
         "none",
         Query(f"sum({now(f'{WATCHDOG}_tripped', SWITCH_PORT)})", "tripped"),
         Query(f"sum({risen(f'{WATCHDOG}_trips_total', SWITCH_PORT)})", "storms"),
-        limits=steps((1, SEVERITY["page"])),
-        width=6,
+        limits=steps((1, SEVERITY[CRITICAL])),
+        width=8,
         empty="Not reported",
     ),
     number(
@@ -80,8 +74,8 @@ NUMBERS_PANELS = (
         "Priorities for which only one end has PFC on. Such an end sends pause that the other ignores, and packets are lost.",
         "none",
         Query(f"sum({DIFFERS})", "priorities"),
-        limits=steps((1, SEVERITY[ALERTS["RocePfcMismatchOnLink"]["severity"]])),
-        width=6,
+        limits=steps((1, SEVERITY[WARNING])),
+        width=8,
         empty=NO_HOST,
     ),
 )  # fmt: skip
@@ -101,8 +95,8 @@ ENDS = table(
     overrides=(
         by_name("device", ("links", [to_port()])),
         by_name("switch", ("custom.width", 150)),
-        by_name("switch_port", ("custom.width", 150)),
-        as_text("host port", named({-1: ("no answer", SEVERITY["ticket"])} | LINK)),
+        by_name("switch_port", ("custom.width", 150), ("links", [to_pause_tree("switch", "switch_port")])),
+        as_text("host port", named({-1: ("no answer", SEVERITY[WARNING])} | LINK)),
     ),
     width=24,
     height=4,
@@ -175,7 +169,7 @@ WATCHDOG_SETTINGS = table(
     names={f"Value #{letter}": name for letter, name in _LETTERED},
     overrides=(
         _on_or_off("monitors"),
-        by_name("acts", ("mappings", [named({0: ("only reports", SEVERITY["ticket"]), 1: ("yes", "")})]), ("custom.width", 90)),
+        by_name("acts", ("mappings", [named({0: ("only reports", SEVERITY[WARNING]), 1: ("yes", "")})]), ("custom.width", 90)),
         by_name("trips after", ("unit", "s")),
         by_name("restores after", ("unit", "s")),
     ),
@@ -201,7 +195,91 @@ WATCHDOG_DISCARDS = lines(
     height=7,
     empty="This switch does not count them",
 )
-ENDS_PANELS = (*NUMBERS_PANELS, ENDS, AGREEMENT, WATCHED)
+
+
+def _rows(end: str, found: Mapping[str, Mapping[str, str]]) -> Query:
+    """What one end says, with a row per text."""
+    said = (
+        f'label_replace({found[text][end]}, "what", "{place}. {text}", "", "")'
+        for place, text in enumerate(found, 1)
+        if end in found[text]
+    )
+    return Query(" or ".join(said), form="table", instant=True)
+
+
+def _two_columns(
+    title: str, reading: str, unit: str, found: Mapping[str, Mapping[str, str]], limits: Json
+) -> Panel:
+    """A row per fact, with the host's view next to the switch's."""
+    return table(
+        title,
+        reading,
+        ("what", "Value #A", "Value #B"),
+        _rows("host", found),
+        _rows("switch", found),
+        Query(f'label_replace(vector(-1), "what", "{NO_RULES}", "", "") unless on () {ENABLED}{{{THIS_LINK}}}', form="table", instant=True, instead=True),
+        names={"Value #A": "host", "Value #B": "switch"},
+        overrides=(
+            graded("host", unit, limits),
+            graded("switch", unit, limits),
+            *(by_name(end, ("custom.width", 110)) for end in ("host", "switch")),
+        ),
+        joined=True,
+        sort="what",
+        rarest=True,
+        height=7,
+        empty=NO_RULES,
+    )  # fmt: skip
+
+
+def _share(end: str, toward: str, window: str = "") -> str:
+    own = f'{PAUSE}{{end="{end}",toward="{toward}",{THIS_LINK}}}'
+    more = f"{ESTIMATED}{{{THIS_LINK}}}" if end == "switch" else ""
+    found = (
+        f"max(max_over_time({one}[{window}]))" if window else f"max({one})" for one in (own, more) if one
+    )
+    return f"({' or '.join(found)})"
+
+
+def _rate(name: str, scope: str) -> str:
+    return f"sum({rate(name, scope, MEDIUM)})"
+
+
+SIDES = _two_columns(
+    "Time paused, both ends",
+    f"In the worst priority. The two views of one direction should agree. *To the switch*: the host receives too slowly and is the cause. *To the host*: the switch is "
+    f"congested, or paused by its next hop; no switch measures the time of the pause that it sends.\n\n{reported('roce_switch_pfc_receive_pause_seconds_total', 'roce_switch_pfc_receive_pause_estimated_seconds_total')}",
+    "percentunit",
+    {
+        "to the switch, last 5 minutes": {end: _share(end, "switch") for end in ("host", "switch")},
+        "to the switch, worst 5 minutes": {
+            end: _share(end, "switch", "$__range") for end in ("host", "switch")
+        },
+        "to the host, last 5 minutes": {"host": _share("host", "host")},
+        "to the host, worst 5 minutes": {"host": _share("host", "host", "$__range")},
+    },
+    steps(PAUSE_HIGH, SENT_SATURATED),
+)
+COUNTS = _two_columns(
+    "Frames and losses per second, both ends",
+    "The last five minutes..\n\n"
+    + reported("roce_switch_buffer_discards_total", "roce_switch_pfc_receive_frames_total"),
+    "none",
+    {
+        "pause frames to the switch": {
+            end: f'sum({FRAMES}{{end="{end}",toward="switch",{THIS_LINK}}})' for end in ("host", "switch")
+        },
+        "pause frames to the host": {
+            end: f'sum({FRAMES}{{end="{end}",toward="host",{THIS_LINK}}})' for end in ("host", "switch")
+        },
+        "lost on receive, buffer full": {
+            "host": _rate("roce_buffer_discards_total", PORT),
+            "switch": _rate("roce_switch_buffer_discards_total", SWITCH_PORT),
+        },
+    },
+    steps(base=NOTHING),
+)
+ENDS_PANELS = (*NUMBERS_PANELS, ENDS, SIDES, COUNTS, NEXT_HOP, AGREEMENT, WATCHED)
 WATCHDOG_PANELS = (WATCHDOG_SETTINGS, WATCHDOG_DISCARDS)
 
 BY_END = "p{{priority}} {{end}}"
@@ -211,14 +289,16 @@ DASHED_IF_SWITCH = override(
 TOWARD = {"switch": "to the switch", "host": "to the host"}
 
 
-def _paused(toward: str, reading: str, saturated: str, *more: Query, explained: str = "") -> Panel:
+def _paused(
+    toward: str, reading: str, saturated: tuple[float, str], *more: Query, explained: str = ""
+) -> Panel:
     return lines(
         f"Time paused: {TOWARD[toward]}",
         f"Share of time. {reading} Dashed horizontal lines: alert limits.{explained}",
         "percentunit",
         Query(f'{PAUSE}{{toward="{toward}",{THIS_LINK}}}', BY_END),
         *more,
-        limits=steps(step("RocePfcPauseHigh"), step(saturated)),
+        limits=steps(PAUSE_HIGH, saturated),
         overrides=[*by_priority(), DASHED_IF_SWITCH],
         height=9,
         empty="Neither end measures time paused, or no host is known",
@@ -251,7 +331,7 @@ PAUSE_PANELS = (
     _paused(
         "switch",
         f"The host pauses the switch: it receives too slowly. {BOTH}",
-        "RocePfcTransmitPauseSaturated",
+        SENT_SATURATED,
         Query(f"{ESTIMATED}{{{THIS_LINK}}}", "p{{priority}} estimated by the switch", proof="slow-receiver"),
         explained="\n\n"
         + reported(
@@ -264,7 +344,7 @@ PAUSE_PANELS = (
     _paused(
         "host",
         "The switch pauses the host: it is congested, or paused itself. Only the host measures this: no switch system reports how long the pause lasted that it sent.",
-        "RocePfcReceivePauseSaturated",
+        RECEIVED_SATURATED,
         explained="\n\n" + meanings("roce_pfc_receive_pause_seconds_total"),
     ),
     _frames("switch"),

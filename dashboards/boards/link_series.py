@@ -30,6 +30,8 @@ def _chosen(name: str, label: str, description: str, query: str, **more: bool) -
     return Variable(name, label, description, query, multi=False, include_all=False, **more)
 
 
+SERVICE = "switches"
+"""The variable with the address of the switch service, which serves the pause tree."""
 OF_LINK = (
     *OF_FLEET,
     Variable(
@@ -50,6 +52,10 @@ OF_LINK = (
     *(
         _chosen(name, label, "At the other end of the link.", f"label_values({INFO}{{{LINK}}}, {name})", hidden=True)
         for name, label in (("instance", "Instance"), ("device", "Device"), ("port", "Port"))
+    ),
+    Variable(
+        SERVICE, "Switch service", "Where `roce-exporter serve --switches.config` listens; its pause tree is for localhost, users and client certificates.",
+        "http://localhost:10123", kind="textbox", multi=False, include_all=False,
     ),
 )  # fmt: skip
 
@@ -97,5 +103,10 @@ def risen(name: str, scope: str) -> str:
 
 
 def per_second(name: str, scope: str) -> str:
-    """The rate of a counter averaged over the range shown."""
-    return rate(name, scope, "$__range")
+    """The rate of a counter over the last five minutes."""
+    return rate(name, scope, MEDIUM)
+
+
+def worst(expression: str) -> str:
+    """The worst value within the range shown: a mean over it would hide a short fault."""
+    return f"max_over_time(({expression})[$__range:1m])"

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from boards.codes import ANSWERS, ON_OFF, TRIPPED
-from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN
+from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN, WARNING
 from boards.configuration_series import with_units
-from boards.limits import limit, percent, step, steps
+from boards.limits import (
+    HEADROOM,
+    PAUSE_ELEVATED,
+    PAUSE_HIGH,
+    RECEIVED_SATURATED,
+    SENT_SATURATED,
+    percent,
+    plain,
+    steps,
+)
 from boards.link_queue import WINDOWS
 from boards.link_series import (
     OF_SWITCH,
@@ -19,11 +28,12 @@ from boards.link_series import (
     risen,
     systems,
     with_neighbor,
+    worst,
 )
 from boards.measures import meanings, now, row
 from boards.model import Panel, Query
 from boards.panels import by_name, history, lines, named, states
-from boards.scopes import CLUSTER, to_switch_port
+from boards.scopes import CLUSTER, to_pause_tree, to_switch_port
 from boards.tables import as_text, graded, table
 
 if TYPE_CHECKING:
@@ -39,16 +49,18 @@ WATCHDOG = "roce_switch_pfc_watchdog"
 BUFFER = "roce_switch_buffer"
 
 
-def _heat(title: str, reading: str, saturated: str, query: Query, ranked: str, *, nothing: str) -> Panel:
+def _heat(
+    title: str, reading: str, saturated: tuple[float, str], query: Query, ranked: str, *, nothing: str
+) -> Panel:
     """The worst ports by `ranked`, which is one value per port for the range shown: ranked once for all times."""
     return history(
         title,
         f"One row per port, at most the {ROWS} worst; each cell is the share of time paused in the worst priority. Green: below "
-        f"{percent(limit('RocePfcPauseElevated'))}, then the alert limits: purple, orange from {percent(limit('RocePfcPauseHigh'))}, red from "
-        f"{percent(limit(saturated))}. {reading}",
+        f"{percent(PAUSE_ELEVATED[0])}, then the alert limits: purple, orange from {percent(PAUSE_HIGH[0])}, red from "
+        f"{percent(saturated[0])}. {reading}",
         "percentunit",
         Query(f"({query.expr}) and topk({ROWS}, {ranked})", query.legend),
-        limits=steps(step("RocePfcPauseElevated"), step("RocePfcPauseHigh"), step(saturated)),
+        limits=steps(PAUSE_ELEVATED, PAUSE_HIGH, saturated),
         ever=ranked,
         nothing=nothing,
         height=14,
@@ -66,18 +78,18 @@ HEATS = (
         "Pause received, by port",
         "The neighbour pauses this port: a slow host, or a congested next switch. Where the switch measures no time, see *Ports by pause*.\n\n"
         + reported(MEASURED, ESTIMATED),
-        "RocePfcTransmitPauseSaturated",
+        SENT_SATURATED,
         Query(_received("$__rate_interval]"), "{{port}}"),
-        _received("$__range] @ end()"),
+        f"max_over_time(({_received('5m]')})[$__range:5m] @ end())",
         nothing="not measured",
     ),
     _heat(
         "Pause sent, by port of a host",
         "This port pauses its host: the switch is congested. Measured by the hosts, so ports without a known host are missing.\n\n"
         + meanings("roce_pfc_receive_pause_seconds_total"),
-        "RocePfcReceivePauseSaturated",
+        RECEIVED_SATURATED,
         Query(f"max by (switch_port, host) ({_SENT})", "{{switch_port}} {{host}}"),
-        f"max by (switch_port, host) (avg_over_time({_SENT}[$__range] @ end()))",
+        f"max by (switch_port, host) (max_over_time({_SENT}[$__range] @ end()))",
         nothing="no host known",
     ),
 )
@@ -96,7 +108,7 @@ def _listed(
     height: int = 9,
 ) -> Panel:
     """A table with one line per port and `by`, whose columns are `parts`; each name must differ from a label."""
-    lettered = tuple(zip("ABCDEFGHIJ", parts, strict=False))
+    lettered = tuple(zip("ABCDEFGHIJKL", parts, strict=False))
     renamed = {f"Value #{letter}": name for letter, name in lettered}
     queries = [Query(with_neighbor(part, *by), form="table", instant=True) for part in parts.values()]
     # a merge of empty frames is an empty frame, which would show nothing at all
@@ -117,28 +129,37 @@ def _listed(
 
 
 LOST = f"{BUFFER}_discards_total"
-PAUSED = steps(step("RocePfcPauseHigh"), step("RocePfcTransmitPauseSaturated"))
+PAUSED = steps(PAUSE_HIGH, SENT_SATURATED)
 _FRAMES_IN, _FRAMES_OUT = (f"roce_switch_pfc_{way}_frames_total" for way in ("receive", "transmit"))
 PORTS = _listed(
     "Ports by pause",
-    "Every port, over the range shown, in its worst priority. *paused*: share of time for which the neighbour stopped this port. Much received and "
+    "Every port in its worst priority: the last five minutes, and the worst five minutes of the range shown. *paused*: share of time for which the neighbour stopped this port. Much received and "
     "little sent: the neighbour is the cause. Sent: this switch is congested. A dash: this switch system does not report it. Click a port to open it.\n\n"
     + reported(MEASURED, ESTIMATED, _FRAMES_IN, _FRAMES_OUT),
     (),
     {
         "paused": per_second(MEASURED, SWITCH),
-        "paused, estimated": per_second(ESTIMATED, SWITCH),
-        "frames received/s": per_second(_FRAMES_IN, SWITCH),
-        "frames sent/s": per_second(_FRAMES_OUT, SWITCH),
+        "paused, worst": worst(per_second(MEASURED, SWITCH)),
+        "estimated": per_second(ESTIMATED, SWITCH),
+        "estimated, worst": worst(per_second(ESTIMATED, SWITCH)),
+        "received/s": per_second(_FRAMES_IN, SWITCH),
+        "received/s, worst": worst(per_second(_FRAMES_IN, SWITCH)),
+        "sent/s": per_second(_FRAMES_OUT, SWITCH),
+        "sent/s, worst": worst(per_second(_FRAMES_OUT, SWITCH)),
     },
     (
-        graded("paused", "percentunit", PAUSED),
-        graded("paused, estimated", "percentunit", PAUSED),
-        by_name("frames received/s", ("unit", "pps")),
-        by_name("frames sent/s", ("unit", "pps")),
+        *(
+            graded(name, "percentunit", PAUSED)
+            for name in ("paused", "paused, worst", "estimated", "estimated, worst")
+        ),
+        *(
+            by_name(name, ("unit", "pps"))
+            for way in ("received", "sent")
+            for name in (f"{way}/s", f"{way}/s, worst")
+        ),
     ),
     always=per_second(_FRAMES_IN, SWITCH),
-    sort="frames received/s",
+    sort="received/s, worst",
     empty="This switch does not count pause frames",
 )
 WATCHDOGS = _listed(
@@ -155,7 +176,7 @@ WATCHDOGS = _listed(
         "discards received": risen(f"{WATCHDOG}_receive_discards_total", SWITCH),
     },
     (
-        as_text("monitors", named({0: ("off", SEVERITY["ticket"]), 1: ("on", "")})),
+        as_text("monitors", named({0: ("off", SEVERITY[WARNING]), 1: ("on", "")})),
         as_text("tripped", named({0: ("no", GOOD), 1: ("tripped", TRIPPED[1][1])})),
         graded("trips", "none", steps((1, BAD))),
     ),
@@ -179,7 +200,7 @@ HEADROOMS = _listed(
         "lost": risen(LOST, SWITCH),
     },
     (
-        graded("share", "percentunit", steps(step("RoceSwitchHeadroomNearlyFull"), (1, BAD))),
+        graded("share", "percentunit", steps(HEADROOM, (1, BAD))),
         by_name("most used", ("unit", "bytes"), ("custom.width", 110)),
         by_name("configured", ("unit", "bytes")),
         graded("lost", "none", steps((1, BAD))),
@@ -269,6 +290,44 @@ ODD_ONES = table(
     empty="No port differs, or no setting is reported",
     proof="pfc-storm",
 )
+_NOW = " or ".join(per_second(name, SWITCH) for name in (MEASURED, ESTIMATED))
+_PEER = f"max by (cluster, device, port, peer, peer_port) (link:roce_switch_peer:info{{{SWITCH}}})"
+_PAUSED_NOW = f"topk(10, max by (cluster, device, port) ({worst(_NOW)}) > {plain(PAUSE_ELEVATED[0])})"
+
+
+def _hop(expression: str) -> str:
+    """An expression for the ports in question, with the neighbour that pauses them and its port where it is a probed switch."""
+    found = with_neighbor(f"max by (cluster, device, port) ({expression}) and {_PAUSED_NOW}")
+    at = "on (cluster, device, port)"
+    return f"({found}) * {at} group_left (peer, peer_port) {_PEER} or {at} ({found})"
+
+
+NEXT_HOP = table(
+    "Next hop that is paused",
+    "Ports of this switch that their neighbours pause, with the last five minutes and the worst five of the range shown, at most 10: what this switch cannot send "
+    f"there, it stops its own senders for. Click *peer* to follow the pause to the next switch; *port* opens the link or the whole pause tree.\n\n{reported(MEASURED, ESTIMATED)}",
+    ("cluster", "device", "port", "neighbor", "peer", "peer_port", "Value #A", "Value #B"),
+    Query(_hop(_NOW), form="table", instant=True, proof="slow-receiver"),
+    Query(_hop(worst(_NOW)), form="table", instant=True, proof="slow-receiver"),
+    Query(
+        f'label_replace(vector(-1), "port", "none is paused", "", "") unless on () {_PAUSED_NOW}', form="table", instant=True, instead=True,
+    ),
+    names={"Value #A": "paused", "Value #B": "paused, worst"},
+    concealed=("cluster", "device"),
+    wide="neighbor",
+    overrides=(
+        by_name("port", ("custom.width", 150), ("links", [to_switch_port(), to_pause_tree()])),
+        by_name("peer", ("custom.width", 150), ("links", [to_switch_port("peer", "peer_port")])),
+        by_name("peer_port", ("custom.width", 150)),
+        graded("paused", "percentunit", PAUSED),
+        graded("paused, worst", "percentunit", PAUSED),
+    ),
+    joined=True,
+    sort="Value #B",
+    width=24,
+    height=5,
+    empty="No port of this switch is paused, or it does not measure it",
+)  # fmt: skip
 SWITCH_PANELS = (*HEATS, PORTS, WATCHDOGS, HEADROOMS, VALUES, ODD_ONES)
 
 PROBE, SOURCE = "roce_switch_probe", "roce_switch_source"

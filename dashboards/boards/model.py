@@ -65,7 +65,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A query variable: `label_values(metric{scope}, name)`."""
+    """A query variable: `label_values(metric{scope}, name)`; or a text field, whose `query` is its first text."""
 
     name: str
     label: str
@@ -77,6 +77,8 @@ class Variable:
     """The value of `$__all`; used only if All can be selected."""
     hidden: bool = False
     """Whether it is not shown, because it follows from the others."""
+    kind: str = "query"
+    """`query` or `textbox`."""
     filled_from: str = ""
     """The variable of another dashboard whose value a link passes to this one, if the names differ."""
 

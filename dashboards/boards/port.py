@@ -2,28 +2,95 @@
 
 from __future__ import annotations
 
-from boards.colours import CNP_HANDLED, LOST, RECEIVED, RECOVERED, SENT
+from boards.colours import (
+    CNP_HANDLED,
+    CRITICAL,
+    GOOD,
+    LOST,
+    RECEIVED,
+    RECOVERED,
+    SENT,
+    SEVERITY,
+    UNKNOWN,
+    WARNING,
+)
 from boards.congestion import chain
-from boards.host_ports import NO_TIME, alerts_over_time, detector
-from boards.limits import step, steps
+from boards.host_ports import NO_TIME, OF_HOST_PORT, alerts_over_time, detector
+from boards.limits import LONG_PAUSE, MARKS_HIGH, PAUSE_HIGH, PCIE_STALLS, SATURATED, plain, steps
 from boards.link_series import INFO
 from boards.measures import growth, lossless, meanings, moved, now, part_above, rate, relevant
 from boards.model import Board, Query, Row
-from boards.panels import BARS, by_name, by_priority, by_query, coloured, fixed, lines, mirrored, number
+from boards.panels import (
+    BARS,
+    by_name,
+    by_priority,
+    by_query,
+    coloured,
+    fixed,
+    lines,
+    mirrored,
+    number,
+    states,
+)
 from boards.port_faults import DROPS_PANELS, WIRE_PANELS
 from boards.port_series import DIRECTED, SAID, TWO_WAYS, both, event, limit_line
-from boards.scopes import CLUSTER, HOST, OF_PORT, PORT, PRIORITY, alerts, storms, to_switch_port
+from boards.scopes import HOST, OF_PORT, PORT, PRIORITY, alerts, storms, to_switch_port
 from boards.tables import table
 from roce_exporter.catalog.row import MetricSet
 
 THIS = f'{HOST},device=~"$device"'
-OTHER_END = f'{CLUSTER},instance=~"$instance",device=~"$device",port=~"$port"'
-"""Rules that join both ends of a link do not keep the job."""
 TWO_COLOURS = [
     by_query("A", ("color", fixed(RECEIVED))),
     by_query("B", ("color", fixed(SENT))),
 ]
+
+
+def _rises(*names: str, scope: str = PORT) -> str:
+    """Above 0 where one of these counters rises; nothing if none of them is counted."""
+    rates = [f"sum({rate(name, scope)})" for name in names]
+    return f"({' + '.join(f'({one} or vector(0))' for one in rates)} and on () ({' or '.join(rates)}))"
+
+
+def _pauses(way: str) -> str:
+    return f"max({rate(f'roce_pfc_{way}_pause_seconds_total', PRIORITY)}) > bool {plain(PAUSE_HIGH[0])}"
+
+
+def _storm(way: str) -> str:
+    matchers = f'direction="{way}",{PRIORITY}'
+    return f"2 * max({now('roce_pfc_storm_active', matchers)})"
+
+
+CAUSES = {
+    "link is down": f"2 * max(1 - {now('roce_port_up', PORT)})",
+    "link was lost": f"{_rises('roce_netdev_carrier_down_total')} > bool 0",
+    "errors on the wire": f"{_rises('roce_phy_receive_crc_errors_total', 'roce_phy_symbol_errors_total', 'roce_phy_fec_uncorrectable_blocks_total')} > bool 0",
+    "host is slow (PCIe)": f"max({rate('roce_pcie_write_stalled_seconds_total', PORT)}) > bool {plain(PCIE_STALLS[0])}",
+    "storm sent": _storm("transmit"),
+    "pause sent": _pauses("transmit"),
+    "storm received": _storm("receive"),
+    "pause received": _pauses("receive"),
+    "drops": f"{_rises('roce_buffer_discards_total', scope=PRIORITY)} > bool 0",
+    "packets lost": f"{_rises('roce_transport_out_of_sequence_total', 'roce_transport_packet_sequence_errors_total')} > bool 0",
+    "timeouts": f"{_rises('roce_transport_ack_timeouts_total', 'roce_transport_retries_exceeded_total')} > bool 0",
+    "queue pairs in ERR": f"sum({now('roce_owner_queue_pairs_in_error', THIS)}) > bool 0",
+}
+"""What can be wrong with a port, each before what it causes."""
+CAME_FIRST = states(
+    "What came first",
+    "In the order of cause: what begins first and is highest explains what is below it. Link, wire and a slow host are causes; pause sent makes the switch stop; pause received, "
+    "drops and timeouts are effects of others, if nothing above began earlier. A row is missing where the NIC does not count it.",
+    {0: ("no", GOOD), 1: ("yes", SEVERITY[WARNING]), 2: ("yes", SEVERITY[CRITICAL])},
+    *(
+        Query(f"clamp_max({expression}, 2)", f"{place}. {said}")
+        for place, (said, expression) in enumerate(CAUSES.items(), 1)
+    ),
+    ever=f"max_over_time({now('roce_port_up', PORT)}[$__range] @ end())",
+    nothing=("port", "no data", UNKNOWN),
+    width=24,
+    height=12,
+)
 NOW_PANELS = (
+    CAME_FIRST,
     number(
         "Link",
         "Current values. Below an MTU of 4200 RDMA cannot use its largest MTU of 4096.\n\n"
@@ -41,7 +108,7 @@ NOW_PANELS = (
         "percentunit",
         *(Query(f"max({rate(f'roce_pfc_{way}_pause_seconds_total', PRIORITY)})", SAID[way]) for way in TWO_WAYS),
         overrides=[
-            by_name(SAID[way], ("thresholds", steps(step("RocePfcPauseHigh"), step(f"RocePfc{way.title()}PauseSaturated"))))
+            by_name(SAID[way], ("thresholds", steps(PAUSE_HIGH, SATURATED[way])))
             for way in TWO_WAYS
         ],
         width=6,
@@ -54,7 +121,7 @@ NOW_PANELS = (
         Query(
             f"sum({rate('roce_ecn_marked_packets_total', PORT)}) / (sum({rate('roce_port_receive_packets_total', PORT)}) > 0)"
         ),
-        limits=steps(step("RoceEcnMarkRatioHigh")),
+        limits=steps(MARKS_HIGH),
         width=6,
         empty="No traffic",
     ),
@@ -72,7 +139,7 @@ NOW_PANELS = (
         "The switch port behind each network device of this port, from the LLDP table of the switch. Click it to see both ends.\n\n"
         + meanings("roce_netdev_info", "roce_switch_lldp_neighbor_info"),
         ("netdev", "host", "switch", "switch_port"),
-        Query(f"{INFO}{{{OTHER_END}}}", form="table", instant=True),
+        Query(f"{INFO}{{{OF_HOST_PORT}}}", form="table", instant=True),
         overrides=(
             by_name("switch", ("custom.width", 260)),
             by_name("host", ("custom.width", 260)),
@@ -160,7 +227,7 @@ PAUSE_PANELS = (
             f"Share of time, by priority. Dashed: alert limits.\n\n{meanings(f'roce_pfc_{way}_pause_seconds_total')}",
             "percentunit",
             Query(relevant(f"roce_pfc_{way}_pause_seconds_total", PRIORITY), DIRECTED),
-            limits=steps(step("RocePfcPauseHigh"), step(f"RocePfc{way.title()}PauseSaturated")),
+            limits=steps(PAUSE_HIGH, SATURATED[way]),
             overrides=by_priority(),
             empty=NO_TIME,
         )
@@ -195,7 +262,7 @@ PAUSE_PANELS = (
             )
             for way in TWO_WAYS
         ),
-        limits=steps(step("RocePfcLongPause", "seconds")),
+        limits=steps(LONG_PAUSE),
         overrides=by_priority(),
         width=8,
         empty="The NIC has no suitable counters",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boards.colours import LOST, RECOVERED
 from boards.host_series import SOMEWHERE
-from boards.limits import step, steps
+from boards.limits import PCIE_STALLS, steps
 from boards.measures import meanings, moved, now, rate, still
 from boards.model import Json, Panel, Query
 from boards.panels import BARS, by_priority, coloured, lines
@@ -147,7 +147,7 @@ WIRE_PANELS = (
         "percentunit",
         Query(f"max({rate('roce_pcie_write_stalled_seconds_total', PORT)})", "writes"),
         Query(f"max({rate('roce_pcie_read_stalled_seconds_total', PORT)})", "reads"),
-        limits=steps(step("RocePcieBackpressure")),
+        limits=steps(PCIE_STALLS),
         width=8,
         empty="The NIC does not count PCIe stalls",
     ),

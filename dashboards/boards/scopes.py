@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from boards.colours import BAD, SEVERITY
+from boards.colours import BAD, CRITICAL, SEVERITY, WARNING
 from boards.limits import RUNBOOKS
 from boards.model import Annotation, Json, Variable
 from boards.rules import FIRST
+from boards.thresholds import RUNBOOKS_ARE_SERVED
 
 CLUSTER = 'cluster=~"$cluster"'
 FLEET = f'{CLUSTER},job=~"$job"'
@@ -23,7 +24,6 @@ _job = Variable(
     f"label_values(roce_exporter_devices{{{CLUSTER}}}, job)",
 )  # fmt: skip
 _instances = f"label_values(roce_exporter_devices{{{FLEET}}}, instance)"
-_hosts = Variable("instance", "Instance", "The hosts that are shown.", _instances)
 _host = Variable(
     "instance", "Instance", "The host that is shown.", _instances, multi=False, include_all=False
 )
@@ -45,7 +45,7 @@ _priority = Variable(
 )  # fmt: skip
 
 OF_FLEET = (_cluster, _job)
-OF_HOSTS = (_cluster, _job, _hosts)
+OF_ONE = (_cluster, _job, _host)
 OF_HOST = (_cluster, _job, _host, _device(one=False), _port(one=False), _priority)
 OF_PORT = (_cluster, _job, _host, _device(one=True), _port(one=True), _priority)
 
@@ -63,6 +63,11 @@ def to_cluster() -> Json:
 def to_host() -> Json:
     """A link from a row to its host."""
     return {"title": "Open the host", "url": f"/d/roce-host/roce-host?{_SOURCE}{_FIELDS}{_TIME}"}
+
+
+def to_exporter() -> Json:
+    """A link from a row to the exporter of its host."""
+    return {"title": "Show this exporter", "url": f"/d/roce-exporter/roce-exporter?{_SOURCE}{_FIELDS}{_TIME}"}
 
 
 def to_port() -> Json:
@@ -91,7 +96,7 @@ def series_to_jobs() -> Json:
 
 def to_workload() -> Json:
     """A link from a row to its workload on all hosts."""
-    chosen = "&var-workload=${__data.fields.workload}&var-instance=$__all"
+    chosen = "&var-workload=${__data.fields.workload}"
     return {
         "title": "Show only this workload",
         "url": f"/d/roce-jobs/roce-jobs?{_SOURCE}&${{cluster:queryparam}}&${{job:queryparam}}{chosen}{_TIME}",
@@ -110,6 +115,16 @@ def to_switch_port(switch: str = "device", port: str = "port") -> Json:
     }
 
 
+def to_pause_tree(switch: str = "device", port: str = "port") -> Json:
+    """A link from a row with a switch and its port to where the pause of this port starts, as text of the switch service."""
+    chosen = f"switch=${{__data.fields.{switch}}}&port=${{__data.fields.{port}}}"
+    return {
+        "title": "Where pause starts (text)",
+        "url": f"${{switches}}/debug/pause-tree?{chosen}",
+        "targetBlank": True,
+    }
+
+
 def series_to_link() -> Json:
     """A link from a line of a graph of a host's port to the link dashboard, which finds the switch port."""
     host = "&var-host=${__field.labels.instance}&var-netdev=${__field.labels.netdev}"
@@ -117,16 +132,24 @@ def series_to_link() -> Json:
     return {"title": "Open the link", "url": f"/d/roce-link/roce-link?{_SOURCE}{cluster}{host}{_TIME}"}
 
 
-def to_runbook() -> Json:
-    """A link from an alert's name to its runbook, with the same base URL as in the rules' annotations."""
+def runbook(alert: str = "${__data.fields.alertname}") -> list[Json]:
+    """A link to an alert's runbook, with the same base URL as in the rules' annotations; none while that URL is an example."""
+    if not RUNBOOKS_ARE_SERVED:
+        return []
+    return [{"title": "Open the runbook", "url": f"{RUNBOOKS}/{alert}.md", "targetBlank": True}]
+
+
+def to_thing() -> Json:
+    """A link from an alert to the board of what it is about: the column `board` has its name. Boards ignore variables that they lack."""
+    names = ("cluster", "job", "instance", "switch", "switch_port")
+    chosen = "".join(f"&var-{name}=${{__data.fields.{name}}}" for name in names)
     return {
-        "title": "Open the runbook",
-        "url": f"{RUNBOOKS}/${{__data.fields.alertname}}.md",
-        "targetBlank": True,
+        "title": "Open what it is about",
+        "url": f"/d/${{__data.fields.board}}/roce?{_SOURCE}{chosen}&var-host=$__all&var-netdev=$__all{_TIME}",
     }
 
 
-def firing(scope: str, severity: str = "page|ticket") -> str:
+def firing(scope: str, severity: str = f"{CRITICAL}|{WARNING}") -> str:
     """Start of each firing alert, as Unix time. `ALERTS` alone has no start time."""
     matchers = f'alertname=~"Roce.*",severity=~"{severity}",{scope}'
     return (
@@ -147,20 +170,11 @@ def alerts(*scopes: str) -> Annotation:
     )
 
 
-def alerts_of_many(scope: str, severity: str = "page|ticket") -> Annotation:
-    """Onsets of alerts of the selected hosts, only the first of each name in a cluster."""
-    return _first(f"min by (cluster, alertname, severity) ({firing(scope, severity)})")
-
-
-def alerts_of_clusters(severity: str = "page|ticket", *, enabled: bool = False) -> Annotation:
+def alerts_of_clusters(severity: str = f"{CRITICAL}|{WARNING}", *, enabled: bool = False) -> Annotation:
     """Onsets of alerts, only the first of each name in a cluster: not more for 5,000 hosts than for five, nor slower."""
-    return _first(f'{FIRST}{{severity=~"{severity}",{CLUSTER}}}', enabled=enabled)
-
-
-def _first(expression: str, *, enabled: bool = False) -> Annotation:
     return Annotation(
         "Alerts",
-        f"{expression} * 1000",
+        f'{FIRST}{{severity=~"{severity}",{CLUSTER}}} * 1000',
         "{{alertname}}",
         "{{severity}}: the first in {{cluster}}",
         BAD,
@@ -176,6 +190,6 @@ def storms(scope: str) -> Annotation:
         f"roce_pfc_storm_last_start_timestamp_seconds{{{scope}}} * 1000",
         "PFC storm begins, {{direction}}",
         "{{instance}} {{device}}/{{port}} {{netdev}} priority {{priority}}",
-        SEVERITY["ticket"],
+        SEVERITY[WARNING],
         tags="direction,priority",
     )

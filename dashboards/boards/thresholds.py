@@ -14,7 +14,11 @@ import yaml
 PLACE = Path(__file__).parents[2] / "alerts" / "thresholds.yml"
 _READ: dict[str, dict[str, Any]] = yaml.safe_load(PLACE.read_text(encoding="utf-8"))
 ALERTS = _READ["alerts"]
+LIMITS = _READ["limits"]
+"""Limits by what is measured."""
 SHARED = _READ["shared"]
+RUNBOOKS_ARE_SERVED = "example.com" not in SHARED["runbook_base_url"]
+"""Whether links to runbooks lead anywhere."""
 
 
 def at_least(value: float, least: float) -> float:

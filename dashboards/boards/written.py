@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,22 @@ def files() -> Iterator[tuple[str, str]]:
     for board in BOARDS:
         yield f"{board.uid}.json", _dashboard(document(board, BOARDS))
     yield "roce-dashboards.rules.yml", HEADER + _yaml(rules())
+
+
+def seen_sum(text: str) -> str:
+    """The SHA-256 of what a picture of a dashboard shows: without descriptions and texts for no data, which change with the catalogue."""
+    return hashlib.sha256(_line(_seen(json.loads(text))).encode()).hexdigest()
+
+
+def _seen(found: object) -> object:
+    match found:
+        case dict():
+            return {
+                name: _seen(value) for name, value in found.items() if name not in {"description", "tooltip"}
+            }
+        case list():
+            return [_seen(one) for one in found]
+    return found
 
 
 def _dashboard(content: Json) -> str:

@@ -1,7 +1,8 @@
 """Take pictures of the dashboards: `make pictures`, or `python dashboards/preview/pictures.py [FOLDER OF JSON]`.
 
-Every dashboard, healthy and in an incident, dark and light, at 1920 and 1366 pixels, into `build/pictures`; those of the README
-into `dashboards/pictures`, with the hash of each dashboard that was drawn in `drawn.txt`. npm packages and the recorded history stay in a cache outside the repository.
+Every dashboard, healthy and in an incident, dark and light, at 1920 and 1366 pixels, into `build/pictures` (with `ROCE_PICTURES_README=1` only those of the README); those of the README
+into `dashboards/pictures`, with the sums of `manifest.json`. The history has a fixed end and fixed seeds (`tests/dashboards/dashboard_history.py`), and the
+browser's clock is that end. npm packages and the recorded history stay in a cache outside the repository.
 """
 
 # ruff: noqa: INP001, S603, S607, T201 - a script that runs node and python, and prints its findings
@@ -17,6 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[1]))
+from boards.written import seen_sum
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 CACHE = Path(os.environ.get("ROCE_PICTURES_CACHE", Path.home() / ".cache" / "roce-exporter-pictures"))
@@ -28,17 +32,18 @@ MENU = 300
 STORM = {"cluster": "pfc-storm", "job": "roce", "instance": "node21:10099"}
 QUIET = {"cluster": "quiet", "job": "roce", "instance": "node01:10099"}
 PORT = {"device": "mlx5_0", "port": "1"}
+SETTING = {"setting": "roce_pfc_enabled"}
 CHOSEN: dict[str, dict[str, dict[str, str]]] = {
-    "roce-fleet": {"healthy": {"cluster": "quiet"}, "incident": {}},
+    "roce-fleet": {"healthy": {"cluster": "quiet"}, "incident": {"cluster": "pfc-storm"}, "all": {}},
     "roce-host": {"healthy": QUIET, "incident": STORM},
     "roce-port": {"healthy": QUIET | PORT, "incident": STORM | PORT},
     "roce-link": {
         "healthy": {"cluster": "quiet", "switch": "leaf1", "switch_port": "Ethernet0"},
         "incident": {"cluster": "pfc-storm", "switch": "leaf1", "switch_port": "Ethernet0"},
     },
-    "roce-jobs": {"healthy": {"cluster": "quiet"}, "incident": {"cluster": "pfc-storm"}},
-    "roce-configuration": {"healthy": {"cluster": "quiet"}, "incident": {}},
-    "roce-exporter": {"healthy": {"cluster": "quiet"}, "incident": {}},
+    "roce-jobs": {"healthy": QUIET, "incident": STORM},
+    "roce-configuration": {"healthy": {"cluster": "quiet"} | SETTING, "incident": SETTING},
+    "roce-exporter": {"healthy": QUIET, "incident": {"instance": "node71:10099"}},
 }
 """The selected variables of each dashboard; All if not listed."""
 
@@ -80,7 +85,7 @@ def past(boards: Path) -> subprocess.Popen[str]:
 def wanted(boards: Path, out: Path, begin: str, end: str) -> list[dict[str, Any]]:
     """All pictures to take: the first screen of each dashboard."""
     shared = {"from": _instant(begin), "to": _instant(end)}
-    return [
+    every = [
         shared
         | {"dashboard": str((boards / f"{board}.json").resolve()), "variables": variables, "theme": theme}
         | {"width": width, "height": height, "menu": MENU if width < min(SCREENS) + 1 else 0}
@@ -90,6 +95,9 @@ def wanted(boards: Path, out: Path, begin: str, end: str) -> list[dict[str, Any]
         for theme in ("dark", "light")
         for width, height in SCREENS.items()
     ]
+    if not os.environ.get("ROCE_PICTURES_README"):
+        return every
+    return [one for one in every if Path(one["file"]).stem in README.values()]
 
 
 def _instant(seconds: str) -> str:
@@ -108,10 +116,18 @@ README = {
 """The picture for each name in the README."""
 
 
-def drawn() -> str:
-    """The name of each dashboard and the hash of its file, as `sha256sum` prints them."""
-    files = sorted(HERE.parent.glob("roce-*.json"))
-    return "".join(f"{hashlib.sha256(place.read_bytes()).hexdigest()}  {place.name}\n" for place in files)
+def manifest() -> dict[str, dict[str, str]]:
+    """For each picture of the README its board and the SHA-256 of the board's file, of what is seen of it, and of the picture."""
+    folder = HERE.parent
+    return {
+        f"{name}.png": {
+            "board": f"roce-{name}.json",
+            "sha256": hashlib.sha256((folder / f"roce-{name}.json").read_bytes()).hexdigest(),
+            "seen": seen_sum((folder / f"roce-{name}.json").read_text(encoding="utf-8")),
+            "picture": hashlib.sha256((folder / f"pictures/{name}.png").read_bytes()).hexdigest(),
+        }
+        for name in README
+    }
 
 
 def main() -> None:
@@ -132,7 +148,8 @@ def main() -> None:
     if boards == HERE.parent:
         for name, source in README.items():
             shutil.copy(out / f"{source}.png", HERE.parent / "pictures" / f"{name}.png")
-        (HERE.parent / "pictures/drawn.txt").write_text(drawn(), encoding="utf-8")
+        text = json.dumps(manifest(), indent=1) + "\n"
+        (HERE.parent / "pictures/manifest.json").write_text(text, encoding="utf-8")
     print(f"pictures are in {out}")
 
 

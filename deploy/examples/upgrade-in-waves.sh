@@ -14,7 +14,7 @@ set -euo pipefail
 
 prometheus=${1:?URL of Prometheus} version=${2:?version} && shift 2
 (($#)) || { echo "COMMAND is missing" >&2; exit 2; }
-alerts='RoceExporterDown|RoceSourceBroken|RoceFactsMissing|RoceNetdevInvisible|RoceSamplerStuck|RocePfcStormDetectorBlind'
+alerts='RoceExporterDown|RoceDataMissing'
 
 # The number that an expression returns.
 number() {

@@ -1,7 +1,8 @@
 // The groups of alerts/roce.rules.yml from the templates of generated/alerts.libsonnet: what alerts/generate.py does.
 local values = import 'values.libsonnet';
 
-local severities = ['page', 'ticket', 'info'];
+local severities = ['critical', 'warning', 'info'];
+local former = { page: 'critical', ticket: 'warning' };
 local ofRule = ['severity', 'for', 'keep_firing_for', 'enabled'];
 local patient = 900;
 
@@ -14,24 +15,22 @@ local withSeconds(shared) =
   assert bad == [] : '_config.shared: %s must be a duration such as 5m' % std.join(', ', bad);
   shared { [key + '_seconds']: values.seconds(shared[key]) for key in ['short', 'medium', 'long'] };
 
-local checked(name, own, used) =
+local checked(name, own) =
   local where = '_config.alerts.%s: ' % name;
-  local bad = [
-    key
-    for key in ['for', 'keep_firing_for', 'window', 'throughout']
-    if std.objectHas(own, key) && !values.isDuration(own[key])
-  ];
-  local unused = [key for key in std.objectFields(own) if !std.member(ofRule + used, key)];
-  assert std.member(severities, std.get(own, 'severity')) : where + 'severity must be one of ' + std.join(', ', severities);
+  local bad = [key for key in ['for', 'keep_firing_for'] if std.objectHas(own, key) && !values.isDuration(own[key])];
+  local unused = [key for key in std.objectFields(own) if !std.member(ofRule, key)];
+  local severity = std.get(own, 'severity');
+  assert !(std.isString(severity) && std.objectHas(former, severity)) : where + 'severity %s is now %s' % [severity, former[severity]];
+  assert std.member(severities, severity) : where + 'severity must be one of ' + std.join(', ', severities);
   assert bad == [] : where + std.join(', ', bad) + ' must be a duration such as 5m';
   assert unused == [] : where + std.join(', ', unused) + ' has no effect';
   own;
 
-// A page is evaluated always, a ticket slowly, what notifies no one or waits long anyway rarely.
+// What is critical is evaluated always, a warning slowly, what notifies no one or waits long anyway rarely.
 local pace(rule, own) =
   if own == null then rule.every
   else if own.severity == 'info' then 'rare'
-  else if own.severity == 'page' || rule.every == 'fast' then ''
+  else if own.severity == 'critical' || rule.every == 'fast' then ''
   else if rule.every != '' then rule.every
   else if values.seconds(std.get(own, 'for', '0s')) >= patient then 'rare'
   else 'slow';
@@ -42,8 +41,7 @@ local recording(rule, shared) = {
   [if std.objectHas(rule, 'labels') then 'labels']: rule.labels,
 };
 
-local alert(rule, own, shared) =
-  local given = shared + own;
+local alert(rule, own, given) =
   {
     alert: rule.alert,
     expr: rule.expr(given),
@@ -60,7 +58,7 @@ local alert(rule, own, shared) =
 // `rules` are those of one file below alerts/rules/. Locals, since Jsonnet computes a field again at each use.
 local ofFile(name, rules, shared, alerts) =
   local owned = [
-    [rule, if std.objectHas(rule, 'alert') then checked(rule.alert, alerts[rule.alert], rule.thresholds)]
+    [rule, if std.objectHas(rule, 'alert') then checked(rule.alert, alerts[rule.alert])]
     for rule in rules
   ];
   local made = [
@@ -82,7 +80,7 @@ local ofFile(name, rules, shared, alerts) =
   ];
 
 function(config, files)
-  local shared = withSeconds(config.shared);
+  local shared = withSeconds(config.shared) + config.limits;
   local known = [rule.alert for file in files for rule in file.rules if std.objectHas(rule, 'alert')];
   local unknown = [name for name in std.objectFields(config.alerts) if !std.member(known, name)];
   assert unknown == [] : '_config.alerts: no such alert: ' + std.join(', ', unknown);

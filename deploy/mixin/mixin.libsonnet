@@ -9,7 +9,7 @@
     groups+: (import 'groups.libsonnet')($._config, import 'generated/alerts.libsonnet'),
   },
   prometheusRules+:: {
-    groups+: (import 'generated/rules.libsonnet')($._config.shared, $._config.alerts),
+    groups+: (import 'generated/rules.libsonnet')($._config.shared, $._config.limits, $._config.alerts),
   },
-  grafanaDashboards+:: (import 'generated/dashboards.libsonnet')($._config.shared, $._config.alerts),
+  grafanaDashboards+:: (import 'generated/dashboards.libsonnet')($._config.shared, $._config.limits, $._config.alerts),
 }

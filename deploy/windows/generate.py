@@ -1,4 +1,4 @@
-"""Write the configuration of windows_exporter, the recording rules and a table of docs/evidence.md.
+"""Write the configuration of windows_exporter, the recording rules and a table of deploy/windows/README.md.
 
 Each counter is an entry of its own. The collector of windows_exporter gives up on an entry when one counter of it does not exist, and
 within an entry it reports 0 for a counter that has no valid value while another one has: with one counter per entry a
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 CONFIGURATION = FOLDER / "windows_exporter.yml"
 RULES = FOLDER / "roce-windows.rules.yml"
-EVIDENCE = FOLDER.parents[1] / "docs/evidence.md"
+EVIDENCE = FOLDER.parents[1] / "deploy/windows/README.md"
 BEGIN, END = (
     "<!-- spellings of Windows: python deploy/windows/generate.py -->\n\n",
     "\n<!-- end of spellings of Windows -->\n",

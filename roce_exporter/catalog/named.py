@@ -51,6 +51,8 @@ SWITCH_INFO = ROWS["roce_switch_info"]
 SWITCH_PORT_INFO = ROWS["roce_switch_port_info"]
 SWITCH_NEIGHBOR_INFO = ROWS["roce_switch_lldp_neighbor_info"]
 SWITCH_QUEUE_INFO = ROWS["roce_switch_queue_info"]
+SWITCH_TRANSCEIVER_INFO = ROWS["roce_switch_transceiver_info"]
+SWITCH_LINK_UP = ROWS["roce_switch_link_up"]
 
 PROBE_SUCCESS = ROWS["roce_switch_probe_success"]
 PROBE_SECONDS = ROWS["roce_switch_probe_duration_seconds"]

@@ -17,6 +17,7 @@ class Topic(StrEnum):
     SETTINGS = "settings"
     HEALTH = "health"
     SWITCHES = "switches"
+    FABRIC = "fabric"
 
 
 class Status(IntEnum):
@@ -72,6 +73,10 @@ class Finding:
     """The command on every driver or operating system, by name."""
     runbook: str = ""
     """Name of a file in alerts/runbooks, without `.md`."""
+    since: float = 0.0
+    """Seconds since 1970 at which it began; 0 if that is not seen."""
+    until: float = 0.0
+    """Its last sign, where it has ended; 0 while it lasts."""
     harm: float = 0.0
     """For the order of findings: the larger, the worse."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+import time
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,8 @@ def _object(finding: Finding) -> dict[str, Any]:
         "why": finding.why,
         "evidence": list(finding.evidence),
         "against": list(finding.against),
+        "since": finding.since or None,
+        "until": finding.until or None,
         "caused_by": list(finding.caused_by),
         "fix": list(finding.fix),
         "fixes": [{"for": system, "command": command} for system, command in finding.fixes.items()],
@@ -195,7 +198,7 @@ def _rows(findings: Sequence[Finding], width: int, colour: bool) -> Iterator[str
     cells = [
         (_word(one), one.title, one.expected, one.found or next(iter(one.evidence), "-"))
         if compared
-        else (_word(one), one.title, one.found)
+        else (_word(one), one.title, one.found or _when(one))
         for one in findings
     ]
     head = ("", "", "expected", "found") if compared else ("", "", "")
@@ -204,6 +207,14 @@ def _rows(findings: Sequence[Finding], width: int, colour: bool) -> Iterator[str
         yield _paint(shown[0], DIM, colour)
     for one, row in zip(findings, shown[1:], strict=True):
         yield _paint(row, COLOURS[one.status], colour)
+
+
+def _when(finding: Finding) -> str:
+    """Since when it is seen, and until when where it has ended; UTC. Empty if the time is not seen."""
+    if not finding.since:
+        return ""
+    begin, end = (time.strftime("%H:%M:%S", time.gmtime(one)) for one in (finding.since, finding.until))
+    return f"{begin} to {end} UTC" if finding.until else f"since {begin} UTC"
 
 
 def _word(finding: Finding) -> str:
@@ -220,6 +231,8 @@ def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[
     elif finding.side in AT_FAULT:
         yield from _part("at fault", (AT_FAULT[finding.side],), width)
     if finding.topic is Topic.HEALTH:
+        day = time.strftime(" on %Y-%m-%d", time.gmtime(finding.since))
+        yield from _part("when", (_when(finding) and _when(finding) + day,), width)
         job = finding.status is Status.OK and finding.side in (Side.HOST, Side.PEER)
         yield from _part("acts", ("the owner of the job" if job else ACTS[finding.side],), width)
     yield from _part("evidence", finding.evidence, width)

@@ -1,4 +1,4 @@
-"""The limits of the rules: those of the alerts, from the file that operators edit, so that a finding and an alert agree.
+"""The limits of the rules, by what is measured: those of the alerts and boards, from the file that operators edit, so that they agree.
 
 `alerts/thresholds.yml` is part of the package. An edited copy is given with `--thresholds.file`; what it leaves out is as in the package.
 """
@@ -18,11 +18,13 @@ NAME = "thresholds.yml"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 DURATION = re.compile(r"(?:[0-9]+(?:ms|[smhdw]))+")
 
-COMMON = ("severity", "for", "keep_firing_for", "enabled")
-"""Keys that every alert can have, and that no rule reads."""
+ALERT_KEYS = ("severity", "for", "keep_firing_for", "enabled")
+"""Keys that an alert can have. No rule of health reads them."""
+COLOUR = "severity"
+"""What boards read of a limit."""
 
 Thresholds = Mapping[str, Mapping[str, float]]
-"""By alert and key. Times are in seconds."""
+"""By what is measured, and key. Times are in seconds."""
 
 
 def load_thresholds(path: str) -> Thresholds:
@@ -34,18 +36,19 @@ def load_thresholds(path: str) -> Thresholds:
     place, shipped = Path(path), _shipped()
     sections = _sections(place, read_text(place, FLAG))
     mapping_of(sections.get("shared"), mapping_of(shipped["shared"]).keys())
-    known = mapping_of(shipped["alerts"])
+    for entry in mapping_of(sections.get("alerts"), mapping_of(shipped["alerts"]).keys()).values():
+        mapping_of(entry, ALERT_KEYS)
+    known = mapping_of(shipped["limits"])
     limits = dict(shipped_thresholds())
-    for alert, entry in mapping_of(sections.get("alerts"), known.keys()).items():
-        keys = mapping_of(entry, {**dict.fromkeys(COMMON), **mapping_of(known[alert])}.keys())
-        limits[alert] = {**limits[alert], **_numbers(keys)}
+    for name, entry in mapping_of(sections.get("limits"), known.keys()).items():
+        limits[name] = {**limits[name], **_numbers(mapping_of(entry, mapping_of(known[name]).keys()))}
     return limits
 
 
 @cache
 def shipped_thresholds() -> Thresholds:
     """The limits of the package."""
-    return {alert: _numbers(mapping_of(entry)) for alert, entry in mapping_of(_shipped()["alerts"]).items()}
+    return {name: _numbers(mapping_of(entry)) for name, entry in mapping_of(_shipped()["limits"]).items()}
 
 
 def _shipped() -> dict[str, Entry]:
@@ -58,14 +61,14 @@ def _shipped() -> dict[str, Entry]:
 
 
 def _sections(place: Path, text: str) -> dict[str, Entry]:
-    return mapping_of(parse_document(place, text), ("shared", "alerts"))
+    return mapping_of(parse_document(place, text), ("shared", "limits", "alerts"))
 
 
 def _numbers(keys: Mapping[str, Entry]) -> dict[str, float]:
-    """The numbers and times of an alert, in seconds."""
+    """The numbers and times of a limit, in seconds."""
     found: dict[str, float] = {}
     for key, entry in keys.items():
-        if key not in COMMON and (number := _number(text_of(entry))) is not None:
+        if key != COLOUR and (number := _number(text_of(entry))) is not None:
             found[key] = number
     return found
 

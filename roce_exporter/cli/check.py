@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import NotChecked, Report, Status, Topic, joined
@@ -19,7 +20,13 @@ from roce_exporter.checks.settings import audit, load_profile
 from roce_exporter.checks.settings.auditor import settings_report
 from roce_exporter.checks.setup.host_checkup import check_samples
 from roce_exporter.checks.thresholds import load_thresholds
-from roce_exporter.cli.check_host import sampled_host, sampled_prometheus
+from roce_exporter.cli.check_host import (
+    SINCE,
+    prometheus_queries,
+    sampled_host,
+    sampled_prometheus,
+    sampled_target,
+)
 from roce_exporter.cli.check_setup import check_access
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
@@ -48,7 +55,7 @@ async def check(options: argparse.Namespace) -> int:
         ProfileError: the profile cannot be used.
     """
     topics, names = chosen_topics(options)
-    check_prometheus_options(options, topics)
+    check_source(options, topics)
     profile = load_profile(options.audit_profile)
     if Topic.SWITCHES in topics:
         from roce_exporter.cli.check_switches import check_switches  # noqa: PLC0415 - no other topic needs the modules of switches
@@ -81,39 +88,43 @@ def chosen_topics(options: argparse.Namespace) -> tuple[tuple[Topic, ...], tuple
         topics.append(Topic(words.pop(0)))
     if Topic.SWITCHES in topics and len(topics) > 1:
         raise OptionError("check switches: give it alone, switches are another source than a host")
+    if Topic.FABRIC in topics and not options.prometheus:
+        raise OptionError("check fabric needs --prometheus=URL: it is about all hosts")
     if words and Topic.SWITCHES not in topics:
         raise OptionError(f"check {words[0]}: not one of {', '.join(Topic)}")
     if bool(options.switches_config) != (Topic.SWITCHES in topics):
         raise OptionError("check switches and --switches.config=FILE need each other")
     if topics:
         return tuple(one for one in Topic if one in topics), tuple(words)
-    every = (
-        (Topic.SETTINGS, Topic.HEALTH) if options.prometheus else (Topic.SETUP, Topic.SETTINGS, Topic.HEALTH)
-    )
+    if options.prometheus:
+        return (Topic.SETTINGS, Topic.HEALTH, Topic.FABRIC), ()
+    every = (Topic.SETTINGS, Topic.HEALTH) if options.target else (Topic.SETUP, Topic.SETTINGS, Topic.HEALTH)
     return every, ()
 
 
-def check_prometheus_options(options: argparse.Namespace, topics: Sequence[Topic]) -> None:
-    """Refuse flags about Prometheus that need or contradict another one.
+def check_source(options: argparse.Namespace, topics: Sequence[Topic]) -> None:
+    """Refuse flags about Prometheus or an exporter that need or contradict another one.
 
     Raises:
         OptionError: one line that names them.
     """
     names = [name for name in vars(options) if name.startswith("prometheus_") and getattr(options, name)]
-    flags = [f"--prometheus.{name.removeprefix('prometheus_').replace('_', '-')}" for name in names]
-    flags += ["--instance"] * bool(options.instance) + ["--http.config.file"] * bool(options.http_config_file)
-    if not options.prometheus and (given := sorted(flags)):
-        raise OptionError(f"{given[0]} needs --prometheus=URL")
+    if not options.prometheus and names:
+        flag = min(names).removeprefix("prometheus_").replace("_", "-")
+        raise OptionError(f"--prometheus.{flag} needs --prometheus=URL")
+    if options.http_config_file and not (options.prometheus or options.target):
+        raise OptionError("--http.config.file needs --prometheus=URL or --target=URL")
     if bool(options.prometheus_username) != bool(options.prometheus_password_file):
         raise OptionError("--prometheus.username and --prometheus.password-file need each other")
     if bool(options.prometheus_cert_file) != bool(options.prometheus_key_file):
         raise OptionError("--prometheus.cert-file and --prometheus.key-file need each other")
-    if not options.prometheus:
+    source = "--prometheus" if options.prometheus else "--target"
+    if not (options.prometheus or options.target):
         return
     if Topic.SETUP in topics:
         if Topic.HEALTH in topics:
             raise OptionError(
-                "check setup is about this host, and check health --prometheus=URL about a past: give one of them"
+                f"check setup is about this host, and check health {source} about another host or a past: give one of them"
             )
         return
     host = {
@@ -122,18 +133,31 @@ def check_prometheus_options(options: argparse.Namespace, topics: Sequence[Topic
         "--path.sysfs": options.path_sysfs != "/sys",
     }
     if chosen := [flag for flag, value in host.items() if value]:
-        raise OptionError(f"--prometheus and {chosen[0]} name different hosts; give one of them")
+        raise OptionError(f"{source} and {chosen[0]} name different hosts; give one of them")
 
 
 async def _of_host(
     options: argparse.Namespace, topics: Sequence[Topic], profile: Profile
 ) -> tuple[str, list[Report]]:
-    """Of setup, --prometheus is where this host should be scraped; of the others, where its history is."""
-    if options.prometheus and Topic.SETUP not in topics:
-        found = await sampled_prometheus(options)
-    else:
-        found = await sampled_host(options, over_time=Topic.HEALTH in topics)
+    """Of setup, --prometheus and --target are where this host should be scraped; of the others, where the host is."""
     reports = []
+    if Topic.FABRIC in topics:
+        from roce_exporter.cli.check_fabric import check_fabric  # noqa: PLC0415 - no other topic needs the modules of probes
+
+        head, probers, report = await check_fabric(
+            options.since or SINCE, partial(prometheus_queries, options)
+        )
+        if topics == (Topic.FABRIC,):
+            return head, [report]
+        if probers > 1 and not (options.words or options.target):
+            one_host = NotChecked("settings and health of one host: give --target")
+            return head, [report, Report((), (one_host,))]
+        if probers or options.words:
+            reports.append(report)
+    # Before the host is sampled: an invalid file must not cost minutes.
+    use_file = options.thresholds_file and Topic.HEALTH in topics
+    limits = load_thresholds(options.thresholds_file) if use_file else None
+    found = await _sampled(options, topics)
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]
         items = [*check_samples(View(found.history[-1:]), devices), *await check_access(options)]
@@ -146,7 +170,6 @@ async def _of_host(
     if Topic.SETTINGS in topics:
         reports.append(_settings(found, profile))
     if Topic.HEALTH in topics:
-        limits = load_thresholds(options.thresholds_file) if options.thresholds_file else None
         health = diagnose(found.history, limits)
         if Topic.SETTINGS in topics:
             # The settings themselves say it.
@@ -155,6 +178,15 @@ async def _of_host(
         reports.append(health)
     reports.append(Report((), found.missing))
     return f"{found.source}: {span_of(found.history)}", reports
+
+
+async def _sampled(options: argparse.Namespace, topics: Sequence[Topic]) -> SampledHost:
+    over_time = Topic.HEALTH in topics
+    if Topic.SETUP in topics or not (options.prometheus or options.target):
+        return await sampled_host(options, over_time=over_time)
+    if options.prometheus:
+        return await sampled_prometheus(options)
+    return await sampled_target(options, over_time=over_time)
 
 
 def _settings(found: SampledHost, profile: Profile) -> Report:

@@ -1,7 +1,8 @@
-"""The host that `check` looks at, over time: this one, a recording, a simulation, or its history in Prometheus."""
+"""The host that `check` looks at, over time: this one, a recording, a simulation, that of an exporter elsewhere, or its history in Prometheus."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import Clock, assemble
 from roce_exporter.checks.finding import NotChecked
+from roce_exporter.cli.flag_types import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.parts import collect_settings, open_kernel, parts_of
 from roce_exporter.fastloop import Sampler
@@ -21,6 +23,7 @@ from roce_exporter.net.http import parse_server
 from roce_exporter.net.login import BasicAuth, Login, read_http_config, read_login
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, Access
 from roce_exporter.net.tls import TlsFiles
+from roce_exporter.view.from_exporter import ExporterPlace, parse_place, parse_samples, read_metrics
 from roce_exporter.view.from_prometheus import PrometheusQueries, QuerySpan
 from roce_exporter.view.host_history import HostClock, host_history, jump, play, wait
 
@@ -40,6 +43,9 @@ INTERVAL = 10.0
 """Seconds between two samples of a host."""
 STEP = 15.0
 """Seconds between two samples of Prometheus: the usual interval of its scrapes."""
+SCRAPE_SECONDS = 30.0
+"""Seconds that the metrics of another host's exporter may take."""
+THIS_EXPORTER = f"http://127.0.0.1:{DEFAULT_PORT}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +157,72 @@ async def sampled_prometheus(options: argparse.Namespace) -> SampledHost:
         OptionError: Prometheus cannot be queried, or has no such host.
     """
     _check_times(options)
+    span = QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
+    server, queries = await prometheus_queries(options, span)
+    try:
+        found = await queries.history(options.target)
+    except NetError as error:
+        raise OptionError(f"Prometheus at {server}: {error}") from None
+    return SampledHost(found.history, None, f"Prometheus at {server}", _of_another_version(found.unknown))
+
+
+async def prometheus_queries(options: argparse.Namespace, span: QuerySpan) -> tuple[str, PrometheusQueries]:
+    """The URL of the Prometheus that the options select, and requests to it.
+
+    Raises:
+        OptionError: the URL or a file of the credentials cannot be used.
+    """
     try:
         server = parse_server(options.prometheus, LOGIN_REMEDY)
     except NetError as error:
         raise OptionError(f"--prometheus: {error}") from None
-    span = QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
     try:
-        queries = PrometheusQueries(server, await prometheus_access(options), span)
-        found = await queries.history(options.instance)
+        return server.text, PrometheusQueries(server, await client_access(options), span)
     except NetError as error:
         raise OptionError(f"Prometheus at {server.text}: {error}") from None
-    unknown = f"metrics of another version of the exporter: {', '.join(found.unknown)}"
-    missing = (NotChecked(unknown),) if found.unknown else ()
-    return SampledHost(found.history, None, f"Prometheus at {server.text}", missing)
 
 
-async def prometheus_access(options: argparse.Namespace) -> Access:
+def exporter_place(options: argparse.Namespace) -> ExporterPlace:
+    """The exporter that `--target` names, or else the one that should run on this host.
+
+    Raises:
+        OptionError: the URL cannot be used.
+    """
+    try:
+        return parse_place(options.target or THIS_EXPORTER)
+    except NetError as error:
+        raise OptionError(f"--target: {error}".replace("HOST:9090", f"HOST:{DEFAULT_PORT}")) from None
+
+
+async def sampled_target(options: argparse.Namespace, *, over_time: bool) -> SampledHost:
+    """The host of a running exporter: its metrics, over some time twice.
+
+    Raises:
+        OptionError: there is no exporter.
+    """
+    _check_times(options)
+    place, access = exporter_place(options), await client_access(options)
+    history, unknown = [], set[str]()
+    for number in range(1 + over_time):
+        if number:
+            await asyncio.sleep(options.interval or INTERVAL)
+        try:
+            text = await read_metrics(place, access, SCRAPE_SECONDS)
+        except NetError as error:
+            raise OptionError(f"the exporter at {place.text}: {error}") from None
+        moment, strange = parse_samples(text, time.time())
+        history.append(moment)
+        unknown.update(strange)
+    return SampledHost(
+        tuple(history), None, f"Exporter at {place.text}", _of_another_version(sorted(unknown))
+    )
+
+
+def _of_another_version(names: Sequence[str]) -> tuple[NotChecked, ...]:
+    return (NotChecked(f"metrics of another version of the exporter: {', '.join(names)}"),) if names else ()
+
+
+async def client_access(options: argparse.Namespace) -> Access:
     """Credentials and certificates, read from their files."""
     if options.http_config_file:
         config = read_http_config(options.http_config_file, "--http.config.file")

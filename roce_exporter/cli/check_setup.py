@@ -15,15 +15,15 @@ from roce_exporter.checks.setup.access_checkup import (
     check_targets,
     instance_of,
 )
-from roce_exporter.cli.check_host import prometheus_access
+from roce_exporter.cli.check_host import client_access, exporter_place
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.parts import open_kernel
 from roce_exporter.host.kernel.clock_state import read_clock_state
 from roce_exporter.host.kernel.privileges import read_privileges
 from roce_exporter.net import NetError
 from roce_exporter.net.http import parse_server
-from roce_exporter.net.local_exporter import read_local_scrapes
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
+from roce_exporter.view.from_exporter import parse_scrapes, read_metrics
 
 if TYPE_CHECKING:
     import argparse
@@ -58,17 +58,14 @@ def _clock() -> Finding | NotChecked:
 
 
 async def _local(options: argparse.Namespace) -> Finding | NotChecked:
+    place = exporter_place(options)
     try:
-        server = parse_server(options.exporter, "remove them")
+        text = await read_metrics(place, await client_access(options), PATIENCE)
     except NetError as error:
-        raise OptionError(f"--exporter: {error}") from None
-    if server.tls:
-        return NotChecked(f"scrapes: the exporter at {server.text} uses TLS; --prometheus=URL shows them")
-    try:
-        found = await read_local_scrapes(server, PATIENCE)
-    except NetError as error:
-        return check_local(None, server.text, time.time(), str(error))
-    return check_local(found, server.text, time.time())
+        if place.server.tls:
+            return NotChecked(f"scrapes: the exporter at {place.text}: {error}")
+        return check_local(None, place.text, time.time(), str(error))
+    return check_local(parse_scrapes(text), place.text, time.time())
 
 
 async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[Finding | NotChecked, ...]:
@@ -77,11 +74,11 @@ async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[F
     except NetError as error:
         raise OptionError(f"--prometheus: {error}") from None
     try:
-        ask = partial(get, server, await prometheus_access(options))
+        ask = partial(get, server, await client_access(options))
         targets = await ask("targets", {"state": "active"}, PATIENCE)
         hostname = _hostname(kernel)
-        items = tuple(check_targets(targets, options.instance, hostname, server.text))
-        if not (instance := instance_of(targets, options.instance, hostname)):
+        items = tuple(check_targets(targets, options.target, hostname, server.text))
+        if not (instance := instance_of(targets, options.target, hostname)):
             return items
         query = {"query": f'roce_exporter_devices{{instance="{_escaped(instance)}"}}'}
         found = await ask("query", query, PATIENCE)

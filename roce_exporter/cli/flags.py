@@ -56,7 +56,7 @@ FLAGS = (
         "words",
         CHECK,
         "TOPIC",
-        "setup, settings, health, or switches with names of switches (all); without one, all that the source can show",
+        "setup, settings, health, fabric (of all hosts in a Prometheus), or switches with names of switches (all); without one, all that the source can show",
         nargs="*",
     ),
     Flag(
@@ -135,7 +135,7 @@ FLAGS = (
         "--audit.profile",
         CHECKING,
         "PROFILE",
-        f"profile to check the settings against: {', '.join(PROFILES)}, or a .toml file (auto)",
+        f"profile to check the settings against: {', '.join(PROFILES)}, or a .yml file (auto)",
         "auto",
         short="--profile",
         dest="audit_profile",
@@ -175,7 +175,7 @@ FLAGS = (
     ),
     Flag(
         "--metrics.set",
-        ("serve", "once"),
+        ("serve", "once", "tool translate"),
         "",
         "which metrics are shown: lean (what alerts, the health of a port and the first screens of dashboards need), standard "
         "(in addition what check --prometheus and most other panels need; the default) or full (everything)",
@@ -268,11 +268,11 @@ FLAGS = (
     ),
     Flag("--failed", CHECK, "", "print only what is degraded or failed", False),
     Flag(
-        "--exporter",
+        "--target",
         CHECK,
         "URL",
-        "the exporter that should run on this host (http://127.0.0.1:10123); only its /metrics is requested",
-        f"http://127.0.0.1:{DEFAULT_PORT}",
+        "check the host of this exporter, such as http://gpu-007:10123, instead of this one; with --prometheus its label `instance` there, "
+        f"needed if there are several; with `check setup` the exporter of this host (http://127.0.0.1:{DEFAULT_PORT})",
     ),
     Flag(
         "--prometheus",
@@ -281,16 +281,10 @@ FLAGS = (
         "read the history of a host from Prometheus, for example http://prometheus:9090; with `check setup`, whether it scrapes this host",
     ),
     Flag(
-        "--instance",
-        CHECK,
-        "INSTANCE",
-        "the host's target label `instance`; needed if Prometheus scrapes several exporters",
-    ),
-    Flag(
         "--http.config.file",
-        CHECK,
+        (*CHECK, "probe"),
         "FILE",
-        "how to authenticate with Prometheus and verify it, as promtool reads it: basic_auth, authorization, tls_config",
+        "how to authenticate with Prometheus or the exporter and verify it, as promtool reads it: basic_auth, authorization, tls_config",
     ),
     *(
         Flag(
@@ -307,6 +301,10 @@ FLAGS = (
             ("insecure-skip-verify", ""),
         )
     ),
+    *(
+        Flag(name, CHECK, metavar, "", dest="target", instead="--target")
+        for name, metavar in (("--exporter", "URL"), ("--instance", "INSTANCE"))
+    ),
     Flag(
         "--from",
         ("tool translate",),
@@ -318,6 +316,14 @@ FLAGS = (
         dest="exporters",
     ),
     Flag(
+        "--map-label",
+        ("tool translate",),
+        "LABEL[:OLD=NEW]",
+        "a label of the target that differs, such as job:node=roce or instance:9100=10123, or that is the same for both exporters; may be repeated",
+        (),
+        is_repeated=True,
+    ),
+    Flag(
         "--output",
         ("tool translate",),
         "PATH",
@@ -327,8 +333,9 @@ FLAGS = (
     Flag(
         "--probe.targets",
         ("probe",),
-        "FILE",
-        "the ports that are probed, as for Prometheus' file_sd (JSON or YAML) with the labels rack, rail and host; may be repeated",
+        "SOURCE",
+        "the ports that are probed, with the labels rack, rail and host: a file as for Prometheus' file_sd (JSON or YAML), the URL of such "
+        "a document, dns:NAME, or prometheus+URL for the ports that a Prometheus knows; may be repeated",
         (),
         is_repeated=True,
     ),

@@ -66,6 +66,8 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
         options.command = command
         if topics is not None:
             options.words = topics
+    if getattr(options, "audit_profile", "").endswith(".toml"):
+        sys.stderr.write(f"{PROGRAM}: profiles in TOML are deprecated; use YAML: `key: value` per line\n")
     if "host_recording" not in options:
         return options
     if options.command == "demo":

@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import time
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,13 @@ from roce_exporter.cli.output import print_text
 from roce_exporter.cli.serve import ServedPart, serve_parts
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.inventory import describe, list_devices
+from roce_exporter.net import NetError
+from roce_exporter.net.login import read_http_config, read_login
+from roce_exporter.net.prometheus_api import Access
 from roce_exporter.probe.plan import plan
 from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
-from roce_exporter.probe.target_list import TargetsError, read_file
+from roce_exporter.probe.target_list import TargetsError
+from roce_exporter.probe.target_source import is_remote, read_here, read_remote
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web.probe_pages import ProbePages
 from roce_exporter.words import table
@@ -44,17 +49,15 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     Raises:
         UserError: an option is invalid, or a list of targets cannot be read at the start.
     """
-    targets = _read_targets(options)
-    if options.probe_plan:
-        return _print_plan(options.probe_plan, targets)
     in_flight: InFlight[str] = InFlight(time.monotonic)
+    access = await _access(options.http_config_file)
 
     async def read() -> tuple[ProbeTarget, ...]:
-        try:
-            return await call_in_worker(in_flight, "targets", lambda: _read_targets(options), TIMEOUT)
-        except (TimeoutError, RuntimeError) as error:
-            raise TargetsError(f"the targets cannot be read: {error}") from None
+        return await _read_targets(options.probe_targets, access, in_flight)
 
+    targets = await read()
+    if options.probe_plan:
+        return _print_plan(options.probe_plan, targets)
     settings = ProbeSettings(key=_key(options.probe_key_file), allowed=_networks(options.probe_allow))
     service = ProbeService(settings, read, time.monotonic)
 
@@ -94,8 +97,30 @@ async def _devices(kernel: Kernel, in_flight: InFlight[str]) -> tuple[Device, ..
     )
 
 
-def _read_targets(options: argparse.Namespace) -> tuple[ProbeTarget, ...]:
-    return tuple(dict.fromkeys(one for path in options.probe_targets for one in read_file(path)))
+async def _access(path: str) -> Access:
+    if not path:
+        return Access()
+    config = read_http_config(path, "--http.config.file")
+    try:
+        return Access(await read_login(config.auth), config.tls)
+    except NetError as error:
+        raise OptionError(f"--http.config.file: {error}") from None
+
+
+async def _read_targets(
+    sources: list[str], access: Access, in_flight: InFlight[str]
+) -> tuple[ProbeTarget, ...]:
+    found: dict[ProbeTarget, None] = {}
+    for source in sources:
+        if is_remote(source):
+            found |= dict.fromkeys(await read_remote(source, access))
+            continue
+        try:
+            read = partial(read_here, source)
+            found |= dict.fromkeys(await call_in_worker(in_flight, source, read, TIMEOUT))
+        except (TimeoutError, RuntimeError) as error:
+            raise TargetsError(f"{source}: cannot be read: {error}") from None
+    return tuple(found)
 
 
 def _key(path: str) -> bytes:

@@ -40,7 +40,7 @@ async def translate(options: argparse.Namespace) -> int:
         )
     targets = _targets(options)
     texts = [(name, _read(name)) for name in options.files]
-    results = _translated(texts, tuple(options.exporters or ()))
+    results = _translated(texts, options)
     for (name, old), (new, _), target in zip(texts, results, targets, strict=True):
         if target is None:
             print_text(new)
@@ -50,7 +50,7 @@ async def translate(options: argparse.Namespace) -> int:
     from roce_exporter.migrate.translation import report_json, report_text  # noqa: PLC0415 - needs the extra
 
     sys.stderr.write((report_json if options.format == JSON else report_text)(reports))
-    return INCOMPLETE if any(report.left for report in reports) else 0
+    return 0 if all(report.complete for report in reports) else INCOMPLETE
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -65,17 +65,23 @@ def _check(options: argparse.Namespace) -> None:
         raise OptionError("several files need --output=FOLDER or --in-place")
 
 
-def _translated(texts: list[tuple[str, str]], exporters: tuple[str, ...]) -> list[tuple[str, FileReport]]:
+def _translated(texts: list[tuple[str, str]], options: argparse.Namespace) -> list[tuple[str, FileReport]]:
     from roce_exporter.migrate.foreign_files import recorded, translate_file  # noqa: PLC0415 - needs the extra
-    from roce_exporter.migrate.promql_names import names_of  # noqa: PLC0415 - the same
+    from roce_exporter.migrate.promql_names import guessed, names_of  # noqa: PLC0415 - the same
+    from roce_exporter.migrate.target_labels import target_labels  # noqa: PLC0415 - the same
     from roce_exporter.migrate.translation import FileReport, UnreadableError  # noqa: PLC0415 - the same
 
-    names = names_of(tuple(dict.fromkeys(exporters))) if exporters else names_of()
+    exporters = tuple(dict.fromkeys(options.exporters or ()))
+    names = names_of(exporters) if exporters else names_of()
+    try:
+        labels = target_labels(tuple(options.map_label))
+    except ValueError as error:
+        raise OptionError(f"--map-label: {error}") from None
     for name, text in texts:
         names = recorded(Path(name), text, names)
     results = []
     for name, text in texts:
-        report = FileReport(name, names)
+        report = FileReport(name, guessed(text, names), labels=labels, full_set=options.metrics_set == "full")
         try:
             results.append((translate_file(Path(name), text, report), report))
         except UnreadableError as error:

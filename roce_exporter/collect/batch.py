@@ -10,6 +10,8 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
+from roce_exporter.collect.workers import MOST_STUCK, has_room
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
@@ -82,14 +84,19 @@ class Batch(Generic[J, K, R]):
     def overtake(self, before: float) -> int:
         """Release the jobs that wait behind a call begun before this time (monotonic seconds).
 
+        Those of a device with too many such calls stay, and are done if one of the calls returns.
+
         Returns:
             How many additional workers now have something to do.
         """
+        stuck = self._in_flight.stuck(before)
+        if stuck.total() >= MOST_STUCK:
+            return 0
         with self._lock:
             freed = 0
             for call, chain in self._running.items():
                 if call.since < before and (chain or self._chains):
-                    if chain:
+                    if chain and has_room(stuck, self._in_flight.device_of(call.key)):
                         self._chains.appendleft(deque(chain))
                         chain.clear()
                     freed += 1

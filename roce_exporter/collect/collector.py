@@ -9,21 +9,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.batch import Batch, Finished
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
-from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
-from roce_exporter.collect.workers import Crew, InFlight, call_in_loop, call_in_worker
+from roce_exporter.collect.reads import (
+    NO_ANSWER,
+    NOT_REACHED,
+    TOO_MANY_STUCK,
+    Account,
+    Outcome,
+    ReadKey,
+    Task,
+    attempt,
+)
+from roce_exporter.collect.workers import Crew, InFlight, call_in_loop, call_in_worker, has_room
 from roce_exporter.host.inventory import Listed, list_devices
 from roce_exporter.model import Snapshot
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from roce_exporter.host.kernel import Kernel
 
@@ -148,7 +159,7 @@ class Collector:
         self._settings = settings
         self._clock = clock
         self._attempt = partial(attempt, clock)
-        self._in_flight: InFlight[ReadKey] = InFlight(clock)
+        self._in_flight: InFlight[ReadKey] = InFlight(clock, itemgetter(0, 1))
         self._crew = Crew("roce-read")
         self._slow = SlowChain(self._attempt, self._in_flight, clock, settings.timeout)
         self._width = 1
@@ -162,6 +173,8 @@ class Collector:
         self._late: set[ReadKey] = set()
         """Reads that the current pass began and no longer waits for."""
         self._batch: Batch[Task, ReadKey, Outcome] | None = None
+        self._stuck: Counter[Hashable] = Counter()
+        """By device, the reads that the current pass found without an answer."""
         self._running: asyncio.Task[Snapshot] | None = None
         self._ended = TimedEvent()
         """Set at the end of the current pass."""
@@ -194,9 +207,7 @@ class Collector:
         if self._clock() - self._begun >= self._settings.refresh:
             return True
         try:
-            listed = await call_in_worker(
-                self._in_flight, HOST, partial(list_devices, self._kernel), self._settings.timeout
-            )
+            listed = await call_in_worker(self._in_flight, HOST, self._list_devices, self._settings.timeout)
         except (OSError, RuntimeError):
             return False  # the next collection reports the timeout or the missing thread
         return listed != self._listed
@@ -219,6 +230,7 @@ class Collector:
         self._found, self._late = {}, set()
         self._kernel.begin()
         self._settle(self._slow.take())
+        self._stuck = self._in_flight.stuck(self._begun - self._settings.timeout)
         # Known devices are read together with the list, so that an ordinary collection wakes the workers once.
         await self._work_off([(Task(HOST, self._list),), *map(self._tasks, self._works.values())])
         known = self._works
@@ -230,7 +242,9 @@ class Collector:
         if fresh := [work for work in works if known.get(work.listed.name) is not work]:
             await self._work_off([self._tasks(work) for work in fresh])
         self._settle(self._found | self._unanswered())
-        self._slow.start([work.slow_tasks(self._settings.refresh) for work in works])
+        self._slow.start(
+            [work.slow_tasks(self._settings.refresh) for work in works if has_room(self._stuck, work.listed)]
+        )
         return Snapshot(
             tuple([found for work in works if (found := work.found()) is not None]),
             (*self._host.states, *chain.from_iterable([work.account.states for work in works])),
@@ -260,10 +274,26 @@ class Collector:
         )
 
     def _tasks(self, work: DeviceWork) -> tuple[Task, ...]:
-        return work.tasks(self._settings.refresh)
+        """What a pass reads of a device: nothing more where reads of it are stuck already, so that few threads are."""
+        tasks = work.tasks(self._settings.refresh)
+        if not self._stuck or has_room(self._stuck, work.listed):
+            return tasks
+        refused = Outcome(up=False, error=TOO_MANY_STUCK, begun=self._clock() - self._settings.refresh)
+        self._found |= dict.fromkeys((task.key for task in tasks), refused)
+        return ()
 
     def _list(self) -> Finished[Task, Outcome]:
-        return Finished(Outcome(up=True, found=list_devices(self._kernel)))
+        return Finished(Outcome(up=True, found=self._list_devices()))
+
+    def _list_devices(self) -> tuple[Listed, ...]:
+        """The devices; one whose network devices have other names now is another incarnation, and read again at once."""
+        works = self._works
+        return tuple(
+            [
+                works[one.name].listed_now(one) if one.name in works else one
+                for one in list_devices(self._kernel)
+            ]
+        )
 
     async def _work_off(self, chains: list[tuple[Task, ...]]) -> None:
         """Do these reads, one chain per device, and add their outcomes to `_found`; ends by the deadline at the latest."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.collect.batch import Finished
 from roce_exporter.collect.reads import Account, Outcome, ReadKey, Task, outcome_of
-from roce_exporter.host.inventory import describe
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.inventory import CLASS, describe
+from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.sources import AGED, SLOW, open_readers
+from roce_exporter.host.sources.netdev import hardware_netdevs
 from roce_exporter.model import WHOLE_DEVICE, DeviceReadings, Reading, are_same
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ INVENTORY = "inventory"
 GONE = "ENODEV"
 
 NEVER = -float("inf")
+
+RENAMED = 1 << 64
+"""Added to the incarnation of a device whose network devices were renamed; inode numbers are below it."""
 
 UNREAD = Outcome(None, begun=NEVER)
 
@@ -75,6 +79,19 @@ class DeviceWork:
         """The quick sources whose interface the device has; absent ones are tried again after the next description."""
         self._described = NEVER
         self._inventory = ReadKey(*listed, INVENTORY)
+        self._netdevs: dict[str, int] = {}
+        """The folders of the described network devices, and their inodes. Replaced and never changed."""
+
+    def listed_now(self, one: Listed) -> Listed:
+        """This device where the host lists it as `one`: the same, a new one, or one whose network devices were renamed.
+
+        Called in a worker thread. All reads of a network device use its name, and two can exchange their names.
+        """
+        if one.incarnation != self.listed.incarnation % RENAMED:
+            return one
+        if all(read_or(0, self._kernel.identity, path) == inode for path, inode in self._netdevs.items()):
+            return self.listed
+        return one._replace(incarnation=self.listed.incarnation + RENAMED)
 
     def tasks(self, refresh: float) -> tuple[Task, ...]:
         """The reads that a collection waits for: the quick sources, and slow ones without a recent value.
@@ -174,16 +191,29 @@ class DeviceWork:
 
     def _describe(self) -> Finished[Task, Outcome]:
         device = describe(self._kernel, self.listed)
+        netdevs = self._folders(device)
         if self.device is not None and _without_gids(device) == _without_gids(self.device):
-            return Finished(Outcome(up=True, readings=_inventory_losses(device), found=(device, None)))
+            return Finished(
+                Outcome(up=True, readings=_inventory_losses(device), found=(device, netdevs, None))
+            )
         slots = self._open(device)
-        found = Outcome(up=True, readings=_inventory_losses(device), found=(device, slots))
+        found = Outcome(up=True, readings=_inventory_losses(device), found=(device, netdevs, slots))
         if self.device is not None:
             return Finished(found)
         # A new device is read at once. Readers opened for a description that arrived too late are not needed any more.
         late, self._first = self._first, slots
         self._close(late)
         return Finished(found, tuple(slot.task for slot in slots.values()))
+
+    def _folders(self, device: Device) -> dict[str, int]:
+        """The folder of each network device, below its function where it is one of this device's, and its inode."""
+        found = {}
+        for _, netdev in hardware_netdevs(device):
+            for path in (f"{CLASS}/{device.name}/device/net/{netdev}", f"class/net/{netdev}"):
+                if inode := read_or(0, self._kernel.identity, path):
+                    found[path] = inode
+                    break
+        return found
 
     def _open(self, device: Device) -> dict[ReadKey, Slot]:
         readers = open_readers(self._kernel, device, self._disabled)
@@ -193,8 +223,9 @@ class DeviceWork:
             for key, reader in zip(keys, readers, strict=True)
         }
 
-    def _adopt(self, device: Device, slots: dict[ReadKey, Slot] | None) -> None:
+    def _adopt(self, device: Device, netdevs: dict[str, int], slots: dict[ReadKey, Slot] | None) -> None:
         # An equal description keeps the old object: plans and templates are cached by identity.
+        self._netdevs = netdevs
         if device != self.device:
             self.device = device
         if slots is not None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.collect.batch import Finished
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.sources.values import DERIVED, NOT_ERRORS, QUARANTINED, reason_of
 from roce_exporter.model import SourceState
+from roce_exporter.model.values import DERIVED, NOT_ERRORS, QUARANTINED, reason_of
 from roce_exporter.words import few
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ LOG = logging.getLogger(__name__)
 
 NO_ANSWER = "no answer"
 NOT_REACHED = "not reached in time"
+TOO_MANY_STUCK = "not read while other reads do not return"
 
 
 class ReadKey(NamedTuple):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 from roce_exporter.collect.reads import log_change, source_text
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.sources.values import reason_of
 from roce_exporter.model import SourceState
+from roce_exporter.model.values import reason_of
 from roce_exporter.normalise.series import NO_SAMPLES
 
 if TYPE_CHECKING:

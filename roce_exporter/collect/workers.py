@@ -20,15 +20,22 @@ import logging
 import threading
 import time
 import weakref
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
 LOG = logging.getLogger(__name__)
+
+MOST_STUCK = 96
+"""Calls of one account that may be stuck at once: each holds a thread, and the unit's TasksMax is 256."""
+
+MOST_OF_ONE = 3
+"""Calls of one device that may be stuck; 1 where half of `MOST_STUCK` is used, so that few devices do not use it all."""
 
 LIFE_CHECK = 1.0
 """Seconds between two checks whether the thread of a call that has not returned still runs."""
@@ -55,9 +62,12 @@ class Call(Generic[K]):
 class InFlight(Generic[K]):
     """The calls that have not returned yet, at most one per key."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` returns monotonic seconds."""
+    def __init__(
+        self, clock: Callable[[], float], device_of: Callable[[K], Hashable] = lambda key: key
+    ) -> None:
+        """`clock` returns monotonic seconds; `device_of` the device that a call reads."""
         self._clock = clock
+        self.device_of = device_of
         self._lock = threading.Lock()
         self._calls: dict[K, Call[K]] = {}
 
@@ -105,6 +115,11 @@ class InFlight(Generic[K]):
                 call.given_up = True
             return found
 
+    def stuck(self, before: float) -> Counter[Hashable]:
+        """The number of calls of each device that were begun before this time (monotonic seconds)."""
+        with self._lock:
+            return Counter(self.device_of(call.key) for call in self._calls.values() if call.since < before)
+
     def when_idle(self, key: K, action: Callable[[], None]) -> None:
         """Run `action` once no call of the key is under way: now, or in the thread of that call as it returns."""
         self.drop_lost(key)
@@ -118,6 +133,12 @@ class InFlight(Generic[K]):
         """The start time of each call under way, in monotonic seconds."""
         with self._lock:
             return {key: call.since for key, call in self._calls.items()}
+
+
+def has_room(stuck: Counter[Hashable], device: Hashable) -> bool:
+    """Whether another call may be begun for this device, where these are stuck already."""
+    total = stuck.total()
+    return total < MOST_STUCK and stuck[device] < (MOST_OF_ONE if total < MOST_STUCK // 2 else 1)
 
 
 def _run(action: Callable[[], None]) -> None:

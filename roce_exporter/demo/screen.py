@@ -33,7 +33,7 @@ STYLES = {
     "recovering": "yellow",
     "unknown": "dim",
 }
-SEVERITY_STYLES = {"page": "bold red", "ticket": "yellow", "info": "cyan"}
+SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
 
 HOT = 0.5
 WARM = 0.01
@@ -267,7 +267,7 @@ def _events(scene: Scene, room: int) -> list[Text]:
 def _alert(alert: Alert) -> Text:
     style = SEVERITY_STYLES.get(alert.severity, "") if alert.state == "firing" else "dim"
     text = Text(no_wrap=True, overflow="ellipsis")
-    text.append(f"{alert.state:<8}{alert.severity:<7}", style)
+    text.append(f"{alert.state:<8}{alert.severity:<9}", style)
     return text.append(f"{alert.name}  ", "bold").append(alert.summary)
 
 

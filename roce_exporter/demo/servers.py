@@ -39,7 +39,7 @@ ALERTMANAGER = ("alertmanager", "prometheus-alertmanager")
 ROUTING_KEYS = ("route", "inhibit_rules", "time_intervals", "mute_time_intervals")
 """Keys that the demo takes from our Alertmanager configuration: how alerts are grouped and muted, but no receivers."""
 
-SEVERITIES = ("page", "ticket", "info", "")
+SEVERITIES = ("critical", "warning", "info", "")
 
 SWITCH_INTERVAL = "2s"
 
@@ -204,8 +204,8 @@ def free_address() -> str:
 
 
 def evaluated_often(rules: str) -> str:
-    """The rules without the intervals of their groups: a demo is short, so tickets and the links to switches cannot wait in it."""
-    return re.sub(r"^    interval: \w+\n", "", rules, flags=re.MULTILINE)
+    """The rules without the intervals of their groups, and alerts without a `for` of a minute: a demo is short, and its storms last seconds."""
+    return re.sub(r"^ +(interval: \w+|for: 1m)\n", "", rules, flags=re.MULTILINE)
 
 
 def prometheus_config(

@@ -13,8 +13,8 @@ from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.fastloop.episodes import Counts
 from roce_exporter.fastloop.watch import PauseKey
 from roce_exporter.host.kernel import BYTES_PER_MEGABIT
-from roce_exporter.host.sources.values import check_counters, make_reading
 from roce_exporter.model import DeviceReadings
+from roce_exporter.model.values import check_counters, make_reading
 from roce_exporter.normalise.normaliser import Normaliser
 
 if TYPE_CHECKING:

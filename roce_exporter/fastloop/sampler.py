@@ -35,6 +35,9 @@ LOG = logging.getLogger(__name__)
 TIMEOUT = 1.0
 """Seconds after which a read that has not returned is given up."""
 
+MOST_STUCK = 32
+"""Reads that may be stuck at once; each holds a thread. With more, no network device is polled until one of them returns."""
+
 SUPERVISION = 0.5
 """Seconds between two checks for a read that has not returned."""
 
@@ -79,6 +82,8 @@ class Sampler(ExporterPart):
         self._in_flight: InFlight[TargetKey] = InFlight(clock)
         self._worker: Worker | None = None
         """Runs the loop; None before the start and while the loop is ending."""
+        self._halted = ""
+        """Why the loop needs another thread; empty while it has one."""
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
         """Watch the network devices of these RDMA devices and no others; takes PFC's scope from their DCB readings."""
@@ -129,19 +134,16 @@ class Sampler(ExporterPart):
             self._give_up()
 
     async def run(self) -> None:
-        """Poll until cancelled.
+        """Poll until cancelled. Where no thread can be started, it is tried again.
 
         Raises:
-            RuntimeError: the loop has failed, or cannot continue because no thread can be started.
+            RuntimeError: the loop has failed.
         """
-        self.start()
+        if self._pace.mode != OFF:
+            self._halted = "it has not started"
         while True:
+            self.supervise()
             await asyncio.sleep(SUPERVISION)
-            try:
-                self.supervise()
-            except Exception:
-                LOG.critical("the fast loop cannot continue")
-                raise
 
     def start(self) -> None:
         """Start polling in a new thread.
@@ -156,15 +158,38 @@ class Sampler(ExporterPart):
         """Give up a read that has not returned, and continue without that network device. To be called periodically.
 
         Raises:
-            RuntimeError: the loop has failed, or no further thread can be started.
+            RuntimeError: the loop has failed.
         """
         if self._worker is not None and self._worker.error is not None:
             raise RuntimeError("the fast loop has failed") from self._worker.error
         if self._worker is not None and self._worker.has_ended:
             LOG.warning("the thread of the fast loop has died, out of memory?; starting another")
-            self._start_worker()
+            self._halted = self._halted or "its thread has died"
         if self._give_up():
-            self._start_worker()
+            self._halted = self._halted or "a read does not return"
+        if self._halted:
+            self._continue()
+
+    def _continue(self) -> None:
+        """Poll in another thread; where that is not possible, no network device is watched, and the next supervision tries again."""
+        with self._lock:
+            stuck = self._in_flight.stuck(self._clock() - TIMEOUT).total()
+        halted = f"{stuck} reads do not return" if stuck >= MOST_STUCK else ""
+        try:
+            if not halted:
+                self._start_worker()
+        except RuntimeError as error:
+            halted = str(error)
+        with self._lock:
+            if not halted:
+                for target in self._targets.values():
+                    target.stuck = target.stuck and target.key in self._in_flight
+            for target in self._free() if halted else ():
+                target.stuck = True
+                self._report(target, target.watch.miss(self._clock(), "stuck"))
+        if halted and halted != self._halted:
+            LOG.error("PFC storms are detected nowhere: %s", halted)
+        self._halted = halted
 
     def _give_up(self) -> bool:
         """Give up the reads that have not returned in time; returns whether there are any."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX, dialect_of
 from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.sources.values import reason_of
 from roce_exporter.model import Device, Gid, Loss, Netdev, Port
+from roce_exporter.model.values import reason_of
 
 if TYPE_CHECKING:
     from roce_exporter.host.kernel import Kernel

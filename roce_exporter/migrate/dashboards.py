@@ -41,6 +41,8 @@ class DashboardTexts:
     """The texts that change."""
     renamed: set[str] = field(default_factory=set)
     """Labels that are renamed, or lost, anywhere in the dashboard."""
+    of_others: list[tuple[Place, str, str, str]] = field(default_factory=list)
+    """Variables that list a label of metrics that stay: place, name, query and label."""
 
     def query(self, place: Place, text: Any, title: str, *, only_series: bool = False) -> Translation | None:
         """Translate an expression, if there is one."""
@@ -120,8 +122,11 @@ def _label_values(
     dashboard.report.seen.add(place)
     if selector is None:
         return None
+    left = len(dashboard.report.left)
     found = dashboard.report.expression(selector, place, title, only_series=True)
     if found is None:
+        if len(dashboard.report.left) == left and "roce_" not in selector:
+            dashboard.of_others.append((place, title, match[0].strip(), label))
         return None
     try:
         new = label if label.startswith("$") else found.label(label)
@@ -168,6 +173,7 @@ def translate_dashboard(text: str, report: FileReport) -> str:
         if isinstance(model := at(one, "model"), dict):
             _panel(dashboard, (*place, "__elements", key, "model"), model, frozenset())
     _ad_hoc(dashboard, root, place)
+    _lists_of_others(dashboard)
     _rest(dashboard)
     return document.replaced(dashboard.new)
 
@@ -252,6 +258,21 @@ def _annotation(dashboard: DashboardTexts, place: Place, annotation: dict[str, A
             tags = partial(re.sub, r"\w+", lambda match, found=found: found.label(match[0]))
             for key, rename in (("titleFormat", legend), ("textFormat", legend), ("tagKeys", tags)):
                 dashboard.labels((*place, key), annotation.get(key), title, rename)
+
+
+def _lists_of_others(dashboard: DashboardTexts) -> None:
+    """Report variables with the targets of another exporter that translated queries select by: every one of them would be empty."""
+    texts = list(dashboard.new.values())
+    for place, name, query, label in dashboard.of_others:
+        if label in dashboard.report.labels.same or not name:
+            continue
+        used = re.compile(rf"\$(?:{name}\b|\{{{name}\b)|\[\[{name}\b")
+        if any(used.search(text) for text in texts):
+            why = (
+                f"it lists targets of another exporter, {query}, and translated queries select by ${name}: list ours, "
+                f"label_values(roce_device_info, instance), or say that both have the same values (--map-label={label})"
+            )
+            dashboard.report.leave(place, name, why)
 
 
 def _ad_hoc(dashboard: DashboardTexts, root: Any, place: Place) -> None:

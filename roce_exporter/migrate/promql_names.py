@@ -235,6 +235,26 @@ def names_of(exporters: tuple[str, ...] = EXPORTERS) -> Names:
     return Names(dict(known), refused, tuple(sorted(prefixes)))
 
 
+def guessed(text: str, names: Names) -> Names:
+    """The names, without exporters that a whole file is not from.
+
+    A name that two exporters have is of the one that alone has another name of the file, or that the file mentions.
+    """
+    having = [
+        {one.exporter for one in names.known[word]} for word in {*WORD.findall(text)} & names.known.keys()
+    ]
+    sure = {one for each in having if len(each) == 1 for one in each}
+    several = [each for each in having if len(each) > 1]
+    sure = sure or {one for each in several for one in each if re.search(rf"(?<!\w){one}(?!\w)", text)}
+    others = {one for each in several if each & sure for one in each - sure}
+    if not others:
+        return names
+    known = {
+        name: tuple(one for one in each if one.exporter not in others) for name, each in names.known.items()
+    }
+    return replace(names, known={name: each for name, each in known.items() if each})
+
+
 def exporters_of(found: set[str], names: Names) -> list[str]:
     """The exporters of which an expression with these names can be: one that has them all, else the only one of each.
 

@@ -170,7 +170,7 @@ class Rewrite:
     # Selectors
 
     def _selector(self, node: Node) -> Rewritten:
-        name = _metric(node)
+        name = metric_of(node)
         if flow := self.names.recorded.get(name):
             # A recording rule whose expression is translated: its name stays, labels can change.
             labels = (
@@ -390,7 +390,8 @@ class Rewrite:
         return Rewritten(node, part.flow)
 
 
-def _metric(node: Node) -> str:
+def metric_of(node: Node) -> str:
+    """The metric that a selector names, also by a matcher; empty if it names none."""
     if node.name:
         return plain(node.name)
     named = (

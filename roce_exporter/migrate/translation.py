@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.row import FULL
+from roce_exporter.migrate.foreign import HOSTS
 from roce_exporter.migrate.promql import (
     SELECTOR,
     VARIABLE,
@@ -32,10 +35,11 @@ from roce_exporter.migrate.promql_names import (
     matching_names,
     target_of,
 )
-from roce_exporter.migrate.promql_rewrite import Rewrite
+from roce_exporter.migrate.promql_rewrite import Rewrite, metric_of
+from roce_exporter.migrate.target_labels import TargetLabels, faults, mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from roce_exporter.migrate.foreign import Foreign
     from roce_exporter.migrate.places import Place
@@ -89,7 +93,14 @@ def translate(text: str, names: Names, *, only_series: bool = False) -> Translat
     if only_series and tree.kind != SELECTOR:
         raise UntranslatedError("only a selector can be here")
     exporters = exporters_of(selected & found, names)
-    translations = [_translated(text, tree, Rewrite(names, one, only_series)) for one in exporters]
+    try:
+        translations = [_translated(text, tree, Rewrite(names, one, only_series)) for one in exporters]
+    except UntranslatedError as error:
+        if len(exporters) == 1:
+            raise
+        name = min(name for name in found if len(names.known[name]) > 1)
+        owners = " and of ".join(exporters)
+        raise UntranslatedError(f"{name} is a name of {owners}: name one by --from ({error})") from None
     views = {
         (one.text, frozenset(pair for source in one.flow for pair in source.seen)) for one in translations
     }
@@ -202,6 +213,52 @@ def mentions_label(text: str, label: str) -> bool:
     return any(re.search(form, text) for form in forms)
 
 
+_FABRIC = re.compile(
+    r"(?:^|_)(?:infiniband|rdma|roce(?:v2)?|(?:amazon)?efa|pfc|cnps?|dcqcn|hca|mlx\d*)(?:_|$)"
+)
+"""Words in the names of metrics about RDMA."""
+
+
+def unknown_metrics(text: str, names: Names) -> list[str]:
+    """The metrics about RDMA that an expression selects and that no exporter known here has; with ours where the raw name says it."""
+    if not re.search("infiniband|rdma|roce|efa|pfc|cnp|dcqcn|hca|mlx", text):
+        return []
+    try:
+        tree = parse(text)
+    except PromqlError:
+        return []
+    selected = {metric_of(node) for node in nodes_of(tree) if node.kind == SELECTOR}
+    unknown = {
+        name
+        for name in selected
+        if _FABRIC.search(name) and not name.startswith("roce_exporter_") and ":" not in name
+        if name not in names.own and name not in INDEX.named and not names.foreign(name)
+    }
+    return [
+        f"{name}: not a metric of an exporter that this version knows{_ours_of(name)}"
+        for name in sorted(unknown)
+    ]
+
+
+@cache
+def _raw_names() -> Mapping[str, tuple[str, ...]]:
+    """The metrics of ours that a raw name of a host is, alone."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in CATALOG:
+        for spelling in row.spellings:
+            if spelling.dialect in HOSTS and len(spelling.raw) == 1:
+                found[spelling.raw[0]].add(row.name)
+    return {raw: tuple(sorted(ours)) for raw, ours in found.items()}
+
+
+def _ours_of(name: str) -> str:
+    """What the longest raw name at the end of a name is here."""
+    words = name.removesuffix("_total").split("_")
+    ends = ("_".join(words[number:]) for number in range(1, len(words)))
+    raw, ours = next(((end, _raw_names()[end]) for end in ends if end in _raw_names()), ("", ()))
+    return f"; `{raw}` is {' or '.join(ours)} here" if ours else ""
+
+
 OF_FULL_SET = frozenset(row.name for row in CATALOG if row.metric_set is FULL)
 """Metrics that the exporter serves only if it is started with --metrics.set=full."""
 
@@ -234,6 +291,9 @@ class FileReport:
     seen: set[Place] = field(default_factory=set)
     """Places that are dealt with."""
     used: dict[str, Foreign] = field(default_factory=dict)
+    labels: TargetLabels = field(default_factory=TargetLabels)
+    full_set: bool = False
+    """Whether the exporter serves all metrics."""
 
     def expression(
         self, text: str, place: Place, title: str, *, only_series: bool = False
@@ -241,13 +301,27 @@ class FileReport:
         """The translation of an expression; None if there is nothing to translate, or it is reported as left."""
         self.seen.add(place)
         try:
-            found = translate(text, self.names, only_series=only_series)
+            found = translate(mapped(text, self.names, self.labels), self.names, only_series=only_series)
         except UntranslatedError as error:
             self.leave(place, title, str(error))
+            return None
+        why = unknown_metrics(text, self.names) + (faults(text, self.names, self.labels) if found else [])
+        if why:
+            self.leave(place, title, "; ".join(why))
             return None
         for one in found.used if found else ():
             self.used.setdefault(one.name, one)
         return found
+
+    @property
+    def not_served(self) -> list[str]:
+        """The metrics of translated places that the exporter serves only with --metrics.set=full."""
+        return [] if self.full_set else sorted({one.ours for one in self.used.values()} & OF_FULL_SET)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every place has what it had before."""
+        return not self.left and not self.not_served
 
     def leave(self, place: Place, title: str, why: str) -> None:
         """Report a place that stays as it was."""
@@ -283,8 +357,11 @@ def report_text(reports: Iterable[FileReport]) -> str:
         lines += [f"  note  {_line(found)}" for found in one.notes]
         used = sorted(one.used.items())
         lines += [f"  note  {name} is {ours.ours} here: {ours.loss}" for name, ours in used if ours.loss]
-        if full := sorted({ours.ours for _, ours in used} & OF_FULL_SET):
-            lines.append(f"  note  in the set full only (--metrics.set=full): {', '.join(full)}")
+        if one.not_served:
+            lines.append(
+                f"  set   without --metrics.set=full no series, so alerts on them never fire: {', '.join(one.not_served)}"
+            )
+            lines.append("        start the exporter with it, and give it here")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -301,7 +378,7 @@ def report_json(reports: Iterable[FileReport]) -> str:
             "translated": one.translated,
             "left": [found._asdict() for found in one.left],
             "notes": [found._asdict() for found in one.notes],
-            "needs_full_set": sorted({used.ours for used in one.used.values()} & OF_FULL_SET),
+            "needs_full_set": one.not_served,
             "metrics": [
                 {"from": name, "to": used.ours, "exporter": used.exporter, "loss": used.loss}
                 for name, used in sorted(one.used.items())

@@ -72,7 +72,7 @@ class Loss(NamedTuple):
 
     name: str
     reason: str
-    """An errno name such as `EINVAL`, or one of `sources.values` (`not_available`, `garbage`, ...)."""
+    """An errno name such as `EINVAL`, or one of `model.values` (`not_available`, `garbage`, ...)."""
 
 
 class Netdev(NamedTuple):
@@ -204,6 +204,8 @@ class LogRecord(NamedTuple):
     """The first line, at most `MOST_TEXT` characters, still with the escapes of the kernel."""
     device: str
     """The device of its tag `DEVICE=`, without the subsystem: `0000:3b:00.0`; empty without such a tag."""
+    level: int = 6
+    """Severity of syslog (RFC 5424): 3 is an error, 6 information."""
 
 
 def decode_record(raw: bytes) -> LogRecord | None:
@@ -216,7 +218,7 @@ def decode_record(raw: bytes) -> LogRecord | None:
         return LogRecord(sequence, "", "")
     end = raw.find(b"\n", head.end())
     line = raw[head.end() :] if end < 0 else raw[head.end() : end]
-    return LogRecord(sequence, line[:MOST_TEXT].decode("ascii", "replace"), _device(raw))
+    return LogRecord(sequence, line[:MOST_TEXT].decode("ascii", "replace"), _device(raw), int(head[1]))
 
 
 def _device(raw: bytes) -> str:

@@ -29,7 +29,13 @@ class LogLine(NamedTuple):
     names: tuple[str, ...]
     """What may name the device, the most precise first: a network or RDMA device, an address on its bus; its driver in parentheses."""
     text: str
+    level: int = 6
+    """Severity of syslog: 3 is an error."""
 
+
+ERROR = 3
+UNKNOWN_ERROR = "unknown_error"
+"""The event of what a driver with rows calls an error and no row has: a text of another kernel is not silent."""
 
 _STATE = r"(?: \([a-z ]{1,32}\))?"
 """`(unregistering)`: the state of a network device that is not registered."""
@@ -72,16 +78,19 @@ def read_line(record: LogRecord) -> LogLine | None:
             text = parts["text"]
             if position := _POSITION.match(text):
                 text = text[position.end() :]
-            return LogLine(parts.get("driver") or "", tuple(dict.fromkeys(filter(None, names))), text)
+            return LogLine(
+                parts.get("driver") or "", tuple(dict.fromkeys(filter(None, names))), text, record.level
+            )
     return None
 
 
 def event_of(line: LogLine) -> str:
-    """The event that a message means; empty for messages without a row."""
-    for pattern, event in _RULES.get(line.driver.partition(".")[0], _ANY):
+    """The event that a message means; empty for messages without a row that are no errors of a driver with rows."""
+    driver = line.driver.partition(".")[0]
+    for pattern, event in _RULES.get(driver, _ANY):
         if pattern.match(line.text):
             return event
-    return ""
+    return UNKNOWN_ERROR if line.level <= ERROR and driver in _RULES else ""
 
 
 def _rules(messages: Iterable[KernelMessage]) -> Rules:

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.sources.values import reason_of
 from roce_exporter.model.owner import FROM_MEMORY, UNKNOWN_OWNER, ObjectKind, Owner
+from roce_exporter.model.values import reason_of
 from roce_exporter.owners.identify import label_text
 
 if TYPE_CHECKING:

@@ -1,24 +1,37 @@
 """What the probes of all hosts say together: the counts that each host exports, as paths for the vote.
 
 A host exports its lossy pairs only. The rest of what a port sent passed that port and its ToR without a loss, to peers that do not matter
-here. A path between racks has no known links, so the vote names ports and ToRs, and says what it cannot tell apart.
+here. Of a path between racks the switches above the ToR are not known: all uplinks of a ToR are one component, and all that is above the
+ToRs of a rail is another, so a vote names the rack whose uplinks lose, and not which of them.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import probe as rows
-from roce_exporter.probe.vote import HOST, TOR, Component, PathCount, vote
+from roce_exporter.probe.plan import FABRIC, RACK, SendRate
+from roce_exporter.probe.vote import HOST, LINK, SPINE, TOR, Component, PathCount, vote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from roce_exporter.normalise.series import Samples
     from roce_exporter.probe.vote import Blamed
+    from roce_exporter.view.history import TimedSamples
 
 QUEUE = "queue"
+SUM, COUNT = "_sum", "_count"
+SLOW_RATIO, SLOW_SECONDS = 3.0, 5e-5
+"""Means of the network time of a port that are both so many times and so much above the median of its rail are not noise: software
+timestamps vary by 20 us, and the ports of a rail have alike paths."""
+LEAST_MEASURED = 10
+FEW_RACKS = 16
+LEAST_PORTS = 3
+"""Of a rack with fewer ports a ToR cannot be told from a port."""
+INTERVAL = SendRate().interval
 
 
 class ProbedPort(NamedTuple):
@@ -33,92 +46,196 @@ class ProbedPort(NamedTuple):
         """The port itself, with its NIC and cable."""
         return Component(HOST, _named(self.host, self.rail))
 
-    @property
-    def components(self) -> tuple[Component, ...]:
-        """What every probe of it passes: itself, and its ToR if its rack is known."""
-        return (
-            (self.component, Component(TOR, _named(self.rack, self.rail))) if self.rack else (self.component,)
-        )
+    def components(self, scope: str) -> tuple[Component, ...]:
+        """What every probe of it in this scope passes: itself, its ToR, and between racks the uplinks and all above them."""
+        if not self.rack:
+            return (self.component,)
+        above = _above(self.rack, self.rail)
+        return (self.component, *above[: len(above) if scope == FABRIC else 1])
+
+
+class LossyPair(NamedTuple):
+    """What one source port lost to one peer."""
+
+    peer: str
+    source_port: str
+    sent: float
+    lost: float
 
 
 class PortReport(NamedTuple):
-    """What one port sent and lost in some time."""
+    """What one port measured in some time; the mappings are by scope."""
 
     port: ProbedPort
-    sent: float
-    pairs: tuple[tuple[str, float, float], ...]
-    """Peer, probes sent and lost, per source port."""
-    dropped: float
+    sent: Mapping[str, float]
+    pairs: tuple[LossyPair, ...] = ()
+    dropped: float = 0.0
     """Packets that the queues of the host's sockets dropped."""
+    late: float = 0.0
+    marked: Mapping[str, float] = {}
+    remarked: Mapping[str, float] = {}
+    network: Mapping[str, float] = {}
+    """Mean seconds in the network."""
+    answer: float | None = None
+    """Mean seconds for which this host held the probes of others; None: it answered too few."""
+    lost: Mapping[str, float] = {}
+    """By class."""
+
+
+def _above(rack: str, rail: str) -> tuple[Component, ...]:
+    """The ToR of a rack, its uplinks, and what is above all ToRs."""
+    if not rack:
+        return ()
+    name = _named(rack, rail)
+    return Component(TOR, name), Component(LINK, name), Component(SPINE, _named("fabric", rail))
 
 
 def _named(name: str, rail: str) -> str:
     return f"{name} rail {rail}" if rail else name
 
 
-def port_reports(before: Samples | None, now: Samples) -> tuple[PortReport, ...]:
-    """What the ports of one host did between two scrapes; `before` None: since the start of the process."""
-    rises = _rises(before, now)
-    sent: defaultdict[tuple[str, ...], float] = defaultdict(float)
-    pairs: defaultdict[tuple[str, ...], dict[tuple[str, str], list[float]]] = defaultdict(dict)
-    dropped = 0.0
-    ports: dict[tuple[str, ...], ProbedPort] = {}
-    for (name, labels), rise in rises.items():
-        if name == rows.SENT.name:
-            sent[labels[:2]] += rise
-        elif name in (rows.PAIR_SENT.name, rows.PAIR_LOST.name):
-            counts = pairs[labels[:2]].setdefault((labels[2], labels[3]), [0.0, 0.0])
-            counts[name == rows.PAIR_LOST.name] = rise
-        elif name in (rows.REPLIES_DROPPED.name, rows.REQUESTS_DROPPED.name) and labels == (QUEUE,):
-            dropped += rise
-    for series in now.series:
-        if series.row is rows.PORT_INFO:
-            device, port, _, host, rack, rail = series.labels
-            ports[device, port] = ProbedPort(host, rack, rail)
-    return tuple(
-        PortReport(
-            place,
-            sent[key],
-            tuple((peer, one[0], one[1]) for (peer, _), one in sorted(pairs[key].items())),
-            dropped,
-        )
-        for key, place in ports.items()
+class _Rises:
+    """How much the counters of one host have risen between two moments; a counter that fell began again."""
+
+    def __init__(self, before: TimedSamples | None, now: TimedSamples) -> None:
+        self._before = before
+        self._now = now
+        self._most_of_pair = math.inf if before is None else (now.time - before.time) // INTERVAL + 1
+
+    def of(self, name: str) -> dict[tuple[str, ...], float]:
+        found = {}
+        for labels, value in self._now.values.get(name, {}).items():
+            last = (self._before and self._before.value(name, labels)) or 0.0
+            found[labels] = value - last if value >= last else value
+        return found
+
+    def by_label(self, name: str, place: tuple[str, ...], position: int = 2) -> dict[str, float]:
+        """The sums of a port by the value of one label."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for labels, rise in self.of(name).items():
+            if labels[:2] == place:
+                found[labels[position]] += rise
+        return dict(found)
+
+    def mean(self, row: str, labels: tuple[str, ...]) -> float | None:
+        """Of a histogram; None if it has too few values."""
+        count = self.of(row + COUNT).get(labels, 0.0)
+        return self.of(row + SUM).get(labels, 0.0) / count if count >= LEAST_MEASURED else None
+
+    def pairs(self, place: tuple[str, ...]) -> Iterable[LossyPair]:
+        sent_by = self.of(rows.PAIR_SENT.name)
+        for labels, lost in self.of(rows.PAIR_LOST.name).items():
+            if labels[:2] == place:
+                sent = sent_by.get(labels, 0.0)
+                if self._before is None or self._before.value(rows.PAIR_SENT.name, labels) is None:
+                    # Not shown before its first loss: what it had sent until then is not of this time.
+                    sent = min(sent, max(lost, self._most_of_pair))
+                _, _, peer, source_port = labels
+                yield LossyPair(peer, source_port, sent, lost)
+
+
+def port_reports(before: TimedSamples | None, now: TimedSamples) -> tuple[PortReport, ...]:
+    """What the ports of one host did between two moments; `before` None: since the start of the process."""
+    rises = _Rises(before, now)
+    dropped = sum(
+        rises.of(row.name).get((QUEUE,), 0.0) for row in (rows.REPLIES_DROPPED, rows.REQUESTS_DROPPED)
     )
-
-
-def _rises(before: Samples | None, now: Samples) -> dict[tuple[str, tuple[str, ...]], float]:
-    """How much each counter of probes has risen; a counter that fell began again."""
-    old = {}
-    if before is not None:
-        old = {
-            (one.row.name, one.labels): value for one, value in zip(before.series, before.values, strict=True)
-        }
-    found = {}
-    for series, value in zip(now.series, now.values, strict=True):
-        key = (series.row.name, series.labels)
-        if value is not None and key[0].endswith("_total"):
-            last = old.get(key) or 0
-            found[key] = value - last if value >= last else value
-    return found
+    found = []
+    for device, port, _, host, rack, rail in now.values.get(rows.PORT_INFO.name, {}):
+        place = (device, port)
+        network = {scope: rises.mean(rows.NETWORK.name, (*place, scope)) for scope in (RACK, FABRIC)}
+        found.append(
+            PortReport(
+                ProbedPort(host, rack, rail),
+                rises.by_label(rows.SENT.name, place),
+                tuple(sorted(rises.pairs(place))),
+                dropped,
+                sum(rises.by_label(rows.LATE.name, place).values()),
+                rises.by_label(rows.MARKED.name, place),
+                rises.by_label(rows.REMARKED.name, place),
+                {scope: value for scope, value in network.items() if value is not None},
+                rises.mean(rows.ANSWER.name, ()),
+                rises.by_label(rows.LOST.name, place, 3),
+            )
+        )
+    return tuple(found)
 
 
 def blame(reports: Sequence[PortReport]) -> tuple[Blamed, ...]:
     """The components that lose probes, by the reports of all hosts."""
     known = {(one.port.host, one.port.rail): one.port for one in reports}
-    paths = [path for one in reports for path in _paths(one, known)]
+    racks: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for port in known.values():
+        racks[port.rail][port.rack] = None
+    paths = [
+        path
+        for one in reports
+        for path in _paths(one, known, [rack for rack in racks[one.port.rail] if rack != one.port.rack])
+    ]
     return vote(paths, _dropped(reports))
 
 
-def _paths(report: PortReport, known: Mapping[tuple[str, str], ProbedPort]) -> Iterable[PathCount]:
+def _paths(
+    report: PortReport, known: Mapping[tuple[str, str], ProbedPort], racks: Sequence[str]
+) -> Iterable[PathCount]:
+    """`racks`: the others of the rail. Few of them share what went there without a loss, because partners are spread evenly."""
     own = report.port
-    rest = report.sent
-    for peer, sent, lost in report.pairs:
-        rest -= sent
-        other = known.get((peer, own.rail), ProbedPort(peer, "", own.rail))
-        yield PathCount((*own.components, *other.components), round(sent), round(lost))
-    yield PathCount(own.components, max(0, round(rest)), 0)
+    rest = dict(report.sent)
+    for pair in report.pairs:
+        other = known.get((pair.peer, own.rail), ProbedPort(pair.peer, "", own.rail))
+        scope = RACK if own.rack and other.rack == own.rack else FABRIC
+        rest[scope] = rest.get(scope, 0.0) - pair.sent
+        components = dict.fromkeys((*own.components(scope), *other.components(scope)))
+        yield PathCount(tuple(components), round(pair.sent), round(pair.lost))
+    for scope, sent in rest.items():
+        there = (
+            [()] if scope == RACK or len(racks) > FEW_RACKS else [_above(rack, own.rail) for rack in racks]
+        )
+        for one in there or [()]:
+            components = dict.fromkeys((*own.components(scope), *one))
+            yield PathCount(tuple(components), max(0, round(sent / max(1, len(there)))), 0)
 
 
 def _dropped(reports: Iterable[PortReport]) -> dict[str, int]:
     """A host counts what its queues dropped for all its ports together, so each may have lost it."""
     return {one.port.component.name: round(one.dropped) for one in reports if one.dropped}
+
+
+class SlowPart(NamedTuple):
+    """A component through which probes take longer than through others."""
+
+    component: Component
+    seconds: float
+    usual: float
+    """The median of its rail."""
+
+
+def slow_parts(reports: Sequence[PortReport]) -> tuple[SlowPart, ...]:
+    """The port, or the ToR if most of its ports are, whose time in the network is far above that of the rail.
+
+    A slow port slows some probes of its peers too, so only what is more than half as slow as the slowest is named.
+    """
+    found: list[SlowPart] = []
+    for rail in sorted({one.port.rail for one in reports}):
+        ports = [one for one in reports if one.port.rail == rail]
+        for scope in (RACK, FABRIC):
+            times = {one.port: one.network[scope] for one in ports if scope in one.network}
+            usual = median(times.values()) if times else 0.0
+            slow = {
+                port: time
+                for port, time in times.items()
+                if time > usual * SLOW_RATIO and time - usual > SLOW_SECONDS
+            }
+            worst = {port: time for port, time in slow.items() if time > max(slow.values()) / 2}
+            for rack in sorted({port.rack for port in worst}):
+                below = [port for port in times if port.rack == rack]
+                here = [port for port in worst if port.rack == rack]
+                if rack and len(below) >= LEAST_PORTS and len(here) * 2 > len(below):
+                    mean = sum(worst[port] for port in here) / len(here)
+                    found.append(SlowPart(Component(TOR, _named(rack, rail)), mean, usual))
+                else:
+                    found += [SlowPart(port.component, worst[port], usual) for port in here]
+    worst_of: dict[Component, SlowPart] = {}
+    for one in sorted(found, key=lambda part: part.seconds):
+        worst_of[one.component] = one
+    return tuple(worst_of.values())

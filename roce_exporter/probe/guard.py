@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 UNPRIVILEGED_PORT = 1024
 SOURCES = 4096
 """Sources that are remembered: half of them known, half new. Of each half the one that was silent longest is forgotten first."""
-FOLLOW_UPS = 64
-"""Send times that a session waits to report."""
+FOLLOW_UPS = 16
+"""Send times that a session waits to report: more than a burst has to one target."""
 KNOWN_SECONDS = 30.0
 """A source that was first answered so long ago is known."""
 
@@ -66,8 +66,8 @@ class Requester:
     bucket: Bucket
     first: float
     """When it was answered first."""
-    follow_ups: OrderedDict[tuple[int, int], deque[FollowUp]] = field(default_factory=OrderedDict)
-    """Send times of replies that no later reply has reported yet, by source port and session."""
+    follow_ups: OrderedDict[tuple[object, ...], deque[FollowUp]] = field(default_factory=OrderedDict)
+    """Send times of replies that no later reply has reported yet, by source port, session and own address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class GuardLimits:
     """At once, per source address."""
     total: float = 500.0
     """Per second in all."""
-    sessions: int = 32
-    """Of one source address: source port and session identifier."""
+    sessions: int = 64
+    """Of one source address: source port, session identifier and the own address, as 8 paths to 8 addresses of one host are."""
 
 
 class Guard:
@@ -142,9 +142,8 @@ class Guard:
             return None
         return source
 
-    def session(self, source: Requester, port: int, identifier: int) -> deque[FollowUp]:
-        """The send times that wait for a session of this source."""
-        key = (port, identifier)
+    def session(self, source: Requester, *key: object) -> deque[FollowUp]:
+        """The send times that wait for a session of this source, which source port, identifier and own address name."""
         waiting = source.follow_ups.get(key)
         if waiting is None:
             if len(source.follow_ups) >= self._limits.sessions:

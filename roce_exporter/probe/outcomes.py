@@ -171,6 +171,8 @@ class ProcessCounts(NamedTuple):
     answered: int
     targets: int
     plan_changes: int
+    answers: Distribution
+    """How long the probes of others were held."""
 
 
 def probe_samples(
@@ -197,6 +199,7 @@ def probe_samples(
         (Series(rows.REQUESTS_DROPPED, (reason,)), counts.requests_dropped[reason])
         for reason in REQUEST_REASONS
     ]
+    found += counts.answers.samples(rows.ANSWER, (), whole=whole)
     found += [
         (Series(rows.ANSWERED, ()), counts.answered),
         (Series(rows.TARGETS, ()), counts.targets),

@@ -20,10 +20,11 @@ from roce_exporter.probe.udp import ProbeSocket
 
 if TYPE_CHECKING:
     from collections import deque
+    from collections.abc import Callable
 
     from roce_exporter.probe.guard import Guard
     from roce_exporter.probe.plan import Address
-    from roce_exporter.probe.udp import Packet
+    from roce_exporter.probe.udp import Packet, Times
 
 BATCH = 256
 """Requests per turn of the event loop, so that a flood does not stop the process."""
@@ -35,8 +36,17 @@ ECT0 = 2
 class Responder:
     """The responder at one address and port."""
 
-    def __init__(self, address: Address, port: int, guard: Guard, key: bytes = b"") -> None:
+    def __init__(
+        self,
+        address: Address,
+        port: int,
+        guard: Guard,
+        key: bytes = b"",
+        held: Callable[[float], None] = lambda _: None,
+    ) -> None:
         """`guard` may be that of several responders; with a `key` only requests of the authenticated mode are answered.
+
+        `held` gets the seconds from the arrival of a request until its reply left.
 
         Raises:
             OSError: the address is not of this host, or the port is in use.
@@ -44,10 +54,12 @@ class Responder:
         self.socket = ProbeSocket(address, port)
         self.answered = 0
         self._own_port = self.socket.port
+        self._address = address
         self._guard = guard
         self._key = key
-        self._pending: dict[int, tuple[deque[FollowUp], int, bool]] = {}
-        """By number of the packet on this socket: where its send time belongs, the sequence number, and whether the NIC's clock counts."""
+        self._held = held
+        self._pending: dict[int, tuple[deque[FollowUp], int, Times]] = {}
+        """By number of the packet on this socket: where its send time belongs, the sequence number, and when the request arrived."""
 
     def work(self) -> None:
         """Answer what waits. The event loop calls it when the socket is readable, also for send times."""
@@ -55,13 +67,15 @@ class Responder:
             self._answer(packet)
         for one in self.socket.send_times():
             if found := self._pending.pop(one.number, None):
-                waiting, sequence, by_hardware = found
-                time_sent, method = (
-                    (one.times.hardware, HARDWARE_ASSIST)
-                    if by_hardware
-                    else (one.times.software, SOFTWARE_LOCAL)
+                waiting, sequence, received = found
+                time_sent, arrived, method = (
+                    (one.times.hardware, received.hardware, HARDWARE_ASSIST)
+                    if received.hardware
+                    else (one.times.software, received.software, SOFTWARE_LOCAL)
                 )
                 if time_sent:
+                    if arrived:
+                        self._held(max(0, time_sent - arrived) / 1e9)
                     waiting.append(FollowUp(sequence, time_sent, method))
                 else:
                     self._pending[one.number] = found  # the time by the other clock comes by itself
@@ -82,7 +96,7 @@ class Responder:
         source = guard.admit(address)
         if source is None:
             return
-        waiting = guard.session(source, port, request.session)
+        waiting = guard.session(source, port, request.session, self._address)
         reply = pack_reply(
             packet.content,
             request,
@@ -100,7 +114,7 @@ class Responder:
         self.answered += 1
         if len(self._pending) >= PENDING:
             del self._pending[next(iter(self._pending))]
-        self._pending[number] = waiting, request.sequence, bool(packet.received.hardware)
+        self._pending[number] = waiting, request.sequence, packet.received
 
     def close(self) -> None:
         """Close the socket."""

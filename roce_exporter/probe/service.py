@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from roce_exporter.probe.guard import Guard, GuardLimits
-from roce_exporter.probe.outcomes import PortTally, ProcessCounts, probe_samples
+from roce_exporter.probe.outcomes import Distribution, PortTally, ProcessCounts, probe_samples
 from roce_exporter.probe.plan import ProbeTarget, SendRate, bursts, interval, plan
 from roce_exporter.probe.responder import Responder
 from roce_exporter.probe.sender import Sender, TrafficClass
@@ -145,6 +145,7 @@ class ProbeService:
         self._changes = 0
         self._turn = 0
         self._answered_before = 0
+        self._answers = Distribution()
         self._session = int(time.time()) & 0xFFFF or 1
 
     def follow(self, devices: Iterable[Device]) -> None:
@@ -176,7 +177,7 @@ class ProbeService:
         settings = self.settings
         responder = None
         if settings.answer:
-            responder = Responder(address, settings.port, self._guard, settings.key)
+            responder = Responder(address, settings.port, self._guard, settings.key, self._answers.add)
             asyncio.get_running_loop().add_reader(responder.socket.fileno(), responder.work)
         tally = PortTally(device, port, settings.classes, self._clock)
         tally.target = next((one for one in self.targets if one.address == address), None)
@@ -273,6 +274,7 @@ class ProbeService:
                 self._answered_before + sum(one.answered for one in responders),
                 len(without_own(self.targets, [port.target for port in ports])),
                 self._changes,
+                self._answers,
             ),
             whole=self.settings.whole,
         )

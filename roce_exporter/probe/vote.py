@@ -123,6 +123,8 @@ def _worst(paths: Sequence[PathCount]) -> Blamed | None:
     near = [one for one in candidates if sums.lost[one] >= NEARLY_ALL * most]
     # With equal shares the one that explains more, and then a fixed order.
     worst = max(near, key=lambda one: (sums.share(one), sums.lost[one], one))
+    while (whole := _wider(paths, worst, near, sums)) is not None:
+        worst = whole
     while (part := _concentrated(paths, worst)) is not None and sums.share(part) > sums.share(worst):
         worst = part
     same = (
@@ -131,6 +133,18 @@ def _worst(paths: Sequence[PathCount]) -> Blamed | None:
         if (sums.lost[one], sums.sent[one]) == (sums.lost[worst], sums.sent[worst]) and one != worst
     )
     return Blamed(worst, sums.sent[worst], sums.lost[worst], sums.lossy[worst], tuple(sorted(same)))
+
+
+def _wider(
+    paths: Sequence[PathCount], part: Component, near: Iterable[Component], sums: _Sums
+) -> Component | None:
+    """The component that also loses where it does not pass `part`, as a ToR loses inside its rack what its uplinks do not carry."""
+    for whole in near:
+        if sums.lost[whole] > sums.lost[part]:
+            rest = _Sums(path for path in paths if whole in path.components and part not in path.components)
+            if rest.lost[whole] >= LEAST_LOST and rest.share(whole) > sums.share(part) / 2:
+                return whole
+    return None
 
 
 def _concentrated(paths: Iterable[PathCount], worst: Component) -> Component | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.kernel.network_namespace import list_namespaces, read_namespace
-from roce_exporter.host.sources.values import reason_of
+from roce_exporter.model.values import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,6 +31,7 @@ from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.addresses import dial, find_route, is_odd_address
 from roce_exporter.switches.interpretation import Interpreter, SwitchPlan
+from roce_exporter.switches.port_values import neighbor_readings
 from roce_exporter.switches.readings import (
     LoggedRequest,
     ProbeReply,
@@ -420,6 +421,8 @@ def _make_state(target: SwitchTarget, networks: tuple[Network, ...] | None) -> _
 def _interpret(state: _State, replies: ProbeReply) -> tuple[SwitchReadings, Samples]:
     readings = SwitchReadings() if REACH in replies.faults else state.module.read(replies, state.target)
     readings = with_links(replace(readings, faults={**readings.faults, **replies.faults}), state.target)
+    near = neighbor_readings(readings)
+    readings = replace(readings, readings=(*readings.readings, *near))
     return readings, state.interpreter.samples(readings.name or state.device, readings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.sources.values import GARBAGE, check_counter
+from roce_exporter.model.values import GARBAGE, check_counter
 from roce_exporter.switches.readings import Unreadable, label_text
 
 if TYPE_CHECKING:

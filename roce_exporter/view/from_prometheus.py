@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.row import (
     HISTOGRAM,
 )
@@ -78,7 +78,7 @@ def read_matrix(document: object) -> PrometheusHistory:
     if len(targets) > 1:
         raise MatrixError(f"several exporters have this instance: {_targets(targets)}")
     history = tuple(TimedSamples(at, moments[at]) for at in sorted(moments))
-    return PrometheusHistory(history, tuple(sorted(filter(_is_strange, unknown))))
+    return PrometheusHistory(history, tuple(sorted(filter(is_strange, unknown))))
 
 
 def _targets(targets: Iterable[tuple[str, ...]]) -> str:
@@ -89,7 +89,8 @@ def _targets(targets: Iterable[tuple[str, ...]]) -> str:
     return "; ".join(names)
 
 
-def _is_strange(name: str) -> bool:
+def is_strange(name: str) -> bool:
+    """Whether a name that is no row is unexpected: it is no part of a histogram, and no metric of the exporter about itself."""
     buckets = name.endswith(("_bucket", "_sum", "_count"))
     return not buckets and not name.startswith(OWN)
 
@@ -153,11 +154,52 @@ class PrometheusQueries:
             raise NetError(f"no series roce_* of instance {instance!a} in this time{await self._others()}")
         return found
 
+    async def ends(self, names: Iterable[str]) -> dict[tuple[str, ...], History]:
+        """The first and the last moment, if they differ, of all exporters that have one of these metrics, by target and instance.
+
+        Sums and counts of histograms have their own names, and the labels of the row without `le`.
+
+        Raises:
+            NetError: a request failed.
+        """
+        pattern = "|".join(names)
+        step = f"{self._span.end - self._span.start:.3f}"
+        data = await self._get("query_range", {"query": f'{{__name__=~"{pattern}"}}', "step": step})
+        found: dict[tuple[str, ...], Moments] = {}
+        try:
+            for metric, points in _series(data):
+                name = metric.get("__name__", "")
+                row = INDEX.named.get(name) or INDEX.named[name.removesuffix("_sum").removesuffix("_count")]
+                labels = tuple(metric.get(label, "") for label in row.labels if label != "le")
+                target = tuple(metric.get(label, "") for label in (*TARGET, "instance"))
+                for at, value in points:
+                    found.setdefault(target, {}).setdefault(at, {}).setdefault(name, {})[labels] = value
+        except (MatrixError, KeyError) as error:
+            raise NetError(str(error)) from None
+        return {
+            target: tuple(TimedSamples(at, moments[at]) for at in sorted(moments))
+            for target, moments in found.items()
+        }
+
+    async def values(self, query: str) -> list[tuple[dict[str, str], float]]:
+        """The labels and the value of each series of an expression, at the end of the time.
+
+        Raises:
+            NetError: the request failed.
+        """
+        step = {"query": query, "step": "1"}
+        span = {"start": f"{self._span.end:.3f}", "end": f"{self._span.end:.3f}"}
+        try:
+            found = _series(await self._get("query_range", step | span))
+            return [(metric, points[-1][1]) for metric, points in found if points]
+        except MatrixError as error:
+            raise NetError(str(error)) from None
+
     async def _only_instance(self) -> str:
         found = await self._instances()
         if len(found) != 1:
             raise NetError(
-                f"give --instance: {few([ascii(name) for name in found], SHOWN)}"
+                f"give --target=INSTANCE: {few([ascii(name) for name in found], SHOWN)}"
                 if found
                 else "no series roce_* of any host in this time"
             )
@@ -175,7 +217,7 @@ class PrometheusQueries:
 
     async def _get(self, what: str, query: Mapping[str, str]) -> object:
         try:
-            return await get(self._server, self._access, what, {**query, **self._span.bounds()}, TIMEOUT)
+            return await get(self._server, self._access, what, {**self._span.bounds(), **query}, TIMEOUT)
         except TimeoutError:
             raise NetError(f"no answer in {TIMEOUT:g} s; use a shorter --since") from None
         except TooLargeError as error:

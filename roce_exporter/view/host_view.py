@@ -60,6 +60,8 @@ class View:
     history: History
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """The limits of rules, by alert and key."""
+    moved: list[tuple[float, float]] = field(default_factory=list)
+    """First and last time at which each of the counters of faults rose that were asked for since this was emptied; gauges that changed, once."""
     _tracks: dict[str, tuple[SeriesTrack, ...]] = field(default_factory=dict)
     _of: dict[tuple[str, str], dict[str, tuple[SeriesTrack, ...]]] = field(default_factory=dict)
 
@@ -123,9 +125,9 @@ class PortView:
     device: str
     port: str = WHOLE
 
-    def limit(self, alert: str, key: str) -> float:
-        """The limit of an alert, which its rule shares."""
-        return self.host.limits[alert][key]
+    def limit(self, name: str, key: str) -> float:
+        """A limit by what is measured, which alerts and boards share."""
+        return self.host.limits[name][key]
 
     def tracks(self, name: str, **match: str) -> tuple[SeriesTrack, ...]:
         """The series of this row that belong to the port and have these labels."""
@@ -136,7 +138,11 @@ class PortView:
 
     def current(self, name: str, **match: str) -> list[tuple[SeriesTrack, float]]:
         """The series that have a value now, with that value."""
-        return [(track, track.now) for track in self.tracks(name, **match) if track.now is not None]
+        found = [(track, track.now) for track in self.tracks(name, **match) if track.now is not None]
+        if name in STATES:
+            changed = (_changed(track) for track, _ in found)
+            self.host.moved.extend((time, self.host.end) for time in changed if time)
+        return found
 
     def highest(self, name: str, **match: str) -> float | None:
         """The largest value now."""
@@ -164,7 +170,16 @@ class PortView:
 
     def rise_of(self, name: str, track: SeriesTrack, window: float) -> Rise | None:
         """How much one series rose in the last `window` seconds."""
-        return rise_between(track.points, self.host.end - window, self.host.end, moduli(name))
+        since = self.host.end - window
+        rise = rise_between(track.points, since, self.host.end, moduli(name))
+        if rise and rise.amount and _tells_time(name):
+            times = [
+                after[0]
+                for before, after in pairwise(track.points)
+                if before[0] >= since and after[1] != before[1]
+            ]
+            self.host.moved.append((times[0], times[-1]))
+        return rise
 
     def between(self, name: str, begin: float, end: float, **match: str) -> float:
         """How much the counters rose together from `begin` to `end`; 0 if it is not seen."""
@@ -204,6 +219,32 @@ class PortView:
             track.labels["role"]: track.labels["netdev"] for track in self.tracks("roce_port_netdev_info")
         }
         return roles.get("bond") or roles.get("port") or self.label("roce_port_info", "netdev")
+
+
+STATES = frozenset(
+    {
+        "roce_port_up",
+        "roce_link_up",
+        "roce_link_speed_bytes_per_second",
+        "roce_port_set_up",
+        "roce_pcie_link_width_lanes",
+    }
+)
+"""Gauges whose change is the begin of what a rule says of them."""
+
+
+def _changed(track: SeriesTrack) -> float:
+    """When the series took its present value; 0 if it always had it."""
+    return next(
+        (after for (_, one), (after, other) in reversed([*pairwise(track.points)]) if one != other), 0.0
+    )
+
+
+@cache
+def _tells_time(name: str) -> bool:
+    """Whether a rise of this counter is an event, and no traffic."""
+    row = ROWS.get(name)
+    return row is not None and (row.usual == 0 or name.startswith(("roce_pfc_", "roce_cnp_", "roce_ecn_")))
 
 
 def belongs(labels: Mapping[str, str], device: str, port: str) -> bool:

@@ -14,6 +14,7 @@ from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format, negotiate
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web.connection import Request, Response, plain
+from roce_exporter.web.runbooks import PREFIX, runbooks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -85,6 +86,7 @@ class Application:
         pages = (
             Page(telemetry_path, self._metrics, "metrics, for Prometheus"),
             *(page for section in sections for page in section.pages),
+            Page(PREFIX, _runbook, "what to do about each alert: /runbooks/NAME"),
             Page("/-/healthy", _healthy, "whether the process responds"),
             Page("/-/ready", self._ready, "whether metrics are served"),
         )
@@ -104,9 +106,10 @@ class Application:
 
     async def __call__(self, request: Request) -> Response:
         """The response to one request."""
-        route = self._routes.get(request.path)
+        path = PREFIX if request.path in runbooks() else request.path
+        route = self._routes.get(path)
         response = await route(request) if route else _not_found(request.path)
-        self._requests.add(request.path if route else "other", str(int(response.status)))
+        self._requests.add(path if route else "other", str(int(response.status)))
         return response
 
     async def _metrics(self, request: Request) -> Response:
@@ -127,6 +130,12 @@ class Application:
 
 async def _healthy(_: Request) -> Response:
     return plain(HTTPStatus.OK, "roce_exporter is healthy.")
+
+
+async def _runbook(request: Request) -> Response:
+    if (text := runbooks().get(request.path)) is None:
+        return _not_found(request.path)
+    return Response(HTTPStatus.OK, text, PLAIN)
 
 
 def _not_found(path: str) -> Response:

@@ -29,6 +29,7 @@ from roce_exporter.web.connection import (
     plain,
 )
 from roce_exporter.web.passwords import Passwords, TooManyChecksError
+from roce_exporter.web.runbooks import PREFIX
 
 if TYPE_CHECKING:
     import ssl
@@ -238,7 +239,12 @@ class Server:
             return plain(429, "too many requests; see rate_limit in the web config file")
         if config.allowed_sans and not config.allowed_sans & _alternative_names(connection):
             return plain(403, "the client's certificate has none of the names in client_allowed_sans")
-        if config.users and (refused := await self._check_password(config, connection, request)):
+        is_open = request.path.startswith(PREFIX)
+        if (
+            config.users
+            and not is_open
+            and (refused := await self._check_password(config, connection, request))
+        ):
             return refused
         if request.path in self._private and not (config.users or _is_known(connection)):
             return plain(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from alert_promtool import EVERY, Fired, Groups, Labels, fired, history, needed, rules_of_cases
 from alert_scenario import (
-    ABOVE_ZERO,
     CASES,
     ELSEWHERE,
     LASTS,
@@ -30,8 +29,6 @@ FIRED = Path(__file__).with_name("fired.yml")
 """When each case fires, in minutes after the fault began, its severity, scope and texts; `write_fired.py` writes it."""
 APART = 1 if os.environ.get("ROCE_NEWEST") else 0
 """Evaluations: Prometheus 3 no longer counts a sample at the beginning of a window."""
-FIRST = 2
-"""Evaluations by which an alert may start later on a counter that is served above zero: a rate needs a second sample."""
 NO_TEXT = ("NaN", "Inf", "{{", "<<", "<no value>", "%!", " 0 ", "  ")
 """What no text has: malformed numbers and unfilled templates."""
 
@@ -95,7 +92,7 @@ def labels_wanted(case: Case, host: str, cluster: str) -> dict[str, str]:
     entry = expectations()[case.title]
     labels = {"cluster": cluster, "severity": entry["severity"], "scope": entry["scope"]}
     if not case.fabric:
-        labels |= {"job": "roce", "instance": host}
+        labels |= {"job": "roce", "instance": host, "node": host}
     return {
         key: text for key, text in (labels | labels_of(case.labels.replace("<host>", host))).items() if text
     }
@@ -128,16 +125,13 @@ def _problems(case: Case, variant: Variant, found: Fired) -> Iterator[str]:
             yield f"must fire when the fault ends: {_shown(spans)}"
     else:
         yield from _problems_of_times(case, variant, spans[wanted])
-        if variant.served != ABOVE_ZERO:
-            yield from _problems_of_texts(
-                case, variant, found.texts.get(wanted | {("alertname", case.alert)})
-            )
+        yield from _problems_of_texts(case, variant, found.texts.get(wanted | {("alertname", case.alert)}))
 
 
 def _problems_of_times(case: Case, variant: Variant, spans: list[tuple[int, int]]) -> Iterator[str]:
     minutes = [at // 60 - case.lead for span in spans for at in span]
     known = [int(word) for word in re.findall(r"-?\d+", expectations()[case.title]["minutes"])]
-    limit = (FIRST if variant.served == ABOVE_ZERO else APART) * pace(case) // 60
+    limit = APART * pace(case) // 60
     if len(minutes) != len(known) or any(abs(a - b) > limit for a, b in zip(minutes, known, strict=True)):
         yield f"must fire in minutes {known}: {minutes}"
 

@@ -28,7 +28,7 @@ def rules_with(
     folder: Path, alerts: Mapping[str, Mapping[str, str]], shared: Mapping[str, str] = SECONDS
 ) -> Path:
     """Our rules by our generator, with these thresholds in place of the shipped ones."""
-    for name in ("generate.py", "thresholds.yml"):
+    for name in ("generate.py", "thresholds.yml", "went.yml"):
         shutil.copy(ALERTS / name, folder)
     shutil.copytree(ALERTS / "rules", folder / "rules")
     thresholds = yaml.safe_load((folder / "thresholds.yml").read_text())

@@ -30,7 +30,7 @@ Spans = dict[Labels, list[tuple[int, int]]]
 EVERY = 60
 """Seconds between two evaluations: promtool ignores the intervals of groups."""
 ALL_OWNERS_REQUIRED = 'cluster=~"none"'
-"""The clusters of RoceOwnersHidden: none as delivered, all in the tests of this alert."""
+"""The clusters whose owners must be seen: none as delivered, all in the tests."""
 
 
 @cache

@@ -21,17 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from roce_exporter.catalog import CATALOG
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 FOLDER = Path(__file__).with_name("cases")
 LARGE = 1_000_000
 """The initial value of a counter: that of a host that has been up for a long time."""
-ROWS = {row.name for row in CATALOG if row.usual is not None and row.name.endswith("_total")}
-SPARSE = ROWS | {"roce_pause_watchdog_trips_total", "roce_pfc_receive_frames_total"}
-"""Counters that may be served only above zero. Of the last one those of priorities without PFC."""
 
 
 class Shape(NamedTuple):
@@ -154,11 +149,10 @@ CASES = tuple(
 
 SAME, LASTS = "fires as in cluster east", "fires when the fault ends"
 SILENT, ELSEWHERE = "does not fire", "fires at most with other labels"
-USUAL, ABOVE_ZERO, NEW, AWAY, DEVICE_AWAY = range(5)
-"""How counters are served: always, or only above zero; or host h1 has none before `APPEARS`, or in `GAP`, or no devices in `GAP`."""
+USUAL, NEW, AWAY = range(3)
+"""How series are served: always, or host h1 has none before `APPEARS`, or none in `GAP`."""
 APPEARS, GAP = 4, (4, 14)
 """Minutes. Ten without samples are more than Prometheus remembers one."""
-DEVICES = "roce_exporter_devices"
 
 
 class Variant(NamedTuple):
@@ -198,13 +192,9 @@ def variants(case: Case) -> Iterator[Variant]:
         yield fires._replace(cluster="none", expected=SILENT)
     yield from _near(case, fires._replace(expected=SILENT))
     yield from _excused(case, fires)
-    if _is_sparse(case.series):
-        counted = {DEVICES: Shape("always", 1, healthy=1)} | usual
-        yield fires._replace(cluster="counters served above zero", series=counted, served=ABOVE_ZERO)
-        for name, served in (("a new host", NEW), ("an exporter", AWAY), ("a device", DEVICE_AWAY)):
-            yield healthy._replace(
-                cluster=f"{name} that returns with old counts", series=counted, served=served
-            )
+    if any(metric(one).endswith("_total") for one in case.series):
+        for name, served in (("a new host", NEW), ("an exporter", AWAY)):
+            yield healthy._replace(cluster=f"{name} that returns with old counts", served=served)
 
 
 def _near(case: Case, silent: Variant) -> Iterator[Variant]:
@@ -219,7 +209,7 @@ def _near(case: Case, silent: Variant) -> Iterator[Variant]:
         other = {
             elsewhere(series): shape for series, shape in silent.series.items() if metric(series) == name
         }
-        if lacking and not case.fabric and not other.keys() & silent.series.keys():
+        if lacking and "device=" in case.labels and not other.keys() & silent.series.keys():
             yield silent._replace(
                 cluster=f"another device has {name}", series=lacking | other, expected=ELSEWHERE
             )
@@ -230,21 +220,14 @@ def _excused(case: Case, fires: Variant) -> Iterator[Variant]:
     for name, series in case.silent.items():
         excused = fires._replace(cluster=name, series=series, expected=SILENT)
         yield excused
-        if _is_sparse(series):
-            counted = {DEVICES: Shape("always", 1, healthy=1)} | series
-            yield excused._replace(cluster=f"{name}, served above zero", series=counted, served=ABOVE_ZERO)
         excuse = {one: shape for one, shape in series.items() if one not in case.series}
-        if not excuse or case.fabric:
+        if not excuse or case.fabric or "host=" in case.labels:
             continue
         always = {one: shape._replace(healthy=shape.sick) for one, shape in excuse.items()}
         yield fires._replace(cluster=f"{name}, on another host", others=fires.series | always)
         if all(elsewhere(one) != one for one in excuse):
             other = {elsewhere(one): shape for one, shape in excuse.items()}
             yield fires._replace(cluster=f"{name}, on another device", series=fires.series | other)
-
-
-def _is_sparse(series: Series) -> bool:
-    return any(metric(one) in SPARSE for one in series)
 
 
 def elsewhere(series: str) -> str:
@@ -267,7 +250,7 @@ def labels_of(text: str) -> dict[str, str]:
 def input_series(case: Case, variant: Variant) -> Iterator[dict[str, str]]:
     """The series of a variant, in promtool's notation."""
     cluster = f'cluster="{variant.cluster}",' if variant.cluster else ""
-    away = variant.served in (NEW, AWAY, DEVICE_AWAY)
+    away = variant.served in (NEW, AWAY)
     for number in range(1, variant.hosts + 1):
         target = f'{cluster}job="roce",instance="h{number}"'
         faulty = number <= variant.faulty
@@ -277,20 +260,17 @@ def input_series(case: Case, variant: Variant) -> Iterator[dict[str, str]]:
             values = _values(
                 case,
                 variant if number == 1 or not away else variant._replace(served=USUAL),
-                metric(series),
                 shape,
                 faulty,
             )
             yield {"series": name.replace("<host>", f"h{number}"), "values": " ".join(values)}
 
 
-def _values(case: Case, variant: Variant, name: str, shape: Shape, faulty: bool) -> Iterator[str]:
+def _values(case: Case, variant: Variant, shape: Shape, faulty: bool) -> Iterator[str]:
     """The values, with equal steps as promtool writes them."""
-    sparse = variant.served == ABOVE_ZERO and name in SPARSE
-    total: float = 0 if sparse else LARGE
+    total: float = LARGE
     onset, end = case.lead, case.lead + case.sick
     absent = _absent(variant, 2 * case.step // 60)
-    stays = variant.served == DEVICE_AWAY and name == DEVICES
     served = False
     for begin, until in pairwise(sorted({0, onset, end, case.minutes, *absent})):
         scrapes = (until - begin) * 60 // case.step
@@ -300,13 +280,11 @@ def _values(case: Case, variant: Variant, name: str, shape: Shape, faulty: bool)
             total += now
         if absent and absent[0] <= begin < absent[1]:
             total = 0 if variant.restart else total
-            yield f"0x{scrapes - 1}" if stays else f"stale _x{scrapes - 1}" if served else f"_x{scrapes}"
-            served = stays
+            yield f"stale _x{scrapes - 1}" if served else f"_x{scrapes}"
+            served = False
         elif shape.kind in ("level", "always"):
             yield f"_x{scrapes}" if now is None else f"{now}x{scrapes - 1}"
             served = now is not None
-        elif sparse and not total and not grows:
-            yield f"_x{scrapes}"
         else:
             yield f"{total + grows}+{grows}x{scrapes - 1}"
             for _ in range(
@@ -320,4 +298,4 @@ def _absent(variant: Variant, restart: int) -> tuple[int, ...]:
     """The minutes in which a variant has no samples: the first and the one after the last."""
     if variant.restart:
         return variant.restart, variant.restart + restart
-    return {NEW: (0, APPEARS), AWAY: GAP, DEVICE_AWAY: GAP}.get(variant.served, ())
+    return {NEW: (0, APPEARS), AWAY: GAP}.get(variant.served, ())

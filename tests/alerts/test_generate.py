@@ -34,7 +34,8 @@ generate = load()
 def folder(tmp_path: Path) -> Path:
     """A copy that a test may change."""
     shutil.copytree(ALERTS / "rules", tmp_path / "rules")
-    shutil.copy(ALERTS / "thresholds.yml", tmp_path)
+    for name in ("thresholds.yml", "went.yml"):
+        shutil.copy(ALERTS / name, tmp_path)
     return tmp_path
 
 
@@ -78,20 +79,20 @@ def test_promtool_finds_no_problem() -> None:
 
 
 def test_a_threshold_reaches_expression_and_text(folder: Path) -> None:
-    edit(folder, "alerts", "RocePfcLongPause", seconds=0.75)
-    edit(folder, "alerts", "RoceSlowReceiver", **{"for": "20m"})
-    edit(folder, "alerts", "RocePfcPauseHigh", throughout="25m")
+    edit(folder, "limits", "resources_used", ratio=0.75)
+    edit(folder, "limits", "storms_ended", window="2h")
+    edit(folder, "alerts", "RocePortFaulty", **{"for": "20m"})
     rules = rules_of(folder)
-    assert rules["RocePfcLongPause"]["expr"].endswith("> 0.75")
-    assert rules["RoceSlowReceiver"]["for"] == "20m"
-    assert "ratio_rate5m[25m]" in rules["RocePfcPauseHigh"]["expr"]
+    assert "> 0.75" in rules["RoceResourcesNearlyExhausted"]["expr"]
+    assert "within 2h" in rules["RocePfcStormEnded"]["annotations"]["summary"]
+    assert rules["RocePortFaulty"]["for"] == "20m"
 
 
 def test_a_window_changes_the_name_of_what_is_recorded_and_its_users(folder: Path) -> None:
     edit_shared(folder, short="5m", medium="10m")
     rules = rules_of(folder)
-    assert "rate5m" in rules["RocePfcReceivePauseSaturated"]["expr"]
-    assert "[5m]" in rules["RocePfcTransmitPauseSaturated"]["expr"]
+    assert "ratio_rate10m" in rules["RocePortVictim"]["expr"]
+    assert "[5m]" in rules["RoceSwitchBufferLoss"]["expr"]
     assert "netdev_priority_direction:roce_pfc_pause:ratio_rate10m" in rules
     assert "rate2m" not in json.dumps(rules)
 
@@ -105,12 +106,12 @@ def test_slower_scrapes_still_make_valid_rules(folder: Path) -> None:
 
 
 def test_an_alert_can_be_left_out_and_have_another_severity(folder: Path) -> None:
-    edit(folder, "alerts", "RocePcieSpeedDegraded", enabled=False)
-    edit(folder, "alerts", "RoceTransportRetriesExceeded", severity="page")
+    edit(folder, "alerts", "RoceIncast", enabled=False)
+    edit(folder, "alerts", "RocePeerUnreachable", severity="critical")
     rules = rules_of(folder)
-    assert "RocePcieSpeedDegraded" not in rules
-    assert "RocePcieWidthDegraded" in rules
-    assert rules["RoceTransportRetriesExceeded"]["labels"]["severity"] == "page"
+    assert "RoceIncast" not in rules
+    assert "RocePortCause" in rules
+    assert rules["RocePeerUnreachable"]["labels"]["severity"] == "critical"
 
 
 def group_of(folder: Path, alert: str) -> dict[str, Any]:
@@ -122,21 +123,21 @@ def group_of(folder: Path, alert: str) -> dict[str, Any]:
 
 
 def test_what_can_wait_is_evaluated_less_often(folder: Path) -> None:
-    """A ticket, until it becomes a page; less often info and a ticket that waits long; never a ticket that mutes others early."""
+    """A warning, until it is critical; less often info and a warning that waits long; never a warning that mutes others early."""
     edit_shared(folder, slow_interval="90s")
-    slow = group_of(folder, "RoceCrcErrors")
-    assert (slow["name"], slow["interval"]) == ("roce-link-slow", "90s")
+    slow = group_of(folder, "RoceDeviceVanished")
+    assert (slow["name"], slow["interval"]) == ("roce-port-slow", "90s")
     assert group_of(folder, "RocePfcStormNearMisses")["interval"] == "2m"
     assert "interval" not in group_of(folder, "RocePortDown")
-    edit(folder, "alerts", "RoceCrcErrors", severity="page")
-    assert "interval" not in group_of(folder, "RoceCrcErrors")
-    edit(folder, "alerts", "RoceCrcErrors", severity="ticket", **{"for": "14m59s"})
-    assert group_of(folder, "RoceCrcErrors")["interval"] == "90s"
-    edit(folder, "alerts", "RoceCrcErrors", **{"for": "15m"})
-    rare = group_of(folder, "RoceCrcErrors")
-    assert (rare["name"], rare["interval"]) == ("roce-link-rare", "2m")
-    edit(folder, "alerts", "RoceCrcErrors", severity="info", **{"for": "0s"})
-    assert group_of(folder, "RoceCrcErrors")["interval"] == "2m"
+    edit(folder, "alerts", "RoceDeviceVanished", severity="critical")
+    assert "interval" not in group_of(folder, "RoceDeviceVanished")
+    edit(folder, "alerts", "RoceDeviceVanished", severity="warning", **{"for": "14m59s"})
+    assert group_of(folder, "RoceDeviceVanished")["interval"] == "90s"
+    edit(folder, "alerts", "RoceDeviceVanished", **{"for": "15m"})
+    rare = group_of(folder, "RoceDeviceVanished")
+    assert (rare["name"], rare["interval"]) == ("roce-port-rare", "2m")
+    edit(folder, "alerts", "RoceDeviceVanished", severity="info", **{"for": "0s"})
+    assert group_of(folder, "RoceDeviceVanished")["interval"] == "2m"
 
 
 @pytest.mark.parametrize("key", ["slow_interval", "rare_interval", "short"])
@@ -146,33 +147,36 @@ def test_a_shared_duration_that_is_none_is_a_mistake(folder: Path, key: str) -> 
         generate.generated(folder)
 
 
-def test_events_include_the_first_one_of_a_counter_that_is_served_above_zero(folder: Path) -> None:
-    expression = rules_of(folder)["RoceIcrcErrors"]["expr"]
-    counter = "roce_transport_icrc_errors_total"
-    assert f"{counter} unless {counter} offset 15m" in expression
-    assert f"or increase({counter}[15m])) > 0" in expression
-
-
 MISTAKES = [
-    ("RocePfcPauseHigh", {"severity": "critical"}, "severity must be one of page, ticket, info"),
-    ("RocePfcPauseHigh", {"severity": None}, "RocePfcPauseHigh: severity must be one of"),
-    ("RocePfcPauseHigh", {"for": "15 minutes"}, "for must be a duration such as 5m, not '15 minutes'"),
-    ("RocePfcPauseHigh", {"keep_firing_for": 10}, "keep_firing_for must be a duration"),
+    ("alerts", "RocePortFaulty", {"severity": "page"}, "RocePortFaulty: severity page is now critical"),
+    ("alerts", "RocePortFaulty", {"severity": "ticket"}, "RocePortFaulty: severity ticket is now warning"),
+    ("alerts", "RocePortFaulty", {"severity": "loud"}, "severity must be one of critical, warning, info"),
+    ("alerts", "RocePortFaulty", {"severity": None}, "RocePortFaulty: severity must be one of"),
     (
-        "RocePfcPauseHigh",
-        {"ratio": None},
-        "RocePfcPauseHigh: <<ratio>> is not a threshold, shared value or phrase",
+        "alerts",
+        "RocePortFaulty",
+        {"for": "15 minutes"},
+        "for must be a duration such as 5m, not '15 minutes'",
     ),
-    ("RocePfcPauseHigh", {"ration": 0.1}, "thresholds.yml: RocePfcPauseHigh: ration has no effect"),
-    ("RocePfcPauseHih", {"severity": "page"}, "thresholds.yml: no such alert: RocePfcPauseHih"),
+    ("alerts", "RocePortFaulty", {"keep_firing_for": 10}, "keep_firing_for must be a duration"),
+    ("alerts", "RocePortFaulty", {"ratio": 0.1}, "RocePortFaulty: ratio has no effect"),
+    ("alerts", "RocePortFalty", {"severity": "info"}, "thresholds.yml: no such alert: RocePortFalty"),
+    ("alerts", "RoceCrcErrors", {"severity": "info"}, "RoceCrcErrors went: RocePortFaulty"),
+    ("limits", "storms_ended", {"window": "1 hour"}, "storms_ended: window must be a duration"),
+    (
+        "limits",
+        "pause_high",
+        {"ratio": None},
+        "RocePortVictim: <<pause_high.ratio>> is not a limit, shared value or phrase",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("alert", "values", "message"), MISTAKES)
+@pytest.mark.parametrize(("section", "name", "values", "message"), MISTAKES)
 def test_a_mistake_is_one_line_that_names_it(
-    folder: Path, alert: str, values: dict[str, Any], message: str
+    folder: Path, section: str, name: str, values: dict[str, Any], message: str
 ) -> None:
-    edit(folder, "alerts", alert, **values)
+    edit(folder, section, name, **values)
     with pytest.raises(generate.RuleError) as caught:
         generate.generated(folder)
     assert message in str(caught.value)
@@ -181,9 +185,9 @@ def test_a_mistake_is_one_line_that_names_it(
 
 def test_an_alert_without_thresholds_is_a_mistake(folder: Path) -> None:
     content = yaml.safe_load((folder / "thresholds.yml").read_text())
-    del content["alerts"]["RoceIcrcErrors"]
+    del content["alerts"]["RocePacketLoss"]
     (folder / "thresholds.yml").write_text(yaml.safe_dump(content))
-    with pytest.raises(generate.RuleError, match=r"RoceIcrcErrors of rules/transport\.yml is missing"):
+    with pytest.raises(generate.RuleError, match=r"RocePacketLoss of rules/transport\.yml is missing"):
         generate.generated(folder)
 
 
@@ -207,7 +211,7 @@ def test_the_command_writes_the_rules_or_reports_the_mistake(folder: Path) -> No
     command = [sys.executable, str(folder / "generate.py")]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     assert (folder / "roce.rules.yml").read_text() == (ALERTS / "roce.rules.yml").read_text()
-    edit(folder, "alerts", "RocePfcPauseHigh", severity="loud")
+    edit(folder, "alerts", "RocePortFaulty", severity="loud")
     failed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert failed.stderr.count("\n") == 1

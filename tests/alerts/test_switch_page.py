@@ -64,8 +64,7 @@ def monitored(
         file = folder / "switches.yml"
         file.write_text(json.dumps({"targets": targets, "limits": {"cache": "0"}}))
         switches = serve("switches", "--no-host", f"--switches.config={file}")
-        # the alert of the switch does not wait for that of the host
-        rules = hasty_rules(folder, patience="3s")
+        rules = hasty_rules(folder)
         config = configuration(rules, alertmanager.url, jobs(hosts["storming"], hosts["quiet"], switches))
         prometheus = servers.prometheus(folder, config, "--rules.alert.resend-delay=1s")
         yield running.enter_context(prometheus)
@@ -75,7 +74,7 @@ def test_one_storm_seen_from_both_ends_is_one_page(
     monitored: servers.Running, alertmanager: Alertmanager
 ) -> None:
     """The host's alert has the reason. That of the switch fires as well, and is muted."""
-    wait_until(lambda: "RocePfcStormTransmitted" in alerts_of(firing(alertmanager, BOTH)))
+    wait_until(lambda: "RocePfcStorm" in alerts_of(firing(alertmanager, BOTH)))
     wait_until(lambda: "RoceSwitchWatchdogTripped" in alertmanager.names(BOTH, "suppressed"))
     pages = firing(alertmanager, BOTH)
     assert len({page["groupKey"] for page in pages}) == 1
@@ -89,7 +88,7 @@ def storm_text(alertmanager: Alertmanager) -> str:
     return " ".join(
         alert["annotations"]["summary"] + alert["annotations"]["description"]
         for alert in alertmanager.alerts(BOTH)
-        if alert["labels"]["alertname"] == "RocePfcStormTransmitted"
+        if alert["labels"]["alertname"] == "RocePfcStorm"
     )
 
 

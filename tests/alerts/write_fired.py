@@ -11,12 +11,16 @@ from alert_checks import FIRED, observed, run_case
 from alert_scenario import CASES
 
 if __name__ == "__main__":
-    entries = {}
+    entries, wrong = {}, []
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
             found = run_case(Path(folder), case)
         try:
             entries |= observed(case, found)
         except (KeyError, ValueError):
-            sys.exit(f"{case.title}: not one alert in each cluster, or none when the text is read: {found}")
+            wrong.append(
+                f"{case.title}: not one alert in each cluster, or none when the text is read: {found.of(case.alert)}"
+            )
+    if wrong:
+        sys.exit("\n".join(wrong))
     FIRED.write_text(yaml.safe_dump(entries, width=1000, sort_keys=False, allow_unicode=True))

@@ -11,6 +11,7 @@ from tools import need
 
 from roce_exporter.probe.fleet import blame, port_reports
 from roce_exporter.probe.vote import HOST, TOR, Component
+from roce_exporter.view.history import timed_samples
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -41,7 +42,9 @@ def blamed(fabric: ProbeFabric) -> list[Component]:
 
 def reports(fabric: ProbeFabric) -> list:
     return [
-        report for service in fabric.services.values() for report in port_reports(None, service.samples())
+        report
+        for service in fabric.services.values()
+        for report in port_reports(None, timed_samples([service.samples()], 0))
     ]
 
 
@@ -136,12 +139,12 @@ async def test_after_a_fault_all_is_as_before(fabric: ProbeFabric) -> None:
     fabric.bursts(3)
     fabric.router.fault = lambda _: True
     fabric.bursts(2)
-    before = {host: service.samples() for host, service in fabric.services.items()}
+    before = {host: timed_samples([service.samples()], 0) for host, service in fabric.services.items()}
     fabric.bursts(MINUTE)
     after = [
         one
         for host, service in fabric.services.items()
-        for one in port_reports(before[host], service.samples())
+        for one in port_reports(before[host], timed_samples([service.samples()], 60))
     ]
     assert blame(after) == ()
-    assert sum(one.sent for one in after) > 1000
+    assert sum(sum(one.sent.values()) for one in after) > 1000

@@ -210,8 +210,10 @@ def codes_have_names(board: Json) -> Iterator[str]:
         mappings = [defaults["mappings"], *(value for _, value in changed(panel, "mappings"))]
         known = {key for listed in mappings for one in listed for key in one["options"]}
         for metric, codes in CODED.items():
-            shown = [one for one in expressions if re.search(rf"\b{metric}\{{", one)]
-            as_they_are = [one for one in shown if not one.startswith(("count by", "count(", "sum"))]
+            shown = [one for one in expressions if re.search(rf'\b{metric}\{{|setting="{metric}"', one)]
+            as_they_are = [
+                one for one in shown if "setting=" in one or not one.startswith(("count by", "count(", "sum"))
+            ]
             if as_they_are and (missing := {*codes.split()} - known):
                 yield f"{panel['title']}: {sorted(missing)} of {metric}"
 

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from deploy_tools import debian_package
+from release_builds import earlier, releases
 from tools import need
+
+__all__ = ["earlier", "releases"]
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-STORM = "RocePfcStormTransmitted"
+STORM = "RocePfcStorm"
 FIRST, SECOND = "fabric-a", "fabric-b"
 """The cluster whose storm begins while all servers run, and the one whose storm begins while one of them is away."""
 SEEDS = {FIRST: 43, SECOND: 25}
@@ -98,9 +98,7 @@ def hasty_rules(folder: Path) -> Path:
     source.mkdir()
     changed = {
         # with the window it is longer than the time between two storms of a host: its alert does not end before the host is replaced
-        STORM: {"keep_firing_for": "90s"},
-        # the after-effects end before the storm's alert, which mutes them, as with the shipped thresholds
-        "RoceLosslessPriorityDrops": {"window": "10s", "keep_firing_for": "1s"},
+        STORM: {"for": "0s", "keep_firing_for": "90s"},
     }
     shutil.copy(rules_with(source, changed, {"medium": "60s"}), rules)
     return rules

@@ -59,6 +59,8 @@ def exported(name: str, environment: dict[str, str]) -> bytes:
     return printed("gpg", "--batch", "--armor", "--export", name, env=environment).encode()
 
 
+@pytest.mark.release("deb", "install", "metric", "upgrade", "rollback", "remove")
+@pytest.mark.release("apt repository", "install", "metric", "upgrade", "rollback", "remove")
 def test_install_upgrade_remove_and_purge(
     debian: CleanDebian, repository: Path, keys: dict[str, str], package: Path, tmp_path: Path
 ) -> None:
@@ -152,6 +154,7 @@ def test_a_changed_package_is_refused(debian: CleanDebian, repository: Path) -> 
     assert debian.state() == ""
 
 
+@pytest.mark.release("apt repository", "signed")
 def test_another_key_is_refused_and_while_keys_change_either_is_enough(
     debian: CleanDebian, repository: Path, keys: dict[str, str]
 ) -> None:

@@ -126,6 +126,7 @@ def test_discovery_selects_the_port_and_the_label_that_the_chart_has() -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("case", VALUES)
+@pytest.mark.release("chart", "install")
 def test_every_case_is_right_for_every_kubernetes_and_for_the_exporter(
     cases: dict[str, Any], case: str
 ) -> None:

@@ -126,6 +126,7 @@ def test_nothing_in_it_belongs_to_or_may_be_written_by_the_user_that_runs_it(roo
 
 
 @pytest.mark.nightly
+@pytest.mark.release("image", "install")
 def test_buildah_runs_it_as_the_user_it_names(store: Path, container: str, config: dict[str, Any]) -> None:
     assert [port.removesuffix("/tcp") for port in config["ExposedPorts"]] == [str(DEFAULT_PORT)]
     python = ("run", "--isolation=chroot", container, "--", "/usr/bin/python3")
@@ -137,6 +138,7 @@ def test_buildah_runs_it_as_the_user_it_names(store: Path, container: str, confi
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("host", [[], ["--host.simulate=incast"]], ids=["this host", "simulated"])
+@pytest.mark.release("image", "metric")
 def test_it_serves_without_a_place_to_write(root: Path, config: dict[str, Any], host: list[str]) -> None:
     """Read-only root and /sys, the host's network, no capability. A simulated host has RDMA devices."""
     command = [sys.executable, str(CONTAINED), str(root), json.dumps(config)]
@@ -151,6 +153,7 @@ def test_it_serves_without_a_place_to_write(root: Path, config: dict[str, Any], 
 
 
 @pytest.mark.nightly
+@pytest.mark.release("image", "bytes")
 def test_the_archive_of_a_release_is_the_same_in_another_folder(
     store: Path, oci: Path, tmp_path: Path
 ) -> None:

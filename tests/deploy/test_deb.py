@@ -26,6 +26,7 @@ UNITS = {
     "": "serve",
     "-switches": "serve --no-host --switches.config=/etc/roce-exporter-switches/switches.yml",
     "-wire": "serve --no-host",
+    "-probe": "probe",
     "-namespaces": "tool namespaces",
 }
 """Each unit with the command that it starts."""
@@ -47,7 +48,7 @@ def test_a_unit_finds_its_command(root: Path, name: str) -> None:
 
 
 def test_settings_user_and_examples_come_with_it(root: Path) -> None:
-    settings = [f"/etc/default/roce-exporter{name}" for name in ("", "-switches", "-wire")]
+    settings = [f"/etc/default/roce-exporter{name}" for name in ("", "-probe", "-switches", "-wire")]
     assert (root / "DEBIAN/conffiles").read_text().split() == settings
     assert all((root / file.lstrip("/")).exists() for file in settings)
     assert "roce-exporter" in (root / "usr/lib/sysusers.d/roce-exporter.conf").read_text()
@@ -78,6 +79,7 @@ def test_its_libraries_load_in_every_python(root: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.release("deb", "bytes")
 def test_the_same_commit_gives_the_same_bytes(package: Path, tmp_path: Path) -> None:
     """With another umask, folder for temporary files, locale and time zone."""
     away = tmp_path / "away"

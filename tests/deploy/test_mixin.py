@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 THRESHOLDS = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())
-NEXT_SEVERITY = {"page": "ticket", "ticket": "info", "info": "page"}
+NEXT_SEVERITY = {"critical": "warning", "warning": "info", "info": "critical"}
 Values = dict[str, Any]
 
 
@@ -65,6 +65,7 @@ def files_of(root: Path) -> Values:
 ALL = "{ [name]: mixin[name] for name in ['prometheusAlerts', 'prometheusRules', 'grafanaDashboards'] }"
 
 
+@pytest.mark.release("mixin", "install")
 def test_the_defaults_render_the_files() -> None:
     assert rendered("mixin._config") == THRESHOLDS
     assert rendered(ALL) == files_of(ROOT)
@@ -93,12 +94,15 @@ def test_other_thresholds_render_what_the_generators_write(
     change: Callable[[str, Any], Any], tmp_path: Path
 ) -> None:
     """In a copy of the generators, because they read their thresholds from the file next to them."""
-    alerts = {
-        alert: {name: change(name, value) for name, value in values.items()}
-        for alert, values in THRESHOLDS["alerts"].items()
-    }
+    alerts, limits = (
+        {
+            one: {name: change(name, value) for name, value in values.items()}
+            for one, values in THRESHOLDS[section].items()
+        }
+        for section in ("alerts", "limits")
+    )
     shared = {name: change(name, value) for name, value in THRESHOLDS["shared"].items()}
-    changed = {"shared": shared, "alerts": alerts}
+    changed = {"shared": shared, "limits": limits, "alerts": alerts}
     for folder in ("alerts/rules", "dashboards/boards"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "alerts/thresholds.yml").write_text(yaml.safe_dump(changed))
@@ -117,14 +121,15 @@ def alerts_of(changed: Values) -> dict[str, Values]:
 
 @pytest.mark.ci
 def test_an_alert_is_left_out_and_another_kept_firing() -> None:
-    found = alerts_of({"RocePortDown": {"enabled": False}, "RocePortFailed": {"keep_firing_for": "9m"}})
+    found = alerts_of({"RocePortDown": {"enabled": False}, "RocePortFaulty": {"keep_firing_for": "9m"}})
     assert set(THRESHOLDS["alerts"]) - set(found) == {"RocePortDown"}
-    assert found["RocePortFailed"]["keep_firing_for"] == "9m"
+    assert found["RocePortFaulty"]["keep_firing_for"] == "9m"
 
 
 MISTAKES: dict[str, Values] = {
     "no such alert: RocePortDwon": {"alerts": {"RocePortDwon": {"for": "1m"}}},
     "RocePortDown: ratio has no effect": {"alerts": {"RocePortDown": {"ratio": 1}}},
+    "severity page is now critical": {"alerts": {"RocePortDown": {"severity": "page"}}},
     "RocePortDown: severity must be one of": {"alerts": {"RocePortDown": {"severity": "high"}}},
     "RocePortDown: for must be a duration": {"alerts": {"RocePortDown": {"for": "1 min"}}},
     "medium must be a duration": {"shared": {"medium": 300}},

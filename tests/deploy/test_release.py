@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import ssl
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -15,92 +13,22 @@ import urllib.error
 import urllib.request
 import zipfile
 from base64 import b64encode
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import bcrypt
 import pytest
 import trustme
 import yaml
 from deploy_servers import running
-from deploy_tools import DEPLOY, ROOT, SOURCES, debians_python, module_of, need_root, printed, ran
-from release_keys import keys
-from tools import lacking, need
+from deploy_tools import DEPLOY, ROOT, debians_python, module_of, need_root, printed, ran
+from release_builds import MOMENT, PRODUCT, VERSION, Releases
 from waiting import wait_until
-
-import roce_exporter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.nightly
 
-VERSION = roce_exporter.__version__
-PRODUCT = f"roce-exporter-{VERSION}"
-GIT = ("git", "-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
-MOMENT = 1_790_000_000
-"""The time of the commit."""
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """Numbers of ELF for the architectures, in the field e_machine."""
 NOBODY = 65534
-
-
-def commit(folder: Path) -> Path:
-    """A repository with one commit of this source, in which the image is a stub: tests of the image build the real one."""
-    need("git")
-    folder.mkdir()
-    for name in (*SOURCES, ".gitignore"):
-        if (ROOT / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "pictures")
-            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
-        else:
-            shutil.copy(ROOT / name, folder / name)
-    stub = folder / "deploy/container/build.sh"
-    stub.write_text('#!/bin/sh\necho "$SOURCE_DATE_EPOCH" >"$1/image.tar" && echo "$1/image.tar"\n')
-    stub.chmod(0o755)
-    dates = {f"GIT_{who}_DATE": f"{MOMENT} +0000" for who in ("AUTHOR", "COMMITTER")}
-    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=release"]):
-        subprocess.run([*GIT, *command], cwd=folder, env={**os.environ, **dates}, check=True)
-    return folder
-
-
-def build(source: Path, folder: Path, umask: int, **environment: str) -> str:
-    """Make a release from a new clone of the source; what it says about it."""
-    clone = folder.with_name(f"{folder.name}-clone")
-    subprocess.run(["git", "clone", "--quiet", source, clone], check=True, umask=umask)
-    given = {**os.environ, "PYTHON": sys.executable, "PACKAGES": "container", **environment}
-    given.pop("SOURCE_DATE_EPOCH", None)
-    command = (need("make"), "--silent", "release", f"DIST={folder}", f"PYTHON={sys.executable}")
-    done = ran(*command, cwd=clone, env=given, umask=umask)
-    if "No matching distribution" in done.stderr or "Connection" in done.stderr:
-        lacking(f"the package index cannot be reached: {done.stderr.strip()[-200:]}")
-    assert done.returncode == 0, done.stderr
-    return done.stderr
-
-
-@dataclass(frozen=True)
-class Releases:
-    """Two releases of one commit, what was said about them, and the key that signed the first."""
-
-    first: Path
-    second: Path
-    said: tuple[str, str]
-    key: Path
-
-
-@pytest.fixture(scope="module")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Releases]:
-    folder = tmp_path_factory.mktemp("release")
-    folder.parent.chmod(0o755)  # another user starts the zipapp
-    folder.chmod(0o755)
-    source = commit(folder / "source")
-    first, second = folder / "first", folder / "elsewhere/second"
-    second.parent.mkdir()
-    with keys() as owner:
-        signed = build(source, first, 0o022, RELEASE_KEY="test@example.com", GNUPGHOME=str(owner.home))
-        unsigned = build(source, second, 0o077, TZ="Pacific/Auckland", LC_ALL="C.UTF-8", RELEASE_KEY="")
-        yield Releases(first, second, (signed, unsigned), owner.public(folder / "key.asc"))
 
 
 @pytest.fixture
@@ -108,6 +36,14 @@ def zipapp(releases: Releases) -> Path:
     return releases.first / f"{PRODUCT}.pyz"
 
 
+@pytest.mark.release("wheel", "bytes")
+@pytest.mark.release("sdist", "bytes")
+@pytest.mark.release("zipapp", "bytes")
+@pytest.mark.release("chart", "bytes")
+@pytest.mark.release("mixin", "bytes")
+@pytest.mark.release("dashboards", "bytes")
+@pytest.mark.release("rules", "bytes")
+@pytest.mark.release("bill of materials", "bytes")
 def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releases: Releases) -> None:
     chart = yaml.safe_load((DEPLOY / "helm/roce-exporter/Chart.yaml").read_text())["version"]
     names = {
@@ -127,6 +63,14 @@ def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releas
     assert not [name for name in names if (first / name).read_bytes() != (second / name).read_bytes()]
 
 
+@pytest.mark.release("wheel", "signed")
+@pytest.mark.release("sdist", "signed")
+@pytest.mark.release("zipapp", "signed")
+@pytest.mark.release("chart", "signed")
+@pytest.mark.release("mixin", "signed")
+@pytest.mark.release("dashboards", "signed")
+@pytest.mark.release("rules", "signed")
+@pytest.mark.release("bill of materials", "signed")
 def test_every_file_is_in_the_list_and_the_signature_is_the_owner_s(releases: Releases) -> None:
     files = [path for path in releases.first.iterdir() if not path.name.startswith("SHA256SUMS")]
     lines = (releases.first / "SHA256SUMS").read_text().splitlines()
@@ -168,6 +112,7 @@ def test_archives_have_the_files_of_the_source_as_roots_with_the_time_of_the_com
         assert {one.mode for one in members} <= {0o644, 0o755}
 
 
+@pytest.mark.release("bill of materials", "install")
 def test_the_zipapp_has_libraries_of_both_architectures_and_what_its_bill_lists(
     releases: Releases, zipapp: Path
 ) -> None:

@@ -11,7 +11,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from deploy_tools import BUILD, DEPLOY, built, debians_python, need_root, printed
+from deploy_tools import BUILD, ROOT, built, debians_python, need_root, printed
+from release_builds import EARLIER, commit
 from tools import need
 
 import roce_exporter
@@ -22,18 +23,18 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.nightly
 
 COMMAND = "opt/roce-exporter/bin/roce-exporter"
-CONFIGS = [f"/etc/default/roce-exporter{name}" for name in ("", "-switches", "-wire")]
+CONFIGS = [f"/etc/default/roce-exporter{name}" for name in ("", "-probe", "-switches", "-wire")]
 RECORDER = """#!/bin/sh
 echo "${0##*/} $*" >>"$LOG"
 """
 
 
-def build(folder: Path, umask: int = 0o022, **environment: str) -> Path:
+def build(folder: Path, umask: int = 0o022, source: Path = ROOT, **environment: str) -> Path:
     """The package in a folder."""
     need("rpmbuild")
-    command = [DEPLOY / "rpm/build.sh", folder]
+    command = [source / "deploy/rpm/build.sh", folder]
     subprocess.run(command, env={**os.environ, **BUILD, **environment}, umask=umask, check=True)
-    (package,) = folder.iterdir()
+    (package,) = folder.glob("*.rpm")
     return package
 
 
@@ -78,6 +79,7 @@ def test_it_has_the_files_of_the_debian_package(rpm: Path, package: Path) -> Non
     assert all("roce-exporter" in name for name in folders), "a folder of the system"
 
 
+@pytest.mark.release("rpm", "bytes")
 def test_the_same_commit_gives_the_same_bytes(rpm: Path, tmp_path: Path) -> None:
     """With another umask, folder for temporary files, locale and time zone; nothing in it is of this machine or moment."""
     away = tmp_path / "away"
@@ -91,6 +93,7 @@ def test_the_same_commit_gives_the_same_bytes(rpm: Path, tmp_path: Path) -> None
     assert set(files) == {f"{BUILD['SOURCE_DATE_EPOCH']} root:root"}
 
 
+@pytest.mark.release("rpm", "install", "metric", "upgrade", "rollback", "remove")
 def test_install_upgrade_and_erase(rpm: Path, tmp_path: Path) -> None:
     """Without the requirements and scriptlets that an empty root cannot meet."""
     need_root()
@@ -100,15 +103,19 @@ def test_install_upgrade_and_erase(rpm: Path, tmp_path: Path) -> None:
     def change(*arguments: str | Path) -> None:
         subprocess.run(["rpm", "--root", root, "--nodeps", "--noscripts", *arguments], check=True)
 
-    change("--install", rpm)
+    earlier = build(tmp_path, source=commit(tmp_path / "source", EARLIER))
+    change("--install", earlier)
     command = root / COMMAND
     assert command.read_text().startswith("#!/usr/bin/python3.12 -IB\n")
     once = printed(debians_python(), "-IB", command, "once", "--host.simulate=quiet")
     assert "\nroce_ecn_marked_packets_total{" in once
     default = root / CONFIGS[0].lstrip("/")
     default.write_text('ROCE_EXPORTER_FLAGS="--mine"\n')
-    change("--upgrade", "--force", rpm)
-    assert default.read_text() == 'ROCE_EXPORTER_FLAGS="--mine"\n'
+    for package, flags in ((rpm, ()), (earlier, ("--oldpackage",)), (rpm, ())):
+        change("--upgrade", *flags, package)
+        version = answer(package, "--queryformat=%{VERSION}")[0]
+        assert version in printed(debians_python(), "-IB", command, "--version")
+        assert default.read_text() == 'ROCE_EXPORTER_FLAGS="--mine"\n'
     change("--erase", "roce-exporter")
     assert [path.name for path in root.rglob("*roce*")] == [f"{default.name}.rpmsave"]
 

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER = DEPLOY / "systemd"
-UNIT, SWITCHES, WIRE, NAMESPACES = (
-    FOLDER / f"roce-exporter{name}.service" for name in ("", "-switches", "-wire", "-namespaces")
+UNIT, SWITCHES, WIRE, NAMESPACES, PROBE = (
+    FOLDER / f"roce-exporter{name}.service" for name in ("", "-switches", "-wire", "-namespaces", "-probe")
 )
-OTHERS = (SWITCHES, WIRE, NAMESPACES)
+OTHERS = (SWITCHES, WIRE, NAMESPACES, PROBE)
 DROP_INS = sorted(path.stem for path in (FOLDER / "drop-ins").glob("*.conf"))
 COMBINATIONS = [
     names for count in range(len(DROP_INS) + 1) for names in itertools.combinations(DROP_INS, count)

@@ -94,6 +94,7 @@ def test_counters_begin_anywhere(histories: Mapping[str, History]) -> None:
 
 ABSOLUTE = {
     "roce_netdev_carrier_down_total",
+    "roce_netdev_carrier_up_total",
     "roce_link_down_events_total",
     "roce_port_link_downed_total",
     "roce_exporter_read_errors_total",

@@ -82,6 +82,6 @@ def test_the_findings_are_those_of_the_samples(
 
 
 def test_another_instance_is_not_found(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "health", f"--prometheus={url}", f"--instance={HOLES}"]) == 2
+    assert main(["check", "health", f"--prometheus={url}", f"--target={HOLES}"]) == 2
     said = capsys.readouterr().err
     assert said.endswith(f"in this time; instances are '{INSTANCE}'\n")

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from built_host import DRIVERS, load_incidents
 from fault_table import load_faults
 from scoreboard import judge_all, score_lines, table
 
@@ -43,6 +45,16 @@ def hidden_lines(all_said: Iterable[Said]) -> Iterator[str]:
             yield f"* {said.fault.title} ({said.fault.id}): {said.fault.hidden}."
 
 
+def incident_lines() -> Iterator[str]:
+    """How many hosts of `incidents.toml` there are of each kind and driver: each is right, which a test holds."""
+    kinds = ("fault", "below", "alike", "busy", "idle")
+    found = Counter((one.driver, one.kind) for one in load_incidents())
+    yield f"| driver | {' | '.join(kinds)} |"
+    yield "| --- |" + " ---: |" * len(kinds)
+    for driver in DRIVERS:
+        yield f"| {driver} | {' | '.join(str(found[driver, kind]) for kind in kinds)} |"
+
+
 def filled(text: str, name: str, lines: Iterable[str]) -> str:
     """The document with these lines between the comments NAME and /NAME."""
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
@@ -54,6 +66,7 @@ def filled(text: str, name: str, lines: Iterable[str]) -> str:
 def document(text: str, all_said: tuple[Said, ...]) -> str:
     """The whole document with its generated parts."""
     text = filled(text, "causes", cause_lines())
+    text = filled(text, "incidents", incident_lines())
     text = filled(text, "hidden", hidden_lines(all_said))
     return filled(text, "scoreboard", (*score_lines(all_said), "", *table(all_said)))
 

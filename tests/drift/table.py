@@ -2,7 +2,7 @@
 
     python tests/drift/table.py
 
-writes the tables between the marks in README.md and docs/evidence.md. A name with a placeholder counts once.
+writes the tables between the marks in tests/drift/README.md and docs/evidence.md. A name with a placeholder counts once.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def fate(named: Named) -> str:
 
 
 def by_driver() -> str:
-    """One line per driver: the table of the README."""
+    """One line per driver: the table of tests/drift/README.md."""
     lists = {series: names_of(series) for series in SERIES}
     rows = [
         (
@@ -103,7 +103,7 @@ def _open(lists: dict[str, list[Named]]) -> str:
     return f"\nWithout a row or a reason yet: {', '.join(f'`{name}`' for name in found)}.\n" if found else ""
 
 
-DOCUMENTS = {"README.md": by_driver, "docs/evidence.md": by_source}
+DOCUMENTS = {"tests/drift/README.md": by_driver, "docs/evidence.md": by_source}
 """The documents with the tables."""
 
 

@@ -122,9 +122,7 @@ def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_
     if monitored:
         assert re.search(r"^prometheus +http://127\.0\.0\.1:\d+/alerts$", text, re.MULTILINE)
     if monitored and servers.find_file(servers.RULES, servers.alert_folders()):
-        assert (
-            "alert fires: RocePfcStormTransmitted (page) PFC storm sent by demo-host mlx5_0/1 (eth0)" in text
-        )
+        assert "alert fires: RocePfcStorm (critical) PFC storm sent by demo-host mlx5_0/1 (eth0)" in text
     assert re.fullmatch(r"ended after \d+ s with 1 PFC storm seen\n", lines[-1])
     assert "\x1b" not in text
     assert errors == ""
@@ -205,9 +203,9 @@ def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(
     pages = [
         alert
         for alert in alerts
-        if alert["labels"]["severity"] == "page" and alert["status"]["state"] == "active"
+        if alert["labels"]["severity"] == "critical" and alert["status"]["state"] == "active"
     ]
-    assert {name_of(alert) for alert in pages} == {"RocePfcStormTransmitted"}
+    assert {name_of(alert) for alert in pages} == {"RocePfcStorm"}
     text = pages[0]["annotations"]["description"]
     assert "Its switch port leaf-057 Ethernet0 tripped its PFC watchdog" in text
 

@@ -201,7 +201,7 @@ async def test_one_instance_of_several_is_away(switch: RedisServer, tmp_path: Pa
     document["DATABASES"]["APPL_DB"]["instance"] = "other"
     (tmp_path / "c.json").write_text(json.dumps(document))
     _, readings = await query_switch(target_of("/x", database_config=tmp_path / "c.json"))
-    assert list(readings.faults) == ["lldp"]
+    assert list(readings.faults) == ["links", "lldp"]
     assert values(readings, "roce_switch_pfc_watchdog_tripped")[("Ethernet0", "3")] == 1
 
 

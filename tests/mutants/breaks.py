@@ -4,7 +4,7 @@ Usage: python tests/mutants/breaks.py [--seed=N] [--breaks=N] [--functions=REGEX
 
 pytest collects the chosen files once. A first pass records which functions of the package each test executes. Then, for each
 break, a forked child puts broken code into one function, runs some of the tests that execute it, and reports each result, so
-nothing is imported or collected again. docs/testing.md says how to read what is printed.
+nothing is imported or collected again. tests/mutants/README.md says how to read what is printed.
 """
 
 from __future__ import annotations

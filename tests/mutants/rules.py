@@ -1,7 +1,7 @@
 """Break each alert and what is recorded for it in many ways, and list the breaks that no case of `tests/alerts/cases` notices.
 
 Usage: python tests/mutants/rules.py [--all] [NAME ...], names of alerts or recorded series; --all includes what is recorded. The exit status
-is 1 if a smaller share is noticed than `FLOOR`. docs/testing.md has the last result and why breaks survive.
+is 1 if a smaller share is noticed than `FLOOR`. tests/mutants/README.md has the last result and why breaks survive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mutation testing: run mutmut, print a table, and fail for a survivor that docs/testing.md does not explain.
+"""Mutation testing: run mutmut, print a table, and fail for a survivor that tests/mutants/README.md does not explain.
 
 Usage: python tests/mutants/run.py [PATTERN ...], where a pattern selects mutants
 (`roce_exporter.normalise.normaliser.*`). Results are kept in `mutants/`. Without a pattern everything is tested; with
@@ -25,7 +25,7 @@ from mutmut.utils.file_utils import walk_mutatable_files
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DOCUMENT = Path("docs/testing.md")
+DOCUMENT = Path("tests/mutants/README.md")
 DEAD = ("killed", "timeout", "segfault")
 COLUMNS = ("killed", "timeout", "survived", "no tests")
 

@@ -272,7 +272,7 @@ def samples_of(row: Row) -> str:
     labels = ",".join(f'{label}="x"' for label in row.labels if label != "le")
     if row.kind != HISTOGRAM:
         return f"{row.name}{{{labels}}} 1\n"
-    bucket = f'{row.name}_bucket{{{labels},le="+Inf"}} 1\n'
+    bucket = f'{row.name}_bucket{{{labels}{"," * bool(labels)}le="+Inf"}} 1\n'
     return bucket + f"{row.name}_sum{{{labels}}} 1\n{row.name}_count{{{labels}}} 1\n"
 
 

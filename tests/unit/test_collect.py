@@ -18,13 +18,22 @@ from roce_exporter.collect import collector, device_work
 from roce_exporter.collect.batch import Finished
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
-from roce_exporter.collect.reads import NO_ANSWER, NOT_REACHED, Account, Outcome, ReadKey, Task, attempt
+from roce_exporter.collect.reads import (
+    NO_ANSWER,
+    NOT_REACHED,
+    TOO_MANY_STUCK,
+    Account,
+    Outcome,
+    ReadKey,
+    Task,
+    attempt,
+)
 from roce_exporter.collect.workers import InFlight
 from roce_exporter.host.inventory import Listed
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources import AGED, SLOW
-from roce_exporter.host.sources.values import DERIVED, NOT_AVAILABLE, QUARANTINED
 from roce_exporter.model import WHOLE_DEVICE, Device, Loss, Port, Reading, Snapshot, SourceState
+from roce_exporter.model.values import DERIVED, NOT_AVAILABLE, QUARANTINED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -683,6 +692,39 @@ async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_
     await at_rest(work)
     first.answer = (reading(5),)
     assert values(await work.collect()) == {"mlx5_0": [5, 7]}
+
+
+async def test_a_device_with_three_stuck_reads_is_not_read_further_until_one_returns(
+    host: Host, worker_threads: WorkerThreads
+) -> None:
+    *hung, last = host.sources["mlx5_0"] = [Source(name) for name in ("first", "second", "third", "last")]
+    work = host.collector(timeout=2.0, overtake=0.001)
+    await work.collect()
+    gates = [stick(source) for source in hung]
+    running = asyncio.create_task(work.collect())
+    for gate in gates:
+        await gate.entered()
+        host.clock.now += 0.002
+    host.clock.now += 2.0
+    await running
+    reads = len(last.reads)
+    for _ in range(3):
+        host.clock.now += 2.0
+        found = await work.collect()
+    states = {state.source: (state.up, state.error) for state in found.states if state.device}
+    assert states["first"] == (False, NO_ANSWER)
+    assert states["last"] == (False, TOO_MANY_STUCK)
+    assert len(last.reads) == reads
+    assert len(worker_threads.running()) <= len(hung) + 1, "one thread reads what does not hang"
+    gates[0].release()
+    await until(lambda: len(work._in_flight.since()) == 2)
+    hung[0].answer = (reading(5),)
+    found = await work.collect()
+    states = {state.source: (state.up, state.error) for state in found.states if state.device}
+    assert states["first"] == states["last"] == (True, "")
+    for gate in gates:
+        gate.release()
+    await at_rest(work)
 
 
 async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host: Host) -> None:

@@ -182,6 +182,38 @@ async def test_a_device_replaced_during_a_stuck_read_is_read_and_the_old_one_for
     assert state(await host.collector.collect(), "pause").up is True
 
 
+async def test_network_devices_that_exchange_their_names_are_followed_in_the_same_collection(
+    tmp_path: Path,
+) -> None:
+    """All reads of a network device use its name; udev and `ip link set name` change it."""
+    tree = HostTree(tmp_path, devices=0)
+    for number in range(2):
+        tree.add(f"mlx5_{number}", netdev=f"eth{number}", guid=number + 1)
+    kernel = LiveKernel(str(tmp_path), netlink=False)
+    kernel.ethtool_statistics = lambda netdev: (("of",), (int(netdev[-1]),))  # type: ignore[method-assign]
+    clock = Clock()
+    collector = Collector(kernel, Settings(), clock)
+
+    async def read() -> dict[str, str]:
+        found = await collector.collect()
+        return {
+            one.device.name: reading.netdev
+            for one in found.devices
+            for reading in one.readings
+            if reading.names == ("of",)
+        }
+
+    assert [await read(), await read()] == [{"mlx5_0": "eth0", "mlx5_1": "eth1"}] * 2
+    assert not await collector.is_outdated()
+    folders = [tree.infiniband / f"mlx5_{number}/device/net" for number in range(2)]
+    for number, folder in enumerate(folders):
+        (folder / f"eth{number}").rename(folder / f"eth{1 - number}")
+    assert await collector.is_outdated()
+    assert [await read(), await read()] == [{"mlx5_0": "eth1", "mlx5_1": "eth0"}] * 2
+    assert not await collector.is_outdated()
+    collector.close()
+
+
 async def test_devices_that_come_and_go_are_noticed_without_a_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roce_exporter.exporter.FOLLOW_SECONDS", 0.001)
     host, seen, checks = Host(), list[int](), list[bool]()

@@ -31,9 +31,7 @@ STORM = StormEvent(
     "mlx5_0", "1", "eth0", "3", "transmit", "slow_receiver", "2026-01-02T03:04:05.678+00:00", None, ""
 )
 ENDED = replace(STORM, duration=2.51, reason="restored")
-ALERT = Alert(
-    "RocePfcStormTransmitted", "page", "firing", "PFC storm sent by demo-host", (("priority", "3"),)
-)
+ALERT = Alert("RocePfcStorm", "critical", "firing", "PFC storm sent by demo-host", (("priority", "3"),))
 ADDRESSES = (Address("exporter", "http://127.0.0.1:1/"), Address("prometheus", "http://127.0.0.1:2/alerts"))
 QUIET = Scene("pfc-storm", "one port storms", 1.0, ADDRESSES, (PRIORITY,), alerts=())
 SWITCH_PORT = SwitchPriority("Ethernet0", "3", "gpu-057 eth0", (0.0, 1.0), "ok", 0, 3200.0, 0.25)
@@ -66,7 +64,7 @@ def row(scene: Scene, begin: str, width: int = 100) -> list[str]:
 
 PLACE = "mlx5_0/1 (eth0) priority 3 transmit"
 BEGINS, ENDS = f"storm begins: {PLACE}, hint slow_receiver", f"storm ends: {PLACE} after 2.5 s, restored"
-FIRES = "alert fires: RocePfcStormTransmitted (page) PFC storm sent by demo-host"
+FIRES = "alert fires: RocePfcStorm (critical) PFC storm sent by demo-host"
 TRIP = "switch watchdog trips: leaf-057 Ethernet0 (gpu-057 eth0) priority 3"
 SOUND = replace(SUFFERER, in_error=0)
 CHANGES = {
@@ -84,7 +82,7 @@ CHANGES = {
     "an alert resolves": (
         later(alerts=(ALERT,)),
         later(),
-        ["alert resolves: RocePfcStormTransmitted (page)"],
+        ["alert resolves: RocePfcStorm (critical)"],
     ),
     "an alert of another priority": (
         later(alerts=(ALERT,)),

@@ -13,7 +13,7 @@ from kernel_log_lines import lines
 from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS, MESSAGES, KernelMessage, Severity
 from roce_exporter.model import LogRecord
 from roce_exporter.normalise import log_lines
-from roce_exporter.normalise.log_lines import event_of, events_of, read_line
+from roce_exporter.normalise.log_lines import UNKNOWN_ERROR, event_of, events_of, read_line
 
 REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 
@@ -43,7 +43,7 @@ def test_every_row_is_the_first_to_match_one_of_the_lines() -> None:
 def test_every_event_has_messages_and_every_message_an_event() -> None:
     names = [event.name for event in EVENTS]
     assert len(set(names)) == len(names)
-    assert set(names) == {message.event for message in MESSAGES}
+    assert set(names) == {message.event for message in MESSAGES} | {UNKNOWN_ERROR}
     assert all(re.fullmatch("[a-z]+(_[a-z]+)*", name) for name in names)
     order = list(Severity)
     assert [event.severity for event in EVENTS] == sorted(
@@ -130,3 +130,14 @@ def test_events_of_a_driver_contain_those_of_every_device() -> None:
         "pcie_aer_uncorrectable",
         "tx_timeout",
     }
+
+
+def test_an_error_without_a_row_is_counted() -> None:
+    """A text of another kernel is not silent; what is no error, and what another driver writes, is left out."""
+    text = "mlx5_core 0000:3b:00.0 eth0: a text of another kernel"
+    found = [
+        event_of(line)
+        for level, one in ((3, text), (4, text), (3, text.replace("mlx5_core", "nvme")))
+        if (line := read_line(LogRecord(1, one, "", level)))
+    ]
+    assert found == [UNKNOWN_ERROR, "", ""]

@@ -129,14 +129,14 @@ def test_the_log_of_this_kernel_is_not_that_of_another_host(tmp_path: Path) -> N
     [
         (
             b"3,160,424069,-;mlx5_core 0000:3b:00.0: text\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n",
-            LogRecord(160, "mlx5_core 0000:3b:00.0: text", "0000:3b:00.0"),
+            LogRecord(160, "mlx5_core 0000:3b:00.0: text", "0000:3b:00.0", 3),
         ),
         (b"6,0,1,-,caller=T1;text\n", LogRecord(0, "text", "")),
         (b"6,1,1,c,caller=C3,more=1;a;b\n", LogRecord(1, "a;b", "")),
         (b"6,2,1,-;no line end", LogRecord(2, "no line end", "")),
         (b"6,3,1,-;\n", LogRecord(3, "", "")),
-        (b"4,4,1,-;eth0: text\n SUBSYSTEM=net\n DEVICE=n5\n", LogRecord(4, "eth0: text", "")),
-        (b"4,5,1,-;text\n DEVICE=+platform:rocelab.0\n", LogRecord(5, "text", "rocelab.0")),
+        (b"4,4,1,-;eth0: text\n SUBSYSTEM=net\n DEVICE=n5\n", LogRecord(4, "eth0: text", "", 4)),
+        (b"4,5,1,-;text\n DEVICE=+platform:rocelab.0\n", LogRecord(5, "text", "rocelab.0", 4)),
         (b"6,18446744073709551615,1,-;x\n", LogRecord(2**64 - 1, "x", "")),
         (b"6,6,1,-;\xff\n", LogRecord(6, "\N{REPLACEMENT CHARACTER}", "")),
         (b"6,7,1,-;" + b"a" * 5000 + b"\n", LogRecord(7, "a" * MOST_TEXT, "")),

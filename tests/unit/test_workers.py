@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 import threading
+from collections import Counter
+from collections.abc import Hashable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +20,15 @@ from worker_threads import WorkerThreads, die, refuse
 
 from roce_exporter.collect import workers as workers_module
 from roce_exporter.collect.batch import Batch, Finished
-from roce_exporter.collect.workers import CallThread, Crew, InFlight, Worker, call_in_loop, call_in_worker
+from roce_exporter.collect.workers import (
+    CallThread,
+    Crew,
+    InFlight,
+    Worker,
+    call_in_loop,
+    call_in_worker,
+    has_room,
+)
 
 
 class Job(NamedTuple):
@@ -119,6 +129,44 @@ def test_jobs_behind_a_stuck_one_are_freed_and_its_late_result_dropped(workers: 
     wait_for(workers[0])
     assert "a.stuck" not in results
     assert not bench.in_flight
+
+
+def test_a_device_with_stuck_calls_is_read_further_only_where_there_is_room(
+    workers: list[Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each stuck call holds a thread: of one device a few, of all together no more than `MOST_STUCK`."""
+    bench = Bench("a.1 a.2", "b.1")
+    workers[0].submit(bench.batch.run)
+    assert bench.begun["a.1"].wait(20)
+    with monkeypatch.context() as patch:
+        patch.setattr("roce_exporter.collect.batch.MOST_STUCK", 1)
+        assert bench.batch.overtake(0.5) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(workers_module, "MOST_OF_ONE", 1)
+        bench.in_flight.device_of = lambda key: key.partition(".")[0]
+        assert bench.batch.overtake(0.5) == 1, "the other device is read"
+        workers[1].submit(bench.batch.run)
+        assert bench.begun["b.1"].wait(20)
+    bench.open()
+    assert bench.done.wait(20)
+    assert bench.attempts == ["a.1", "b.1", "a.2"], "what waited is read after the call that returned"
+
+
+@pytest.mark.parametrize(
+    ("stuck", "room"),
+    [
+        ({}, True),
+        ({"a": 2}, True),
+        ({"a": 3}, False),
+        ({"b": 3}, True),
+        ({"b": 47, "a": 1}, False),
+        ({"b": 48}, True),
+        ({"b": 95}, True),
+        ({"b": 96}, False),
+    ],
+)
+def test_room_for_another_call_of_a_device(stuck: dict[str, int], room: bool) -> None:
+    assert has_room(Counter[Hashable](stuck), "a") is room
 
 
 def test_every_stuck_job_with_others_behind_it_calls_for_a_further_worker(workers: list[Worker]) -> None:

@@ -56,6 +56,7 @@ function prepare() {
 function variable(one: any) {
   const base = { name: one.name, hide: one.hide, label: one.label, description: one.description, isMulti: one.multi, includeAll: one.includeAll, allValue: one.allValue, skipUrlSync: true };
   if (one.type === 'datasource') return new scenes.DataSourceVariable({ ...base, pluginId: one.query, value: 'prometheus', text: 'Prometheus' });
+  if (one.type === 'textbox') return new scenes.TextBoxVariable({ name: base.name, label: base.label, description: base.description, hide: base.hide, value: one.query, skipUrlSync: true });
   const value = chosen[one.name] ?? (one.includeAll ? '$__all' : '');
   const text = value === '$__all' ? 'All' : value;
   const start: any = one.multi ? { value: [value].flat(), text: [text].flat() } : { value, text };

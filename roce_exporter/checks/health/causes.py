@@ -72,7 +72,9 @@ CAUSES = (
     traffic_causes.RECEIVER_NOT_READY,
     traffic_causes.RECEIVE_QUEUE_EMPTY,
     traffic_causes.FAULT_COUNTED,
+    traffic_causes.UNKNOWN_MESSAGE,
     traffic_causes.INCAST,
+    port_causes.SET_DOWN,
 )
 """All causes, in order of harm among those of one health."""
 
@@ -117,6 +119,7 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
             traffic_causes.LOCAL_ERRORS,
         ),
     ),
+    ((port_causes.LINK_DOWN, port_causes.LINK_FLAPPING), (port_causes.LINK_INTERRUPTED,)),
     (
         (port_causes.LINK_ERRORS, port_causes.CRC_ERRORS),
         (
@@ -177,6 +180,10 @@ _CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
     ),
     ((traffic_causes.CORRUPTION,), (traffic_causes.PACKET_LOSS, *SILENCE)),
     ((traffic_causes.PACKET_LOSS,), (*SILENCE,)),
+    (
+        (traffic_causes.RETRIES_EXCEEDED,),
+        SILENCE,
+    ),
     (
         (traffic_causes.RETRIES_EXCEEDED, *SILENCE),
         (traffic_causes.QUEUE_PAIRS_IN_ERROR, traffic_causes.LOCAL_ERRORS),

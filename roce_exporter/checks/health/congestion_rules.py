@@ -36,9 +36,9 @@ def _retransmitted(port: PortView) -> Iterator[Sign]:
     again = _sum(port, "roce_wire_retransmitted_packets_total", "source")
     packets = _sum(port, "roce_wire_packets_total", "source")
     for peer, rate in again.items():
-        if packets.get(peer, 0.0) <= port.limit("RoceWireRetransmissions", "packets_per_second"):
+        if packets.get(peer, 0.0) <= port.limit("wire_retransmissions", "packets_per_second"):
             continue
-        if rate / packets[peer] > port.limit("RoceWireRetransmissions", "ratio"):
+        if rate / packets[peer] > port.limit("wire_retransmissions", "ratio"):
             yield Sign(
                 traffic_causes.PACKET_LOSS,
                 (f"a capture saw {share(rate / packets[peer])} of the packets to {peer} again",),
@@ -47,12 +47,8 @@ def _retransmitted(port: PortView) -> Iterator[Sign]:
 
 def _wire_incast(port: PortView) -> Iterator[Sign]:
     cnps = _sum(port, "roce_wire_cnps_total", "source")
-    slowed = [
-        peer
-        for peer, rate in cnps.items()
-        if rate > port.limit("RoceWireReceiverCongested", "cnps_per_second")
-    ]
-    if len(slowed) >= port.limit("RoceWireReceiverCongested", "senders"):
+    slowed = [peer for peer, rate in cnps.items() if rate > port.limit("wire_cnps", "cnps_per_second")]
+    if len(slowed) >= port.limit("wire_cnps", "senders"):
         yield Sign(
             traffic_causes.INCAST, (f"a capture saw CNPs of this port to {number(len(slowed))} senders",)
         )
@@ -67,11 +63,11 @@ def _corrupted(port: PortView) -> Iterator[Sign]:
 
 
 def _wire_outside(port: PortView) -> Iterator[Sign]:
-    name, alert = "roce_wire_outside_lossless_packets_total", "RoceWireOutsideLosslessPriority"
+    name, limit = "roce_wire_outside_lossless_packets_total", "wire_outside_lossless"
     outside, packets = _sum(port, name, "source"), _sum(port, "roce_wire_packets_total", "source")
     total = sum(packets.values())
-    if total > port.limit(alert, "packets_per_second") and sum(outside.values()) / total > port.limit(
-        alert, "ratio"
+    if total > port.limit(limit, "packets_per_second") and sum(outside.values()) / total > port.limit(
+        limit, "ratio"
     ):
         said = f"a capture saw {share(sum(outside.values()) / total)} of this port's packets outside the lossless priority"
         yield Sign(traffic_causes.OUTSIDE_LOSSLESS, (said,))
@@ -100,7 +96,7 @@ def _unanswered(port: PortView) -> Iterator[Sign]:
     marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
     if marks is None or sent is None or sent.amount > 0:
         return
-    if marks.rate > port.limit("RoceEcnMarkedButNoCnpSent", "marks_per_second"):
+    if marks.rate > port.limit("marks_without_cnps", "marks_per_second"):
         off = [
             track.labels["priority"]
             for track, value in port.current("roce_config_notification_point_enabled")
@@ -115,10 +111,10 @@ def _unanswered(port: PortView) -> Iterator[Sign]:
 
 def _ignored(port: PortView) -> Iterator[Sign]:
     ignored, handled = port.rise(IGNORED, MEDIUM), port.rise(HANDLED, MEDIUM)
-    if ignored is None or handled is None or ignored.rate <= port.limit("RoceCnpIgnored", "per_second"):
+    if ignored is None or handled is None or ignored.rate <= port.limit("cnps_ignored", "per_second"):
         return
     ratio = ignored.amount / (ignored.amount + handled.amount)
-    if ratio > port.limit("RoceCnpIgnored", "ratio"):
+    if ratio > port.limit("cnps_ignored", "ratio"):
         said = (
             f"{number(ignored.amount)} CNPs ignored within {duration(ignored.seconds)}, {share(ratio)} of all"
         )
@@ -135,16 +131,12 @@ def _received(port: PortView) -> Rise | None:
 def _incast(port: PortView) -> Iterator[Sign]:
     marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
     packets = _received(port)
-    if (
-        marks is None
-        or packets is None
-        or packets.rate <= port.limit("RoceEcnMarkRatioHigh", "packets_per_second")
-    ):
+    if marks is None or packets is None or packets.rate <= port.limit("marked_packets", "packets_per_second"):
         return
     ratio = marks.amount / packets.amount
     # Where the fabric pauses, too, fewer marks are sufficient to name the kind of its congestion.
     paused = paused_priorities(port, RECEIVE)
-    most = PAUSED_RATIO if paused else port.limit("RoceEcnMarkRatioHigh", "ratio")
+    most = PAUSED_RATIO if paused else port.limit("marked_packets", "ratio")
     if ratio > most and (sent is None or sent.amount > 0):
         answered = rose(sent, "CNPs sent") if sent else None
         said = f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
@@ -152,7 +144,7 @@ def _incast(port: PortView) -> Iterator[Sign]:
 
 
 def _lossless_drops(port: PortView) -> Iterator[Sign]:
-    window = port.limit("RoceLosslessPriorityDrops", "window")
+    window = port.limit("lossless_drops", "window")
     sees_pfc = bool(port.current("roce_pfc_enabled"))
     for name, what in DROPS:
         for track in port.tracks(name):
@@ -161,7 +153,7 @@ def _lossless_drops(port: PortView) -> Iterator[Sign]:
             if port.rose("roce_netdev_carrier_down_total", window, netdev=match["netdev"]):
                 continue
             rise = port.rise_of(name, track, window)
-            if not rise or rise.amount <= port.limit("RoceLosslessPriorityDrops", "packets"):
+            if not rise or rise.amount <= port.limit("lossless_drops", "packets"):
                 continue
             said = rose(rise, what.format(match["priority"]))
             few = rise.amount < FEW_DROPS
@@ -174,11 +166,7 @@ def _lossless_drops(port: PortView) -> Iterator[Sign]:
 def _outside(port: PortView) -> Iterator[Sign]:
     rdma = port.rise("roce_port_transmit_bytes_total", MEDIUM)
     enabled = [track.labels for track, value in port.current("roce_pfc_enabled") if value]
-    if (
-        rdma is None
-        or not enabled
-        or rdma.rate <= port.limit("RoceTrafficOutsideLosslessPriority", "bytes_per_second")
-    ):
+    if rdma is None or not enabled or rdma.rate <= port.limit("lossless_traffic", "bytes_per_second"):
         return
     rises = [
         port.rise(
@@ -187,7 +175,7 @@ def _outside(port: PortView) -> Iterator[Sign]:
         for labels in enabled
     ]
     known = [rise.amount for rise in rises if rise is not None]
-    if known and sum(known) / rdma.amount < port.limit("RoceTrafficOutsideLosslessPriority", "ratio"):
+    if known and sum(known) / rdma.amount < port.limit("lossless_traffic", "ratio"):
         said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
         yield Sign(traffic_causes.OUTSIDE_LOSSLESS, (said,), weight=1 - sum(known) / rdma.amount)
 

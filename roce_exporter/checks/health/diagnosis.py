@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status
+from roce_exporter.checks.health import port_causes, traffic_causes
 from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
 from roce_exporter.checks.health.counter_rules import COUNTER_RULES
@@ -16,6 +18,7 @@ from roce_exporter.checks.health.pause_rules import PAUSE_RULES
 from roce_exporter.checks.health.pcie_rules import PCIE_DEVICE_RULES, PCIE_PORT_RULES
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, symptoms_of, with_symptoms
 from roce_exporter.checks.health.sight import unseen_of
+from roce_exporter.checks.health.sign import LONG, MEDIUM
 from roce_exporter.checks.health.traffic_causes import MISCONFIGURED
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import shipped_thresholds
@@ -45,13 +48,45 @@ DEVICE_RULES: tuple[Rule, ...] = (
     *OWNER_RULES,
 )
 
+LOOK_BACK = 120.0
+"""Seconds between two times at which the history is judged; the shortest window of a rule."""
+PASSING = frozenset(
+    cause.name
+    for cause in (
+        port_causes.PAUSE_STORM_TRANSMITTED,
+        port_causes.NIC_WATCHDOG,
+        port_causes.LINK_FLAPPING,
+        port_causes.LINK_INTERRUPTED,
+        port_causes.LINK_ERRORS,
+        port_causes.CRC_ERRORS,
+        traffic_causes.LOSSLESS_DROPS,
+        traffic_causes.PCIE_CONGESTION,
+        traffic_causes.PORT_DROPS,
+        traffic_causes.SLOW_RECEIVER,
+        traffic_causes.GLOBAL_PAUSE,
+        traffic_causes.MARKS_WITHOUT_CNPS,
+        traffic_causes.CNPS_IGNORED,
+        traffic_causes.PAUSE_STORM_RECEIVED,
+        traffic_causes.PAUSE_RECEIVED,
+        traffic_causes.CORRUPTION,
+        traffic_causes.PACKET_LOSS,
+        traffic_causes.RETRIES_EXCEEDED,
+        traffic_causes.PEER_SILENT,
+        traffic_causes.ACK_TIMEOUTS,
+    )
+)
+"""Causes that are rates and events: one that has ended has no state that says so."""
+
 NO_DEVICE = "everything: no RDMA device is visible"
 
 _PLACES = {cause.name: place for place, cause in enumerate(CAUSES)}
 
 
-def diagnose(history: History, limits: Thresholds | None = None) -> Report:
+def diagnose(history: History, limits: Thresholds | None = None, *, past: bool = True) -> Report:
     """What is wrong with the host's ports, the worst first, and what could not be judged.
+
+    With `past`, what the rules said in the last half hour of the history and do not say at its end is part of it, with the time at which it
+    ended; the health of the ports is that at the end.
 
     A history without a moment, or of a host without RDMA devices, has no findings and says so in `not_checked`. `limits`: None for those
     of the package.
@@ -61,15 +96,58 @@ def diagnose(history: History, limits: Thresholds | None = None) -> Report:
     host = View(history, shipped_thresholds() if limits is None else limits)
     if not host.devices():
         return Report((), (NotChecked(NO_DEVICE, needed=True),))
+    findings = _found(host)
+    unseen = tuple(unseen_of(host))
+    ports = tuple(_judged(port, [*_explained(findings)], unseen) for port in host.ports())
+    if past:
+        findings += _ended(history, host, findings)
+    ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
+    return Report(tuple(ordered), unseen, ports)
+
+
+def _found(host: View) -> list[Finding]:
+    """What the rules say at the end of this history."""
     findings = [
         *(finding for device in host.devices() for finding in _faults(PortView(host, device), DEVICE_RULES)),
         *(finding for port in host.ports() for finding in _faults(port, PORT_RULES)),
     ]
     findings = [*_settings_first(findings)]
-    findings += _otherwise_unexplained(host, findings)
-    ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
-    unseen = tuple(unseen_of(host))
-    return Report(tuple(ordered), unseen, tuple(_judged(port, ordered, unseen) for port in host.ports()))
+    return findings + _otherwise_unexplained(host, findings)
+
+
+def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Finding]:
+    """What the rules said at earlier times and do not say any more: an episode that was total is no middling share of a longer time.
+
+    Causes with a state of their own (a link that is down, a temperature) have ended when the state has. What the newest findings
+    explain is theirs.
+    """
+    known = {(one.device, one.port, one.check) for one in newest}
+    ended: dict[tuple[str, str, str], Finding] = {}
+    ends = [moment.time for moment in history if moment.time >= max(host.begin + MEDIUM, host.end - LONG)]
+    at = -LOOK_BACK
+    for end in ends[:-1]:
+        if end < at + LOOK_BACK:
+            continue
+        at = end
+        for one in _found(View(history[: bisect_right(history, end, key=attrgetter("time"))], host.limits)):
+            key = one.device, one.port, one.check
+            worst = ended.get(key)
+            if (
+                one.is_wrong
+                and one.check in PASSING
+                and key not in known
+                and (not worst or one.harm > worst.harm)
+            ):
+                ended[key] = replace(one, until=one.until or end)
+    return [
+        replace(one, status=Status.DEGRADED)
+        for one in ended.values()
+        if not any(
+            one.check in EXPLAINS.get(other.check, ())
+            and (one.device, one.port) == (other.device, other.port)
+            for other in newest
+        )
+    ]
 
 
 def _judged(port: PortView, findings: Sequence[Finding], unseen: Sequence[NotChecked]) -> JudgedPort:
@@ -87,10 +165,14 @@ def _judged(port: PortView, findings: Sequence[Finding], unseen: Sequence[NotChe
 def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
     """The findings of these rules, one per cause: signs of the same cause are one finding with all their evidence."""
     merged: dict[str, Sign] = {}
+    times: dict[str, list[tuple[float, float]]] = {}
     for rule in rules:
+        port.host.moved.clear()
         for sign in rule(port):
             merged[sign.cause.name] = _merge(merged.get(sign.cause.name), sign)
+            times.setdefault(sign.cause.name, []).extend(port.host.moved)
     for sign in merged.values():
+        since, until = _span(port.host, times[sign.cause.name])
         yield sign.cause.finding(
             port.device,
             port.port,
@@ -99,8 +181,19 @@ def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
             netdev=port.netdev,
             side=sign.side,
             note=sign.note,
+            since=since,
+            until=until,
             harm=_harm(sign.cause, note=sign.note) + min(sign.weight, 1.0) / 2,
         )
+
+
+def _span(host: View, moved: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Since when, and until when where the last sign is older than the newest two moments."""
+    if not moved:
+        return 0.0, 0.0
+    last = max(until for _, until in moved)
+    lasts = len(host.history) < 3 or last >= host.history[-2].time  # noqa: PLR2004 - the newest interval has two ends
+    return min(since for since, _ in moved), 0.0 if lasts else last
 
 
 def _merge(before: Sign | None, sign: Sign) -> Sign:
@@ -171,6 +264,10 @@ def _explained(findings: list[Finding]) -> Iterator[Finding]:
             finding,
             # the side of the worst cause behind it is the better known one
             side=max(reasons, key=attrgetter("harm")).side,
+            # what a program or the load does makes no port unfit
+            status=min(finding.status, max(other.status for other in reasons))
+            if all(other.status is Status.OK for other in reasons)
+            else finding.status,
             caused_by=tuple(dict.fromkeys(other.check for other in reasons)),
             harm=min(finding.harm, min(other.harm for other in reasons) - 1),
         )

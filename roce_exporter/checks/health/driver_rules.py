@@ -8,7 +8,7 @@ from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import port_causes, traffic_causes
 from roce_exporter.checks.health.sign import Sign, texts
-from roce_exporter.words import duration, number
+from roce_exporter.words import counted, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ KINDS = (("qp", "queue pairs"), ("cq", "completion queues"), ("mr", "memory regi
 def _in_error(device: PortView) -> Iterator[Sign]:
     for track, now in device.current(IN_ERROR):
         recent = [(time, value) for time, value in track.points if time >= device.host.end - WINDOW]
-        if min(value for _, value in recent) < device.limit("RoceOwnerQueuePairsInError", "queue_pairs"):
+        if min(value for _, value in recent) < device.limit("queue_pairs_in_error", "queue_pairs"):
             continue
         lasting = duration(device.host.end - recent[0][0])
         evidence = f"{now:.0f} queue pairs of {track.labels['owner']} are in error, for at least {lasting}"
@@ -39,7 +39,7 @@ def _in_error(device: PortView) -> Iterator[Sign]:
 def _exhausted(device: PortView) -> Iterator[Sign]:
     for kind, what in KINDS:
         used, most = device.highest(f"roce_resource_{kind}"), device.highest(f"roce_resource_{kind}_limit")
-        if used is not None and most and used / most > device.limit("RoceResourcesNearlyExhausted", "ratio"):
+        if used is not None and most and used / most > device.limit("resources_used", "ratio"):
             yield Sign(
                 traffic_causes.RESOURCES_EXHAUSTED,
                 (f"{used:,.0f} of {most:,.0f} {what} are in use",),
@@ -70,6 +70,7 @@ DEVICE_EVENTS: Mapping[str, Cause] = {
     "pcie_contained": port_causes.PCIE_FATAL,
     "pcie_aer_uncorrectable": port_causes.PCIE_ERRORS,
     "pause_storm": traffic_causes.SLOW_RECEIVER,
+    "unknown_error": traffic_causes.UNKNOWN_MESSAGE,
 }
 """By name of the event. Left out: corrected PCIe errors, which are judged by their number, and what is part of normal operation."""
 
@@ -136,7 +137,7 @@ def _unreadable(device: PortView) -> Iterator[Sign]:
         seen = len(track.points) > 1 or len(device.host.history) == 1
         lasting = seen and min(value for _, value in track.points[-2:]) > 0
         if count and lasting and errors.get(_source(track)) != 0:
-            said = f"{number(count)} values of the source {track.labels['source']} cannot be read"
+            said = f"{counted(int(count), 'value')} of the source {track.labels['source']} cannot be read"
             yield Sign(traffic_causes.SOURCE_BROKEN, (said,))
 
 

@@ -54,7 +54,7 @@ class HealthWatch(ExporterPart):
         clock: Callable[[], float],
         wall: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rules: Callable[[History], Report] = diagnose,
+        rules: Callable[[History], Report] | None = None,
     ) -> None:
         """`observe` makes a collection, which calls `note`; `clock` returns monotonic seconds, `wall` Unix time.
 
@@ -65,7 +65,7 @@ class HealthWatch(ExporterPart):
         self._wall = wall
         self._apart = wall() - clock()
         self._sleep = sleep
-        self._rules = rules
+        self._rules = rules or partial(diagnose, past=False)
         self._call = Calls(TIMEOUT)
         self._rounds = Rounds(HEALTH, clock)
         self._history: History = ()

@@ -169,7 +169,7 @@ CORRECTED = ("roce_phy_corrected_errors_total", "roce_phy_fec_corrected_blocks_t
 
 def _down(port: PortView) -> Iterator[Sign]:
     up = port.highest(UP)
-    if up is None or up > 0:
+    if up is None or up > 0 or is_unused(port):
         return
     carrier = port.highest("roce_link_up")
     evidence = texts(
@@ -180,7 +180,11 @@ def _down(port: PortView) -> Iterator[Sign]:
     )
     against = texts(["the network device has a link (roce_link_up is 1)" if carrier else None])
     reasons = _reasons(port)
-    if was_up(port):
+    if is_set_down(port):
+        yield Sign(
+            port_causes.SET_DOWN, texts(["its network device is set down (IFF_UP is missing)", *evidence[1:]])
+        )
+    elif was_up(port):
         yield Sign(port_causes.LINK_DOWN, (*evidence, *reasons), against)
     elif losses_ever(port):
         lost = f"the link was lost {losses_ever(port):.0f} times since the counters began"
@@ -216,6 +220,22 @@ def _reasons(port: PortView) -> tuple[str, ...]:
     )
 
 
+def is_set_down(port: PortView) -> bool:
+    """Whether an operator or a program set the network device down: no fault, and the kernel reports no reason."""
+    return port.highest("roce_port_set_up") == 0
+
+
+def is_unused(port: PortView) -> bool:
+    """Whether the port never had a link, or has no cable and was not up while it was watched.
+
+    Drivers set the carrier off when they open the device, which the kernel counts as a loss: only a link that came up was ever used.
+    """
+    if was_up(port):
+        return False
+    ever_up = port.highest("roce_netdev_carrier_up_total")
+    return ever_up == 0 or port.highest("roce_link_extended_state") == NO_CABLE
+
+
 def was_up(port: PortView) -> bool:
     """Whether the port was up at any moment."""
     return any(value > 0 for track in port.tracks(UP) for _, value in track.points)
@@ -227,20 +247,22 @@ def losses_ever(port: PortView) -> float:
 
 
 def losses(port: PortView, window: float) -> Rise | None:
-    """How often the link was lost in the last `window` seconds."""
+    """How often the link was lost in the last `window` seconds, but for a network device that was set down."""
+    if any(value == 0 for track in port.tracks("roce_port_set_up") for _, value in track.points):
+        return None
     rises = [rise for name in DOWN_COUNTERS if (rise := port.rise(name, window)) is not None]
     return max(rises, default=None)
 
 
 def _unsteady(port: PortView) -> Iterator[Sign]:
-    window = port.limit("RoceLinkFlapping", "window")
+    window = port.limit("link_flaps", "window")
     rise = losses(port, window)
     if rise is None or rise.amount < 1:
         return
     recent = losses(port, QUICK)
     quick = recent is not None and recent.amount >= QUICK_EVENTS
     evidence = (rose(rise, "losses of the link"),)
-    if rise.amount >= port.limit("RoceLinkFlapping", "events") or quick:
+    if rise.amount >= port.limit("link_flaps", "events") or quick:
         yield Sign(port_causes.LINK_FLAPPING, evidence, weight=min(1.0, rise.amount / 100))
     elif port.highest(UP):
         yield Sign(port_causes.LINK_INTERRUPTED, evidence)
@@ -313,7 +335,7 @@ def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
 
 
 def _uncorrected(port: PortView) -> Iterator[Sign]:
-    window = port.limit("RoceUncorrectedLinkErrors", "window")
+    window = port.limit("link_errors", "window")
     yield from _error_sign(
         port,
         port_causes.LINK_ERRORS,
@@ -326,7 +348,7 @@ def _uncorrected(port: PortView) -> Iterator[Sign]:
 
 
 def _crc(port: PortView) -> Iterator[Sign]:
-    window = port.limit("RoceCrcErrors", "window")
+    window = port.limit("crc_errors", "window")
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
     for sign in _error_sign(
         port,

@@ -37,6 +37,11 @@ class Paused(NamedTuple):
     estimated: bool = False
 
 
+SLOWED = 100.0
+"""CNPs per second with which congestion control is at work: hundreds where a path is congested, and less than one per dead peer."""
+FLOOD = 1000.0
+"""XOFF frames per second of a receiver that stops its switch again and again: one in three packet times of a jumbo at 100 Gbit/s would be 4,000."""
+
 STORMS = {TRANSMIT: port_causes.PAUSE_STORM_TRANSMITTED, RECEIVE: traffic_causes.PAUSE_STORM_RECEIVED}
 PROGRESS = {
     # the traffic that the pause of this direction stops
@@ -71,7 +76,7 @@ def _blocked(port: PortView, direction: str) -> Iterator[str]:
     name = f"roce_pfc_{direction}_pause_seconds_total"
     for track in port.tracks(name):
         paused = port.rise_of(name, track, STORM_WINDOW)
-        least = _least(port) * port.limit("RocePfcTransmitPauseSaturated", "ratio")
+        least = _least(port) * port.limit("pause_saturated_transmit", "ratio")
         if paused is None or paused.amount < least:
             continue
         worst = max(_blocked_stretches(port, direction, track), default=None)
@@ -102,7 +107,7 @@ def _blocked_stretches(
     for seconds in (BLOCKED, SHORT):
         for begin, end, amount in port.stretches(name, seconds, STORM_WINDOW, **match):
             ratio = min(amount / (end - begin), 1.0)
-            if ratio <= port.limit("RocePfcTransmitPauseSaturated", "ratio") or end - begin < _least(port):
+            if ratio <= port.limit("pause_saturated_transmit", "ratio") or end - begin < _least(port):
                 continue
             if not any(port.between(one, begin, end, **match) for one in progress):
                 yield ratio, begin, end
@@ -119,7 +124,7 @@ def _proven(port: PortView, direction: str) -> Iterator[str]:
     turns = {_priority(track): track for track in port.tracks("roce_pfc_receive_transitions_total")}
     for key in paused.keys() & turns.keys():
         longest = _longest(port, paused[key], turns[key])
-        if longest > port.limit("RocePfcLongPause", "seconds"):
+        if longest > port.limit("pause_long", "seconds"):
             yield f"one pause of priority {key[1]} lasted at least {longest:.1f} s"
 
 
@@ -140,10 +145,10 @@ def _longest(port: PortView, paused: SeriesTrack, turns: SeriesTrack) -> float:
 
 
 def _watchdog(port: PortView) -> Iterator[Sign]:
-    trips = port.rise("roce_pfc_watchdog_trips_total", port.limit("RoceNicPauseWatchdogTripped", "window"))
+    trips = port.rise("roce_pfc_watchdog_trips_total", port.limit("nic_watchdog_trips", "window"))
     if trips and trips.amount:
         yield Sign(port_causes.NIC_WATCHDOG, (rose(trips, "trips of the NIC's watchdog"),))
-    window = port.limit("RoceNicPauseWatchdogWarning", "window")
+    window = port.limit("nic_watchdog_warnings", "window")
     for name, what in (
         ("roce_pfc_watchdog_warnings_total", "warnings of the NIC's watchdog"),
         ("roce_pause_watchdog_trips_total", "times idle rings asserted pause"),
@@ -158,7 +163,7 @@ def paused_priorities(port: PortView, direction: str) -> list[Paused]:
     return [
         one
         for one in (*_counted(port, direction), *_estimated(port, direction))
-        if one.ratio > (ESTIMATED_RATIO if one.estimated else port.limit("RocePfcPauseHigh", "ratio"))
+        if one.ratio > (ESTIMATED_RATIO if one.estimated else port.limit("pause_high", "ratio"))
     ]
 
 
@@ -202,6 +207,7 @@ def _against(paused: list[Paused]) -> str | None:
 def _slow_receiver(port: PortView) -> Iterator[Sign]:
     paused = paused_priorities(port, TRANSMIT)
     if not paused:
+        yield from _flood(port)
         return
     signs = stalled(port)
     calm = "PCIe is not stalled: rather the NIC's caches or the receiving program" if not signs else None
@@ -213,6 +219,21 @@ def _slow_receiver(port: PortView) -> Iterator[Sign]:
         against,
         weight=max(one.ratio for one in paused),
     )
+
+
+def _flood(port: PortView) -> Iterator[Sign]:
+    """Where a NIC counts XOFF and XON frames and no time: many of both, and drops at the port meanwhile."""
+    stops = port.rise("roce_pfc_transmit_xoff_frames_total", SHORT)
+    drops = port.rise("roce_phy_receive_discards_total", SHORT)
+    if stops and drops and drops.amount and stops.rate > FLOOD:
+        yield Sign(
+            traffic_causes.SLOW_RECEIVER,
+            (
+                rose(stops, "times it stopped its switch"),
+                rose(drops, "packets dropped at the port all the same"),
+            ),
+            weight=1.0,
+        )
 
 
 def _drops(port: PortView) -> Iterator[str]:
@@ -230,11 +251,20 @@ def _received(port: PortView) -> Iterator[Sign]:
     if not paused:
         return
     own = "this port transmits pause, too" if paused_priorities(port, TRANSMIT) else None
+    worst = max(one.ratio for one in paused)
+    slowed = port.rise("roce_cnp_handled_total", MEDIUM)
+    made_here = port.rose("roce_transport_slow_restart_cnps_total", MEDIUM)
+    answers = slowed is not None and slowed.amount - made_here > SLOWED * slowed.seconds
     yield Sign(
         traffic_causes.PAUSE_RECEIVED,
-        _evidence(paused),
+        (
+            *_evidence(paused),
+            *([rose(slowed, "CNPs slowed this host's senders")] if slowed and answers else []),
+        ),
         texts([_against(paused), own]),
-        weight=max(one.ratio for one in paused),
+        weight=worst,
+        # Congestion that the peers' CNPs answer is load, unless it blocks the port.
+        note=answers and worst < port.limit("pause_saturated_transmit", "ratio"),
     )
 
 
@@ -252,7 +282,7 @@ def _global(port: PortView) -> Iterator[Sign]:
 
 
 def _frames(port: PortView, direction: str) -> float:
-    window = port.limit("RoceGlobalPauseActive", "window")
+    window = port.limit("global_pause", "window")
     names = (
         f"roce_global_pause_{direction}_frames_total",
         f"roce_global_pause_{direction}_xoff_frames_total",
@@ -261,7 +291,7 @@ def _frames(port: PortView, direction: str) -> float:
 
 
 def _unexpected(port: PortView) -> Iterator[Sign]:
-    window = port.limit("RocePfcOnUnexpectedPriority", "window")
+    window = port.limit("pfc_on_lossy_priority", "window")
     for track, enabled in port.current("roce_pfc_enabled"):
         match = {label: track.labels[label] for label in ("netdev", "priority")}
         # Intel counts by traffic class: frames of a lossless priority also count for the others of its class.

@@ -29,7 +29,7 @@ SPEED, SPEED_MAX = (
 
 
 def _errors(device: PortView) -> Iterator[Sign]:
-    window = device.limit("RocePcieErrors", "window")
+    window = device.limit("pcie_errors", "window")
     fatal = device.rise("roce_pcie_fatal_errors_total", window)
     if fatal and fatal.amount:
         yield Sign(port_causes.PCIE_FATAL, (rose(fatal, "fatal errors"),))
@@ -52,16 +52,15 @@ def _width(device: PortView) -> Iterator[Sign]:
 
 
 def _speed(device: PortView) -> Iterator[Sign]:
-    """A slower slot is permanent on a card that is newer than its board, so it needs a fall, or a slot that limits the traffic."""
+    """A slower slot is permanent on a card that is newer than its board: a note, unless it fell or the slot limits the traffic."""
     now, most = device.highest(SPEED), device.highest(SPEED_MAX)
     if now is None or most is None or now >= most:
         return
     before = max(value for track in device.tracks(SPEED) for _, value in track.points)
     limits = stalled(device)
-    if before > now or limits:
-        said = f"{now / 1e9:g} GT/s per lane, the card supports {most / 1e9:g}"
-        fell = f"it was {before / 1e9:g} GT/s before" if before > now else None
-        yield Sign(port_causes.PCIE_SLOW, texts([said, fell, *limits]))
+    said = f"{now / 1e9:g} GT/s per lane, the card supports {most / 1e9:g}"
+    fell = f"it was {before / 1e9:g} GT/s before" if before > now else None
+    yield Sign(port_causes.PCIE_SLOW, texts([said, fell, *limits]), note=not fell and not limits)
 
 
 def stalled(port: PortView) -> list[str]:
@@ -70,11 +69,11 @@ def stalled(port: PortView) -> list[str]:
     for name, what in STALLS:
         for track in port.tracks(name):
             rise = port.rise_of(name, track, MEDIUM)
-            if rise and rise.rate > port.limit("RocePcieBackpressure", "ratio"):
+            if rise and rise.rate > port.limit("pcie_stalls", "ratio"):
                 found.append(
                     f"{what} were stalled in {share(min(rise.rate, 1.0))} of the seconds ({duration(rise.seconds)})"
                 )
-    window = port.limit("RocePcieBufferOverflow", "window")
+    window = port.limit("pcie_overflows", "window")
     overflows = port.rise("roce_pcie_buffer_overflows_total", window)
     if overflows and overflows.amount:
         found.append(rose(overflows, "packets dropped because PCIe did not drain the NIC"))

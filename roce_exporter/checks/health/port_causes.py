@@ -28,7 +28,7 @@ DRIVER_NOT_RESPONDING = Cause(
     "Driver or firmware does not respond",
     "The driver lost the ability to issue commands to the firmware: the link can stay up and the counters clean.",
     (DMESG, "devlink health show", "drain the host, then reload the driver or power-cycle the host"),
-    "RoceSamplerStuck",
+    "RoceDataMissing",
 )
 
 DEVICE_ERROR = Cause(
@@ -61,7 +61,7 @@ POWER_INSUFFICIENT = Cause(
         DMESG,
         "check the auxiliary power cable, the slot's power limit in the BIOS, and the class of the module",
     ),
-    "RocePcieErrors",
+    "RocePortFaulty",
 )
 
 PCIE_FATAL = Cause(
@@ -71,7 +71,7 @@ PCIE_FATAL = Cause(
     "PCIe reports fatal errors: the link to the card is no longer reliable",
     "Card, riser or slot; a fatal error usually resets the card.",
     (DMESG, "lspci -vv", "drain the host, then reseat the card or its riser"),
-    "RocePcieErrors",
+    "RocePortFaulty",
 )
 
 LINK_DOWN = Cause(
@@ -101,7 +101,7 @@ PAUSE_STORM_TRANSMITTED = Cause(
         DMESG,
         "drain the host; if pause continues, shut down its switch port, then reset the card",
     ),
-    "RocePfcStormTransmitted",
+    "RocePfcStorm",
 )
 
 NIC_WATCHDOG = Cause(
@@ -126,7 +126,7 @@ LINK_FLAPPING = Cause(
         DMESG,
         "clean or replace cable and transceiver",
     ),
-    "RoceLinkFlapping",
+    "RocePortFaulty",
 )
 
 MODULE_FAULT = Cause(
@@ -146,7 +146,7 @@ LINK_INTERRUPTED = Cause(
     "The link was lost and came back",
     "Optics, cable or switch port; also work on the switch, or a restart of the driver.",
     ("ethtool -m {netdev}", DMESG, "check whether the switch restarted"),
-    "RoceLinkFlapping",
+    "RocePortFaulty",
 )
 
 LINK_LOST = Cause(
@@ -156,6 +156,16 @@ LINK_LOST = Cause(
     "The port has no link, and had one before it was watched",
     "A cable that was removed on purpose looks the same.",
     ("ethtool {netdev}", "ip link show {netdev}", "check the switch port, then cable and transceiver"),
+    "RocePortDown",
+)
+
+SET_DOWN = Cause(
+    "set_down",
+    HOST,
+    Status.OK,
+    "The port is set down: an operator or a program did it",
+    "Work on the host or its network, or a port that is not wanted; no fault of the link is known.",
+    ("ip link show {netdev}", "find out who set it down; ip link set {netdev} up ends it"),
     "RocePortDown",
 )
 
@@ -180,7 +190,7 @@ LINK_SLOW = Cause(
     "The link is slower than it was",
     "The link lost lanes or trained at a lower speed: cable, transceiver, or the speed set at the switch.",
     ("ethtool {netdev}", "ethtool -m {netdev}", "compare the speed set on the switch port"),
-    "RoceLinkSpeedDegraded",
+    "RocePortFaulty",
 )
 
 LINK_ERRORS = Cause(
@@ -190,7 +200,7 @@ LINK_ERRORS = Cause(
     "The link has errors that forward error correction cannot correct",
     "A dirty or bad connector, cable or transceiver, at this end first; packets are lost.",
     ("ethtool -I --show-fec {netdev}", "ethtool -m {netdev}", "clean or replace cable and transceiver"),
-    "RoceUncorrectedLinkErrors",
+    "RocePortFaulty",
 )
 
 CRC_ERRORS = Cause(
@@ -200,7 +210,7 @@ CRC_ERRORS = Cause(
     "Packets arrive corrupted",
     "The cable to this host, or a link upstream of cut-through switches: the bad link is where the errors begin.",
     ("ethtool -S {netdev} | grep -i -e crc -e fcs", "compare the errors of the switch ports along the path"),
-    "RoceCrcErrors",
+    "RocePortFaulty",
 )
 
 BIT_ERRORS_RISING = Cause(
@@ -214,7 +224,7 @@ BIT_ERRORS_RISING = Cause(
         "ethtool -m {netdev}",
         "plan to clean or replace cable and transceiver",
     ),
-    "RoceUncorrectedLinkErrors",
+    "RocePortFaulty",
 )
 
 RECEIVE_POWER_LOW = Cause(
@@ -224,7 +234,7 @@ RECEIVE_POWER_LOW = Cause(
     "Too little light arrives",
     "Dirt, a bent fibre, or the laser of the switch's transceiver.",
     ("ethtool -m {netdev}", "clean the connectors; compare the transmit power at the switch"),
-    "RoceTransceiverReceivePowerLow",
+    "RocePortFaulty",
 )
 
 RECEIVE_POWER_HIGH = Cause(
@@ -234,7 +244,7 @@ RECEIVE_POWER_HIGH = Cause(
     "Too much light arrives",
     "A transceiver of longer reach at the other end, without an attenuator.",
     ("ethtool -m {netdev}", "compare the types of both transceivers"),
-    "RoceTransceiverReceivePowerHigh",
+    "RocePortFaulty",
 )
 
 TRANSMIT_POWER_LOW = Cause(
@@ -244,7 +254,7 @@ TRANSMIT_POWER_LOW = Cause(
     "The transceiver of this host sends too little light",
     "Its laser ages.",
     ("ethtool -m {netdev}", "replace the transceiver of this host"),
-    "RoceTransceiverTransmitPowerLow",
+    "RocePortFaulty",
 )
 
 LASER_BIAS_HIGH = Cause(
@@ -254,7 +264,7 @@ LASER_BIAS_HIGH = Cause(
     "A laser of this host's transceiver is at the end of its life",
     "It needs more current than the module's alarm limit.",
     ("ethtool -m {netdev}", "replace the transceiver of this host"),
-    "RoceTransceiverBiasHigh",
+    "RocePortFaulty",
 )
 
 TOO_HOT = Cause(
@@ -264,7 +274,7 @@ TOO_HOT = Cause(
     "Transceiver or NIC is too hot",
     "Airflow or ambient temperature of this host; less likely the module's own sensor.",
     ("ethtool -m {netdev}", "check fans, blanking panels and the air inlet of the host"),
-    "RoceTransceiverTooHot",
+    "RocePortFaulty",
 )
 
 PCIE_ERRORS = Cause(
@@ -274,7 +284,7 @@ PCIE_ERRORS = Cause(
     "PCIe reports errors",
     "Card, riser or slot.",
     (DMESG, "lspci -vv", "reseat the card or its riser"),
-    "RocePcieErrors",
+    "RocePortFaulty",
 )
 
 PCIE_NARROW = Cause(
@@ -284,7 +294,7 @@ PCIE_NARROW = Cause(
     "The card uses fewer PCIe lanes than it has",
     "A card that is not seated well, a riser or slot with fewer lanes, or lanes that failed.",
     ("lspci -vv", "reseat the card; check the slot's width in the board's manual"),
-    "RocePcieWidthDegraded",
+    "RocePortFaulty",
 )
 
 PCIE_SLOW = Cause(
@@ -294,5 +304,5 @@ PCIE_SLOW = Cause(
     "PCIe runs slower than the card supports",
     "The link trained at a lower speed, or the slot is older than the card; the latter matters only where PCIe limits the traffic.",
     ("lspci -vv", "reseat the card; check the slot's generation and the BIOS setting"),
-    "RocePcieSpeedDegraded",
+    "RocePortFaulty",
 )

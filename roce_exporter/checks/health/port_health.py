@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Status
+from roce_exporter.checks.health.link_rules import is_set_down
 from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, DRIVER_NOT_RESPONDING, LINK_DOWN
 from roce_exporter.checks.health.sight import FACTUAL_SOURCES
 from roce_exporter.view.host_view import PortView, View
@@ -125,7 +126,11 @@ def judge(before: Mapping[PortKey, HeldReasons], history: History, diagnosis: Re
 
 
 def _still_down(held: HeldReasons, port: PortView, findings: Iterable[Finding], now: float) -> list[Finding]:
-    if port.highest("roce_port_up") != 0 or any(finding.check == LINK_DOWN.name for finding in findings):
+    if (
+        port.highest("roce_port_up") != 0
+        or is_set_down(port)
+        or any(finding.check == LINK_DOWN.name for finding in findings)
+    ):
         return []
     return [reason.finding for reason in held.holding(now) if reason.finding.check == LINK_DOWN.name]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog.row import FULL, LEAN
 from roce_exporter.checks.finding import NotChecked
 from roce_exporter.view.host_view import PortView
+from roce_exporter.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,7 +172,8 @@ def _unreadable(device: PortView) -> Iterator[NotChecked]:
     for track, count in device.current("roce_exporter_unreadable_values"):
         if count:
             yield NotChecked(
-                f"{count:.0f} values of its source {track.labels['source']} cannot be read", device.device
+                f"{counted(int(count), 'value')} of its source {track.labels['source']} cannot be read",
+                device.device,
             )
 
 

@@ -49,6 +49,8 @@ class Cause:
         netdev: str = "",
         side: Side | None = None,
         note: bool = False,
+        since: float = 0.0,
+        until: float = 0.0,
         harm: float = 0.0,
     ) -> Finding:
         """This cause on one port, or with an empty port on the whole device."""
@@ -68,6 +70,8 @@ class Cause:
             against=against,
             fix=tuple(step.format_map(names) for step in self.next),
             runbook=self.runbook,
+            since=since,
+            until=until,
             harm=harm,
         )
 

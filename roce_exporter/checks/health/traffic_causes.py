@@ -18,7 +18,7 @@ LOSSLESS_DROPS = Cause(
     "Packets of a lossless priority are dropped at this port",
     "Pause came too late or not at all: PFC off at one end, too little headroom, a cable longer than configured.",
     ("dcb pfc show dev {netdev}", "dcb buffer show dev {netdev}", "roce-exporter check settings"),
-    "RoceLosslessPriorityDrops",
+    "RocePortFaulty",
 )
 
 PORT_DROPS = Cause(
@@ -32,7 +32,7 @@ PORT_DROPS = Cause(
         "ethtool -S {netdev} | grep -i -e drop -e discard",
         "lspci -vv",
     ),
-    "RocePacketLossHigh",
+    "RocePacketLoss",
 )
 
 FAULT_COUNTED = Cause(
@@ -42,7 +42,7 @@ FAULT_COUNTED = Cause(
     "A counter of faults rises, and nothing else explains it",
     "What the counter says; roce-exporter explain NAME tells more.",
     (COUNTERS, "roce-exporter explain NAME"),
-    "RoceTransportRetriesExceeded",
+    "RocePeerUnreachable",
 )
 
 PCIE_CONGESTION = Cause(
@@ -52,7 +52,7 @@ PCIE_CONGESTION = Cause(
     "PCIe cannot keep up with the link",
     "Width or speed of the slot, MaxReadReq, IOMMU, NUMA placement, or loopback traffic between GPUs.",
     ("lspci -vv", "roce-exporter check settings", "check IOMMU and NUMA placement of the job"),
-    "RocePcieBackpressure",
+    "RocePortFaulty",
 )
 
 SLOW_RECEIVER = Cause(
@@ -66,7 +66,7 @@ SLOW_RECEIVER = Cause(
         COUNTERS + " | grep -e pcie -e pause",
         "check NUMA placement, huge pages and the number of queue pairs of the job",
     ),
-    "RoceSlowReceiver",
+    "RocePortFaulty",
 )
 
 PAUSE_STORM_RECEIVED = Cause(
@@ -79,7 +79,7 @@ PAUSE_STORM_RECEIVED = Cause(
         'find the host that transmits pause: roce_pfc_storms_total{{direction="transmit"}}',
         "check the PFC watchdog of the switch",
     ),
-    "RocePfcStormReceived",
+    "RocePortVictim",
 )
 
 PAUSE_RECEIVED = Cause(
@@ -92,7 +92,7 @@ PAUSE_RECEIVED = Cause(
         "find the hosts that transmit pause in this cluster",
         "check the egress queues of the switch, and ECN thresholds",
     ),
-    "RocePfcPauseHigh",
+    "RocePortVictim",
 )
 
 GLOBAL_PAUSE = Cause(
@@ -102,7 +102,7 @@ GLOBAL_PAUSE = Cause(
     "Global pause is in use although PFC is on",
     "Global pause (802.3x) is on at one end: it stops all priorities at once.",
     ("ethtool -a {netdev}", "ethtool -A {netdev} autoneg off rx off tx off, and off on the switch port"),
-    "RoceGlobalPauseActive",
+    "RocePortFaulty",
 )
 
 PFC_MISMATCH = Cause(
@@ -112,7 +112,7 @@ PFC_MISMATCH = Cause(
     "Pause arrives for a priority that has no PFC here",
     "Host and switch disagree about the lossless priorities.",
     ("dcb pfc show dev {netdev}", "compare with the switch port", "roce-exporter check settings"),
-    "RocePfcOnUnexpectedPriority",
+    "RocePortFaulty",
 )
 
 MARKS_WITHOUT_CNPS = Cause(
@@ -125,7 +125,7 @@ MARKS_WITHOUT_CNPS = Cause(
         "roce-exporter check settings",
         "with NVIDIA's own mlx5 driver: grep . /sys/class/net/{netdev}/ecn/roce_np/enable/*",
     ),
-    "RoceEcnMarkedButNoCnpSent",
+    "RocePortFaulty",
 )
 
 CNPS_IGNORED = Cause(
@@ -138,7 +138,7 @@ CNPS_IGNORED = Cause(
         "roce-exporter check settings",
         "with NVIDIA's own mlx5 driver: grep . /sys/class/net/{netdev}/ecn/roce_rp/enable/*",
     ),
-    "RoceCnpIgnored",
+    "RocePortFaulty",
 )
 
 OUTSIDE_LOSSLESS = Cause(
@@ -148,7 +148,7 @@ OUTSIDE_LOSSLESS = Cause(
     "RDMA traffic leaves outside the lossless priorities",
     "A program sets no traffic class (NCCL_IB_TC, UCX_IB_TRAFFIC_CLASS), or DSCP is not trusted or not mapped.",
     ("roce-exporter check settings", COUNTERS + " | grep priority_transmit_bytes"),
-    "RoceTrafficOutsideLosslessPriority",
+    "RocePortFaulty",
 )
 
 MISCONFIGURED = Cause(
@@ -227,7 +227,7 @@ CORRUPTION = Cause(
     "Packets pass the link's checksum but not their own",
     "A switch or NIC on the path corrupts them in its memory; their sender can be the culprit too.",
     (COUNTERS + " | grep icrc", "check whether other hosts behind the same switch are affected"),
-    "RoceIcrcErrors",
+    "RocePortFaulty",
 )
 
 PACKET_LOSS = Cause(
@@ -237,7 +237,7 @@ PACKET_LOSS = Cause(
     "RDMA packets are lost",
     "Drops in switches, a bad link on the path, or traffic outside the lossless priority.",
     ("check drops and CRC errors of the switch ports of the path", "roce-exporter check settings"),
-    "RocePacketLossHigh",
+    "RocePacketLoss",
 )
 
 RETRIES_EXCEEDED = Cause(
@@ -251,7 +251,7 @@ RETRIES_EXCEEDED = Cause(
         "find the peer: rdma resource show qp",
         "check link and host of the peer",
     ),
-    "RoceTransportRetriesExceeded",
+    "RocePeerUnreachable",
 )
 
 PEER_SILENT = Cause(
@@ -265,7 +265,7 @@ PEER_SILENT = Cause(
         "check the other hosts of the job: the silent one is among those without this finding",
         COUNTERS + " | grep -e timeouts -e retries -e adaptive",
     ),
-    "RoceAckTimeouts",
+    "RocePeerUnreachable",
 )
 
 RETRANSMISSIONS_UNCOUNTED = Cause(
@@ -278,7 +278,7 @@ RETRANSMISSIONS_UNCOUNTED = Cause(
         "check the other hosts of the job",
         "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=NET logs the errors of these queue pairs",
     ),
-    "RoceAckTimeouts",
+    "RocePeerUnreachable",
 )
 
 ACK_TIMEOUTS = Cause(
@@ -288,7 +288,7 @@ ACK_TIMEOUTS = Cause(
     "Acknowledgements do not arrive in time",
     "A peer that is gone or stuck, or loss of the last packets of messages.",
     (COUNTERS + " | grep -e timeouts -e retries -e sequence", "find the peer: rdma resource show qp"),
-    "RoceAckTimeouts",
+    "RocePeerUnreachable",
 )
 
 QUEUE_PAIRS_IN_ERROR = Cause(
@@ -298,7 +298,7 @@ QUEUE_PAIRS_IN_ERROR = Cause(
     "Queue pairs are in the error state and transfer nothing",
     "Their job has failed or hangs: a peer that vanished, or an error of the program.",
     ("rdma resource show qp link {device} state ERR", "see /debug/owners for the job"),
-    "RoceOwnerQueuePairsInError",
+    "RoceQueuePairsStuck",
 )
 
 RESOURCES_EXHAUSTED = Cause(
@@ -318,7 +318,7 @@ SOURCE_BROKEN = Cause(
     "A kernel interface of the device fails, in whole or in part",
     "A driver or firmware that fails requests; its series are missing, so the port is unknown rather than degraded.",
     ("roce-exporter once | grep source_up", DMESG, "see the exporter's log for the error"),
-    "RoceSourceBroken",
+    "RoceDataMissing",
 )
 
 RECEIVER_NOT_READY = Cause(
@@ -328,7 +328,7 @@ RECEIVER_NOT_READY = Cause(
     "Receivers are not ready: they have too few receive requests",
     "The program at the peer is slow or stuck.",
     (COUNTERS + " | grep rnr", "check the load of the peer's process"),
-    "RoceReceiverNotReady",
+    "RocePortFaulty",
 )
 
 RECEIVE_QUEUE_EMPTY = Cause(
@@ -338,7 +338,7 @@ RECEIVE_QUEUE_EMPTY = Cause(
     "A program of this host posts too few receive requests",
     "The program is slow or stuck; its senders wait.",
     (COUNTERS + " | grep -e rnr -e out_of_buffer", "see /debug/owners for the job; check its load"),
-    "RoceReceiverNotReady",
+    "RocePortFaulty",
 )
 
 REQUESTS_REFUSED = Cause(
@@ -348,7 +348,7 @@ REQUESTS_REFUSED = Cause(
     "A peer refused requests of this host",
     "Programs at both ends disagree: a key or address that the peer does not grant any more, or a request that it does not accept.",
     (COUNTERS + " | grep requester_remote", "check the logs of the program at both ends"),
-    "RoceOwnerQueuePairsInError",
+    "RoceQueuePairsStuck",
 )
 
 PEER_REQUESTS_REFUSED = Cause(
@@ -358,7 +358,7 @@ PEER_REQUESTS_REFUSED = Cause(
     "This host refused requests of a peer",
     "The peer's program used a key, an address or a length that it was not given.",
     (COUNTERS + " | grep responder", "check the logs of the program at both ends"),
-    "RoceOwnerQueuePairsInError",
+    "RoceQueuePairsStuck",
 )
 
 LOCAL_ERRORS = Cause(
@@ -368,7 +368,17 @@ LOCAL_ERRORS = Cause(
     "Work requests of this host's programs failed without a word from the peer",
     "A program of this host posted a request with a wrong length, key or permission, or to a queue pair in the error state.",
     (COUNTERS + " | grep -e completion_errors -e local", "check the log of the program"),
-    "RoceOwnerQueuePairsInError",
+    "RoceQueuePairsStuck",
+)
+
+UNKNOWN_MESSAGE = Cause(
+    "unknown_message",
+    HOST,
+    FIT,
+    "The driver reported errors that this version does not know",
+    "A text of another kernel or driver: it can be a fault of the device or of a program.",
+    (DMESG,),
+    "RoceDeviceVanished",
 )
 
 INCAST = Cause(
@@ -378,5 +388,5 @@ INCAST = Cause(
     "Many packets to this host are marked: a path to it is congested",
     "Many senders to one receiver, a slower link on the path, or an ECN threshold set too low. Congestion control answers.",
     (COUNTERS + " | grep -e ecn -e cnp", "check which senders share the path"),
-    "RoceEcnMarkRatioHigh",
+    "RoceIncast",
 )

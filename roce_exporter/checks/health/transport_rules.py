@@ -32,15 +32,19 @@ LOST = (
     ("roce_transport_implied_naks_total", "lost responses"),
     (OUT_OF_SEQUENCE, "packets out of sequence"),
 )
+AGAIN = "roce_transport_retransmitted_packets_total"
+"""EFA and ionic: packets sent again, whatever for."""
 SENT_AGAIN = (
     *(name for name, _ in LOST[:2]),
     "roce_transport_sequence_naks_sent_total",
     "roce_transport_duplicate_requests_total",
-    "roce_transport_retransmitted_packets_total",
+    AGAIN,
     TIMEOUTS,
     EXCEEDED,
 )
 """The second sign of loss: what arrives out of sequence alone may have been reordered."""
+MANY_AGAIN = 100.0
+"""Go-back-N sends some hundred packets again for one that is lost (alert RoceWireRetransmissions), and SRD some on other paths without loss."""
 FEW = 10.0
 """Lost packets that mean something where few packets pass."""
 
@@ -62,7 +66,7 @@ def _silence(port: PortView) -> Iterator[Sign]:
     uncounted = _unexplained(port) if _is_silent(port) and exceeded is None else 0.0
     gave_up = uncounted >= 1 or (exceeded is not None and exceeded.amount > 0)
     unanswered = _unanswered(port)
-    late = timeouts is not None and timeouts.amount > port.limit("RoceAckTimeouts", "events")
+    late = timeouts is not None and timeouts.amount > port.limit("ack_timeouts", "events")
     if not gave_up and not unanswered and not late:
         return
     lost = _lost(port)
@@ -165,12 +169,15 @@ def _loss(port: PortView) -> Iterator[Sign]:
             "roce_port_transmit_packets_total",
             "sent packets or their responses were lost",
         ),
+        ((AGAIN,), "roce_port_transmit_packets_total", "sent packets were sent again"),
     ):
         rises = [rise for name in names if (rise := port.rise(name, MEDIUM)) is not None]
         amount = sum(rise.amount for rise in rises)
         passed = port.rise(packets, MEDIUM)
-        if not amount or not _is_much(port, amount, passed):
+        if not amount or not _is_much(port, amount, passed, MANY_AGAIN if AGAIN in names else 1.0):
             continue
+        if AGAIN in names and any(port.tracks(name) for name, _ in LOST):
+            continue  # the losses themselves are counted
         ratio = share(amount / passed.amount) if passed and passed.amount else "an unknown share"
         side, why = _side_of_loss(port, amount)
         said = f"{number(amount)} {what} within {duration(rises[0].seconds)} ({ratio})"
@@ -183,14 +190,14 @@ def _loss(port: PortView) -> Iterator[Sign]:
         yield Sign(traffic_causes.PACKET_LOSS, texts([said, why]), texts([spray]), side, weight, alone)
 
 
-def _is_much(port: PortView, amount: float, packets: Rise | None) -> bool:
-    """A ratio of many packets, or at least some losses among few."""
+def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) -> bool:
+    """A ratio of many packets, or at least some losses among few. The limits are multiplied by `times`."""
     if packets is None or not packets.amount:
         return amount >= FEW
     ratio = amount / packets.amount
-    if packets.rate > port.limit("RoceEcnMarkRatioHigh", "packets_per_second"):
-        return ratio > port.limit("RocePacketLossHigh", "ratio")
-    return amount >= FEW and ratio > port.limit("RocePacketLossCritical", "ratio")
+    if packets.rate > port.limit("marked_packets", "packets_per_second"):
+        return ratio > times * port.limit("packet_loss", "ratio")
+    return amount >= FEW and ratio > times * port.limit("packet_loss_severe", "ratio")
 
 
 def _side_of_loss(port: PortView, lost: float) -> tuple[Side | None, str | None]:
@@ -211,7 +218,7 @@ def _side_of_loss(port: PortView, lost: float) -> tuple[Side | None, str | None]
 def _not_ready(port: PortView) -> Iterator[Sign]:
     gave_up = port.rise(RNR_EXCEEDED, WINDOW)
     naks, lately = port.rise(RNR_NAKS, WINDOW), port.rise(RNR_NAKS, MEDIUM)
-    many = lately is not None and lately.rate > port.limit("RoceReceiverNotReady", "per_second")
+    many = lately is not None and lately.rate > port.limit("receiver_not_ready", "per_second")
     # Where the driver does not count those that gave up, a request that failed tells.
     failed = 0.0 if gave_up or not (naks and naks.amount) or _is_silent(port) else _unexplained(port)
     if (gave_up and gave_up.amount) or many or failed >= 1:
@@ -236,10 +243,9 @@ def _empty(port: PortView) -> Iterator[Sign]:
             continue
         known = packets is not None and packets.amount > 0
         relative = not known or (
-            packets is not None
-            and rise.amount / packets.amount > port.limit("RocePacketLossCritical", "ratio")
+            packets is not None and rise.amount / packets.amount > port.limit("packet_loss_severe", "ratio")
         )
-        if rise.rate > port.limit("RoceReceiverNotReady", "per_second") or relative:
+        if rise.rate > port.limit("receiver_not_ready", "per_second") or relative:
             yield Sign(traffic_causes.RECEIVE_QUEUE_EMPTY, (rose(rise, what),))
 
 
@@ -310,9 +316,9 @@ def _local(port: PortView) -> Iterator[Sign]:
 
 
 def _corruption(port: PortView) -> Iterator[Sign]:
-    rise = port.rise("roce_transport_icrc_errors_total", port.limit("RoceIcrcErrors", "window"))
+    rise = port.rise("roce_transport_icrc_errors_total", port.limit("icrc_errors", "window"))
     if rise and rise.amount:
-        own = port.rose("roce_phy_receive_crc_errors_total", port.limit("RoceIcrcErrors", "window"))
+        own = port.rose("roce_phy_receive_crc_errors_total", port.limit("icrc_errors", "window"))
         clean = (
             "the link's own checksum is clean"
             if not own and port.current("roce_phy_receive_crc_errors_total")

@@ -14,32 +14,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-COMPARED = (
-    "pfc",
-    "delay",
-    "trust",
-    "dscp_priority",
-    "traffic_class",
-    "algorithm",
-    "bandwidth",
-    "buffer_of",
-    "buffer_bytes",
-    "dcbx",
-    "global_pause",
-    "prevention",
-    "refresh",
-    "cm_tos",
-    "cm_version",
-    "tclass_forced",
-    "tclass",
-    "notification",
-    "reaction",
-    "dcqcn",
-    "mtu",
-)
-"""Fields of `PortSettings`, without those that the switch, the addresses or the negotiated link determine.
+COMPARED = {
+    "pfc": "priorities with PFC",
+    "delay": "delay of PFC",
+    "trust": "trust",
+    "dscp_priority": "priority of a DSCP",
+    "traffic_class": "traffic class of a priority",
+    "algorithm": "scheduling",
+    "bandwidth": "bandwidth of a traffic class",
+    "buffer_of": "receive buffer of a priority",
+    "buffer_bytes": "size of the receive buffers",
+    "dcbx": "DCBX",
+    "global_pause": "global pause",
+    "prevention": "pause watchdog",
+    "refresh": "refresh of statistics",
+    "cm_tos": "ToS of RDMA-CM connections",
+    "cm_version": "RoCE version of RDMA-CM",
+    "tclass_forced": "whether a traffic class is forced",
+    "tclass": "traffic class of all connections",
+    "notification": "CNPs for marked packets",
+    "reaction": "reaction to CNPs",
+    "dcqcn": "DCQCN parameters",
+    "mtu": "MTU",
+}
+"""Fields of `PortSettings` and what each is in a report, without those that the switch, the addresses or the negotiated link determine.
 
-Their names are part of the fingerprint: renaming one changes `roce_config_fingerprint` on every host.
+The names of the fields are part of the fingerprint: renaming one changes `roce_config_fingerprint` on every host.
 """
 
 BYTES = 6
@@ -99,7 +99,7 @@ def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iter
     model, expected_values = next(pair for pair in ports if fingerprint(pair[1]) == usual)
     for settings, values in ports:
         names = sorted(expected_values.keys() & values.keys())
-        other = [name for name in names if expected_values[name] != values[name]]
+        other = [COMPARED[name] for name in names if expected_values[name] != values[name]]
         expected = f"as {model.netdev} of {model.device}"
         found = f"differs in {', '.join(other)}" if other else expected
         yield CONSISTENCY, settings, judged(not other, expected, found)

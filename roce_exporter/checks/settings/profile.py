@@ -1,24 +1,30 @@
-"""Profiles: the settings that a fabric requires, from the package or from a site's own TOML file.
+"""Profiles: the settings that a fabric requires, from the package or from a site's own YAML file.
 
-Omitted keys are not checked. A site's file may extend another profile (`extends = "nvidia-lossless"`) and change single
+Omitted keys are not checked. A site's file may extend another profile (`extends: nvidia-lossless`) and change single
 keys. An unknown key or an impossible value is an error that names file and line.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.checks.settings.arithmetic import MAX_DSCP, MAX_PRIORITY, RDMA_MTUS
 from roce_exporter.errors import UserError
+from roce_exporter.yaml_document import mapping_of, parse_document, plain_value, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXTENDS = "extends"
+FLAG = "--audit.profile"
+SUFFIXES = (".yml", ".yaml", ".toml")
+"""A name that ends in one of these is a file. TOML is the format of earlier versions, accepted for one minor release."""
+
+Keys = dict[str, tuple[object, int]]
+"""By key, its value and its line."""
 
 BUILT_IN = Path(__file__).with_name("profiles")
 
@@ -79,14 +85,15 @@ class Profile:
 
 def built_in() -> tuple[str, ...]:
     """The names of the profiles in the package."""
-    return tuple(sorted(place.stem for place in BUILT_IN.glob("*.toml")))
+    return tuple(sorted(place.stem for place in BUILT_IN.glob("*.yml")))
 
 
 def load_profile(name: str) -> Profile:
-    """The profile with this name, or from this file if the name ends in `.toml` or contains a slash.
+    """The profile with this name, or from this file if the name ends in `.yml` or contains a slash.
 
     Raises:
         ProfileError: there is no such profile, or it has an unknown key or an impossible value; names file and line.
+        DocumentError: the file cannot be read, or is not YAML; names file and line.
     """
     values = _values(name, MAX_DEPTH)
     known = {field.name for field in fields(Profile)}
@@ -94,8 +101,13 @@ def load_profile(name: str) -> Profile:
 
 
 def _values(name: str, left: int) -> dict[str, Any]:
-    text = _text(name)
-    values = _parse(text, name)
+    keys = _keys(name)
+    for key, (value, line) in keys.items():
+        if fault := _fault(key, value):
+            raise ProfileError(f"profile {name} line {line}: {fault}")
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, (value, _) in keys.items()
+    }
     parent = values.pop(EXTENDS, None)
     if parent is not None:
         if left == 0:
@@ -104,38 +116,36 @@ def _values(name: str, left: int) -> dict[str, Any]:
             )
         values = _values(parent, left - 1) | {"name": name} | values
     if clash := _contradiction(values):
-        keys, fault = clash
-        line = min(filter(None, (_line(text, key) for key in keys)), default=1)
+        contradicting, fault = clash
+        line = min((keys[key][1] for key in contradicting if key in keys), default=1)
         raise ProfileError(f"profile {name} line {line}: {fault}")
     return values
 
 
-def _text(name: str) -> str:
-    if "/" not in name and not name.endswith(".toml"):
+def _keys(name: str) -> Keys:
+    path = Path(name)
+    if "/" not in name and not name.endswith(SUFFIXES):
         if name not in built_in():
             raise ProfileError(
-                f"profile {name}: there is no such profile; give one of {', '.join(built_in())}, or a .toml file"
+                f"profile {name}: there is no such profile; give one of {', '.join(built_in())}, or a .yml file"
             )
-        return (BUILT_IN / f"{name}.toml").read_text("utf-8")
-    try:
-        with open(name, encoding="utf-8") as file:
-            return file.read()
-    except OSError as error:
-        raise ProfileError(f"profile {name}: {error.strerror}; check the path and its permissions") from None
-    except UnicodeDecodeError:
-        raise ProfileError(f"profile {name}: not UTF-8 text") from None
+        path = BUILT_IN / f"{name}.yml"
+    text = read_text(path, FLAG)
+    if name.endswith(".toml"):
+        return _toml_keys(name, text)
+    return {
+        key: (plain_value(entry), entry.line) for key, entry in mapping_of(parse_document(path, text)).items()
+    }
 
 
-def _parse(text: str, name: str) -> dict[str, Any]:
+def _toml_keys(name: str, text: str) -> Keys:
+    import tomllib  # noqa: PLC0415 - only for profiles of earlier versions
+
     try:
-        values = tomllib.loads(text)
+        return {key: (value, _line(text, key)) for key, value in tomllib.loads(text).items()}
     except (ValueError, RecursionError) as error:
         # TOMLDecodeError is a ValueError, and so is the error for a number of thousands of digits.
         raise ProfileError(f"profile {name}: not TOML: {error}") from None
-    for key, value in values.items():
-        if fault := _fault(key, value):
-            raise ProfileError(f"profile {name} line {_line(text, key)}: {fault}")
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
 def _line(text: str, key: str) -> int:
@@ -202,7 +212,7 @@ _FLAG = ("true or false", _is_flag)
 _TEXT = ("a non-empty string", _is_text)
 
 _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
-    EXTENDS: ("the name of a profile or a .toml file", _is_text),
+    EXTENDS: ("the name of a profile or a .yml file", _is_text),
     "name": _TEXT,
     "description": _TEXT,
     "trust": ("dscp or pcp", _one_of("dscp", "pcp")),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel.clock_state import ClockState
     from roce_exporter.host.kernel.privileges import Privileges
-    from roce_exporter.net.local_exporter import LocalScrapes
+    from roce_exporter.view.from_exporter import LocalScrapes
 
 TARGETS_HELP = "add this host to Prometheus' scrape targets (deploy/prometheus)"
 
@@ -28,7 +28,7 @@ def check_local(found: LocalScrapes | None, url: str, now: float, error: str = "
         return _scraping(
             Status.DEGRADED,
             text,
-            "`systemctl status roce-exporter`; --exporter=URL if it listens elsewhere",
+            "`systemctl status roce-exporter`; --target=URL if it listens elsewhere",
         )
     age = now - found.start if found.start else 0.0
     since = f" since it started {duration(age)} ago" if age > 0 else " since it started"
@@ -60,7 +60,9 @@ def check_targets(data: object, instance: str, hostname: str, url: str) -> Itera
     if not mine:
         wanted = f"the instance {instance!a}" if instance else f"the name {hostname!a}"
         text = f"Prometheus at {url} has {len(active)} targets, none with {wanted}."
-        yield _scraping(Status.DEGRADED, text, f"{TARGETS_HELP}; --instance if it has another name there")
+        yield _scraping(
+            Status.DEGRADED, text, f"{TARGETS_HELP}; --target=INSTANCE if it has another name there"
+        )
 
 
 def check_samples_arrive(data: object, instance: str) -> Finding:

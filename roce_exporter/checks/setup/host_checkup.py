@@ -150,7 +150,7 @@ def _sources(host: View) -> Iterator[Found]:
     for labels, number in host.current("roce_exporter_quarantined_files"):
         if number:
             text = f"{number:.0f} files of the source {labels['source']} keep failing"
-            yield _wrong("sources", text, "dmesg; RoceFilesQuarantined", labels["device"])
+            yield _wrong("sources", text, "dmesg; RoceExporterNotes", labels["device"])
 
 
 def _counters(host: View, devices: Sequence[Device]) -> Iterator[Found]:
@@ -160,7 +160,7 @@ def _counters(host: View, devices: Sequence[Device]) -> Iterator[Found]:
             missing.setdefault((labels["device"], labels["port"]), []).append(labels["fact"])
     for place, facts in missing.items():
         text = f"Facts that the driver must report are missing: {', '.join(sorted(facts))}"
-        fix = "RoceFactsMissing; another kernel or driver may have renamed them: roce-exporter explain"
+        fix = "RoceDataMissing; another kernel or driver may have renamed them: roce-exporter explain"
         yield _wrong("counters", text, fix, *place)
     if devices and not missing:
         yield _right("counters", "every port reports the facts that its driver must report")

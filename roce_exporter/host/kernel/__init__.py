@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from roce_exporter.host.kernel.kmsg import LogKernel
+from roce_exporter.model.values import FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -155,9 +156,6 @@ def read_or(other: S, read: Callable[P, T], *arguments: P.args, **named: P.kwarg
     except OSError:
         return other
 
-
-# Bytes read of a counter file: a 64-bit number needs 21.
-FILE_BYTES = 64
 
 # Bytes read of any other file: a sysfs attribute has at most one page.
 TEXT_BYTES = 4096

@@ -13,7 +13,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from roce_exporter.host.kernel import FILE_BYTES, TEXT_BYTES, Absent
+from roce_exporter.host.kernel import TEXT_BYTES, Absent
 from roce_exporter.host.kernel.dcb_netlink import DcbNetlink
 from roce_exporter.host.kernel.devlink_netlink import DevlinkNetlink
 from roce_exporter.host.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
@@ -31,6 +31,7 @@ from roce_exporter.host.kernel.rtnetlink import (
 )
 from roce_exporter.host.kernel.transceiver import read_transceiver
 from roce_exporter.host.kernel.uverbs import read_limits
+from roce_exporter.model.values import FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

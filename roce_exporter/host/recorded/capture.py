@@ -62,6 +62,7 @@ DEVICE_FILES = ("fw_ver", "board_id", "hca_type", "hw_rev", "node_type", "node_g
 PORT_FILES = ("state", "phys_state", "rate", "link_layer")
 NETDEV_FILES = (
     "mtu",
+    "flags",
     "operstate",
     "dev_port",
     "phys_port_name",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.model import decode_record
-from roce_exporter.normalise.log_lines import event_of, read_line
+from roce_exporter.normalise.log_lines import UNKNOWN_ERROR, event_of, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -102,4 +102,4 @@ def _records(log: KernelLog) -> Iterator[bytes]:
 def _is_known(raw: bytes) -> bool:
     record = decode_record(raw)
     line = read_line(record) if record else None
-    return line is not None and event_of(line) != ""
+    return line is not None and event_of(line) not in ("", UNKNOWN_ERROR)

@@ -48,7 +48,7 @@ import os
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.kernel import FILE_BYTES, TEXT_BYTES, Absent, read_or
+from roce_exporter.host.kernel import TEXT_BYTES, Absent, read_or
 from roce_exporter.host.kernel.names import given_hostname
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
 from roce_exporter.host.recorded.archive import load_tree
@@ -70,6 +70,7 @@ from roce_exporter.host.recorded.moment import PARTS, Moment, moment_times, read
 from roce_exporter.host.recorded.rdma_text import ON, SUPPORTED, parse_limits
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.model import RdmaDevice, RdmaPort
+from roce_exporter.model.values import FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -97,6 +97,7 @@ def _netdev_files(member: SimulatedNetdev) -> Iterator[tuple[str, Content]]:
     for path, fact in files.items():
         yield path, lambda now, fact=fact: str(int(member.facts(now).get(fact, 0)))  # type: ignore[misc]
     yield "carrier", lambda now: str(int(member.conditions(now).up))
+    yield "flags", lambda _: "0x1003"
     yield "operstate", lambda now: "up" if member.conditions(now).up else "down"
     yield (
         "speed",

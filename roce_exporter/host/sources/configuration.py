@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.netdev import hardware_netdevs
-from roce_exporter.host.sources.values import GARBAGE, make_reading, reason_of, unreadable
 from roce_exporter.model import WHOLE_DEVICE
+from roce_exporter.model.values import GARBAGE, make_reading, reason_of, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -7,8 +7,10 @@ from itertools import compress, count
 from operator import ne
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.kernel import FILE_BYTES, Absent
-from roce_exporter.host.sources.values import (
+from roce_exporter.host.kernel import Absent
+from roce_exporter.model import WHOLE_DEVICE, Reading
+from roce_exporter.model.values import (
+    FILE_BYTES,
     NOT_ERRORS,
     QUARANTINED,
     make_reading,
@@ -16,7 +18,6 @@ from roce_exporter.host.sources.values import (
     parse_counters,
     reason_of,
 )
-from roce_exporter.model import WHOLE_DEVICE, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

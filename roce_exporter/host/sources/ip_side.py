@@ -23,8 +23,8 @@ import ipaddress
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.sources.values import GARBAGE, make_reading, reason_of
 from roce_exporter.model.ip import EVERYWHERE, FAILED, NEIGHBOUR_STATES, RESOLVED, network_of, version_of
+from roce_exporter.model.values import GARBAGE, make_reading, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

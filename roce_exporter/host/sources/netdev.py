@@ -16,7 +16,7 @@ from roce_exporter.host.kernel.ethtool_netlink import Bin, bin_of
 from roce_exporter.host.sources.dcb import DCB, flatten
 from roce_exporter.host.sources.files import FileReader, Place
 from roce_exporter.host.sources.query_reader import QueryReader
-from roce_exporter.host.sources.values import check_counters, make_reading
+from roce_exporter.model.values import check_counters, make_reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.sources.files import FileReader, ParsedFiles, Place
-from roce_exporter.host.sources.values import GARBAGE, NOT_AVAILABLE, parse_counter, unreadable
 from roce_exporter.model import WHOLE_DEVICE
+from roce_exporter.model.values import GARBAGE, NOT_AVAILABLE, parse_counter, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,7 +1,8 @@
 """State, speed and MTU of the ports, from sysfs.
 
 Documentation/ABI/stable/sysfs-class-infiniband: `state` is `4: ACTIVE`, `phys_state` is `5: LinkUp`, `rate` is
-`100 Gb/sec (4X EDR)`. The MTU is the network device's, in bytes.
+`100 Gb/sec (4X EDR)`. The MTU is the network device's, in bytes; its `flags` are hexadecimal, and IFF_UP is the lowest bit
+(include/uapi/linux/if.h, Documentation/ABI/testing/sysfs-class-net).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.sources.values import DERIVED, GARBAGE, make_reading, reason_of, unreadable
+from roce_exporter.model.values import DERIVED, GARBAGE, make_reading, reason_of, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 PORT = "port"
 
-STATE, PHYSICAL_STATE, SPEED, MTU = "state", "phys_state", "rate", "mtu"
+STATE, PHYSICAL_STATE, SPEED, MTU, FLAGS = "state", "phys_state", "rate", "mtu", "flags"
 UP = "up"
 """Not a file: whether the state, which is read first, is ACTIVE."""
 
@@ -62,7 +63,7 @@ class PortState:
         files = dict.fromkeys(_listed(self._kernel, directory, (STATE, PHYSICAL_STATE, SPEED)), directory)
         for netdev in port.netdevs[:1]:
             directory = f"class/net/{netdev.name}"
-            files |= dict.fromkeys(_listed(self._kernel, directory, (MTU,)), directory)
+            files |= dict.fromkeys(_listed(self._kernel, directory, (MTU, FLAGS)), directory)
         if not files:
             return None
         names = (*files, UP) if STATE in files else tuple(files)
@@ -112,11 +113,21 @@ def parse_mtu(text: bytes) -> int | str:
     return int(digits) if digits.isdigit() and len(digits) < 8 else GARBAGE  # noqa: PLR2004 - the MTU is a u32
 
 
+def parse_flags(text: bytes) -> int | str:
+    """1 if `0x1003` has IFF_UP, 0 if the network device was set down, or the reason why the number is missing."""
+    digits = text.strip()
+    try:
+        return int(digits, 16) & 1 if digits.startswith(b"0x") else GARBAGE
+    except ValueError:
+        return GARBAGE
+
+
 _PARSERS: dict[str, Callable[[bytes], int | str]] = {
     STATE: parse_state,
     PHYSICAL_STATE: parse_state,
     SPEED: parse_rate,
     MTU: parse_mtu,
+    FLAGS: parse_flags,
 }
 
 

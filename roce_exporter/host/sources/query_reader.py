@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.sources.values import check_counters, make_reading, reason_of
 from roce_exporter.model import Loss, Reading
+from roce_exporter.model.values import check_counters, make_reading, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

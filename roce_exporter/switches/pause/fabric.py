@@ -37,6 +37,9 @@ RECENT = "periodic"
 LEAST_SHARE = 0.001
 """Less pause than one millisecond per second slows nothing down, and is not followed."""
 
+SENT, SPEED = "roce_switch_phy_transmit_bytes_total", "roce_switch_link_speed_bytes_per_second"
+AT_SPEED = 0.95
+"""From this part of its speed on a port carries all that its link can."""
 FULL = 0.5
 """From this part of the pause threshold on a queue counts as full.
 
@@ -91,6 +94,8 @@ class QueueFill:
 
     held: float | None = None
     """Bytes: the most of now and of the last few minutes."""
+    now: float | None = None
+    """Bytes at the moment of the answer."""
     recent: bool = False
     """Whether `held` covers the last few minutes, and not only the moment of the answer."""
     full_at: float | None = None
@@ -99,18 +104,24 @@ class QueueFill:
     """What `full_at` is, in words."""
     marks: float | None = None
     """Packets per second in which the queue sets the ECN mark."""
+    busy: float | None = None
+    """The part of the port's speed at which it transmits."""
 
     @property
     def is_full(self) -> bool | None:
         """Whether the queue is full; None if the switch does not report enough.
 
-        Marks show a filled queue only where its fill level is known for no more than the moment of the answer.
+        A watermark says that the queue was full within minutes: where the switch also reports what is in the queue or what it marks,
+        one of them must say so now. Where nothing of this is reported, a port that transmits at its speed counts as full. Marks show a filled queue only where its fill level is known for no more than the moment of the answer.
         """
         if self.held is not None and self.full_at is not None and self.held >= self.full_at:
-            return True
+            is_empty = self.now is not None and self.now < self.full_at and not self.marks
+            return not (self.recent and is_empty)
         if not self.recent and self.marks is not None and self.marks > 0:
             return True
         known = (self.held is not None and self.full_at is not None) or self.marks is not None
+        if not known and self.busy is not None:
+            return self.busy >= AT_SPEED
         return False if known else None
 
 
@@ -197,7 +208,9 @@ def _fill(values: ViewValues, port: str, queue: str, threshold: float | None) ->
         # The threshold of a dynamic buffer is the highest that it can have, and so can be far above this.
         limits.append((maximum, "the ECN maximum"))
     full_at, limit = min(limits, default=(None, ""))
-    return QueueFill(held, recent is not None, full_at, limit, values.rate(ECN_MARKS, port, queue))
+    sent, speed = values.rate(SENT, port), values.value(SPEED, port)
+    busy = sent / speed if sent is not None and speed else None
+    return QueueFill(held, now, recent is not None, full_at, limit, values.rate(ECN_MARKS, port, queue), busy)
 
 
 @dataclass(frozen=True, slots=True)

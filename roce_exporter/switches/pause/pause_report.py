@@ -34,12 +34,16 @@ LEAVES = "leaves_known"
 """A paused queue whose neighbour is not known, or is a switch that does not answer."""
 UNEXPLAINED = "unexplained"
 """A switch sends pause, and none of its queues is known to be paused or full."""
+ALSO_PAUSES = "also_pauses"
+"""A host that sends far less pause than another one, as hosts of healthy fabrics do."""
+WEAK_LOOP = "possible_loop"
+"""Queues that pause each other in a circle, one of them for a small part of the time only: no deadlock."""
 SEEN = "seen"
 """Queues, or a switch without a known reason, that the tree already has elsewhere."""
 CUT = "cut"
 """The tree is deeper than its bound."""
 
-OPEN_ENDS = frozenset({LEAVES, UNEXPLAINED})
+OPEN_ENDS = frozenset({LEAVES, UNEXPLAINED, WEAK_LOOP})
 """Ends of the walk without a reason for the pause."""
 
 CAUSES = frozenset({SLOW_RECEIVER, PAUSED_RECEIVER, INCAST, LOOP}) | OPEN_ENDS
@@ -188,6 +192,8 @@ def _filled(pause: PortPause) -> str:
     if fill.held is not None and fill.full_at is not None and fill.held >= fill.full_at:
         span = "held up to" if fill.recent else "holds"
         return f"{span} {bytes_text(fill.held)}, more than {fill.limit} ({bytes_text(fill.full_at)}),"
+    if not fill.marks and fill.busy is not None:
+        return f"is on a port that transmits at {fill.busy:.0%} of its speed"
     return f"marks {fill.marks or 0:.3g} packets per second with ECN"
 
 

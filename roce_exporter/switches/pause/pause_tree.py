@@ -24,6 +24,7 @@ from roce_exporter.switches.pause.fabric import (
     port_pauses,
 )
 from roce_exporter.switches.pause.pause_report import (
+    ALSO_PAUSES,
     CAUSES,
     CUT,
     INCAST,
@@ -37,6 +38,7 @@ from roce_exporter.switches.pause.pause_report import (
     SEEN,
     SLOW_RECEIVER,
     UNEXPLAINED,
+    WEAK_LOOP,
     PauseChoice,
     PauseGap,
     PauseStep,
@@ -63,6 +65,11 @@ MOST_DEPTH = 32
 """Switches between a host and the start of the pause; more than any fabric has."""
 MOST_NAMED = 16
 """Ports that a step names of those that are followed elsewhere: in a storm each host has them all."""
+RECEIVERS = frozenset({SLOW_RECEIVER, PAUSED_RECEIVER})
+RARE, EVERYDAY = 0.1, 0.05
+"""A host whose pause is both below this part of another's, and below this part of the time, is no cause."""
+STUCK = 0.9
+"""A loop is one only if each of its queues is paused for this part of the time: in a deadlock no packet leaves."""
 NO_PAUSE = PortPause()
 EVERYWHERE = PauseChoice()
 
@@ -156,13 +163,39 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
     starts = _everywhere(fabric, walk) if choice == EVERYWHERE else _chosen(fabric, choice)
     for place, is_victim in starts:
         walk.start(place, is_victim=is_victim)
-    steps = tuple(walk.steps)
-    causes = tuple(sorted((step for step in steps if step.kind in CAUSES), key=_cause_order))
+    steps = _without_everyday_pause(walk.steps)
+    # Queues that pause each other in a circle now and then are no news where something else explains the pause.
+    explained = {step.place.priority for step in steps if step.kind in CAUSES - OPEN_ENDS}
+    ends = [
+        step
+        for step in steps
+        if step.kind in CAUSES and not (step.kind == WEAK_LOOP and step.place.priority in explained)
+    ]
+    causes = tuple(sorted(ends, key=_cause_order))
     gaps = pause_gaps(views, values, fabric.pauses, fabric.links)
     if choice != EVERYWHERE and not steps and not walk.left_out:
         gaps = (PauseGap("", say.nothing_chosen(choice)), *gaps)
     answered = sum(1 for view in views if view.samples.series)
     return PauseTree(steps, causes, gaps, answered, len(walk.left_out))
+
+
+def _without_everyday_pause(steps: Sequence[PauseStep]) -> tuple[PauseStep, ...]:
+    """The steps; a host that pauses rarely, next to one that does ten times as much, is no cause.
+
+    Hosts of healthy fabrics pause their switch for up to a few hundredths of the time.
+    """
+    most: dict[str, float] = {}
+    for step in steps:
+        if step.kind in RECEIVERS and step.share is not None:
+            most[step.place.priority] = max(step.share, most.get(step.place.priority, 0.0))
+    return tuple(
+        replace(step, kind=ALSO_PAUSES)
+        if step.kind in RECEIVERS
+        and step.share is not None
+        and step.share < min(EVERYDAY, RARE * most[step.place.priority])
+        else step
+        for step in steps
+    )
 
 
 def _cause_order(step: PauseStep) -> tuple[object, ...]:
@@ -338,7 +371,8 @@ class _Walk:
     def _add_loop(self, place: PausePlace, parent: int, depth: int) -> None:
         members = list(self._path)[list(self._path).index(place) :]
         pauses = [self._fabric.pause(one) for one in members]
-        number = self._add(place, parent, depth, LOOP, say.loop(members, pauses))
+        is_stuck = all(pause.tripped or (pause.receive_share or STUCK) >= STUCK for pause in pauses)
+        number = self._add(place, parent, depth, LOOP if is_stuck else WEAK_LOOP, say.loop(members, pauses))
         shares = [pause.receive_share for pause in pauses if pause.receive_share is not None]
         # A loop is as paused as its least paused port.
         share = min(shares) if len(shares) == len(pauses) else None

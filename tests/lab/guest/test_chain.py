@@ -91,9 +91,7 @@ def test_a_storm_that_a_card_sends_is_a_page(cards: dict[str, Nic], chain: Pager
         nic.leg("ethtool").set(
             {"tx_prio3_pause_duration": int(paused * 1e6), "tx_prio3_pause": int(paused * 3000)}
         )
-    (alert, *_) = [
-        one for one in chain.messages[0]["alerts"] if one["labels"]["alertname"] == "RocePfcStormTransmitted"
-    ]
+    (alert, *_) = [one for one in chain.messages[0]["alerts"] if one["labels"]["alertname"] == "RocePfcStorm"]
     assert alert["status"] == "firing"
     assert alert["labels"]["severity"] == "page"
     assert (

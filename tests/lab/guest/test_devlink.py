@@ -168,7 +168,7 @@ def test_the_setup_of_a_real_host(exporter: Exporter) -> None:
         "check",
         "setup",
         "--format=json",
-        f"--exporter=http://{exporter.address}",
+        f"--target=http://{exporter.address}",
     ]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     document = json.loads(found.stdout)

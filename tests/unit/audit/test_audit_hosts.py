@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from roce_exporter.checks.finding import Finding
 
 
-LONG_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 100\n'
-SHORT_CABLES = 'extends = "nvidia-lossless"\ncable_metres = 7\n'
+LONG_CABLES = "extends: nvidia-lossless\ncable_metres: 100\n"
+SHORT_CABLES = "extends: nvidia-lossless\ncable_metres: 7\n"
 
 FINDINGS = [
     ("trust-before", "nvidia-lossless", {"trust"}),
@@ -61,8 +61,8 @@ FINDINGS = [
 
 async def audited(host: str, profile: str, folder: Path) -> tuple[Finding, ...]:
     if "\n" in profile:
-        (folder / "site.toml").write_text(profile)
-        profile = str(folder / "site.toml")
+        (folder / "site.yml").write_text(profile)
+        profile = str(folder / "site.yml")
     _, (seen,) = await observe(load_recording(recording(f"audit-{host}")))
     return audit(seen.snapshot.devices, load_profile(profile))
 
@@ -125,5 +125,5 @@ async def test_a_port_with_other_settings_than_its_neighbours_is_found(tmp_path:
     verdicts = await audited("drift", "auto", tmp_path)
     (wrong,) = (one for one in verdicts if one.is_wrong)
     assert (wrong.check, wrong.device) == ("consistency", "mlx5_2")
-    assert wrong.found == "differs in mtu, pfc"
+    assert wrong.found == "differs in MTU, priorities with PFC"
     assert wrong.expected == "as ens1np0 of mlx5_0"

@@ -21,8 +21,8 @@ from roce_exporter.host.sources.configuration import (
     parse_trust,
     parse_version,
 )
-from roce_exporter.host.sources.values import EMPTY, GARBAGE
 from roce_exporter.model import Device, Netdev, Port
+from roce_exporter.model.values import EMPTY, GARBAGE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ COLUMNS = 80
 
 KEYS = {
     *("device", "port", "netdev", "topic", "check", "status", "side", "title", "expected", "found", "why"),
-    *("evidence", "against", "caused_by", "fix", "fixes", "runbook"),
+    *("evidence", "against", "since", "until", "caused_by", "fix", "fixes", "runbook"),
 }
 
 COUNTERS = "sys/class/infiniband/mlx5_0/ports/1/hw_counters"

@@ -95,13 +95,13 @@ def test_the_history_of_the_only_instance(prometheus: Answers, capsys: pytest.Ca
 
 
 def test_the_instance_is_quoted(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "health", f"--prometheus={prometheus.url}", '--instance=a"b\\']) == 1
+    assert main(["check", "health", f"--prometheus={prometheus.url}", '--target=a"b\\']) == 1
     assert "Prometheus at http://127.0.0.1" in capsys.readouterr().out
     assert query(prometheus)["query"] == ['{__name__=~"roce_.+",instance="a\\"b\\\\"}']
 
 
 def test_a_long_time_has_longer_steps(prometheus: Answers) -> None:
-    main(["check", "health", f"--prometheus={prometheus.url}", "--instance=a", "--since=7d"])
+    main(["check", "health", f"--prometheus={prometheus.url}", "--target=a", "--since=7d"])
     assert query(prometheus)["step"] == [f"{7 * 86400 / 500:.3f}"]
 
 
@@ -109,7 +109,7 @@ def test_the_password_is_sent(prometheus: Answers, tmp_path: Path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     (tmp_path / "http.yml").write_text("basic_auth: {username: op, password_file: password}")
     login = (f"--http.config.file={tmp_path / 'http.yml'}",)
-    assert main(["check", "health", f"--prometheus={prometheus.url}", "--instance=a", *login]) == 1
+    assert main(["check", "health", f"--prometheus={prometheus.url}", "--target=a", *login]) == 1
     assert prometheus.requests[0].headers["Authorization"] == AUTHORIZATION
 
 
@@ -136,7 +136,7 @@ def test_answers_that_are_no_history(
     prometheus.reply = lambda _: (status, body)
     prometheus.headers["Location"] = "http://192.0.2.1/"
     url = prometheus.url
-    assert refused(capsys, f"--prometheus={url}", "--instance=a") == f"Prometheus at {url}: {said}"
+    assert refused(capsys, f"--prometheus={url}", "--target=a") == f"Prometheus at {url}: {said}"
     assert len(prometheus.requests) == 1
 
 
@@ -145,7 +145,7 @@ def test_no_series_lists_the_instances_that_there_are(
 ) -> None:
     names = tuple(f"h{number}" for number in range(7))
     prometheus.reply = lambda path: answer(path, [], names)
-    said = refused(capsys, f"--prometheus={prometheus.url}", "--instance=a")
+    said = refused(capsys, f"--prometheus={prometheus.url}", "--target=a")
     assert said.endswith(
         "no series roce_* of instance 'a' in this time; instances are 'h0', 'h1', 'h2', 'h3', 'h4' and 2 more"
     )
@@ -153,7 +153,7 @@ def test_no_series_lists_the_instances_that_there_are(
 
 @pytest.mark.parametrize(
     ("instances", "said"),
-    [((), "no series roce_* of any host in this time"), (("h1", "h2"), "give --instance: 'h1', 'h2'")],
+    [((), "no series roce_* of any host in this time"), (("h1", "h2"), "give --target=INSTANCE: 'h1', 'h2'")],
 )
 def test_the_instance_must_be_given_unless_there_is_one(
     prometheus: Answers, capsys: pytest.CaptureFixture[str], instances: tuple[str, ...], said: str
@@ -167,7 +167,7 @@ def test_a_host_without_devices_is_not_diagnosed(
 ) -> None:
     nothing = [{"metric": {"__name__": "roce_exporter_devices", "instance": "a"}, "values": [[1, "0"]]}]
     prometheus.reply = lambda path: answer(path, nothing)
-    assert main(["check", "health", f"--prometheus={prometheus.url}", "--instance=a"]) == 3
+    assert main(["check", "health", f"--prometheus={prometheus.url}", "--target=a"]) == 3
     assert "  ! everything: no RDMA device is visible\n" in capsys.readouterr().out
 
 
@@ -198,8 +198,8 @@ def test_other_urls_are_refused(capsys: pytest.CaptureFixture[str], url: str, sa
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--instance=a",), "--instance needs --prometheus=URL"),
-        (("--http.config.file=x",), "--http.config.file needs --prometheus=URL"),
+        (("--target=a",), "--target: must begin with http://"),
+        (("--http.config.file=x",), "--http.config.file needs --prometheus=URL or --target=URL"),
         (("--prometheus=http://a", "--http.config.file=/no/x"), "/no/x: cannot be read"),
         (
             ("--prometheus=http://a", "--host.simulate=quiet"),
@@ -233,7 +233,7 @@ def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixtu
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     with answering(answer, context) as https:
-        flags = (f"--prometheus={https.url}", "--instance=a")
+        flags = (f"--prometheus={https.url}", "--target=a")
         said = refused(capsys, *flags)
         assert "the server's certificate is refused: " in said
         assert "set ca_file" in said
@@ -249,5 +249,5 @@ def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_server_without_tls(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused(capsys, prometheus.url.replace("http://", "--prometheus=https://"), "--instance=a")
+    said = refused(capsys, prometheus.url.replace("http://", "--prometheus=https://"), "--target=a")
     assert "the port does not speak TLS" in said

@@ -16,7 +16,7 @@ FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
             "roce_pcie_link_speed_transfers_per_second": 8e9,
             "roce_pcie_link_speed_max_transfers_per_second": 16e9,
         },
-        [],
+        ["pcie_slow"],  # a note
     ),
     "a slot that became slower": (
         {

@@ -116,7 +116,7 @@ async def test_the_document_has_every_reason_with_its_side_and_runbook() -> None
     assert (reason["reason"], reason["side"], reason["runbook"]) == (
         "link_errors",
         "link",
-        "RoceUncorrectedLinkErrors",
+        "RocePortFaulty",
     )
     assert reason["evidence"]
     assert reason["next"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from health_history import history
 
+from roce_exporter.catalog.named import PORT_INFO
 from roce_exporter.checks.finding import Report, Status
 from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN, LINK_FLAPPING, PCIE_FATAL
 from roce_exporter.checks.health.port_health import (
@@ -32,7 +33,7 @@ def found(*causes: object, port: str = "1") -> Report:
 def at(time: float, up: float | None = 1.0, **more: float) -> tuple[TimedSamples, ...]:
     """A history of two moments that ends at this time."""
     values = {
-        "roce_port_info": {(*KEY, "", "", ""): 1.0},
+        "roce_port_info": {(*KEY, *[""] * (len(PORT_INFO.labels) - len(KEY))): 1.0},
         **({"roce_port_up": {KEY: up}} if up is not None else {}),
     }
     return (TimedSamples(time - 15, values), TimedSamples(time, values))

@@ -29,8 +29,10 @@ def test_a_port_that_never_had_a_link_is_unused() -> None:
 def test_a_port_that_lost_its_link_before_has_not_failed() -> None:
     fault = only(diagnose(history({"roce_port_up": 0, DOWN: 1})))
     assert (fault.check, fault.status) == ("link_lost", Status.OK)  # set down, or never used
-    fault = only(diagnose(history({"roce_port_up": 0, DOWN: 1, "roce_link_extended_state": 4})))
-    assert fault.status == Status.OK  # no cable
+    assert diagnose(history({"roce_port_up": 0, DOWN: 1, "roce_link_extended_state": 4})).findings == ()
+    assert diagnose(history({"roce_port_up": 0, DOWN: 1, "roce_netdev_carrier_up_total": 0})).findings == ()
+    fault = only(diagnose(history({"roce_port_up": [1, 0], "roce_port_set_up": [1, 0]})))
+    assert (fault.check, fault.status) == ("set_down", Status.OK)
     fault = only(diagnose(history({"roce_port_up": 0, DOWN: 1, "roce_link_extended_state": 1})))
     assert fault.status == Status.DEGRADED
     assert fault.evidence[-1] == "the driver says: link training fails"

@@ -22,10 +22,9 @@ MARKS = {"roce_ecn_marked_packets_total": [0, 600], "roce_cnp_sent_total": [0, 0
 
 def test_the_limits_are_the_numbers_and_times_of_the_file() -> None:
     limits = shipped_thresholds()
-    assert limits["RocePfcLongPause"] == {"seconds": 0.4}
-    assert limits["RoceLinkFlapping"]["window"] == 3600
-    assert limits["RocePfcMicroPause"]["window"] == 300
-    assert set(limits) == set(yaml.safe_load(FILE.read_text())["alerts"])
+    assert limits["pause_long"] == {"seconds": 0.4}
+    assert limits["link_flaps"]["window"] == 3600
+    assert set(limits) == set(yaml.safe_load(FILE.read_text())["limits"])
 
 
 def test_the_file_has_every_limit_that_a_rule_reads() -> None:
@@ -43,9 +42,9 @@ def test_windows_are_those_of_the_alerts() -> None:
 
 def test_an_edited_limit_reaches_the_rule(tmp_path: Path) -> None:
     edited = tmp_path / "thresholds.yml"
-    edited.write_text("alerts:\n  RoceEcnMarkedButNoCnpSent: {severity: ticket, marks_per_second: 20}\n")
+    edited.write_text("limits:\n  marks_without_cnps: {marks_per_second: 20}\n")
     limits = load_thresholds(str(edited))
-    assert limits["RocePfcLongPause"] == {"seconds": 0.4}, "what is left out is as in the package"
+    assert limits["pause_long"] == {"seconds": 0.4}, "what is left out is as in the package"
     counted = history(MARKS, seconds=30)
     found = ({one.check for one in diagnose(counted, one).findings} for one in (None, limits))
     assert [("marks_without_cnps" in checks) for checks in found] == [True, False]
@@ -58,13 +57,13 @@ def test_the_file_of_the_package_is_valid_as_an_edited_one() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("alerts:\n  RocePfcLongPauze: {seconds: 1}\n", ":2: alerts.RocePfcLongPauze: is not a valid key"),
+        ("limits:\n  pause_lnog: {seconds: 1}\n", ":2: limits.pause_lnog: is not a valid key"),
         (
-            "alerts:\n  RocePfcLongPause:\n    second: 1\n",
-            ":3: alerts.RocePfcLongPause.second: is not a valid",
+            "limits:\n  pause_long:\n    second: 1\n",
+            ":3: limits.pause_long.second: is not a valid",
         ),
         ("shared: {medum: 5m}\n", ":1: shared.medum: is not a valid key"),
-        ("alert: {}\n", ":1: alert: is not a valid key; known here: shared, alerts"),
+        ("alert: {}\n", ":1: alert: is not a valid key; known here: shared, limits, alerts"),
         ("[", ":1: is not YAML"),
     ],
 )

@@ -128,11 +128,11 @@ def test_parts_of_a_panel_that_name_a_renamed_label_or_metric_are_listed() -> No
     ("query", "new"),
     [
         (f"label_values({DOWNED}, device)", f"label_values({OURS}, device)"),
-        ('label_values( node_ethtool_received_prio3_pause{a=~"$b"},device )', 'label_values( roce_pfc_receive_frames_total{a=~"$b",priority="3"},netdev )'),
+        ('label_values( node_ethtool_received_prio3_pause{cluster=~"$b"},device )', 'label_values( roce_pfc_receive_frames_total{cluster=~"$b",priority="3"},netdev )'),
         ("label_values(rdma_port_rcv_data_total, port)", "label_values(roce_port_receive_bytes_total, port)"),
         ("label_values(device)", "label_values(device)"),
         ("query_result(topk(5, rdma_port_rcv_data_total))", "query_result(topk(5, roce_port_receive_bytes_total) / 4)"),
-        (f'{DOWNED}{{job="a"}}', f'{OURS}{{job="a"}}'),
+        (f'{DOWNED}{{device="a"}}', f'{OURS}{{device="a"}}'),
         ("label_names()", "label_names()"),
     ],
 )  # fmt: skip

@@ -134,7 +134,7 @@ def test_a_template_whose_label_has_no_equal_is_left() -> None:
 @pytest.mark.parametrize(
     ("expr", "new"),
     [
-        (f"'{DOWNED}{{a=\"it''s\"}}'", f"'{OURS}{{a=\"it''s\"}}'"),
+        (f"'{DOWNED}{{device=\"it''s\"}}'", f"'{OURS}{{device=\"it''s\"}}'"),
         (f'"{DOWNED}\\\n    > 1"', f'"{OURS}> 1"'),
         (f'"{DOWNED} \\u003e 1"', f'"{OURS} > 1"'),
         (

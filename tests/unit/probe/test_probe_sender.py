@@ -208,3 +208,27 @@ def test_a_route_that_is_missing_is_refused_and_not_lost() -> None:
     ends.sender.collect(ends.outcomes)
     assert ends.outcomes.counts == Counter({"refused": 1})
     ends.close()
+
+
+def test_two_addresses_of_a_host_each_get_their_own_times() -> None:
+    """One source port probes both, and one guard admits for both: a send time must come with a reply of the same address."""
+    ends = Ends(FOUR)
+    other = Responder(ipaddress.ip_address("127.0.0.2"), 0, ends.guard)
+    there = ends.target._replace(address=ipaddress.ip_address("127.0.0.2"), port=other.socket.port)
+    before = 0
+    for _ in range(5):  # the kernel begins to stamp packets a moment after the first socket wants it
+        ends.sender.send([(Probe(one, 0, RACK), ROCE) for one in (ends.target, there)], ends.outcomes)
+        before += 2
+
+        def answered(count: int = before) -> bool:
+            other.work()
+            ends.responder.work()
+            ends.sender.collect(ends.outcomes)
+            return ends.outcomes.counts["answered"] >= count
+
+        wait_until(answered)
+        other.work()
+        ends.responder.work()
+    assert len(ends.outcomes.times) >= 4
+    other.close()
+    ends.close()

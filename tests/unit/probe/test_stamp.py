@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import suppress
 
 import pytest
@@ -12,6 +13,7 @@ from scapy.contrib.stamp import (
     STAMPSessionReflectorTestUnauthenticated,
     STAMPSessionSenderTestUnauthenticated,
 )
+from tools import need
 
 from roce_exporter.probe.stamp import (
     CLASS_OF_SERVICE,
@@ -129,3 +131,25 @@ def test_whatever_follows_a_request_the_reply_is_as_long(rest: bytes) -> None:
     packet = pack_request(REQUEST) + rest
     with suppress(StampError):
         assert len(reply_to(packet)) == len(packet)
+
+
+@pytest.mark.parametrize("is_reply", [False, True], ids=["request", "reply"])
+def test_openssl_computes_the_same_signatures(is_reply: bool) -> None:
+    """RFC 8762 section 4.4: the first 96 octets; RFC 8972 section 4.8: the sequence number and the extensions before the HMAC's own."""
+    need("openssl")
+    key = b"a key of the test"
+    packet = pack_request(StampRequest(7, 1_700_000_000_123_456_789, 5, 26), key)
+    if is_reply:
+        request = read_request(packet, key)
+        packet = pack_reply(
+            packet, request, received=2, sent=3, ttl=64, tos=106, follow_up=FollowUp(6, 4, 2), key=key
+        )
+
+    def signature(content: bytes) -> bytes:
+        command = ["openssl", "dgst", "-sha256", "-mac", "HMAC", "-macopt", f"hexkey:{key.hex()}", "-binary"]
+        return subprocess.run(command, input=content, capture_output=True, check=True).stdout[:16]
+
+    assert packet[96:112] == signature(packet[:96])
+    # The last extension: its head of 4 octets has type 8 and length 16.
+    assert packet[-20:-16] == b"\x00\x08\x00\x10"
+    assert packet[-16:] == signature(packet[:4] + packet[112:-20])

@@ -22,6 +22,14 @@ def test_nothing_lost_names_nothing() -> None:
     assert vote([], {}) == ()
 
 
+def test_a_tor_that_loses_inside_its_rack_too_is_not_its_uplinks() -> None:
+    """Nearly all probes pass the uplinks, which have lost a little more by chance."""
+    uplinks = Component(LINK, "t1-s1")
+    paths = [PathCount((ONE, HERE, uplinks), 1000, 102), PathCount((TWO, HERE), 100, 9)]
+    paths += [PathCount((THREE, THERE), 1000, 0), PathCount((ONE, HERE, uplinks, THREE), 1000, 99)]
+    assert vote(paths, {})[0].component == HERE
+
+
 def test_few_losses_name_nothing() -> None:
     assert vote([PathCount((ONE, TWO, HERE), 100, 3)], {}) == ()
     assert vote([PathCount((ONE, TWO, HERE), 1000, 5)], {}) == ()

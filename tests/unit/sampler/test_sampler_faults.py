@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import _thread
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from kernel import Faults
 from test_sampler import devices, total
-from waiting import Gate, wait_until
+from waiting import Gate, until, wait_until
 from worker_threads import WorkerThreads, die, refuse
 
 from roce_exporter.fastloop import Pace, Sampler
@@ -103,15 +104,46 @@ def test_a_loop_whose_thread_died_at_its_start_runs_in_another(
     wait_until(lambda: total(sampler, "roce_exporter_sampler_ticks_total") > 2)
 
 
-def test_supervision_fails_without_a_replacement_thread(
-    live: tuple[Sampler, Faults], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("shortage", ["no thread", "too many stuck"])
+def test_a_loop_without_a_thread_reports_all_as_stuck_and_continues_with_the_first_one(
+    live: tuple[Sampler, Faults],
+    shortage: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     sampler, faults = live
     gate = faults[ETH0] = Gate()
     sampler.start()
     gate.wait()
-    time.sleep(0.06)
-    monkeypatch.setattr(_thread, "start_new_thread", refuse)
-    with pytest.raises(RuntimeError, match="can't start new thread"):
+    with monkeypatch.context() as patch:
+        if shortage == "no thread":
+            patch.setattr(_thread, "start_new_thread", refuse)
+        else:
+            patch.setattr(loop, "MOST_STUCK", 1)
+        wait_until(lambda: (sampler.supervise(), stuck(sampler, "eth0"))[1] == 1)
         sampler.supervise()
+        assert stuck(sampler, "eth1") == 1
+        (error,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
+        assert error.startswith("PFC storms are detected nowhere: ")
+        polls = faults.calls.count(("ethtool_statistics", "eth1"))
+        if shortage == "too many stuck":
+            gate.release()
+            wait_until(lambda: not sampler._in_flight)
+            sampler.supervise()
+    wait_until(lambda: (sampler.supervise(), faults.calls.count(("ethtool_statistics", "eth1")))[1] > polls)
+    assert stuck(sampler, "eth1") == 0
     gate.release()
+    wait_until(lambda: stuck(sampler, "eth0") == 0)
+
+
+async def test_a_host_that_has_no_thread_at_the_start_is_polled_as_soon_as_it_has_one(
+    live: tuple[Sampler, Faults], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler, faults = live
+    monkeypatch.setattr(loop, "SUPERVISION", 0.001)
+    with monkeypatch.context() as patch:
+        patch.setattr(_thread, "start_new_thread", refuse)
+        running = asyncio.ensure_future(sampler.run())
+        await until(lambda: stuck(sampler, "eth0") == stuck(sampler, "eth1") == 1)
+    await until(lambda: ("ethtool_statistics", "eth1") in faults.calls and stuck(sampler, "eth0") == 0)
+    running.cancel()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from switch_recordings import assert_sound, read_recorded, recorded, series
+from switch_recordings import assert_sound, read_recorded, recorded, series, target
 
 from roce_exporter.net import NetError
 from roce_exporter.net.gnmi_messages import Leaf, path_of
 from roce_exporter.switches.gnmi import AbsentError
 from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.readings import ProbeReply
 from roce_exporter.switches.systems.eos import requests as eos
 from roce_exporter.switches.systems.eos.requests import COMMANDS, PATHS, is_reading, request_of, result_of
 
@@ -104,3 +105,73 @@ def test_replies_of_eapi_without_a_result(reply: Any, kind: type[NetError]) -> N
         result_of(reply)
     assert type(fault.value) is kind
     assert "hunter2" not in str(fault.value)
+
+
+EAPI_PORTS = {
+    "links": {
+        "interfaces": {
+            "Ethernet1": {
+                "interfaceStatus": "connected",
+                "bandwidth": 400_000_000_000,
+                "mtu": 9214,
+                "lastStatusChangeTimestamp": 1749630055.5,
+                "interfaceCounters": {
+                    "inOctets": 7,
+                    "totalInErrors": 3,
+                    "inputErrorsDetail": {"fcsErrors": 2},
+                },
+            },
+            "Ethernet2": {"interfaceStatus": "disabled", "bandwidth": 0},
+            "Management1": {"interfaceStatus": "connected"},
+        }
+    },
+    "error_counters": {
+        "interfaceErrorCounters": {"Ethernet1": {"inErrors": 99}, "Ethernet3": {"inErrors": 4}}
+    },
+    "fec": {
+        "interfacePhyStatuses": {
+            "Ethernet1": {
+                "phyStatuses": [
+                    {"description": {"location": "system"}, "fec": {"correctedCodewords": {"value": 2}}},
+                    {
+                        "description": {"location": "line"},
+                        "fec": {"correctedCodewords": {"value": 3}, "uncorrectedCodewords": {"value": 0}},
+                        "preFecBer": {"value": 5.3e-10},
+                    },
+                ]
+            }
+        }
+    },
+    "transceivers": {
+        "interfaces": {
+            "Ethernet1": {"parameters": {"rxPower": {"channels": {"1": -30.0, "2": "N/A"}}}},
+            "Ethernet2": {},
+        }
+    },
+    "ecn_counters": {"intfQueueCounters": {"Ethernet1": {"queueCounters": {"3": "5"}}}},
+}
+
+
+def test_eapi_alone_serves_ports_and_queues() -> None:
+    """Without gNMI nothing names the priorities with PFC: every queue that eAPI counts is shown."""
+    found = eos.read(ProbeReply(EAPI_PORTS), target("eos"))
+    shown = {name: value for name, value in series(found, "eos").items() if not name.startswith("port_info")}
+    assert not [name for name in shown if "Management" in name]
+    assert shown == {
+        "link_up Ethernet1": 1,
+        "link_up Ethernet2": 0,
+        "link_admin_up Ethernet1": 1,
+        "link_admin_up Ethernet2": 0,
+        "link_speed_bytes_per_second Ethernet1": 50e9,
+        "link_mtu_bytes Ethernet1": 9214,
+        "link_last_change_timestamp_seconds Ethernet1": 1749630055.5,
+        "phy_receive_bytes_total Ethernet1": 7,
+        "phy_receive_errors_total Ethernet1": 3,
+        "phy_receive_errors_total Ethernet3": 4,
+        "phy_receive_crc_errors_total Ethernet1": 2,
+        "phy_fec_corrected_blocks_total Ethernet1": 3,
+        "phy_fec_uncorrectable_blocks_total Ethernet1": 0,
+        "phy_pre_fec_bit_error_ratio Ethernet1": 5.3e-10,
+        "transceiver_receive_power_watts Ethernet1 1": 1e-6,
+        "queue_ecn_marked_packets_total Ethernet1 3": 5,
+    }

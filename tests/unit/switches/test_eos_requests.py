@@ -122,7 +122,9 @@ async def test_gnmi_that_is_away_leaves_eapi(tmp_path: Path) -> None:
 
     replies, readings = await visited(tmp_path, gnmi)
     assert set(replies.faults) == set(PATHS)
-    assert {reading.source for reading in readings.readings} == {"watchdog_counters"}
+    of_ports = {"error_counters", "discard_counters", "fec", "links", "transceivers"}
+    of_queues = {"ecn_counters", "queue_drops", "watchdog_counters"}
+    assert {reading.source for reading in readings.readings} == of_ports | of_queues
     assert readings.name == "leaf2"
     assert len([fact for fact in readings.facts if "neighbor" in fact.labels]) == 2
 

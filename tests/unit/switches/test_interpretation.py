@@ -71,7 +71,7 @@ def test_an_unreadable_value_stays_missing() -> None:
 
 
 def test_an_unknown_name_has_no_series() -> None:
-    assert Interpreter("sonic").samples("leaf1", readings({"SAI_PORT_STAT_IF_IN_OCTETS": 1})).series == ()
+    assert Interpreter("sonic").samples("leaf1", readings({"SAI_PORT_STAT_IF_OUT_QLEN": 1})).series == ()
 
 
 def test_every_spelling_of_a_switch_has_one_raw_name_and_finds_its_row() -> None:

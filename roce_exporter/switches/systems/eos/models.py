@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.host.sources.values import GARBAGE
+from roce_exporter.model.values import GARBAGE
 from roce_exporter.net.gnmi_messages import flat, plain_name
 from roce_exporter.switches.readings import SwitchReading, Unreadable, label_text
 from roce_exporter.switches.reply_values import number, numbers

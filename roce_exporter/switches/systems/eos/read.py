@@ -19,6 +19,7 @@ from roce_exporter.switches.reply_values import (
 from roce_exporter.switches.systems.eos.models import (
     INTERFACE,
     NEIGHBOR,
+    NO_DROP,
     PRIORITY,
     SYSTEM,
     EosView,
@@ -32,6 +33,7 @@ from roce_exporter.switches.systems.eos.models import (
     tables_of,
     watchdog_readings,
 )
+from roce_exporter.switches.systems.eos.ports import port_readings
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
@@ -157,12 +159,16 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     found = replies.replies
     tables = tables_of(chain.from_iterable(reply for reply in found.values() if isinstance(reply, tuple)))
     pfc = configured_priorities(tables) or active_priorities(tables)
-    view = EosView(tables, pfc, target.priorities == ALL_PRIORITIES)
+    # Without gNMI nothing says which priorities have PFC: then eAPI's queues are shown as they are.
+    view = EosView(
+        tables, pfc, target.priorities == ALL_PRIORITIES or not (pfc or tables[PRIORITY] or tables[NO_DROP])
+    )
     readings = [
         *priority_readings(view),
         *watchdog_readings(view),
         *setting_readings(view),
         *queue_readings(view),
+        *port_readings(found),
     ]
     faults = {}
     for source, interpret in EAPI_READINGS.items():

@@ -48,6 +48,11 @@ COMMANDS: dict[str, Any] = {
     "ecn_counters": {"cmd": "show qos interfaces ecn counters queue", "revision": 1},
     "queue_drops": {"cmd": "show interfaces counters queue drops", "revision": 1},
     "watchdog_counters": "show priority-flow-control counters watchdog",
+    "links": {"cmd": "show interfaces", "revision": 1},
+    "error_counters": {"cmd": "show interfaces counters errors", "revision": 1},
+    "discard_counters": {"cmd": "show interfaces counters discards", "revision": 1},
+    "fec": {"cmd": "show interfaces phy detail", "revision": 2},
+    "transceivers": {"cmd": "show interfaces transceiver dom thresholds", "revision": 1},
 }
 """The commands that can be sent by eAPI, all of them reading ones, per source."""
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.sources.values import OUT_OF_RANGE
+from roce_exporter.model.values import OUT_OF_RANGE
 from roce_exporter.net import NetError
 from roce_exporter.switches.readings import Unreadable
 from roce_exporter.switches.reply_values import below, is_absent, number, numbers, switched

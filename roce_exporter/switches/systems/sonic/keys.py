@@ -7,25 +7,34 @@ is derived: object identifiers from the name maps, rows of the configuration fro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, ports_with_unicast, queue_label
 from roce_exporter.switches.systems.sonic.tables import (
     CAPABILITIES,
+    FAULT_FIELDS,
     FLEX_GROUPS,
     GROUP_COUNTERS,
+    LIMIT_FIELDS,
+    LINK_FIELDS,
+    MODULE_FIELDS,
     PORT_COUNTERS,
     QUEUE_COUNTERS,
+    SENSOR_FIELDS,
+    VOQ_COUNTERS,
     WATERMARKS,
     SonicGroup,
     SonicQueue,
+    SonicVoq,
     group_objects,
     is_front_panel,
     queue_objects,
     ranges_with,
     reference,
     rows_of,
+    voq_objects,
+    voq_prefix,
 )
 
 if TYPE_CHECKING:
@@ -45,9 +54,9 @@ NAME_MAPS = {
     "COUNTERS_PG_NAME_MAP": GROUP_COUNTERS,
     "COUNTERS_PG_INDEX_MAP": GROUP_COUNTERS,
     "COUNTERS_BUFFER_POOL_NAME_MAP": WATERMARKS,
+    "COUNTERS_VOQ_NAME_MAP": VOQ_COUNTERS,
 }
-"""Each with the source that depends on it. LAGs have no counters of their own worth a metric, and virtual output queues are those of other line cards' ports:
-COUNTERS_LAG_NAME_MAP, COUNTERS_SYSTEM_PORT_NAME_MAP and COUNTERS_VOQ_NAME_MAP are not read."""
+"""Each with the source that depends on it. LAGs have no counters of their own worth a metric: COUNTERS_LAG_NAME_MAP is not read."""
 
 WATERMARK_TABLES = {
     "user": "USER_WATERMARKS",
@@ -58,7 +67,7 @@ WATERMARK_TABLES = {
 PORT_ROW = ("alias", "description", "role")
 QOS_ROW = ("pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map")
 WATCHDOG_ROW = ("action", "detection_time", "restoration_time")
-METADATA_ROW = ("hostname", "hwsku", "platform", "asic_type")
+METADATA_ROW = ("hostname", "hwsku", "platform", "asic_type", "switch_type", "asic_name")
 PROFILE_ROW = ("pool", "xoff", "static_th", "dynamic_th")
 WRED_ROW = ("ecn", "green_min_threshold", "green_max_threshold", "green_drop_probability")
 NEIGHBOR_ROW = (
@@ -68,6 +77,7 @@ NEIGHBOR_ROW = (
     "lldp_rem_port_id_subtype",
     "lldp_rem_port_desc",
 )
+NO_ROWS: Mapping[str, Fields] = {}
 METADATA: Row = ("DEVICE_METADATA|localhost", METADATA_ROW)
 CHASSIS: Row = ("LLDP_LOC_CHASSIS", ("lldp_loc_sys_name", "lldp_loc_sys_desc"))
 
@@ -80,16 +90,18 @@ class SonicNames:
     queues: Mapping[str, SonicQueue]
     groups: Mapping[str, SonicGroup]
     pools: Mapping[str, str]
+    voqs: Mapping[str, SonicVoq] = field(default_factory=dict)
 
 
 def names_of(maps: Sequence[Fields]) -> SonicNames:
     """The objects in the hashes of `NAME_MAPS`."""
-    ports, queues, indexes, types, groups, group_indexes, pools = maps
+    ports, queues, indexes, types, groups, group_indexes, pools, voqs = maps
     return SonicNames(
         {oid: port for port, oid in ports.items() if is_front_panel(port)},
         queue_objects(queues, indexes, types),
         group_objects(groups, group_indexes),
         {oid: pool for pool, oid in pools.items()},
+        voq_objects(voqs),
     )
 
 
@@ -120,6 +132,7 @@ def chosen_names(names: SonicNames, lossless: Lossless | None, *, everything: bo
             if group.number in plans.get(group.port, nothing)[1]
         },
         names.pools,
+        {oid: voq for oid, voq in names.voqs.items() if lossless and voq.number in lossless.used_queues},
     )
 
 
@@ -146,24 +159,30 @@ class RangeSearch:
     """
 
     def __init__(
-        self, table: str, wanted: Mapping[str, frozenset[int]], lossless: Mapping[str, frozenset[int]]
+        self,
+        table: str,
+        wanted: Mapping[str, frozenset[int]],
+        lossless: Mapping[str, frozenset[int]],
+        configuration: Mapping[str, Fields] = NO_ROWS,
     ) -> None:
+        """`configuration` has the row of the switch's metadata, on which the form of the keys depends."""
         self.found: dict[str, Fields] = {}
-        self._table, self._lossless = table, lossless
+        self._table, self._lossless, self._configuration = table, lossless, configuration
+        self._start = f"{table}|{voq_prefix(configuration) if table == 'QUEUE' else ''}"
         self._wanted = {port: numbers for port, numbers in wanted.items() if numbers}
         self._ranges = {numbers: tuple(ranges_with(numbers)) for numbers in set(self._wanted.values())}
         self._samples = {numbers: port for port, numbers in reversed(self._wanted.items())}
         self._tried: set[str] = set()
 
     def _rows(self, pairs: Iterable[tuple[str, str]]) -> list[Row]:
-        keys = dict.fromkeys(f"{self._table}|{port}|{numbers}" for port, numbers in pairs)
+        keys = dict.fromkeys(f"{self._start}{port}|{numbers}" for port, numbers in pairs)
         new = [key for key in keys if key not in self._tried]
         self._tried.update(new)
         return [(key, ()) for key in new]
 
     def add(self, rows: Mapping[str, Fields]) -> None:
         """Take the rows that exist among those of the previous step."""
-        self.found |= {key: fields for key, fields in rows.items() if key.startswith(f"{self._table}|")}
+        self.found |= {key: fields for key, fields in rows.items() if key.startswith(self._start)}
 
     def samples(self) -> list[Row]:
         """First: every range on one port of each kind."""
@@ -177,12 +196,12 @@ class RangeSearch:
             (port, text)
             for port, numbers in self._wanted.items()
             for text in self._ranges[numbers]
-            if f"{self._table}|{self._samples[numbers]}|{text}" in self.found
+            if f"{self._start}{self._samples[numbers]}|{text}" in self.found
         )
 
     def others(self) -> list[Row]:
         """Last: every other range on ports with a queue that has no row yet."""
-        rows = rows_of(self.found)
+        rows = rows_of({**self._configuration, **self.found})
         covered = rows.queues if self._table == "QUEUE" else rows.groups
         return self._rows(
             (port, text)
@@ -240,6 +259,25 @@ def state_rows(profiles: Iterable[str]) -> list[Row]:
     """The rows of STATE_DB that are known before pools are: what the ASIC can count, and profiles that the switch chose."""
     rows: list[Row] = [(key, ("isSupported",)) for key in CAPABILITIES.values()]
     return rows + [(f"BUFFER_PROFILE_TABLE|{name}", PROFILE_ROW) for name in profiles]
+
+
+def link_rows(ports: Iterable[str]) -> list[Row]:
+    """The rows of APPL_DB with the state of the ports."""
+    return [(f"PORT_TABLE:{port}", LINK_FIELDS) for port in ports]
+
+
+def module_rows(ports: Iterable[str]) -> list[Row]:
+    """The rows of STATE_DB with the faults of the ports, and their transceivers."""
+    return [
+        (f"{table}|{port}", fields)
+        for port in ports
+        for table, fields in (
+            ("PORT_OPERR_TABLE", FAULT_FIELDS),
+            ("TRANSCEIVER_DOM_SENSOR", SENSOR_FIELDS),
+            ("TRANSCEIVER_DOM_THRESHOLD", LIMIT_FIELDS),
+            ("TRANSCEIVER_INFO", MODULE_FIELDS),
+        )
+    ]
 
 
 def lldp_rows(ports: Iterable[str]) -> list[Row]:

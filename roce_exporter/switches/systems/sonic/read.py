@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO
+from roce_exporter.catalog.named import (
+    SWITCH_INFO,
+    SWITCH_NEIGHBOR_INFO,
+    SWITCH_PORT_INFO,
+    SWITCH_TRANSCEIVER_INFO,
+)
 from roce_exporter.catalog.switch_systems import SONIC
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, label_text
+from roce_exporter.switches.port_values import UP_DOWN, at_least_zero, fraction, unix_time, watts
+from roce_exporter.switches.readings import (
+    SwitchFact,
+    SwitchReading,
+    SwitchReadings,
+    Unreadable,
+    label_text,
+)
 from roce_exporter.switches.reply_values import is_absent, number, plain_mac, word
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.configuration import (
@@ -38,7 +51,7 @@ from roce_exporter.switches.targets import PFC_PRIORITIES
 from roce_exporter.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.switches.readings import Labels, RawNumber
@@ -51,11 +64,16 @@ VERSION = re.compile(r"SONiC Software Version: (?:SONiC\.)?(\S{1,100})")
 PORT_ID_KINDS = {"1": "name", "3": "mac", "5": "name"}
 """IEEE 802.1AB subtypes of port identifiers: interface alias, MAC address, interface name; all others are `other`."""
 
-FLAGS = {
-    WATCHDOG_STATUS: {"stormed": 1, "operational": 0},
-    PAUSE_STATUS: {"true": 1, "false": 0},
+CONVERSIONS: dict[str, Callable[[str], RawNumber]] = {
+    WATCHDOG_STATUS: partial(word, meanings={"stormed": 1, "operational": 0}),
+    PAUSE_STATUS: partial(word, meanings={"true": 1, "false": 0}),
+    "oper_status": partial(word, meanings=UP_DOWN),
+    "admin_status": partial(word, meanings=UP_DOWN),
+    **dict.fromkeys(t.RATE_FIELDS, at_least_zero),
+    **dict.fromkeys(("temperature", "temphighalarm"), fraction),
+    **dict.fromkeys((*t.SENSOR_FIELDS[:-1], "rxpowerlowalarm"), watts),
 }
-"""Fields that are words; another word is no valid number."""
+"""Fields that are not unsigned numbers."""
 SURE_DIGITS = 20
 """A number with fewer digits is below 2^64 - 1."""
 
@@ -90,6 +108,14 @@ def port_facts(view: NamespaceView) -> Iterator[SwitchFact]:
         if port in view.ports:
             labels = {"port": port, "alias": row.get("alias"), "description": row.get("description")}
             yield _fact(SWITCH_PORT_INFO, labels)
+    for port, row in (view.tables.transceivers or {}).items():
+        if port in view.ports and any(row.get(name) for name in t.MODULE_FIELDS):
+            kind, vendor, model = (
+                None if is_absent(row.get(name)) else row[name] for name in t.MODULE_FIELDS
+            )
+            yield _fact(
+                SWITCH_TRANSCEIVER_INFO, {"port": port, "type": kind, "vendor": vendor, "model": model}
+            )
     for key, entry in (view.tables.lldp or {}).items():
         port = key.removeprefix(ENTRY)
         if key.startswith(ENTRY) and (port in view.ports or (not view.ports and is_front_panel(port))):
@@ -137,6 +163,26 @@ def counter_readings(view: NamespaceView) -> Iterator[SwitchReading]:
             yield from _counted(view, table, getattr(part, table.kind), ("window", window))
 
 
+def health_readings(view: NamespaceView) -> Iterator[SwitchReading]:
+    """State, faults and bit errors of the ports, and what their transceivers measure."""
+    names = ("oper_status", "admin_status", "speed", "mtu", "flap_count", *t.FAULT_FIELDS, *t.RATE_FIELDS)
+    for port, fields in (view.tables.links or {}).items():
+        if port in view.ports:
+            labels: Labels = (("port", port),)
+            present = (
+                names if fields.get("speed") != "0" else tuple(name for name in names if name != "speed")
+            )
+            yield from _reading(t.LINKS, labels, fields, present)
+            times = [unix_time(fields[name]) for name in ("last_up_time", "last_down_time") if name in fields]
+            if changed := [time for time in times if not isinstance(time, Unreadable)]:
+                yield SwitchReading(t.LINKS, labels, {"last_change": max(changed)})
+    for port, fields in (view.tables.transceivers or {}).items():
+        if port in view.ports:
+            yield from _reading(
+                t.TRANSCEIVERS, (("port", port),), fields, (*t.SENSOR_FIELDS, *t.LIMIT_FIELDS)
+            )
+
+
 def _counted(
     view: NamespaceView, table: t.CountedObjects, objects: Mapping[Any, t.Fields], *more: tuple[str, str]
 ) -> Iterator[SwitchReading]:
@@ -160,6 +206,11 @@ def _counted(
         elif isinstance(one, t.SonicGroup):
             labels = (("port", one.port), ("priority_group", str(one.number)))
             chosen = names if view.shows_group(one) else ()
+        elif isinstance(one, t.SonicVoq):
+            asic = _metadata(view).get("asic_name") or view.tables.namespace or "asic0"
+            ends = (("egress_device", label_text(one.device)), ("egress_port", one.port))
+            labels = (("asic", label_text(asic)), *ends, ("queue", str(one.number)))
+            chosen = names if view.everything or one.number in view.lossless.used_queues else ()
         elif table.kind == "pools":
             # On a switch of several ASICs, each has pools of the same names.
             labels = (("pool", label_text(f"{view.tables.namespace}/{one}".removeprefix("/"))),)
@@ -176,10 +227,15 @@ def _reading(source: str, labels: Labels, fields: t.Fields, names: Iterable[str]
         text = fields.get(name)
         if text is None:
             continue
-        if text.isdigit() and text.isascii() and len(text) < SURE_DIGITS:  # nearly all of some 20,000 values
+        if name in CONVERSIONS:
+            if not is_absent(text):
+                values[name] = CONVERSIONS[name](text)
+        elif (
+            text.isdigit() and text.isascii() and len(text) < SURE_DIGITS
+        ):  # nearly all of some 20,000 values
             values[name] = int(text)
         elif not is_absent(text):
-            values[name] = word(text, FLAGS[name]) if name in FLAGS else number(text)
+            values[name] = number(text)
     if values:
         yield SwitchReading(source, labels, values)
 
@@ -201,7 +257,12 @@ def read_tables(
     return SwitchReadings(
         name=name_of(views),
         readings=(
-            *(one for view in views for one in (*counter_readings(view), *configuration_readings(view))),
+            *(
+                one
+                for view in views
+                for part in (counter_readings, configuration_readings, health_readings)
+                for one in part(view)
+            ),
             *override_reading(views),
         ),
         facts=(
@@ -211,7 +272,9 @@ def read_tables(
         renewals=renewals_of([view.polling for view in views]),
         faults={source: few(lines, 1) for source, lines in complaints.items()} | dict(faults),
         sources=tuple(
-            source for source in t.SOURCES if source in faults or any(_has(view, source) for view in views)
+            source
+            for source in (*t.SOURCES, t.VOQ_COUNTERS)
+            if source in faults or any(_has(view, source) for view in views)
         ),
     )
 

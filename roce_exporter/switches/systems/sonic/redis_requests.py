@@ -85,10 +85,19 @@ class _NamespaceRound:
     logged: list[LoggedRequest] = field(default_factory=list)
     read: dict[str, Any] = field(default_factory=dict)
     """By source what `SonicTables` has of it."""
+    rates: dict[str, t.Fields] = field(default_factory=dict)
+    """Bit error ratios by port."""
+    port_faults: dict[str, t.Fields] = field(default_factory=dict)
 
     def tables(self) -> t.SonicTables:
         """What was read."""
-        return t.SonicTables(namespace=self.place.name, **self.read)
+        read = dict(self.read)
+        if t.LINKS in read:
+            read[t.LINKS] = {
+                port: {**fields, **self.port_faults.get(port, {}), **self.rates.get(port, {})}
+                for port, fields in read[t.LINKS].items()
+            }
+        return t.SonicTables(namespace=self.place.name, **read)
 
     @property
     def everything(self) -> bool:
@@ -106,8 +115,8 @@ class _NamespaceRound:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._counters(names, lossless))
             group.create_task(self._configuration(names, lossless, buffers))
-            group.create_task(self._state(buffers))
-            group.create_task(self._lldp(names))
+            group.create_task(self._state(names, buffers))
+            group.create_task(self._ports(names))
 
     async def _host(self) -> None:
         """The host's own databases on a switch of several ASICs: they say what the switch is, and have no counters."""
@@ -150,6 +159,9 @@ class _NamespaceRound:
         for window, key in keys.WATERMARK_TABLES.items():
             parts = [await self._hashes(database, table, key, names, table.fields) for table in t.MAXIMA]
             windows[window] = t.SonicWatermarks(*parts)
+        self.rates = await self._hashes(
+            database, t.CountedObjects(t.LINKS, "ports", t.RATE_FIELDS), "RATES", names, t.RATE_FIELDS
+        )
 
     async def _hashes(
         self,
@@ -213,7 +225,8 @@ class _NamespaceRound:
         for table in ("QUEUE", "BUFFER_PG"):
             lossless = keys.lossless_numbers(ports, plan, table)
             both = {port: numbers | {*PRIORITIES} for port, numbers in lossless.items()}
-            searches.append(keys.RangeSearch(table, both if self.everything else lossless, lossless))
+            tried = both if self.everything else lossless
+            searches.append(keys.RangeSearch(table, tried, lossless, self.read[t.CONFIGURATION]))
         for step in (keys.RangeSearch.samples, keys.RangeSearch.likely, keys.RangeSearch.others):
             wanted = [row for search in searches for row in step(search)]
             found = await self._rows(database, t.CONFIGURATION, wanted)
@@ -229,21 +242,36 @@ class _NamespaceRound:
         async with self._open(t.CONFIGURATION, layouts.APPL_DB) as database:
             return await self._rows(database, t.CONFIGURATION, wanted)
 
-    async def _state(self, buffers: asyncio.Future[Buffers]) -> None:
+    async def _state(
+        self, names: asyncio.Future[keys.SonicNames | None], buffers: asyncio.Future[Buffers]
+    ) -> None:
         source = t.STATE
-        async with self._attempt(source), self._open(source, layouts.STATE_DB) as database:
+        async with self._attempt(source, t.TRANSCEIVERS), self._open(source, layouts.STATE_DB) as database:
             profiles, pools = await self._result_of(buffers, ([], []))
             rows = await self._rows(database, source, keys.state_rows(profiles))
             used = dict.fromkeys((*pools, *keys.pools_of(rows.values())))
             wanted = [(f"BUFFER_POOL_TABLE|{pool}", ("size",)) for pool in used]
             self.read[source] = rows | await self._rows(database, source, wanted)
 
-    async def _lldp(self, names: asyncio.Future[keys.SonicNames | None]) -> None:
-        source = t.LLDP
-        async with self._attempt(source), self._open(source, layouts.APPL_DB) as database:
+            known = await names
+            database.source = t.TRANSCEIVERS
+            ports = () if known is None else known.ports.values()
+            found = await self._rows(database, t.TRANSCEIVERS, keys.module_rows(ports))
+            modules = self.read.setdefault(t.TRANSCEIVERS, {})
+            for key, fields in found.items():
+                table, _, port = key.partition("|")
+                one = self.port_faults if table == "PORT_OPERR_TABLE" else modules
+                one.setdefault(port, {}).update(fields)
+
+    async def _ports(self, names: asyncio.Future[keys.SonicNames | None]) -> None:
+        """The state of the ports, and their neighbours."""
+        async with self._attempt(t.LINKS, t.LLDP), self._open(t.LINKS, layouts.APPL_DB) as database:
             known = await names
             ports = () if known is None else known.ports.values()
-            self.read[source] = await self._rows(database, source, keys.lldp_rows(ports))
+            found = await self._rows(database, t.LINKS, keys.link_rows(ports))
+            self.read[t.LINKS] = {key.partition(":")[2]: fields for key, fields in found.items()}
+            database.source = t.LLDP
+            self.read[t.LLDP] = await self._rows(database, t.LLDP, keys.lldp_rows(ports))
             if known is None:
                 raise NetError(NO_NAMES)
 

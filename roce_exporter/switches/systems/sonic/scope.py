@@ -65,6 +65,11 @@ class Lossless:
         return self.ports or self.usual
 
     @property
+    def used_queues(self) -> frozenset[int]:
+        """The queues of these priorities on any port."""
+        return frozenset(queue for port in self.shown.values() for queue in port.queues.values())
+
+    @property
     def priorities(self) -> frozenset[int]:
         """The priorities with PFC on any port: on other ports, pause of these is a mismatch worth a metric."""
         return frozenset(priority for port in self.shown.values() for priority in port.queues)

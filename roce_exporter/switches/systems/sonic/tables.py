@@ -27,9 +27,22 @@ WATERMARKS = "watermarks"
 CONFIGURATION = "configuration"
 STATE = "state"
 LLDP = "lldp"
+VOQ_COUNTERS = "voq_counters"
+LINKS = "links"
+TRANSCEIVERS = "transceivers"
 
-SOURCES = (PORT_COUNTERS, QUEUE_COUNTERS, GROUP_COUNTERS, WATERMARKS, CONFIGURATION, STATE, LLDP)
-"""Each is one field of `SonicTables`, and fails on its own: the keys of `Replies.faults`."""
+SOURCES = (
+    PORT_COUNTERS,
+    QUEUE_COUNTERS,
+    GROUP_COUNTERS,
+    WATERMARKS,
+    CONFIGURATION,
+    STATE,
+    LLDP,
+    LINKS,
+    TRANSCEIVERS,
+)
+"""Each is one field of `SonicTables`, and fails on its own: the keys of `Replies.faults`. Only a chassis has `VOQ_COUNTERS`, too."""
 
 WATERMARK_WINDOWS = ("user", "persistent", "periodic")
 """The tables USER_WATERMARKS, PERSISTENT_WATERMARKS and PERIODIC_WATERMARKS."""
@@ -92,6 +105,15 @@ class SonicGroup(NamedTuple):
     number: int
 
 
+class SonicVoq(NamedTuple):
+    """A virtual output queue of a chassis: packets of this line card for a port of any line card wait in it."""
+
+    device: str
+    """The host name of the line card with the port."""
+    port: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class SonicWatermarks:
     """One window's maxima. All three mappings hold what the reply had; an object without a watermark is absent."""
@@ -115,6 +137,7 @@ class SonicTables:
     """`COUNTERS:<oid>` by port name (not alias)."""
     queue_counters: Mapping[SonicQueue, Fields] | None = None
     priority_group_counters: Mapping[SonicGroup, Fields] | None = None
+    voq_counters: Mapping[SonicVoq, Fields] | None = None
     watermarks: Mapping[str, SonicWatermarks] | None = None
     """By window; a window that was not queried is absent."""
     configuration: Mapping[str, Fields] | None = None
@@ -126,6 +149,10 @@ class SonicTables:
     """Rows of STATE_DB by whole key: `BUFFER_POOL_TABLE|ingress_lossless_pool`, `QUEUE_COUNTER_CAPABILITIES|...`."""
     lldp: Mapping[str, Fields] | None = None
     """Rows of APPL_DB by whole key: `LLDP_ENTRY_TABLE:Ethernet0`, `LLDP_LOC_CHASSIS`."""
+    links: Mapping[str, Fields] | None = None
+    """By port the fields of PORT_TABLE in APPL_DB, PORT_OPERR_TABLE in STATE_DB and RATES in COUNTERS_DB."""
+    transceivers: Mapping[str, Fields] | None = None
+    """By port the fields of the tables TRANSCEIVER_DOM_SENSOR, _DOM_THRESHOLD and _INFO in STATE_DB."""
 
 
 @lru_cache(maxsize=4096)
@@ -158,6 +185,17 @@ def queue_objects(names: Fields, indexes: Fields, types: Fields) -> dict[str, So
         if is_front_panel(port) and INDEX.fullmatch(index):
             kind = types.get(oid, "").removeprefix(QUEUE_TYPE)
             found[oid] = SonicQueue(port, int(index), kind or UNICAST)
+    return found
+
+
+def voq_objects(names: Fields) -> dict[str, SonicVoq]:
+    """The queues in COUNTERS_VOQ_NAME_MAP (`sonic-lc1|asic0|Ethernet0:3`) by their object identifier."""
+    found = {}
+    for name, oid in names.items():
+        place, _, number = name.rpartition(":")
+        device, _, port = place.replace("|", "\n", 1).rpartition("|")
+        if is_front_panel(port) and INDEX.fullmatch(number):
+            found[oid] = SonicVoq(device.partition("\n")[0], port, int(number))
     return found
 
 
@@ -195,8 +233,11 @@ class SonicRows:
 
 
 def rows_of(configuration: Mapping[str, Fields]) -> SonicRows:
-    """The rows by object. A key can list ports and have a range: `QUEUE|Ethernet0,Ethernet4|3-4`."""
-    rows = SonicRows()
+    """The rows by object. A key can list ports and have a range: `QUEUE|Ethernet0,Ethernet4|3-4`.
+
+    On a chassis with virtual output queues, keys of QUEUE begin with a line card and an ASIC; those of others are left out.
+    """
+    rows, own = SonicRows(), voq_prefix(configuration)
     of_port = {"PORT": rows.ports, "PORT_QOS_MAP": rows.qos, "PFC_WD": rows.watchdogs}
     of_number = {"QUEUE": rows.queues, "BUFFER_PG": rows.groups, "BUFFER_PG_TABLE": rows.chosen_groups}
     for key, fields in configuration.items():
@@ -205,11 +246,25 @@ def rows_of(configuration: Mapping[str, Fields]) -> SonicRows:
             of_port[table].update(dict.fromkeys(rest.split(","), fields))
         elif table in of_number:
             ports, _, numbers = rest.rpartition(separator)
+            if (
+                table == "QUEUE"
+                and own
+                and not (ports.startswith(own) and (ports := ports.removeprefix(own)))
+            ):
+                continue
             for number in numbers_of(numbers):
                 of_number[table].update({(port, number): fields for port in ports.split(",")})
         else:
             rows.named[key] = fields
     return rows
+
+
+def voq_prefix(configuration: Mapping[str, Fields]) -> str:
+    """What precedes the port in the keys of QUEUE: `sonic-lc1|asic0|` on a chassis with virtual output queues, else nothing."""
+    row = configuration.get("DEVICE_METADATA|localhost", NOTHING)
+    if row.get("switch_type") != "voq":
+        return ""
+    return f"{row.get('hostname', '')}|{row.get('asic_name') or 'asic0'}|"
 
 
 def numbers_of(text: str) -> range:
@@ -252,7 +307,17 @@ QUEUE_FIELDS = _raw(QUEUE_COUNTERS)
 GROUP_FIELDS = _raw(GROUP_COUNTERS)
 QUEUE_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_QUEUE_"))
 GROUP_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_INGRESS_PRIORITY_GROUP_"))
+VOQ_FIELDS = _raw(VOQ_COUNTERS)
 POOL_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_BUFFER_POOL_"))
+
+
+LANES = range(1, 9)
+RATE_FIELDS = ("FEC_PRE_BER", "FEC_POST_BER")
+FAULT_FIELDS = ("mac_local_fault_count", "mac_remote_fault_count", "fec_sync_loss_count")
+LINK_FIELDS = ("oper_status", "admin_status", "speed", "mtu", "flap_count", "last_up_time", "last_down_time")
+SENSOR_FIELDS = (*(f"rx{lane}power" for lane in LANES), "temperature")
+LIMIT_FIELDS = ("rxpowerlowalarm", "temphighalarm")
+MODULE_FIELDS = ("type", "manufacturer", "model")
 
 
 class CountedObjects(NamedTuple):
@@ -270,6 +335,7 @@ COUNTERS = (
     CountedObjects(PORT_COUNTERS, "ports", PORT_FIELDS, "PORT"),
     CountedObjects(QUEUE_COUNTERS, "queues", QUEUE_FIELDS),
     CountedObjects(GROUP_COUNTERS, "groups", GROUP_FIELDS, "PG_DROP"),
+    CountedObjects(VOQ_COUNTERS, "voqs", VOQ_FIELDS),
 )
 MAXIMA = (
     CountedObjects(WATERMARKS, "queues", QUEUE_WATERMARKS, "QUEUE_WATERMARK"),

@@ -1,0 +1,83 @@
+"""`check fabric`: what the probes and rates of all hosts in a Prometheus say together."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog import probe as rows
+from roce_exporter.checks.fabric_check import PortRate, fabric_report
+from roce_exporter.cli.options import OptionError
+from roce_exporter.net import NetError
+from roce_exporter.probe.fleet import COUNT, SUM
+from roce_exporter.probe.outcomes import SHOWN_SECONDS
+from roce_exporter.view.from_prometheus import QuerySpan
+from roce_exporter.words import counted, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from roce_exporter.checks.finding import Report
+    from roce_exporter.view.from_prometheus import PrometheusQueries
+
+METRICS = (
+    *(
+        one.name
+        for one in (
+            rows.SENT,
+            rows.LOST,
+            rows.LATE,
+            rows.MARKED,
+            rows.REMARKED,
+            rows.PAIR_SENT,
+            rows.PAIR_LOST,
+        )
+    ),
+    *(one.name for one in (rows.REPLIES_DROPPED, rows.REQUESTS_DROPPED, rows.PORT_INFO)),
+    *(one.name + part for one in (rows.NETWORK, rows.ANSWER) for part in (SUM, COUNT)),
+)
+DIRECTIONS = ("roce_port_receive_bytes_total", "roce_port_transmit_bytes_total")
+HIGHEST = "max by (instance, device, port) (max_over_time(rate({0}[5m])[7d:5m]))"
+SPEED = "max by (instance, device, port) (roce_port_speed_bytes_per_second)"
+
+
+async def check_fabric(
+    since: float, connect: Callable[[QuerySpan], Awaitable[tuple[str, PrometheusQueries]]]
+) -> tuple[str, int, Report]:
+    """The head of the page, the number of hosts that probe, and what was found in the last `since` seconds.
+
+    Raises:
+        OptionError: Prometheus cannot be queried.
+    """
+    since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for so long
+    server, queries = await connect(QuerySpan(time.time(), since, since))
+    try:
+        found = await queries.ends(METRICS)
+    except NetError as error:
+        raise OptionError(f"Prometheus at {server}: {error}") from None
+    # An exporter that was there only at the beginning says nothing of the time.
+    last = max((one[-1].time for one in found.values()), default=0.0)
+    present = [one for one in found.values() if one[-1].time == last]
+    report = fabric_report(present, await _rates(queries))
+    return (
+        f"Prometheus at {server}: {counted(len(present), 'prober')}, {duration(since)}",
+        len(present),
+        report,
+    )
+
+
+async def _rates(queries: PrometheusQueries) -> list[PortRate] | None:
+    """The highest rate of each port in either direction, which is a heavy query; None: it failed."""
+    try:
+        speeds = {_place(labels): value for labels, value in await queries.values(SPEED)}
+        highest: dict[tuple[str, str, str], float] = {}
+        for name in DIRECTIONS:
+            for labels, value in await queries.values(HIGHEST.format(name)):
+                highest[_place(labels)] = max(value, highest.get(_place(labels), 0.0))
+        return [PortRate(*place, value, speeds.get(place)) for place, value in highest.items()]
+    except NetError:
+        return None
+
+
+def _place(labels: dict[str, str]) -> tuple[str, str, str]:
+    return labels.get("instance", ""), labels.get("device", ""), labels.get("port", "")

@@ -1,0 +1,95 @@
+"""Releases that `make release` builds from a commit of this source."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from deploy_tools import ROOT, SOURCES, ran
+from release_keys import keys
+from tools import lacking, need
+
+import roce_exporter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+VERSION = roce_exporter.__version__
+PRODUCT = f"roce-exporter-{VERSION}"
+EARLIER = "0.0.1"
+GIT = ("git", "-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
+MOMENT = 1_790_000_000
+"""The time of the commit."""
+
+
+def commit(folder: Path, version: str = VERSION) -> Path:
+    """A repository with one commit of this source under a version, in which the image is a stub: tests of the image build the real one."""
+    need("git")
+    folder.mkdir()
+    for name in (*SOURCES, ".gitignore"):
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "pictures")
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    place = folder / "roce_exporter/__init__.py"
+    place.write_text(place.read_text().replace(f'"{VERSION}"', f'"{version}"'))
+    stub = folder / "deploy/container/build.sh"
+    stub.write_text('#!/bin/sh\necho "$SOURCE_DATE_EPOCH" >"$1/image.tar" && echo "$1/image.tar"\n')
+    stub.chmod(0o755)
+    dates = {f"GIT_{who}_DATE": f"{MOMENT} +0000" for who in ("AUTHOR", "COMMITTER")}
+    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=release"]):
+        subprocess.run([*GIT, *command], cwd=folder, env={**os.environ, **dates}, check=True)
+    return folder
+
+
+def build(source: Path, folder: Path, umask: int, **environment: str) -> str:
+    """Make a release from a new clone of the source; what it says about it."""
+    clone = folder.with_name(f"{folder.name}-clone")
+    subprocess.run(["git", "clone", "--quiet", source, clone], check=True, umask=umask)
+    given = {**os.environ, "PYTHON": sys.executable, "PACKAGES": "deb rpm container", **environment}
+    given.pop("SOURCE_DATE_EPOCH", None)
+    command = (need("make"), "--silent", "release", f"DIST={folder}", f"PYTHON={sys.executable}")
+    done = ran(*command, cwd=clone, env=given, umask=umask)
+    if "No matching distribution" in done.stderr or "Connection" in done.stderr:
+        lacking(f"the package index cannot be reached: {done.stderr.strip()[-200:]}")
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@dataclass(frozen=True)
+class Releases:
+    """Two releases of one commit, what was said about them, and the key that signed the first."""
+
+    first: Path
+    second: Path
+    said: tuple[str, str]
+    key: Path
+
+
+@pytest.fixture(scope="session")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The release before. None is published yet: it is this source under a lower version."""
+    folder = tmp_path_factory.mktemp("earlier")
+    build(commit(folder / "source", EARLIER), folder / "release", 0o022, PACKAGES="", RELEASE_KEY="")
+    return folder / "release"
+
+
+@pytest.fixture(scope="session")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Releases]:
+    folder = tmp_path_factory.mktemp("release")
+    folder.parent.chmod(0o755)  # another user starts the zipapp
+    folder.chmod(0o755)
+    source = commit(folder / "source")
+    first, second = folder / "first", folder / "elsewhere/second"
+    second.parent.mkdir()
+    with keys() as owner:
+        signed = build(source, first, 0o022, RELEASE_KEY="test@example.com", GNUPGHOME=str(owner.home))
+        unsigned = build(source, second, 0o077, TZ="Pacific/Auckland", LC_ALL="C.UTF-8", RELEASE_KEY="")
+        yield Releases(first, second, (signed, unsigned), owner.public(folder / "key.asc"))

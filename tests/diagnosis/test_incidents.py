@@ -1,0 +1,29 @@
+"""Hosts of public incidents and their look-alikes (`incidents.toml`): what `check health` says first, and what it says of hosts that are fit."""
+
+from __future__ import annotations
+
+import pytest
+from built_host import Incident, incident_history, load_incidents
+
+from roce_exporter.checks.health.diagnosis import diagnose
+
+INCIDENTS = load_incidents()
+
+
+def test_the_truth_is_complete() -> None:
+    assert len({one.id for one in INCIDENTS}) == len(INCIDENTS) >= 80
+    assert {one.kind for one in INCIDENTS} == {"fault", "below", "alike", "busy", "idle"}
+    assert all((one.truth == "fit") == (one.kind != "fault") for one in INCIDENTS)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda one: one.id)
+async def test_the_first_finding_is_the_truth(incident: Incident) -> None:
+    findings = diagnose(await incident_history(incident)).findings
+    here = [one for one in findings if one.device == f"{incident.driver}_0"]
+    assert not [one for one in findings if one.is_wrong and one not in here], "the port without a fault"
+    if incident.truth == "fit":
+        assert not [one for one in here if one.is_wrong]
+    else:
+        assert here
+        assert incident.is_said(incident.truth, here[0].side.value, here[0].check)

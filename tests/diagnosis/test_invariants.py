@@ -1,0 +1,192 @@
+"""What must not change a verdict: Hypothesis draws hosts of `incidents.toml` and changes that make no difference to them."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from built_host import incident_history, load_incidents
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roce_exporter.catalog import INDEX
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.health_watch import KEPT
+from roce_exporter.view.from_prometheus import read_matrix
+from roce_exporter.view.history import TimedSamples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roce_exporter.view.history import History, LabelValues
+
+    Change = Callable[[str, LabelValues, float, int], tuple[LabelValues, float]]
+
+pytestmark = pytest.mark.ci
+
+HOSTS = {one.id: one for one in load_incidents()}
+STATES = (
+    "carrier_down_total",
+    "carrier_up_total",
+    "link_down_events_total",
+    "link_downed_total",
+    "read_errors_total",
+)
+"""Ends of the names of counters whose value means something, not only their rise: a link that never was up."""
+
+Found = set[tuple[str, str, str]]
+draws = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+hosts = st.sampled_from(sorted(HOSTS))
+
+
+@cache
+def history_of(host: str) -> History:
+    return asyncio.run(incident_history(HOSTS[host]))
+
+
+def found(history: History) -> Found:
+    return {(one.device, one.check, one.side.value) for one in diagnose(history).findings if one.is_wrong}
+
+
+@cache
+def found_on(host: str) -> Found:
+    return found(history_of(host))
+
+
+def changed(history: History, change: Change) -> History:
+    return tuple(
+        TimedSamples(
+            moment.time,
+            {
+                name: dict(change(name, labels, value, number) for labels, value in series.items())
+                for name, series in moment.values.items()
+            },
+        )
+        for number, moment in enumerate(history)
+    )
+
+
+def is_counter(name: str) -> bool:
+    row = INDEX.named[name]
+    return row.kind == "counter" and not name.endswith(STATES)
+
+
+@draws
+@given(hosts, st.permutations(["a", "z"]))
+def test_names_mean_nothing(host: str, names: list[str]) -> None:
+    def renamed(name: str, labels: LabelValues, value: float, _: int) -> tuple[LabelValues, float]:
+        row = INDEX.named[name]
+        return tuple(
+            f"{names[int(text[-1])]}{text}" if label in ("device", "netdev") and text else text
+            for label, text in zip(row.labels, labels, strict=True)
+        ), value
+
+    wanted = {(f"{names[int(device[-1])]}{device}", *rest) for device, *rest in found_on(host)}
+    assert found(changed(history_of(host), renamed)) == wanted
+
+
+@draws
+@given(hosts, st.integers(1, 2**40))
+def test_counters_begin_anywhere(host: str, more: int) -> None:
+    def higher(name: str, labels: LabelValues, value: float, _: int) -> tuple[LabelValues, float]:
+        return labels, value + more if is_counter(name) else value
+
+    assert found(changed(history_of(host), higher)) == found_on(host)
+
+
+@draws
+@given(hosts, st.integers(1, 20))
+def test_a_calm_time_before_changes_nothing(host: str, moments: int) -> None:
+    history = history_of(host)
+    first = history[0]
+    before = tuple(TimedSamples(first.time - 30 * (moments - n), first.values) for n in range(moments))
+    assert found(before + history) == found_on(host)
+
+
+@draws
+@given(hosts, st.sets(st.integers(1, 18), max_size=4))
+def test_moments_that_are_missing_change_no_side(host: str, missing: set[int]) -> None:
+    """A cause may get another name: what fell between two samples far apart is less sure."""
+    history = tuple(one for number, one in enumerate(history_of(host)) if number not in missing)
+    assert {(device, side) for device, _, side in found(history)} == {
+        (d, side) for d, _, side in found_on(host)
+    }
+
+
+@draws
+@given(hosts, hosts)
+def test_a_healthy_host_beside_changes_nothing(host: str, other: str) -> None:
+    """The second port of another host, which has no fault, as one more card."""
+
+    def third(values: dict[str, dict[LabelValues, float]]) -> dict[str, dict[LabelValues, float]]:
+        taken: dict[str, dict[LabelValues, float]] = {}
+        for name, series in values.items():
+            row = INDEX.named[name]
+            if "device" not in row.labels:
+                continue
+            for labels, value in series.items():
+                if labels[row.labels.index("device")].endswith("_1"):
+                    new = tuple(
+                        f"x{text}" if label in ("device", "netdev") and text else text
+                        for label, text in zip(row.labels, labels, strict=True)
+                    )
+                    taken.setdefault(name, {})[new] = value
+        return taken
+
+    both = tuple(
+        TimedSamples(
+            one.time,
+            {name: {**one.values.get(name, {}), **more.get(name, {})} for name in {*one.values, *more}},
+        )
+        for one, two in zip(history_of(host), history_of(other), strict=True)
+        if (more := third(two.values)) is not None
+    )
+    assert found(both) == found_on(host)
+
+
+@draws
+@given(hosts)
+def test_prometheus_and_the_daemon_see_the_same(host: str) -> None:
+    history = history_of(host)
+    result: dict[tuple[str, LabelValues], list[list[object]]] = {}
+    for moment in history:
+        for name, series in moment.values.items():
+            for labels, value in series.items():
+                result.setdefault((name, labels), []).append([moment.time, repr(value)])
+    rows = [
+        {
+            "metric": {
+                "__name__": name,
+                **{k: v for k, v in zip(INDEX.named[name].labels, labels, strict=True) if v},
+            },
+            "values": values,
+        }
+        for (name, labels), values in result.items()
+    ]
+    assert found(read_matrix({"resultType": "matrix", "result": rows}).history) == found_on(host)
+    kept = tuple(
+        TimedSamples(one.time, {k: v for k, v in one.values.items() if k in KEPT}) for one in history
+    )
+    assert found(kept) == found_on(host)
+
+
+@draws
+@given(
+    st.sampled_from(sorted(name for name, one in HOSTS.items() if one.kind == "fault" and one.rates)),
+    st.integers(2, 4),
+)
+def test_a_stronger_fault_is_never_less_severe(host: str, times: int) -> None:
+    """Errors, pause and stalls of the faulty port rise faster; its traffic does not."""
+    first = history_of(host)[0]
+
+    def stronger(name: str, labels: LabelValues, value: float, _: int) -> tuple[LabelValues, float]:
+        row = INDEX.named[name]
+        begin = first.values.get(name, {}).get(labels)
+        if row.kind != "counter" or row.usual != 0 or begin is None:
+            return labels, value
+        return labels, begin + times * (value - begin)
+
+    worst = max(one.status for one in diagnose(history_of(host)).findings)
+    assert max(one.status for one in diagnose(changed(history_of(host), stronger)).findings) >= worst

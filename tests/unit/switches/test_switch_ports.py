@@ -1,0 +1,160 @@
+"""The health of a switch's ports: values in the words of switches, a VOQ chassis, and neighbours that are missing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from sonic_redis import Tables, as_tables
+
+from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
+from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.port_values import fraction, neighbor_readings, unix_time, watts
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.systems.sonic.read import read_tables
+
+OID = "oid:0x1000000000001"
+PORT = "Ethernet0"
+
+
+def switch(**rows: dict[str, str]) -> Tables:
+    """A SONiC with one port; `rows` are more fields of PORT_TABLE, its counters, and so on."""
+    return {
+        "appl_db": {f"PORT_TABLE:{PORT}": rows.get("link", {}), **rows.get("lldp", {})},
+        "counters_db": {
+            "COUNTERS_PORT_NAME_MAP": {PORT: OID},
+            f"COUNTERS:{OID}": {"SAI_PORT_STAT_PFC_3_RX_PKTS": "5", **rows.get("port", {})},
+            f"RATES:{OID}": rows.get("rates", {}),
+        },
+        "config_db": {f"PORT_QOS_MAP|{PORT}": {"pfc_enable": "3"}, f"PORT|{PORT}": {}},
+        "state_db": {
+            f"PORT_OPERR_TABLE|{PORT}": rows.get("faults", {}),
+            f"TRANSCEIVER_DOM_SENSOR|{PORT}": rows.get("light", {}),
+        },
+    }
+
+
+def served(tables: Tables) -> dict[str, Any]:
+    """Values by name of the metric, with the lane or queue where it has one."""
+    samples = Interpreter("sonic").samples("leaf1", read_tables([as_tables(tables)], {}))
+    return {
+        "/".join((series.row.name.removeprefix("roce_switch_"), *series.labels[2:])): value
+        for series, value in zip(samples.series, samples.values, strict=True)
+    }
+
+
+def test_the_state_of_a_link_is_in_base_units() -> None:
+    link = {"oper_status": "down", "admin_status": "up", "speed": "400000", "mtu": "9216", "flap_count": "7"}
+    times = {"last_up_time": "Sat Jan 18 00:04:42 2025", "last_down_time": "Sat Jan 18 00:08:42 2025"}
+    found = served(switch(link={**link, **times}))
+    assert {name: value for name, value in found.items() if name.startswith("link_")} == {
+        "link_up": 0,
+        "link_admin_up": 1,
+        "link_speed_bytes_per_second": 50e9,
+        "link_mtu_bytes": 9216,
+        "link_changes_total": 7,
+        "link_last_change_timestamp_seconds": 1737158922,
+    }
+
+
+def test_an_unknown_speed_is_absent_and_never_zero() -> None:
+    for speed in ("0", "N/A"):
+        assert "link_speed_bytes_per_second" not in served(switch(link={"oper_status": "up", "speed": speed}))
+
+
+def test_faults_and_errors_of_a_port_are_served() -> None:
+    found = served(
+        switch(
+            link={"oper_status": "up"},
+            port={
+                "SAI_PORT_STAT_IF_IN_FEC_NOT_CORRECTABLE_FRAMES": "10",
+                "SAI_PORT_STAT_IF_OUT_DISCARDS": "8",
+            },
+            faults={"mac_local_fault_count": "2", "fec_sync_loss_count": "1"},
+            rates={"FEC_PRE_BER": "5.3e-10"},
+        )
+    )
+    assert found["phy_fec_uncorrectable_blocks_total"] == 10
+    assert found["phy_transmit_discards_total"] == 8
+    assert found["phy_local_faults_total"] == 2
+    assert found["phy_fec_sync_losses_total"] == 1
+    assert found["phy_pre_fec_bit_error_ratio"] == 5.3e-10
+
+
+def test_light_is_in_watts_per_lane_and_no_light_is_zero() -> None:
+    light = {
+        "rx1power": "-11.25",
+        "rx2power": "-inf",
+        "rx3power": "N/A",
+        "rx4power": "0",
+        "temperature": "61.75",
+    }
+    found = served(switch(light=light))
+    assert math.isclose(found["transceiver_receive_power_watts/1"], 10**-1.125 / 1000)
+    assert found["transceiver_receive_power_watts/2"] == 0
+    assert "transceiver_receive_power_watts/3" not in found
+    assert found["transceiver_receive_power_watts/4"] == 0.001
+    assert found["transceiver_temperature_celsius"] == 61.75
+
+
+@pytest.mark.parametrize("text", ["", "x", "1e999x", "0x10", "1,5", "nan", "--3", "9" * 30])
+def test_what_is_no_number_is_unreadable(text: str) -> None:
+    assert not fraction(text)
+    assert not watts(text)
+    assert not unix_time(text)
+
+
+def test_a_power_beyond_any_module_is_unreadable() -> None:
+    assert not watts("400")
+
+
+def test_times_of_both_forms() -> None:
+    assert unix_time("2025-01-18T00:08:42Z") == unix_time("Sat Jan 18 00:08:42 2025") == 1737158922
+    assert not unix_time("Sat anF 18 00:08:42 2025")
+
+
+def test_a_chassis_reads_the_rows_of_its_own_line_card_and_the_drops_of_its_virtual_queues() -> None:
+    tables = switch(link={"oper_status": "up"})
+    metadata = {"switch_type": "voq", "hostname": "lc1", "asic_name": "asic0"}
+    tables["config_db"] |= {
+        "DEVICE_METADATA|localhost": metadata,
+        f"QUEUE|lc1|asic0|{PORT}|3-4": {"wred_profile": "W"},
+        f"QUEUE|lc2|asic0|{PORT}|3-4": {},
+        "WRED_PROFILE|W": {"ecn": "ecn_all"},
+    }
+    counters = tables["counters_db"]
+    counters["COUNTERS_VOQ_NAME_MAP"] = {f"lc2|asic0|{PORT}:{queue}": f"oid:0x15{queue}" for queue in (3, 5)}
+    counters["COUNTERS_QUEUE_NAME_MAP"] = {f"{PORT}:3": "oid:0x99"}
+    counters |= {f"COUNTERS:oid:0x15{queue}": {"SAI_QUEUE_STAT_DROPPED_PACKETS": "66"} for queue in (3, 5)}
+    found = served(tables)
+    assert found["config_ecn_enabled/3"] == 1
+    # asic and port of this card's queue: labels after `asic`
+    assert {name: value for name, value in found.items() if "voq" in name} == {
+        f"voq_discards_total/lc2/{PORT}/3": 66
+    }
+
+
+def ports(*states: int, known: int = 0, **faults: str) -> SwitchReadings:
+    """Ports with these states; the first `known` of them have a neighbour."""
+    found = [
+        SwitchReading("links", (("port", f"p{number}"),), {"oper_status": state})
+        for number, state in enumerate(states)
+    ]
+    facts = tuple(SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": f"p{number}"}) for number in range(known))
+    return SwitchReadings(readings=tuple(found), facts=facts, faults=faults)
+
+
+@pytest.mark.parametrize(("states", "known", "missing"), [((1, 1), 2, 0), ((1, 1), 0, 2), ((1, 0, 1), 1, 1)])
+def test_ports_that_are_up_and_have_no_neighbour_are_counted(
+    states: tuple[int, ...], known: int, missing: int
+) -> None:
+    *each, whole = neighbor_readings(ports(*states, known=known))
+    assert whole.values == {"ports_without_neighbor": missing}
+    assert [one.values["neighbor_known"] for one in each].count(0) == missing
+    assert len(each) == sum(states)
+
+
+def test_neighbours_that_could_not_be_read_are_unknown_and_not_missing() -> None:
+    assert not list(neighbor_readings(ports(1, 1, lldp="no reply")))
+    assert not list(neighbor_readings(SwitchReadings()))
