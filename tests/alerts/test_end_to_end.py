@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def hasty_rules(folder: Path) -> Path:
-    """Our rules, whose pages do not wait."""
-    pages = ("RocePfcStorm", "RocePfcStormWithoutCulprit", "RoceSwitchWatchdogTripped")
-    return rules_with(folder, {name: {"for": "0s", "keep_firing_for": "10s"} for name in pages})
+    """Our rules, of which pages and the victims do not wait: simulated storms last for seconds."""
+    hasty = ("RocePfcStorm", "RocePfcStormWithoutCulprit", "RoceSwitchWatchdogTripped", "RocePortVictim")
+    return rules_with(folder, {name: {"for": "0s", "keep_firing_for": "10s"} for name in hasty})
 
 
 def target(address: str, cluster: str, instance: str) -> dict[str, Any]:
