@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.ci, pytest.mark.usefixtures("promtool")]
 
 OF_PORT = {"device": "mlx5_0", "port": "1"}
 OF_NETDEV = {**OF_PORT, "netdev": "ens1f0np0"}
+SILENT = "7x60 8+1x59"
+"""A peer that does not answer for half an hour."""
 STILL, TRAFFIC, SLIGHT, HEAVY = "7x120", "0+3000000000x120", "0+3000x120", "0+20000000x120"
 """In 30 s: nothing, 100 MB/s, 0.01 % and 67 % of microseconds."""
 Given = dict[tuple[str, frozenset[tuple[str, str]]], str]
@@ -77,11 +79,12 @@ def rdma(host: str, *, pause: str = SLIGHT, retries: str = STILL, down_at: int =
     }
 
 
-def pool(host: str, *, ignored: str = STILL) -> Given:
+def pool(host: str, *, timeouts: str = STILL) -> Given:
     target = {"job": "spiderpool", "instance": f"{host}:5721"}
     labels = {"ifname": "mlx5_0", "net_dev_name": "ens1f0np0", "node_name": host, "is_root": "true"}
     counters = {
-        "rp_cnp_ignored_total": ignored,
+        "rp_cnp_ignored_total": STILL,
+        "local_ack_timeout_err_total": timeouts,
         **dict.fromkeys(("rp_cnp_handled_total", "np_cnp_sent_total"), "0+3000x120"),
         "np_ecn_marked_roce_packets_total": "0+6000x120",
         "vport_speed_mbps_total": "400000x120",
@@ -92,19 +95,20 @@ def pool(host: str, *, ignored: str = STILL) -> Given:
 HOSTS = {
     "node_exporter": (
         (node("node-healthy"), ""),
-        (node("node-paused", pause=HEAVY), "RocePfcPauseHigh"),
-        (node("node-lossy", loss="0+900000x120"), "RocePacketLossHigh"),
+        (node("node-paused", pause=HEAVY), "RocePortVictim"),
+        (node("node-lossy", loss="0+900000x120"), "RocePacketLoss"),
         (node("node-down", state="4x60 1x60"), "RocePortDown"),
     ),
     "rdma_exporter": (
         (rdma("rdma-healthy"), ""),
-        (rdma("rdma-paused", pause=HEAVY), "RocePfcPauseHigh"),
-        (rdma("rdma-retries", retries="7x100 9x20"), "RoceTransportRetriesExceeded"),
+        (rdma("rdma-paused", pause=HEAVY), "RocePortVictim"),
+        (rdma("rdma-killed-job", retries="7x60 9x60"), ""),
+        (rdma("rdma-retries", retries=SILENT), "RocePeerUnreachable"),
         (rdma("rdma-down", down_at=60), "RocePortDown"),
     ),
     "spiderpool": (
         (pool("pool-healthy"), ""),
-        (pool("pool-ignoring", ignored="0+3000x120"), "RoceCnpIgnored"),
+        (pool("pool-silent", timeouts=SILENT), "RocePeerUnreachable"),
     ),
 }
 
@@ -119,7 +123,9 @@ def test_a_fault_fires_and_a_healthy_host_is_silent(tmp_path: Path, exporter: st
         group["rules"] = [one for one in group["rules"] if ":" in one["record"] or one["record"] in text]
     given = [{"series": 'up{job="roce",instance="other"}', "values": "1x120"}]
     for samples, _ in HOSTS[exporter]:
-        for (name, labels), values in samples.items():
+        _, labels = next(iter(samples))
+        target = {name: value for name, value in labels if name in ("job", "instance")}
+        for (name, labels), values in {**samples, series("up", target): "1x120"}.items():
             cluster = dict(labels)["instance"].partition(":")[0]
             given.append(
                 {"series": written(series(name, dict(labels) | {"cluster": cluster})), "values": values}

@@ -121,7 +121,8 @@ def test_rules_dashboards_manual_pages_and_completion_come_with_it(root: Path) -
 
 def test_it_holds_the_data_files_of_the_wheel(root: Path) -> None:
     place = root / "opt/roce-exporter/lib"
-    assert not [name for name in shipped_data() if not (place / name).is_file()]
+    assert not [name for name in shipped_data() if not (place / name).exists()]
+    assert (place / "roce_exporter/alerts/runbooks/RocePfcStorm.md").is_file()
 
 
 def test_every_library_in_it_has_the_text_of_its_licence(root: Path) -> None:
