@@ -239,9 +239,15 @@ PACES = {
 
 def test_the_culprit_is_never_muted_and_every_alert_that_is_named_exists() -> None:
     assert "RocePfcStorm" not in named(INHIBITIONS, "target_matchers")
-    assert len(INHIBITIONS) == 5
+    assert len(INHIBITIONS) == 6
     text = str([rule[side] for rule in INHIBITIONS for side in ("source_matchers", "target_matchers")])
     assert set(re.findall(r"\bRoce[A-Z]\w+", text)) <= set(RULES)
+
+
+def test_no_alert_is_source_and_target_of_one_rule() -> None:
+    """Alertmanager 0.33 keeps one source for each set of equal labels; if that one is a target, too, the others mute nothing."""
+    for rule in INHIBITIONS:
+        assert not named([rule], "source_matchers") & named([rule], "target_matchers")
 
 
 def test_an_alert_about_a_host_mutes_on_that_host_only() -> None:
