@@ -58,8 +58,12 @@ PLACEHOLDER = re.compile(r"<<([\w.]+)>>")
 DURATION = re.compile(r"([0-9]+(ms|[smhdwy]))+")
 DURATION_PART = re.compile(r"([0-9]+)(ms|[smhdwy])")
 
-NODE = 'label_replace(label_join(\n{}\n, "node", ";", "node", "{}"), "node", "$1", "node", ";?([^;]+?)(?::[0-9]+)?(?:;.*)?")'
-"""Gives an alert the label `node`: that of the target, else the name of the instance without its port, or of the switch."""
+NODE = (
+    'label_replace(label_replace(label_join(\n{}\n, "named", ";", "node", "{}"),'
+    ' "node", "$1", "named", ";?([^;]+?)(?::[0-9]+)?(?:;.*)?"), "named", "", "", "")'
+)
+"""Gives an alert the label `node`: that of the target, else the name of the instance without its port, or of the switch. Joined in a label of its
+own: VictoriaMetrics 1.145 overwrites a label into which it joins before it reads it."""
 NODES = {"host": "instance", "link": "instance", "wire": "instance", "switch": "device"}
 
 Values = dict[str, Any]
