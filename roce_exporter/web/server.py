@@ -13,6 +13,7 @@ import ipaddress
 import logging
 import os
 import re
+import resource
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -99,6 +100,8 @@ class Server:
         self._private = private
         self._config = config
         self._limits = limits
+        self._most = min(limits.connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
+        """Connections at once: they leave most of the process's descriptors to the files of the devices."""
         self._listeners: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._connections: dict[Connection, asyncio.Task[None]] = {}
@@ -159,7 +162,8 @@ class Server:
         while True:
             try:
                 client, _ = await loop.sock_accept(listener)
-                self._admit(client)
+                if closing := self._admit(client):
+                    await asyncio.wait((closing,), timeout=ACCEPT_PAUSE)  # its descriptor is free for the next client
             except (OSError, MemoryError) as error:
                 # The shortage may end in a moment, and a server that no longer accepts connections is useless.
                 if isinstance(error, MemoryError) or error.errno in EXHAUSTED:
@@ -167,28 +171,34 @@ class Server:
                     LOG.warning("cannot accept a connection: %s; closing an idle one", error)
                     await asyncio.sleep(ACCEPT_PAUSE)
 
-    def _admit(self, client: socket.socket) -> None:
-        if len(self._connections) >= self._limits.connections and not self._make_room():
-            client.close()
-            return
+    def _admit(self, client: socket.socket) -> asyncio.Task[None] | None:
+        """Serve this client, or close it where no other can be; returns the task of a connection that is closed for it."""
+        closing = None
+        if len(self._connections) >= self._most:
+            closing = self._make_room()
+            if closing is None:
+                client.close()
+                return None
         wire = ClientStream(self._scratch, self._limits.head_bytes)
         connection = Connection(wire, self._limits, self._answer)
         task = asyncio.create_task(self._serve(connection, client))
         self._connections[connection] = task
         task.add_done_callback(lambda ended: self._forget(connection, client, ended))
+        return closing
 
-    def _make_room(self) -> bool:
-        """Close the least valuable connection; False when all of them are being answered and may still want the response."""
+    def _make_room(self) -> asyncio.Task[None] | None:
+        """Close the least valuable connection; None when all of them are being answered and may still want the response."""
         spare = [
             connection
             for connection in self._connections
             if connection.state < ConnectionState.ANSWERING or connection.wire.has_ended
         ]
         if not spare:
-            return False
+            return None
         least = min(spare, key=lambda connection: (connection.state, connection.since))
-        self._connections.pop(least).cancel()
-        return True
+        closing = self._connections.pop(least)
+        closing.cancel()
+        return closing
 
     def _forget(self, connection: Connection, client: socket.socket, ended: asyncio.Task[None]) -> None:
         # Also for a task that was cancelled before it began and could not clean up.

@@ -93,7 +93,7 @@ def test_a_storm_that_a_card_sends_is_a_page(cards: dict[str, Nic], chain: Pager
         )
     (alert, *_) = [one for one in chain.messages[0]["alerts"] if one["labels"]["alertname"] == "RocePfcStorm"]
     assert alert["status"] == "firing"
-    assert alert["labels"]["severity"] == "page"
+    assert alert["labels"]["severity"] == "critical"
     assert (
         alert["annotations"]["summary"]
         == f"PFC storm sent by lab mlx5_0/1 ({nic.netdevs[0]}) priority 3. It stops its switch port."
