@@ -17,8 +17,9 @@ finds a slot and opens nothing.
 **What happens when a call returns late.** A pass ends at its deadline with the results so far. A read still under way is
 reported as "no answer" from then on, and is neither waited for nor started again: a key consists of device, incarnation
 and source, and is in flight at most once. When the read returns, its result is dropped, its reader is closed if a close is
-pending, its thread ends, and the next pass reads the source as before. A device with three such reads, or one where the host
-has many (`workers.has_room`), is not read further until one returns: each of them holds a thread. A replugged device has another incarnation, so it is
+pending, its thread ends, and the next pass reads the source as before. A network device with three such reads, or one where the
+host has many (`workers.has_room`), is not read further until one returns: each of them holds a thread. The RDMA device counts by itself:
+its counters need no RTNL, which a query of a network device that hangs holds. A replugged device has another incarnation, so it is
 read in the meantime.
 
 **Two chains.** The quick chain of a device is read in every pass, and the pass waits for it. The slow chain (transceivers,

@@ -84,7 +84,7 @@ class Batch(Generic[J, K, R]):
     def overtake(self, before: float) -> int:
         """Release the jobs that wait behind a call begun before this time (monotonic seconds).
 
-        Those of a device with too many such calls stay, and are done if one of the calls returns.
+        Those of a thing with too many such calls stay, and are done if one of the calls returns.
 
         Returns:
             How many additional workers now have something to do.
@@ -96,9 +96,10 @@ class Batch(Generic[J, K, R]):
             freed = 0
             for call, chain in self._running.items():
                 if call.since < before and (chain or self._chains):
-                    if chain and has_room(stuck, self._in_flight.device_of(call.key)):
-                        self._chains.appendleft(deque(chain))
-                        chain.clear()
+                    if free := [job for job in chain if has_room(stuck, self._in_flight.thing_of(job.key))]:
+                        self._chains.appendleft(deque(free))
+                        for job in free:
+                            chain.remove(job)
                     freed += 1
             return min(freed, len(self._chains))
 

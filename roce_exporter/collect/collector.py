@@ -13,7 +13,6 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.batch import Batch, Finished
@@ -27,6 +26,7 @@ from roce_exporter.collect.reads import (
     ReadKey,
     Task,
     attempt,
+    thing_of,
 )
 from roce_exporter.collect.workers import Crew, InFlight, call_in_loop, call_in_worker, has_room
 from roce_exporter.host.inventory import Listed, list_devices
@@ -159,7 +159,7 @@ class Collector:
         self._settings = settings
         self._clock = clock
         self._attempt = partial(attempt, clock)
-        self._in_flight: InFlight[ReadKey] = InFlight(clock, itemgetter(0, 1))
+        self._in_flight: InFlight[ReadKey] = InFlight(clock, thing_of)
         self._crew = Crew("roce-read")
         self._slow = SlowChain(self._attempt, self._in_flight, clock, settings.timeout)
         self._width = 1
@@ -174,7 +174,7 @@ class Collector:
         """Reads that the current pass began and no longer waits for."""
         self._batch: Batch[Task, ReadKey, Outcome] | None = None
         self._stuck: Counter[Hashable] = Counter()
-        """By device, the reads that the current pass found without an answer."""
+        """By thing, the reads that the current pass found without an answer."""
         self._running: asyncio.Task[Snapshot] | None = None
         self._ended = TimedEvent()
         """Set at the end of the current pass."""
@@ -242,9 +242,8 @@ class Collector:
         if fresh := [work for work in works if known.get(work.listed.name) is not work]:
             await self._work_off([self._tasks(work) for work in fresh])
         self._settle(self._found | self._unanswered())
-        self._slow.start(
-            [work.slow_tasks(self._settings.refresh) for work in works if has_room(self._stuck, work.listed)]
-        )
+        slow = [work.slow_tasks(self._settings.refresh) for work in works]
+        self._slow.start([self._allowed(tasks)[0] for tasks in slow] if self._stuck else slow)
         return Snapshot(
             tuple([found for work in works if (found := work.found()) is not None]),
             (*self._host.states, *chain.from_iterable([work.account.states for work in works])),
@@ -274,13 +273,19 @@ class Collector:
         )
 
     def _tasks(self, work: DeviceWork) -> tuple[Task, ...]:
-        """What a pass reads of a device: nothing more where reads of it are stuck already, so that few threads are."""
+        """What a pass reads of a device: nothing more of a thing that has reads stuck already, so that few threads are."""
         tasks = work.tasks(self._settings.refresh)
-        if not self._stuck or has_room(self._stuck, work.listed):
+        if not self._stuck:
             return tasks
-        refused = Outcome(up=False, error=TOO_MANY_STUCK, begun=self._clock() - self._settings.refresh)
-        self._found |= dict.fromkeys((task.key for task in tasks), refused)
-        return ()
+        tasks, refused = self._allowed(tasks)
+        outcome = Outcome(up=False, error=TOO_MANY_STUCK, begun=self._clock() - self._settings.refresh)
+        self._found |= dict.fromkeys((task.key for task in refused), outcome)
+        return tasks
+
+    def _allowed(self, tasks: tuple[Task, ...]) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
+        """The reads for which another thread may be used, and the others."""
+        allowed = [task for task in tasks if has_room(self._stuck, thing_of(task.key))]
+        return tuple(allowed), tuple(task for task in tasks if task not in allowed)
 
     def _list(self) -> Finished[Task, Outcome]:
         return Finished(Outcome(up=True, found=self._list_devices()))

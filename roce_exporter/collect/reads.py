@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.collect.batch import Finished
@@ -32,6 +33,13 @@ class ReadKey(NamedTuple):
     source: str
     netdev: str = ""
     """The network device, for a source that reads each network device separately."""
+
+
+thing_of = itemgetter(0, 1, 3)
+"""What a read of this key can hang with: a network device, or the RDMA device, which answers while its network device does not.
+
+A hang of ethtool or DCB holds the RTNL, the kernel's lock of all network configuration; RDMA counters need no RTNL.
+"""
 
 
 class Outcome(NamedTuple):

@@ -35,7 +35,7 @@ MOST_STUCK = 96
 """Calls of one account that may be stuck at once: each holds a thread, and the unit's TasksMax is 256."""
 
 MOST_OF_ONE = 3
-"""Calls of one device that may be stuck; 1 where half of `MOST_STUCK` is used, so that few devices do not use it all."""
+"""Calls of one thing that may be stuck; 1 where half of `MOST_STUCK` is used, so that few things do not use it all."""
 
 LIFE_CHECK = 1.0
 """Seconds between two checks whether the thread of a call that has not returned still runs."""
@@ -63,11 +63,11 @@ class InFlight(Generic[K]):
     """The calls that have not returned yet, at most one per key."""
 
     def __init__(
-        self, clock: Callable[[], float], device_of: Callable[[K], Hashable] = lambda key: key
+        self, clock: Callable[[], float], thing_of: Callable[[K], Hashable] = lambda key: key
     ) -> None:
-        """`clock` returns monotonic seconds; `device_of` the device that a call reads."""
+        """`clock` returns monotonic seconds; `thing_of` the thing that a call reads, which can hang as a whole."""
         self._clock = clock
-        self.device_of = device_of
+        self.thing_of = thing_of
         self._lock = threading.Lock()
         self._calls: dict[K, Call[K]] = {}
 
@@ -116,9 +116,9 @@ class InFlight(Generic[K]):
             return found
 
     def stuck(self, before: float) -> Counter[Hashable]:
-        """The number of calls of each device that were begun before this time (monotonic seconds)."""
+        """The number of calls of each thing that were begun before this time (monotonic seconds)."""
         with self._lock:
-            return Counter(self.device_of(call.key) for call in self._calls.values() if call.since < before)
+            return Counter(self.thing_of(call.key) for call in self._calls.values() if call.since < before)
 
     def when_idle(self, key: K, action: Callable[[], None]) -> None:
         """Run `action` once no call of the key is under way: now, or in the thread of that call as it returns."""
@@ -135,10 +135,10 @@ class InFlight(Generic[K]):
             return {key: call.since for key, call in self._calls.items()}
 
 
-def has_room(stuck: Counter[Hashable], device: Hashable) -> bool:
-    """Whether another call may be begun for this device, where these are stuck already."""
+def has_room(stuck: Counter[Hashable], thing: Hashable) -> bool:
+    """Whether another call may be begun for this thing, where these are stuck already."""
     total = stuck.total()
-    return total < MOST_STUCK and stuck[device] < (MOST_OF_ONE if total < MOST_STUCK // 2 else 1)
+    return total < MOST_STUCK and stuck[thing] < (MOST_OF_ONE if total < MOST_STUCK // 2 else 1)
 
 
 def _run(action: Callable[[], None]) -> None:

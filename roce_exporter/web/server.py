@@ -163,7 +163,8 @@ class Server:
             try:
                 client, _ = await loop.sock_accept(listener)
                 if closing := self._admit(client):
-                    await asyncio.wait((closing,), timeout=ACCEPT_PAUSE)  # its descriptor is free for the next client
+                    # until its descriptor is free for the next client
+                    await asyncio.wait((closing,), timeout=ACCEPT_PAUSE)
             except (OSError, MemoryError) as error:
                 # The shortage may end in a moment, and a server that no longer accepts connections is useless.
                 if isinstance(error, MemoryError) or error.errno in EXHAUSTED:

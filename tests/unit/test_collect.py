@@ -694,10 +694,12 @@ async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_
     assert values(await work.collect()) == {"mlx5_0": [5, 7]}
 
 
-async def test_a_device_with_three_stuck_reads_is_not_read_further_until_one_returns(
+async def test_a_network_device_with_three_stuck_reads_is_not_read_further_until_one_returns(
     host: Host, worker_threads: WorkerThreads
 ) -> None:
-    *hung, last = host.sources["mlx5_0"] = [Source(name) for name in ("first", "second", "third", "last")]
+    *hung, last = [Source(name, "eth0") for name in ("first", "second", "third", "last")]
+    rdma = Source("rdma")
+    host.sources["mlx5_0"] = [*hung, last, rdma]
     work = host.collector(timeout=2.0, overtake=0.001)
     await work.collect()
     gates = [stick(source) for source in hung]
@@ -705,6 +707,7 @@ async def test_a_device_with_three_stuck_reads_is_not_read_further_until_one_ret
     for gate in gates:
         await gate.entered()
         host.clock.now += 0.002
+    await until(lambda: len(rdma.reads) == 2)
     host.clock.now += 2.0
     await running
     reads = len(last.reads)
@@ -715,6 +718,8 @@ async def test_a_device_with_three_stuck_reads_is_not_read_further_until_one_ret
     assert states["first"] == (False, NO_ANSWER)
     assert states["last"] == (False, TOO_MANY_STUCK)
     assert len(last.reads) == reads
+    assert states["rdma"] == (True, ""), "it does not wait for the network device"
+    assert len(rdma.reads) == 5
     assert len(worker_threads.running()) <= len(hung) + 1, "one thread reads what does not hang"
     gates[0].release()
     await until(lambda: len(work._in_flight.since()) == 2)

@@ -374,6 +374,19 @@ async def test_a_client_that_is_gone_gives_its_place_back(*, is_reset: bool) -> 
     await server.close()
 
 
+async def test_connections_use_at_most_a_quarter_of_the_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is for the files of the devices: an idle client costs no series."""
+    monkeypatch.setattr("resource.getrlimit", lambda _: (16, 16))
+    async with serving() as port:
+        clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+        assert await clients[0][0].read() == b"", "the one that has been idle longest is closed"
+        for reader, writer in clients[1:]:
+            writer.write(get("/"))
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        for _, writer in clients:
+            writer.close()
+
+
 async def test_a_password_that_no_thread_can_check_is_503_until_one_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

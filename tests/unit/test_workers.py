@@ -131,10 +131,10 @@ def test_jobs_behind_a_stuck_one_are_freed_and_its_late_result_dropped(workers: 
     assert not bench.in_flight
 
 
-def test_a_device_with_stuck_calls_is_read_further_only_where_there_is_room(
+def test_a_thing_with_stuck_calls_is_read_further_only_where_there_is_room(
     workers: list[Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each stuck call holds a thread: of one device a few, of all together no more than `MOST_STUCK`."""
+    """Each stuck call holds a thread: of one thing a few, of all together no more than `MOST_STUCK`."""
     bench = Bench("a.1 a.2", "b.1")
     workers[0].submit(bench.batch.run)
     assert bench.begun["a.1"].wait(20)
@@ -143,7 +143,7 @@ def test_a_device_with_stuck_calls_is_read_further_only_where_there_is_room(
         assert bench.batch.overtake(0.5) == 0
     with monkeypatch.context() as patch:
         patch.setattr(workers_module, "MOST_OF_ONE", 1)
-        bench.in_flight.device_of = lambda key: key.partition(".")[0]
+        bench.in_flight.thing_of = lambda key: key.partition(".")[0]
         assert bench.batch.overtake(0.5) == 1, "the other device is read"
         workers[1].submit(bench.batch.run)
         assert bench.begun["b.1"].wait(20)
@@ -165,7 +165,7 @@ def test_a_device_with_stuck_calls_is_read_further_only_where_there_is_room(
         ({"b": 96}, False),
     ],
 )
-def test_room_for_another_call_of_a_device(stuck: dict[str, int], room: bool) -> None:
+def test_room_for_another_call_of_a_thing(stuck: dict[str, int], room: bool) -> None:
     assert has_room(Counter[Hashable](stuck), "a") is room
 
 
