@@ -26,7 +26,14 @@ from roce_exporter.checks.settings import Profile, audit
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
 from roce_exporter.host.recorded.capture import CaptureError, capture
-from roce_exporter.host.recorded.log_text import MOST_KEPT, PART, RecordedLog, kernel_log, numbered
+from roce_exporter.host.recorded.log_text import (
+    MOST_KEPT,
+    PART,
+    RecordedLog,
+    kernel_log,
+    numbered,
+    scrub_log,
+)
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.recorded.scrub import Scrubber, SubnetScrubber, scrub_process, scrub_user
 from roce_exporter.host.simulated.kernel import simulate
@@ -211,7 +218,7 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path: Path, output: str, 
 
 
 def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("roce_exporter.host.recorded.archive.aiofiles.open", full)
@@ -258,7 +265,9 @@ def log_of(log: Log | OSError) -> dict[str, str]:
     Faults(
         kernel, hostname="gpu-17", open_kernel_log=log if isinstance(log, OSError) else lambda *, oldest: log
     )
-    return kernel_log(kernel, Scrubber())
+    scrub = Scrubber()
+    scrub.hostname(kernel.hostname())
+    return {path: scrub_log(text, scrub) for path, text in kernel_log(kernel).items()}
 
 
 @pytest.mark.parametrize(
@@ -296,7 +305,7 @@ def test_what_is_captured_replays() -> None:
     clock = Clock(0.0)
     kernel = simulate("overheating", clock=clock)
     clock.now = 200.0
-    (text,) = kernel_log(kernel, Scrubber()).values()
+    (text,) = (scrub_log(found, Scrubber()) for found in kernel_log(kernel).values())
     replayed = RecordedLog(text.encode, oldest=True).read(100)
     assert replayed.records == kernel.open_kernel_log(oldest=True).read(100).records
     assert len(replayed.records) > 4
@@ -350,7 +359,7 @@ PATHS = {
     ),
     "/system.slice/nvmf.service": "/system.slice/nvmf.service",
     "/system.slice/jupyter-alice.service": "/system.slice/jupyter-user1.service",
-    "/system.slice/alicebob.service": "/system.slice/alicebob.service",
+    "/system.slice/alicebob.service": "/system.slice/worda.service",
     "/system.slice/db@customer.service": "/system.slice/db@instance1.service",
     "/machine.slice/machine-acme.scope": "/machine.slice/machine-instance1.scope",
     "/user.slice/user-1234.slice/user@1234.service/app.slice/run-u3.scope": (

@@ -36,6 +36,7 @@ import stat
 import tarfile
 import textwrap
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -354,7 +355,7 @@ _PLAIN_TARGET = re.compile(r"[^\s\"]\S{0,4000}")
 async def write_tree(tree: Tree, output: str, base: str = "") -> None:
     """Write a new recording in the form that the suffix of `output` names: a text, an archive, or else a folder.
 
-    Reads that fail are in a text only. The base is for a text: only what differs from it is written.
+    Only the user can read it. Reads that fail are in a text only. The base is for a text: only what differs from it is written.
 
     Raises:
         RecordingError: a path is below a link, or the base cannot be read.
@@ -371,13 +372,13 @@ async def write_tree(tree: Tree, output: str, base: str = "") -> None:
 
 
 async def _write_file(output: str, content: bytes) -> None:
-    async with aiofiles.open(output, "xb") as file:
+    async with aiofiles.open(output, "xb", opener=partial(os.open, mode=0o600)) as file:
         await file.write(content)
 
 
 async def _write_folder(tree: Tree, root: Path) -> None:
     for folder in sorted(tree.folders):
-        await aiofiles.os.makedirs(root / folder, exist_ok=True)
+        await aiofiles.os.makedirs(root / folder, mode=0o700, exist_ok=True)
     for path, target in tree.links.items():
         await aiofiles.os.symlink(target, root / path)
     for path, content in tree.files.items():

@@ -1,8 +1,8 @@
 """Record a host as the output of the standard tools, so that it replays to the same series anywhere.
 
-GUIDs, MAC and IP addresses, the host's name and the node description are replaced, always in the same way for the same value within
-one capture; another capture of the host may number them differently. Capture only reads, and sends nothing anywhere.
-RDMA objects and their processes are recorded, too: see `scrub` for what is replaced there.
+What identifies the host, its users or their work is replaced, always in the same way for the same value within one capture; another
+capture of the host may number them differently. `scrub` says what stays. Only the owner of the output can read it. Capture only reads,
+and sends nothing anywhere. RDMA objects and their processes are recorded, too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import errno
 import json
 import logging
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -35,7 +36,8 @@ from roce_exporter.host.recorded.ethtool_text import (
     print_transceiver,
 )
 from roce_exporter.host.recorded.ip_text import print_virtual_functions
-from roce_exporter.host.recorded.log_text import kernel_log
+from roce_exporter.host.recorded.log_text import PATH as LOG_FILE
+from roce_exporter.host.recorded.log_text import kernel_log, scrub_log
 from roce_exporter.host.recorded.moment import TIME, print_time
 from roce_exporter.host.recorded.scrub import Scrubber
 from roce_exporter.host.recorded.tree import RecordingError, collect_tree
@@ -73,6 +75,22 @@ NETDEV_FILES = (
 )
 
 HOSTNAME = "proc/sys/kernel/hostname"
+
+_NAMED = re.compile(
+    r"(?:^|/)(?:net|infiniband|conf)/(?P<folder>[^/]+)|(?:^|/)lower_(?P<lower>[^/]+)$"
+    r"|^(?:[0-9]+/)?(?:ethtool|dcb|ip|ibv_devinfo)/(?P<file>.+?)(?:\.link|\.[a-z_-]+)?\.[a-z]+$"
+)
+"""Where the path of a file has the name of a device."""
+_NAMES = re.compile(r'"(?:dev|netdev|ifname|iif|oif|link|label)": "([^"]*)"')
+"""Where JSON has one."""
+_REPLACED = re.compile(rf"(?:[0-9]+/)?(?:proc/[0-9]+/.*|proc/stat|etc/passwd|{HOSTNAME}|{TIME})")
+"""Files that were replaced as they were written."""
+_CHOSEN = re.compile(r".*/(?:board_id|phys_port_name|temp[0-9]+_label)|(?:[0-9]+/)?devlink/info\.json")
+"""Files whose text a firmware or a person chose."""
+_COUNTERS = re.compile(r".*(?:\.stats|counters/[^/]+|/statistic\.json|\.vnic\.json)")
+"""Files with the names of counters."""
+
+KEPT = "names of drivers, models, firmware versions, PCI addresses, ordinary names of devices, counters, settings and times"
 
 Part = dict[str, "str | SymbolicLink | int"]
 """Path below the recording to the text of a file, a link or the errno of a read."""
@@ -124,7 +142,7 @@ async def capture(
     try:
         tree = collect_tree(
             (path, content if isinstance(content, SymbolicLink | int) else content.encode())
-            for path, content in whole.items()
+            for path, content in scrubbed(whole, scrub).items()
         )
         await write_tree(tree, output)
     except RecordingError as error:
@@ -134,8 +152,40 @@ async def capture(
     failed = f", {len(tree.errors)} failed reads (only a {SUFFIX} contains them)" if tree.errors else ""
     files = len(tree.files) + len(tree.links)
     return (
-        f"{output}: {devices} devices, {moments} moments, {files} files{failed}, addresses and names replaced"
+        f"{output}: {devices} devices, {moments} moments, {files} files{failed}; readable by you only\n"
+        f"replaced: {scrub.replaced()}\nkept: {KEPT}"
     )
+
+
+def scrubbed(whole: Part, scrub: Scrubber) -> Part:
+    """The same files with everything replaced that was replaced in any of them, also in paths and targets of links."""
+    for path, content in whole.items():
+        if named := _NAMED.search(path):
+            scrub.device(named[named.lastgroup or 0])
+        if isinstance(content, str):
+            names = _NAMES.findall(content) if path.endswith(".json") else ()
+            if path.endswith("/bonding/slaves") or "/gid_attrs/ndevs/" in path:
+                names = content.split()
+            for name in names:
+                scrub.device(name)
+    return {
+        scrub.known(path, counters=_COUNTERS.fullmatch(path) is not None): _scrubbed(path, content, scrub)
+        for path, content in whole.items()
+    }
+
+
+def _scrubbed(path: str, content: str | SymbolicLink | int, scrub: Scrubber) -> str | SymbolicLink | int:
+    if isinstance(content, int):
+        return content
+    if isinstance(content, SymbolicLink):
+        return SymbolicLink(scrub.known(content))
+    if _REPLACED.fullmatch(path):
+        return content
+    if path.endswith(LOG_FILE):
+        return scrub_log(content, scrub)
+    if _CHOSEN.fullmatch(path):
+        return scrub.free(content)
+    return scrub.known(content, counters=_COUNTERS.fullmatch(path) is not None)
 
 
 async def _moment(
@@ -151,6 +201,7 @@ async def _moment(
         device = await _read(in_flight, one.name, partial(describe, kernel, one))
         if device is None:
             continue
+        scrub.keep(device.driver)
         # First, because stand-ins of addresses that keep subnets serve for GIDs and peers, too.
         await _read(in_flight, f"addresses of {one.name}", partial(addresses.add, device))
         calls = {one.name: partial(_device, kernel, device, scrub)}
@@ -167,7 +218,7 @@ async def _moment(
     whole |= devlink_files(devlink)
     whole |= {f"rdma/{kind}.json": json.dumps(rows, indent=1) + "\n" for kind, rows in rdma.items()}
     if whole and isinstance(kernel, LogKernel):
-        whole |= await _read(in_flight, "the kernel log", partial(kernel_log, kernel, scrub)) or {}
+        whole |= await _read(in_flight, "the kernel log", partial(kernel_log, kernel)) or {}
     whole |= addresses.files()
     if processes:
         whole |= processes.files()

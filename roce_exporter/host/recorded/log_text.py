@@ -1,15 +1,15 @@
 """The kernel log of a recorded host: `dev/kmsg` of each moment has the records as /dev/kmsg returns them, one after another.
 
 A moment may repeat the records of the one before; new are those with higher sequence numbers. A capture writes only messages
-about RDMA devices that the table knows, so numbers are missing between them: they were left out, and not lost. Addresses and
-the host's name are replaced in them; names of devices and PCI addresses stay.
+about RDMA devices that the table knows, so numbers are missing between them: they were left out, and not lost. Words that are not
+ordinary are replaced in them; names of devices and PCI addresses stay.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent, read_or
+from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.model import decode_record
 from roce_exporter.normalise.log_lines import UNKNOWN_ERROR, event_of, read_line
@@ -73,8 +73,8 @@ MOST_KEPT = 1000
 """Messages that are kept, the newest."""
 
 
-def kernel_log(kernel: Kernel, scrub: Scrubber) -> dict[str, str]:
-    """The file of the log, scrubbed; no file where the host has no log, an empty one where no message matches.
+def kernel_log(kernel: Kernel) -> dict[str, str]:
+    """The file of the log; no file where the host has no log, an empty one where no message matches.
 
     Raises:
         OSError: the log cannot be read.
@@ -84,11 +84,24 @@ def kernel_log(kernel: Kernel, scrub: Scrubber) -> dict[str, str]:
     except Absent:
         return {}
     try:
-        kept = [raw for raw in _records(log) if _is_known(raw)]
+        kept = [raw for raw in _records(log) if _event(raw)]
     finally:
         log.close()
-    name, text = read_or("", kernel.hostname), scrub.text(print_records(kept[-MOST_KEPT:]))
-    return {PATH: text.replace(name, scrub.hostname(name)) if name and name in text else text}
+    return {PATH: print_records(kept[-MOST_KEPT:])}
+
+
+def scrub_log(text: str, scrub: Scrubber) -> str:
+    """The text of `dev/kmsg`, scrubbed; a message that would mean something else then is left out."""
+    return "".join(
+        changed
+        for _, raw in numbered(text.encode())
+        if _event((changed := _scrubbed(raw.decode(), scrub)).encode()) == _event(raw)
+    )
+
+
+def _scrubbed(record: str, scrub: Scrubber) -> str:
+    head, semicolon, message = record.partition(";")
+    return head + semicolon + scrub.free(message)
 
 
 def _records(log: KernelLog) -> Iterator[bytes]:
@@ -99,7 +112,9 @@ def _records(log: KernelLog) -> Iterator[bytes]:
             return
 
 
-def _is_known(raw: bytes) -> bool:
+def _event(raw: bytes) -> str:
+    """The event of a record that the table knows; empty for others."""
     record = decode_record(raw)
     line = read_line(record) if record else None
-    return line is not None and event_of(line) not in ("", UNKNOWN_ERROR)
+    event = event_of(line) if line else ""
+    return "" if event == UNKNOWN_ERROR else event

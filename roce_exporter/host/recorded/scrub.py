@@ -12,8 +12,13 @@ stand-ins stay link-local. Addresses without an owner keep their value: unspecif
 ranges for documentation that stand for everything.
 
 In what /proc reports of processes, users are replaced, and the names of pods, containers, jobs and instances in cgroups. Each keeps
-its form, so that the owner of a cgroup is found in the recording as on the host. Commands are kept. A part of a path that has
-no known form may be the name of a project or a person, so it is replaced, too.
+its form, so that the owner of a cgroup is found in the recording as on the host. A part of a path that has no known form may be
+the name of a project or a person, so it is replaced, too.
+
+Text that people or firmware chose (messages of the kernel, units, commands, names of devices, versions) keeps the words that
+`ordinary` knows, and numbers of at most nine digits. Any other word has a stand-in: a list of what may stay leaves nothing that it does not know.
+What was replaced anywhere is then replaced everywhere, in contents, paths and targets of links, and each hardware address in every
+form: any case and separator, without one, and with its bytes reversed.
 """
 
 from __future__ import annotations
@@ -22,8 +27,12 @@ import hashlib
 import ipaddress
 import re
 import secrets
+from functools import cache
+from string import ascii_lowercase, digits
 from typing import TYPE_CHECKING
 
+from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog.kernel_events import MESSAGES
 from roce_exporter.host.sources.ip_side import ANYWHERE
 from roce_exporter.model.ip import EVERYWHERE, network_of
 
@@ -90,9 +99,21 @@ def _has_no_owner(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> boo
 
 KEY_BYTES = 32
 
-_GUID = re.compile(r"\b[0-9a-f]{4}(?::[0-9a-f]{4}){3}\b")
-_NO_GUID = "0000:0000:0000:0000"
-_MAC = re.compile(r"\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b")
+_GUID = re.compile(r"(?<![0-9a-f:])[0-9a-f]{4}(?::[0-9a-f]{4}){3}(?![0-9a-f:])", re.IGNORECASE)
+_MAC = re.compile(
+    r"(?<![0-9a-f:-])[0-9a-f]{2}(?:(?::[0-9a-f]{2}){5}|(?:-[0-9a-f]{2}){5})(?![0-9a-f:-])"
+    r"|(?<![0-9a-f.])[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}(?![0-9a-f.])",
+    re.IGNORECASE,
+)
+"""With colons, with hyphens, and in three groups."""
+_HEX = re.compile("[0-9a-f]", re.IGNORECASE)
+_LONG_HEX = re.compile(
+    r"[0-9a-f]{12,}|[0-9a-f]{2}(?P<pair>[:.\- ])[0-9a-f]{2}(?:(?P=pair)[0-9a-f]{2}){4,}|[0-9a-f]{4}(?:[:.-][0-9a-f]{4}){2,}",
+    re.IGNORECASE,
+)
+"""What may be or contain a hardware address in some form; it is one if its digits are known."""
+_SEPARATORS = str.maketrans("", "", ":.- ")
+_MAC_DIGITS, _GUID_DIGITS = 12, 16
 
 _FIRST_IPV4 = int(ipaddress.IPv4Address("198.18.0.1"))
 _FIRST_IPV6 = int(ipaddress.IPv6Address("2001:db8::1"))
@@ -105,6 +126,13 @@ class Scrubber:
     def __init__(self) -> None:
         self._known: dict[str, dict[str, str]] = {}
         self._subnets: SubnetScrubber | None = None
+        self._words: dict[str, str] = {}
+        """What is replaced in every text; in lower case."""
+        self._unknown: set[str] = set()
+        """Those of them that no list knows, and which may be the name of a counter."""
+        self._kept: set[str] = set()
+        self._digits: dict[str, str] = {}
+        """The digits of each hardware address, also with its bytes reversed, and those of its stand-in."""
 
     def keep_subnets(self) -> None:
         """From now on, stand-ins of IP addresses share as many leading bits as the addresses do."""
@@ -121,9 +149,8 @@ class Scrubber:
         return self._subnets.prefix(prefix)
 
     def text(self, text: str) -> str:
-        """The text with every GUID and MAC address replaced, except an unset GUID (all zeros)."""
-        text = _GUID.sub(lambda match: self._guid(match[0]), text)
-        return _MAC.sub(lambda match: self._stand_in("mac", match[0], _mac), text)
+        """The text with every GUID and MAC address replaced, except those that are all zeros."""
+        return _MAC.sub(self._hardware, _GUID.sub(self._hardware, text))
 
     def peer(self, address: str) -> str:
         """The replacement of an IP address, the one that `gid` has for it, as text."""
@@ -135,8 +162,13 @@ class Scrubber:
         return self._stand_in(kind, value, lambda number: make(number + 1))
 
     def hostname(self, name: str) -> str:
-        """The replacement of a host's name."""
-        return self._stand_in("hostname", name, lambda number: f"host-{number + 1:03}")
+        """The replacement of a host's name: the same with and without its domain, whose words are replaced, too."""
+        short, _, domain = name.partition(".")
+        made = self._stand_in("hostname", short, lambda number: f"host-{number + 1:03}")
+        if _TELLING.search(short) and short.lower() not in _ordinary_words():
+            self._words.setdefault(short.lower(), made)
+        self.free(domain)
+        return made
 
     def gid(self, address: str) -> str:
         """The replacement of an address from the inventory, as a GID in the eight groups of sysfs."""
@@ -150,14 +182,126 @@ class Scrubber:
         kind = "link-local" if local else "ipv6"
         return self._stand_in(kind, address, lambda number: ipaddress.IPv6Address(first + number).exploded)
 
-    def _guid(self, guid: str) -> str:
-        return guid if guid == _NO_GUID else self._stand_in("guid", guid, _guid)
+    def free(self, text: str) -> str:
+        """A text that people or firmware chose, with a stand-in for each address and each word that is not ordinary."""
+        self.text(text)  # so that `known` finds these addresses in other forms, too
+        return _PIECE.sub(self._piece, self.known(text))
+
+    def known(self, text: str, *, counters: bool = False) -> str:
+        """The text with everything replaced that was replaced elsewhere, in any form; with `counters` it is a list of these."""
+        text = _LONG_HEX.sub(self._long_hex, text)
+        lower = text.lower()
+        words = self._words.keys() - self._unknown if counters else self._words
+        present = sorted((word for word in words if word in lower), key=len, reverse=True)
+        if not present:
+            return text
+        pattern = "|".join(f"(?:{_bounded(word)})" for word in present)
+        return re.sub(pattern, lambda found: self._words[found[0].lower()], text, flags=re.IGNORECASE)
+
+    def keep(self, driver: str) -> None:
+        """From now on the words of a driver's name stay: they are part of names of devices and counters."""
+        self._kept.update(driver.lower().split("_"))
+
+    def device(self, name: str) -> None:
+        """From now on `known` replaces the name of an RDMA or network device, unless all its words are ordinary."""
+        if name and (made := self.free(name)) != name:
+            self._words[name.lower()] = made
+
+    def replaced(self) -> str:
+        """How many values of each kind were replaced, for people."""
+        shown = {kind: len(values) for kind, values in sorted(self._known.items())}
+        return ", ".join(f"{count} {kind}" for kind, count in shown.items()) or "none"
+
+    def _piece(self, found: re.Match[str]) -> str:
+        if found["kept"]:
+            return found[0]
+        if found["hardware"]:
+            return self._hardware(found)
+        if not found["ip"]:
+            return self._word(found[0])
+        try:
+            return self.ip(re.sub(r"(?<![0-9a-fA-F.:])0+(?=\d)|(?<=\.)0+(?=\d)", "", found[0]))
+        except ValueError:
+            return _WORD.sub(lambda word: self._word(word[0]), found[0])  # a version or a time
+
+    def _word(self, word: str) -> str:
+        if is_ordinary(word) or word.lower().rstrip(digits) in self._kept:
+            return re.sub(r"\d{4,}$", self._number, word)
+        letters = word.rstrip(digits)
+        if len(word) - len(letters) > _SHORT_NUMBER or not letters.isalpha() or not letters.isascii():
+            letters = word  # an identifier, and not a name with a number
+        made = self._stand_in(_WORDS, letters.lower(), lambda number: f"word{_in_letters(number)}")
+        return made + word[len(letters) :]
+
+    def _number(self, found: re.Match[str]) -> str:
+        """The stand-in of a number that is a job's or a user's elsewhere."""
+        return next(
+            (known[found[0]] for kind in ("job", "uid") if found[0] in (known := self._known.get(kind, {}))),
+            found[0],
+        )
+
+    def _hardware(self, found: re.Match[str]) -> str:
+        """The stand-in of a GUID or MAC address in the form that sysfs has."""
+        hexadecimal = found[0].lower().translate(_SEPARATORS)
+        if not hexadecimal.strip("0"):
+            return found[0]
+        if len(hexadecimal) == _MAC_DIGITS:
+            made = self._stand_in("mac", hexadecimal, _mac)
+        else:
+            made = self._stand_in("guid", hexadecimal, _guid)
+        shown = made.translate(_SEPARATORS)
+        self._digits |= {hexadecimal: shown, _reversed(hexadecimal): _reversed(shown)}
+        return made
+
+    def _long_hex(self, found: re.Match[str]) -> str:
+        """The run of digits with a stand-in for each known address in it."""
+        hexadecimal = found[0].lower().translate(_SEPARATORS)
+        changed = hexadecimal
+        for size in (_GUID_DIGITS, _MAC_DIGITS):
+            if hexadecimal.isdecimal() and len(hexadecimal) != size:
+                continue  # a counter
+            for start in range(len(hexadecimal) - size + 1):
+                if made := self._digits.get(changed[start : start + size]):
+                    changed = changed[:start] + made + changed[start + size :]
+        rest = iter(changed)
+        return found[0] if changed == hexadecimal else _HEX.sub(lambda _: next(rest), found[0])
 
     def _stand_in(self, kind: str, value: str, make: Callable[[int], str]) -> str:
         known = self._known.setdefault(kind, {})
         if value not in known:
             known[value] = make(len(known))
+            if kind in _NAMES and _TELLING.search(value) and not is_ordinary(value):
+                self._words.setdefault(value.lower(), known[value])
+                if kind == _WORDS:
+                    self._unknown.add(value.lower())
         return known[value]
+
+
+_WORDS = "word"
+_NAMES = frozenset({"user", "cgroup", "node", "instance", "pod", "container", _WORDS})
+"""What is replaced wherever it is found; numbers of jobs and users mean something else in other places."""
+
+_TELLING = re.compile(r"(?=...)(?:.*[^\W\da-fA-FxX_]|(?=.{8}).*[a-fA-F])")
+"""A name that is replaced in every text: of three characters or more, and no number."""
+_SHORT_NUMBER = 5
+"""Digits behind a name; a PCI domain has as many."""
+
+
+def _reversed(hexadecimal: str) -> str:
+    return bytes.fromhex(hexadecimal)[::-1].hex()
+
+
+def _bounded(word: str) -> str:
+    """A pattern that finds the word unless letters, or digits, go on in the text."""
+    before = r"(?<![^\W\d_])" if word[0].isalpha() else r"(?<!\d)"
+    after = r"(?![^\W\d_])" if word[-1].isalpha() else r"(?!\d)"
+    return before + re.escape(word) + after
+
+
+def _in_letters(number: int) -> str:
+    """Letters: a to z, then ba, bb."""
+    rest, last = divmod(number, 26)
+    return (_in_letters(rest) if rest else "") + chr(ord("a") + last)
 
 
 def _unmapped(address: str) -> str:
@@ -179,12 +323,79 @@ def _mac(number: int) -> str:
     return f"02:00:00:{number >> 16 & 0xFF:02x}:{number >> 8 & 0xFF:02x}:{number & 0xFF:02x}"
 
 
+_WORD = re.compile(r"(?:[^\W_]|\\x[0-9a-f]{2})+")
+"""Letters and digits; the kernel's log and systemd write others as escapes."""
+_PIECE = re.compile(
+    r"(?P<kept>(?<!\w)(?:[0-9a-f]{4,5}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7](?!\w)"
+    r"|(?<![^\W_])(?:MT|DEL|HP|LNV|SM|HUA|FJT|SUP|CRAY)_?[0-9]{10,13}(?![^\W_])"
+    r"|(?<!\S)\w{1,64}(?=:[0-9]{1,6}:\(pid [0-9]{1,10}\): )"
+    r"|(?:0x)?02000(?:000[0-9a-f]{4}|0fffe[0-9a-f]{6})(?![0-9a-f])"
+    r"|(?:02:00:00|02-00-00)(?:[:-][0-9a-f]{2}){3}(?!\w)|0200\.00[0-9a-f]{2}\.[0-9a-f]{4}|0200:00ff:fe[0-9a-f]{2}:[0-9a-f]{4}(?!\w))"
+    rf"|(?P<hardware>{_GUID.pattern}|{_MAC.pattern})"
+    r"|(?P<ip>(?<![\w.:])(?:[0-9a-f]*:[0-9a-f:]*:[0-9a-f:.]*[0-9a-f]|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![\w:]))"
+    rf"|{_WORD.pattern}",
+    re.IGNORECASE,
+)
+"""Kept are addresses of PCI functions, models of boards of NVIDIA and those who sell them (PSIDs), functions of a driver, and stand-ins of hardware addresses."""
+_NUMBER = re.compile(r"[0-9]{1,9}|0[xX][0-9a-fA-F]{1,8}")
+_NAMED = re.compile(r"([a-z]+)[0-9]{0,5}(?:(?:np|nd|pf|sf|[sfdvpnrbciuo])[0-9]{1,5})*", re.IGNORECASE)
+"""A name with a number, or by place as in systemd.net-naming-scheme(7) and rdma-core: `ens1f0np0`."""
+_BY_ADDRESS = re.compile(r"(?:en|ib|roce|rdma|iw)p?x(?:02000000[0-9a-f]{4}|020000fffe[0-9a-f]{6})")
+"""Names by hardware address, which has its stand-in."""
+_STAND_IN = re.compile(r"word[a-z]{1,3}")
+
+_ORDINARY = """
+    i40iw i40e ai alive announce auto cntn cqn ctxn erx idn lifespan mig mrn parent pdn ps reco users virtfn
+    tcpinopterrors tcpinprotoerrors tcpinsegs tcpoutsegs tcpretranssegs
+    acpi addr ah ahs alloc alpha alt app arq assert ati attrs auxiliary avg backend background baddllp badtlp
+    bash batch beegfs benic besteffort bfd bin bluefield br broadcom btime bucket burstable bypass bypassed ca
+    cache cached caller callra capable cbs ceph ch clamp client coalesced collisions comm comms compl compute
+    conf confirmed connectx containerd cor corrinterr cp cpu cqs cr create cri crio crit cron crond csum
+    dadfailed dask date dbr dbus dce dcgm ddp debug dec degrees desc descr dlp dma docker drv dst dummy edr eipe
+    emulex eno enp ens env errs etc exe exit extern fabricmanager fac family fastlinq fc fdr filtered forwarded
+    frags frontend func ganesha gd gen generation getty gft gids gmx gpfs gpu gsi gt guaranteed hai hca hdr
+    headerof hpl http https hwmon hwtstamp icnp ifindex ifname ignore image inactivity inet infer inference init
+    initial inopterrors inprotoerrors insegs interactive iperf irisc irq iscsi iscsid iw iwarp java journald
+    json jupyter jupyterhub ko ksmbd kthreadd kubepods kworker label lan lat leaf libpod linkup listen lladdr
+    lld lo login logind lqpn lsd lsf lustre lxc machined macsec main managed many map mds minio mmap mmfsd moder
+    mom mon mount mpi mpiexec mpirun mrlen mrs msd msix mt mw mws mysql nccl ndevs ndr neigh netxtreme newnic
+    nfs nfsd nginx nonfatalerr notify numa nvidia nvme nvmet nvmf ompi oneconnect oom opensm operstate orted osd
+    outsegs package params parity parse passwd pbs pcp pds perf period permaddr pet pf pg phase phc physfn pmix
+    podman poe postgres prefixlen prefsrc prof prometheus prted psid ptr python qdr qinq ql qperf ray rcvr rdmao
+    rdmap recover redis reduce reg register rep resize retranssegs rev rfr rnic roceo rocep roces rollover root
+    rpc rpcbind rpcrdma rpg rping rqpn rts rxerr rxq sandbox sdr seqerr server session sf sge sh siw skbs
+    skyhawk slaves slice slurmctld slurmd slurmstepd small smbd sof spdk spine src sriov srqs ssh sshd storage
+    submitted subsystem sup supervisord supported swap synd sys systemd target task tclass te team tentative
+    tests tgid tgt tlp torchrun totalvfs tout tpre tr train trainer tsa tso ttl txq types ucmatose ucontext ucx
+    udaddy udevd undefined unspecified updated uplink url usecs var vector ver versions veth virtio vxlan wb web
+    weight worker www xhpl yes
+"""
+
+
+@cache
+def _ordinary_words() -> frozenset[str]:
+    """Words of this list, of the catalogue and of the messages of drivers, in lower case."""
+    messages = " ".join(f"{one.pattern} {' '.join(one.drivers)}" for one in MESSAGES)
+    text = f"{_ORDINARY} {CATALOG} {messages}".lower()
+    return frozenset((*ascii_lowercase, *re.findall("[a-z]+", text), *re.findall("[a-z][a-z0-9]+", text)))
+
+
+def is_ordinary(word: str) -> bool:
+    """Whether a word identifies nothing: a number of few digits, a name by place, a word of the field or of Linux."""
+    if any(form.fullmatch(word) for form in (_NUMBER, _BY_ADDRESS, _STAND_IN)):
+        return True
+    named = _NAMED.fullmatch(word)
+    return bool({named[1].lower() if named else "", word.lower().rstrip(digits)} & _ordinary_words())
+
+
 ROOT = "root"
 
-_CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-_POD = re.compile(r"(?<=pod)[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}(?![0-9a-f])")
-_STATIC_POD = re.compile(r"(?<=pod)[0-9a-f]{32}(?![0-9a-f])")
-"""The UID of a static pod is a hash without hyphens."""
+_WORKLOAD = re.compile(
+    r"(?<![0-9a-f])(?P<container>[0-9a-f]{64})(?![0-9a-f])"
+    r"|(?P<pod>(?<=pod)[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})(?![0-9a-f])"
+    r"|(?P<static>(?<=pod)[0-9a-f]{32})(?![0-9a-f])"
+)
+"""The ID of a container, the UID of a pod, and that of a static pod, which is a hash without hyphens."""
 _JOB = re.compile(r"(?<=^job_)\d+$", re.ASCII)
 _UID = re.compile(r"(?<=^uid_)\d+$|(?<=^user-)\d+(?=\.slice$)|(?<=^user@)\d+(?=\.service$)", re.ASCII)
 _INSTANCE = re.compile(r"(?<=@)[^@]+(?=\.(?:service|socket|slice)$)")
@@ -212,27 +423,23 @@ def scrub_user(scrub: Scrubber, user: str) -> str:
 
 
 def scrub_process(scrub: Scrubber, facts: ProcessFacts) -> ProcessFacts:
-    """The process with everything replaced that names a user, a pod, a container, a job or an instance."""
-    lines = (_line(scrub, line, facts.user) for line in facts.cgroups.splitlines())
-    return facts._replace(user=scrub_user(scrub, facts.user), cgroups="".join(f"{line}\n" for line in lines))
+    """The process with everything replaced that names a user, a pod, a container, a job, an instance or a program of one site."""
+    user = scrub_user(scrub, facts.user)
+    lines = "".join(f"{_line(scrub, line)}\n" for line in facts.cgroups.splitlines())
+    return facts._replace(user=user, command=scrub.free(facts.command), cgroups=lines)
 
 
-def _line(scrub: Scrubber, line: str, user: str) -> str:
+def _line(scrub: Scrubber, line: str) -> str:
     """A line of /proc/PID/cgroup: `HIERARCHY:CONTROLLERS:PATH`."""
     head, colon, path = line.partition(":/")
     here = path.removesuffix(_DELETED)
-    parts = (_part(scrub, part, user) for part in here.split("/"))
+    parts = (_part(scrub, part) for part in here.split("/"))
     return f"{head}{colon}{'/'.join(parts)}{path.removeprefix(here)}"
 
 
-def _part(scrub: Scrubber, part: str, user: str) -> str:
+def _part(scrub: Scrubber, part: str) -> str:
     if not (_UNIT.fullmatch(part) or _KNOWN.fullmatch(part)):
         return scrub.numbered("cgroup", part, lambda number: f"group{number}")
-    part = _CONTAINER.sub(
-        lambda found: scrub.numbered("container", found[0], lambda n: f"{n:012x}".ljust(64, "0")), part
-    )
-    part = _POD.sub(lambda found: _pod(scrub, found[0]), part)
-    part = _STATIC_POD.sub(lambda found: scrub.numbered("pod", found[0], lambda n: f"{n:032x}"), part)
     part = _NODE.sub(lambda found: scrub.numbered("node", found[0], lambda n: f"node{n}"), part)
     part = _JOB.sub(lambda found: scrub.numbered("job", found[0], str), part)
     part = _UID.sub(lambda found: scrub.numbered("uid", found[0], lambda n: str(_LOCAL_UIDS + n)), part)
@@ -241,15 +448,19 @@ def _part(scrub: Scrubber, part: str, user: str) -> str:
             part = pattern.sub(
                 lambda found: scrub.numbered("instance", found[0], lambda n: f"instance{n}"), part
             )
-    return _without_name(scrub, part, user)
+    done, made = 0, ""
+    for found in _WORKLOAD.finditer(part):
+        made += scrub.free(part[done : found.start()]) + _workload(scrub, found)
+        done = found.end()
+    return made + scrub.free(part[done:])
 
 
-def _without_name(scrub: Scrubber, part: str, user: str) -> str:
-    """The part without this user's name where it is a word of it: units such as `jupyter-alice.service`."""
-    if user in ("", ROOT) or user.isdecimal():
-        return part
-    word = rf"(?<![^\W_]){re.escape(user)}(?![^\W_])"
-    return re.sub(word, scrub_user(scrub, user), part)
+def _workload(scrub: Scrubber, found: re.Match[str]) -> str:
+    if found["container"]:
+        return scrub.numbered("container", found[0], lambda n: f"{n:012x}".ljust(64, "0"))
+    if found["static"]:
+        return scrub.numbered("pod", found[0], lambda n: f"{n:032x}")
+    return _pod(scrub, found[0])
 
 
 def _pod(scrub: Scrubber, uid: str) -> str:
