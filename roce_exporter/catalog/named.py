@@ -59,6 +59,3 @@ PROBE_SECONDS = ROWS["roce_switch_probe_duration_seconds"]
 SWITCH_SOURCE_UP = ROWS["roce_switch_source_up"]
 SOURCE_UNREADABLE = ROWS["roce_switch_source_unreadable_values"]
 SOURCE_RENEWAL = ROWS["roce_switch_source_renewal_seconds"]
-
-SOURCE_LABELS = SOURCE_UP.labels
-"""`netdev` is empty (that is, absent) except for sources that read each network device separately."""

@@ -24,7 +24,6 @@ ANY = "*"
 
 NETDEV_LABELS = ("device", "port", "netdev")
 PRIORITY_LABELS = ("device", "port", "netdev", "priority")
-LANE_LABELS = ("device", "port", "netdev", "lane")
 
 HW_COUNTERS = "hw_counters"
 """RDMA hardware counters: RDMA netlink statistics or the sysfs `hw_counters` directories, which carry the same names."""

@@ -202,7 +202,6 @@ async def _moment(
         if device is None:
             continue
         scrub.keep(device.driver)
-        # First, because stand-ins of addresses that keep subnets serve for GIDs and peers, too.
         await _read(in_flight, f"addresses of {one.name}", partial(addresses.add, device))
         calls = {one.name: partial(_device, kernel, device, scrub)}
         if processes:

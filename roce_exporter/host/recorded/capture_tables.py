@@ -66,7 +66,6 @@ class IpBook:
         except OSError:
             return
         self._seen.add(netdev)
-        self._scrub.keep_subnets()
         stand_ins = scrub_facts(facts, self._scrub)
         self._print(netdev, stand_ins)
         self._add_paths(netdev, facts, stand_ins)
@@ -192,7 +191,7 @@ def _tables(
                 f"resource-{kind.value}",
                 [
                     print_object(
-                        one._replace(peer=processes.scrub.peer(one.peer)) if one.peer else one,
+                        one._replace(peer=processes.scrub.ip(one.peer)) if one.peer else one,
                         processes.command(one.pid),
                     )
                     for one in objects

@@ -1,15 +1,14 @@
 """Replacements for values that identify a machine or a user: the same one for the same value, from ranges without an owner.
 
-IPv4 addresses come from 198.18.0.0/15 (RFC 2544), IPv6 addresses from 2001:db8::/32 (RFC 3849), GUIDs and MAC-based
-interface identifiers from the locally administered range 0200:00ff:fe00:0000 upwards, MAC addresses from
-02:00:00:00:00:00 upwards. A host is named host-001.
+GUIDs come from the locally administered range 0200:00ff:fe00:0000 upwards, MAC addresses from 02:00:00:00:00:00 upwards. A host is
+named host-001.
 
-Where a capture has the host's subnets and routes, two addresses share as many leading bits as their stand-ins do. So address,
-prefix, route, rule and gateway fit together in a recording as on the host. Every bit is flipped or not by a keyed hash of the
-bits before it (the method of Crypto-PAn, Xu et al. 2002), with a key that is forgotten. IPv4 stand-ins are then from 240.0.0.0/4
-(RFC 1112, reserved): the first octet is replaced by a number from 240 upwards, in the order of appearance. Link-local IPv6
-stand-ins stay link-local. Addresses without an owner keep their value: unspecified, loopback, multicast, IPv4 link-local, and the
-ranges for documentation that stand for everything.
+Two IP addresses share as many leading bits as their stand-ins do. So address, prefix, route, rule and gateway fit together in a
+recording as on the host. Every bit is flipped or not by a keyed hash of the bits before it (the method of Crypto-PAn, Xu et al.
+2002), with a key that is forgotten. IPv6 stand-ins are from 2001:db8::/32 (RFC 3849), IPv4 stand-ins from 240.0.0.0/4 (RFC 1112,
+reserved): the first octet is replaced by a number from 240 upwards, in the order of appearance. Link-local IPv6 stand-ins stay
+link-local. Addresses without an owner keep their value: unspecified, loopback, multicast, IPv4 link-local, and the ranges for
+documentation that stand for everything.
 
 In what /proc reports of processes, users are replaced, and the names of pods, containers, jobs and instances in cgroups. Each keeps
 its form, so that the owner of a cgroup is found in the recording as on the host. A part of a path that has no known form may be
@@ -115,17 +114,13 @@ _LONG_HEX = re.compile(
 _SEPARATORS = str.maketrans("", "", ":.- ")
 _MAC_DIGITS, _GUID_DIGITS = 12, 16
 
-_FIRST_IPV4 = int(ipaddress.IPv4Address("198.18.0.1"))
-_FIRST_IPV6 = int(ipaddress.IPv6Address("2001:db8::1"))
-_FIRST_LINK_LOCAL = int(ipaddress.IPv6Address("fe80::200:ff:fe00:1"))
-
 
 class Scrubber:
     """Maps each original value to its replacement."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, str]] = {}
-        self._subnets: SubnetScrubber | None = None
+        self._subnets = SubnetScrubber(secrets.token_bytes(KEY_BYTES))
         self._words: dict[str, str] = {}
         """What is replaced in every text; in lower case."""
         self._unknown: set[str] = set()
@@ -134,28 +129,22 @@ class Scrubber:
         self._digits: dict[str, str] = {}
         """The digits of each hardware address, also with its bytes reversed, and those of its stand-in."""
 
-    def keep_subnets(self) -> None:
-        """From now on, stand-ins of IP addresses share as many leading bits as the addresses do."""
-        self._subnets = self._subnets or SubnetScrubber(secrets.token_bytes(KEY_BYTES))
-
     def ip(self, address: str) -> str:
         """The stand-in of an IP address, as text; the one that `gid` has for it."""
-        return self._subnets.address(address) if self._subnets else self.peer(address)
+        return self._stand_in("ip", _unmapped(address), lambda _: self._subnets.address(_unmapped(address)))
 
     def prefix(self, prefix: str) -> str:
         """The stand-in of a prefix; an empty one stays empty."""
-        if self._subnets is None:
-            raise RuntimeError("prefixes have stand-ins only after keep_subnets()")
         return self._subnets.prefix(prefix)
+
+    def gid(self, address: str) -> str:
+        """The stand-in of an IP address as a GID in the eight groups of sysfs."""
+        found = ipaddress.ip_address(self.ip(address))
+        return _mapped(int(found)) if found.version == 4 else found.exploded  # noqa: PLR2004 - of IP
 
     def text(self, text: str) -> str:
         """The text with every GUID and MAC address replaced, except those that are all zeros."""
         return _MAC.sub(self._hardware, _GUID.sub(self._hardware, text))
-
-    def peer(self, address: str) -> str:
-        """The replacement of an IP address, the one that `gid` has for it, as text."""
-        found = ipaddress.IPv6Address(self.gid(_unmapped(address)))
-        return str(found.ipv4_mapped or found)
 
     def numbered(self, kind: str, value: str, make: Callable[[int], str]) -> str:
         """The replacement of a value of this kind: `make` of 1 for the first one, of 2 for the second."""
@@ -169,18 +158,6 @@ class Scrubber:
             self._words.setdefault(short.lower(), made)
         self.free(domain)
         return made
-
-    def gid(self, address: str) -> str:
-        """The replacement of an address from the inventory, as a GID in the eight groups of sysfs."""
-        if self._subnets:
-            found = ipaddress.ip_address(self._subnets.address(address))
-            return _mapped(int(found)) if found.version == 4 else found.exploded  # noqa: PLR2004 - of IP
-        if "." in address and ":" not in address:
-            return self._stand_in("ipv4", address, lambda number: _mapped(_FIRST_IPV4 + number))
-        local = ipaddress.IPv6Address(address).is_link_local
-        first = _FIRST_LINK_LOCAL if local else _FIRST_IPV6
-        kind = "link-local" if local else "ipv6"
-        return self._stand_in(kind, address, lambda number: ipaddress.IPv6Address(first + number).exploded)
 
     def free(self, text: str) -> str:
         """A text that people or firmware chose, with a stand-in for each address and each word that is not ordinary."""
@@ -345,29 +322,22 @@ _BY_ADDRESS = re.compile(r"(?:en|ib|roce|rdma|iw)p?x(?:02000000[0-9a-f]{4}|02000
 _STAND_IN = re.compile(r"word[a-z]{1,3}")
 
 _ORDINARY = """
-    i40iw i40e ai alive announce auto cntn cqn ctxn erx idn lifespan mig mrn parent pdn ps reco users virtfn
-    tcpinopterrors tcpinprotoerrors tcpinsegs tcpoutsegs tcpretranssegs
-    acpi addr ah ahs alloc alpha alt app arq assert ati attrs auxiliary avg backend background baddllp badtlp
-    bash batch beegfs benic besteffort bfd bin bluefield br broadcom btime bucket burstable bypass bypassed ca
-    cache cached caller callra capable cbs ceph ch clamp client coalesced collisions comm comms compl compute
-    conf confirmed connectx containerd cor corrinterr cp cpu cqs cr create cri crio crit cron crond csum
-    dadfailed dask date dbr dbus dce dcgm ddp debug dec degrees desc descr dlp dma docker drv dst dummy edr eipe
-    emulex eno enp ens env errs etc exe exit extern fabricmanager fac family fastlinq fc fdr filtered forwarded
-    frags frontend func ganesha gd gen generation getty gft gids gmx gpfs gpu gsi gt guaranteed hai hca hdr
-    headerof hpl http https hwmon hwtstamp icnp ifindex ifname ignore image inactivity inet infer inference init
-    initial inopterrors inprotoerrors insegs interactive iperf irisc irq iscsi iscsid iw iwarp java journald
-    json jupyter jupyterhub ko ksmbd kthreadd kubepods kworker label lan lat leaf libpod linkup listen lladdr
-    lld lo login logind lqpn lsd lsf lustre lxc machined macsec main managed many map mds minio mmap mmfsd moder
-    mom mon mount mpi mpiexec mpirun mrlen mrs msd msix mt mw mws mysql nccl ndevs ndr neigh netxtreme newnic
-    nfs nfsd nginx nonfatalerr notify numa nvidia nvme nvmet nvmf ompi oneconnect oom opensm operstate orted osd
-    outsegs package params parity parse passwd pbs pcp pds perf period permaddr pet pf pg phase phc physfn pmix
-    podman poe postgres prefixlen prefsrc prof prometheus prted psid ptr python qdr qinq ql qperf ray rcvr rdmao
-    rdmap recover redis reduce reg register rep resize retranssegs rev rfr rnic roceo rocep roces rollover root
-    rpc rpcbind rpcrdma rpg rping rqpn rts rxerr rxq sandbox sdr seqerr server session sf sge sh siw skbs
-    skyhawk slaves slice slurmctld slurmd slurmstepd small smbd sof spdk spine src sriov srqs ssh sshd storage
-    submitted subsystem sup supervisord supported swap synd sys systemd target task tclass te team tentative
-    tests tgid tgt tlp torchrun totalvfs tout tpre tr train trainer tsa tso ttl txq types ucmatose ucontext ucx
-    udaddy udevd undefined unspecified updated uplink url usecs var vector ver versions veth virtio vxlan wb web
+    acpi addr ah ahs ai alive alloc alpha alt announce app arq assert ati attrs auto auxiliary avg backend background baddllp badtlp bash batch beegfs benic
+    besteffort bfd bin bluefield br broadcom btime bucket burstable bypass bypassed ca cache cached caller callra capable cbs ceph ch clamp client cntn
+    coalesced collisions comm comms compl compute conf confirmed connectx containerd cor corrinterr cp cpu cqn cqs cr create cri crio crit cron crond csum
+    ctxn dadfailed dask date dbr dbus dce dcgm ddp debug dec degrees desc descr dlp dma docker drv dst dummy edr eipe emulex eno enp ens env errs erx etc exe
+    exit extern fabricmanager fac family fastlinq fc fdr filtered forwarded frags frontend func ganesha gd gen generation getty gft gids gmx gpfs gpu gsi gt
+    guaranteed hai hca hdr headerof hpl http https hwmon hwtstamp i40e i40iw icnp idn ifindex ifname ignore image inactivity inet infer inference init initial
+    inopterrors inprotoerrors insegs interactive iperf irisc irq iscsi iscsid iw iwarp java journald json jupyter jupyterhub ko ksmbd kthreadd kubepods
+    kworker label lan lat leaf libpod lifespan linkup listen lladdr lld lo login logind lqpn lsd lsf lustre lxc machined macsec main managed many map mds mig
+    minio mmap mmfsd moder mom mon mount mpi mpiexec mpirun mrlen mrn mrs msd msix mt mw mws mysql nccl ndevs ndr neigh netxtreme newnic nfs nfsd nginx
+    nonfatalerr notify numa nvidia nvme nvmet nvmf ompi oneconnect oom opensm operstate orted osd outsegs package params parent parity parse passwd pbs pcp
+    pdn pds perf period permaddr pet pf pg phase phc physfn pmix podman poe postgres prefixlen prefsrc prof prometheus prted ps psid ptr python qdr qinq ql
+    qperf ray rcvr rdmao rdmap reco recover redis reduce reg register rep resize retranssegs rev rfr rnic roceo rocep roces rollover root rpc rpcbind rpcrdma
+    rpg rping rqpn rts rxerr rxq sandbox sdr seqerr server session sf sge sh siw skbs skyhawk slaves slice slurmctld slurmd slurmstepd small smbd sof spdk
+    spine src sriov srqs ssh sshd storage submitted subsystem sup supervisord supported swap synd sys systemd target task tclass tcpinopterrors
+    tcpinprotoerrors tcpinsegs tcpoutsegs tcpretranssegs te team tentative tests tgid tgt tlp torchrun totalvfs tout tpre tr train trainer tsa tso ttl txq
+    types ucmatose ucontext ucx udaddy udevd undefined unspecified updated uplink url usecs users var vector ver versions veth virtfn virtio vxlan wb web
     weight worker www xhpl yes
 """
 

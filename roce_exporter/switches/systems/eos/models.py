@@ -136,14 +136,6 @@ def active_priorities(tables: Tables) -> PfcPriorities:
     return {port: frozenset(indexes) for port, indexes in found.items()}
 
 
-def stuck_queues(tables: Tables) -> Mapping[str, set[str]]:
-    """Per port the queues for which the watchdog has counters."""
-    found: dict[str, set[str]] = {}
-    for port, index, kind in tables[TX_QUEUE]:
-        found.setdefault(port, set()).add(queue_label(index, kind))
-    return found
-
-
 def queue_label(number: str, kind: str) -> str:
     """The label of a queue: its number, and for queues that carry multicast alone `mc` before it."""
     return f"mc{number}" if kind in ("MULTICAST", "MC") else number

@@ -44,9 +44,6 @@ SOURCES = (
 )
 """Each is one field of `SonicTables`, and fails on its own: the keys of `Replies.faults`. Only a chassis has `VOQ_COUNTERS`, too."""
 
-WATERMARK_WINDOWS = ("user", "persistent", "periodic")
-"""The tables USER_WATERMARKS, PERSISTENT_WATERMARKS and PERIODIC_WATERMARKS."""
-
 QUEUE_TYPE = "SAI_QUEUE_TYPE_"
 UNICAST = "UNICAST"
 EVERY_TYPE = "ALL"
