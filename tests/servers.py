@@ -320,12 +320,20 @@ def is_healthy(running: Running) -> bool:
     return bool(running.get("/health"))
 
 
-@contextlib.contextmanager
-def closed_address() -> Iterator[str]:
-    """An address that refuses connections, and that no other program gets meanwhile."""
-    with socket.socket() as kept:
-        kept.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{kept.getsockname()[1]}"
+def kept_port() -> int:
+    """A port of loopback that refuses connections until a server is told to listen on it, and that the kernel gives to nobody else.
+
+    For an address that must be known before its server starts, or that outlives it. Two sockets with SO_REUSEADDR, which servers set, may have
+    the same port as long as only one listens.
+    """
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    _kept.append(kept)
+    return int(kept.getsockname()[1])
+
+
+_kept: list[socket.socket] = []
 
 
 def _written(place: Path, config: Mapping[str, Any] | Path) -> Path:

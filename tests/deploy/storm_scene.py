@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from alerts.alert_hooks import Hooks, hooked, rules_with
 from deploy_tools import COMMAND, fetch, fetch_json
-from ports import free_port
+from servers import kept_port
 from tools import need
 from waiting import wait_until
 
@@ -114,7 +114,7 @@ def calm(route: dict[str, Any]) -> None:
 
 def simulated(folder: Path, scenario: str, seed: int = 1, port: int | None = None) -> Process:
     """A simulated host of two mlx5 ports."""
-    port = port or free_port()
+    port = port or kept_port()
     flags = (
         f"--host.simulate={scenario}",
         f"--host.simulate-seed={seed}",
@@ -196,7 +196,7 @@ def scene(folder: Path) -> Iterator[Scene]:
     hooks = Hooks()
     routes = hooked(hooks)
     calm(routes["route"])
-    config, port = folder / "alertmanager.yml", free_port()
+    config, port = folder / "alertmanager.yml", kept_port()
     config.write_text(yaml.safe_dump(routes))
     command = [
         need("alertmanager"),

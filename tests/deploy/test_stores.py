@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 from deploy_tools import DEPLOY, ROOT, fetch, ran
-from ports import free_port
+from servers import kept_port
 from storm_scene import FIRST, LONG, SECOND, Process, Scene, all_ready, hasty_rules, placed, scene
 from tools import need
 from waiting import wait_until
@@ -56,7 +56,7 @@ class VictoriaMetrics:
     def server(self, name: str, places: Mapping[str, str]) -> Process:
         """A server with its file of flags, as a unit of systemd starts it."""
         text = placed((DEPLOY / f"prometheus/victoriametrics/{name}.env").read_text(), places)
-        port = free_port()
+        port = kept_port()
         flags = dict(line.split("=", 1) for line in text.splitlines() if line and not line.startswith("#"))
         flags["httpListenAddr"] = f"127.0.0.1:{port}"
         log = self.folder / f"{name}-{port}.log"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 import pytest
 from deploy_tools import ROOT, ran
-from ports import free_port
+from servers import kept_port
 from tools import need
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def surroundings(tmp_path: Path) -> dict[str, str]:
     """The environment of the shell: free ports and a folder of its own. All packages are installed, so that the first command installs none."""
     for program in ("prometheus", "promtool", "amtool", "alertmanager", "redis-server", "curl"):
         need(program)
-    ports = {name: str(free_port()) for name in PORTS}
+    ports = {name: str(kept_port()) for name in PORTS}
     return {**os.environ, **ports, "LAB": str(tmp_path / "lab"), "LC_ALL": "C.UTF-8"}
 
 

@@ -6,6 +6,7 @@ for the second of a model). How an instance of Port QoS names its priority is a 
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ Values = dict[str, dict[str, dict[str, float | None]]]
 """Object, counter, instance, value; None: there is an instance, and it has no valid value."""
 
 
+@functools.cache
 def objects() -> list[dict[str, Any]]:
     """The entries of the delivered configuration."""
     text = yaml.safe_load(CONFIGURATION.read_text())["collector"]["performancecounter"]["objects"]

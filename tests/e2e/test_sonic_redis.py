@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 from recorded import files
-from servers import closed_address
+from servers import kept_port
 from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of, values
 
 from roce_exporter.net.login import Login
@@ -186,9 +186,7 @@ async def test_a_database_that_is_away(tmp_path: Path) -> None:
     assert readings.faults["lldp"] == (
         f"cannot connect to {tmp_path}/no.sock database 0: No such file or directory"
     )
-    with closed_address() as address:
-        port = int(address.rpartition(":")[2])
-        _, readings = await query_switch(target_of("127.0.0.1", "redis", ports={"redis": port}))
+    _, readings = await query_switch(target_of("127.0.0.1", "redis", ports={"redis": kept_port()}))
     assert readings.faults["state"].endswith("database 6: Connection refused")
     assert readings.sources == SOURCES
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import trustme
 from http_answers import Answers, answering
-from servers import closed_address
+from servers import kept_port
 
 from roce_exporter.cli.entry import main
 
@@ -172,9 +172,9 @@ def test_a_host_without_devices_is_not_diagnosed(
 
 
 def test_a_refused_connection(capsys: pytest.CaptureFixture[str]) -> None:
-    with closed_address() as address:
-        url = f"http://{address}"
-        said = refused(capsys, f"--prometheus={url}")
+    address = f"127.0.0.1:{kept_port()}"
+    url = f"http://{address}"
+    said = refused(capsys, f"--prometheus={url}")
     assert said.startswith(f"Prometheus at {url}: {address} refuses connections: check the port")
 
 
