@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from alert_hooks import Alertmanager
 
 
+SOON = "--host.simulate-seed=57"
+"""With this seed a storm begins after 20 s and lasts 3.3 s."""
+
+
 def hasty_rules(folder: Path) -> Path:
     """Our rules, of which pages and the victims do not wait: simulated storms last for seconds."""
     hasty = ("RocePfcStorm", "RocePfcStormWithoutCulprit", "RoceSwitchWatchdogTripped", "RocePortVictim")
@@ -50,7 +54,7 @@ def prometheus(
     with ExitStack() as running:
         exporters = {
             scenario: running.enter_context(
-                servers.exporter(folder / scenario, f"--host.simulate={scenario}")
+                servers.exporter(folder / scenario, f"--host.simulate={scenario}", SOON)
             ).address
             for scenario in ("pfc-storm", "victim", "quiet")
         }
