@@ -1,6 +1,8 @@
-"""A clock that a test moves."""
+"""Clocks that a test moves."""
 
 from __future__ import annotations
+
+import asyncio
 
 EPOCH = 1_700_000_000.0
 
@@ -23,3 +25,10 @@ class Clock:
         """Advance without waiting."""
         self.slept += seconds
         self.now += seconds
+
+
+def pass_time(seconds: float) -> None:
+    """Put the clock of the running event loop forward: the deadlines of what hangs pass, and nobody waits for them."""
+    loop = asyncio.get_running_loop()
+    time = loop.time
+    loop.time = lambda: time() + seconds  # type: ignore[method-assign]

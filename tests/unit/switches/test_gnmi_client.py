@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from clock import pass_time
 from gnmi_switch import (
     LOGIN,
     NAME,
@@ -219,14 +220,22 @@ async def test_one_request_that_hangs_does_not_cost_the_others(tmp_path: Path) -
     """The first one hangs, which the others wait for only a part of their time."""
 
     async def answer(asked: GnmiQuestion) -> Any:
-        return await hang(asked) if asked.method == "Get" else answers(asked)
+        if asked.method != "Get":
+            return answers(asked)
+        pass_time(15.0)
+        return await hang(asked)
 
-    async with gnmi_switch(answer, tmp_path) as switch, GnmiClient(switch.visit(seconds=8)) as client:
-        stuck, works = await asyncio.gather(
-            client.get("queues", "COUNTERS_DB", (QUEUES,)), client.once("pfc", (PFC,)), return_exceptions=True
+    async def works(client: GnmiClient) -> tuple[Leaf, ...]:
+        leaves = await client.once("pfc", (PFC,))
+        pass_time(60.0)
+        return leaves
+
+    async with gnmi_switch(answer, tmp_path) as switch, GnmiClient(switch.visit(seconds=60)) as client:
+        stuck, found = await asyncio.gather(
+            client.get("queues", "COUNTERS_DB", (QUEUES,)), works(client), return_exceptions=True
         )
     assert "no answer by the deadline" in str(stuck)
-    assert works == (Leaf(path_of(LEAF), 4711),)
+    assert found == (Leaf(path_of(LEAF), 4711),)
 
 
 @pytest.mark.parametrize("scheme", ["grpc", "grpc+insecure"])

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pytest
 import trustme
+from clock import pass_time
 from https_switch import LOGIN, NAME, Says, https_switch, says, server_context
 
 from roce_exporter.net import NetError
@@ -615,20 +616,34 @@ async def test_a_fault_is_kept_for_the_debug_page_too(tmp_path) -> None:
 
 
 async def test_sources_that_hang_do_not_stop_the_others(tmp_path) -> None:
+    """The others wait a quarter of their time for the first one: it sends the password that may be wrong."""
+    answered = []
+
     def answer(asked):
+        if asked.path == "/hang1":
+            pass_time(15.0)
         return Says(raw=b"", hang=True) if "hang" in asked.path else says({})
 
-    async with https_switch(answer, tmp_path) as switch, JsonClient(switch.visit(seconds=8.0)) as client:
+    async def get(name):
+        reply = await client.get(name, f"/{name}")
+        answered.append(name)
+        if len(answered) == 3:
+            pass_time(60.0)
+        return reply
+
+    async with https_switch(answer, tmp_path) as switch, JsonClient(switch.visit(seconds=60.0)) as client:
         names = ("hang1", "good1", "hang2", "good2", "good3")
-        replies = await query_sources(
-            {name: lambda name=name: client.get(name, f"/{name}") for name in names}
-        )
+        replies = await query_sources({name: lambda name=name: get(name) for name in names})
     assert sorted(replies.replies) == ["good1", "good2", "good3"]
     assert sorted(replies.faults) == ["hang1", "hang2"]
 
 
 async def test_a_defect_is_not_a_fault_and_ends_the_other_queries(tmp_path) -> None:
-    async with https_switch(lambda asked: Says(raw=b"", hang=True), tmp_path) as switch:
+    def answer(asked):
+        pass_time(15.0)
+        return Says(raw=b"", hang=True)
+
+    async with https_switch(answer, tmp_path) as switch:
         async with JsonClient(switch.visit(seconds=60.0)) as client:
             with pytest.raises(ExceptionGroup) as caught:
                 await query_sources(
