@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,10 @@ def recorded(switch: str) -> dict[str, Any]:
     }
 
 
+kept = functools.cache(recorded)
+"""The same, parsed once: for those who only read them."""
+
+
 def target(module: str, priorities: str = "pfc") -> SwitchTarget:
     return SwitchTarget(
         "spine1", module, "https", "spine1.example.com", {"https": 443}, priorities=priorities
@@ -64,7 +69,7 @@ def target(module: str, priorities: str = "pfc") -> SwitchTarget:
 
 def read_recorded(module: Any, folder: str, priorities: str = "pfc", **replaced: Any) -> SwitchReadings:
     """The readings of a recorded switch; a replaced reply of `...` is left out, an exception is a fault."""
-    replies = recorded(folder) | replaced
+    replies = kept(folder) | replaced
     if module is eos:
         replies |= {
             source: tuple(Leaf(path_of(path), value) for path, value in replies[source].items())
@@ -72,8 +77,8 @@ def read_recorded(module: Any, folder: str, priorities: str = "pfc", **replaced:
             if isinstance(replies[source], dict)
         }
     faults = {source: str(reply) for source, reply in replies.items() if isinstance(reply, Exception)}
-    kept = {source: reply for source, reply in replies.items() if reply is not ... and source not in faults}
-    return module.read(ProbeReply(kept, faults), target(module.MODULE.name, priorities))
+    given = {source: reply for source, reply in replies.items() if reply is not ... and source not in faults}
+    return module.read(ProbeReply(given, faults), target(module.MODULE.name, priorities))
 
 
 def values(found: SwitchReadings, source: str, **labels: str) -> dict[str, Any]:
