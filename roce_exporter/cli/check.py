@@ -29,7 +29,7 @@ from roce_exporter.cli.check_host import (
 )
 from roce_exporter.cli.check_setup import check_access
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.output import print_text
+from roce_exporter.cli.output import print_text, progress
 from roce_exporter.view.host_view import View
 from roce_exporter.words import duration
 
@@ -144,9 +144,10 @@ async def _of_host(
     if Topic.FABRIC in topics:
         from roce_exporter.cli.check_fabric import check_fabric  # noqa: PLC0415 - no other topic needs the modules of probes
 
-        head, probers, report = await check_fabric(
-            options.since or SINCE, partial(prometheus_queries, options)
-        )
+        with progress("reading the probes from Prometheus"):
+            head, probers, report = await check_fabric(
+                options.since or SINCE, partial(prometheus_queries, options)
+            )
         if topics == (Topic.FABRIC,):
             return head, [report]
         if probers > 1 and not (options.words or options.target):
@@ -157,7 +158,9 @@ async def _of_host(
     # Before the host is sampled: an invalid file must not cost minutes.
     use_file = options.thresholds_file and Topic.HEALTH in topics
     limits = load_thresholds(options.thresholds_file) if use_file else None
-    found = await _sampled(options, topics)
+    source = "Prometheus" if options.prometheus else "the target" if options.target else "this host"
+    with progress(f"reading {source}"):
+        found = await _sampled(options, topics)
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]
         items = [*check_samples(View(found.history[-1:]), devices), *await check_access(options)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.parts import parts_of, simulated_ports
+from roce_exporter.cli.parts import open_kernel, parts_of, simulated_ports
 
 if TYPE_CHECKING:
     import argparse
@@ -17,7 +18,7 @@ RICH_IS_MISSING = "demo needs the package rich; install the extra demo, in a clo
 
 
 async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Show a simulated host until SIGTERM, SIGINT, SIGHUP or the end of --duration.
+    """Show a simulated host until SIGTERM, SIGINT, SIGHUP or the end of --duration, and others by a key.
 
     Raises:
         OptionError: rich is not installed.
@@ -28,12 +29,18 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
     from roce_exporter.host.simulated.kernel import SimulatedKernel  # noqa: PLC0415 - its import takes long
     from roce_exporter.host.simulated.simulated_switch import simulate_switch  # noqa: PLC0415 - the same
 
-    assert isinstance(kernel, SimulatedKernel)  # noqa: S101 - the options of this command select no other host
-    leaf = simulate_switch(
-        options.host_simulate,
-        start=kernel.world.start,
-        vendors=simulated_ports(options),
-        seed=options.host_simulate_seed,
-    )
-    parts = parts_of(options)
-    return await run_demo(kernel, leaf, parts, options.host_simulate, seconds=options.duration)
+    loop = asyncio.get_running_loop()
+    end = None if options.duration is None else loop.time() + options.duration
+    while True:
+        assert isinstance(kernel, SimulatedKernel)  # noqa: S101 - the options of this command select no other host
+        leaf = simulate_switch(
+            options.host_simulate,
+            start=kernel.world.start,
+            vendors=simulated_ports(options),
+            seed=options.host_simulate_seed,
+        )
+        wanted = await run_demo(kernel, leaf, parts_of(options), options.host_simulate, end=end)
+        if not wanted:
+            return 0
+        options.host_simulate = wanted
+        kernel = open_kernel(options)

@@ -1,11 +1,23 @@
-"""Standard output of the commands that print."""
+"""Standard output of the commands that print, and on a terminal what they are at."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
+import time
+from typing import TYPE_CHECKING
 
 from roce_exporter.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SILENCE = 2.0
+"""Seconds of work that need no sign of life."""
+
+REFRESH = 1.0
 
 
 class OutputError(UserError):
@@ -35,3 +47,33 @@ def mute() -> None:
     """Discard all further output, including what Python would flush at exit."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Show this text and the seconds so far on standard error while the block takes long, and remove it; only on a terminal.
+
+    A thread shows it, because some blocks compute without a pause.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    over, begun = threading.Event(), time.monotonic()
+
+    def show() -> None:
+        wait = SILENCE
+        while not over.wait(wait):
+            wait = REFRESH
+            sys.stderr.write(f"\r\033[K{text}: {time.monotonic() - begun:.0f} s")
+            sys.stderr.flush()
+        if wait == REFRESH:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

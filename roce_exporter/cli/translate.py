@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.cli.flags import JSON
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.output import OutputError, print_text
+from roce_exporter.cli.output import OutputError, print_text, progress
+from roce_exporter.words import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +41,8 @@ async def translate(options: argparse.Namespace) -> int:
         )
     targets = _targets(options)
     texts = [(name, _read(name)) for name in options.files]
-    results = _translated(texts, options)
+    with progress(f"translating {counted(len(texts), 'file')}"):
+        results = _translated(texts, options)
     for (name, old), (new, _), target in zip(texts, results, targets, strict=True):
         if target is None:
             print_text(new)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 import tempfile
+import termios
 import time
+import tty
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +31,7 @@ from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from roce_exporter.assemble import Parts
     from roce_exporter.demo.servers import MonitoringServers
@@ -40,6 +43,10 @@ if TYPE_CHECKING:
 SCENE_SECONDS = 0.5
 """Between two scenes."""
 
+NEXT, PREVIOUS = b"n", b"p"
+QUIT = (b"q", b"")
+"""The second is the end of the terminal."""
+
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -49,14 +56,25 @@ async def run_demo(
     parts: Parts,
     scenario: str,
     *,
-    seconds: float | None = None,
-) -> int:
-    """Show the scenario that the kernel and the switch simulate, for `seconds` or until a signal; returns 0.
+    end: float | None = None,
+) -> str:
+    """Show the scenario that the kernel and the switch simulate, until `end` (the loop's time), a signal or a key.
+
+    Returns:
+        The scenario that a key asked for; empty where the demo is over.
 
     Raises:
         ListenError: no port on loopback is free.
     """
-    stop = _stop_event(seconds)
+    stop = _stop_event(end)
+    wanted = ""
+
+    def pressed(key: bytes) -> None:
+        nonlocal wanted
+        wanted = scenario_after(scenario, key)
+        if wanted or key in QUIT:
+            stop.set()
+
     notes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="roce-exporter-demo-") as folder:
         async with (
@@ -69,19 +87,51 @@ async def run_demo(
                 SwitchJob(switch.name, switch.address) if switch else None,
             ) as servers,
         ):
-            with view(sys.stdout) as show:
+            with view(sys.stdout) as show, keys(pressed):
                 async for scene in scenes(scenario, served, switch, servers, stop):
                     show(scene)
-    return 0
+    return wanted
 
 
-def _stop_event(seconds: float | None) -> asyncio.Event:
+def _stop_event(end: float | None) -> asyncio.Event:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in END_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    if seconds is not None:
-        loop.call_later(seconds, stop.set)
+    if end is not None:
+        loop.call_at(end, stop.set)
     return stop
+
+
+def scenario_after(scenario: str, key: bytes) -> str:
+    """The scenario that a key asks for: the next or the previous one, round and round; empty for another key."""
+    names = list(SCENARIOS)
+    step = {NEXT: 1, PREVIOUS: -1}.get(key, 0)
+    return names[(names.index(scenario) + step) % len(names)] if step else ""
+
+
+@contextlib.contextmanager
+def keys(pressed: Callable[[bytes], None]) -> Iterator[None]:
+    """Call `pressed` for each key within the block, where a terminal is there; leaves the terminal as it was."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        yield
+        return
+    loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+
+    def read() -> None:
+        try:
+            pressed(os.read(terminal, 1))
+        except OSError:  # the terminal is gone
+            pressed(b"")
+
+    loop.add_reader(terminal, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(terminal)
+        with contextlib.suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
 class ServedExporter(NamedTuple):

@@ -142,7 +142,12 @@ def _head(scene: Scene) -> list[Text]:
         overflow="ellipsis",
     )
     addresses = [_line(f"{address.name:<13}{address.url}") for address in scene.addresses]
-    return [title, *addresses, _line(f"{scene.seconds:.0f} s, Ctrl-C ends it", "dim"), Text()]
+    return [
+        title,
+        *addresses,
+        _line(f"{scene.seconds:.0f} s, Ctrl-C ends it, n or p: next or previous scenario", "dim"),
+        Text(),
+    ]
 
 
 def _line(text: str, style: str = "") -> Text:

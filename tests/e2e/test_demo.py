@@ -324,11 +324,21 @@ def check_screen(terminal: Terminal, folder: Path, monitored: bool) -> None:
 
 
 @pytest.mark.ci
-def test_a_terminal_that_is_closed_ends_it(environment, tmp_path) -> None:
+def test_a_key_shows_the_next_scenario_and_a_terminal_that_is_closed_ends_it(environment, tmp_path) -> None:
     terminal = Terminal(environment, "--host.simulate=quiet")
     with ending(terminal.process):
         terminal.read_until("Ctrl-C ends it")
+        before = descendants(terminal.process.pid)
+        os.write(terminal.descriptor, b"x")  # no such key
+        os.write(terminal.descriptor, b"n")
+        terminal.read_until("incast: ")
+        terminal.output = ""
+        os.write(terminal.descriptor, b"p")
+        terminal.read_until("quiet: ")
+        terminal.output = ""
+        terminal.read_until("Ctrl-C ends it")
         children = descendants(terminal.process.pid)
+        assert not {child.pid for child in before} & {child.pid for child in children}, "the servers are new"
         os.close(terminal.descriptor)
         terminal.process.wait(120)
     assert_nothing_is_left(tmp_path, children)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The owner of each text of /proc/PID/cgroup in a table (default ../../captures/cgroups.tsv; columns there: `\\n` is a line feed, `kind` may be empty).
+"""The owner of each text of /proc/PID/cgroup in a table (default captures/cgroups.tsv of ../shared; columns there: `\\n` is a line feed, `kind` may be empty).
 
 A row is right if the owner contains `owner_contains`, has the kind where one is named, and differs from the owners of the other rows with the same
 `differs_within`. Run with the Python that has roce_exporter."""
@@ -8,7 +8,7 @@ from roce_exporter.model.owner import ProcessFacts
 from roce_exporter.owners.identify import owner_of
 from xcommon import check, done
 
-table = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "../../captures/cgroups.tsv"
+table = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2] / "../shared/captures/cgroups.tsv"
 rows = list(csv.DictReader(open(table), delimiter="\t", quoting=csv.QUOTE_NONE))
 owners = {r["id"]: owner_of(ProcessFacts(7, 1.0, "python3", "ada", r["cgroup"].replace("\\n", "\n"))) for r in rows}
 right = 0

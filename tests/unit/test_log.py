@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
 
 import pytest
 
+from roce_exporter.cli import output
 from roce_exporter.cli.daemon import notify
 from roce_exporter.cli.log import LineFormatter
 
@@ -42,3 +44,22 @@ def test_a_traceback_is_a_field() -> None:
 def test_without_systemd_no_notification_is_sent(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     assert notify("READY=1") is False
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("terminal", [_Terminal(), io.StringIO()])
+def test_what_takes_long_shows_that_it_works_on_a_terminal_alone(
+    terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "SILENCE", 0.0)
+    monkeypatch.setattr(output, "REFRESH", 0.01)
+    monkeypatch.setattr("sys.stderr", terminal)
+    with output.progress("reading this host"):
+        while terminal.isatty() and "reading this host: 0 s" not in terminal.getvalue():
+            pass
+    assert terminal.getvalue().endswith("\r\033[K" if terminal.isatty() else "")
+    assert bool(terminal.getvalue()) is terminal.isatty()
