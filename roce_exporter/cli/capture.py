@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     """Record the host, with identifying data scrubbed."""
     lasts = (options.moments - 1) * options.interval
-    with progress(f"recording {options.moments} moments, about {lasts:.0f} s"):
+    async with progress(f"recording {options.moments} moments, about {lasts:.0f} s"):
         written = await capture(kernel, options.output, options.moments, options.interval)
     print_text(f"{written}\n")
     return 0

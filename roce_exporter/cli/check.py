@@ -144,7 +144,7 @@ async def _of_host(
     if Topic.FABRIC in topics:
         from roce_exporter.cli.check_fabric import check_fabric  # noqa: PLC0415 - no other topic needs the modules of probes
 
-        with progress("reading the probes from Prometheus"):
+        async with progress("reading the probes from Prometheus"):
             head, probers, report = await check_fabric(
                 options.since or SINCE, partial(prometheus_queries, options)
             )
@@ -159,7 +159,7 @@ async def _of_host(
     use_file = options.thresholds_file and Topic.HEALTH in topics
     limits = load_thresholds(options.thresholds_file) if use_file else None
     source = "Prometheus" if options.prometheus else "the target" if options.target else "this host"
-    with progress(f"reading {source}"):
+    async with progress(f"reading {source}"):
         found = await _sampled(options, topics)
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]

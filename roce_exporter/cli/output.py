@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
 from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator
 
 SILENCE = 2.0
 """Seconds of work that need no sign of life."""
@@ -49,31 +49,28 @@ def mute() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@contextlib.contextmanager
-def progress(text: str) -> Iterator[None]:
-    """Show this text and the seconds so far on standard error while the block takes long, and remove it; only on a terminal.
-
-    A thread shows it, because some blocks compute without a pause.
-    """
+@contextlib.asynccontextmanager
+async def progress(text: str) -> AsyncIterator[None]:
+    """Show this text and the seconds so far on standard error while the block takes long, and remove it; only on a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
-    over, begun = threading.Event(), time.monotonic()
-
-    def show() -> None:
-        wait = SILENCE
-        while not over.wait(wait):
-            wait = REFRESH
-            sys.stderr.write(f"\r\033[K{text}: {time.monotonic() - begun:.0f} s")
-            sys.stderr.flush()
-        if wait == REFRESH:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
-
-    thread = threading.Thread(target=show, daemon=True)
-    thread.start()
+    task = asyncio.create_task(_show(text))
     try:
         yield
     finally:
-        over.set()
-        thread.join()
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def _show(text: str) -> None:
+    begun = time.monotonic()
+    await asyncio.sleep(SILENCE)
+    try:
+        while True:
+            sys.stderr.write(f"\r\033[K{text}: {time.monotonic() - begun:.0f} s")
+            sys.stderr.flush()
+            await asyncio.sleep(REFRESH)
+    finally:
+        sys.stderr.write("\r\033[K")
+        sys.stderr.flush()

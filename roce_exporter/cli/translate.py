@@ -5,6 +5,7 @@ Exit code 0: all is translated; 1: places were left, which the report lists; 2: 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import tempfile
@@ -41,8 +42,8 @@ async def translate(options: argparse.Namespace) -> int:
         )
     targets = _targets(options)
     texts = [(name, _read(name)) for name in options.files]
-    with progress(f"translating {counted(len(texts), 'file')}"):
-        results = _translated(texts, options)
+    async with progress(f"translating {counted(len(texts), 'file')}"):
+        results = await _translated(texts, options)
     for (name, old), (new, _), target in zip(texts, results, targets, strict=True):
         if target is None:
             print_text(new)
@@ -67,7 +68,9 @@ def _check(options: argparse.Namespace) -> None:
         raise OptionError("several files need --output=FOLDER or --in-place")
 
 
-def _translated(texts: list[tuple[str, str]], options: argparse.Namespace) -> list[tuple[str, FileReport]]:
+async def _translated(
+    texts: list[tuple[str, str]], options: argparse.Namespace
+) -> list[tuple[str, FileReport]]:
     from roce_exporter.migrate.foreign_files import recorded, translate_file  # noqa: PLC0415 - needs the extra
     from roce_exporter.migrate.promql_names import guessed, names_of  # noqa: PLC0415 - the same
     from roce_exporter.migrate.target_labels import target_labels  # noqa: PLC0415 - the same
@@ -83,6 +86,7 @@ def _translated(texts: list[tuple[str, str]], options: argparse.Namespace) -> li
         names = recorded(Path(name), text, names)
     results = []
     for name, text in texts:
+        await asyncio.sleep(0)  # for the sign of life
         report = FileReport(name, guessed(text, names), labels=labels, full_set=options.metrics_set == "full")
         try:
             results.append((translate_file(Path(name), text, report), report))
