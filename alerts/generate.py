@@ -64,6 +64,8 @@ NODE = (
 )
 """Gives an alert the label `node`: that of the target, else the name of the instance without its port, or of the switch. Joined in a label of its
 own: VictoriaMetrics 1.145 overwrites a label into which it joins before it reads it."""
+RUNBOOK = '{{ with query "source:roce_runbooks:info" }}{{ (first .).Labels.url }}{{ else }}http://localhost:10123/runbooks{{ end }}/<<alert>>.md'
+"""Where the runbook of an alert is; the recording is of `rules/exporter.yml`."""
 NODES = {"host": "instance", "link": "instance", "wire": "instance", "switch": "device"}
 
 Values = dict[str, Any]
@@ -203,7 +205,7 @@ def alert_rule(rule: Values, own: Values, values: Values) -> Values:
     filled["annotations"] = {
         key: one_line(filled_in(name, rule[key], values)) for key in ("summary", "description")
     }
-    filled["annotations"]["runbook_url"] = filled_in(name, "<<runbook_base_url>>/<<alert>>.md", values)
+    filled["annotations"]["runbook_url"] = filled_in(name, RUNBOOK, values)
     return filled
 
 

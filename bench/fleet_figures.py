@@ -113,7 +113,7 @@ def rows(result: Result) -> list[tuple[str, str]]:
     """The lines of the table, for one run."""
     got, used, disk = result.figures, result.usage, result.disk
     ports = result.hosts * result.ports
-    pages = dict(result.fired.get("page", {}))
+    pages = dict(result.fired.get("critical", {}))
     sent, fabric = (pages.pop(name, 0) for name in ("RocePfcStorm", "RocePfcStormWithoutCulprit"))
     others = ", ".join(f"{name} {count}" for name, count in pages.items()) or "none"
     return [
@@ -143,8 +143,8 @@ def rows(result: Result) -> list[tuple[str, str]]:
             (f"queries of {board}, median and longest", _times(panels)) for board, panels in result.queries.items()
         ),
         ("failed queries", f"{len(result.failed_queries)}"),
-("RocePfcStorm, expected", f"{sent}, {result.expected_storm_pages}"),
-        ("RocePfcStormWithoutCulprit, expected", f"{fabric}, {result.expected_fabric_pages}"),
+        ("pages of a sender of a storm, expected", f"{sent}, {result.expected_storm_pages}"),
+        ("pages of a fabric, expected", f"{fabric}, {result.expected_fabric_pages}"),
         ("other pages, before inhibition", others),
         ("alerts firing, pending at the end", f"{got['alerts_firing']:,.0f}, {got['alerts_pending']:,.0f}"),
         ("pages that ended and began again", f"{result.pages_repeated}"),

@@ -242,8 +242,8 @@ def measure(fleet: Result, histories: Path, folder: Path, *, with_disk: bool) ->
         fleet.groups = longest_evaluations(live.api, int(fleet.lasted))
         for severity in ("critical", "warning", "info"):
             fleet.fired[severity] = live.pages.fired(severity)
-        fleet.pages_repeated = live.pages.repeated("page")
-        fleet.pages = live.pages.listed("page")
+        fleet.pages_repeated = live.pages.repeated("critical")
+        fleet.pages = live.pages.listed("critical")
         if with_disk and not fleet.aborted and machine().available > 2 * LEAST_MEMORY:
             with contextlib.suppress(OSError):  # the other results are kept
                 fleet.disk = disk(live)

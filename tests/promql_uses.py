@@ -45,6 +45,24 @@ def uses(expression: str) -> list[Use]:
     return list(_walk(promql.parse(expression), frozenset(), ()))
 
 
+def joined_into_themselves(expression: str) -> list[str]:
+    """The labels into which a label_join writes although it reads them: VictoriaMetrics overwrites them first."""
+    found, nodes = [], [promql.parse(expression)]
+    while nodes:
+        node = nodes.pop()
+        match node:
+            case promql.Call():
+                if node.func.name == "label_join":
+                    target, _, *read = (one.val for one in node.args[1:])
+                    found += [target] if target in read else []
+                nodes += node.args
+            case promql.BinaryExpr():
+                nodes += [node.lhs, node.rhs]
+            case promql.AggregateExpr() | promql.ParenExpr() | promql.UnaryExpr() | promql.SubqueryExpr():
+                nodes.append(node.expr)
+    return found
+
+
 def _walk(node: Any, around: frozenset[str], calls: tuple[str, ...]) -> Iterator[Use]:
     match node:
         case promql.ParenExpr() | promql.UnaryExpr() | promql.SubqueryExpr():

@@ -11,8 +11,8 @@ from boards.measures import meanings, now
 from boards.model import Board, Query, Row, Variable
 from boards.panels import by_name, named, number
 from boards.rules import CHECKS, CHECKS_FAILED, PLACES, SETTING, SETTINGS, UNREADABLE
-from boards.scopes import CLUSTER, FLEET, OF_FLEET, alerts_of_clusters, runbook
-from boards.tables import table
+from boards.scopes import CLUSTER, FLEET, OF_FLEET, WITH_RUNBOOKS, alerts_of_clusters, runbook
+from boards.tables import table, with_setting
 from roce_exporter.catalog.row import MetricSet
 
 TICKET = SEVERITY[WARNING]
@@ -30,8 +30,7 @@ WRAPPED = (
 """Wrapped text, which Grafana 12 moved out of the options of cells, and an icon that opens the full text."""
 PLACED = f"({', '.join(('cluster', 'setting', *PLACES))})"
 COUNTED = f"sum by ({', '.join(('cluster', 'setting', *PLACES, 'value'))}) ({SETTING}{{{FLEET}}})"
-# the setting is part of the value's text, because a value such as 1 means something different for each setting
-VALUES = f'label_join({COUNTED}, "value", "=", "setting", "value")'
+VALUES = with_setting(COUNTED)
 ONE_SETTING = f'{{__name__="$setting",{FLEET}}}'
 OF_SETTINGS = (
     *OF_FLEET,
@@ -39,6 +38,7 @@ OF_SETTINGS = (
         "setting", "Setting", "The setting for *Ports with another value*.",
         f"label_values({SETTING}{{{FLEET}}}, setting)", multi=False, include_all=False,
     ),
+    WITH_RUNBOOKS,
 )  # fmt: skip
 JUDGED_PANELS = (
     number(

@@ -9,7 +9,7 @@ from boards.model import Query
 from boards.panels import by_name
 from boards.rules import PARAMETER
 from boards.scopes import FLEET, to_host
-from boards.tables import table
+from boards.tables import table, with_setting
 
 BUFFERS_PANELS = (
     spread(
@@ -89,7 +89,7 @@ DCQCN_PANELS = (
         "Number of ports with each value. A parameter with two values in a cluster slows some senders more than others.\n\n"
         + meanings("roce_dcqcn_parameter"),
         ("cluster", "role", "parameter", "value", "Value"),
-        Query(f'label_join({COUNTED}, "value", "=", "parameter", "value")', form="table", instant=True),
+        Query(with_setting(COUNTED, "parameter"), form="table", instant=True),
         names={"Value": "ports"},
         overrides=(by_name("value", ("mappings", with_units(UNITS))),),
         width=14,

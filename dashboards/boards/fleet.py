@@ -10,13 +10,13 @@ from boards.colours import CRITICAL
 from boards.fleet_where import FIRST_PANELS, STORMS_PANELS
 from boards.fleet_why import BLIND_PANELS, CONFIGURATION_PANELS, CONGESTION_PANELS, LOSS_PANELS
 from boards.model import Board, Row
-from boards.scopes import OF_FLEET, alerts_of_clusters
+from boards.scopes import OF_FLEET, WITH_RUNBOOKS, alerts_of_clusters
 
 BOARD = Board(
     "roce-fleet",
     "RoCE / Fleet",
     "Is anything wrong, where, since when, and what next. Needs the recording rules of alerts/ and dashboards/.",
-    OF_FLEET,
+    (*OF_FLEET, WITH_RUNBOOKS),
     (
         Row("Now", "is anything wrong, where, since when, and what next", FIRST_PANELS),
         Row("Storms", "which hosts cause them, and which are victims", STORMS_PANELS),

@@ -14,7 +14,6 @@ LONG: str = SHARED["long"]
 SLOW_INTERVAL: str = SHARED["slow_interval"]
 EXPORTERS = 'job=~"{exporter_jobs}",job!~"{switch_jobs}|{wire_jobs}"'.format_map(SHARED)
 """The targets that the alerts on exporters are about."""
-RUNBOOKS: str = SHARED["runbook_base_url"]
 
 PAUSE = f"netdev_priority_direction:roce_pfc_pause:ratio_rate{MEDIUM}"
 CLUSTER_PAUSE = f"cluster_direction:roce_pfc_pause:ratio_rate{MEDIUM}"

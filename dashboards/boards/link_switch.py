@@ -34,7 +34,7 @@ from boards.measures import meanings, now, row
 from boards.model import Panel, Query
 from boards.panels import by_name, history, lines, named, states
 from boards.scopes import CLUSTER, to_pause_tree, to_switch_port
-from boards.tables import as_text, graded, table
+from boards.tables import as_text, graded, table, with_setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,6 +162,39 @@ PORTS = _listed(
     sort="received/s, worst",
     empty="This switch does not count pause frames",
 )
+_PHY, _OPTICS = "roce_switch_phy", "roce_switch_transceiver"
+_LIGHT, _LEAST = f"{_OPTICS}_receive_power_watts", f"{_OPTICS}_receive_power_low_alarm_watts"
+_WRONG = {
+    "CRC errors": f"{_PHY}_receive_crc_errors_total",
+    "FEC lost": f"{_PHY}_fec_uncorrectable_blocks_total",
+    "errors": f"{_PHY}_receive_errors_total",
+    "errors sent": f"{_PHY}_transmit_errors_total",
+    "discards": f"{_PHY}_receive_discards_total",
+    "discards sent": f"{_PHY}_transmit_discards_total",
+    "faults": f"{_PHY}_local_faults_total",
+}
+HEALTH = _listed(
+    "Ports by health",
+    "The cable, the module and the port itself, over the range shown, the most CRC errors first. *FEC lost*: blocks that error correction could not repair, each a lost packet. "
+    "*bits wrong*: before correction; its rise announces *FEC lost*. *light*: the darkest lane against the module's own alarm, lost below 1. A dash: not reported.\n\n"
+    + reported(*_WRONG.values(), f"{_PHY}_pre_fec_bit_error_ratio", _LIGHT, _LEAST, f"{_OPTICS}_temperature_celsius"),
+    (),
+    {
+        **{said: risen(name, SWITCH) for said, name in _WRONG.items()},
+        "bits wrong": now(f"{_PHY}_pre_fec_bit_error_ratio", SWITCH),
+        "light": f"min by (cluster, device, port) ({now(_LIGHT, SWITCH)}) / on (cluster, device, port) max by (cluster, device, port) ({now(_LEAST, SWITCH)} > 0)",
+        "module": f"max by (cluster, device, port) ({now(f'{_OPTICS}_temperature_celsius', SWITCH)})",
+    },
+    (
+        *(graded(name, "none", steps((1, SEVERITY[WARNING]))) for name in ("CRC errors", "FEC lost", "errors", "errors sent", "faults")),
+        by_name("bits wrong", ("unit", "sci")),
+        graded("light", "none", steps((1, GOOD), base=SEVERITY[WARNING])),
+        by_name("module", ("unit", "celsius")),
+    ),
+    always=risen(f"{_PHY}_receive_errors_total", SWITCH),
+    sort="CRC errors",
+    empty="This switch does not report the health of its ports",
+)  # fmt: skip
 WATCHDOGS = _listed(
     "Watchdogs",
     "By port and queue, over the range shown, the most trips first. Discards are packets that the watchdog threw away in both directions.\n\n"
@@ -250,7 +283,7 @@ VALUES = table(
     f"ports to other switches may.\n\nReported by:\n{_SYSTEMS}",
     ("setting", *_PLACES, "value", "Value"),
     Query(
-        f'bottomk(50, label_join({_COUNTED}, "value", "=", "setting", "value") and on {_BY} count by {_BY} ({_COUNTED}) > 1)',
+        f"bottomk(50, {with_setting(_COUNTED)} and on {_BY} count by {_BY} ({_COUNTED}) > 1)",
         form="table", instant=True,
     ),
     names={"Value": "ports"},
@@ -274,7 +307,7 @@ ODD_ONES = table(
     f"Click a port to open it.\n\nReported by:\n{_SYSTEMS}",
     ("device", "port", "setting", *_PLACES, "value"),
     Query(
-        f'topk(50, label_join({_ODD}, "value", "=", "setting", "value"))',
+        f"topk(50, {with_setting(_ODD)})",
         form="table",
         instant=True,
     ),
@@ -328,7 +361,7 @@ NEXT_HOP = table(
     height=5,
     empty="No port of this switch is paused, or it does not measure it",
 )  # fmt: skip
-SWITCH_PANELS = (*HEATS, PORTS, WATCHDOGS, HEADROOMS, VALUES, ODD_ONES)
+SWITCH_PANELS = (*HEATS, PORTS, HEALTH, WATCHDOGS, HEADROOMS, VALUES, ODD_ONES)
 
 PROBE, SOURCE = "roce_switch_probe", "roce_switch_source"
 PROBE_PANELS = (

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from boards.colours import BAD, CRITICAL, SEVERITY, WARNING
-from boards.limits import RUNBOOKS
 from boards.model import Annotation, Json, Variable
 from boards.rules import FIRST
-from boards.thresholds import RUNBOOKS_ARE_SERVED
 
 CLUSTER = 'cluster=~"$cluster"'
 FLEET = f'{CLUSTER},job=~"$job"'
@@ -45,6 +43,10 @@ _priority = Variable(
 )  # fmt: skip
 
 OF_FLEET = (_cluster, _job)
+WITH_RUNBOOKS = Variable(
+    "runbooks", "Runbooks", "Where they are served.", "label_values(source:roce_runbooks:info, url)",
+    multi=False, include_all=False, hidden=True,
+)  # fmt: skip
 OF_ONE = (_cluster, _job, _host)
 OF_HOST = (_cluster, _job, _host, _device(one=False), _port(one=False), _priority)
 OF_PORT = (_cluster, _job, _host, _device(one=True), _port(one=True), _priority)
@@ -133,10 +135,8 @@ def series_to_link() -> Json:
 
 
 def runbook(alert: str = "${__data.fields.alertname}") -> list[Json]:
-    """A link to an alert's runbook, with the same base URL as in the rules' annotations; none while that URL is an example."""
-    if not RUNBOOKS_ARE_SERVED:
-        return []
-    return [{"title": "Open the runbook", "url": f"{RUNBOOKS}/{alert}.md", "targetBlank": True}]
+    """A link to an alert's runbook, at the same place as in the rules' annotations; the board has the variable `WITH_RUNBOOKS`."""
+    return [{"title": "Open the runbook", "url": f"${{runbooks}}/{alert}.md", "targetBlank": True}]
 
 
 def to_thing() -> Json:

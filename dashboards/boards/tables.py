@@ -75,6 +75,14 @@ def table(
     )  # fmt: skip
 
 
+def with_setting(expression: str, setting: str = "setting") -> str:
+    """The series with `setting=value` as label `value`, because a value such as 1 means something different for each setting.
+
+    Joined from a copy: VictoriaMetrics overwrites a label into which it joins before it reads it.
+    """
+    return f'label_join(label_replace({expression}, "plain", "$1", "value", "(.*)"), "value", "=", "{setting}", "plain")'
+
+
 def _steps(
     columns: Sequence[str], renamed: Json, *, joined: bool, numeric: Sequence[str]
 ) -> tuple[Json, ...]:

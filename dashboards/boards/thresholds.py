@@ -17,8 +17,6 @@ ALERTS = _READ["alerts"]
 LIMITS = _READ["limits"]
 """Limits by what is measured."""
 SHARED = _READ["shared"]
-RUNBOOKS_ARE_SERVED = "example.com" not in SHARED["runbook_base_url"]
-"""Whether links to runbooks lead anywhere."""
 
 
 def at_least(value: float, least: float) -> float:

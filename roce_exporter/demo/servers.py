@@ -156,7 +156,9 @@ def _write_prometheus_config(
     if rules is None:
         servers.notes.append(f"{RULES} is not there: prometheus runs without our alerts")
     else:
-        (folder / RULES).write_text(evaluated_often(rules.read_text()))
+        (folder / RULES).write_text(
+            evaluated_often(rules.read_text()).replace("http://$1/runbooks", f"http://{targets[0]}/runbooks")
+        )
     config = prometheus_config(*targets, RULES if rules else None, alertmanager)
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
 

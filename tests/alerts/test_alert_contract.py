@@ -62,7 +62,7 @@ MADE = {
         "switch_instance",
         "switch_port",
     ),
-    *("peer", "peer_port", "described", "resource", "workload", "signal"),
+    *("peer", "peer_port", "described", "resource", "workload", "signal", "url"),
     *("alertname", "alertstate", "alertgroup", "severity", "scope"),
 }
 """Labels that rules make, and those that Prometheus and vmalert (`alertgroup`) give to ALERTS."""

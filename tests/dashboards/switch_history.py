@@ -119,7 +119,24 @@ class OtherEnd:
         yield "roce_switch_queue_info", {**at, "priority": "3", "queue": "3", "priority_group": "3"}, 1
         yield "roce_switch_pfc_enabled", {**at, "priority": "4"}, int(odd)
         yield "roce_switch_port_buffer_discards_total", at, self._add(f"{name} port", 50 * odd)
+        yield from self._health(at, odd=odd)
         yield from self._watermarks(at, held, pauses)
+
+    def _health(self, at: dict[str, str], *, odd: bool) -> Iterator[tuple[str, dict[str, str], float]]:
+        """A port with a bad cable, if odd."""
+        phy, optics = "roce_switch_phy", "roce_switch_transceiver"
+        wrong = ("receive_crc_errors", "fec_uncorrectable_blocks", "receive_errors")
+        for what in (*wrong, "transmit_errors", "receive_discards", "transmit_discards", "local_faults"):
+            yield f"{phy}_{what}_total", at, self._add(f"{at['port']} {what}", 3 * (odd and what in wrong))
+        yield f"{phy}_pre_fec_bit_error_ratio", at, 1e-6 if odd else 1e-10
+        for lane in range(4):
+            yield (
+                f"{optics}_receive_power_watts",
+                {**at, "lane": str(lane)},
+                0.0002 if odd and lane == 2 else 0.0009,
+            )
+        yield f"{optics}_receive_power_low_alarm_watts", at, 0.0003
+        yield f"{optics}_temperature_celsius", at, 48.0
 
     def _queue(self, name: str, port: Port, held: float, *, odd: bool) -> Iterator[tuple[str, str, float]]:
         tripped = held > self._leaf.trips

@@ -29,7 +29,7 @@ FANOUT = {
 """About how many series per port a label adds: rounded from a simulated host with the set standard, some assumed."""
 PER_HOST = {"source": 25, "check": 40}
 SELECTOR = re.compile(r"([a-zA-Z_][\w:]*)?\{([^{}]*)\}\s*(\[[^\]]*\])?(\s*@ end\(\))?")
-SPARSE = re.compile("elevated|storms|seen|discards|trips|firing|unfit|not_measured")
+SPARSE = re.compile("elevated|storms|seen|odd_host|discards|trips|firing|unfit|not_measured")
 """Recorded series that exist only where there is a fault."""
 BOARDS = {place.stem: read(place) for place in DASHBOARDS}
 SCOPES = set(re.findall(r"^ *scope: *(\w+)", (ROOT / "alerts/roce.rules.yml").read_text(), re.MULTILINE))

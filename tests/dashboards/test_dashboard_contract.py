@@ -34,6 +34,7 @@ from dashboard_contents import (
     row_of,
     selector,
 )
+from promql_uses import joined_into_themselves, of_grafana, of_template
 from tools import need
 
 from roce_exporter.catalog import CATALOG
@@ -321,6 +322,7 @@ def test_variables_are_chained_and_list_the_ports_of_one_host_only() -> None:
         "owner:roce_workload:info",
         "switch_port:roce_link_ends:info",
         "link:roce_switch_port:info",
+        "source:roce_runbooks:info",
     }
     for uid, found in VARIABLES.items():
         for name, one in found.items():
@@ -350,7 +352,6 @@ def test_links_lead_to_every_other_board_and_keep_the_time_the_source_and_the_va
 
 def test_data_links_lead_to_dashboards_variables_and_columns_that_exist() -> None:
     """One link leads from an alert to the board that its scope names; a board ignores variables that it does not have."""
-    runbooks = re.escape(THRESHOLDS["shared"]["runbook_base_url"])
     found = [(panel, url) for _, panel in PANELS for url in urls(panel)]
     assert len(found) > 20
     for panel, url in found:
@@ -360,7 +361,7 @@ def test_data_links_lead_to_dashboards_variables_and_columns_that_exist() -> Non
                 panel["title"]
             )
         if not re.fullmatch(
-            rf"{runbooks}/(RoceConfigCheckFailed|\$\{{__data\.fields\.alertname\}})\.md", url
+            r"\$\{runbooks\}/(RoceConfigCheckFailed|\$\{__data\.fields\.alertname\})\.md", url
         ):
             if url.startswith("${switches}/debug/pause-tree?"):
                 continue
@@ -369,6 +370,25 @@ def test_data_links_lead_to_dashboards_variables_and_columns_that_exist() -> Non
             known = {name for board in boards for name in VARIABLES[board]}
             assert {*re.findall(r"var-(\w+)=", url)} <= known
             assert "${__url_time_range}" in url
+
+
+def test_no_label_is_joined_into_itself() -> None:
+    """In queries, rules and the texts of alerts."""
+    rules = [
+        rule
+        for place in RULES
+        for group in yaml.safe_load(place.read_text())["groups"]
+        for rule in group["rules"]
+    ]
+    texts = [text for rule in rules for text in rule.get("annotations", {}).values()]
+    expressions = (
+        [query for _, query in QUERIES]
+        + [rule["expr"] for rule in rules]
+        + [query for text in texts for query in of_template(text)]
+    )
+    assert sum("label_join" in one for one in expressions) > 20
+    assert {one for one in expressions if joined_into_themselves(of_grafana(one))} == set()
+    assert joined_into_themselves('sum(label_join(up, "a", "=", "b", "a")) > 0') == ["a"]
 
 
 def urls(found: Any) -> Iterator[str]:
