@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boards.colours import SEVERITY, WARNING
+from boards.colours import NOTHING, SEVERITY, WARNING
 from boards.jobs_owners import FIELDS, NO_RULES
 from boards.jobs_series import APPLICATIONS, CHOSEN, OF_WORKLOAD, OWNER, most, of_workloads
 from boards.limits import RESOURCES, SURVEY_AGE, steps
@@ -38,7 +38,7 @@ BY_HOST = f"sum by (cluster, job, instance, workload) ({PAIRS}{{{OF_WORKLOAD}}})
 BY_HOST_PANELS = (
     table(
         "Workloads by host",
-        "Queue pairs of each workload on each host, the 100 with the most, and the difference to the median host of the workload. A host that differs "
+        "Queue pairs of each workload on each host, the 100 with the most, and *to median*: the difference to the median host of the workload. A host that differs "
         "has fewer ranks, or ranks that could not connect. *odd*: how far the host is from the others of its workload in what it sends of pause, loses, or transfers, "
         "in units of the usual distance; a dash is not far. Click a host to see it below.",
         ("workload", *FIELDS, "Value #A", "Value #B", "Value #C"),
@@ -46,9 +46,9 @@ BY_HOST_PANELS = (
         Query(f"{BY_HOST} - on (cluster, job, workload) group_left () quantile by (cluster, job, workload) (0.5, {BY_HOST}) and topk(100, {BY_HOST})", form="table", instant=True),
         Query(f"{ODD_HOST}{{{OF_WORKLOAD}}}", "odd", form="table", instant=True),
         Query(f'label_replace(vector(-1), "workload", "{NO_RULES}", "", "") unless on () {PAIRS}{{{OF_WORKLOAD}}}', form="table", instant=True, instead=True),
-        names={"Value #A": "queue pairs", "Value #B": "against the median", "Value #C": "odd"},
+        names={"Value #A": "queue pairs", "Value #B": "to median", "Value #C": "odd"},
         concealed=("cluster", "job"),
-        overrides=(by_name("workload", ("links", [to_workload()])), by_name("instance", ("links", [to_jobs(), to_host()])), graded("odd", "none", steps((0, SEVERITY[WARNING])))),
+        overrides=(by_name("workload", ("links", [to_workload()])), by_name("instance", ("links", [to_jobs(), to_host()])), graded("odd", "none", steps((0, SEVERITY[WARNING]), base=NOTHING))),
         joined=True,
         sort="Value #A",
         width=24,

@@ -11,11 +11,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import servers
 import yaml
 from http_answers import answering
+from waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 ALERTS = Path(__file__).parents[2] / "alerts"
 
@@ -38,6 +40,15 @@ def rules_with(
     (folder / "thresholds.yml").write_text(yaml.safe_dump(thresholds))
     subprocess.run([sys.executable, str(folder / "generate.py")], check=True)
     return folder / "roce.rules.yml"
+
+
+def post(url: str, content: object = None) -> Any:
+    """The reply of an API; a request with content is a POST."""
+    data = None if content is None else json.dumps(content).encode()
+    request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        body = answer.read()
+    return json.loads(body) if body.strip() else None
 
 
 class Hooks:
@@ -75,13 +86,7 @@ class Alertmanager:
 
     def ask(self, path: str, content: object = None) -> Any:
         """The reply of the API; a request with content is a POST."""
-        data = None if content is None else json.dumps(content).encode()
-        request = urllib.request.Request(
-            f"{self.url}{path}", data=data, headers={"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            body = answer.read()
-        return json.loads(body) if body.strip() else None
+        return post(f"{self.url}{path}", content)
 
     def alerts(self, cluster: str) -> list[dict[str, Any]]:
         """The alerts of a cluster with their states."""
@@ -94,6 +99,34 @@ class Alertmanager:
             for alert in self.alerts(cluster)
             if alert["status"]["state"] == state
         }
+
+
+def as_received(folder: Path, alerts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What PagerDuty and Slack get from a real Alertmanager with our configuration and templates, one message per alert, in their order."""
+    found: dict[str, str] = {}
+    with answering(lambda _: (200, {})) as receivers:
+        config = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
+        config["global"], config["templates"] = {}, [str(ALERTS / "templates/*.tmpl")]
+        (pager,), (slack,) = (
+            next(one[kind] for one in config["receivers"] if kind in one) for kind in ("pagerduty_configs", "slack_configs")
+        )
+        del pager["routing_key_file"]
+        pager |= {"routing_key": "none", "url": f"{receivers.url}/pager"}
+        slack["api_url"] = f"{receivers.url}/chat"
+        for one in config["receivers"]:
+            one.pop("email_configs", None)
+        hurry(config["route"])
+        with servers.alertmanager(folder, config) as running:
+            post(f"{running.url}/api/v2/alerts", alerts)
+            wait_until(lambda: len(receivers.requests) >= len(alerts))
+        for one in list(receivers.requests):
+            said = json.loads(one.body)
+            if one.path == "/pager":
+                text = f"{said['payload']['summary']}\n\n{said['payload']['custom_details']['what']}"
+            else:
+                text = f"{said['attachments'][0]['title']}\n\n{said['attachments'][0]['text']}"
+            found[text.partition("\n")[0]] = f"{'pager' if one.path == '/pager' else 'chat'}: {text.strip()}"
+    return [found[one["annotations"]["summary"]] for one in alerts]
 
 
 def hooked(hooks: Hooks) -> dict[str, Any]:

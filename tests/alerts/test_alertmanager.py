@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from alert_checks import as_sent
-from alert_hooks import ALERTS
+from alert_hooks import ALERTS, as_received
 from alert_promtool import delivered, seconds
 from waiting import wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from alert_hooks import Alertmanager
 
 CONFIG = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
@@ -23,6 +25,8 @@ RULES = {rule["alert"]: rule for group in delivered() for rule in group["rules"]
 CRITICAL = {name for name, rule in RULES.items() if rule["labels"]["severity"] == "critical"}
 FABRIC = "RocePfcStormWithoutCulprit"
 CULPRIT = "RocePfcStorm, host_stopped"
+
+DOCUMENT, MARK = ALERTS.parent / "docs/alerts.md", "<!-- messages -->\n"
 
 with_amtool = pytest.mark.usefixtures("amtool")
 
@@ -316,6 +320,28 @@ def render(template: str, *alerts: dict[str, Any], kind: str = "text") -> str:
     done = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+FAULTS = {
+    "A NIC that sends pause without end": "RocePfcStorm, with a tripped switch port",
+    "Hosts that are paused, and no one is known to pause them": "RocePfcStormWithoutCulprit, with the paused jobs",
+    "A path that loses packets of a job": "RocePacketLoss, of a job",
+    "A bad cable": "RocePortFaulty, with its switch port",
+    "A port that is down": "RocePortDown",
+}
+"""What docs/alerts.md shows."""
+
+
+def shown(folder: Path) -> str:
+    """The messages of these faults, as in docs/alerts.md."""
+    sent = [alert(f"{title} | place={place}", f"east {place}") for place, title in enumerate(FAULTS.values())]
+    texts = zip(FAULTS, as_received(folder, sent), strict=True)
+    return "".join(f"{said}:\n\n```text\n{text}\n```\n\n" for said, text in texts)
+
+
+def test_the_document_has_the_messages_that_are_sent(tmp_path: Path) -> None:
+    """Write them with `python tests/alerts/write_fired.py`."""
+    assert DOCUMENT.read_text().split(MARK)[1].strip() == shown(tmp_path).strip()
 
 
 def state(title: str, status: str = "firing") -> dict[str, Any]:

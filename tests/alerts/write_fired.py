@@ -1,4 +1,4 @@
-"""Rewrite fired.yml from what fires now: `python tests/alerts/write_fired.py`; read the diff."""
+"""Rewrite fired.yml from what fires now, and the messages in docs/alerts.md: `python tests/alerts/write_fired.py`; read the diff."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 from alert_checks import FIRED, observed, run_case
 from alert_scenario import CASES
+from tools import found as found_at
 
 if __name__ == "__main__":
     entries, wrong = {}, []
@@ -24,3 +25,10 @@ if __name__ == "__main__":
     if wrong:
         sys.exit("\n".join(wrong))
     FIRED.write_text(yaml.safe_dump(entries, width=1000, sort_keys=False, allow_unicode=True))
+    if found_at("alertmanager"):
+        import test_alertmanager as messages  # it reads what was just written
+
+        before, _, after = messages.DOCUMENT.read_text().split(messages.MARK)
+        with tempfile.TemporaryDirectory() as folder:
+            shown = messages.shown(Path(folder))
+        messages.DOCUMENT.write_text(messages.MARK.join((before, f"\n{shown}", after)))

@@ -8,6 +8,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
 from roce_exporter.catalog import CATALOG, DIALECTS
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.left_out import LEFT_OUT
@@ -170,3 +172,14 @@ def test_the_figures_of_the_last_driver_are_right() -> None:
     entries = [one for one in LEFT_OUT if one.dialect == EXAMPLE]
     assert f"{len(lines)} lines in rows" in PAGE
     assert f"{len(entries)} entries in `left_out.txt`" in PAGE
+
+
+def test_no_alert_and_no_severity_that_went_is_named() -> None:
+    """Other than where a reader looks for what became of them, and in their tests. Conditions of a Kubernetes node are no alerts."""
+    went = yaml.safe_load((ROOT / "alerts/went.yml").read_text())
+    tests = ("tests/alerts/test_generate.py", "tests/deploy/test_mixin.py", "tests/unit/migration/", "tests/upgrade/")
+    allowed = ("alerts/went.yml", "deploy/node-problem-detector/", *tests)
+    words = (rf"\b({'|'.join(went)})\b", r"(?i)\bseverity\b.{0,30}[`\"' ](page|ticket)[`\"', ]")
+    found = {word: mentioning([word]) for word in words}
+    assert all(found.values())
+    assert {name for names in found.values() for name in names if not name.startswith(allowed)} == set()

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 import sys
-import urllib.error
-import urllib.request
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from itertools import repeat
@@ -22,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from dashboard_contents import DASHBOARDS, RULES, queries, read
 from dashboard_history import END, HOSTS, SCRAPE, Samples, history
+from remote_write import send, timed
 from servers import prometheus
 
 if TYPE_CHECKING:
@@ -67,45 +65,9 @@ def histories(seconds: int, names: set[str]) -> Iterator[Samples]:
         yield from pool.map(history, HOSTS, repeat(seconds), repeat(names))
 
 
-# ---- samples to Prometheus: the protocol buffers of its remote write, in Snappy's format without compression
-
-
 def write(running: Running, samples: Samples) -> None:
     """Send samples; those of one series must be in order."""
-    body = b"".join(_field(1, _series(labels, values)) for labels, values in samples.items())
-    literals = (body[begin : begin + 65536] for begin in range(0, len(body), 65536))
-    packed = _number(len(body)) + b"".join(
-        b"\xf4" + struct.pack("<H", len(one) - 1) + one for one in literals
-    )
-    headers = {
-        "Content-Encoding": "snappy",
-        "Content-Type": "application/x-protobuf",
-        "X-Prometheus-Remote-Write-Version": "0.1.0",
-    }
-    try:
-        urllib.request.urlopen(urllib.request.Request(f"{running.url}/api/v1/write", packed, headers)).close()
-    except urllib.error.HTTPError as error:
-        raise AssertionError(error.read().decode()) from error
-
-
-def _series(labels: tuple[tuple[str, str], ...], values: list[tuple[float, float]]) -> bytes:
-    pairs = (_field(1, key.encode()) + _field(2, text.encode()) for key, text in labels)
-    samples = (
-        b"\x09" + struct.pack("<d", value) + b"\x10" + _number(round(at * 1000)) for at, value in values
-    )
-    return b"".join((*(_field(1, one) for one in pairs), *(_field(2, one) for one in samples)))
-
-
-def _field(number: int, content: bytes) -> bytes:
-    return _number(number << 3 | 2) + _number(len(content)) + content
-
-
-def _number(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*found, value))
+    send(running, (timed(dict(labels), values) for labels, values in samples.items()))
 
 
 # ---- rules
