@@ -31,7 +31,9 @@ def send(running: Running, series: Iterable[bytes]) -> None:
     """
     body = b"".join(_field(1, one) for one in series)
     literals = (body[begin : begin + 65536] for begin in range(0, len(body), 65536))
-    packed = _number(len(body)) + b"".join(b"\xf4" + struct.pack("<H", len(one) - 1) + one for one in literals)
+    packed = _number(len(body)) + b"".join(
+        b"\xf4" + struct.pack("<H", len(one) - 1) + one for one in literals
+    )
     headers = {
         "Content-Encoding": "snappy",
         "Content-Type": "application/x-protobuf",
@@ -45,7 +47,9 @@ def send(running: Running, series: Iterable[bytes]) -> None:
 
 def timed(labels: Mapping[str, str], values: Iterable[tuple[float, float]]) -> bytes:
     """A series with the times of its samples, in seconds since 1970."""
-    samples = (b"\x09" + struct.pack("<d", value) + b"\x10" + _number(round(at * 1000)) for at, value in values)
+    samples = (
+        b"\x09" + struct.pack("<d", value) + b"\x10" + _number(round(at * 1000)) for at, value in values
+    )
     return _labels(labels) + b"".join(_field(2, one) for one in samples)
 
 
@@ -81,13 +85,16 @@ RECORD = 18
 @cache
 def _template(start: int, step: int, length: int) -> bytes:
     return b"".join(
-        _field(2, b"\x09" + bytes(8) + b"\x10" + _number((start + step * place) * 1000)) for place in range(length)
+        _field(2, b"\x09" + bytes(8) + b"\x10" + _number((start + step * place) * 1000))
+        for place in range(length)
     )
 
 
 def _labels(labels: Mapping[str, str]) -> bytes:
     return b"".join(
-        _field(1, _field(1, key.encode()) + _field(2, text.encode())) for key, text in sorted(labels.items()) if text
+        _field(1, _field(1, key.encode()) + _field(2, text.encode()))
+        for key, text in sorted(labels.items())
+        if text
     )
 
 

@@ -108,7 +108,8 @@ def as_received(folder: Path, alerts: Sequence[Mapping[str, Any]]) -> list[str]:
         config = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
         config["global"], config["templates"] = {}, [str(ALERTS / "templates/*.tmpl")]
         (pager,), (slack,) = (
-            next(one[kind] for one in config["receivers"] if kind in one) for kind in ("pagerduty_configs", "slack_configs")
+            next(one[kind] for one in config["receivers"] if kind in one)
+            for kind in ("pagerduty_configs", "slack_configs")
         )
         del pager["routing_key_file"]
         pager |= {"routing_key": "none", "url": f"{receivers.url}/pager"}

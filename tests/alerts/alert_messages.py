@@ -41,9 +41,14 @@ class Route(NamedTuple):
     every: int
 
 
-def route_of(route: Mapping[str, Any], labels: Mapping[str, str], inherited: Mapping[str, Any] | None = None) -> Route:
+def route_of(
+    route: Mapping[str, Any], labels: Mapping[str, str], inherited: Mapping[str, Any] | None = None
+) -> Route:
     """The route of an alert: of the first child that matches, and so on."""
-    own = {**(inherited or {}), **{key: value for key, value in route.items() if key not in {"routes", "matchers"}}}
+    own = {
+        **(inherited or {}),
+        **{key: value for key, value in route.items() if key not in {"routes", "matchers"}},
+    }
     for below in route.get("routes", ()):
         if matches(below.get("matchers", ()), labels):
             return route_of(below, labels, own)
@@ -51,7 +56,9 @@ def route_of(route: Mapping[str, Any], labels: Mapping[str, str], inherited: Map
     return Route(own["receiver"], tuple(own.get("group_by", ())), wait, every)
 
 
-def muted(labels: Mapping[str, str], active: Sequence[Mapping[str, str]], rules: Sequence[Mapping[str, Any]]) -> bool:
+def muted(
+    labels: Mapping[str, str], active: Sequence[Mapping[str, str]], rules: Sequence[Mapping[str, Any]]
+) -> bool:
     """Whether an active alert inhibits this one."""
     for rule in rules:
         if not matches(rule["target_matchers"], labels):
@@ -59,7 +66,11 @@ def muted(labels: Mapping[str, str], active: Sequence[Mapping[str, str]], rules:
         own = matches(rule["source_matchers"], labels)
         for source in active:
             alike = all(source.get(name, "") == labels.get(name, "") for name in rule["equal"])
-            if alike and matches(rule["source_matchers"], source) and not (own and matches(rule["target_matchers"], source)):
+            if (
+                alike
+                and matches(rule["source_matchers"], source)
+                and not (own and matches(rule["target_matchers"], source))
+            ):
                 return True
     return False
 
@@ -97,7 +108,9 @@ def messages(fired: Sequence[Fired], config: Mapping[str, Any], silent: str = "n
         for one, labels in zip(active, known, strict=True):
             route = routes[one.labels]
             if route.receiver != silent:
-                members.setdefault((route, tuple(labels.get(name, "") for name in route.group_by)), []).append(one.labels)
+                members.setdefault(
+                    (route, tuple(labels.get(name, "") for name in route.group_by)), []
+                ).append(one.labels)
         for key, listed in members.items():
             group = groups.setdefault(key, _Group(minute + key[0].wait))
             if minute >= group.due:
@@ -105,7 +118,9 @@ def messages(fired: Sequence[Fired], config: Mapping[str, Any], silent: str = "n
                 firing = frozenset(one for one in listed if not muted(dict(one), known, rules))
                 if firing - group.sent:
                     found.append(Message(minute, key[0].receiver, key[1], firing, firing - group.sent))
-                if firing - group.sent or group.sent - {*listed}:  # the end of one is told as well, and with it the rest
+                if firing - group.sent or group.sent - {
+                    *listed
+                }:  # the end of one is told as well, and with it the rest
                     group.sent = firing
         for key in groups.keys() - members.keys():
             del groups[key]

@@ -11,7 +11,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
+# ruff: noqa: E402, T201 - a command as well: what pytest does to the path; it prints a table
 import yaml
 from alert_messages import messages
 from alert_promtool import ALERTS
 from remote_write import send
 from servers import prometheus
 from week_fleet import written
-from week_plan import CRITICAL, DAY, EVERYDAY, FAULTS, KINDS, PER, Fleet, clip_of, courses, draw
+from week_plan import CRITICAL, DAY, FAULTS, KINDS, PER, Fleet, clip_of, courses, draw
 from week_rules import FLAGS, evaluated, groups_of_alerts
 
 if TYPE_CHECKING:
@@ -87,7 +88,13 @@ class Week(NamedTuple):
         return {
             event: min(right)
             for event in self.faults
-            if (right := [one.minute - event.start for one in self.of[event] if {dict(alert)["alertname"] for alert in one.new} & {*KINDS[event.kind].alerts.split()}])
+            if (
+                right := [
+                    one.minute - event.start
+                    for one in self.of[event]
+                    if {dict(alert)["alertname"] for alert in one.new} & {*KINDS[event.kind].alerts.split()}
+                ]
+            )
         }
 
     @property
@@ -103,8 +110,14 @@ def judged(events: Sequence[Event], fired: Sequence[Fired], sent: Sequence[Messa
     for message in sent:
         for alert in message.new:
             labels = dict(alert)
-            faults = [one for one in events if KINDS[one.kind].severity and _about(one, labels, message.minute)]
-            right = [one for one in faults if labels["severity"] != CRITICAL or KINDS[one.kind].severity == CRITICAL]
+            faults = [
+                one for one in events if KINDS[one.kind].severity and _about(one, labels, message.minute)
+            ]
+            right = [
+                one
+                for one in faults
+                if labels["severity"] != CRITICAL or KINDS[one.kind].severity == CRITICAL
+            ]
             if not right:
                 false.append((message, labels))
             for event in faults[:1]:
@@ -118,7 +131,8 @@ def _about(event: Event, labels: Mapping[str, str], minute: int) -> bool:
         return False
     places = {labels.get(name, "") for name in ("node", "host", "device", "switch", "instance")}
     return bool(places & {*event.hosts, *event.victims, event.switch} - {""}) or (
-        labels["scope"] == "fabric" and (KINDS[event.kind].fabric or labels["alertname"] in KINDS[event.kind].alerts)
+        labels["scope"] == "fabric"
+        and (KINDS[event.kind].fabric or labels["alertname"] in KINDS[event.kind].alerts)
     )
 
 
@@ -160,12 +174,22 @@ def lines_of(week: Week, fleet: Fleet) -> list[str]:
     found = []
     for kind in FAULTS:
         for event in [one for one in week.events if one.kind == kind.name]:
-            names = [", ".join(sorted({dict(alert)["alertname"] for alert in one.new})) for one in week.of[event]]
+            names = [
+                ", ".join(sorted({dict(alert)["alertname"] for alert in one.new})) for one in week.of[event]
+            ]
             when = f"{week.seen[event]} min" if event in week.seen else "MISSED"
             found.append(f"{kind.name}: {when}; {len(names)} messages: {' | '.join(names)}")
     for message, labels in week.false:
-        near = [one.kind for one in week.events if {labels.get("node"), labels.get("device"), labels.get("host")} & {*one.hosts, *one.victims, one.switch} and one.start - 30 <= message.minute <= one.end + AFTER]
-        found.append(f"FALSE {labels['severity']} {labels['alertname']} day {message.minute // DAY + 1} {labels.get('node', labels['cluster'])}: {near or 'nothing'}")
+        near = [
+            one.kind
+            for one in week.events
+            if {labels.get("node"), labels.get("device"), labels.get("host")}
+            & {*one.hosts, *one.victims, one.switch}
+            and one.start - 30 <= message.minute <= one.end + AFTER
+        ]
+        found.append(
+            f"FALSE {labels['severity']} {labels['alertname']} day {message.minute // DAY + 1} {labels.get('node', labels['cluster'])}: {near or 'nothing'}"
+        )
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from week_hosts import GONE, LEAD, MINUTE, RESTARTS, TAIL, Clip, Part, week
 from week_plan import KINDS, VICTIM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from week_plan import Event, Fleet
 
@@ -21,9 +20,13 @@ HEALTHY = ("healthy 1", "healthy 2", "healthy 3", "healthy 4")
 DEVICES = re.compile(r'roce_\w+\{.*device="')
 
 
-def written(fleet: Fleet, events: list[Event], clips: Mapping[str, Clip], begin: int, seed: int) -> Iterator[bytes]:
+def written(
+    fleet: Fleet, events: list[Event], clips: Mapping[str, Clip], begin: int, seed: int
+) -> Iterator[bytes]:
     """Every series of the week, as Prometheus has it after its scrapes."""
-    for place, (cluster, host) in enumerate((one, host) for one, hosts in fleet.clusters.items() for host in hosts):
+    for place, (cluster, host) in enumerate(
+        (one, host) for one, hosts in fleet.clusters.items() for host in hosts
+    ):
         target = {"cluster": cluster, "job": "roce", "instance": f"{host}:10123"}
         parts = _parts(host, events, clips, fleet.minutes, Random(f"{seed}/{host}"))  # noqa: S311 - reproducible
         for name, values in week(parts, fleet.minutes).items():
@@ -31,7 +34,9 @@ def written(fleet: Fleet, events: list[Event], clips: Mapping[str, Clip], begin:
             if "hostname" in labels:
                 labels |= {"hostname": host, "mac": _mac(place)}
             yield regular(labels, begin, MINUTE, values)
-    places = {host: place for place, host in enumerate(host for hosts in fleet.clusters.values() for host in hosts)}
+    places = {
+        host: place for place, host in enumerate(host for hosts in fleet.clusters.values() for host in hosts)
+    }
     for switch, hosts in fleet.switches.items():
         cluster = next(one for one, listed in fleet.clusters.items() if hosts[0] in listed)
         target = {"cluster": cluster, "job": "roce-switches", "instance": switch}
@@ -49,7 +54,9 @@ def _mac(place: int) -> str:
     return f"02:00:00:01:{place // 256:02x}:{place % 256:02x}"
 
 
-def _parts(host: str, events: list[Event], clips: Mapping[str, Clip], minutes: int, random: Random) -> list[Part]:
+def _parts(
+    host: str, events: list[Event], clips: Mapping[str, Clip], minutes: int, random: Random
+) -> list[Part]:
     """The week of a host: clips of its events, healthy ones between them."""
     found: list[Part] = []
     at = 0
@@ -63,7 +70,11 @@ def _parts(host: str, events: list[Event], clips: Mapping[str, Clip], minutes: i
             case "":
                 found.append(Part(start, clips[kind.name]))
             case "blind" | "silent":
-                found += [Part(start, healthy), Part(event.start, None), Part(event.end, healthy, LEAD + kind.minutes)]
+                found += [
+                    Part(start, healthy),
+                    Part(event.start, None),
+                    Part(event.end, healthy, LEAD + kind.minutes),
+                ]
             case "upgrade":
                 back = Part(event.end, healthy, LEAD + kind.minutes, RESTARTS.pattern)
                 found += [Part(start, healthy), Part(event.start, None), back]
@@ -98,7 +109,10 @@ def _stuck(healthy: Clip, minutes: int) -> Clip:
     """An owner has queue pairs in state ERR for some minutes."""
     inside = range(LEAD, LEAD + minutes)
     name = 'roce_owner_queue_pairs_in_error{device="mlx5_0",owner="slurm/4711.0"}'
-    return Clip(healthy.minutes, healthy.series | {name: [8.0 * (place in inside) for place in range(healthy.minutes)]})
+    return Clip(
+        healthy.minutes,
+        healthy.series | {name: [8.0 * (place in inside) for place in range(healthy.minutes)]},
+    )
 
 
 _SPECIAL = {"vanished": _vanished, "stuck": _stuck}
@@ -115,7 +129,10 @@ def _switch(
     found = {
         f'roce_switch_info{{{at},os="sonic",version="202405",model="",asic=""}}': [1.0] * minutes,
         f"roce_switch_probe_success{{{at}}}": [1.0] * minutes,
-        **{f'roce_switch_source_up{{{at},source="{one}"}}': [1.0] * minutes for one in ("port_counters", "watermarks")},
+        **{
+            f'roce_switch_source_up{{{at},source="{one}"}}': [1.0] * minutes
+            for one in ("port_counters", "watermarks")
+        },
         "up": [1.0] * minutes,
     }
     for place, mac in enumerate([*macs, "02:00:00:ff:00:00"]):
@@ -151,10 +168,19 @@ def _happens(found: dict[str, list[float]], name: str, hosts: tuple[str, ...], e
         case "switch tripped":
             _trips(found, name, last, span)
         case "switch unreadable":
-            found |= {series: [GONE if place in span else one for place, one in enumerate(values)] for series, values in found.items() if "port=" in series}
+            found |= {
+                series: [GONE if place in span else one for place, one in enumerate(values)]
+                for series, values in found.items()
+                if "port=" in series
+            }
             found[f'roce_switch_probe_success{{device="{name}"}}'][span.start : span.stop] = [0.0] * len(span)
         case "switch headroom":
-            _set(found, f'roce_switch_buffer_discards_total{{device="{name}",port="Ethernet0"', range(span.start, len(found["up"])), lambda minute: 40.0 * min(minute, len(span)))
+            _set(
+                found,
+                f'roce_switch_buffer_discards_total{{device="{name}",port="Ethernet0"',
+                range(span.start, len(found["up"])),
+                lambda minute: 40.0 * min(minute, len(span)),
+            )
         case "switch watchdog":
             _set(found, f'roce_switch_pfc_watchdog_enabled{{device="{name}"', span, lambda _: 0.0)
         case "switch ecn":
@@ -167,10 +193,12 @@ def _happens(found: dict[str, list[float]], name: str, hosts: tuple[str, ...], e
 def _trips(found: dict[str, list[float]], name: str, port: int, span: range) -> None:
     at = f'{{device="{name}",port="Ethernet{4 * port}"'
     _set(found, f"roce_switch_pfc_watchdog_tripped{at}", span, lambda _: 1.0)
-    _set(found, f"roce_switch_pfc_watchdog_trips_total{at}", range(span.start, len(found["up"])), lambda _: 4.0)
+    _set(
+        found, f"roce_switch_pfc_watchdog_trips_total{at}", range(span.start, len(found["up"])), lambda _: 4.0
+    )
 
 
-def _set(found: dict[str, list[float]], begins: str, span: range, value) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _set(found: dict[str, list[float]], begins: str, span: range, value: Callable[[int], float]) -> None:
     for series, values in found.items():
         if series.startswith(begins):
             values[span.start : span.stop] = [value(minute - span.start) for minute in span]

@@ -54,7 +54,9 @@ class Kind(NamedTuple):
 STORM = paused(Pause(3, TRANSMIT, 1.0))
 BLOCKED = Course(25, paused(Pause(3, RECEIVE, 1.0)), poll=0.25)
 HELD = Course(25, paused(Pause(3, RECEIVE, 0.6, 0.004)))
-SLOW = changed(load=0.9, pcie_stall=0.6, not_ready=20.0, discards=20.0, pauses=(Pause(3, TRANSMIT, 0.4, 0.0005),))
+SLOW = changed(
+    load=0.9, pcie_stall=0.6, not_ready=20.0, discards=20.0, pauses=(Pause(3, TRANSMIT, 0.4, 0.0005),)
+)
 INCAST = changed(load=1.0, marked=0.08, notified=0.4, pauses=(Pause(3, RECEIVE, 0.06, 0.002),))
 
 FAULTS = (
@@ -130,7 +132,10 @@ class Fleet(NamedTuple):
         """The hosts of each cluster."""
         names = [f"gpu-{number:03}" for number in range(self.hosts)]
         starts = range(0, self.hosts, HOSTS_OF_A_CLUSTER)
-        return {f"fabric-{place}": tuple(names[one : one + HOSTS_OF_A_CLUSTER]) for place, one in enumerate(starts)}
+        return {
+            f"fabric-{place}": tuple(names[one : one + HOSTS_OF_A_CLUSTER])
+            for place, one in enumerate(starts)
+        }
 
     @property
     def switches(self) -> dict[str, tuple[str, ...]]:
@@ -159,7 +164,9 @@ def draw(seed: int, fleet: Fleet) -> list[Event]:
     return sorted(filter(None, found), key=lambda one: one.start)
 
 
-def _placed(kind: Kind, random: Random, fleet: Fleet, taken: dict[str, list[tuple[int, int]]]) -> Event | None:
+def _placed(
+    kind: Kind, random: Random, fleet: Fleet, taken: dict[str, list[tuple[int, int]]]
+) -> Event | None:
     """An event at a free place; None where the week is full, which only everyday work meets."""
     for _ in range(200):
         cluster = random.choice([*fleet.clusters])

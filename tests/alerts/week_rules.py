@@ -50,7 +50,9 @@ class Fired(NamedTuple):
 
 def groups_of_alerts() -> Groups:
     """The rules without what only boards read."""
-    return needed({rule["alert"] for group in delivered() for rule in group["rules"] if "alert" in rule}, delivered())
+    return needed(
+        {rule["alert"] for group in delivered() for rule in group["rules"] if "alert" in rule}, delivered()
+    )
 
 
 def evaluated(running: Running, begin: int, minutes: int, groups: Groups) -> list[Fired]:
@@ -67,7 +69,9 @@ def evaluated(running: Running, begin: int, minutes: int, groups: Groups) -> lis
                 found = _values(running, rule, begin, start, end)
                 if "alert" in rule:
                     for labels, values in found.items():
-                        held[place][labels] += [start + one for one, value in enumerate(values) if value is not GONE]
+                        held[place][labels] += [
+                            start + one for one, value in enumerate(values) if value is not GONE
+                        ]
                 else:
                     _record(running, found, alive[place], begin + start * MINUTE, end - start)
     return sorted(
@@ -123,7 +127,9 @@ def _values(running: Running, rule: Rule, begin: int, start: int, end: int) -> d
     reply = running.ask("query_range", query=rule["expr"], start=first, end=last, step=MINUTE)["result"]
     found: dict[Labels, list[float]] = {}
     for one in reply:
-        labels = {key: text for key, text in one["metric"].items() if key != "__name__"} | rule.get("labels", {})
+        labels = {key: text for key, text in one["metric"].items() if key != "__name__"} | rule.get(
+            "labels", {}
+        )
         labels |= {"alertname": rule["alert"]} if "alert" in rule else {"__name__": rule["record"]}
         values = [GONE] * (end - start)
         for at, value in one["values"]:
@@ -132,10 +138,18 @@ def _values(running: Running, rule: Rule, begin: int, start: int, end: int) -> d
     return found
 
 
-def _record(running: Running, found: dict[Labels, list[float]], alive: set[Labels], first: int, length: int) -> None:
+def _record(
+    running: Running, found: dict[Labels, list[float]], alive: set[Labels], first: int, length: int
+) -> None:
     """Write what was recorded, and the end of series that were alive and are not any more."""
     written = found | {labels: [GONE] * length for labels in alive - found.keys()}
     if written:
-        send(running, (regular(dict(labels), first, MINUTE, values, before=labels in alive) for labels, values in written.items()))
+        send(
+            running,
+            (
+                regular(dict(labels), first, MINUTE, values, before=labels in alive)
+                for labels, values in written.items()
+            ),
+        )
     alive.clear()
     alive |= {labels for labels, values in found.items() if values[-1] is not GONE}

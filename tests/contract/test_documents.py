@@ -177,7 +177,12 @@ def test_the_figures_of_the_last_driver_are_right() -> None:
 def test_no_alert_and_no_severity_that_went_is_named() -> None:
     """Other than where a reader looks for what became of them, and in their tests. Conditions of a Kubernetes node are no alerts."""
     went = yaml.safe_load((ROOT / "alerts/went.yml").read_text())
-    tests = ("tests/alerts/test_generate.py", "tests/deploy/test_mixin.py", "tests/unit/migration/", "tests/upgrade/")
+    tests = (
+        "tests/alerts/test_generate.py",
+        "tests/deploy/test_mixin.py",
+        "tests/unit/migration/",
+        "tests/upgrade/",
+    )
     allowed = ("alerts/went.yml", "deploy/node-problem-detector/", *tests)
     words = (rf"\b({'|'.join(went)})\b", r"(?i)\bseverity\b.{0,30}[`\"' ](page|ticket)[`\"', ]")
     found = {word: mentioning([word]) for word in words}
