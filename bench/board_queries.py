@@ -35,7 +35,7 @@ from board_fleet import (
 )
 from board_history import END, HOUR, SCRAPE, one_host, repeated
 from dashboard_contents import DASHBOARDS, names, panels, queries, read, selector
-from dashboard_queries import escaped, interpolate
+from promql_uses import escaped, interpolate
 from servers import prometheus as prometheus_server
 from tables import print_head, print_row
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import promql_parser as promql
-from dashboards.dashboard_queries import VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 NAME = "__name__"
 
@@ -144,3 +143,25 @@ def _values(text: str, verbs: list[str], arguments: list[str]) -> Iterator[list[
     assert constants, f"no constant is assigned to {arguments[place]}"
     for one in constants:
         yield [*plain[:place], json.loads(one), *plain[place + 1 :]]
+
+
+# ---- how Grafana changes a query before it sends it: variables with values, and intervals
+
+INTERVAL = 15
+VARIABLE = re.compile(r"\$(?:\{([a-zA-Z_]\w*)(?::\w+)?\}|([a-zA-Z_]\w*))")
+
+
+def interpolate(expression: str, values: Mapping[str, str], span: int) -> str:
+    """The query for a range of `span` seconds. A variable without a value is an error, as it would be a bug."""
+    known = {
+        "__interval": f"{INTERVAL}s",
+        "__rate_interval": f"{4 * INTERVAL}s",
+        "__range": f"{span}s",
+        **values,
+    }
+    return VARIABLE.sub(lambda match: known[match[1] or match[2]], expression)
+
+
+def escaped(value: str) -> str:
+    """A selected value of a multi-value variable, inside a string of PromQL."""
+    return re.sub(r"([\\.\[\](){}+*?^$|])", r"\\\\\1", value)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from boards.codes import ON_OFF, ROCE_VERSION, TRUST
-from boards.colours import SEVERITY, WARNING
+from boards.colours import ON_OFF, ROCE_VERSION, SEVERITY, TRUST, WARNING
 from boards.configuration_details import ADDRESSES_PANELS, BUFFERS_PANELS, DCQCN_PANELS, VERSIONS_PANELS
 from boards.configuration_series import FIELDS, LINKS, check_texts, spread, value_texts
 from boards.limits import DRIFT, steps

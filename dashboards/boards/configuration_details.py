@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boards.codes import DCBX, ON_OFF, SCHEDULING
+from boards.colours import DCBX, ON_OFF, SCHEDULING
 from boards.configuration_series import FIELDS, LINKS, spread, with_units
 from boards.measures import meanings, now
 from boards.model import Query

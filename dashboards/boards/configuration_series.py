@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from boards.codes import DCBX, ON_OFF, ROCE_VERSION, SCHEDULING, TRUST
+from boards.colours import DCBX, ON_OFF, ROCE_VERSION, SCHEDULING, TRUST
 from boards.measures import meanings, row
 from boards.model import Json, Panel, Query
 from boards.panels import by_name, named

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from boards.codes import ALERT
-from boards.colours import BAD, CRITICAL, NOTE, SEVERITY, UNKNOWN, WARNING
+from boards.colours import ALERT, BAD, CRITICAL, NOTE, SEVERITY, UNKNOWN, WARNING
 from boards.limits import (
     CLUSTER_PAUSE,
     HOSTS,

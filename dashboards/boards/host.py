@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from boards.congestion import chain
 from boards.host_faults import ERRORS_PANELS, MACHINE_PANELS
 from boards.host_peers import PEERS_PANELS
 from boards.host_ports import FIRST_PANELS
@@ -11,6 +10,7 @@ from boards.limits import CNPS_IGNORED_RATE, LONG_PAUSE, steps
 from boards.measures import lossless, moved, now, rate, relevant
 from boards.model import Board, Json, Query, Row
 from boards.panels import by_port, lines, mirrored
+from boards.port_series import chain
 from boards.scopes import HOST, OF_HOST, PORT, PRIORITY, alerts, storms
 from roce_exporter.catalog.row import MetricSet
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from boards.codes import ALERT, DETECTOR, HEALTH, LINK, REASON, ROLE
-from boards.colours import CRITICAL, GOOD, NOTE, UNKNOWN, WARNING
+from boards.colours import ALERT, CRITICAL, DETECTOR, GOOD, HEALTH, LINK, NOTE, REASON, ROLE, UNKNOWN, WARNING
 from boards.host_series import AT_PRIORITY, explained
 from boards.limits import MEDIUM, PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, percent, plain, steps
 from boards.measures import growth, lossless, meanings, now, rate, relevant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boards.codes import HEALTH
+from boards.colours import HEALTH
 from boards.jobs_series import DEVICE, OF_WORKLOAD
 from boards.limits import (
     BROKEN_PAIRS,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from boards.codes import BOTH_ENDS, LINK, ON_OFF, TRIPPED
-from boards.colours import CRITICAL, NOTHING, SEVERITY, UNKNOWN, WARNING
+from boards.colours import BOTH_ENDS, CRITICAL, LINK, NOTHING, ON_OFF, SEVERITY, TRIPPED, UNKNOWN, WARNING
 from boards.limits import MEDIUM, PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, steps
 from boards.link_series import (
     ENABLED,

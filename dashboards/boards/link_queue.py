@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from boards.codes import STOPPED
-from boards.colours import CNP_SENT, MARKED, RECOVERED, UNKNOWN
+from boards.colours import CNP_SENT, MARKED, RECOVERED, STOPPED, UNKNOWN
 from boards.link_series import SWITCH, SWITCH_PORT, only, reported
 from boards.measures import meanings, moved, now, rate, still
 from boards.model import Json, Query

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from boards.codes import ANSWERS, ON_OFF, TRIPPED
-from boards.colours import BAD, GOOD, SEVERITY, UNKNOWN, WARNING
+from boards.colours import ANSWERS, BAD, GOOD, ON_OFF, SEVERITY, TRIPPED, UNKNOWN, WARNING
 from boards.configuration_series import with_units
 from boards.limits import (
     HEADROOM,

@@ -14,7 +14,6 @@ from boards.colours import (
     UNKNOWN,
     WARNING,
 )
-from boards.congestion import chain
 from boards.host_ports import NO_TIME, OF_HOST_PORT, alerts_over_time, detector
 from boards.limits import LONG_PAUSE, MARKS_HIGH, PAUSE_HIGH, PCIE_STALLS, SATURATED, plain, steps
 from boards.link_series import INFO
@@ -33,7 +32,7 @@ from boards.panels import (
     states,
 )
 from boards.port_faults import DROPS_PANELS, WIRE_PANELS
-from boards.port_series import DIRECTED, SAID, TWO_WAYS, both, event, limit_line
+from boards.port_series import DIRECTED, SAID, TWO_WAYS, both, chain, event, limit_line
 from boards.scopes import HOST, OF_PORT, PORT, PRIORITY, alerts, storms, to_switch_port
 from boards.tables import table
 from roce_exporter.catalog.row import MetricSet

@@ -1,4 +1,4 @@
-"""The tables of docs/migration.md. `python tests/alerts/write_migration.py` writes them."""
+"""The tables of docs/migration.md. `python tests/alerts/migration_tables.py` writes them."""
 
 from __future__ import annotations
 
@@ -120,3 +120,7 @@ def _short(names: list[str]) -> str:
 
 
 MANY = 12
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document())

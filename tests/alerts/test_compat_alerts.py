@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from alert_promtool import fired, history, rules_of_cases
-from compat_samples import COMPAT, series, written
+from alert_promtool import COMPAT, fired, history, rules_of_cases, series, written
 
 if TYPE_CHECKING:
     from pathlib import Path

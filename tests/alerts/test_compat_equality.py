@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import servers
+from alert_promtool import OURS, THEIRS, Samples, Seen, complaint, samples_of, series
 from compat_programs import ours_on, write_tree
-from compat_samples import OURS, THEIRS, Samples, Seen, complaint, samples_of, series
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.migrate.foreign import foreign_metrics

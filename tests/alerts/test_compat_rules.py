@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from compat_samples import COMPAT, OURS, THEIRS, Samples, Seen, complaint, series
+from alert_promtool import COMPAT, OURS, THEIRS, Samples, Seen, complaint, series
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.migrate.compat_rules import files

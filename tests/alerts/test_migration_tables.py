@@ -17,7 +17,7 @@ CNP, BYTES, PAUSE, DISCARDS = (
 
 
 def test_the_tables_are_current() -> None:
-    """Rewrite them with `python tests/alerts/write_migration.py`."""
+    """Rewrite them with `python tests/alerts/migration_tables.py`."""
     assert DOCUMENT.read_text() == document()
 
 

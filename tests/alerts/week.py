@@ -26,7 +26,7 @@ from alert_messages import messages
 from alert_promtool import ALERTS
 from remote_write import send
 from servers import prometheus
-from week_fleet import written
+from week_hosts import written
 from week_plan import CRITICAL, DAY, FAULTS, KINDS, PER, Fleet, clip_of, courses, draw
 from week_rules import FLAGS, evaluated, groups_of_alerts
 

@@ -10,8 +10,8 @@ from boards.rules import SETTINGS
 from boards.written import BOARDS
 from dashboard_contents import FOLDER, Json, read, selector
 from dashboard_history import END, HOSTS
-from dashboard_queries import INTERVAL, escaped, interpolate
 from past import past
+from promql_uses import INTERVAL, escaped, interpolate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
