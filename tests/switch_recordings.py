@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import json
 from typing import TYPE_CHECKING, Any
@@ -59,6 +58,7 @@ def recorded(switch: str) -> dict[str, Any]:
 
 kept = functools.cache(recorded)
 """The same, parsed once: for those who only read them."""
+known_path = functools.cache(path_of)
 
 
 def target(module: str, priorities: str = "pfc") -> SwitchTarget:
@@ -72,7 +72,7 @@ def read_recorded(module: Any, folder: str, priorities: str = "pfc", **replaced:
     replies = kept(folder) | replaced
     if module is eos:
         replies |= {
-            source: tuple(Leaf(path_of(path), value) for path, value in replies[source].items())
+            source: tuple(Leaf(known_path(path), value) for path, value in replies[source].items())
             for source in eos.PATHS
             if isinstance(replies[source], dict)
         }
@@ -131,15 +131,15 @@ def paths(node: Any, above: Path_ = ()) -> Iterator[Path_]:
 
 
 def changed(document: Any, path: Path_, value: Any) -> Any:
-    """A copy in which the value at this path is another one, or with `...` is missing."""
-    whole = copy.deepcopy(document)
-    node = whole
-    for key in path[:-1]:
-        node = node[key]
-    if value is ...:
-        del node[path[-1]]
+    """A copy in which the value at this path is another one, or with `...` is missing; it shares the rest with the document."""
+    key, *below = path
+    whole = document.copy()
+    if below:
+        whole[key] = changed(document[key], tuple(below), value)
+    elif value is ...:
+        del whole[key]
     else:
-        node[path[-1]] = value
+        whole[key] = value
     return whole
 
 

@@ -44,12 +44,12 @@ def test_the_document_lists_every_cause() -> None:
 
 @pytest.mark.slow
 async def test_one_fault_of_each_cause_is_found() -> None:
-    """The cheapest: two moments before ten minutes."""
+    """The cheapest: two moments before ten minutes. Those that only a simulated host plays are in CI, where all are."""
     chosen: dict[str, Fault] = {}
-    for fault in sorted(FAULTS, key=lambda fault: bool(fault.simulate or fault.script)):
-        if not fault.hidden:
+    for fault in sorted(FAULTS, key=lambda fault: bool(fault.script)):
+        if not fault.hidden and not fault.simulate:
             chosen.setdefault(fault.cause, fault)
-    assert len(chosen) > 35
+    assert len(chosen) > 30
     said = await judge_all(list(chosen.values()))
     assert {one.fault.id for one in said if not one.is_right} == MISSED
     assert {one.fault.id for one in said if one.is_right and not says_what_to_do(one)} == UNSAID

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COLUMNS = 80
+ONE_PORT = "--host.simulate-ports=mlx5"
+"""A simulated minute costs as much as it has ports."""
 
 KEYS = {
     *("device", "port", "netdev", "topic", "check", "status", "side", "title", "expected", "found", "why"),
@@ -98,7 +100,7 @@ def test_text_fits_the_terminal(
 
 
 def test_a_consequence_names_its_cause_and_follows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    document = found(capsys, "--host.simulate=slow-receiver", "--since=3m")
+    document = found(capsys, "--host.simulate=slow-receiver", ONE_PORT, "--since=3m")
     seen: set[str] = set()
     for one in document["findings"]:
         assert set(one["caused_by"]) <= seen
@@ -108,7 +110,7 @@ def test_a_consequence_names_its_cause_and_follows_it(capsys: pytest.CaptureFixt
 
 
 def test_storms_are_findings_and_not_log_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["check", "health", "--host.simulate=pfc-storm", "--host.simulate-ports=mlx5", "--since=3m"])
+    main(["check", "health", "--host.simulate=pfc-storm", ONE_PORT, "--since=3m"])
     printed = capsys.readouterr()
     assert "pause_storm_transmitted" in printed.out
     assert printed.err == ""
@@ -238,7 +240,7 @@ def test_a_live_host_without_a_device_is_not_sampled_again(
 
 def test_what_the_text_says_once(capsys: pytest.CaptureFixture[str]) -> None:
     """A consequence is a line of its cause; failed settings are not repeated; what is wrong comes first."""
-    main(["check", "health", "--host.simulate=slow-receiver", "--since=3m"])
+    main(["check", "health", "--host.simulate=slow-receiver", ONE_PORT, "--since=3m"])
     text = capsys.readouterr().out
     assert "              Receivers are not ready: " in text
     assert "(receiver_not_ready)" not in text
@@ -251,7 +253,7 @@ def test_what_the_text_says_once(capsys: pytest.CaptureFixture[str]) -> None:
         if line.startswith(("  d", "  ok"))
     ]
     assert rows == sorted(rows)
-    main(["check", "health", "--host.simulate=incast", "--since=3m"])
+    main(["check", "health", "--host.simulate=incast", ONE_PORT, "--since=3m"])
     assert "\n  note  " in capsys.readouterr().out
 
 

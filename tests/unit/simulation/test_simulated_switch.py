@@ -316,7 +316,7 @@ class TestTables:
     def test_they_do_not_depend_on_the_times_of_earlier_reads(self) -> None:
         for scenario in SCENARIOS:
             often, once = leaf(scenario), leaf(scenario)
-            for tenth in range(1, 1300, 7):
+            for tenth in range(1, 1300, 37):
                 often.databases(START + tenth / 10)
             assert often.databases(START + 130) == once.databases(START + 130)
 
