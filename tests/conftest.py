@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import os
@@ -47,13 +48,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Files without a test of the chosen tier are not imported: collecting all of them takes seconds in each worker."""
     tier = config.getoption("--tier")
-    if tier is None or not collection_path.match("test_*.py"):
-        return None
-    text = collection_path.read_text()
-    whole = re.search(r"^pytestmark = .*\bmark\.(ci|nightly)\b", text, re.MULTILINE)
+    return True if tier and collection_path.match("test_*.py") and ignores(collection_path, tier) else None
+
+
+@functools.cache
+def ignores(file: Path, tier: str) -> bool:
+    """Whether a file has no test of a tier, by its text."""
+    text = file.read_text()
     if tier == "test":
-        return True if whole else None
-    return None if f"mark.{tier}" in text else True
+        return bool(re.search(r"^pytestmark = .*\bmark\.(ci|nightly)\b", text, re.MULTILINE))
+    return f"mark.{tier}" not in text
 
 
 def tier_of(item: pytest.Item) -> str:
@@ -65,6 +69,11 @@ def tier_of(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tier = config.getoption("--tier")
     if tier is None:
+        lost = [item.nodeid for item in items if ignores(item.path, tier_of(item))]
+        if lost:
+            raise pytest.UsageError(
+                f"no tier runs {lost}: `ignores` in tests/conftest.py does not see their marker"
+            )
         return
     others = [item for item in items if tier_of(item) != tier]
     items[:] = [item for item in items if tier_of(item) == tier]

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from alert_hooks import Alertmanager
 
 
+pytestmark = pytest.mark.timeout(
+    300
+)  # the simulated storm begins after 20 s, and its alert ends 15 s after it
+
 SOON = "--host.simulate-seed=57"
 """With this seed a storm begins after 20 s and lasts 3.3 s."""
 

@@ -171,6 +171,16 @@ def _moment(tree: Tree, trial: Trial, number: int) -> None:
         tree.add(path)
 
 
+_said: dict[tuple[Trial, float | None], tuple[Finding, ...]] = {}
+
+
+async def said(trial: Trial, until: float | None = None) -> tuple[Finding, ...]:
+    """The findings on this host."""
+    if (trial, until) not in _said:
+        _said[trial, until] = tuple(diagnose(await trial_history(trial, until)).findings)
+    return _said[trial, until]
+
+
 async def first_said(trial: Trial, until: float | None = None) -> Finding | None:
     """The first finding on this host."""
-    return next(iter(diagnose(await trial_history(trial, until)).findings), None)
+    return next(iter(await said(trial, until)), None)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from hardware_trials import APART, Trial, first_said, load_trials, trial_history
-
-from roce_exporter.checks.health.diagnosis import diagnose
+from hardware_trials import APART, Trial, first_said, load_trials, said
 
 TRIALS = load_trials()
 SCORED = [one for one in TRIALS if one.truth != "hidden"]
@@ -41,15 +39,19 @@ async def test_what_is_said_first_is_right(trial: Trial) -> None:
 async def test_no_control_is_taken_for_a_silent_peer(moved: dict[str, int]) -> None:
     steps = tuple((0.0, name, delta) for name, delta in moved.items())
     trial = Trial("control", "none", "1", "requester", "", "nothing", "", "nothing", 60.0, steps, older=True)
-    said = {one.check for one in diagnose(await trial_history(trial)).findings}
-    assert not said & {"peer_silent", "retransmissions_uncounted", "retries_exceeded", "ack_timeouts"}
+    assert not {one.check for one in await said(trial)} & {
+        "peer_silent",
+        "retransmissions_uncounted",
+        "retries_exceeded",
+        "ack_timeouts",
+    }
 
 
 async def test_the_predictions_were_right_for_most() -> None:
     """One event is one finding, too: but for a driver whose counter of retries follows its error."""
     right: defaultdict[bool, int] = defaultdict(int)
     for trial in SCORED:
-        findings = diagnose(await trial_history(trial)).findings
+        findings = await said(trial)
         right[trial.is_said(next(iter(findings), None), trial.predicted)] += 1
         assert len(findings) <= 1 or trial.dataset in {"timeline", "counter_mapping"}, findings
     # Predicted for the time before the request ends; here it has ended.

@@ -43,6 +43,7 @@ def test_the_document_lists_every_cause() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # 34 histories of ten minutes
 async def test_one_fault_of_each_cause_is_found() -> None:
     """The cheapest: two moments before ten minutes. Those that only a simulated host plays are in CI, where all are."""
     chosen: dict[str, Fault] = {}
@@ -67,6 +68,7 @@ def all_said() -> tuple[Said, ...]:
 
 @pytest.mark.ci
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # `all_said`: 134 histories in three metric sets
 def test_the_goals_are_met(all_said: tuple[Said, ...]) -> None:
     counted = scored(all_said)
     sides = [said.fault.id for said in counted if not said.side_is_right]

@@ -103,6 +103,7 @@ def ending(process: subprocess.Popen[str]) -> Iterator[None]:
             process.wait(120)
 
 
+@pytest.mark.timeout(300)  # it runs for 30 s
 def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_path, monitored) -> None:
     with running(environment, SOON, "--duration=30") as process:
         lines = [process.stdout.readline() for _ in range(2)]
