@@ -90,6 +90,8 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Releases]:
     first, second = folder / "first", folder / "elsewhere/second"
     second.parent.mkdir()
     with keys() as owner:
-        signed = build(source, first, 0o022, RELEASE_KEY="test@example.com", GNUPGHOME=str(owner.home))
+        signed = build(
+            source, first, 0o022, RELEASE_KEY="test@example.com", RELEASE_TRIAL="1", GNUPGHOME=str(owner.home)
+        )
         unsigned = build(source, second, 0o077, TZ="Pacific/Auckland", LC_ALL="C.UTF-8", RELEASE_KEY="")
         yield Releases(first, second, (signed, unsigned), owner.public(folder / "key.asc"))

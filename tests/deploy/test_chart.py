@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
+import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -91,9 +93,36 @@ def pod_of(cases: dict[str, Any], case: str, kind: str = "DaemonSet") -> Documen
 def test_the_chart_has_the_exporters_version_and_the_metadata_that_registries_show() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["appVersion"] == chart["version"] == roce_exporter.__version__
-    assert {"description", "type", "kubeVersion", "keywords", "maintainers", "annotations"} <= chart.keys()
+    assert {
+        "description",
+        "type",
+        "kubeVersion",
+        "keywords",
+        "maintainers",
+        "annotations",
+        "home",
+    } <= chart.keys()
+    assert all(
+        link["url"].startswith("https://")
+        for link in yaml.safe_load(chart["annotations"]["artifacthub.io/links"])
+    )
     assert chart["annotations"]["artifacthub.io/license"] == "Apache-2.0"
     assert f">={VERSIONS[0]}.0" in chart["kubeVersion"]
+
+
+def test_nothing_is_signed_while_the_owners_addresses_are_not_set(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [DEPLOY / "release/build.sh", tmp_path],
+        env=os.environ | {"RELEASE_KEY": "nobody"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "set the owner's addresses in place of owner.example in: pyproject.toml SECURITY.md deploy/helm/roce-exporter/Chart.yaml"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_readme_has_every_value() -> None:
