@@ -52,9 +52,24 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a list without a file": ({**IMAGE, "seccompProfile": {"type": "Localhost"}}, "localhostProfile"),
     "a file that is not used": ({**IMAGE, "seccompProfile": {"localhostProfile": "x"}}, "/seccompProfile"),
-    "switches without a file": ({**IMAGE, "switches": {"enabled": True}}, "switches.configSecret is empty"),
+    "switches without a file": (
+        {**IMAGE, "switches": {"enabled": True, "withoutUsers": True}},
+        "switches.configSecret is empty",
+    ),
+    "switches without users": (
+        {**IMAGE, "switches": {"enabled": True, "configSecret": "x"}},
+        "switches.webConfigSecret is empty",
+    ),
     "a probe without targets": (
-        {**IMAGE, "switches": {"enabled": True, "configSecret": "x", "probe": {"enabled": True}}},
+        {
+            **IMAGE,
+            "switches": {
+                "enabled": True,
+                "configSecret": "x",
+                "webConfigSecret": "y",
+                "probe": {"enabled": True},
+            },
+        },
         "switches.probe.targets is empty",
     ),
 }

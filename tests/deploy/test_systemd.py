@@ -178,14 +178,19 @@ def test_the_unit_for_namespaces_may_enter_network_namespaces_and_little_else() 
 
 
 @pytest.mark.ci
-def test_the_user_of_the_unit_is_the_one_that_sysusers_makes(tmp_path: Path) -> None:
+def test_units_have_the_users_that_sysusers_makes_and_those_with_secrets_of_their_own_another(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "etc").mkdir()
     done = ran(need("systemd-sysusers"), f"--root={tmp_path}", UNIT.with_suffix(".sysusers"))
     assert done.returncode == 0, done.stderr
-    name, _, _, _, _, home, shell = (tmp_path / "etc/passwd").read_text().splitlines()[-1].split(":")
-    assert (name, home) == ("roce-exporter", "/")
-    assert shell.endswith("nologin")
-    assert "User=roce-exporter\nGroup=roce-exporter\n" in UNIT.read_text()
+    made = [line.split(":") for line in (tmp_path / "etc/passwd").read_text().splitlines()]
+    assert all((one[5], one[6].rpartition("/")[2]) == ("/", "nologin") for one in made)
+    users = {unit.stem: unit_lines(str(unit))["User"] for unit in (UNIT, *OTHERS)}
+    assert users == {unit.stem: unit_lines(str(unit))["Group"] for unit in (UNIT, *OTHERS)}
+    assert {name for (name,) in users.values()} == {one[0] for one in made if one[0].startswith("roce")}
+    apart = [users[name] for name in ("roce-exporter", "roce-exporter-switches", "roce-exporter-wire")]
+    assert len({*map(tuple, apart)}) == len(apart)
 
 
 # --- under the restrictions of a unit

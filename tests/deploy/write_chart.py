@@ -43,6 +43,7 @@ PARTS: dict[str, dict[str, Any]] = {
         "switches": {
             "enabled": True,
             "configSecret": f"{NAME}-switches",
+            "webConfigSecret": f"{NAME}-switches-web",
             "image": {"repository": f"{NAME}-switches"},
         },
     },
