@@ -32,7 +32,7 @@ class LineFormatter(logging.Formatter):
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)
         if self._is_json:
-            return json.dumps(fields, ensure_ascii=False)
+            return json.dumps(fields, ensure_ascii=not all(map(str.isprintable, fields.values())))
         return " ".join(f"{name}={_quoted(text)}" for name, text in fields.items())
 
 
@@ -45,4 +45,4 @@ def set_up_logging(level: str, form: str) -> None:
 
 def _quoted(text: str) -> str:
     plain = text.isprintable() and text and not any(mark in text for mark in ' ="\\')
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -24,8 +25,14 @@ class OutputError(UserError):
     """The output cannot be written: one line that says why."""
 
 
+_CONTROL = re.compile(
+    r"(?!\x1b\[[0-9]{1,2}m)[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""What moves a terminal's cursor, changes it or turns its text around, except colours."""
+
+
 def print_text(text: str) -> None:
-    """Write to standard output.
+    """Write to standard output; names from outside do nothing to a terminal, and none is an error.
 
     Raises:
         OutputError: standard output cannot be written (disk full or closed).
@@ -33,8 +40,10 @@ def print_text(text: str) -> None:
     """
     if sys.stdout is None:
         raise OutputError("standard output is closed; redirect it to a file or a terminal")
+    if sys.stdout.isatty():
+        text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(text.encode("utf-8", "backslashreplace").decode())
         sys.stdout.flush()
     except BrokenPipeError:
         raise

@@ -64,6 +64,7 @@ def collect_settings(options: argparse.Namespace) -> Settings:
         frozenset(options.source_disable),
         options.collect_timeout,
         refresh=options.inventory_refresh,
+        least=getattr(options, "collect_min_interval", 0.0),
     )
 
 

@@ -145,6 +145,8 @@ class Settings:
     """Sources that are not read."""
     timeout: float = 5.0
     """Seconds after which a collection ends; reads not finished by then are left out."""
+    least: float = 0.0
+    """Seconds between the beginnings of two collections."""
     overtake: float = 0.25
     """How long a device's other sources wait behind one that does not respond."""
     refresh: float = 60.0
@@ -182,10 +184,13 @@ class Collector:
     async def collect(self, wait: float | None = None) -> Snapshot:
         """One collection of the whole host.
 
-        Simultaneous callers share one collection. After `wait` seconds a caller gets what is ready, with
+        Simultaneous callers share one collection, and so do callers within `Settings.least`. After `wait` seconds a caller gets what is ready, with
         `Snapshot.unfinished` above 0, and the collection continues. None waits for its end, at most `Settings.timeout`.
         """
-        if self._running is None or self._running.done():
+        # The last one counts for `least` seconds also for a client whose wait was too short for its end: it began as often as any other.
+        if self._running is None or (
+            self._running.done() and self._clock() - self._begun >= self._settings.least
+        ):
             self._ended = TimedEvent()
             self._running = asyncio.ensure_future(self._pass(self._ended))
             self._running.add_done_callback(self._ended.set)

@@ -74,10 +74,10 @@ def supervisor(place: Path) -> Iterator[Callable[[], str]]:
         yield lambda: sock.recv(4096).decode()
 
 
-def test_killed_and_started_again_it_serves_the_same_and_has_written_nothing(
+def test_killed_and_started_again_it_serves_the_same_has_written_nothing_and_connects_to_nothing(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """No state is lost: nothing is on disk, and the port is free again at once."""
+    """No state is lost: nothing is on disk, and the port is free again at once. All its sockets are those of clients."""
     home = tmp_path / "home"
     home.mkdir()
     environment = {"HOME": str(home), "TMPDIR": str(home), "XDG_CACHE_HOME": str(home)}
@@ -89,6 +89,8 @@ def test_killed_and_started_again_it_serves_the_same_and_has_written_nothing(
             record_property("ready_seconds", time.monotonic() - begun)
             address = daemon.address
             served = complete(daemon, served)
+            sockets = psutil.Process(daemon.process.pid).net_connections("inet")
+            assert {one.laddr.port for one in sockets} == {tuple_of(address)[1]}, "none goes out"
             with socket.create_connection(
                 tuple_of(address)
             ) as client:  # the process is killed in the middle of a request

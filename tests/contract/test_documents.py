@@ -188,3 +188,33 @@ def test_no_alert_and_no_severity_that_went_is_named() -> None:
     found = {word: mentioning([word]) for word in words}
     assert all(found.values())
     assert {name for names in found.values() for name in names if not name.startswith(allowed)} == set()
+
+
+PROMISES = (ROOT / "SECURITY.md").read_text().partition("\n## Attack surface\n")[2]
+COMMENT = re.compile(r"<!-- (.*?) -->")
+SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`<\[])|(?<=-->)\s+")
+
+
+def sentences(text: str) -> list[str]:
+    """Each sentence, and each row of a table below its head, with the comment that follows it."""
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    found: list[str] = []
+    for paragraph in re.split(r"\n\s*\n|\n(?=\* |#)", prose):
+        if paragraph.lstrip().startswith("|"):
+            found += paragraph.strip().splitlines()[2:]
+            continue
+        for part in SENTENCE.split(" ".join(paragraph.split())):
+            if part.startswith("<!--"):
+                found[-1] += f" {part}"
+            elif part and not part.startswith("#"):
+                found.append(part)
+    return found
+
+
+def test_every_sentence_about_security_names_its_test_and_each_is_there() -> None:
+    files = {place: place.read_text() for place in (ROOT / "tests").rglob("test_*.py")}
+    tests = {name for text in files.values() for name in re.findall(r"def (test_\w+)", text)}
+    named = [(one, COMMENT.findall(one)) for one in sentences(PROMISES)]
+    assert len(named) > 80
+    assert [one for one, comments in named if len(comments) != 1] == []
+    assert {name for _, (comment,) in named for name in comment.split(", ")} - {"advice"} - tests == set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,6 +103,18 @@ async def test_a_hurried_client_gets_the_finished_part_and_does_not_affect_the_o
     assert series(await patient) == whole
     assert sum(one.errors_total for one in (await patient).snapshot.states) == 0
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_clients_whose_wait_is_too_short_for_a_collection_do_not_begin_more_of_them() -> None:
+    host = Host()
+    host.collector._settings = replace(host.collector._settings, least=0.5)
+    begun = set()
+    for _ in range(20):
+        await host.collector.collect(0.0)
+        begun.add(host.collector._begun)
+        await host.collector.collect(59.0)
+        host.clock.now += 0.1
+    assert len(begun) == 4
 
 
 async def test_no_slow_value_outlives_the_failure_of_its_source() -> None:

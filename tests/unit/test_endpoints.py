@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 
@@ -184,3 +185,19 @@ def test_the_path_of_another_page_is_no_path_of_the_metrics(path: str) -> None:
     host = HostPages(Exporter(Collector(load_recording(MOVING), Settings(), lambda: 0.0)))
     with pytest.raises(UserError, match=f"web.telemetry-path: {path} is the path of another page"):
         Application((host,), telemetry_path=path)
+
+
+async def test_a_client_in_a_loop_causes_a_collection_at_least_half_a_second_after_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All clients get the last one until then, with its age."""
+    now = 100.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+    exporter = Exporter(Collector(load_recording(MOVING), Settings(), lambda: 0.0))
+    pages, begun = HostPages(exporter), []
+    observe = exporter.observe
+    monkeypatch.setattr(exporter, "observe", lambda *given: begun.append(now) or observe(*given))
+    for now in (100.0, 100.1, 100.49, 100.5, 100.99, 101.0):
+        await pages.metrics(Format.TEXT, 5.0)
+        assert pages.age == pytest.approx(now - begun[-1])
+    assert begun == [100.0, 100.5, 101.0]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
+import json
+import logging
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,11 +15,23 @@ from host_tree import HostTree
 from hypothesis import given
 from hypothesis import strategies as st
 from observed import exposition, samples
+from prometheus_client.parser import text_string_to_metric_families
 
+from roce_exporter.catalog.row import Row
+from roce_exporter.cli.log import LineFormatter
+from roce_exporter.cli.output import print_text
+from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.names import decode_name, encode_name, encode_netdev
+from roce_exporter.model.owner import ProcessFacts
+from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.owners.identify import label_text as owner_text
+from roce_exporter.owners.identify import owner_of
+from roce_exporter.switches.readings import label_text as switch_text
+from roce_exporter.wire.decode.link_frames import _text as lldp_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 ODD = b"eth\xff0"
@@ -69,3 +85,64 @@ async def test_a_network_device_of_an_odd_name_is_read_like_any_other(tmp_path: 
     odd = {series: value for series, value in found.items() if r'netdev="eth\\xff0"' in series}
     assert "2" in odd.values()
     assert found['roce_port_up{device="mlx5_1",port="1"}'] == "1"
+
+
+NAMES: dict[str, Callable[[bytes], str]] = {
+    "device, network device and namespace": decode_name,
+    "cgroup, user and command": lambda raw: owner_text(raw.decode("utf-8", "surrogateescape")),
+    "object of a switch": lambda raw: switch_text(raw.decode("utf-8", "surrogateescape")),
+    "neighbour by LLDP": lldp_text,
+}
+HOSTILE = st.one_of(
+    st.binary(max_size=40),
+    st.text(max_size=20).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    st.sampled_from(
+        [
+            b"\x1b]0;owned\x07",
+            b"\xc2\x9b2J",
+            b"a\nroce_port_up 1",
+            b'"} 1\n# EOF',
+            "\u202egnp.exe".encode(),
+            b"\xed\xa0\x80",
+            b"%s{}$()",
+        ]
+    ),
+)
+RED = "\x1b[31m\n"
+ROW = Row("roce_x_info", "gauge", "", "X.", labels=("device",))
+
+
+class Terminal(io.StringIO):
+    """A standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", NAMES)
+@given(raw=HOSTILE)
+def test_no_outside_name_costs_a_scrape_a_line_or_a_terminal(kind: str, raw: bytes) -> None:
+    """It is one series, one line of a log in both forms, and nothing that a terminal obeys; also before it is made a label."""
+    for name in (NAMES[kind](raw), raw.decode("utf-8", "surrogateescape")):
+        text = Renderer((ROW,)).render((Samples((Series(ROW, (name,)),), (1,)),), Format.TEXT).decode()
+        (family,) = text_string_to_metric_families(text)
+        assert len(family.samples) == 1
+        record = logging.LogRecord("roce_exporter.x", logging.WARNING, "f.py", 1, "of %s", (name,), None)
+        lines = [LineFormatter(form).format(record) for form in ("logfmt", "json")]
+        assert all(line.isprintable() for line in lines)
+        assert json.loads(lines[1])["msg"] == f"of {name}"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.stdout", shown := Terminal())
+            print_text(f"{name}{RED}")
+        assert not re.search(
+            "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", shown.getvalue()[: -len(RED)]
+        )
+
+
+@given(
+    raw=HOSTILE, below=st.sampled_from(["kubepods/pod1", "docker", "system.slice/slurmstepd.scope/job_4711"])
+)
+def test_no_name_below_a_user_makes_another_owner(raw: bytes, below: str) -> None:
+    name = raw.decode("utf-8", "surrogateescape").replace("\n", "")
+    cgroups = f"0::/user.slice/user-1000.slice/user@1000.service/{below}/{name}\n"
+    assert owner_of(ProcessFacts(7, 1.0, name, name, cgroups)).kind not in ("pod", "container", "slurm")
