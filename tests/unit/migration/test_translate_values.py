@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from foreign_table import NAMES
 
+from roce_exporter.migrate.promql_names import names_of
 from roce_exporter.migrate.translation import translate
 
 if TYPE_CHECKING:
@@ -90,6 +91,74 @@ def test_values_before_and_after_are_equal(tmp_path: Path) -> None:
         "rule_files": [],
         "evaluation_interval": "1m",
         "tests": [{"interval": "1m", "input_series": series(), "promql_expr_test": tests}],
+    }
+    file = tmp_path / "test.yml"
+    file.write_text(json.dumps(document))
+    ran = subprocess.run(
+        ["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+FIRST_FAULT = "0x30 1x10 3x40"
+"""A counter that is 0 for half an hour, as both exporters serve it, and counts its first fault then."""
+COUNTERS = {
+    "node_infiniband_symbol_error_total": "roce_port_symbol_errors_total",
+    "node_infiniband_local_ack_timeout_errors_total": "roce_transport_ack_timeouts_total",
+    "rdma_local_ack_timeout_err_total": "roce_transport_ack_timeouts_total",
+    "rdma_out_of_sequence_total": "roce_transport_out_of_sequence_total",
+}
+ALERTS = [
+    "increase({0}[5m]) > 0",
+    "rate({0}[10m]) > 0",
+    "changes({0}[15m]) > 1",
+    "sum by (instance) (increase({0}[5m])) >= 1",
+    "({0} - {0} offset 5m) > 0",
+    "delta({0}[5m]) != 0",
+    "{0} > 2",
+    "max_over_time({0}[5m]) > 0 unless {0} > 2",
+    "avg_over_time((increase({0}[5m]) > bool 0)[15m:1m]) > 0.2",
+]
+NEVER = [
+    "absent({0})",
+    "{0} unless {0} offset 5m > 0 unless {0}",
+    "absent_over_time({0}[10m])",
+    "rate({0}[5m]) < 0",
+]
+"""Absence is no fault: neither form fires at any minute."""
+
+
+def fires(expression: str) -> str:
+    return f"(count({expression}) or vector(0))"
+
+
+def test_alerts_on_events_fire_alike_from_the_first_fault_on(tmp_path: Path) -> None:
+    """Before and after the translation, at each minute of a history whose first fault comes after half an hour."""
+    labels = '{device="mlx5_0", port="1", instance="a"}'
+    names = {**dict.fromkeys(COUNTERS), **dict.fromkeys(COUNTERS.values())}
+    given = [{"series": f"{name}{labels}", "values": FIRST_FAULT} for name in names]
+    given.append({"series": 'roce_port_info{device="mlx5_0", port="1", instance="a"}', "values": "1x80"})
+    tests = []
+    for theirs in COUNTERS:
+        exporter = ("node_exporter" if theirs.startswith("node_") else "rdma_exporter",)
+        for form in [*ALERTS, *NEVER]:
+            before = form.format(theirs)
+            after = translate(before, names_of(exporter))
+            assert after is not None, before
+            differing = f"{fires(before)} != {fires(after.text)}"
+            tests += [
+                {"expr": differing, "eval_time": f"{minute}m", "exp_samples": []}
+                for minute in range(16, 70, 3)
+            ]
+            ever = f"max_over_time({fires(after.text)}[30m:1m])"
+            value = 1 if form in ALERTS else 0
+            tests.append(
+                {"expr": ever, "eval_time": "55m", "exp_samples": [{"labels": "{}", "value": value}]}
+            )
+    document = {
+        "rule_files": [],
+        "evaluation_interval": "1m",
+        "tests": [{"interval": "1m", "input_series": given, "promql_expr_test": tests}],
     }
     file = tmp_path / "test.yml"
     file.write_text(json.dumps(document))
