@@ -246,7 +246,7 @@ def test_with_4_mb_of_address_space_left_it_lives_and_recovers(tmp_path: Path) -
         assert 200 in codes
         assert daemon.process.poll() is None
         daemon.seen.rlimit(psutil.RLIMIT_AS, (psutil.RLIM_INFINITY, psutil.RLIM_INFINITY))
-        assert whole <= of_host(daemon.scrape())
+        wait_until(lambda: whole <= of_host(daemon.scrape()))
         assert daemon.stop() == 0
 
 

@@ -103,7 +103,7 @@ def ending(process: subprocess.Popen[str]) -> Iterator[None]:
             process.wait(120)
 
 
-@pytest.mark.timeout(300)  # it runs for 30 s
+@pytest.mark.ci
 def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_path, monitored) -> None:
     with running(environment, SOON, "--duration=30") as process:
         lines = [process.stdout.readline() for _ in range(2)]
@@ -131,12 +131,17 @@ def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_
     assert_nothing_is_left(tmp_path, children)
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.ci) for one in (signal.SIGTERM, signal.SIGHUP))],
+)
+def test_a_signal_ends_it_and_leaves_nothing(
+    environment, tmp_path, monitored, number: signal.Signals
+) -> None:
     with running(environment, "--host.simulate=quiet") as process:
         assert "scenario quiet" in process.stdout.readline()
         children = descendants(process.pid)
+        assert [child.name() for child in children].count("prometheus") == monitored
         process.send_signal(number)
         _, errors = finish(process)
     assert (process.returncode, errors) == (0, "")
