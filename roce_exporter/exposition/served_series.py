@@ -41,8 +41,8 @@ MOST_CHOICES = 1000
 class ServedChoice(NamedTuple):
     """What is served of one set of series."""
 
-    whole: tuple[Series, ...]
-    series: tuple[Series, ...]
+    whole: Sequence[Series]
+    series: Sequence[Series]
     pick: Picker
     """The values of the first of `series`."""
     of_sources: tuple[tuple[Callable[[list[int | float]], Value], Picker], ...]
@@ -89,7 +89,7 @@ class ServedSeries:
             known = self._last[id(part.series)] = (part, choice.samples(part.values))
         return known[1]
 
-    def _choose(self, series: tuple[Series, ...]) -> ServedChoice:
+    def _choose(self, series: Sequence[Series]) -> ServedChoice:
         served: list[int] = []
         of_sources: dict[Series, list[int]] = {}
         for position, one in enumerate(series):

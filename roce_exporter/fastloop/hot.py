@@ -102,7 +102,7 @@ class HotCounters:
         reading = make_reading(ETHTOOL, self._device.name, self._port, names, checked, netdev=self._netdev)
         samples = self._normaliser.normalise(DeviceReadings(self._device, (reading,)))
         if samples.series is not self._series:
-            self._series = samples.series
+            self._series = tuple(samples.series)
             self._picks = _picks(samples.series)
             self._stalled = _positions(samples.series, STALLED)
             self._stalling = _positions(samples.series, STALLING)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def probe_document(answer: ProbeResult) -> dict[str, Any]:
     """The answer as JSON, version 1: `sources`, `queries`, `facts`, `values` (object, raw name, value, series) and `rest`."""
-    readings, plan, login = answer.readings, answer.plan, answer.login
+    readings, login = answer.readings, answer.login
     return {
         "version": 1,
         "target": answer.target.name,
@@ -40,15 +40,15 @@ def probe_document(answer: ProbeResult) -> dict[str, Any]:
             }
             for exchange in answer.logged
         ],
-        "facts": [series_text(series) for series in plan.series[: plan.facts]],
+        "facts": [series_text(series) for series in answer.samples[0].series[: answer.facts]],
         "values": list(_values(answer)),
         "rest": list(_rest(answer)),
     }
 
 
 def _values(answer: ProbeResult) -> Iterator[dict[str, Any]]:
-    values = answer.samples[0].values[answer.plan.facts :]
-    for source, value in zip(answer.plan.sources, values, strict=True):
+    values = answer.samples[0].values[answer.facts :]
+    for source, value in zip(answer.sources, values, strict=True):
         reading = answer.readings.readings[source.places[0].reading]
         raw = source.raw[0]  # no spelling of a switch adds up several
         yield {
@@ -63,7 +63,7 @@ def _values(answer: ProbeResult) -> Iterator[dict[str, Any]]:
 
 def _rest(answer: ProbeResult) -> Iterator[dict[str, Any]]:
     """Raw values that became no series: the switch has a preferred one, or the catalogue has no row."""
-    used = {(source.places[0].reading, source.raw[0]) for source in answer.plan.sources}
+    used = {(source.places[0].reading, source.raw[0]) for source in answer.sources}
     for position, reading in enumerate(answer.readings.readings):
         for raw, value in reading.values.items():
             if (position, raw) not in used:

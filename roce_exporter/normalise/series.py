@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,21 +34,27 @@ class Samples(NamedTuple):
     `series` is the same object as long as the set of series has not changed.
     """
 
-    series: tuple[Series, ...]
+    series: Sequence[Series]
     values: tuple[Value, ...]
 
     def replace(self, found: Iterable[tuple[Series, Value]]) -> Samples:
         """These samples instead, with `series` the same object if the set has not changed."""
         pairs = tuple(found)
         series = tuple([one for one, _ in pairs])
-        return Samples(self.series if series == self.series else series, tuple([value for _, value in pairs]))
+        same = series == tuple(self.series)
+        return Samples(self.series if same else series, tuple([value for _, value in pairs]))
 
 
+MOST_NUMBERS = 1000
 NO_SAMPLES = Samples((), ())
 
 
 def picker(positions: Sequence[int]) -> Picker:
     """A function that picks the values at these positions, in this order."""
+    if len(positions) > MOST_NUMBERS:
+        # A switch has thousands in one reading, and a number of its own takes nine times the memory.
+        packed = array("I", positions)
+        return lambda values: tuple(map(values.__getitem__, packed))
     if len(positions) > 1:
         return itemgetter(*positions)
     # An itemgetter of one position returns no tuple, and one of no position does not exist.

@@ -136,7 +136,7 @@ def value_plan(sources: Sequence[Source]) -> ValuePlan:
             (reading, picker([sources[position].places[0].position for position in positions]))
             for reading, positions in wanted.items()
         ),
-        order=picker([came[position] for position in range(len(came))]),
+        order=picker([came[position] for position in range(len(came))]) if [*came] != sorted(came) else tuple,
         multiplied=tuple(
             (position, spelling.times)
             for position, _, spelling in numbered

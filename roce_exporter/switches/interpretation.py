@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.normalise.series import Samples, Series, Value
@@ -20,29 +22,59 @@ from roce_exporter.normalise.series_plan import (
 from roce_exporter.switches.readings import Unreadable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from roce_exporter.switches.readings import SwitchReadings
 
-Key = tuple[object, ...]
 MOST_ABSENT = 4096
 """Series that a switch no longer has and whose choice is remembered."""
 
 
-class ValuesOfReading(NamedTuple):
-    """The values of one reading in their order; None is missing."""
+class FlatValues(NamedTuple):
+    """The values of all readings of a round, one after the other; None is missing."""
 
-    values: tuple[Value, ...]
+    values: list[Value]
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchPlan:
     """How the values of a switch's readings become the values of its series."""
 
-    key: Key = ()
+    key: int = 0
+    """A hash of the names of all readings and of the facts: a plan holds as long as these are the same."""
     facts: int = 0
-    sources: tuple[Source, ...] = ()
-    """In the order of the readings."""
-    series: tuple[Series, ...] = ()
+    series: Sequence[Series] = ()
     values: ValuePlan = ValuePlan()  # noqa: RUF009 - frozen
+
+    def samples(self, flat: list[Value]) -> Samples:
+        """The samples of these values, which are in the order of the readings."""
+        return Samples(self.series, (1,) * self.facts + values_of(self.values, (FlatValues(flat),)))
+
+
+class SeriesTable(Sequence[Series]):
+    """Series that are made when they are used: kept, each would take 72 bytes more than its labels, which many share."""
+
+    __slots__ = ("_labels", "_rows")
+
+    def __init__(self, series: Sequence[Series]) -> None:
+        # Switches have no histograms, so no suffixes.
+        self._rows = tuple([one.row for one in series])
+        self._labels = tuple([one.labels for one in series])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Series]:
+        return map(Series, self._rows, self._labels)
+
+    @overload
+    def __getitem__(self, place: int) -> Series: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Series, ...]: ...
+    def __getitem__(self, place: int | slice) -> Series | tuple[Series, ...]:
+        if isinstance(place, slice):
+            return tuple(map(Series, self._rows[place], self._labels[place]))
+        return Series(self._rows[place], self._labels[place])
 
 
 class Interpreter:
@@ -52,42 +84,77 @@ class Interpreter:
         """`dialect` is the catalogue's name of the operating system."""
         self.plan = SwitchPlan()
         self._dialect = dialect
-        self._chosen: Chosen = {}
+        self._chosen: tuple[Sequence[Series], tuple[tuple[str, tuple[str, ...]], ...]] = (), ()
+        """Series, and the source and raw names of each: a dictionary takes three times the memory."""
 
     def samples(self, device: str, readings: SwitchReadings) -> Samples:
         """The samples of one round of queries; `device` is the name of the switch."""
-        key: Key = (
-            device,
-            tuple((fact.row.name, tuple(fact.labels.items())) for fact in readings.facts),
-            tuple((reading.source, reading.labels, tuple(reading.values)) for reading in readings.readings),
-        )
-        if key != self.plan.key:
-            self.plan = self._plan(key, device, readings)
-        found = [
-            ValuesOfReading(
-                tuple(None if isinstance(value, Unreadable) else value for value in reading.values.values())
+        key = hash(
+            (
+                device,
+                tuple((fact.row.name, tuple(fact.labels.items())) for fact in readings.facts),
+                tuple(
+                    (reading.source, reading.labels, tuple(reading.values)) for reading in readings.readings
+                ),
             )
-            for reading in readings.readings
-        ]
-        return Samples(self.plan.series, (1,) * self.plan.facts + values_of(self.plan.values, found))
+        )
+        if key != self.plan.key or not self.plan.series:
+            self.plan = self._plan(key, device, readings)
+        return self.plan.samples(flat_values(readings))
 
-    def _plan(self, key: Key, device: str, readings: SwitchReadings) -> SwitchPlan:
-        own = ("device", device)
+    def sources(self, device: str, readings: SwitchReadings) -> tuple[Source, ...]:
+        """Where the values of the series after the facts come from, in their order."""
+        return self._choose(device, readings, dict(zip(*self._chosen, strict=True)))
+
+    def _choose(self, device: str, readings: SwitchReadings, chosen: Chosen) -> tuple[Source, ...]:
+        places: dict[Place, dict[str, ValuePosition]] = {}
+        for number, reading in enumerate(readings.readings):
+            names = places.setdefault((reading.source, (*reading.labels, ("device", device))), {})
+            for position, name in enumerate(reading.values):
+                names.setdefault(name, ValuePosition(number, position))
+        return choose(INDEX, self._dialect, places, chosen)
+
+    def _plan(self, key: int, device: str, readings: SwitchReadings) -> SwitchPlan:
         facts = dict.fromkeys(
             Series(
                 fact.row, tuple({**fact.labels, "device": device}.get(label, "") for label in fact.row.labels)
             )
             for fact in readings.facts
         )
-        places: dict[Place, dict[str, ValuePosition]] = {}
-        for number, reading in enumerate(readings.readings):
-            names = places.setdefault((reading.source, (*reading.labels, own)), {})
-            for position, name in enumerate(reading.values):
-                names.setdefault(name, ValuePosition(number, position))
-        found = choose(INDEX, self._dialect, places, self._chosen)
-        if len(self._chosen) > len(found) + MOST_ABSENT:
-            # The switch renames its objects: what it no longer has may be chosen anew.
-            self._chosen = {source.series: self._chosen[source.series] for source in found}
-        sources = tuple(sorted(found, key=lambda source: source.places[0]))
-        series = (*facts, *(source.series for source in sources))
-        return SwitchPlan(key, len(facts), sources, series, value_plan(sources))
+        # Labels and raw names, once each: a switch of 64 ports has 7,000 series and 1,300 objects.
+        shared: dict[Any, Any] = {}
+        share = shared.setdefault
+        found: list[Source] = []
+        chosen: Chosen = dict(zip(*self._chosen, strict=True))
+        starts = first_positions(readings)
+        # In the order of the catalogue, as they are rendered.
+        for source in self._choose(device, readings, chosen):
+            row, labels, suffix = source.series
+            flat = tuple(
+                [ValuePosition(0, starts[place.reading] + place.position) for place in source.places]
+            )
+            found.append(
+                Source(Series(row, share(labels, labels), suffix), source.spelling, source.raw, flat)
+            )
+        spelled = {one.series: share(chosen[one.series], chosen[one.series]) for one in found}
+        if len(chosen) - len(found) <= MOST_ABSENT:
+            # Beyond it the switch renames its objects: what it no longer has may be chosen anew.
+            for series, one in chosen.items():
+                spelled.setdefault(series, one)
+        self._chosen = SeriesTable((*spelled,)), (*spelled.values(),)
+        table = SeriesTable((*facts, *(source.series for source in found)))
+        return SwitchPlan(key, len(facts), table, value_plan(found))
+
+
+def first_positions(readings: SwitchReadings) -> list[int]:
+    """The position of the first value of each reading among all values."""
+    return [0, *accumulate(len(reading.values) for reading in readings.readings)]
+
+
+def flat_values(readings: SwitchReadings) -> list[Value]:
+    """The values of all readings, in order; None is unreadable."""
+    return [
+        None if isinstance(value, Unreadable) else value
+        for reading in readings.readings
+        for value in reading.values.values()
+    ]

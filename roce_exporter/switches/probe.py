@@ -23,14 +23,14 @@ from roce_exporter.catalog.named import (
     SWITCH_SOURCE_UP,
 )
 from roce_exporter.catalog.switch_systems import SYSTEMS
-from roce_exporter.collect.workers import CallThread, InFlight, run_in_thread
+from roce_exporter.collect.workers import InFlight, run_in_thread
 from roce_exporter.errors import UserError
-from roce_exporter.exposition import Renderer
+from roce_exporter.exposition import OneText, Renderer
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.addresses import dial, find_route, is_odd_address
-from roce_exporter.switches.interpretation import Interpreter, SwitchPlan
+from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.port_values import neighbor_readings
 from roce_exporter.switches.readings import (
     LoggedRequest,
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.normalise.series import Value
-    from roce_exporter.switches.readings import Module
+    from roce_exporter.normalise.series_plan import Source
+    from roce_exporter.switches.readings import Module, Repeat
     from roce_exporter.switches.targets import Network, SwitchesFile, SwitchTarget
 
 FILE = "file"
@@ -63,6 +64,8 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 300.0, 3600.0
 """Seconds for which refused credentials are not sent: switches lock a user out after three to five attempts within some minutes."""
 READ_SECONDS = 60.0
 """To interpret the replies of one round."""
+READ_AT_ONCE = 2
+"""Switches whose replies are interpreted at once: one takes some 10 MiB meanwhile, and more of them are not faster."""
 READING_SECONDS = 0.25
 """What is left of a client's time for the replies to become an answer."""
 REACH = "target"
@@ -144,15 +147,17 @@ class ProbeResult:
     device: str
     """The switch's own name, or the target's until the switch has given one."""
     readings: SwitchReadings
-    """Without the values, unless they were recorded: the samples have them."""
+    """Without values and facts, unless they were recorded: the samples have them."""
     logged: tuple[LoggedRequest, ...]
     """Queries and replies, if they were recorded."""
     success: bool
     """Whether anything of the switch could be used."""
     samples: tuple[Samples, ...]
     """Samples of the switch, then those of the probe."""
-    plan: SwitchPlan
-    """How the samples of the switch were made; for the debug page."""
+    facts: int
+    """How many of the samples of the switch are facts; they are the first ones."""
+    sources: tuple[Source, ...]
+    """Where the others come from, if queries and replies were recorded."""
     login: Login
     """What the debug page hides."""
     renderer: Renderer
@@ -173,7 +178,7 @@ class _State:
     device: str
     lookups: InFlight[str] = field(default_factory=lambda: InFlight(time.monotonic))
     """The lookup of its name."""
-    renderer: Renderer = field(default_factory=Renderer)
+    renderer: Renderer = field(default_factory=partial(Renderer, lines=OneText))
     last: ProbeResult | None = None
     before: ProbeResult | None = None
     """The answer before the last one, for rates of the pause tree."""
@@ -182,8 +187,8 @@ class _State:
     """The sources whose faults were logged."""
     is_reached: bool = False
     """Whether it answered the last time."""
-    thread: CallThread = field(default_factory=CallThread)
-    """Reads its replies."""
+    again: Repeat | None = None
+    """Reads what the last whole round has read."""
 
     refused: Login | None = None
     """Credentials that the switch refused."""
@@ -225,6 +230,7 @@ class Prober:
         """
         self._file = file
         self._room = asyncio.Semaphore(file.limits.targets_at_once)
+        self._reading = asyncio.Semaphore(READ_AT_ONCE)
         self._states: OrderedDict[str, _State] = OrderedDict()
         self._minute, self._lines = 0.0, 0
         """Lines about targets of service discovery in this minute of the loop's clock."""
@@ -245,8 +251,6 @@ class Prober:
 
     async def close(self) -> None:
         """End all rounds of queries."""
-        for state in self._states.values():
-            state.thread.retire()
         running = [state.running for state in self._states.values() if state.running]
         for task in running:
             task.cancel()
@@ -317,32 +321,39 @@ class Prober:
                 return
             if not state.running and state.networks is not None:
                 kept -= state.size
-                state.thread.retire()
                 del self._states[name]
 
     async def _round(self, state: _State, begin: float, *, record: bool) -> ProbeResult:
         try:
             replies, login = await self._query(state, record=record)
+            if isinstance(replies, list):
+                assert state.last is not None  # noqa: S101 - for the type checker
+                answer = _again(state.last, state.interpreter.plan.samples(replies), begin)
+                state.before, state.last = state.last, answer
+                return answer
             # In a thread, so that other targets and clients are served while a large switch is read.
-            readings, samples = await run_in_thread(
-                partial(_interpret, state, replies), READ_SECONDS, state.thread
-            )
-            state.device = readings.name or state.device
-            answer = _answer(state, readings, samples, begin, logged=replies.logged, login=login)
+            state.again = None
+            async with self._reading:
+                readings, samples, sources, again = await run_in_thread(
+                    partial(_interpret, state, replies, record=record), READ_SECONDS
+                )
+            state.device, state.again = readings.name or state.device, again
+            answer = _answer(state, readings, samples, begin, replies.logged, sources, login)
             state.is_reached = answer.success
             self._log_faults(state, readings, login)
             if record:
                 return (
                     answer  # not kept: it has every reply, and rates need answers that are an interval apart
                 )
-            answer = replace(answer, readings=replace(readings, readings=()))
+            answer = replace(answer, readings=replace(readings, readings=(), facts=()))
             state.before, state.last = state.last or answer, answer
             self._forget_oldest()
             return answer
         finally:
             state.running = None
 
-    async def _query(self, state: _State, *, record: bool) -> tuple[ProbeReply, Login]:
+    async def _query(self, state: _State, *, record: bool) -> tuple[ProbeReply | list[Value], Login]:
+        """The replies; or all values, in the order of the readings of the last whole round, if nothing else has changed."""
         login, target, clock = Login(), state.target, asyncio.get_running_loop().time
         reachable = max(target.timeout - READING_SECONDS, READING_SECONDS)
         try:
@@ -366,7 +377,8 @@ class Prober:
             return ProbeReply(faults={REACH: line}), login
         try:
             request = ProbeRequest(target, route, login, clock() + reachable, record)
-            reply = await state.module.query(request)
+            values = await state.again.read(request) if state.again and not record else None
+            reply = await state.module.query(request) if values is None else values
             state.remember(login, request.gate.refusal, clock())
         except NetError as error:
             return ProbeReply(faults={REACH: str(error)}), login
@@ -418,32 +430,50 @@ def _make_state(target: SwitchTarget, networks: tuple[Network, ...] | None) -> _
     return _State(target, loaded, Interpreter(loaded.dialect), networks, target.name)
 
 
-def _interpret(state: _State, replies: ProbeReply) -> tuple[SwitchReadings, Samples]:
+def _interpret(
+    state: _State, replies: ProbeReply, *, record: bool
+) -> tuple[SwitchReadings, Samples, tuple[Source, ...], Repeat | None]:
     readings = SwitchReadings() if REACH in replies.faults else state.module.read(replies, state.target)
     readings = with_links(replace(readings, faults={**readings.faults, **replies.faults}), state.target)
     near = neighbor_readings(readings)
     readings = replace(readings, readings=(*readings.readings, *near))
-    return readings, state.interpreter.samples(readings.name or state.device, readings)
+    device = readings.name or state.device
+    samples = state.interpreter.samples(device, readings)
+    sources = state.interpreter.sources(device, readings) if record else ()
+    return readings, samples, sources, replies.again(readings) if replies.again and not record else None
 
 
-def _answer(
+def _again(last: ProbeResult, samples: Samples, begin: float) -> ProbeResult:
+    """The next answer after a round that read the values alone."""
+    ended = asyncio.get_running_loop().time()
+    own = last.samples[1]
+    # The first two are those of `probe_samples` that are no state of a source.
+    own = own._replace(values=(own.values[0], ended - begin, *own.values[2:]))
+    return replace(last, samples=(samples, own), ended=ended, seconds=ended - begin)
+
+
+def _answer(  # noqa: PLR0917 - what came of one round
     state: _State,
     readings: SwitchReadings,
     samples: Samples,
     begin: float,
-    *,
     logged: tuple[LoggedRequest, ...] = (),
+    sources: tuple[Source, ...] = (),
     login: Login = Login(),  # noqa: B008 - frozen
 ) -> ProbeResult:
     ended = asyncio.get_running_loop().time()
+    own = probe_samples(state.device, readings, ended - begin)
+    if state.last:
+        own = state.last.samples[1].replace(zip(own.series, own.values, strict=True))
     return ProbeResult(
         state.target,
         state.device,
         readings,
         logged,
         is_success(readings),
-        (samples, probe_samples(state.device, readings, ended - begin)),
-        state.interpreter.plan if samples.series else SwitchPlan(),
+        (samples, own),
+        state.interpreter.plan.facts if samples.series else 0,
+        sources,
         login,
         state.renderer,
         ended,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from roce_exporter.net.login import LoginGate
 
@@ -12,10 +12,14 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.net.login import Login
+    from roce_exporter.normalise.series import Value
     from roce_exporter.switches.targets import Route, SwitchTarget
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels, without `device`: `(("port", "Ethernet0"), ("queue", "3"))`."""
+
+Origin = tuple[str, str, object]
+"""A module's own name of an object of a switch: a part of the switch, a table, and the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class ProbeReply:
     """Per source that did not answer, why not: one line."""
     logged: tuple[LoggedRequest, ...] = ()
     """For the debug page only; empty unless it was requested."""
+    again: Callable[[SwitchReadings], Repeat] | None = None
+    """Makes what reads the same again, from the readings of this reply; None: the next round is as whole as this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,8 @@ class SwitchReading:
     labels: Labels
     values: Mapping[str, RawNumber]
     """By raw name, as the catalogue's spellings have it. A value that the switch does not have is absent."""
+    origin: Origin | None = None
+    """The module's own name of the object, by which it can read the values again; None: it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +124,13 @@ class ProbeRequest:
     def server_name(self) -> str:
         """The name to verify in the certificate of the switch."""
         return self.target.tls.server_name or self.route.server_name or self.route.address
+
+
+class Repeat(Protocol):
+    """Reads the values of a whole round again, and nothing else, as long as nothing else has changed."""
+
+    async def read(self, probe: ProbeRequest) -> list[Value] | None:
+        """The values in the order of the readings; None: something else has changed, or failed, so a whole round is due."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def test_an_unreadable_value_stays_missing() -> None:
 
 
 def test_an_unknown_name_has_no_series() -> None:
-    assert Interpreter("sonic").samples("leaf1", readings({"SAI_PORT_STAT_IF_OUT_QLEN": 1})).series == ()
+    assert not Interpreter("sonic").samples("leaf1", readings({"SAI_PORT_STAT_IF_OUT_QLEN": 1})).series
 
 
 def test_every_spelling_of_a_switch_has_one_raw_name_and_finds_its_row() -> None:
@@ -96,4 +96,4 @@ def test_what_a_switch_no_longer_has_is_forgotten() -> None:
             for port in range(100)
         )
         interpreter.samples("leaf1", SwitchReadings("leaf1", renamed))
-    assert len(interpreter._chosen) <= MOST_ABSENT + 100
+    assert len(interpreter._chosen[0]) <= MOST_ABSENT + 100

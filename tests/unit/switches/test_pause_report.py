@@ -1,11 +1,12 @@
-"""The pause tree as a document; `golden/pause-tree.txt` has it as text."""
+"""The pause tree as a document (`golden/pause-tree.txt` has it as text), and what is no root of pause."""
 
 from __future__ import annotations
 
 import json
 
-from fabric_views import slow_receiver, views
+from fabric_views import MadeSwitch, slow_receiver, views
 
+from roce_exporter.switches.pause.fabric import QueueFill
 from roce_exporter.switches.pause.pause_report import PauseChoice, as_document, as_json
 from roce_exporter.switches.pause.pause_tree import pause_tree
 
@@ -41,3 +42,44 @@ def test_the_document_is_complete_and_versioned() -> None:
 def test_what_is_about_no_switch_has_no_switch() -> None:
     document = as_document(pause_tree([], PauseChoice(host="gpu-001")))
     assert document["unknown"][0]["switch"] is None
+
+
+def leaf(**shares: float) -> MadeSwitch:
+    """A switch that one host pauses per port, for these parts of the time."""
+    switch = MadeSwitch("leaf1", *shares)
+    for port, share in shares.items():
+        switch.neighbor(port, f"host-{port}", "eth0")
+        switch.rate("pfc_receive_frames_total", port, "3", each_second=1000 * share)
+        switch.rate("pfc_receive_pause_seconds_total", port, "3", each_second=share)
+    return switch
+
+
+def kinds(switch: MadeSwitch) -> dict[str, str]:
+    tree = pause_tree([switch.view()])
+    return {step.place.port: step.kind for step in tree.causes}
+
+
+def test_a_host_that_pauses_as_hosts_of_healthy_fabrics_do_is_no_root_next_to_a_real_one() -> None:
+    assert kinds(leaf(p1=0.8, p2=0.01)) == {"p1": "slow_receiver"}
+
+
+def test_everyday_pause_is_named_where_nothing_explains_more() -> None:
+    assert kinds(leaf(p2=0.01)) == {"p2": "slow_receiver"}
+
+
+def test_two_slow_hosts_are_two_roots() -> None:
+    assert set(kinds(leaf(p1=0.8, p2=0.3, p3=0.06))) == {"p1", "p2", "p3"}
+
+
+def test_a_watermark_of_minutes_ago_is_no_full_queue_if_the_queue_is_empty_now() -> None:
+    assert QueueFill(held=900, recent=True, full_at=500).is_full
+    assert not QueueFill(held=900, now=10, recent=True, full_at=500).is_full
+    assert QueueFill(held=900, now=600, recent=True, full_at=500).is_full
+    assert QueueFill(held=900, now=10, recent=True, full_at=500, marks=1.0).is_full
+
+
+def test_a_port_at_its_speed_is_full_where_the_switch_reports_no_fill_level() -> None:
+    assert QueueFill(busy=0.97).is_full
+    assert QueueFill(busy=0.5).is_full is False
+    assert QueueFill().is_full is None
+    assert not QueueFill(held=1, full_at=500, busy=0.97).is_full

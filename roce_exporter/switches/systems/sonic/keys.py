@@ -64,6 +64,8 @@ WATERMARK_TABLES = {
     "periodic": "PERIODIC_WATERMARKS",
 }
 
+RATES = "RATES"
+SENSORS = "TRANSCEIVER_DOM_SENSOR"
 PORT_ROW = ("alias", "description", "role")
 QOS_ROW = ("pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map")
 WATCHDOG_ROW = ("action", "detection_time", "restoration_time")
@@ -273,7 +275,7 @@ def module_rows(ports: Iterable[str]) -> list[Row]:
         for port in ports
         for table, fields in (
             ("PORT_OPERR_TABLE", FAULT_FIELDS),
-            ("TRANSCEIVER_DOM_SENSOR", SENSOR_FIELDS),
+            (SENSORS, SENSOR_FIELDS),
             ("TRANSCEIVER_DOM_THRESHOLD", LIMIT_FIELDS),
             ("TRANSCEIVER_INFO", MODULE_FIELDS),
         )

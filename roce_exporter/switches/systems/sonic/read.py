@@ -30,6 +30,7 @@ from roce_exporter.switches.systems.sonic.configuration import (
     override_reading,
     queue_facts,
 )
+from roce_exporter.switches.systems.sonic.keys import RATES, SENSORS, WATERMARK_TABLES
 from roce_exporter.switches.systems.sonic.scope import (
     NamespaceView,
     lossless_by_counters,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from roce_exporter.catalog.row import Row
-    from roce_exporter.switches.readings import Labels, RawNumber
+    from roce_exporter.switches.readings import Labels, Origin, RawNumber
     from roce_exporter.switches.systems.sonic.tables import Fields
 
 ENTRY = "LLDP_ENTRY_TABLE:"
@@ -157,10 +158,11 @@ def _chassis(view: NamespaceView) -> Fields:
 def counter_readings(view: NamespaceView) -> Iterator[SwitchReading]:
     """Everything that is counted on the ports, queues, priority groups and pools that are shown."""
     for table in t.COUNTERS:
-        yield from _counted(view, table, getattr(view.tables, table.source) or {})
+        yield from _counted(view, table, "COUNTERS", getattr(view.tables, table.source) or {})
     for window, part in (view.tables.watermarks or {}).items():
         for table in t.MAXIMA:
-            yield from _counted(view, table, getattr(part, table.kind), ("window", window))
+            key = WATERMARK_TABLES[window]
+            yield from _counted(view, table, key, getattr(part, table.kind), ("window", window))
 
 
 def health_readings(view: NamespaceView) -> Iterator[SwitchReading]:
@@ -172,19 +174,23 @@ def health_readings(view: NamespaceView) -> Iterator[SwitchReading]:
             present = (
                 names if fields.get("speed") != "0" else tuple(name for name in names if name != "speed")
             )
-            yield from _reading(t.LINKS, labels, fields, present)
+            yield from _reading(t.LINKS, labels, fields, present, (view.tables.namespace, RATES, port))
             times = [unix_time(fields[name]) for name in ("last_up_time", "last_down_time") if name in fields]
             if changed := [time for time in times if not isinstance(time, Unreadable)]:
                 yield SwitchReading(t.LINKS, labels, {"last_change": max(changed)})
     for port, fields in (view.tables.transceivers or {}).items():
         if port in view.ports:
-            yield from _reading(
-                t.TRANSCEIVERS, (("port", port),), fields, (*t.SENSOR_FIELDS, *t.LIMIT_FIELDS)
-            )
+            measured = (*t.SENSOR_FIELDS, *t.LIMIT_FIELDS)
+            origin = (view.tables.namespace, SENSORS, port)
+            yield from _reading(t.TRANSCEIVERS, (("port", port),), fields, measured, origin)
 
 
 def _counted(
-    view: NamespaceView, table: t.CountedObjects, objects: Mapping[Any, t.Fields], *more: tuple[str, str]
+    view: NamespaceView,
+    table: t.CountedObjects,
+    prefix: str,
+    objects: Mapping[Any, t.Fields],
+    *more: tuple[str, str],
 ) -> Iterator[SwitchReading]:
     """The objects of one table that are shown. Of some queues only the part of the watchdog is."""
     if table.group in view.polling.disabled:
@@ -217,10 +223,17 @@ def _counted(
         else:
             labels = (("port", one),)
             chosen = names if one in view.ports else ()
-        yield from _reading(table.source, (*labels, *more), fields, chosen)
+        origin = (view.tables.namespace, prefix, one)
+        yield from _reading(table.source, (*labels, *more), fields, chosen, origin)
 
 
-def _reading(source: str, labels: Labels, fields: t.Fields, names: Iterable[str]) -> Iterator[SwitchReading]:
+def _reading(
+    source: str,
+    labels: Labels,
+    fields: t.Fields,
+    names: Iterable[str],
+    origin: Origin | None = None,
+) -> Iterator[SwitchReading]:
     """One reading of the fields that the switch has; nothing if it has none of them."""
     values: dict[str, RawNumber] = {}
     for name in names:
@@ -237,7 +250,7 @@ def _reading(source: str, labels: Labels, fields: t.Fields, names: Iterable[str]
         elif not is_absent(text):
             values[name] = number(text)
     if values:
-        yield SwitchReading(source, labels, values)
+        yield SwitchReading(source, labels, values, origin)
 
 
 def read_tables(

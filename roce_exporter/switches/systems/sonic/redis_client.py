@@ -84,9 +84,13 @@ class RedisDatabase:
     """The name of the source in logged requests."""
     logged: list[LoggedRequest] | None = field(default=None)
     """Where to record, for the debug page."""
+    seen: list[tuple[Command, Hash]] = field(default_factory=list)
+    """What was read."""
 
-    async def read(self, commands: Sequence[Command]) -> list[Hash | ReplyError]:
+    async def read(self, commands: Sequence[Command], *, keep: bool = True) -> list[Hash | ReplyError]:
         """The hash that each command reads, or Redis' error. A field that does not exist is absent; so are all of a hash.
+
+        With `keep` they are added to `seen`.
 
         Raises:
             NetError: the connection broke, or a reply is not a hash.
@@ -95,10 +99,26 @@ class RedisDatabase:
         for start in range(0, len(commands), SLICE):
             part = commands[start : start + SLICE]
             for command, reply in zip(part, await self._exchange(part), strict=True):
-                replies.append(_hash_of(command, reply))
+                found = _hash_of(command, reply)
+                replies.append(found)
+                if keep and not isinstance(found, ReplyError):
+                    self.seen.append((command, found))
                 if self.logged is not None:
                     self._record(self.logged, command, reply)
         return replies
+
+    async def raw(self, sent: bytes, end: bytes) -> bytes:
+        """Send prepared commands; their replies as they are, of which the last one is `end`.
+
+        Raises:
+            NetError: the connection broke, or the replies are too long.
+        """
+        try:
+            self.writer.write(sent)
+            await self.writer.drain()
+            return await self.replies.until(end)
+        except OSError as error:
+            raise NetError(f"{self.address}: the connection broke ({type(error).__name__})") from None
 
     def line(self, error: ReplyError) -> str:
         """Redis' error as one line with the remedy, without the password."""

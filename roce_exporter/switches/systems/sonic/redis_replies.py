@@ -74,6 +74,23 @@ class ReplyReader:
             return _length(rest, 1 << 63)
         raise NetError(NOT_REDIS)
 
+    async def until(self, end: bytes) -> bytes:
+        """The bytes of several replies, of which the last one is `end`.
+
+        Raises:
+            NetError: there are too many of them, or the connection was closed.
+        """
+        found = bytearray(self._buffer[self._position :])
+        self._buffer, self._position = b"", 0
+        while len(found) <= len(end) or not found.endswith(end):
+            chunk = await self._stream.read(CHUNK)
+            if not chunk:
+                raise NetError("the connection was closed before the reply was complete")
+            found += chunk
+            if len(found) > MOST_BYTES:
+                raise NetError(f"the replies are longer than {MOST_BYTES >> 20} MiB: is this a SONiC switch?")
+        return bytes(found)
+
     async def _header(self) -> bytes:
         while (end := self._buffer.find(b"\r\n", self._position)) < 0:
             await self._receive(waiting=MOST_HEADER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import SONIC
@@ -17,6 +18,7 @@ from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.read import read_tables
 from roce_exporter.switches.systems.sonic.redis_client import Tls, open_database
 from roce_exporter.switches.systems.sonic.redis_replies import ReplyError
+from roce_exporter.switches.systems.sonic.repeat import SonicRepeat, repeat_of
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, lossless_of, named_maps
 from roce_exporter.switches.systems.sonic.tables import (
     OVERRIDE,
@@ -29,10 +31,10 @@ from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
-    from contextlib import AbstractAsyncContextManager
 
-    from roce_exporter.switches.readings import LoggedRequest, ProbeRequest, SwitchReadings
-    from roce_exporter.switches.systems.sonic.redis_client import RedisDatabase
+    from roce_exporter.switches.readings import LoggedRequest, Origin, ProbeRequest, SwitchReadings
+    from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, RedisDatabase
+    from roce_exporter.switches.systems.sonic.repeat import Seen
     from roce_exporter.switches.targets import SwitchTarget
 
 LATE = "no complete reply by the deadline"
@@ -58,10 +60,10 @@ async def query(probe: ProbeRequest) -> ProbeReply:
     async with asyncio.TaskGroup() as group:
         for part in rounds:
             group.create_task(part.run())
-    return _replies(rounds)
+    return _replies(rounds, tls)
 
 
-def _replies(rounds: Iterable[_NamespaceRound]) -> ProbeReply:
+def _replies(rounds: Iterable[_NamespaceRound], tls: Tls | None) -> ProbeReply:
     lines: dict[str, list[str]] = {}
     for part in rounds:
         for source, line in part.faults.items():
@@ -70,7 +72,18 @@ def _replies(rounds: Iterable[_NamespaceRound]) -> ProbeReply:
         replies={"tables": tuple(part.tables() for part in rounds)},
         faults={source: few(found, 1) for source, found in lines.items()},
         logged=tuple(exchange for part in rounds for exchange in part.logged),
+        again=None if lines else partial(_again, rounds, tls),
     )
+
+
+def _again(rounds: Iterable[_NamespaceRound], tls: Tls | None, readings: SwitchReadings) -> SonicRepeat:
+    seen: Seen = {}
+    places: dict[Origin, tuple[RedisAddress, str]] = {}
+    for part in rounds:
+        for database in part.opened:
+            seen.setdefault(database.address, []).extend(database.seen)
+        places |= part.places()
+    return repeat_of(readings, seen, places, tls)
 
 
 @dataclass(slots=True)
@@ -88,6 +101,26 @@ class _NamespaceRound:
     rates: dict[str, t.Fields] = field(default_factory=dict)
     """Bit error ratios by port."""
     port_faults: dict[str, t.Fields] = field(default_factory=dict)
+    opened: list[RedisDatabase] = field(default_factory=list)
+    names: keys.SonicNames | None = None
+    """The objects that were read."""
+
+    def places(self) -> dict[Origin, tuple[RedisAddress, str]]:
+        """The database and the key of each object, by its origin in the readings."""
+        if self.names is None:
+            return {}
+        name, names = self.place.name, self.names
+        counters, state = map(self._address, (layouts.COUNTERS_DB, layouts.STATE_DB))
+        found: dict[Origin, tuple[RedisAddress, str]] = {}
+        objects = (*names.ports.items(), *names.queues.items(), *names.groups.items(), *names.voqs.items())
+        found |= {(name, "COUNTERS", one): (counters, f"COUNTERS:{oid}") for oid, one in objects}
+        for oid, port in names.ports.items():
+            found[name, keys.RATES, port] = counters, f"{keys.RATES}:{oid}"
+            found[name, keys.SENSORS, port] = state, f"{keys.SENSORS}|{port}"
+        measured = (*names.queues.items(), *names.groups.items(), *names.pools.items())
+        for table in keys.WATERMARK_TABLES.values():
+            found |= {(name, table, one): (counters, f"{table}:{oid}") for oid, one in measured}
+        return found
 
     def tables(self) -> t.SonicTables:
         """What was read."""
@@ -142,8 +175,8 @@ class _NamespaceRound:
                 )
                 names.set_result(found)
                 plan = await self._result_of(lossless, None)
-                chosen = keys.chosen_names(found, plan, everything=self.everything)
-                await self._objects(database, chosen, plan)
+                self.names = keys.chosen_names(found, plan, everything=self.everything)
+                await self._objects(database, self.names, plan)
         finally:
             _settle(names, None)
 
@@ -160,7 +193,7 @@ class _NamespaceRound:
             parts = [await self._hashes(database, table, key, names, table.fields) for table in t.MAXIMA]
             windows[window] = t.SonicWatermarks(*parts)
         self.rates = await self._hashes(
-            database, t.CountedObjects(t.LINKS, "ports", t.RATE_FIELDS), "RATES", names, t.RATE_FIELDS
+            database, t.CountedObjects(t.LINKS, "ports", t.RATE_FIELDS), keys.RATES, names, t.RATE_FIELDS
         )
 
     async def _hashes(
@@ -175,7 +208,7 @@ class _NamespaceRound:
         database.source = table.source
         objects: Mapping[str, Any] = getattr(names, table.kind)
         found = [f"{prefix}:{oid}" for oid in objects]
-        hashes = await database.read([("HMGET", key, *fields) for key in found])
+        hashes = await database.read([("HMGET", key, *fields) for key in found], keep=False)
         parts = zip(objects.values(), found, hashes, strict=True)
         return {name: self._usable(database, table.source, key, part) for name, key, part in parts}
 
@@ -316,12 +349,24 @@ class _NamespaceRound:
             if source not in self.read or len(sources) == 1 or source == t.WATERMARKS:
                 self.faults.setdefault(source, line)
 
-    def _open(self, source: str, name: str) -> AbstractAsyncContextManager[RedisDatabase]:
-        address = layouts.address_of(self.layout, self.place, name, self.probe.target, self.probe.route)
+    @asynccontextmanager
+    async def _open(self, source: str, name: str) -> AsyncIterator[RedisDatabase]:
         logged = self.logged if self.probe.record else None
-        return open_database(
-            address, self.probe.login, self.tls, source, logged, self.probe.gate, self.probe.deadline
+        opened = open_database(
+            self._address(name),
+            self.probe.login,
+            self.tls,
+            source,
+            logged,
+            self.probe.gate,
+            self.probe.deadline,
         )
+        async with opened as database:
+            self.opened.append(database)
+            yield database
+
+    def _address(self, name: str) -> RedisAddress:
+        return layouts.address_of(self.layout, self.place, name, self.probe.target, self.probe.route)
 
 
 def _settle(future: asyncio.Future[Any], value: Any) -> None:
