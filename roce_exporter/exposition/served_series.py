@@ -13,12 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.named import (
-    METRIC_SET_INFO,
-    QUARANTINED,
-    SOURCE_UP,
-    UNREADABLE,
-)
+from roce_exporter.catalog.named import METRIC_SET_INFO, QUARANTINED, SOURCE_UP, UNREADABLE
 from roce_exporter.catalog.row import HISTOGRAM, MetricSet
 from roce_exporter.normalise.series import Picker, Samples, Series, Value, picker
 

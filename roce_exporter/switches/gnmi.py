@@ -76,10 +76,7 @@ CONNECTION = (
         re.compile(r"WRONG_VERSION_NUMBER|HTTP_REQUEST|INVALID_.*RECORD"),
         "the port does not speak TLS: correct the port, or write grpc+insecure:// if it is meant to be unencrypted",
     ),
-    (
-        re.compile(r"missing selected ALPN|ALPN"),
-        "the port speaks TLS, but not gRPC: correct the port",
-    ),
+    (re.compile(r"missing selected ALPN|ALPN"), "the port speaks TLS, but not gRPC: correct the port"),
     (
         re.compile(r"CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|ALERT_.*(CERTIFICATE|UNKNOWN_CA)"),
         "the switch refuses the exporter's certificate: set tls: cert_file and key_file",

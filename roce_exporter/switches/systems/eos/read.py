@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.net import NetError
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
-from roce_exporter.switches.reply_values import (
-    below,
-    is_absent,
-    members,
-    neighbor_labels,
-    number,
-    numbers,
-)
+from roce_exporter.switches.reply_values import below, is_absent, members, neighbor_labels, number, numbers
 from roce_exporter.switches.systems.eos.models import (
     INTERFACE,
     NEIGHBOR,

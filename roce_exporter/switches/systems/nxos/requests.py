@@ -17,14 +17,8 @@ from roce_exporter.catalog.switch_systems import NXOS
 from roce_exporter.net import NetError
 from roce_exporter.net.json_reply import decode_json
 from roce_exporter.switches.json_client import JsonClient, SessionCookie, StatusError, query_sources
-from roce_exporter.switches.readings import (
-    Module,
-    ProbeReply,
-    ProbeRequest,
-)
-from roce_exporter.switches.systems.nxos.ports import (
-    command_body,
-)
+from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest
+from roce_exporter.switches.systems.nxos.ports import command_body
 
 if TYPE_CHECKING:
     from roce_exporter.net.login import Login

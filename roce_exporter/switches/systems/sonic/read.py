@@ -15,13 +15,7 @@ from roce_exporter.catalog.named import (
 )
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.switches.port_values import UP_DOWN, at_least_zero, fraction, unix_time, watts
-from roce_exporter.switches.readings import (
-    SwitchFact,
-    SwitchReading,
-    SwitchReadings,
-    Unreadable,
-    label_text,
-)
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
 from roce_exporter.switches.reply_values import is_absent, number, plain_mac, word
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.configuration import (
@@ -228,11 +222,7 @@ def _counted(
 
 
 def _reading(
-    source: str,
-    labels: Labels,
-    fields: t.Fields,
-    names: Iterable[str],
-    origin: Origin | None = None,
+    source: str, labels: Labels, fields: t.Fields, names: Iterable[str], origin: Origin | None = None
 ) -> Iterator[SwitchReading]:
     """One reading of the fields that the switch has; nothing if it has none of them."""
     values: dict[str, RawNumber] = {}

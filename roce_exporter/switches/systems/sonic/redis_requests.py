@@ -20,12 +20,7 @@ from roce_exporter.switches.systems.sonic.redis_client import Tls, open_database
 from roce_exporter.switches.systems.sonic.redis_replies import ReplyError
 from roce_exporter.switches.systems.sonic.repeat import SonicRepeat, repeat_of
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, lossless_of, named_maps
-from roce_exporter.switches.systems.sonic.tables import (
-    OVERRIDE,
-    QUEUE_FIELDS,
-    port_fields,
-    rows_of,
-)
+from roce_exporter.switches.systems.sonic.tables import OVERRIDE, QUEUE_FIELDS, port_fields, rows_of
 from roce_exporter.switches.targets import PFC_PRIORITIES
 from roce_exporter.words import few
 
@@ -162,9 +157,7 @@ class _NamespaceRound:
             self.read[source] = await self._rows(database, source, rows)
 
     async def _counters(
-        self,
-        names: asyncio.Future[keys.SonicNames | None],
-        lossless: asyncio.Future[Lossless | None],
+        self, names: asyncio.Future[keys.SonicNames | None], lossless: asyncio.Future[Lossless | None]
     ) -> None:
         try:
             async with self._attempt(*COUNTED), self._open(t.PORT_COUNTERS, layouts.COUNTERS_DB) as database:

@@ -198,10 +198,7 @@ async def _digest(connection: RedisDatabase, slices: Iterable[bytes]) -> bytes:
 
 
 def repeat_of(
-    readings: SwitchReadings,
-    seen: Seen,
-    keys: Mapping[Origin, tuple[RedisAddress, str]],
-    tls: Tls | None,
+    readings: SwitchReadings, seen: Seen, keys: Mapping[Origin, tuple[RedisAddress, str]], tls: Tls | None
 ) -> SonicRepeat:
     """What reads the values of these readings again. `keys` has the database and the key of each object by its origin."""
     databases: dict[RedisAddress, Database] = {}
