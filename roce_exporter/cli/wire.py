@@ -11,9 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from roce_exporter.cli.daemon import (
-    stop_event,
-)
+from roce_exporter.cli.daemon import stop_event
 from roce_exporter.cli.flags import JSON, PACKETS
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text

@@ -290,9 +290,7 @@ class Watch:
         interval = sample.time - self._changed
         doubt = min(1.0, sample.poll / interval)
         return self._changed, replace(
-            self.limits,
-            hot=max(LEAST_HOT, self.limits.hot - doubt),
-            most=self.limits.most + doubt,
+            self.limits, hot=max(LEAST_HOT, self.limits.hot - doubt), most=self.limits.most + doubt
         )
 
     def _note_shares(self, steps: Mapping[PauseKey, Counts], seconds: float) -> None:

@@ -134,10 +134,7 @@ def _rdma_exporter() -> list[Group]:
     info = replaced(replaced(info, "pci_addr", "pci"), "is_vf", "", "false", "")
     info = replaced(info, "is_vf", "function", "true", "vf")
     info = f"{without(info, 'lag', 'pci', 'function')} * {ON_PORT} group_left (state) {PORT_STATE}"
-    port = (
-        Recording(PORT_STATE, f"({state} or {ON_PORT} {active}) ^ 0"),
-        Recording("rdma_port_info", info),
-    )
+    port = (Recording(PORT_STATE, f"({state} or {ON_PORT} {active}) ^ 0"), Recording("rdma_port_info", info))
     rest = _by_driver("rdma-exporter", _counters("rdma_exporter"), _value)
     return [Group("roce-compat-to-rdma-port", "State and identity of ports.", port), *rest]
 

@@ -26,11 +26,7 @@ SAME_FACT = (NARROW, NEVER, SUM)
 HOSTS = {*DIALECTS, ANY}
 """The dialects of hosts: the systems of switches have spellings too."""
 
-NAMES = {
-    "node_exporter": node_exporter,
-    "rdma_exporter": rdma_exporter,
-    "spiderpool": spiderpool,
-}
+NAMES = {"node_exporter": node_exporter, "rdma_exporter": rdma_exporter, "spiderpool": spiderpool}
 EXPORTERS: tuple[str, ...] = tuple(NAMES)
 
 

@@ -69,11 +69,7 @@ OF_HW_COUNTERS = {
     "rx_read_requests": "rx_read_requests_total",
     "rx_write_requests": "rx_write_requests_total",
 }
-OF_PORT = {
-    "state": "state_id",
-    "phys_state": "physical_state_id",
-    "rate": "rate_bytes_per_second",
-}
+OF_PORT = {"state": "state_id", "phys_state": "physical_state_id", "rate": "rate_bytes_per_second"}
 LEGACY = (
     "multicast_packets_received",
     "multicast_packets_transmitted",

@@ -53,9 +53,7 @@ FACTS: tuple[tuple[str, Written], ...] = (
     ),
 )
 
-UNTRANSLATABLE = {
-    "rdma_tx_discards_total": "no driver has a counter of discards when sending by priority",
-}
+UNTRANSLATABLE = {"rdma_tx_discards_total": "no driver has a counter of discards when sending by priority"}
 
 _VALID = re.compile(r"[-_./A-Za-z0-9]+")
 """OpenTelemetry refuses other names."""

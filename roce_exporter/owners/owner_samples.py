@@ -96,11 +96,7 @@ STATES = {True: "up", False: "down", None: "absent"}
 
 
 def device_document(
-    device: str,
-    state: SourceState | None,
-    result: Round,
-    shown: Mapping[str, Owner],
-    ended: float | None,
+    device: str, state: SourceState | None, result: Round, shown: Mapping[str, Owner], ended: float | None
 ) -> dict[str, Any]:
     """One device as JSON. Owners beyond the configured number are listed, too, each with `shown_as: other`."""
     held = {name: one.held for name, one in result.owners.items() if name != OTHER_OWNERS.name}

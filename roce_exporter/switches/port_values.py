@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import re
 from calendar import timegm
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import SWITCH_LINK_UP, SWITCH_NEIGHBOR_INFO
 from roce_exporter.model.values import GARBAGE
-from roce_exporter.switches.readings import SwitchReading, Unreadable
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.switches.readings import SwitchReadings
+    from roce_exporter.switches.targets import SwitchTarget
 
 NEIGHBORS = "neighbors"
+FILE = "file"
 UP_NAMES = frozenset(name for spelling in SWITCH_LINK_UP.spellings for name in spelling.raw)
 UP_DOWN = {"up": 1, "down": 0}
 FRACTION = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,3})?", re.ASCII)
@@ -65,6 +68,26 @@ def unix_time(text: object) -> int | Unreadable:
         return Unreadable(GARBAGE)
     day, hour, minute, second, year = (int(found[place]) for place in range(2, 7))
     return timegm((year, month // 3 + 1, day, hour, minute, second))
+
+
+def with_links(readings: SwitchReadings, target: SwitchTarget) -> SwitchReadings:
+    """The readings with a neighbour for each configured link. What LLDP reports for a port takes precedence."""
+    reported = {fact.labels.get("port") for fact in readings.facts if fact.row is SWITCH_NEIGHBOR_INFO}
+    facts = tuple(
+        SwitchFact(
+            SWITCH_NEIGHBOR_INFO,
+            {
+                "port": link.port,
+                "neighbor": link.host,
+                "neighbor_port": link.netdev,
+                "port_id_kind": "name",
+                "source": FILE,
+            },
+        )
+        for link in target.links
+        if link.port not in reported
+    )
+    return replace(readings, facts=(*readings.facts, *facts)) if facts else readings
 
 
 def neighbor_readings(readings: SwitchReadings) -> Iterator[SwitchReading]:

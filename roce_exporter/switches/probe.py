@@ -19,7 +19,6 @@ from roce_exporter.catalog.named import (
     PROBE_SUCCESS,
     SOURCE_RENEWAL,
     SOURCE_UNREADABLE,
-    SWITCH_NEIGHBOR_INFO,
     SWITCH_SOURCE_UP,
 )
 from roce_exporter.catalog.switch_systems import SYSTEMS
@@ -31,12 +30,11 @@ from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.addresses import dial, find_route, is_odd_address
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.port_values import neighbor_readings
+from roce_exporter.switches.port_values import neighbor_readings, with_links
 from roce_exporter.switches.readings import (
     LoggedRequest,
     ProbeReply,
     ProbeRequest,
-    SwitchFact,
     SwitchReadings,
     Unreadable,
 )
@@ -53,7 +51,6 @@ if TYPE_CHECKING:
     from roce_exporter.switches.readings import Module, Repeat
     from roce_exporter.switches.targets import Network, SwitchesFile, SwitchTarget
 
-FILE = "file"
 LOG = logging.getLogger(__name__)
 MOST_TARGETS = 4096
 """Targets whose last answers are kept; service discovery can name any number of addresses."""
@@ -109,26 +106,6 @@ def _sources(readings: SwitchReadings) -> Iterator[tuple[Row, tuple[str, ...], V
             yield SOURCE_UNREADABLE, (source,), unreadable[source]
     for source, interval in sorted(readings.renewals.items()):
         yield SOURCE_RENEWAL, (source,), interval
-
-
-def with_links(readings: SwitchReadings, target: SwitchTarget) -> SwitchReadings:
-    """The readings with a neighbour for each configured link. What LLDP reports for a port takes precedence."""
-    reported = {fact.labels.get("port") for fact in readings.facts if fact.row is SWITCH_NEIGHBOR_INFO}
-    facts = tuple(
-        SwitchFact(
-            SWITCH_NEIGHBOR_INFO,
-            {
-                "port": link.port,
-                "neighbor": link.host,
-                "neighbor_port": link.netdev,
-                "port_id_kind": "name",
-                "source": FILE,
-            },
-        )
-        for link in target.links
-        if link.port not in reported
-    )
-    return replace(readings, facts=(*readings.facts, *facts)) if facts else readings
 
 
 class UnknownTargetError(UserError):

@@ -3,12 +3,4 @@
 from roce_exporter.web.connection import ClientLimits, Request, Response
 from roce_exporter.web.server import Application, ListenError, Server, WebConfigError
 
-__all__ = [
-    "Application",
-    "ClientLimits",
-    "ListenError",
-    "Request",
-    "Response",
-    "Server",
-    "WebConfigError",
-]
+__all__ = ["Application", "ClientLimits", "ListenError", "Request", "Response", "Server", "WebConfigError"]

@@ -3,12 +3,4 @@
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, Auditor, audit
 from roce_exporter.checks.settings.profile import Profile, ProfileError, built_in, load_profile
 
-__all__ = [
-    "ALL_CHECKS",
-    "Auditor",
-    "Profile",
-    "ProfileError",
-    "audit",
-    "built_in",
-    "load_profile",
-]
+__all__ = ["ALL_CHECKS", "Auditor", "Profile", "ProfileError", "audit", "built_in", "load_profile"]

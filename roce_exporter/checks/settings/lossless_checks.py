@@ -300,10 +300,7 @@ DCBX = Check(
     "manager of DCB",
     "Host and firmware overwrite each other's settings, or settings change with those of the switch.",
     dcbx,
-    {
-        ANY: "dcb dcbx set dev {netdev} host ieee",
-        "mlx5": "mlnx_qos -i {netdev} --dcbx {dcbx_owner}",
-    },
+    {ANY: "dcb dcbx set dev {netdev} host ieee", "mlx5": "mlnx_qos -i {netdev} --dcbx {dcbx_owner}"},
 )
 
 

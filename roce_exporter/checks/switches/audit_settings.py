@@ -6,12 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.named import (
-    SWITCH_INFO,
-    SWITCH_NEIGHBOR_INFO,
-    SWITCH_PORT_INFO,
-    SWITCH_QUEUE_INFO,
-)
+from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.switches.pause.fabric import ECN_MAXIMUM, PAUSE_THRESHOLD, UNKNOWN_LINK, fabric_links
 from roce_exporter.switches.switch_view import natural, view_values
 

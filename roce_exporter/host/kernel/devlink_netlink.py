@@ -11,15 +11,7 @@ import errno
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from roce_exporter.host.kernel import (
-    FIXED,
-    RUNNING,
-    STORED,
-    VNIC,
-    Absent,
-    ComponentVersion,
-    HealthReporter,
-)
+from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
 from roce_exporter.host.kernel.pyroute import open_devlink, os_errors
 
 if TYPE_CHECKING:

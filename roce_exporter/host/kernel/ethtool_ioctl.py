@@ -72,10 +72,7 @@ class EthtoolIoctl:
     """One socket. Not thread-safe: make one per thread, it is cheap."""
 
     def __init__(
-        self,
-        ioctl: Ioctl = fcntl.ioctl,
-        names_for: float = 0.0,
-        clock: Callable[[], float] = time.monotonic,
+        self, ioctl: Ioctl = fcntl.ioctl, names_for: float = 0.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Names are cached for `names_for` seconds by this clock; by default they are read every time."""
         self._ioctl = ioctl

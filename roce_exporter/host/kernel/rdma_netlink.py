@@ -154,8 +154,7 @@ def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
     values = decode_values(answer)
     check_device(values, device)
     return RdmaPort(
-        number=decode_number(required(values, PORT_INDEX)),
-        netdev=decode_name(values.get(NDEV_NAME, b"")),
+        number=decode_number(required(values, PORT_INDEX)), netdev=decode_name(values.get(NDEV_NAME, b""))
     )
 
 

@@ -7,15 +7,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from roce_exporter.host.kernel import (
-    FIXED,
-    RUNNING,
-    STORED,
-    VNIC,
-    Absent,
-    ComponentVersion,
-    HealthReporter,
-)
+from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
 from roce_exporter.host.kernel.netlink import Malformed
 from roce_exporter.host.sources.devlink import instances_at, instances_of, places_of
 

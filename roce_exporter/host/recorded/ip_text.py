@@ -116,13 +116,7 @@ def _print_address(one: IpAddress) -> dict[str, Any]:
     flags = {name: True for name in ("tentative", "failed") if getattr(one, name)}
     if flags.pop("failed", False):
         flags["dadfailed"] = True
-    return {
-        "family": family,
-        "local": one.address,
-        "prefixlen": one.length,
-        "scope": one.scope,
-        **flags,
-    }
+    return {"family": family, "local": one.address, "prefixlen": one.length, "scope": one.scope, **flags}
 
 
 def parse_neighbours(rows: Sequence[Any]) -> dict[str, tuple[IpNeighbour, ...]]:

@@ -108,8 +108,7 @@ def both_ways(*pairs: tuple[str, str]) -> tuple[DriverCounter, ...]:
     """Counters of each direction: `{way}` is rx or tx in the raw name, `{direction}` its long form in the quantity."""
     return tuple(
         DriverCounter(
-            raw.replace("{way}", way).replace("{Way}", way.title()),
-            fact.replace("{direction}", direction),
+            raw.replace("{way}", way).replace("{Way}", way.title()), fact.replace("{direction}", direction)
         )
         for raw, fact in pairs
         for way, direction in (("rx", "receive"), ("tx", "transmit"))

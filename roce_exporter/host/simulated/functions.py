@@ -9,15 +9,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.kernel import (
-    FIXED,
-    RUNNING,
-    STORED,
-    VNIC,
-    Absent,
-    ComponentVersion,
-    HealthReporter,
-)
+from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
 from roce_exporter.host.kernel.rtnetlink import VirtualFunction
 
 if TYPE_CHECKING:

@@ -46,9 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.host.simulated.conditions import Span
-    from roce_exporter.host.simulated.simulated_switch_port import (
-        SwitchPortState,
-    )
+    from roce_exporter.host.simulated.simulated_switch_port import SwitchPortState
 
 
 Table = dict[str, dict[str, str]]

@@ -116,12 +116,7 @@ def _rules(rails: int) -> tuple[IpRule, ...]:
         IpRule(FIRST_TABLE + number, V4, FIRST_TABLE + number, source=f"{address_of(number)}/32")
         for number in range(rails)
     )
-    return (
-        IpRule(0, V4, LOCAL),
-        *own,
-        IpRule(32766, V4, MAIN),
-        IpRule(32767, V4, DEFAULT),
-    )
+    return (IpRule(0, V4, LOCAL), *own, IpRule(32766, V4, MAIN), IpRule(32767, V4, DEFAULT))
 
 
 MICROSECONDS = 1_000_000

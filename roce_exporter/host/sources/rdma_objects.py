@@ -27,11 +27,7 @@ LIMITS = "limits"
 def resources_reader(kernel: Kernel, device: Device) -> QueryReader[Mapping[str, int]]:
     """Queue pairs, completion queues, memory regions and the like that are in use on one device."""
     return QueryReader(
-        RESOURCES,
-        lambda: kernel.rdma_resources(netlink_of(device)),
-        device.name,
-        WHOLE_DEVICE,
-        numbers=dict,
+        RESOURCES, lambda: kernel.rdma_resources(netlink_of(device)), device.name, WHOLE_DEVICE, numbers=dict
     )
 
 

@@ -17,13 +17,13 @@ from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.switches import probe as probe_module
+from roce_exporter.switches.port_values import with_links
 from roce_exporter.switches.probe import (
     BadModuleError,
     Prober,
     ProbeResult,
     UnknownTargetError,
     is_success,
-    with_links,
 )
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import Discovery, Link, ProbeLimits, SwitchesFile
