@@ -142,8 +142,8 @@ class Interpreter:
             for series, one in chosen.items():
                 spelled.setdefault(series, one)
         self._chosen = SeriesTable((*spelled,)), (*spelled.values(),)
-        table = SeriesTable((*facts, *(source.series for source in found)))
-        return SwitchPlan(key, len(facts), table, value_plan(found))
+        every = (*facts, *(source.series for source in found))
+        return SwitchPlan(key, len(facts), SeriesTable(every) if every else (), value_plan(found))
 
 
 def first_positions(readings: SwitchReadings) -> list[int]:

@@ -9,23 +9,7 @@ from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITC
 from roce_exporter.net import NetError
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
 from roce_exporter.switches.reply_values import below, is_absent, members, neighbor_labels, number, numbers
-from roce_exporter.switches.systems.eos.models import (
-    INTERFACE,
-    NEIGHBOR,
-    NO_DROP,
-    PRIORITY,
-    SYSTEM,
-    EosView,
-    active_priorities,
-    configured_priorities,
-    is_port,
-    labels,
-    priority_readings,
-    queue_readings,
-    setting_readings,
-    tables_of,
-    watchdog_readings,
-)
+from roce_exporter.switches.systems.eos import models
 from roce_exporter.switches.systems.eos.ports import port_readings
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
@@ -56,18 +40,18 @@ def member(result: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def ecn_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
+def ecn_readings(result: Any, view: models.EosView) -> Iterator[SwitchReading]:
     """`show qos interfaces ecn counters queue`: marked packets per queue. A queue with "-" is not counted."""
     for port, interface in members(member(result, "intfQueueCounters")).items():
         counters = interface.get("queueCounters")
         for queue, value in counters.items() if isinstance(counters, dict) else ():
             if view.wants(port, queue) and not is_absent(value):
                 yield SwitchReading(
-                    "ecn_counters", labels(port, "queue", queue), {"queueCounter": number(value)}
+                    "ecn_counters", models.labels(port, "queue", queue), {"queueCounter": number(value)}
                 )
 
 
-def drop_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
+def drop_readings(result: Any, view: models.EosView) -> Iterator[SwitchReading]:
     """`show interfaces counters queue drops`: drops per traffic class, whose queue has the same number by default."""
     for port, interface in members(below(member(result, "egressQueueCounters"), "interfaces")).items():
         for cast, prefix in CASTS.items():
@@ -76,7 +60,7 @@ def drop_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
                 precedences = members(below(traffic_class, "dropPrecedences"))
                 if precedences and view.wants(port, label):
                     dropped = {"droppedPackets": _total(precedences)}
-                    yield SwitchReading("queue_drops", labels(port, "queue", label), dropped)
+                    yield SwitchReading("queue_drops", models.labels(port, "queue", label), dropped)
 
 
 def _total(precedences: dict[str, dict[str, Any]]) -> RawNumber:
@@ -90,13 +74,13 @@ def _total(precedences: dict[str, dict[str, Any]]) -> RawNumber:
     return number(total)
 
 
-def stuck_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
+def stuck_readings(result: Any, view: models.EosView) -> Iterator[SwitchReading]:
     """`show priority-flow-control counters watchdog`: an interface is listed with its first event only."""
     for port, interface in members(member(result, "interfaces")).items():
         for queue, row in members(below(interface, "txQueues")).items():
             if view._replace(every=True).wants(port, queue):
                 values = numbers(row, STUCK)
-                yield SwitchReading("watchdog_counters", labels(port, "queue", queue), values)
+                yield SwitchReading("watchdog_counters", models.labels(port, "queue", queue), values)
 
 
 def _neighbor(port: str, found: Iterable[Any]) -> SwitchFact:
@@ -120,7 +104,7 @@ def eapi_neighbors(result: Any) -> Iterator[SwitchFact]:
     """
     for port, entry in member(result, "lldpNeighbors").items():
         found = entry.get("lldpNeighborInfo") if isinstance(entry, dict) else None
-        for one in found if is_port(port) and isinstance(found, list) else ():
+        for one in found if models.is_port(port) and isinstance(found, list) else ():
             if isinstance(one, dict):
                 yield _eapi_neighbor(port, one)
 
@@ -135,12 +119,12 @@ def _eapi_neighbor(port: str, one: dict[str, Any]) -> SwitchFact:
 
 def gnmi_neighbors(tables: Tables) -> Iterator[SwitchFact]:
     """The table of openconfig-lldp."""
-    for (port, _), row in tables[NEIGHBOR].items():
-        if is_port(port):
+    for (port, _), row in tables[models.NEIGHBOR].items():
+        if models.is_port(port):
             yield _neighbor(port, map(row.get, LEAVES))
 
 
-EAPI_READINGS: Mapping[str, Callable[[Any, EosView], Iterator[SwitchReading]]] = {
+EAPI_READINGS: Mapping[str, Callable[[Any, models.EosView], Iterator[SwitchReading]]] = {
     "ecn_counters": ecn_readings,
     "queue_drops": drop_readings,
     "watchdog_counters": stuck_readings,
@@ -150,17 +134,21 @@ EAPI_READINGS: Mapping[str, Callable[[Any, EosView], Iterator[SwitchReading]]] =
 def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     """The readings of one round. If it is unknown which priorities have PFC, those with PFC frames count as such."""
     found = replies.replies
-    tables = tables_of(chain.from_iterable(reply for reply in found.values() if isinstance(reply, tuple)))
-    pfc = configured_priorities(tables) or active_priorities(tables)
+    tables = models.tables_of(
+        chain.from_iterable(reply for reply in found.values() if isinstance(reply, tuple))
+    )
+    pfc = models.configured_priorities(tables) or models.active_priorities(tables)
     # Without gNMI nothing says which priorities have PFC: then eAPI's queues are shown as they are.
-    view = EosView(
-        tables, pfc, target.priorities == ALL_PRIORITIES or not (pfc or tables[PRIORITY] or tables[NO_DROP])
+    view = models.EosView(
+        tables,
+        pfc,
+        target.priorities == ALL_PRIORITIES or not (pfc or tables[models.PRIORITY] or tables[models.NO_DROP]),
     )
     readings = [
-        *priority_readings(view),
-        *watchdog_readings(view),
-        *setting_readings(view),
-        *queue_readings(view),
+        *models.priority_readings(view),
+        *models.watchdog_readings(view),
+        *models.setting_readings(view),
+        *models.queue_readings(view),
         *port_readings(found),
     ]
     faults = {}
@@ -177,7 +165,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
         faults["lldp"] = str(error)
     return SwitchReadings(
         name=label_text(
-            _text(tables[SYSTEM].get(()), "hostname") or _text(found.get("hostname"), "hostname")
+            _text(tables[models.SYSTEM].get(()), "hostname") or _text(found.get("hostname"), "hostname")
         ),
         readings=tuple(reading for reading in readings if reading.values),
         facts=(*_switch_facts(found, tables), *_queue_facts(pfc), *neighbors),
@@ -187,15 +175,17 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
 
 
 def _switch_facts(found: Mapping[str, Any], tables: Tables) -> Iterator[SwitchFact]:
-    version = _text(found.get("version"), "version") or _text(tables[SYSTEM].get(()), "software-version")
+    version = _text(found.get("version"), "version") or _text(
+        tables[models.SYSTEM].get(()), "software-version"
+    )
     model = _text(found.get("version"), "modelName")
     if version or model:
         yield SwitchFact(
             SWITCH_INFO, {"os": "eos", "version": label_text(version), "model": label_text(model)}
         )
-    descriptions = {port: row.get("description", "") for (port,), row in tables[INTERFACE].items()}
-    ports = dict.fromkeys((*(port for port, _ in tables[PRIORITY]), *descriptions))
-    for port in filter(is_port, ports):
+    descriptions = {port: row.get("description", "") for (port,), row in tables[models.INTERFACE].items()}
+    ports = dict.fromkeys((*(port for port, _ in tables[models.PRIORITY]), *descriptions))
+    for port in filter(models.is_port, ports):
         description = label_text(descriptions.get(port) or "")
         yield SwitchFact(SWITCH_PORT_INFO, {"port": label_text(port), "description": description})
 

@@ -17,21 +17,7 @@ from roce_exporter.switches.readings import (
     label_text,
 )
 from roce_exporter.switches.reply_values import UNKNOWN_WORD, below, neighbor_labels, said
-from roce_exporter.switches.systems.nxos.ports import (
-    LosslessScope,
-    QueuingOfPort,
-    WatchdogOfPort,
-    command_body,
-    lossless_scope,
-    objects,
-    pfc_priorities,
-    port_name,
-    present,
-    queuing_of_ports,
-    rows,
-    watchdog_of_ports,
-    watchdog_of_switch,
-)
+from roce_exporter.switches.systems.nxos import ports as p
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
@@ -70,15 +56,15 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     """Interpret the replies. Total: whatever the switch sent, the other sources are read."""
     faults = dict(replies.faults)
     bodies = dict(_bodies(replies.replies, faults))
-    pfc = _parsed(PFC, pfc_priorities, bodies, faults)
-    queuing = _parsed(QUEUING, queuing_of_ports, bodies, faults)
-    watchdog = _parsed(WATCHDOG, watchdog_of_ports, bodies, faults)
+    pfc = _parsed(PFC, p.pfc_priorities, bodies, faults)
+    queuing = _parsed(QUEUING, p.queuing_of_ports, bodies, faults)
+    watchdog = _parsed(WATCHDOG, p.watchdog_of_ports, bodies, faults)
     everything = target.priorities == ALL_PRIORITIES
-    scope = lossless_scope(pfc, queuing, watchdog, everything=everything)
+    scope = p.lossless_scope(pfc, queuing, watchdog, everything=everything)
     statistics = _parsed(STATISTICS, _class_rows, bodies, faults)
     # A DME that is late or broken for once must not switch counters to those of the command line, which count differently.
     without_dme = not statistics and (STATISTICS not in faults or faults[STATISTICS].startswith(REFUSED_DME))
-    overridden = _parsed(WATCHDOG, watchdog_of_switch, bodies, faults)
+    overridden = _parsed(WATCHDOG, p.watchdog_of_switch, bodies, faults)
     readings = (
         *([SwitchReading(WATCHDOG, (), overridden)] if overridden else ()),
         *_pfc_readings(pfc, scope),
@@ -117,7 +103,7 @@ def _bodies(replies: Mapping[str, Any], faults: dict[str, str]) -> Iterator[tupl
     """What each source replied, without the envelope. A command that the switch does not have is no source."""
     for source, reply in replies.items():
         try:
-            body = reply if source == STATISTICS else command_body(reply)
+            body = reply if source == STATISTICS else p.command_body(reply)
             if body is not None:
                 yield source, _structured(source, body)
         except NetError as error:
@@ -148,7 +134,9 @@ def _parsed(
         return {}
 
 
-def _pfc_readings(pfc: Mapping[str, frozenset[int] | None], scope: LosslessScope) -> Iterator[SwitchReading]:
+def _pfc_readings(
+    pfc: Mapping[str, frozenset[int] | None], scope: p.LosslessScope
+) -> Iterator[SwitchReading]:
     """Whether PFC is on: for the priorities in scope, and for all of a port that has it off, so that the ends of a link can be compared."""
     for port, on in pfc.items():
         for priority in range(8):
@@ -159,7 +147,7 @@ def _pfc_readings(pfc: Mapping[str, frozenset[int] | None], scope: LosslessScope
 
 
 def _queuing_readings(
-    ports: Mapping[str, QueuingOfPort], scope: LosslessScope, *, without_dme: bool
+    ports: Mapping[str, p.QueuingOfPort], scope: p.LosslessScope, *, without_dme: bool
 ) -> Iterator[SwitchReading]:
     for port, queuing in ports.items():
         yield SwitchReading(QUEUING, (("port", port),), queuing.ingress)
@@ -169,7 +157,7 @@ def _queuing_readings(
                 yield _of_queue(QUEUING, port, queue, values)
 
 
-def _pause_readings(port: str, queuing: QueuingOfPort, scope: LosslessScope) -> Iterator[SwitchReading]:
+def _pause_readings(port: str, queuing: p.QueuingOfPort, scope: p.LosslessScope) -> Iterator[SwitchReading]:
     paused: dict[str, int] = {}
     groups: dict[str, str] = {}
     for pause in queuing.pauses:
@@ -189,7 +177,9 @@ def _pause_readings(port: str, queuing: QueuingOfPort, scope: LosslessScope) -> 
             yield SwitchReading(QUEUING, labels, {"pause-threshold": threshold})
 
 
-def _watchdog_readings(ports: Mapping[str, WatchdogOfPort], scope: LosslessScope) -> Iterator[SwitchReading]:
+def _watchdog_readings(
+    ports: Mapping[str, p.WatchdogOfPort], scope: p.LosslessScope
+) -> Iterator[SwitchReading]:
     for port, watchdog in ports.items():
         queues = {entry.queue: entry for entry in watchdog.queues}
         for queue in sorted(scope.queues.get(port, frozenset()) | queues.keys()):
@@ -210,14 +200,14 @@ def _class_rows(body: Any) -> dict[tuple[str, str], dict[str, Any]]:
     data = below(body, "imdata")
     if not isinstance(data, list):
         raise NetError("the reply has no imdata: is this the DME?")
-    if any("error" in item for item in objects(data)):
+    if any("error" in item for item in p.objects(data)):
         raise NetError("the DME reports an error")
     found = {}
-    for item in objects(data):
+    for item in p.objects(data):
         attributes = below(item, "ipqosQueuingStats", "attributes")
         name = str(below(attributes, "dn"))
         # The layout of dn is not documented; all known ones have the port in brackets, and the direction as a segment.
-        port = port_name((name.partition("[")[2]).partition("]")[0])
+        port = p.port_name((name.partition("[")[2]).partition("]")[0])
         label = str(below(attributes, "cmapName"))
         if port and "/in/" not in name and not label.startswith("c-in"):
             found[port, label] = attributes
@@ -225,15 +215,15 @@ def _class_rows(body: Any) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def _statistics_readings(
-    statistics: Mapping[tuple[str, str], dict[str, Any]], scope: LosslessScope
+    statistics: Mapping[tuple[str, str], dict[str, Any]], scope: p.LosslessScope
 ) -> Iterator[SwitchReading]:
     for (port, name), attributes in statistics.items():
         found = CLASS_GROUP.search(name)
         queue = (found[2] or "0") if found else ""
         # A class with a name of its own cannot be matched with a qos-group: PFC frames show that it is lossless.
-        used = any(present(attributes, "pfcTxPpp", "pfcRxPpp").values())
+        used = any(p.present(attributes, "pfcTxPpp", "pfcRxPpp").values())
         if scope.has_queue(port, queue) if queue else scope.everything or used:
-            values = present(attributes, *DME_COUNTERS)
+            values = p.present(attributes, *DME_COUNTERS)
             yield _of_queue(STATISTICS, port, queue or label_text(name), values)
 
 
@@ -249,7 +239,7 @@ def _version_fact(body: Any) -> Iterator[SwitchFact]:
 
 
 def _queue_facts(
-    queuing: Mapping[str, QueuingOfPort], watchdog: Mapping[str, WatchdogOfPort], scope: LosslessScope
+    queuing: Mapping[str, p.QueuingOfPort], watchdog: Mapping[str, p.WatchdogOfPort], scope: p.LosslessScope
 ) -> Iterator[SwitchFact]:
     """The queue and the priority group of each priority with PFC, from the PFC statistics, else from the watchdog."""
     maps: dict[tuple[str, int], tuple[str, str]] = {}
@@ -268,14 +258,14 @@ def _queue_facts(
 
 def _neighbor_facts(body: Any) -> Iterable[SwitchFact]:
     """The neighbours, by the keys of `show lldp neighbors detail`."""
-    for row in rows(body, "nbor_detail"):
-        port = port_name(row.get("l_port_id"))
+    for row in p.rows(body, "nbor_detail"):
+        port = p.port_name(row.get("l_port_id"))
         if port:
             port_id = row.get("port_id")
             labels = neighbor_labels(
                 name=row.get("sys_name"),
                 chassis=row.get("chassis_id"),
-                port_id=port_name(port_id) or port_id,
+                port_id=p.port_name(port_id) or port_id,
                 description=row.get("port_desc"),
                 kind="name" if str(row.get("port_type")).strip().lower() in INTERFACE_NAME else "",
             )

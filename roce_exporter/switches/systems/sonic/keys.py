@@ -10,32 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, ports_with_unicast, queue_label
-from roce_exporter.switches.systems.sonic.tables import (
-    CAPABILITIES,
-    FAULT_FIELDS,
-    FLEX_GROUPS,
-    GROUP_COUNTERS,
-    LIMIT_FIELDS,
-    LINK_FIELDS,
-    MODULE_FIELDS,
-    PORT_COUNTERS,
-    QUEUE_COUNTERS,
-    SENSOR_FIELDS,
-    VOQ_COUNTERS,
-    WATERMARKS,
-    SonicGroup,
-    SonicQueue,
-    SonicVoq,
-    group_objects,
-    is_front_panel,
-    queue_objects,
-    ranges_with,
-    reference,
-    rows_of,
-    voq_objects,
-    voq_prefix,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,14 +23,14 @@ Row = tuple[str, tuple[str, ...]]
 """A key and the fields to read; no fields means all of them."""
 
 NAME_MAPS = {
-    "COUNTERS_PORT_NAME_MAP": PORT_COUNTERS,
-    "COUNTERS_QUEUE_NAME_MAP": QUEUE_COUNTERS,
-    "COUNTERS_QUEUE_INDEX_MAP": QUEUE_COUNTERS,
-    "COUNTERS_QUEUE_TYPE_MAP": QUEUE_COUNTERS,
-    "COUNTERS_PG_NAME_MAP": GROUP_COUNTERS,
-    "COUNTERS_PG_INDEX_MAP": GROUP_COUNTERS,
-    "COUNTERS_BUFFER_POOL_NAME_MAP": WATERMARKS,
-    "COUNTERS_VOQ_NAME_MAP": VOQ_COUNTERS,
+    "COUNTERS_PORT_NAME_MAP": t.PORT_COUNTERS,
+    "COUNTERS_QUEUE_NAME_MAP": t.QUEUE_COUNTERS,
+    "COUNTERS_QUEUE_INDEX_MAP": t.QUEUE_COUNTERS,
+    "COUNTERS_QUEUE_TYPE_MAP": t.QUEUE_COUNTERS,
+    "COUNTERS_PG_NAME_MAP": t.GROUP_COUNTERS,
+    "COUNTERS_PG_INDEX_MAP": t.GROUP_COUNTERS,
+    "COUNTERS_BUFFER_POOL_NAME_MAP": t.WATERMARKS,
+    "COUNTERS_VOQ_NAME_MAP": t.VOQ_COUNTERS,
 }
 """Each with the source that depends on it. LAGs have no counters of their own worth a metric: COUNTERS_LAG_NAME_MAP is not read."""
 
@@ -89,21 +65,21 @@ class SonicNames:
     """What the name maps of one namespace say: objects by object identifier, which is valid for this round only."""
 
     ports: Mapping[str, str]
-    queues: Mapping[str, SonicQueue]
-    groups: Mapping[str, SonicGroup]
+    queues: Mapping[str, t.SonicQueue]
+    groups: Mapping[str, t.SonicGroup]
     pools: Mapping[str, str]
-    voqs: Mapping[str, SonicVoq] = field(default_factory=dict)
+    voqs: Mapping[str, t.SonicVoq] = field(default_factory=dict)
 
 
 def names_of(maps: Sequence[Fields]) -> SonicNames:
     """The objects in the hashes of `NAME_MAPS`."""
     ports, queues, indexes, types, groups, group_indexes, pools, voqs = maps
     return SonicNames(
-        {oid: port for port, oid in ports.items() if is_front_panel(port)},
-        queue_objects(queues, indexes, types),
-        group_objects(groups, group_indexes),
+        {oid: port for port, oid in ports.items() if t.is_front_panel(port)},
+        t.queue_objects(queues, indexes, types),
+        t.group_objects(groups, group_indexes),
         {oid: pool for pool, oid in pools.items()},
-        voq_objects(voqs),
+        t.voq_objects(voqs),
     )
 
 
@@ -142,7 +118,7 @@ def first_rows(ports: Iterable[str]) -> list[Row]:
     """The rows of CONFIG_DB whose keys are known from the names of the ports."""
     rows: list[Row] = [METADATA, ("PFC_WD|GLOBAL", ("BIG_RED_SWITCH",))]
     rows += [
-        (f"FLEX_COUNTER_TABLE|{group}", ("POLL_INTERVAL", "FLEX_COUNTER_STATUS")) for group in FLEX_GROUPS
+        (f"FLEX_COUNTER_TABLE|{group}", ("POLL_INTERVAL", "FLEX_COUNTER_STATUS")) for group in t.FLEX_GROUPS
     ]
     for port in ports:
         rows += [
@@ -170,9 +146,9 @@ class RangeSearch:
         """`configuration` has the row of the switch's metadata, on which the form of the keys depends."""
         self.found: dict[str, Fields] = {}
         self._table, self._lossless, self._configuration = table, lossless, configuration
-        self._start = f"{table}|{voq_prefix(configuration) if table == 'QUEUE' else ''}"
+        self._start = f"{table}|{t.voq_prefix(configuration) if table == 'QUEUE' else ''}"
         self._wanted = {port: numbers for port, numbers in wanted.items() if numbers}
-        self._ranges = {numbers: tuple(ranges_with(numbers)) for numbers in set(self._wanted.values())}
+        self._ranges = {numbers: tuple(t.ranges_with(numbers)) for numbers in set(self._wanted.values())}
         self._samples = {numbers: port for port, numbers in reversed(self._wanted.items())}
         self._tried: set[str] = set()
 
@@ -203,7 +179,7 @@ class RangeSearch:
 
     def others(self) -> list[Row]:
         """Last: every other range on ports with a queue that has no row yet."""
-        rows = rows_of({**self._configuration, **self.found})
+        rows = t.rows_of({**self._configuration, **self.found})
         covered = rows.queues if self._table == "QUEUE" else rows.groups
         return self._rows(
             (port, text)
@@ -225,8 +201,8 @@ def lossless_numbers(ports: Iterable[str], lossless: Lossless, table: str) -> di
 
 def profile_rows(configuration: Mapping[str, Fields]) -> list[Row]:
     """The profiles to which queues and priority groups refer."""
-    rows = rows_of(configuration)
-    wred = (reference(fields.get("wred_profile")) for fields in rows.queues.values())
+    rows = t.rows_of(configuration)
+    wred = (t.reference(fields.get("wred_profile")) for fields in rows.queues.values())
     buffers = buffer_profiles(configuration)
     return [
         *((f"WRED_PROFILE|{name}", WRED_ROW) for name in dict.fromkeys(wred) if name),
@@ -236,9 +212,9 @@ def profile_rows(configuration: Mapping[str, Fields]) -> list[Row]:
 
 def buffer_profiles(configuration: Mapping[str, Fields]) -> list[str]:
     """The names of the buffer profiles in use."""
-    rows = rows_of(configuration)
+    rows = t.rows_of(configuration)
     used = (*rows.groups.values(), *rows.chosen_groups.values())
-    names = (reference(fields.get("profile")) for fields in used)
+    names = (t.reference(fields.get("profile")) for fields in used)
     return [name for name in dict.fromkeys(names) if name]
 
 
@@ -247,25 +223,25 @@ def dynamic_group_keys(configuration: Mapping[str, Fields]) -> list[Row]:
     return [
         (key.replace("BUFFER_PG|", "BUFFER_PG_TABLE:", 1).replace("|", ":"), ("profile",))
         for key, fields in configuration.items()
-        if key.startswith("BUFFER_PG|") and not reference(fields.get("profile"))
+        if key.startswith("BUFFER_PG|") and not t.reference(fields.get("profile"))
     ]
 
 
 def pools_of(profiles: Iterable[Fields]) -> list[str]:
     """The names of the pools to which buffer profiles refer."""
-    names = (reference(fields.get("pool")) for fields in profiles)
+    names = (t.reference(fields.get("pool")) for fields in profiles)
     return [name for name in dict.fromkeys(names) if name]
 
 
 def state_rows(profiles: Iterable[str]) -> list[Row]:
     """The rows of STATE_DB that are known before pools are: what the ASIC can count, and profiles that the switch chose."""
-    rows: list[Row] = [(key, ("isSupported",)) for key in CAPABILITIES.values()]
+    rows: list[Row] = [(key, ("isSupported",)) for key in t.CAPABILITIES.values()]
     return rows + [(f"BUFFER_PROFILE_TABLE|{name}", PROFILE_ROW) for name in profiles]
 
 
 def link_rows(ports: Iterable[str]) -> list[Row]:
     """The rows of APPL_DB with the state of the ports."""
-    return [(f"PORT_TABLE:{port}", LINK_FIELDS) for port in ports]
+    return [(f"PORT_TABLE:{port}", t.LINK_FIELDS) for port in ports]
 
 
 def module_rows(ports: Iterable[str]) -> list[Row]:
@@ -274,10 +250,10 @@ def module_rows(ports: Iterable[str]) -> list[Row]:
         (f"{table}|{port}", fields)
         for port in ports
         for table, fields in (
-            ("PORT_OPERR_TABLE", FAULT_FIELDS),
-            (SENSORS, SENSOR_FIELDS),
-            ("TRANSCEIVER_DOM_THRESHOLD", LIMIT_FIELDS),
-            ("TRANSCEIVER_INFO", MODULE_FIELDS),
+            ("PORT_OPERR_TABLE", t.FAULT_FIELDS),
+            (SENSORS, t.SENSOR_FIELDS),
+            ("TRANSCEIVER_DOM_THRESHOLD", t.LIMIT_FIELDS),
+            ("TRANSCEIVER_INFO", t.MODULE_FIELDS),
         )
     ]
 

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.switches.readings import label_text
 from roce_exporter.switches.reply_values import number
-from roce_exporter.switches.systems.sonic.tables import (
-    CAPABILITIES,
-    EVERY_TYPE,
-    FLEX_GROUPS,
-    UNICAST,
-    SonicRows,
-    flex_group,
-    reference,
-)
+from roce_exporter.switches.systems.sonic import tables as t
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +25,7 @@ USUAL = (3, 4)
 """The lossless priorities of SONiC's default configuration, of which RoCE uses the first one."""
 QUEUE_MAP = "MAP_PFC_PRIORITY_TO_QUEUE"
 GROUP_MAP = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"
-PREFIXES = {"MULTICAST": "MC", "UNICAST_VOQ": "VOQ", EVERY_TYPE: "ALL"}
+PREFIXES = {"MULTICAST": "MC", "UNICAST_VOQ": "VOQ", t.EVERY_TYPE: "ALL"}
 LIST = re.compile(r"[0-7](,[0-7])*", re.ASCII)
 
 
@@ -75,7 +67,7 @@ class Lossless:
         return frozenset(priority for port in self.shown.values() for priority in port.queues)
 
 
-def lossless_of(rows: SonicRows) -> Lossless:
+def lossless_of(rows: t.SonicRows) -> Lossless:
     """The lossless part as it is configured."""
     ports, unclear = {}, {}
     for port, fields in rows.qos.items():
@@ -85,27 +77,27 @@ def lossless_of(rows: SonicRows) -> Lossless:
         elif enabled:
             watched = _listed(fields.get("pfcwd_sw_enable", ""))
             ports[port] = PortLossless(
-                _mapped(enabled, rows.get(f"{QUEUE_MAP}|{reference(fields.get('pfc_to_queue_map'))}")),
-                _mapped(enabled, rows.get(f"{GROUP_MAP}|{reference(fields.get('pfc_to_pg_map'))}")),
+                _mapped(enabled, rows.get(f"{QUEUE_MAP}|{t.reference(fields.get('pfc_to_queue_map'))}")),
+                _mapped(enabled, rows.get(f"{GROUP_MAP}|{t.reference(fields.get('pfc_to_pg_map'))}")),
                 enabled & watched if watched else enabled,
             )
     usual = {}
     if not ports and not unclear:
         for port in {*rows.ports, *rows.qos}:
             fields = rows.qos.get(port, {})
-            queues = _mapped(USUAL, rows.get(f"{QUEUE_MAP}|{reference(fields.get('pfc_to_queue_map'))}"))
-            groups = _mapped(USUAL, rows.get(f"{GROUP_MAP}|{reference(fields.get('pfc_to_pg_map'))}"))
+            queues = _mapped(USUAL, rows.get(f"{QUEUE_MAP}|{t.reference(fields.get('pfc_to_queue_map'))}"))
+            groups = _mapped(USUAL, rows.get(f"{GROUP_MAP}|{t.reference(fields.get('pfc_to_pg_map'))}"))
             usual[port] = PortLossless(queues, groups, frozenset())
     return Lossless(ports, unclear, usual)
 
 
-def named_maps(rows: SonicRows) -> set[str]:
+def named_maps(rows: t.SonicRows) -> set[str]:
     """Keys of the maps to which the ports refer."""
     return {
         f"{table}|{name}"
         for fields in rows.qos.values()
         for table, setting in ((QUEUE_MAP, "pfc_to_queue_map"), (GROUP_MAP, "pfc_to_pg_map"))
-        if (name := reference(fields.get(setting)))
+        if (name := t.reference(fields.get(setting)))
     }
 
 
@@ -145,12 +137,12 @@ def _mapped(priorities: Iterable[int], fields: Fields) -> dict[int, int]:
 
 def ports_with_unicast(queues: Iterable[SonicQueue]) -> frozenset[str]:
     """The ports whose queues are typed; on the others, a queue takes all types of packets."""
-    return frozenset(queue.port for queue in queues if queue.type == UNICAST)
+    return frozenset(queue.port for queue in queues if queue.type == t.UNICAST)
 
 
 def queue_label(queue: SonicQueue, typed: frozenset[str]) -> str:
     """The number of a queue of unicast, or of all packets where the port has no others; else as SONiC's CLI: `MC10`."""
-    if queue.type == UNICAST or (queue.type == EVERY_TYPE and queue.port not in typed):
+    if queue.type == t.UNICAST or (queue.type == t.EVERY_TYPE and queue.port not in typed):
         return str(queue.number)
     return f"{PREFIXES.get(queue.type) or label_text(queue.type) + '-'}{queue.number}"
 
@@ -170,13 +162,13 @@ class Polling:
     def fresh(self, names: Iterable[str]) -> tuple[str, ...]:
         """The fields of queues that are polled and that the ASIC has."""
         return tuple(
-            name for name in names if flex_group(name) not in self.disabled and name not in self.lacking
+            name for name in names if t.flex_group(name) not in self.disabled and name not in self.lacking
         )
 
 
-def polling_of(rows: SonicRows, state: Mapping[str, Fields]) -> Polling:
+def polling_of(rows: t.SonicRows, state: Mapping[str, Fields]) -> Polling:
     """What the two databases say; a group that they do not mention is neither enabled nor disabled."""
-    groups = {group: rows.get(f"FLEX_COUNTER_TABLE|{group}") for group in FLEX_GROUPS}
+    groups = {group: rows.get(f"FLEX_COUNTER_TABLE|{group}") for group in t.FLEX_GROUPS}
     states = {group: fields.get("FLEX_COUNTER_STATUS") for group, fields in groups.items()}
     intervals = {group: number(fields.get("POLL_INTERVAL")) for group, fields in groups.items()}
     return Polling(
@@ -184,7 +176,7 @@ def polling_of(rows: SonicRows, state: Mapping[str, Fields]) -> Polling:
         enabled=frozenset(group for group, text in states.items() if text == "enable"),
         intervals={group: value / 1000 for group, value in intervals.items() if value},
         lacking=frozenset(
-            name for name, key in CAPABILITIES.items() if state.get(key, {}).get("isSupported") == "false"
+            name for name, key in t.CAPABILITIES.items() if state.get(key, {}).get("isSupported") == "false"
         ),
     )
 
@@ -195,7 +187,7 @@ def renewals_of(parts: Iterable[Polling]) -> dict[str, float]:
     for part in parts:
         for group, seconds in part.intervals.items():
             if group not in part.disabled:
-                source = FLEX_GROUPS[group]
+                source = t.FLEX_GROUPS[group]
                 found[source] = max(found.get(source, 0.0), seconds)
     return found
 
@@ -205,7 +197,7 @@ class NamespaceView:
     """The tables of one namespace, and what is shown of them."""
 
     tables: SonicTables
-    rows: SonicRows
+    rows: t.SonicRows
     lossless: Lossless
     polling: Polling
     ports: frozenset[str]
