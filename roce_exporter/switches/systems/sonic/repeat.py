@@ -51,7 +51,7 @@ Seen = dict["RedisAddress", list[tuple["Command", "Hash"]]]
 """The commands of a whole round and what they read, by database."""
 
 
-class Columns(NamedTuple):
+class HashFields(NamedTuple):
     """Hashes of which the same fields are read: at most one slice of commands."""
 
     start: bytes
@@ -124,9 +124,9 @@ class Database:
     address: RedisAddress
     fast: Compared
     slow: Compared
-    columns: list[Columns] = field(default_factory=list)
+    columns: list[HashFields] = field(default_factory=list)
     """Of each round."""
-    slow_columns: list[Columns] = field(default_factory=list)
+    slow_columns: list[HashFields] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -231,10 +231,10 @@ def repeat_of(
 
 def _columns(
     address: RedisAddress, fields: tuple[str, ...], objects: Sequence[tuple[str, list[int]]]
-) -> Columns:
+) -> HashFields:
     # One command with an empty key shows what is before and behind it.
     start, end = packed([("HMGET", "", *fields)]).split(b"$0\r\n\r\n", 1)
-    return Columns(
+    return HashFields(
         start,
         b"\0".join([b"$%d\r\n%b\r\n" % (len(key.encode()), key.encode()) for key, _ in objects]),
         end,
