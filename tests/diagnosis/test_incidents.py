@@ -20,8 +20,16 @@ def test_the_truth_is_complete() -> None:
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda one: one.id)
 async def test_the_first_finding_is_the_truth(incident: Incident) -> None:
     findings = diagnose(await incident_history(incident)).findings
-    here = [one for one in findings if one.device == f"{incident.driver}_0"]
-    assert not [one for one in findings if one.is_wrong and one not in here], "the port without a fault"
+    here = [one for one in findings if one.device == incident.device]
+    there = [one for one in findings if one.device == incident.other and incident.other_truth]
+    assert not [one for one in findings if one.is_wrong and one not in (*here, *there)], (
+        "a port without a fault"
+    )
+    if incident.truth_too:
+        assert any(incident.is_said(incident.truth_too, one.side.value, one.check) for one in here)
+    if incident.other_truth:
+        assert there
+        assert incident.is_said(incident.other_truth, there[0].side.value, there[0].check)
     if incident.truth == "fit":
         assert not [one for one in here if one.is_wrong]
     else:
