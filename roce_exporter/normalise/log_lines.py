@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.catalog.kernel_events import MESSAGES
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from roce_exporter.catalog.kernel_events import KernelMessage
     from roce_exporter.model import LogRecord
 
-Rules = tuple[tuple["re.Pattern[str]", str], ...]
-"""Pattern and event, in order."""
+Rules = tuple[tuple["re.Pattern[str]", str, int], ...]
+"""Pattern, event, and the highest level (the least severe) at which it counts, in order."""
 
 
 class LogLine(NamedTuple):
@@ -33,7 +34,9 @@ class LogLine(NamedTuple):
     """Severity of syslog: 3 is an error."""
 
 
-ERROR = 3
+ERROR, DEBUG = 3, 7
+ERRORS_ONLY = "(errors only"
+"""In the source of a row: newer kernels have the text at lower levels as well, where it means less."""
 UNKNOWN_ERROR = "unknown_error"
 """The event of what a driver with rows calls an error and no row has: a text of another kernel is not silent."""
 
@@ -87,14 +90,17 @@ def read_line(record: LogRecord) -> LogLine | None:
 def event_of(line: LogLine) -> str:
     """The event that a message means; empty for messages without a row that are no errors of a driver with rows."""
     driver = line.driver.partition(".")[0]
-    for pattern, event in _RULES.get(driver, _ANY):
-        if pattern.match(line.text):
+    for pattern, event, level in _RULES.get(driver, _ANY):
+        if line.level <= level and pattern.match(line.text):
             return event
-    return UNKNOWN_ERROR if line.level <= ERROR and driver in _RULES else ""
+    return UNKNOWN_ERROR if line.level <= ERROR and driver in _KNOWN else ""
 
 
 def _rules(messages: Iterable[KernelMessage]) -> Rules:
-    return tuple((re.compile(one.pattern), one.event) for one in messages)
+    return tuple(
+        (re.compile(one.pattern), one.event, ERROR if ERRORS_ONLY in one.source else DEBUG)
+        for one in messages
+    )
 
 
 def _by_driver(messages: tuple[KernelMessage, ...]) -> Mapping[str, Rules]:
@@ -107,8 +113,12 @@ def _by_driver(messages: tuple[KernelMessage, ...]) -> Mapping[str, Rules]:
 
 _RULES = _by_driver(MESSAGES)
 _ANY = _rules(one for one in MESSAGES if not one.drivers)
+_KNOWN = frozenset(
+    {*_RULES, "infiniband", "hfi1", *(name for one in DRIVERS for name in (one.dialect, *one.kernel_drivers))}
+)
+"""Drivers whose errors are counted, known or not; `infiniband` writes for RDMA devices without a parent."""
 
 
 def events_of(driver: str) -> frozenset[str]:
     """The events that messages of a driver can mean."""
-    return frozenset(event for _, event in _RULES.get(driver.partition(".")[0], _ANY))
+    return frozenset(event for _, event, _ in _RULES.get(driver.partition(".")[0], _ANY))

@@ -126,7 +126,7 @@ DRIVERS = {
     ),
     "ocrdma": Names(
         "be2net", "", "rx_roce_frames", "ethtool/rx_crc_errors ethtool/rx_alignment_symbol_errors ethtool/rx_pause_frames ethtool/tx_pauseframes "
-        "ethtool/rx_priority_pause_frames ethtool/tx_priority_pauseframes ethtool/rx_input_fifo_overflow_drop ethtool/pmem_fifo_overflow_drop "
+        "ethtool/rx_priority_pause_frames ethtool/tx_priority_pauseframes ethtool/rx_input_fifo_overflow_drop ethtool/rxpp_fifo_overflow_drop ethtool/pmem_fifo_overflow_drop "
         "ethtool/rx_drops_no_pbuf ethtool/roce_drops_crc ethtool/jabber_events", pfc=False,
     ),
     "cxgb4": Names("cxgb4", "ip4InSegs ip4OutSegs", "rx_octets_ok tx_octets_ok", "hw/ip4RetransSegs hw/ip4OutRsts hw/ip6InSegs hw/ip6OutSegs", pfc=False),
@@ -164,6 +164,8 @@ class Incident:
     """Each batch was written and committed before the rules were changed for it."""
     group: str = ""
     """The class of weakness."""
+    missed: str = ""
+    """What the rules said first in the first run of the batch, where it, or anything else that they said, was wrong."""
     truth_too: str = ""
     """The second fault of the same port: its cause must be among the findings."""
     other_truth: str = ""
@@ -292,6 +294,9 @@ def _port(tree: Tree, incident: Incident, number: int, port: int) -> None:
     if driver.module and incident.driver != "siw":
         tree.links[f"{here}/device"] = f"../../../{home.removeprefix('sys/')}"
         tree.links[f"{number}/{home}/driver"] = f"../../bus/pci/drivers/{driver.module}"
+        if incident.under and is_faulty:
+            above = f"DRIVER=pcieport\nPCI_SLOT_NAME={incident.under}\n"
+            tree.files[f"{number}/{home.removesuffix(f'/{pci}')}/uevent"] = above.encode()
         if incident.vf:
             tree.links[f"{number}/{home}/physfn"] = "../0000:0f:00.0"
 

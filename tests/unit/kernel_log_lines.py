@@ -19,12 +19,14 @@ device_high_temperature   @: temp_warn:191:(pid 0): High temperature on sensors 
 slot_power_insufficient   @: mlx5_pcie_event:301:(pid 214): Detected insufficient power on the PCIe slot (25W).
 health_syndrome           @: print_health_info:431:(pid 0): Health issue observed, firmware internal error, severity(3) ERROR:
 health_syndrome           @: print_health_info:431:(pid 0): Health issue observed, High temperature, severity(2) CRITICAL:
+health_syndrome           @: print_health_info:387:(pid 0): synd 0x1: firmware internal error
 health_warning            @: print_health_info:431:(pid 0): Health issue observed, FFSER error, severity(4) WARNING:
 power_cycle_required      @: print_health_info:460:(pid 0): Cold reset is required
 pcie_unreachable          @: print_health_info:425:(pid 0): PCI slot is unavailable
 pcie_unreachable          @: mlx5_health_wait_pci_up:325:(pid 41): PCI channel offline, stop waiting for PCI
 firmware_fatal            @: poll_health:801:(pid 0): device's health compromised - reached miss count
 firmware_fatal            @: poll_health:785:(pid 0): Fatal error 3 detected
+firmware_fatal            @: health_care:154:(pid 16889): handling bad device here
 recovery_failed           @: mlx5_health_try_recover:343:(pid 9): health recovery failed
 recovery_failed           @: mlx5_health_try_recover:338:(pid 9): health recovery flow aborted, PCI reads still not working
 recovery_failed           @: mlx5_fw_fatal_reporter_err_work:657:(pid 9): Driver is in error state. Unloading
@@ -140,6 +142,18 @@ link_down       @eth0: link down
 """,
     "qede": """
 power_cycle_required @eth0: Recovery handling has failed. Power cycle is needed.
+""",
+    "be2net": """
+firmware_fatal       @: Error detected in the card
+health_syndrome      @: Unrecoverable Error detected in the adapter
+health_syndrome      @: UE: MPU bit set
+power_cycle_required @: Please reboot server to recover
+command_timeout      @: FW not responding
+""",
+    "cxgb4": """
+firmware_fatal  @: encountered fatal error, adapter stopped
+firmware_fatal  @: Firmware reports adapter error: Crash
+command_timeout @: command 0x23 in mailbox 4 timed out
 """,
     "mana": """
 command_timeout  @: HWC: Request timed out!

@@ -13,13 +13,13 @@ from kernel_log_lines import lines
 from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS, MESSAGES, KernelMessage, Severity
 from roce_exporter.model import LogRecord
 from roce_exporter.normalise import log_lines
-from roce_exporter.normalise.log_lines import UNKNOWN_ERROR, event_of, events_of, read_line
+from roce_exporter.normalise.log_lines import ERROR, UNKNOWN_ERROR, event_of, events_of, read_line
 
 REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 
 
 def line_of(text: str) -> log_lines.LogLine:
-    line = read_line(LogRecord(1, text, ""))
+    line = read_line(LogRecord(1, text, "", ERROR))
     assert line is not None, text
     return line
 
@@ -141,3 +141,10 @@ def test_an_error_without_a_row_is_counted() -> None:
         if (line := read_line(LogRecord(1, one, "", level)))
     ]
     assert found == [UNKNOWN_ERROR, "", ""]
+
+
+def test_a_text_that_newer_kernels_also_use_for_warnings_counts_as_an_error_only() -> None:
+    text = "mlx5_core 0000:3b:00.0: print_health_info:387:(pid 0): synd 0x5: FFSER error"
+    levels = (3, 4, 6)
+    found = [event_of(line) for level in levels if (line := read_line(LogRecord(1, text, "", level)))]
+    assert found == ["health_syndrome", "", ""]

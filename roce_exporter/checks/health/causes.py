@@ -75,6 +75,8 @@ CAUSES = (
     traffic_causes.UNKNOWN_MESSAGE,
     traffic_causes.INCAST,
     port_causes.SET_DOWN,
+    port_causes.TAKEN_AWAY,
+    port_causes.RESTARTED,
 )
 """All causes, in order of harm among those of one health."""
 

@@ -1,21 +1,22 @@
-"""One rule for the counters of faults that no other rule reads: what should not rise, rises steadily."""
+"""One rule of last resort: what should not rise, rises steadily, on a port of which no other rule says anything."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import traffic_causes
-from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
 from roce_exporter.checks.health.sign import MEDIUM, Sign, rose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.sign import Cause, Rule
-    from roce_exporter.view.host_view import PortView
+    from roce_exporter.view.host_view import PortView, Rise
 
+FUNCTIONS, OWNED = "roce_vf_info", "roce_owner_queue_pairs"
+"""Which function a VF is, and the owners of a device, where they are surveyed."""
 STEADY = 10.0
 """A rise within `MEDIUM` that counts."""
 ROUNDS = 3
@@ -67,8 +68,11 @@ LINE = Kind(
         "mac_symbol_errors_total",
         "symbol_error_packets_total",
         "alignment_errors_total",
-        "jabbers_total",
+        "receive_jabbers_total",
+        "rmon_jabbers_total",
         "carrier_errors_total",
+        "port_receive_errors_total",
+        "phy_receive_errors_total",
     ),
 )
 AWAY = Kind(
@@ -80,7 +84,6 @@ LOST = Kind(
     traffic_causes.FAULT_COUNTED,
     Side.FABRIC,
     (
-        "transport_retransmitted_packets_total",
         "transport_retries_total",
         "transport_sequence_naks_sent_total",
         "collective_out_of_sequence_total",
@@ -102,6 +105,10 @@ HERE = Kind(
         "transport_responder_memory_errors_total",
         "transport_responder_table_errors_total",
         "phy_transmit_underruns_total",
+        "transmit_jabbers_total",
+        "port_transmit_errors_total",
+        "phy_transmit_errors_total",
+        "phy_transmit_mac_errors_total",
         "transport_unrecoverable_errors_total",
         "overrun_total",
         "steering_drops_total",
@@ -118,16 +125,19 @@ def kind_of(name: str) -> Kind | None:
     return next((kind for kind in KINDS if name.endswith(kind.names)), None)
 
 
-HARMLESS = {DROPS: 1e-6, LOST: 1e-4}
+HARMLESS = {DROPS: 1e-6, LINE: 1e-7, HERE: 1e-7, LOST: 1e-4}
 """Share of packets up to which a rise is no finding: a host drops a little of its own traffic, and EFA sends some again on other paths."""
+OF_PACKETS = ("packets", "frames")
+"""Units that are compared with packets."""
 
 FAULT_ROWS = {
     row.name: kind
     for row in CATALOG
-    if row.usual == 0 and row.name not in ROWS_OF_RULES and (kind := kind_of(row.name))
+    if row.usual == 0 and (kind := kind_of(row.name))
     if "device" in row.labels and not row.name.startswith(("roce_switch", "roce_windows", "roce_owner"))
 }
 """The counters that this rule reads, and what they are about."""
+ROWS_OF_COUNTERS = FAULT_ROWS.keys() | {FUNCTIONS, OWNED}
 
 
 def _rises(port: PortView) -> Iterator[Sign]:
@@ -137,13 +147,32 @@ def _rises(port: PortView) -> Iterator[Sign]:
         if rise is None or rise.amount < STEADY:
             continue
         # Buffers drop and fabrics lose a few of many packets on healthy hosts, too.
-        ratio = rise.amount / max(packets) if any(packets) else 1.0
+        ratio = rise.amount / max(packets) if any(packets) and INDEX.named[name].unit in OF_PACKETS else 1.0
         if ratio <= HARMLESS.get(kind, 0.0):
             continue
         intervals = [amount for _, _, amount in port.stretches(name, 0.0, MEDIUM)]
         if sum(amount > 0 for amount in intervals) >= min(ROUNDS, len(intervals)):
-            said = f"{rose(rise, name)}, normally 0"
-            yield Sign(kind.cause, (said,), side=kind.side)
+            yield Sign(kind.cause, (f"{_said(port, name, rise)}, normally 0",), side=kind.side)
+
+
+def _said(port: PortView, name: str, rise: Rise) -> str:
+    """The rise in words: the first sentence of the row, and which VF where it is one's."""
+    said = f"{rose(rise, name)}: {INDEX.named[name].help.partition('. ')[0].rstrip('.')}"
+    functions = [
+        f"{track.labels['vf']}{_function(port, track.labels['netdev'], track.labels['vf'])}"
+        for track in port.tracks(name)
+        if "vf" in track.labels and (one := port.rise_of(name, track, MEDIUM)) and one.amount
+    ]
+    return f"VF {', '.join(functions)}: {said}" if functions else said
+
+
+def _function(port: PortView, netdev: str, vf: str) -> str:
+    """PCI address and RDMA device of a VF, and whose processes use it, as far as they are seen here."""
+    for track in port.tracks(FUNCTIONS, netdev=netdev, vf=vf):
+        device = track.labels["rdma_device"]
+        owners = {one.labels["owner"] for one in port.host.of(device, "", OWNED)} if device else set()
+        return "".join(f" {one}" for one in (track.labels["pci"], device, *sorted(owners)) if one)
+    return ""
 
 
 COUNTER_RULES: tuple[Rule, ...] = (_rises,)

@@ -89,18 +89,24 @@ DEVICE_COUNTERS = (
 
 
 def _vanished(device: PortView) -> Iterator[Sign]:
-    """A virtual function that disappears was most likely given to a container."""
-    if device.current("roce_device_info") or device.label("roce_device_info", "function") == VIRTUAL:
+    """A device that is gone, or that was gone meanwhile. A virtual function was most likely given to a container or a guest."""
+    seen = {point[0] for track in device.tracks("roce_device_info") for point in track.points}
+    times = [moment.time for moment in device.host.history if moment.values]
+    if not seen or not times:
         return
-    last = max(
-        (point[0] for track in device.tracks("roce_device_info") for point in track.points), default=None
-    )
-    if last is None or not device.host.history[-1].values:
-        return
-    yield Sign(
-        port_causes.DEVICE_VANISHED,
-        (f"last seen {duration(device.host.end - last)} ago; other series are still reported",),
-    )
+    gone = [time for time in times if time not in seen and time > min(seen)]
+    if times[-1] not in seen:
+        said = f"last seen {duration(device.host.end - max(seen))} ago; other series are still reported"
+        is_virtual = device.label("roce_device_info", "function") == VIRTUAL
+        device.host.moved.append((max(seen), device.host.end))
+        yield Sign(port_causes.TAKEN_AWAY if is_virtual else port_causes.DEVICE_VANISHED, (said,))
+    elif gone and device.host.end - gone[-1] < WINDOW:
+        back = min(time for time in seen if time > gone[-1])
+        device.host.moved.append((gone[0], back))
+        yield Sign(
+            port_causes.RESTARTED,
+            (f"it was gone for up to {duration(back - max(time for time in seen if time < gone[-1]))}",),
+        )
 
 
 def _sources(device: PortView) -> Iterator[Sign]:

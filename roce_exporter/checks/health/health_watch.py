@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.catalog.named import PORT_HEALTH, PORT_HEALTH_REASON
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health import HEALTH
-from roce_exporter.checks.health.counter_rules import FAULT_ROWS
+from roce_exporter.checks.health.counter_rules import ROWS_OF_COUNTERS
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_document import described, findings_document, health_document
 from roce_exporter.checks.health.port_health import judge, not_judged
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-KEPT = ROWS_OF_RULES | FAULT_ROWS.keys()
+KEPT = ROWS_OF_RULES | ROWS_OF_COUNTERS
 """The rows that a round keeps."""
 
 INTERVAL = 15.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
@@ -180,7 +181,9 @@ def _down(port: PortView) -> Iterator[Sign]:
     )
     against = texts(["the network device has a link (roce_link_up is 1)" if carrier else None])
     reasons = _reasons(port)
-    if is_set_down(port):
+    if is_taken_away(port):
+        yield Sign(port_causes.TAKEN_AWAY, ("the RDMA device is there, its network device is not",))
+    elif is_set_down(port):
         yield Sign(
             port_causes.SET_DOWN, texts(["its network device is set down (IFF_UP is missing)", *evidence[1:]])
         )
@@ -220,6 +223,11 @@ def _reasons(port: PortView) -> tuple[str, ...]:
     )
 
 
+def is_taken_away(port: PortView) -> bool:
+    """Whether the port has lost its network device, which an RDMA device outlives in shared namespaces (rdma-system(8))."""
+    return bool(port.tracks("roce_port_netdev_info")) and not port.current("roce_port_netdev_info")
+
+
 def is_set_down(port: PortView) -> bool:
     """Whether an operator or a program set the network device down: no fault, and the kernel reports no reason."""
     return port.highest("roce_port_set_up") == 0
@@ -247,21 +255,43 @@ def losses_ever(port: PortView) -> float:
 
 
 def losses(port: PortView, window: float) -> Rise | None:
-    """How often the link was lost in the last `window` seconds, but for a network device that was set down."""
-    if any(value == 0 for track in port.tracks("roce_port_set_up") for _, value in track.points):
-        return None
-    rises = [rise for name in DOWN_COUNTERS if (rise := port.rise(name, window)) is not None]
-    return max(rises, default=None)
+    """How often the link was lost in the last `window` seconds; of a LAG, that of the member that lost it most often."""
+    return max((rise for rise, _ in _losses(port, window)), default=None)
+
+
+def _losses(port: PortView, window: float) -> Iterator[tuple[Rise, str]]:
+    """Losses of each network device that was not set down. A counter that begins again is that of a driver that was loaded again."""
+    set_down = {
+        track.labels.get("netdev", "")
+        for name in ("roce_port_set_up", "roce_netdev_set_up")
+        for track in port.tracks(name)
+        if any(value == 0 for _, value in track.points)
+    }
+    if "" in set_down:
+        return
+    for name in DOWN_COUNTERS:
+        for track in port.tracks(name):
+            netdev = track.labels.get("netdev", "")
+            rise = port.rise_of(name, track, window)
+            if rise and netdev not in set_down:
+                since = port.host.end - window
+                lost = sum(
+                    max(after[1] - before[1], 0)
+                    for before, after in pairwise(track.points)
+                    if before[0] >= since
+                )
+                yield Rise(lost, rise.seconds), netdev
 
 
 def _unsteady(port: PortView) -> Iterator[Sign]:
     window = port.limit("link_flaps", "window")
-    rise = losses(port, window)
+    rise, netdev = max(_losses(port, window), default=(None, ""))
     if rise is None or rise.amount < 1:
         return
     recent = losses(port, QUICK)
     quick = recent is not None and recent.amount >= QUICK_EVENTS
-    evidence = (rose(rise, "losses of the link"),)
+    member = f" of {netdev}" if netdev and netdev in _members(port) else ""
+    evidence = (rose(rise, f"losses of the link{member}"),)
     if rise.amount >= port.limit("link_flaps", "events") or quick:
         yield Sign(port_causes.LINK_FLAPPING, evidence, weight=min(1.0, rise.amount / 100))
     elif port.highest(UP):
@@ -287,25 +317,31 @@ def _slow(port: PortView) -> Iterator[Sign]:
 
 def _legs(port: PortView) -> Iterator[Sign]:
     """A LAG is up as long as one leg is: each leg is compared with the others."""
-    legs = [
-        track.labels["netdev"]
-        for track, _ in port.current("roce_port_netdev_info")
-        if track.labels["role"] == "member"
-    ]
+    legs = _members(port)
     if len(legs) < 2 or not port.highest(UP):  # noqa: PLR2004 - a port without a LAG has one
         return
     speeds = {leg: port.highest("roce_link_speed_bytes_per_second", netdev=leg) or 0.0 for leg in legs}
-    dead = [leg for leg in legs if port.highest("roce_link_up", netdev=leg) == 0]
+    set_down = [leg for leg in legs if port.highest("roce_netdev_set_up", netdev=leg) == 0]
+    dead = [leg for leg in legs if port.highest("roce_link_up", netdev=leg) == 0 and leg not in set_down]
     best = max(speeds.values())
-    slow = [leg for leg in legs if leg not in dead and 0 < speeds[leg] < best]
-    left = sum(speed for leg, speed in speeds.items() if leg not in dead)
+    slow = [leg for leg in legs if leg not in (*dead, *set_down) and 0 < speeds[leg] < best]
+    left = sum(speed for leg, speed in speeds.items() if leg not in (*dead, *set_down))
     rest = f"{left * 8e-9:g} of {best * len(legs) * 8e-9:g} Gbit/s are left"
     if dead:
         said = f"{len(dead)} of {len(legs)} legs have no link: {', '.join(dead)}; {rest}"
         yield Sign(port_causes.LEG_DOWN, (said,))
+    if set_down:
+        said = f"member {', '.join(set_down)} of the LAG is set down (IFF_UP is missing); {rest}"
+        yield Sign(port_causes.SET_DOWN, (said,))
     if slow:
         said = f"leg {', '.join(slow)} runs at {speeds[slow[0]] * 8e-9:g} Gbit/s, the fastest at {best * 8e-9:g}; {rest}"
         yield Sign(port_causes.LINK_SLOW, (said,))
+
+
+def _members(port: PortView) -> list[str]:
+    """The network devices below a LAG; empty for other ports."""
+    tracks = (track.labels for track, _ in port.current("roce_port_netdev_info"))
+    return [labels["netdev"] for labels in tracks if labels["role"] == "member"]
 
 
 SIBLINGS = 3

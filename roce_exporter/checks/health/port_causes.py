@@ -169,6 +169,26 @@ SET_DOWN = Cause(
     "RocePortDown",
 )
 
+TAKEN_AWAY = Cause(
+    "taken_away",
+    HOST,
+    Status.OK,
+    "The port was taken away from this host's view: its network device or its function is elsewhere",
+    "A container runtime or an operator moved it to another namespace, or a virtual function went to a guest.",
+    ("rdma link", "ip link show {netdev}", "find the pod or guest that has it; nothing is to be repaired"),
+    "RocePortDown",
+)
+
+RESTARTED = Cause(
+    "restarted",
+    HOST,
+    Status.OK,
+    "The device was gone and is back: its driver was loaded again",
+    "Work on driver or firmware; every connection over it has ended. Without such work, look for a reset in the kernel log.",
+    (DMESG, "devlink dev info"),
+    "RoceDeviceVanished",
+)
+
 LEG_DOWN = Cause(
     "leg_down",
     LINK,

@@ -43,6 +43,7 @@ ROWS_OF_RULES = frozenset(
         "roce_netdev_carrier_changes_total",
         "roce_netdev_carrier_down_total",
         "roce_netdev_carrier_up_total",
+        "roce_netdev_set_up",
         "roce_out_of_buffer_total",
         "roce_owner_queue_pairs_in_error",
         "roce_pause_watchdog_trips_total",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health import traffic_causes
 from roce_exporter.checks.health.sign import Sign
+from roce_exporter.checks.settings.consistency import CONSISTENCY
 from roce_exporter.checks.settings.host_checks import CHECKS as HOST_CHECKS
 from roce_exporter.checks.settings.lossless_checks import CHECKS as LOSSLESS_CHECKS
 from roce_exporter.checks.settings.marking_checks import CHECKS as MARKING_CHECKS
@@ -98,13 +99,31 @@ def with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
     )
 
 
+def _is_odd(port: PortView) -> bool:
+    """Whether most ports that are compared agree, so that this one is the odd one; of two that differ, neither is."""
+    found = [
+        value
+        for track, value in port.host.current("roce_config_check_ok")
+        if track["check"] == CONSISTENCY.id
+    ]
+    return found.count(0) * 2 < len(found)
+
+
 def _checks(port: PortView) -> Iterator[Sign]:
     for track, ok in port.current("roce_config_check_ok"):
         # The rules of PCIe judge its width and speed: a card that is newer than its slot is slower for good, and healthy.
         if not ok and track.labels["check"] != "pcie":
             check = track.labels["check"]
             cause = IP_CHECKS.get(check, traffic_causes.MISCONFIGURED)
-            yield Sign(cause, (f"check {check} of {track.labels['netdev'] or 'the port'} fails",))
+            said = f"check {check} of {track.labels['netdev'] or 'the port'} fails"
+            if check != CONSISTENCY.id or _is_odd(port):
+                yield Sign(cause, (said,))
+            else:
+                yield Sign(
+                    cause,
+                    ("two ports of one kind are set differently: check settings lists in what",),
+                    note=True,
+                )
 
 
 def _no_route(port: PortView) -> Iterator[Sign]:

@@ -15,6 +15,7 @@ from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.ethtool_netlink import Bin, bin_of
 from roce_exporter.host.sources.dcb import DCB, flatten
 from roce_exporter.host.sources.files import FileReader, Place
+from roce_exporter.host.sources.port import FLAGS, parse_flags
 from roce_exporter.host.sources.query_reader import QueryReader
 from roce_exporter.model.values import check_counters, make_reading
 
@@ -163,19 +164,28 @@ def _kernel_counters(kernel: Kernel, device: str, port: int, netdev: str) -> Fil
     return FileReader(NETDEV, kernel, places, device, netdev, missing="no counters of the kernel")
 
 
+def _member_link(kernel: Kernel, netdev: str) -> Mapping[str, int]:
+    """The link of a member port of a LAG, and whether it is set up: the port's own flags are those of the bond."""
+    found = kernel.ethtool_link(netdev)
+    is_up = parse_flags(read_or("", kernel.text, f"class/net/{netdev}/{FLAGS}").encode())
+    return {**found, "set_up": is_up} if isinstance(is_up, int) else found
+
+
 def netdev_readers(
     kernel: Kernel, device: Device
 ) -> Iterator[EthtoolStatistics | QueryReader[Any] | FileReader]:
     """The readers of every network device of one RDMA device."""
+    members = {one.name for port in device.ports for one in port.netdevs if one.role == "member"}
     for port, netdev in hardware_netdevs(device):
         where = (device.name, port, netdev)
+        link = partial(_member_link, kernel) if netdev in members else kernel.ethtool_link
         yield _kernel_counters(kernel, *where)
         yield EthtoolStatistics(kernel, *where)
         for source, query, numbers in (
             (DCB, kernel.dcb, flatten),
             (PAUSE, kernel.ethtool_pause, dict),
             (SETTINGS, kernel.ethtool_settings, dict),
-            (LINK, kernel.ethtool_link, dict),
+            (LINK, link, dict),
             (FEC, kernel.ethtool_fec, fec_numbers),
             (STANDARD, kernel.ethtool_standard, dict),
             (TRANSCEIVER, kernel.transceiver, dict),

@@ -202,7 +202,7 @@ def test_a_device_that_vanishes_has_failed_unless_it_is_a_virtual_function() -> 
     virtual = {key: values for key, values in gone.items() if key != "roce_device_info"}
     virtual["roce_device_info{function=vf}"] = [1, None]
     found = diagnose(history({**virtual, "roce_device_info": None}, up=False))
-    assert causes(found) == []
+    assert [(one.check, one.status) for one in found.findings] == [("taken_away", Status.OK)]
 
 
 def test_queue_pairs_in_error_after_silence_are_the_peers() -> None:
