@@ -274,6 +274,7 @@ def _port(tree: Tree, incident: Incident, number: int, port: int) -> None:
         if incident.bond and is_faulty:
             files |= _bonded(tree, incident, number, values)
     if is_faulty:
+        _port_above(tree, incident, number)
         home = f"sys/devices/{f'{incident.under}/' * bool(incident.under)}{pci}"
         places = {
             "net/": f"sys/class/net/eth{port}/",
@@ -294,11 +295,15 @@ def _port(tree: Tree, incident: Incident, number: int, port: int) -> None:
     if driver.module and incident.driver != "siw":
         tree.links[f"{here}/device"] = f"../../../{home.removeprefix('sys/')}"
         tree.links[f"{number}/{home}/driver"] = f"../../bus/pci/drivers/{driver.module}"
-        if incident.under and is_faulty:
-            above = f"DRIVER=pcieport\nPCI_SLOT_NAME={incident.under}\n"
-            tree.files[f"{number}/{home.removesuffix(f'/{pci}')}/uevent"] = above.encode()
         if incident.vf:
             tree.links[f"{number}/{home}/physfn"] = "../0000:0f:00.0"
+
+
+def _port_above(tree: Tree, incident: Incident, number: int) -> None:
+    """The PCIe port that the device is plugged into, where the incident names it."""
+    if incident.under:
+        above = f"DRIVER=pcieport\nPCI_SLOT_NAME={incident.under}\n"
+        tree.files[f"{number}/sys/devices/{incident.under}/uevent"] = above.encode()
 
 
 def _bonded(tree: Tree, incident: Incident, number: int, values: Mapping[str, float]) -> dict[str, str]:

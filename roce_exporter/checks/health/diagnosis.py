@@ -111,8 +111,7 @@ def _found(host: View) -> list[Finding]:
         *(finding for device in host.devices() for finding in _faults(PortView(host, device), DEVICE_RULES)),
         *(finding for port in host.ports() for finding in _faults(port, PORT_RULES)),
     ]
-    findings = [*_settings_first(findings)]
-    return findings + _otherwise_unexplained(host, findings)
+    return [*_settings_first(findings + _otherwise_unexplained(host, findings))]
 
 
 def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Finding]:

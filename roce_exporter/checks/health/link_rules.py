@@ -32,42 +32,40 @@ class OpticalLimit(NamedTuple):
     unit: str
 
 
-POWER = "roce_transceiver_{}_power{}_watts"
-BIAS = "roce_transceiver_bias{}_amperes"
-
-OPTICAL_LIMITS = (
+OPTICAL_LIMITS = tuple(
     OpticalLimit(
-        POWER.format("receive", ""),
-        POWER.format("receive", "_low_alarm"),
-        port_causes.RECEIVE_POWER_LOW,
-        too_low=True,
-        scale=1e3,
-        unit="mW",
-    ),
-    OpticalLimit(
-        POWER.format("receive", ""),
-        POWER.format("receive", "_high_alarm"),
-        port_causes.RECEIVE_POWER_HIGH,
-        too_low=False,
-        scale=1e3,
-        unit="mW",
-    ),
-    OpticalLimit(
-        POWER.format("transmit", ""),
-        POWER.format("transmit", "_low_alarm"),
-        port_causes.TRANSMIT_POWER_LOW,
-        too_low=True,
-        scale=1e3,
-        unit="mW",
-    ),
-    OpticalLimit(
-        BIAS.format(""),
-        BIAS.format("_high_alarm"),
-        port_causes.LASER_BIAS_HIGH,
-        too_low=False,
-        scale=1e3,
-        unit="mA",
-    ),
+        f"roce_transceiver_{name}_{unit}",
+        f"roce_transceiver_{name}_{'low' if too_low else 'high'}_alarm_{unit}",
+        cause,
+        too_low,
+        scale,
+        shown,
+    )
+    for name, unit, scale, shown, limits in (
+        (
+            "receive_power",
+            "watts",
+            1e3,
+            "mW",
+            ((True, port_causes.RECEIVE_POWER_LOW), (False, port_causes.RECEIVE_POWER_HIGH)),
+        ),
+        (
+            "transmit_power",
+            "watts",
+            1e3,
+            "mW",
+            ((True, port_causes.TRANSMIT_POWER_LOW), (False, port_causes.MODULE_FAULT)),
+        ),
+        (
+            "bias",
+            "amperes",
+            1e3,
+            "mA",
+            ((True, port_causes.TRANSMIT_POWER_LOW), (False, port_causes.LASER_BIAS_HIGH)),
+        ),
+        ("voltage", "volts", 1.0, "V", ((True, port_causes.MODULE_FAULT), (False, port_causes.MODULE_FAULT))),
+    )
+    for too_low, cause in limits
 )
 
 MODULE_EVENTS = (
@@ -230,7 +228,8 @@ def is_taken_away(port: PortView) -> bool:
 
 def is_set_down(port: PortView) -> bool:
     """Whether an operator or a program set the network device down: no fault, and the kernel reports no reason."""
-    return port.highest("roce_port_set_up") == 0
+    members = [value for _, value in port.current("roce_netdev_set_up")]
+    return port.highest("roce_port_set_up") == 0 or (bool(members) and not any(members))
 
 
 def is_unused(port: PortView) -> bool:
@@ -294,7 +293,7 @@ def _unsteady(port: PortView) -> Iterator[Sign]:
     evidence = (rose(rise, f"losses of the link{member}"),)
     if rise.amount >= port.limit("link_flaps", "events") or quick:
         yield Sign(port_causes.LINK_FLAPPING, evidence, weight=min(1.0, rise.amount / 100))
-    elif port.highest(UP):
+    elif port.highest(UP) and not (member and port.highest("roce_link_up", netdev=netdev) == 0):
         yield Sign(port_causes.LINK_INTERRUPTED, evidence)
 
 

@@ -28,6 +28,10 @@ FRAME_BYTES = 65_535 * 64
 """A pause frame stops the sender for at most 65,535 quanta of 64 bytes."""
 
 
+ALL = ""
+"""In place of a priority: global pause (IEEE 802.3 annex 31B), or a NIC that counts the pause of all priorities together."""
+
+
 class Paused(NamedTuple):
     """One priority that was paused."""
 
@@ -168,32 +172,49 @@ def paused_priorities(port: PortView, direction: str) -> list[Paused]:
 
 
 def _counted(port: PortView, direction: str) -> Iterator[Paused]:
-    name = f"roce_pfc_{direction}_pause_seconds_total"
-    for track in port.tracks(name):
-        rise = port.rise_of(name, track, MEDIUM)
-        if rise:
-            yield Paused(track.labels["priority"], min(rise.rate, 1.0), rise.seconds)
+    names = [f"roce_pfc_{direction}_pause_seconds_total"]
+    if not port.highest("roce_pfc_enabled"):
+        names.append(f"roce_global_pause_{direction}_seconds_total")
+    for name in names:
+        for track in port.tracks(name):
+            rise = port.rise_of(name, track, MEDIUM)
+            if rise:
+                yield Paused(track.labels.get("priority", ALL), min(rise.rate, 1.0), rise.seconds)
 
 
 def _estimated(port: PortView, direction: str) -> Iterator[Paused]:
     """The longest that the frames can have paused; meaningless where they are soon followed by frames that resume."""
-    if port.tracks(f"roce_pfc_{direction}_pause_seconds_total"):
+    own = "roce_pfc_" if port.highest("roce_pfc_enabled") else "roce_global_pause_"
+    # A driver can list what its firmware does not count: a time, or a priority, that is always 0.
+    times = (f"roce_pfc_{direction}_pause_seconds_total", f"{own}{direction}_seconds_total")
+    if any(port.highest(name) for name in times):
         return
-    for name in (f"roce_pfc_{direction}_xoff_frames_total", f"roce_pfc_{direction}_frames_total"):
+    frames = [f"roce_pfc_{direction}_{kind}frames_total" for kind in ("xoff_", "", "all_")]
+    counted = [name for name in frames if port.rose(name, SHORT)][:1]
+    if own != "roce_pfc_":
+        counted += [f"{own}{direction}_{kind}frames_total" for kind in ("xoff_", "")]
+    for name in counted:
         for track in port.tracks(name):
             rise = port.rise_of(name, track, SHORT)
-            match = {label: track.labels[label] for label in ("netdev", "priority")}
-            resumed = port.rose(f"roce_pfc_{direction}_xon_frames_total", SHORT, **match)
+            match = {label: track.labels[label] for label in ("netdev", "priority") if label in track.labels}
+            resumed = port.rose(name.replace("xoff_", "xon_"), SHORT, **match) if "xoff_" in name else 0.0
             speed = port.highest("roce_link_speed_bytes_per_second", netdev=track.labels["netdev"])
             if rise and rise.amount and speed and resumed <= rise.amount / 2:
                 yield Paused(
-                    track.labels["priority"], min(rise.rate * FRAME_BYTES / speed, 1.0), rise.seconds, True
+                    track.labels.get("priority", ALL),
+                    min(rise.rate * FRAME_BYTES / speed, 1.0),
+                    rise.seconds,
+                    True,
                 )
+
+
+def _of(one: Paused) -> str:
+    return "all traffic was" if one.priority == ALL else f"priority {one.priority} was"
 
 
 def _evidence(paused: list[Paused]) -> tuple[str, ...]:
     return tuple(
-        f"priority {one.priority} was paused for {'at most ' if one.estimated else ''}{share(one.ratio)} of {duration(one.seconds)}"
+        f"{_of(one)} paused for {'at most ' if one.estimated else ''}{share(one.ratio)} of {duration(one.seconds)}"
         for one in paused
     )
 

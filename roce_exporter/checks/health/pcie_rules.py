@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 CORRECTED_EVENTS = 100.0
 """Corrected errors within the window of the alert: single ones are normal, this many wear the link out."""
 
+CONGESTIONS = 3.0
+"""Reports within `MEDIUM` that count: one is a burst."""
+
 STALLS = (
     ("roce_pcie_write_stalled_seconds_total", "writes to memory"),
     ("roce_pcie_read_stalled_seconds_total", "reads from memory"),
@@ -77,6 +80,10 @@ def stalled(port: PortView) -> list[str]:
     overflows = port.rise("roce_pcie_buffer_overflows_total", window)
     if overflows and overflows.amount:
         found.append(rose(overflows, "packets dropped because PCIe did not drain the NIC"))
+    for way in ("inbound", "outbound"):
+        times = port.rise(f"roce_pcie_{way}_congestions_total", MEDIUM)
+        if times and times.amount >= CONGESTIONS:
+            found.append(rose(times, f"times the NIC reported {way} PCIe traffic as congested"))
     full = [way for way in ("inbound", "outbound") if port.highest(f"roce_pcie_{way}_congested")]
     return [*found, *(f"the NIC reports that {way} PCIe traffic is congested now" for way in full)]
 

@@ -65,11 +65,12 @@ SYMPTOMS: Mapping[str, tuple[str, ...]] = {
     "lossless_bandwidth": ("pause_received", "slow_receiver", "incast"),
     "global_pause": ("global_pause", "pause_received", "slow_receiver"),
     "mtu": ("path_mtu", "packet_loss", "port_drops", *SILENT),
+    "consistency": ("path_mtu", "pfc_mismatch", "outside_lossless_priority", "global_pause"),
 }
 """What a wrong setting leads to on its port, by check."""
 AT_THE_OTHER_END = frozenset({"peer_pfc"})
 """Checks of what the switch announces (DCBX)."""
-TITLES = {check.id: check.title for check in (*LOSSLESS_CHECKS, *MARKING_CHECKS, *HOST_CHECKS)}
+TITLES = {check.id: check.title for check in (*LOSSLESS_CHECKS, *MARKING_CHECKS, *HOST_CHECKS, CONSISTENCY)}
 SAID = re.compile(r"check ([a-z0-9_]+) of ")
 
 
