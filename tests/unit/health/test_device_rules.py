@@ -250,3 +250,38 @@ def test_missing_facts_and_unreadable_values_are_unseen() -> None:
     assert any("cnp_sent (the driver should report it" in line for line in unseen)
     assert "mlx5_0: 2 values of its source counters cannot be read" in unseen
     assert "mlx5_0/1: settings that cannot be read here: cm_tos" in unseen
+
+
+def test_a_driver_that_was_loaded_again_is_a_note() -> None:
+    """The carrier's counter of a new network device is no loss of the link, and a device that is back has not vanished."""
+    series = {
+        "roce_exporter_devices": 1,
+        "roce_device_info": [1, 1, None, 1],
+        "roce_port_up": [1, 1, None, 1],
+        "roce_netdev_carrier_down_total": [3, 3, None, 1],
+    }
+    fault = only(diagnose(history(series, moments=4, up=False)))
+    assert (fault.check, fault.status, fault.evidence) == (
+        "restarted",
+        Status.OK,
+        ("it was gone for up to 40 s",),
+    )
+    assert fault.since == 1040.0
+
+
+def test_drops_of_a_virtual_function_name_it_and_its_owner() -> None:
+    series = {
+        "roce_vf_receive_drops_total{vf=3}": [0, 900],
+        "roce_vf_info{vf=3,pci=0000:3b:00.5,rdma_device=mlx5_7}": 1,
+        "roce_owner_queue_pairs{device=mlx5_7,owner=train/worker-0}": 8,
+    }
+    fault = only(diagnose(history(series)))
+    assert fault.check == "port_drops"
+    assert fault.evidence[0].startswith("VF 3 0000:3b:00.5 mlx5_7 train/worker-0: 900 ")
+
+
+def test_two_ports_that_differ_are_a_note_and_the_odd_one_of_three_is_wrong() -> None:
+    checks = {f"roce_config_check_ok{{port={port},check=consistency}}": int(port != 1) for port in (1, 2)}
+    assert {one.status for one in diagnose(history(checks)).findings} == {Status.OK}
+    checks["roce_config_check_ok{port=3,check=consistency}"] = 1
+    assert {one.status for one in diagnose(history(checks)).findings} == {Status.DEGRADED}

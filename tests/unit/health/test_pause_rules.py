@@ -114,3 +114,18 @@ def test_pause_for_a_priority_without_pfc() -> None:
     assert causes(diagnose(history(frames | {"roce_pfc_enabled{priority=4}": 1}))) == []
     by_class = {"roce_pfc_receive_xoff_frames_total{priority=4}": [0, 9]}
     assert causes(diagnose(history(frames | by_class))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("roce_pfc_receive_all_frames_total", "at most 25 %"),  # qedr, ocrdma: all priorities together
+        ("roce_global_pause_receive_frames_total", "at most 25 %"),  # a host without PFC
+        ("roce_global_pause_receive_seconds_total", "25 %"),
+    ],
+)
+def test_pause_without_priorities_is_judged(name: str, share: str) -> None:
+    seconds = {name: [0, 15.0 if "seconds" in name else 44700.0], "roce_link_speed_bytes_per_second": 1.25e10}
+    fault = only(diagnose(history(seconds)))
+    assert fault.check == "pause_received"
+    assert fault.evidence == (f"all traffic was paused for {share} of 60 s",)

@@ -111,3 +111,37 @@ def test_bit_errors_that_rise_within_the_history() -> None:
     assert causes(diagnose(history({name: rising}, seconds=60, moments=5))) == []  # too short for a trend
     steady = [0, 100_000, 200_000, 300_000, 400_000]
     assert causes(diagnose(history({name: steady}, seconds=600, moments=5))) == []
+
+
+def test_a_port_without_its_network_device_was_taken_away() -> None:
+    series = {"roce_port_up": [1, 0], "roce_port_netdev_info": [1, None]}
+    fault = only(diagnose(history(series)))
+    assert (fault.check, fault.status) == ("taken_away", Status.OK)
+
+
+MEMBERS = {
+    "roce_port_netdev_info{netdev=bond0,role=bond}": 1,
+    "roce_port_netdev_info{netdev=eth0,role=member}": 1,
+    "roce_port_netdev_info{netdev=eth1,role=member}": 1,
+    "roce_link_up{netdev=eth1}": 1,
+    f"{DOWN}{{netdev=eth1}}": 4,
+}
+
+
+def test_a_member_of_a_lag_that_is_set_down_is_no_fault() -> None:
+    dead = {**MEMBERS, "roce_link_up{netdev=eth0}": [1, 0], f"{DOWN}{{netdev=eth0}}": [1, 2]}
+    assert causes(diagnose(history(dead, seconds=3600))) == ["leg_down"]  # and it is not back
+    fault = only(diagnose(history({**dead, "roce_netdev_set_up{netdev=eth0}": [1, 0]}, seconds=3600)))
+    assert (fault.check, fault.status) == ("set_down", Status.OK)
+    both = {
+        **dead,
+        "roce_port_up": [1, 0],
+        **{f"roce_netdev_set_up{{netdev=eth{n}}}": [1, 0] for n in (0, 1)},
+    }
+    assert {(one.check, one.status) for one in diagnose(history(both)).findings} == {("set_down", Status.OK)}
+
+
+def test_the_member_that_flaps_is_named() -> None:
+    flapping = {**MEMBERS, "roce_link_up{netdev=eth0}": 1, f"{DOWN}{{netdev=eth0}}": [1, 7]}
+    fault = only(diagnose(history(flapping, seconds=3600)))
+    assert fault.evidence == ("6 losses of the link of eth0 within 60 min",)
