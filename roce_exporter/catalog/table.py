@@ -76,13 +76,15 @@ class TableLine(NamedTuple):
     """Place and text of each indented line, with its indentation."""
 
 
-def sections(name: str) -> tuple[tuple[str, tuple[TableLine, ...]], ...]:
-    """The headings of a file of `tables/`, each with what is below it.
+def sections(name: str, text: str | None = None) -> tuple[tuple[str, tuple[TableLine, ...]], ...]:
+    """The headings of a file of `tables/`, or of a text that is elsewhere, each with what is below it.
 
     Raises:
         CatalogError: an indented line is below no other, or a line below no heading.
     """
-    return tuple((heading, tuple(one for one in entries if one.head)) for heading, entries in _sections(name))
+    return tuple(
+        (heading, tuple(one for one in entries if one.head)) for heading, entries in _sections(name, text)
+    )
 
 
 def _sections(name: str, text: str | None = None) -> Iterator[tuple[str, list[TableLine]]]:

@@ -39,6 +39,17 @@ class Side(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Sure(StrEnum):
+    """How far a finding can be trusted."""
+
+    SEEN = "seen"
+    """A state that was read."""
+    COUNTED = "counted"
+    """By the device or its driver."""
+    INFERRED = "inferred"
+    """From counters that have other reasons, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """The result of one check at one place. Texts that do not apply are empty."""
@@ -79,6 +90,10 @@ class Finding:
     """Its last sign, where it has ended; 0 while it lasts."""
     harm: float = 0.0
     """For the order of findings: the larger, the worse."""
+    sure: Sure | None = None
+    """None for checks of settings, setup and switches, which say what they found."""
+    wrong_if: str = ""
+    """The one fact that would prove it wrong."""
 
     @property
     def is_wrong(self) -> bool:
@@ -116,6 +131,8 @@ class Report(NamedTuple):
     not_checked: tuple[NotChecked, ...] = ()
     ports: tuple[JudgedPort, ...] = ()
     """Of the topic health; empty for others."""
+    fine: tuple[str, ...] = ()
+    """What health looked at on every port, and found nothing wrong with."""
 
     @property
     def status(self) -> Status:
@@ -134,4 +151,5 @@ def joined(reports: Iterable[Report]) -> Report:
         tuple(finding for one in every for finding in one.findings),
         tuple(dict.fromkeys(gap for one in every for gap in one.not_checked)),
         tuple(port for one in every for port in one.ports),
+        tuple(area for one in every for area in one.fine),
     )

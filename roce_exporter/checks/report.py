@@ -62,6 +62,7 @@ def document(report: Report, source: str, time: float | None, *, failed: bool = 
         "status": report.status.name.lower(),
         "summary": _counts(report.findings),
         "findings": [_object(one) for one in report.findings if one.is_wrong or not failed],
+        "fine": list(report.fine),
         "not_checked": [one._asdict() for one in report.not_checked],
         "ports": [one._asdict() | {"health": one.health.name.lower()} for one in report.ports],
     }
@@ -91,6 +92,8 @@ def _object(finding: Finding) -> dict[str, Any]:
         "found": finding.found,
         "why": finding.why,
         "evidence": list(finding.evidence),
+        "sure": finding.sure,
+        "wrong_if": finding.wrong_if,
         "against": list(finding.against),
         "since": finding.since or None,
         "until": finding.until or None,
@@ -123,11 +126,14 @@ def text(report: Report, head: str, *, width: int = WIDTH, failed: bool = False,
         for finding in findings:
             if finding.is_wrong or finding.evidence:
                 lines += [*_details(finding, [one for one in also if _root(one, here) is finding], width), ""]
-    if report.not_checked and not failed:
-        lines.append("Not seen:")
+    if not failed:
+        if report.fine:
+            lines += [*_filled(f"Fine: {', '.join(report.fine)}.", "", width), ""]
         for gap in report.not_checked:
-            lines += _filled(str(gap), "  ! " if gap.needed else "  - ", width)
-        lines.append("")
+            if gap.needed:
+                lines += _filled(f"Not seen, and needed: {gap}", "! ", width)
+        if rest := [str(gap) for gap in report.not_checked if not gap.needed]:
+            lines += [*_filled(f"Not seen: {'; '.join(rest)}.", "", width), ""]
     return "\n".join([*lines, *textwrap.wrap(_summary(report), width)]) + "\n"
 
 
@@ -240,6 +246,8 @@ def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[
     if not finding.caused_by:
         yield from _part("likely" if finding.topic is Topic.HEALTH else "why", (finding.why,), width)
     yield from _part("against", finding.against, width)
+    if finding.sure:
+        yield from _part("sure", (f"{finding.sure}; wrong if {finding.wrong_if}",), width)
     yield from _part("next" if finding.topic is Topic.HEALTH else "fix", finding.fix, width)
     if finding.runbook:
         yield from _part("runbook", (f"alerts/runbooks/{finding.runbook}.md",), width)

@@ -20,10 +20,9 @@ from http_answers import answering
 from waiting import wait_until
 
 from roce_exporter.checks.finding import Status
+from roce_exporter.checks.health.causes import INCAST, LINK_DOWN, LINK_FLAPPING
 from roce_exporter.checks.health.health_document import health_document
-from roce_exporter.checks.health.port_causes import LINK_DOWN, LINK_FLAPPING
 from roce_exporter.checks.health.port_health import HeldReason, HeldReasons
-from roce_exporter.checks.health.traffic_causes import INCAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

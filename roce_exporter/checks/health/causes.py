@@ -1,211 +1,135 @@
-"""The list of causes: everything that a verdict can name, in order of harm.
-
-A cause is FAILED only where the port cannot carry a job's traffic or harms others, DEGRADED where an alert would open a ticket,
-and HEALTHY where programs or the load are the matter, so that no node is drained for the fault of a peer's program.
-"""
+"""The list of causes, everything that a verdict can name: `causes.txt`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.health import port_causes, traffic_causes
+from roce_exporter.catalog.table import CatalogError, sections
+from roce_exporter.checks.finding import Side, Status, Sure
+from roce_exporter.checks.health.sign import Cause
 
 if TYPE_CHECKING:
-    from roce_exporter.checks.health.sign import Cause
+    from collections.abc import Iterator
 
-CAUSES = (
-    port_causes.DEVICE_VANISHED,
-    port_causes.DRIVER_NOT_RESPONDING,
-    port_causes.DEVICE_ERROR,
-    port_causes.PCIE_FATAL,
-    port_causes.LINK_DOWN,
-    port_causes.PAUSE_STORM_TRANSMITTED,
-    port_causes.NIC_WATCHDOG,
-    port_causes.LINK_FLAPPING,
-    port_causes.POWER_INSUFFICIENT,
-    port_causes.MODULE_FAULT,
-    port_causes.DEVICE_WARNING,
-    port_causes.LINK_INTERRUPTED,
-    port_causes.LINK_LOST,
-    port_causes.LEG_DOWN,
-    port_causes.LINK_SLOW,
-    port_causes.LINK_ERRORS,
-    port_causes.CRC_ERRORS,
-    port_causes.RECEIVE_POWER_LOW,
-    port_causes.RECEIVE_POWER_HIGH,
-    port_causes.TRANSMIT_POWER_LOW,
-    port_causes.TOO_HOT,
-    port_causes.LASER_BIAS_HIGH,
-    port_causes.PCIE_ERRORS,
-    port_causes.PCIE_NARROW,
-    traffic_causes.LOSSLESS_DROPS,
-    traffic_causes.PCIE_CONGESTION,
-    traffic_causes.PORT_DROPS,
-    traffic_causes.SLOW_RECEIVER,
-    traffic_causes.DUPLICATE_ADDRESS,
-    traffic_causes.IP_MISCONFIGURED,
-    traffic_causes.NEIGHBOUR_UNRESOLVED,
-    traffic_causes.PATH_MTU,
-    traffic_causes.NO_ROUTE,
-    traffic_causes.PFC_MISMATCH,
-    traffic_causes.GLOBAL_PAUSE,
-    traffic_causes.MARKS_WITHOUT_CNPS,
-    traffic_causes.CNPS_IGNORED,
-    traffic_causes.PAUSE_STORM_RECEIVED,
-    traffic_causes.PAUSE_RECEIVED,
-    traffic_causes.CORRUPTION,
-    traffic_causes.PACKET_LOSS,
-    traffic_causes.RETRIES_EXCEEDED,
-    traffic_causes.PEER_SILENT,
-    traffic_causes.ACK_TIMEOUTS,
-    traffic_causes.QUEUE_PAIRS_IN_ERROR,
-    traffic_causes.RESOURCES_EXHAUSTED,
-    traffic_causes.OUTSIDE_LOSSLESS,
-    port_causes.PCIE_SLOW,
-    traffic_causes.MISCONFIGURED,
-    port_causes.BIT_ERRORS_RISING,
-    traffic_causes.SOURCE_BROKEN,
-    traffic_causes.REQUESTS_REFUSED,
-    traffic_causes.PEER_REQUESTS_REFUSED,
-    traffic_causes.LOCAL_ERRORS,
-    traffic_causes.RETRANSMISSIONS_UNCOUNTED,
-    traffic_causes.RECEIVER_NOT_READY,
-    traffic_causes.RECEIVE_QUEUE_EMPTY,
-    traffic_causes.FAULT_COUNTED,
-    traffic_causes.UNKNOWN_MESSAGE,
-    traffic_causes.INCAST,
-    port_causes.SET_DOWN,
-    port_causes.TAKEN_AWAY,
-    port_causes.RESTARTED,
+    from roce_exporter.catalog.table import TableLine
+
+STEPS = {
+    "COUNTERS": "roce-exporter once | grep 'device=\"{device}\"'",
+    "DMESG": "dmesg -T | grep -i -e {device} -e {netdev} -e AER",
+}
+_PARTS = ("likely", "wrong if", "next", "then")
+
+
+def _cause(entry: TableLine) -> Cause:
+    name, side, health, runbook, sure, area = entry.head.split(" ")
+    (_, title), *rest = entry.more
+    parts: dict[str, list[str]] = {part: [] for part in _PARTS}
+    found: list[str] = []
+    for place, line in rest:
+        part, colon, text = line.strip().partition(": ")
+        if line.startswith("    "):
+            found[-1] += f" {line.strip()}"
+        elif colon and part in parts:
+            found = parts[part]
+            found.append(text)
+        else:
+            raise CatalogError(f"{place}: {line.strip()!r} is no part of a cause")
+    return Cause(
+        name,
+        Side(side),
+        Status[health.upper()],
+        title.strip(),
+        " ".join(parts["likely"]),
+        tuple(_steps(parts["next"])),
+        runbook,
+        Sure(sure),
+        " ".join(parts["wrong if"]),
+        area,
+        frozenset(" ".join(parts["then"]).split()),
+    )
+
+
+def _steps(found: list[str]) -> Iterator[str]:
+    for step in found:
+        word, _, rest = step.partition(" ")
+        yield f"{STEPS[word]} {rest}".strip() if word in STEPS else step
+
+
+CAUSES = tuple(
+    _cause(entry)
+    for _, entries in sections(
+        "causes.txt", Path(__file__).with_name("causes.txt").read_text(encoding="utf-8")
+    )
+    for entry in entries
 )
 """All causes, in order of harm among those of one health."""
 
-SILENCE = (traffic_causes.PEER_SILENT, traffic_causes.ACK_TIMEOUTS)
-
-_CONSEQUENCES: tuple[tuple[tuple[Cause, ...], tuple[Cause, ...]], ...] = (
-    (
-        (
-            port_causes.DEVICE_VANISHED,
-            port_causes.DRIVER_NOT_RESPONDING,
-            port_causes.DEVICE_ERROR,
-            port_causes.PCIE_FATAL,
-        ),
-        (
-            port_causes.LINK_DOWN,
-            port_causes.LINK_LOST,
-            port_causes.LINK_INTERRUPTED,
-            port_causes.LINK_FLAPPING,
-            traffic_causes.SOURCE_BROKEN,
-            traffic_causes.RETRIES_EXCEEDED,
-            *SILENCE,
-            traffic_causes.QUEUE_PAIRS_IN_ERROR,
-        ),
-    ),
-    (
-        (
-            port_causes.LINK_DOWN,
-            port_causes.LINK_LOST,
-            port_causes.LINK_FLAPPING,
-            port_causes.LINK_INTERRUPTED,
-        ),
-        (
-            traffic_causes.RETRIES_EXCEEDED,
-            *SILENCE,
-            traffic_causes.PACKET_LOSS,
-            traffic_causes.QUEUE_PAIRS_IN_ERROR,
-            traffic_causes.NEIGHBOUR_UNRESOLVED,
-            traffic_causes.NO_ROUTE,
-            traffic_causes.IP_MISCONFIGURED,
-            port_causes.RECEIVE_POWER_LOW,
-            port_causes.LINK_SLOW,
-            traffic_causes.LOCAL_ERRORS,
-        ),
-    ),
-    ((port_causes.LINK_DOWN, port_causes.LINK_FLAPPING), (port_causes.LINK_INTERRUPTED,)),
-    (
-        (port_causes.LINK_ERRORS, port_causes.CRC_ERRORS),
-        (
-            traffic_causes.PACKET_LOSS,
-            *SILENCE,
-            traffic_causes.CORRUPTION,
-            port_causes.BIT_ERRORS_RISING,
-            traffic_causes.RETRIES_EXCEEDED,
-            traffic_causes.QUEUE_PAIRS_IN_ERROR,
-        ),
-    ),
-    (
-        (traffic_causes.LOSSLESS_DROPS, traffic_causes.OUTSIDE_LOSSLESS),
-        (traffic_causes.PACKET_LOSS, *SILENCE),
-    ),
-    (
-        (port_causes.PCIE_NARROW, port_causes.PCIE_SLOW),
-        (traffic_causes.PCIE_CONGESTION, traffic_causes.SLOW_RECEIVER),
-    ),
-    (
-        (traffic_causes.PCIE_CONGESTION,),
-        (
-            traffic_causes.SLOW_RECEIVER,
-            traffic_causes.LOSSLESS_DROPS,
-            traffic_causes.RECEIVE_QUEUE_EMPTY,
-            traffic_causes.RECEIVER_NOT_READY,
-        ),
-    ),
-    (
-        (traffic_causes.SLOW_RECEIVER, port_causes.PAUSE_STORM_TRANSMITTED),
-        (
-            traffic_causes.LOSSLESS_DROPS,
-            traffic_causes.PACKET_LOSS,
-            *SILENCE,
-            traffic_causes.RETRIES_EXCEEDED,
-        ),
-    ),
-    ((port_causes.PAUSE_STORM_TRANSMITTED, port_causes.NIC_WATCHDOG), (traffic_causes.SLOW_RECEIVER,)),
-    (
-        (traffic_causes.PAUSE_STORM_RECEIVED, traffic_causes.PAUSE_RECEIVED),
-        (*SILENCE, traffic_causes.RETRIES_EXCEEDED),
-    ),
-    ((traffic_causes.PAUSE_STORM_RECEIVED, traffic_causes.INCAST), (traffic_causes.PAUSE_RECEIVED,)),
-    (
-        (
-            traffic_causes.NO_ROUTE,
-            traffic_causes.IP_MISCONFIGURED,
-            traffic_causes.NEIGHBOUR_UNRESOLVED,
-            traffic_causes.DUPLICATE_ADDRESS,
-            traffic_causes.PATH_MTU,
-        ),
-        (
-            traffic_causes.RETRIES_EXCEEDED,
-            *SILENCE,
-            traffic_causes.QUEUE_PAIRS_IN_ERROR,
-            traffic_causes.PACKET_LOSS,
-        ),
-    ),
-    ((traffic_causes.CORRUPTION,), (traffic_causes.PACKET_LOSS, *SILENCE)),
-    ((traffic_causes.PACKET_LOSS,), (*SILENCE,)),
-    (
-        (traffic_causes.RETRIES_EXCEEDED,),
-        SILENCE,
-    ),
-    (
-        (traffic_causes.RETRIES_EXCEEDED, *SILENCE),
-        (traffic_causes.QUEUE_PAIRS_IN_ERROR, traffic_causes.LOCAL_ERRORS),
-    ),
-    (
-        (
-            traffic_causes.RECEIVER_NOT_READY,
-            traffic_causes.REQUESTS_REFUSED,
-            traffic_causes.LOCAL_ERRORS,
-            traffic_causes.PEER_REQUESTS_REFUSED,
-        ),
-        (traffic_causes.QUEUE_PAIRS_IN_ERROR,),
-    ),
-    ((port_causes.TOO_HOT,), (port_causes.LASER_BIAS_HIGH,)),
-)
-
-
-def _explains(cause: Cause) -> frozenset[str]:
-    return frozenset(one.name for causes, others in _CONSEQUENCES if cause in causes for one in others)
-
-
-EXPLAINS = {cause.name: found for cause in CAUSES if (found := _explains(cause))}
+EXPLAINS = {cause.name: cause.explains for cause in CAUSES if cause.explains}
 """Which causes can be consequences of another one on the same port: they are listed after it."""
+
+_NAMED = {cause.name: cause for cause in CAUSES}
+
+DEVICE_VANISHED = _NAMED["device_vanished"]
+DRIVER_NOT_RESPONDING = _NAMED["driver_not_responding"]
+DEVICE_ERROR = _NAMED["device_error"]
+PCIE_FATAL = _NAMED["pcie_fatal"]
+LINK_DOWN = _NAMED["link_down"]
+PAUSE_STORM_TRANSMITTED = _NAMED["pause_storm_transmitted"]
+NIC_WATCHDOG = _NAMED["nic_pause_watchdog"]
+LINK_FLAPPING = _NAMED["link_flapping"]
+POWER_INSUFFICIENT = _NAMED["power_insufficient"]
+MODULE_FAULT = _NAMED["module_fault"]
+DEVICE_WARNING = _NAMED["device_warning"]
+LINK_INTERRUPTED = _NAMED["link_interrupted"]
+LINK_LOST = _NAMED["link_lost"]
+LEG_DOWN = _NAMED["leg_down"]
+LINK_SLOW = _NAMED["link_slow"]
+LINK_ERRORS = _NAMED["link_errors"]
+CRC_ERRORS = _NAMED["crc_errors"]
+RECEIVE_POWER_LOW = _NAMED["optics_receive_power_low"]
+RECEIVE_POWER_HIGH = _NAMED["optics_receive_power_high"]
+TRANSMIT_POWER_LOW = _NAMED["optics_transmit_power_low"]
+TOO_HOT = _NAMED["too_hot"]
+LASER_BIAS_HIGH = _NAMED["optics_bias_high"]
+PCIE_ERRORS = _NAMED["pcie_errors"]
+PCIE_NARROW = _NAMED["pcie_narrow"]
+LOSSLESS_DROPS = _NAMED["lossless_drops"]
+PCIE_CONGESTION = _NAMED["pcie_congestion"]
+PORT_DROPS = _NAMED["port_drops"]
+SLOW_RECEIVER = _NAMED["slow_receiver"]
+DUPLICATE_ADDRESS = _NAMED["duplicate_address"]
+IP_MISCONFIGURED = _NAMED["ip_misconfigured"]
+NEIGHBOUR_UNRESOLVED = _NAMED["neighbour_unresolved"]
+PATH_MTU = _NAMED["path_mtu"]
+NO_ROUTE = _NAMED["no_route"]
+PFC_MISMATCH = _NAMED["pfc_mismatch"]
+GLOBAL_PAUSE = _NAMED["global_pause"]
+MARKS_WITHOUT_CNPS = _NAMED["marks_without_cnps"]
+CNPS_IGNORED = _NAMED["cnps_ignored"]
+PAUSE_STORM_RECEIVED = _NAMED["pause_storm_received"]
+PAUSE_RECEIVED = _NAMED["pause_received"]
+CORRUPTION = _NAMED["corruption"]
+PACKET_LOSS = _NAMED["packet_loss"]
+RETRIES_EXCEEDED = _NAMED["retries_exceeded"]
+PEER_SILENT = _NAMED["peer_silent"]
+ACK_TIMEOUTS = _NAMED["ack_timeouts"]
+QUEUE_PAIRS_IN_ERROR = _NAMED["queue_pairs_in_error"]
+RESOURCES_EXHAUSTED = _NAMED["resources_exhausted"]
+OUTSIDE_LOSSLESS = _NAMED["outside_lossless_priority"]
+PCIE_SLOW = _NAMED["pcie_slow"]
+MISCONFIGURED = _NAMED["misconfigured"]
+BIT_ERRORS_RISING = _NAMED["bit_errors_rising"]
+SOURCE_BROKEN = _NAMED["source_broken"]
+REQUESTS_REFUSED = _NAMED["requests_refused"]
+PEER_REQUESTS_REFUSED = _NAMED["peer_requests_refused"]
+LOCAL_ERRORS = _NAMED["local_errors"]
+RETRANSMISSIONS_UNCOUNTED = _NAMED["retransmissions_uncounted"]
+RECEIVER_NOT_READY = _NAMED["receiver_not_ready"]
+RECEIVE_QUEUE_EMPTY = _NAMED["receive_queue_empty"]
+FAULT_COUNTED = _NAMED["fault_counted"]
+UNKNOWN_MESSAGE = _NAMED["unknown_message"]
+INCAST = _NAMED["incast"]
+SET_DOWN = _NAMED["set_down"]
+TAKEN_AWAY = _NAMED["taken_away"]
+RESTARTED = _NAMED["restarted"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import traffic_causes
+from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.pause_rules import RECEIVE, paused_priorities
 from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
 from roce_exporter.words import duration, number, share
@@ -40,7 +40,7 @@ def _retransmitted(port: PortView) -> Iterator[Sign]:
             continue
         if rate / packets[peer] > port.limit("wire_retransmissions", "ratio"):
             yield Sign(
-                traffic_causes.PACKET_LOSS,
+                causes.PACKET_LOSS,
                 (f"a capture saw {share(rate / packets[peer])} of the packets to {peer} again",),
             )
 
@@ -49,9 +49,7 @@ def _wire_incast(port: PortView) -> Iterator[Sign]:
     cnps = _sum(port, "roce_wire_cnps_total", "source")
     slowed = [peer for peer, rate in cnps.items() if rate > port.limit("wire_cnps", "cnps_per_second")]
     if len(slowed) >= port.limit("wire_cnps", "senders"):
-        yield Sign(
-            traffic_causes.INCAST, (f"a capture saw CNPs of this port to {number(len(slowed))} senders",)
-        )
+        yield Sign(causes.INCAST, (f"a capture saw CNPs of this port to {number(len(slowed))} senders",))
 
 
 def _corrupted(port: PortView) -> Iterator[Sign]:
@@ -59,7 +57,7 @@ def _corrupted(port: PortView) -> Iterator[Sign]:
     for peer, rate in bad.items():
         if rate:
             said = f"a capture saw corrupted packets of this port to {peer}"
-            yield Sign(traffic_causes.CORRUPTION, (said,), side=Side.UNKNOWN)
+            yield Sign(causes.CORRUPTION, (said,), side=Side.UNKNOWN)
 
 
 def _wire_outside(port: PortView) -> Iterator[Sign]:
@@ -70,7 +68,7 @@ def _wire_outside(port: PortView) -> Iterator[Sign]:
         limit, "ratio"
     ):
         said = f"a capture saw {share(sum(outside.values()) / total)} of this port's packets outside the lossless priority"
-        yield Sign(traffic_causes.OUTSIDE_LOSSLESS, (said,))
+        yield Sign(causes.OUTSIDE_LOSSLESS, (said,))
 
 
 WIRE_RULES: tuple[Rule, ...] = (_retransmitted, _wire_incast, _corrupted, _wire_outside)
@@ -104,7 +102,7 @@ def _unanswered(port: PortView) -> Iterator[Sign]:
         ]
         setting = f"the notification point is off for priority {', '.join(off)}" if off else None
         yield Sign(
-            traffic_causes.MARKS_WITHOUT_CNPS,
+            causes.MARKS_WITHOUT_CNPS,
             texts([rose(marks, "marked packets, and no CNP was sent"), setting]),
         )
 
@@ -118,7 +116,7 @@ def _ignored(port: PortView) -> Iterator[Sign]:
         said = (
             f"{number(ignored.amount)} CNPs ignored within {duration(ignored.seconds)}, {share(ratio)} of all"
         )
-        yield Sign(traffic_causes.CNPS_IGNORED, (said,), weight=ratio)
+        yield Sign(causes.CNPS_IGNORED, (said,), weight=ratio)
 
 
 def _received(port: PortView) -> Rise | None:
@@ -140,7 +138,7 @@ def _incast(port: PortView) -> Iterator[Sign]:
     if ratio > most and (sent is None or sent.amount > 0):
         answered = rose(sent, "CNPs sent") if sent else None
         said = f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
-        yield Sign(traffic_causes.INCAST, texts([said, answered]), weight=ratio)
+        yield Sign(causes.INCAST, texts([said, answered]), weight=ratio)
 
 
 def _lossless_drops(port: PortView) -> Iterator[Sign]:
@@ -158,9 +156,9 @@ def _lossless_drops(port: PortView) -> Iterator[Sign]:
             said = rose(rise, what.format(match["priority"]))
             few = rise.amount < FEW_DROPS
             if port.highest("roce_pfc_enabled", **match):
-                yield Sign(traffic_causes.LOSSLESS_DROPS, (said,), note=few)
+                yield Sign(causes.LOSSLESS_DROPS, (said,), note=few)
             elif not sees_pfc:
-                yield Sign(traffic_causes.PORT_DROPS, (said,), note=few)
+                yield Sign(causes.PORT_DROPS, (said,), note=few)
 
 
 def _outside(port: PortView) -> Iterator[Sign]:
@@ -177,7 +175,7 @@ def _outside(port: PortView) -> Iterator[Sign]:
     known = [rise.amount for rise in rises if rise is not None]
     if known and sum(known) / rdma.amount < port.limit("lossless_traffic", "ratio"):
         said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
-        yield Sign(traffic_causes.OUTSIDE_LOSSLESS, (said,), weight=1 - sum(known) / rdma.amount)
+        yield Sign(causes.OUTSIDE_LOSSLESS, (said,), weight=1 - sum(known) / rdma.amount)
 
 
 CONGESTION_RULES: tuple[Rule, ...] = (_unanswered, _ignored, _incast, _lossless_drops, _outside)

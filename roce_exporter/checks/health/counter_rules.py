@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import traffic_causes
+from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.sign import MEDIUM, Sign, rose
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
 
 DROPS = Kind(
-    traffic_causes.PORT_DROPS,
+    causes.PORT_DROPS,
     None,
     (
         "limit_drops_total",
@@ -55,7 +55,7 @@ DROPS = Kind(
     ),
 )
 LINE = Kind(
-    traffic_causes.FAULT_COUNTED,
+    causes.FAULT_COUNTED,
     Side.LINK,
     (
         "port_symbol_errors_total",
@@ -76,12 +76,12 @@ LINE = Kind(
     ),
 )
 AWAY = Kind(
-    traffic_causes.FAULT_COUNTED,
+    causes.FAULT_COUNTED,
     Side.PEER,
     ("transport_unresponsive_peers_total", "transport_impaired_connections_total"),
 )
 LOST = Kind(
-    traffic_causes.FAULT_COUNTED,
+    causes.FAULT_COUNTED,
     Side.FABRIC,
     (
         "transport_retries_total",
@@ -91,7 +91,7 @@ LOST = Kind(
     ),
 )
 HERE = Kind(
-    traffic_causes.FAULT_COUNTED,
+    causes.FAULT_COUNTED,
     Side.HOST,
     (
         "pcie_receive_errors_total",

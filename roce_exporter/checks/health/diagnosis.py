@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status
-from roce_exporter.checks.health import port_causes, traffic_causes
-from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
+from roce_exporter.checks.health import causes
+from roce_exporter.checks.health.causes import CAUSES, EXPLAINS, MISCONFIGURED
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
 from roce_exporter.checks.health.counter_rules import COUNTER_RULES
 from roce_exporter.checks.health.driver_rules import DEVICE_DRIVER_RULES, OWNER_RULES
@@ -17,9 +17,8 @@ from roce_exporter.checks.health.link_rules import DEVICE_HEAT_RULES, LINK_RULES
 from roce_exporter.checks.health.pause_rules import PAUSE_RULES
 from roce_exporter.checks.health.pcie_rules import PCIE_DEVICE_RULES, PCIE_PORT_RULES
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, symptoms_of, with_symptoms
-from roce_exporter.checks.health.sight import unseen_of
+from roce_exporter.checks.health.sight import fine_of, unseen_of
 from roce_exporter.checks.health.sign import LONG, MEDIUM
-from roce_exporter.checks.health.traffic_causes import MISCONFIGURED
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.view.host_view import PortView, View
@@ -48,31 +47,32 @@ DEVICE_RULES: tuple[Rule, ...] = (
     *OWNER_RULES,
 )
 
+AREA_OF = {cause.name: cause.area for cause in CAUSES}
 LOOK_BACK = 120.0
 """Seconds between two times at which the history is judged; the shortest window of a rule."""
 PASSING = frozenset(
     cause.name
     for cause in (
-        port_causes.PAUSE_STORM_TRANSMITTED,
-        port_causes.NIC_WATCHDOG,
-        port_causes.LINK_FLAPPING,
-        port_causes.LINK_INTERRUPTED,
-        port_causes.LINK_ERRORS,
-        port_causes.CRC_ERRORS,
-        traffic_causes.LOSSLESS_DROPS,
-        traffic_causes.PCIE_CONGESTION,
-        traffic_causes.PORT_DROPS,
-        traffic_causes.SLOW_RECEIVER,
-        traffic_causes.GLOBAL_PAUSE,
-        traffic_causes.MARKS_WITHOUT_CNPS,
-        traffic_causes.CNPS_IGNORED,
-        traffic_causes.PAUSE_STORM_RECEIVED,
-        traffic_causes.PAUSE_RECEIVED,
-        traffic_causes.CORRUPTION,
-        traffic_causes.PACKET_LOSS,
-        traffic_causes.RETRIES_EXCEEDED,
-        traffic_causes.PEER_SILENT,
-        traffic_causes.ACK_TIMEOUTS,
+        causes.PAUSE_STORM_TRANSMITTED,
+        causes.NIC_WATCHDOG,
+        causes.LINK_FLAPPING,
+        causes.LINK_INTERRUPTED,
+        causes.LINK_ERRORS,
+        causes.CRC_ERRORS,
+        causes.LOSSLESS_DROPS,
+        causes.PCIE_CONGESTION,
+        causes.PORT_DROPS,
+        causes.SLOW_RECEIVER,
+        causes.GLOBAL_PAUSE,
+        causes.MARKS_WITHOUT_CNPS,
+        causes.CNPS_IGNORED,
+        causes.PAUSE_STORM_RECEIVED,
+        causes.PAUSE_RECEIVED,
+        causes.CORRUPTION,
+        causes.PACKET_LOSS,
+        causes.RETRIES_EXCEEDED,
+        causes.PEER_SILENT,
+        causes.ACK_TIMEOUTS,
     )
 )
 """Causes that are rates and events: one that has ended has no state that says so."""
@@ -102,7 +102,8 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
     if past:
         findings += _ended(history, host, findings)
     ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
-    return Report(tuple(ordered), unseen, ports)
+    wrong = {AREA_OF[one.check] for one in ordered if one.is_wrong}
+    return Report(tuple(ordered), unseen, ports, fine_of(host, wrong))
 
 
 def _found(host: View) -> list[Finding]:

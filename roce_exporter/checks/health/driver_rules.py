@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import port_causes, traffic_causes
+from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.sign import Sign, texts
 from roce_exporter.words import counted, duration, number
 
@@ -33,7 +33,7 @@ def _in_error(device: PortView) -> Iterator[Sign]:
         silent = device.rose("roce_transport_retries_exceeded_total", WINDOW) or device.rose(
             "roce_transport_ack_timeouts_total", WINDOW
         )
-        yield Sign(traffic_causes.QUEUE_PAIRS_IN_ERROR, (evidence,), side=Side.PEER if silent else None)
+        yield Sign(causes.QUEUE_PAIRS_IN_ERROR, (evidence,), side=Side.PEER if silent else None)
 
 
 def _exhausted(device: PortView) -> Iterator[Sign]:
@@ -41,7 +41,7 @@ def _exhausted(device: PortView) -> Iterator[Sign]:
         used, most = device.highest(f"roce_resource_{kind}"), device.highest(f"roce_resource_{kind}_limit")
         if used is not None and most and used / most > device.limit("resources_used", "ratio"):
             yield Sign(
-                traffic_causes.RESOURCES_EXHAUSTED,
+                causes.RESOURCES_EXHAUSTED,
                 (f"{used:,.0f} of {most:,.0f} {what} are in use",),
                 weight=used / most,
             )
@@ -54,23 +54,23 @@ OWNER_RULES: tuple[Rule, ...] = (_in_error, _exhausted)
 DEVICE_EVENTS: Mapping[str, Cause] = {
     **dict.fromkeys(
         ("firmware_fatal", "health_syndrome", "memory_error", "recovery_failed", "power_cycle_required"),
-        port_causes.DEVICE_ERROR,
+        causes.DEVICE_ERROR,
     ),
-    **dict.fromkeys(("command_timeout", "tx_timeout", "pcie_unreachable"), port_causes.DRIVER_NOT_RESPONDING),
+    **dict.fromkeys(("command_timeout", "tx_timeout", "pcie_unreachable"), causes.DRIVER_NOT_RESPONDING),
     **dict.fromkeys(
-        ("health_warning", "firmware_reset", "device_reset", "driver_error"), port_causes.DEVICE_WARNING
+        ("health_warning", "firmware_reset", "device_reset", "driver_error"), causes.DEVICE_WARNING
     ),
     **dict.fromkeys(
         ("slot_power_fault", "slot_power_insufficient", "module_power_insufficient"),
-        port_causes.POWER_INSUFFICIENT,
+        causes.POWER_INSUFFICIENT,
     ),
-    **dict.fromkeys(("module_unplugged", "module_error"), port_causes.MODULE_FAULT),
-    **dict.fromkeys(("module_high_temperature", "device_high_temperature"), port_causes.TOO_HOT),
-    "device_removed": port_causes.DEVICE_VANISHED,
-    "pcie_contained": port_causes.PCIE_FATAL,
-    "pcie_aer_uncorrectable": port_causes.PCIE_ERRORS,
-    "pause_storm": traffic_causes.SLOW_RECEIVER,
-    "unknown_error": traffic_causes.UNKNOWN_MESSAGE,
+    **dict.fromkeys(("module_unplugged", "module_error"), causes.MODULE_FAULT),
+    **dict.fromkeys(("module_high_temperature", "device_high_temperature"), causes.TOO_HOT),
+    "device_removed": causes.DEVICE_VANISHED,
+    "pcie_contained": causes.PCIE_FATAL,
+    "pcie_aer_uncorrectable": causes.PCIE_ERRORS,
+    "pause_storm": causes.SLOW_RECEIVER,
+    "unknown_error": causes.UNKNOWN_MESSAGE,
 }
 """By name of the event. Left out: corrected PCIe errors, which are judged by their number, and what is part of normal operation."""
 
@@ -99,12 +99,12 @@ def _vanished(device: PortView) -> Iterator[Sign]:
         said = f"last seen {duration(device.host.end - max(seen))} ago; other series are still reported"
         is_virtual = device.label("roce_device_info", "function") == VIRTUAL
         device.host.moved.append((max(seen), device.host.end))
-        yield Sign(port_causes.TAKEN_AWAY if is_virtual else port_causes.DEVICE_VANISHED, (said,))
+        yield Sign(causes.TAKEN_AWAY if is_virtual else causes.DEVICE_VANISHED, (said,))
     elif gone and device.host.end - gone[-1] < WINDOW:
         back = min(time for time in seen if time > gone[-1])
         device.host.moved.append((gone[0], back))
         yield Sign(
-            port_causes.RESTARTED,
+            causes.RESTARTED,
             (f"it was gone for up to {duration(back - max(time for time in seen if time < gone[-1]))}",),
         )
 
@@ -117,7 +117,7 @@ def _sources(device: PortView) -> Iterator[Sign]:
     ]
     if stuck:
         yield Sign(
-            port_causes.DRIVER_NOT_RESPONDING,
+            causes.DRIVER_NOT_RESPONDING,
             (f"a read of {', '.join(sorted(set(stuck)))} does not return (roce_exporter_sampler_stuck)",),
         )
     if not down:
@@ -128,9 +128,9 @@ def _sources(device: PortView) -> Iterator[Sign]:
     )
     worked = any(value for track in down for _, value in track.points)
     if len(down) == len(states) and len(states) > 1 and worked:
-        yield Sign(port_causes.DRIVER_NOT_RESPONDING, (evidence, "all of them worked before"))
+        yield Sign(causes.DRIVER_NOT_RESPONDING, (evidence, "all of them worked before"))
     else:
-        yield Sign(traffic_causes.SOURCE_BROKEN, (evidence,))
+        yield Sign(causes.SOURCE_BROKEN, (evidence,))
 
 
 def _unreadable(device: PortView) -> Iterator[Sign]:
@@ -144,7 +144,7 @@ def _unreadable(device: PortView) -> Iterator[Sign]:
         lasting = seen and min(value for _, value in track.points[-2:]) > 0
         if count and lasting and errors.get(_source(track)) != 0:
             said = f"{counted(int(count), 'value')} of the source {track.labels['source']} cannot be read"
-            yield Sign(traffic_causes.SOURCE_BROKEN, (said,))
+            yield Sign(causes.SOURCE_BROKEN, (said,))
 
 
 def _source(track: SeriesTrack) -> tuple[str, str]:
@@ -175,12 +175,12 @@ def _devlink(device: PortView) -> Iterator[Sign]:
             ]
         )
         if reporter in broken:
-            yield Sign(port_causes.DEVICE_ERROR, said)
+            yield Sign(causes.DEVICE_ERROR, said)
         else:
-            yield Sign(port_causes.DEVICE_WARNING, said, (f"reporter {reporter} recovered",))
+            yield Sign(causes.DEVICE_WARNING, said, (f"reporter {reporter} recovered",))
         broken.discard(reporter)
     for reporter in sorted(broken):
-        yield Sign(port_causes.DEVICE_ERROR, (f"devlink's reporter {reporter} is in error",))
+        yield Sign(causes.DEVICE_ERROR, (f"devlink's reporter {reporter} is in error",))
 
 
 def _counters(device: PortView) -> Iterator[Sign]:
@@ -188,7 +188,7 @@ def _counters(device: PortView) -> Iterator[Sign]:
         rise = device.rise(name, WINDOW)
         if rise and rise.amount:
             yield Sign(
-                port_causes.DEVICE_ERROR, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
+                causes.DEVICE_ERROR, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
             )
 
 

@@ -109,6 +109,8 @@ def _reason(reason: HeldReason) -> dict[str, Any]:
         "since": reason.since,
         "last_sign": reason.last,
         "evidence": list(finding.evidence),
+        "sure": finding.sure,
+        "wrong_if": finding.wrong_if,
         "against": [*finding.against, *follows],
         "next": list(finding.fix),
         "runbook": finding.runbook,

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import port_causes
+from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.view.host_view import Rise, rise_between
 from roce_exporter.words import duration, number
@@ -47,23 +47,23 @@ OPTICAL_LIMITS = tuple(
             "watts",
             1e3,
             "mW",
-            ((True, port_causes.RECEIVE_POWER_LOW), (False, port_causes.RECEIVE_POWER_HIGH)),
+            ((True, causes.RECEIVE_POWER_LOW), (False, causes.RECEIVE_POWER_HIGH)),
         ),
         (
             "transmit_power",
             "watts",
             1e3,
             "mW",
-            ((True, port_causes.TRANSMIT_POWER_LOW), (False, port_causes.MODULE_FAULT)),
+            ((True, causes.TRANSMIT_POWER_LOW), (False, causes.MODULE_FAULT)),
         ),
         (
             "bias",
             "amperes",
             1e3,
             "mA",
-            ((True, port_causes.TRANSMIT_POWER_LOW), (False, port_causes.LASER_BIAS_HIGH)),
+            ((True, causes.TRANSMIT_POWER_LOW), (False, causes.LASER_BIAS_HIGH)),
         ),
-        ("voltage", "volts", 1.0, "V", ((True, port_causes.MODULE_FAULT), (False, port_causes.MODULE_FAULT))),
+        ("voltage", "volts", 1.0, "V", ((True, causes.MODULE_FAULT), (False, causes.MODULE_FAULT))),
     )
     for too_low, cause in limits
 )
@@ -105,11 +105,11 @@ def _heat(port: PortView) -> Iterator[Sign]:
         most = limits.get(track.labels["netdev"])
         if most is not None and value > most:
             said = f"the transceiver of {track.labels['netdev']} has {value:.0f} °C, its alarm limit is {most:.0f}"
-            yield Sign(port_causes.TOO_HOT, (said,))
+            yield Sign(causes.TOO_HOT, (said,))
     count = port.rose("roce_transceiver_overheats_total", WINDOW)
     if count:
         yield Sign(
-            port_causes.TOO_HOT,
+            causes.TOO_HOT,
             (f"the transceiver was too hot {number(count)} times within {duration(WINDOW)}",),
         )
 
@@ -124,7 +124,7 @@ def _nic_heat(device: PortView) -> Iterator[Sign]:
         sensor = track.labels["sensor"]
         if sensor in limits and value >= limits[sensor]:
             said = f"sensor {sensor} has {value:.0f} °C, {limits[sensor]:.0f} is critical"
-            yield Sign(port_causes.TOO_HOT, (said,))
+            yield Sign(causes.TOO_HOT, (said,))
 
 
 def _module(port: PortView) -> Iterator[Sign]:
@@ -132,7 +132,7 @@ def _module(port: PortView) -> Iterator[Sign]:
         rise = port.rise(name, WINDOW)
         if rise and rise.amount:
             yield Sign(
-                port_causes.MODULE_FAULT, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
+                causes.MODULE_FAULT, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
             )
 
 
@@ -180,16 +180,16 @@ def _down(port: PortView) -> Iterator[Sign]:
     against = texts(["the network device has a link (roce_link_up is 1)" if carrier else None])
     reasons = _reasons(port)
     if is_taken_away(port):
-        yield Sign(port_causes.TAKEN_AWAY, ("the RDMA device is there, its network device is not",))
+        yield Sign(causes.TAKEN_AWAY, ("the RDMA device is there, its network device is not",))
     elif is_set_down(port):
         yield Sign(
-            port_causes.SET_DOWN, texts(["its network device is set down (IFF_UP is missing)", *evidence[1:]])
+            causes.SET_DOWN, texts(["its network device is set down (IFF_UP is missing)", *evidence[1:]])
         )
     elif was_up(port):
-        yield Sign(port_causes.LINK_DOWN, (*evidence, *reasons), against)
+        yield Sign(causes.LINK_DOWN, (*evidence, *reasons), against)
     elif losses_ever(port):
         lost = f"the link was lost {losses_ever(port):.0f} times since the counters began"
-        yield Sign(port_causes.LINK_LOST, (*evidence, lost, *reasons), against, note=not reasons)
+        yield Sign(causes.LINK_LOST, (*evidence, lost, *reasons), against, note=not reasons)
 
 
 NO_CABLE = 4.0
@@ -292,9 +292,9 @@ def _unsteady(port: PortView) -> Iterator[Sign]:
     member = f" of {netdev}" if netdev and netdev in _members(port) else ""
     evidence = (rose(rise, f"losses of the link{member}"),)
     if rise.amount >= port.limit("link_flaps", "events") or quick:
-        yield Sign(port_causes.LINK_FLAPPING, evidence, weight=min(1.0, rise.amount / 100))
+        yield Sign(causes.LINK_FLAPPING, evidence, weight=min(1.0, rise.amount / 100))
     elif port.highest(UP) and not (member and port.highest("roce_link_up", netdev=netdev) == 0):
-        yield Sign(port_causes.LINK_INTERRUPTED, evidence)
+        yield Sign(causes.LINK_INTERRUPTED, evidence)
 
 
 def _slow(port: PortView) -> Iterator[Sign]:
@@ -310,7 +310,7 @@ def _slow(port: PortView) -> Iterator[Sign]:
             before = max(value for _, value in track.points)
             if 0 < now < before:
                 evidence = f"{now * scale:g} {what} now, {before * scale:g} {what} before ({name})"
-                yield Sign(port_causes.LINK_SLOW, (evidence,))
+                yield Sign(causes.LINK_SLOW, (evidence,))
                 return
 
 
@@ -328,13 +328,13 @@ def _legs(port: PortView) -> Iterator[Sign]:
     rest = f"{left * 8e-9:g} of {best * len(legs) * 8e-9:g} Gbit/s are left"
     if dead:
         said = f"{len(dead)} of {len(legs)} legs have no link: {', '.join(dead)}; {rest}"
-        yield Sign(port_causes.LEG_DOWN, (said,))
+        yield Sign(causes.LEG_DOWN, (said,))
     if set_down:
         said = f"member {', '.join(set_down)} of the LAG is set down (IFF_UP is missing); {rest}"
-        yield Sign(port_causes.SET_DOWN, (said,))
+        yield Sign(causes.SET_DOWN, (said,))
     if slow:
         said = f"leg {', '.join(slow)} runs at {speeds[slow[0]] * 8e-9:g} Gbit/s, the fastest at {best * 8e-9:g}; {rest}"
-        yield Sign(port_causes.LINK_SLOW, (said,))
+        yield Sign(causes.LINK_SLOW, (said,))
 
 
 def _members(port: PortView) -> list[str]:
@@ -359,7 +359,7 @@ def _slower_than_siblings(port: PortView) -> Iterator[Sign]:
         said = (
             f"{speed * 8e-9:g} Gbit/s, {alike.count(usual)} other ports of this model have {usual * 8e-9:g}"
         )
-        yield Sign(port_causes.LINK_SLOW, (said,))
+        yield Sign(causes.LINK_SLOW, (said,))
 
 
 def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
@@ -373,7 +373,7 @@ def _uncorrected(port: PortView) -> Iterator[Sign]:
     window = port.limit("link_errors", "window")
     yield from _error_sign(
         port,
-        port_causes.LINK_ERRORS,
+        causes.LINK_ERRORS,
         window,
         (
             ("roce_phy_symbol_errors_total", "symbol errors that could not be corrected"),
@@ -387,7 +387,7 @@ def _crc(port: PortView) -> Iterator[Sign]:
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
     for sign in _error_sign(
         port,
-        port_causes.CRC_ERRORS,
+        causes.CRC_ERRORS,
         window,
         (
             ("roce_phy_receive_crc_errors_total", "packets with a wrong checksum"),
@@ -435,7 +435,7 @@ def _near_limit(port: PortView) -> Iterator[Sign]:
     ratio = errors.amount / (line * 8)
     if ratio > FEC_RATIO:
         said = f"{ratio:.1e} bit errors per bit before correction; RS(544,514) corrects up to 2.4e-4"
-        yield Sign(port_causes.BIT_ERRORS_RISING, (said,), weight=min(1.0, ratio / 2.4e-4))
+        yield Sign(causes.BIT_ERRORS_RISING, (said,), weight=min(1.0, ratio / 2.4e-4))
 
 
 def _line_bytes(port: PortView, seconds: float) -> float:
@@ -459,7 +459,7 @@ def _trend(port: PortView) -> Iterator[Sign]:
                     f"{newest.rate:,.0f} corrected errors per second in the last {duration(newest.seconds)}, "
                     f"{min(before):,.0f} at the calmest of the {duration(end - begin)} before"
                 )
-                yield Sign(port_causes.BIT_ERRORS_RISING, (said,))
+                yield Sign(causes.BIT_ERRORS_RISING, (said,))
                 return
 
 

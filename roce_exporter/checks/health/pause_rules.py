@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import port_causes, traffic_causes
+from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.pcie_rules import sees_stalls, stalled
 from roce_exporter.checks.health.sign import MEDIUM, SHORT, Sign, rose, texts
 from roce_exporter.words import duration, number, share
@@ -46,7 +46,7 @@ SLOWED = 100.0
 FLOOD = 1000.0
 """XOFF frames per second of a receiver that stops its switch again and again: one in three packet times of a jumbo at 100 Gbit/s would be 4,000."""
 
-STORMS = {TRANSMIT: port_causes.PAUSE_STORM_TRANSMITTED, RECEIVE: traffic_causes.PAUSE_STORM_RECEIVED}
+STORMS = {TRANSMIT: causes.PAUSE_STORM_TRANSMITTED, RECEIVE: causes.PAUSE_STORM_RECEIVED}
 PROGRESS = {
     # the traffic that the pause of this direction stops
     TRANSMIT: ("roce_priority_receive_packets_total", "roce_priority_receive_bytes_total"),
@@ -151,7 +151,7 @@ def _longest(port: PortView, paused: SeriesTrack, turns: SeriesTrack) -> float:
 def _watchdog(port: PortView) -> Iterator[Sign]:
     trips = port.rise("roce_pfc_watchdog_trips_total", port.limit("nic_watchdog_trips", "window"))
     if trips and trips.amount:
-        yield Sign(port_causes.NIC_WATCHDOG, (rose(trips, "trips of the NIC's watchdog"),))
+        yield Sign(causes.NIC_WATCHDOG, (rose(trips, "trips of the NIC's watchdog"),))
     window = port.limit("nic_watchdog_warnings", "window")
     for name, what in (
         ("roce_pfc_watchdog_warnings_total", "warnings of the NIC's watchdog"),
@@ -159,7 +159,7 @@ def _watchdog(port: PortView) -> Iterator[Sign]:
     ):
         rise = port.rise(name, window)
         if rise and rise.amount:
-            yield Sign(traffic_causes.SLOW_RECEIVER, (rose(rise, what),), weight=1.0)
+            yield Sign(causes.SLOW_RECEIVER, (rose(rise, what),), weight=1.0)
 
 
 def paused_priorities(port: PortView, direction: str) -> list[Paused]:
@@ -235,7 +235,7 @@ def _slow_receiver(port: PortView) -> Iterator[Sign]:
     extra = [*signs, *_drops(port)]
     against = texts([_against(paused), calm if sees_stalls(port) else None])
     yield Sign(
-        traffic_causes.SLOW_RECEIVER,
+        causes.SLOW_RECEIVER,
         (*_evidence(paused), *extra),
         against,
         weight=max(one.ratio for one in paused),
@@ -248,7 +248,7 @@ def _flood(port: PortView) -> Iterator[Sign]:
     drops = port.rise("roce_phy_receive_discards_total", SHORT)
     if stops and drops and drops.amount and stops.rate > FLOOD:
         yield Sign(
-            traffic_causes.SLOW_RECEIVER,
+            causes.SLOW_RECEIVER,
             (
                 rose(stops, "times it stopped its switch"),
                 rose(drops, "packets dropped at the port all the same"),
@@ -277,7 +277,7 @@ def _received(port: PortView) -> Iterator[Sign]:
     made_here = port.rose("roce_transport_slow_restart_cnps_total", MEDIUM)
     answers = slowed is not None and slowed.amount - made_here > SLOWED * slowed.seconds
     yield Sign(
-        traffic_causes.PAUSE_RECEIVED,
+        causes.PAUSE_RECEIVED,
         (
             *_evidence(paused),
             *([rose(slowed, "CNPs slowed this host's senders")] if slowed and answers else []),
@@ -296,7 +296,7 @@ def _global(port: PortView) -> Iterator[Sign]:
         rise = _frames(port, direction)
         if rise:
             yield Sign(
-                traffic_causes.GLOBAL_PAUSE,
+                causes.GLOBAL_PAUSE,
                 (f"{number(rise)} frames of global pause were {direction[:-1]}ed",),
                 side=side,
             )
@@ -328,7 +328,7 @@ def _unexpected(port: PortView) -> Iterator[Sign]:
         yield _mismatch(f"{number(count)} MAC control frames that the port does not support")
 
 
-def _mismatch(said: str, cause: Cause = traffic_causes.PFC_MISMATCH) -> Sign:
+def _mismatch(said: str, cause: Cause = causes.PFC_MISMATCH) -> Sign:
     return Sign(cause, (said,))
 
 

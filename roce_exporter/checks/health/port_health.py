@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Status
+from roce_exporter.checks.health.causes import DEVICE_VANISHED, DRIVER_NOT_RESPONDING, LINK_DOWN
 from roce_exporter.checks.health.link_rules import is_set_down
-from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, DRIVER_NOT_RESPONDING, LINK_DOWN
 from roce_exporter.checks.health.sight import FACTUAL_SOURCES
 from roce_exporter.view.host_view import PortView, View
 

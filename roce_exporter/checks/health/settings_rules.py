@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import traffic_causes
+from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.sign import Sign
 from roce_exporter.checks.settings.consistency import CONSISTENCY
 from roce_exporter.checks.settings.host_checks import CHECKS as HOST_CHECKS
@@ -30,11 +30,11 @@ OVERSIZED = 10.0
 IP_CHECKS: Mapping[str, Cause] = {
     **dict.fromkeys(
         ("ip_address", "ip_rule", "ip_route", "rp_filter", "arp_ignore", "arp_announce"),
-        traffic_causes.IP_MISCONFIGURED,
+        causes.IP_MISCONFIGURED,
     ),
-    "neighbour": traffic_causes.NEIGHBOUR_UNRESOLVED,
-    "duplicate_address": traffic_causes.DUPLICATE_ADDRESS,
-    "path_mtu": traffic_causes.PATH_MTU,
+    "neighbour": causes.NEIGHBOUR_UNRESOLVED,
+    "duplicate_address": causes.DUPLICATE_ADDRESS,
+    "path_mtu": causes.PATH_MTU,
 }
 """Checks of the IP side by what a failure means; all others are settings of RoCE."""
 
@@ -115,7 +115,7 @@ def _checks(port: PortView) -> Iterator[Sign]:
         # The rules of PCIe judge its width and speed: a card that is newer than its slot is slower for good, and healthy.
         if not ok and track.labels["check"] != "pcie":
             check = track.labels["check"]
-            cause = IP_CHECKS.get(check, traffic_causes.MISCONFIGURED)
+            cause = IP_CHECKS.get(check, causes.MISCONFIGURED)
             said = f"check {check} of {track.labels['netdev'] or 'the port'} fails"
             if check != CONSISTENCY.id or _is_odd(port):
                 yield Sign(cause, (said,))
@@ -131,7 +131,7 @@ def _no_route(port: PortView) -> Iterator[Sign]:
     rise = port.rise("roce_port_transmit_no_route_total", WINDOW)
     if rise and rise.amount:
         yield Sign(
-            traffic_causes.NO_ROUTE,
+            causes.NO_ROUTE,
             (f"{number(rise.amount)} RDMA packets without a route within {duration(rise.seconds)}",),
         )
 
@@ -140,9 +140,7 @@ def _mtu(port: PortView) -> Iterator[Sign]:
     for name, what in MTU_COUNTERS:
         rise = port.rise(name, WINDOW)
         if rise and rise.amount >= OVERSIZED:
-            yield Sign(
-                traffic_causes.PATH_MTU, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
-            )
+            yield Sign(causes.PATH_MTU, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",))
 
 
 SETTINGS_RULES: tuple[Rule, ...] = (_checks, _no_route, _mtu)

@@ -10,7 +10,7 @@ from roce_exporter.view.host_view import PortView
 from roce_exporter.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from roce_exporter.view.host_view import View
 
@@ -92,6 +92,19 @@ SIGHTS = (
 )
 """Per port."""
 
+AREAS = {
+    "driver": ("roce_exporter_source_up", "roce_device_info"),
+    "PCIe": ("roce_pcie_link_width_lanes", "roce_pcie_nonfatal_errors_total"),
+    "link": ("roce_port_up",),
+    "optics": ("roce_transceiver_temperature_celsius",),
+    "pause": SIGHTS[8].rows,
+    "drops": ("roce_phy_receive_discards_total", "roce_port_receive_discards_total"),
+    "loss": ("roce_transport_out_of_sequence_total", "roce_transport_ack_timeouts_total"),
+    "addresses": ("roce_config_check_ok",),
+    "settings": ("roce_config_check_ok",),
+}
+"""What causes are about, and the rows of which one shows that it was looked at."""
+
 DEVICE_SIGHTS = (
     Sight("queue pairs in error, by owner", ("roce_owner_queue_pairs_in_error",)),
     Sight("devlink health reporters", ("roce_devlink_health_state",)),
@@ -101,6 +114,16 @@ DEVICE_SIGHTS = (
 
 FACTUAL_SOURCES = frozenset({"port", "rdma_netlink", "hw_counters", "counters", "netdev", "ethtool", "link"})
 """Sources without which a port cannot be called healthy; the others add detail, some with privileges only."""
+
+
+def fine_of(host: View, wrong: Collection[str]) -> tuple[str, ...]:
+    """The areas that every port shows, and of which nothing is wrong; `wrong` has those of the findings."""
+    ports = host.ports()
+    return tuple(
+        area
+        for area, rows in AREAS.items()
+        if ports and area not in wrong and all(any(port.current(row) for row in rows) for port in ports)
+    )
 
 
 def unseen_of(host: View) -> Iterator[NotChecked]:

@@ -13,7 +13,7 @@ from roce_exporter.words import duration, number
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roce_exporter.checks.finding import Side
+    from roce_exporter.checks.finding import Side, Sure
     from roce_exporter.view.host_view import Rise
 
 
@@ -38,6 +38,13 @@ class Cause:
     """The next commands or steps; may contain `{device}`, `{port}` and `{netdev}`."""
     runbook: str
     """Name of a file in alerts/runbooks, without `.md`."""
+    sure: Sure
+    wrong_if: str
+    """The one fact that would prove it wrong."""
+    area: str
+    """What of the port it is about; one of `sight.AREAS`."""
+    explains: frozenset[str]
+    """Names of causes that can be its consequences on the same port."""
 
     def finding(
         self,
@@ -54,7 +61,9 @@ class Cause:
         harm: float = 0.0,
     ) -> Finding:
         """This cause on one port, or with an empty port on the whole device."""
-        names = {"device": device, "port": port, "netdev": netdev or "NETDEV"}
+        # A finding of a whole device is not one of its port's network device, and not every device has one.
+        names = {"device": device, "port": port, "netdev": netdev}
+        steps = self.next if netdev else [step.replace(" -e {netdev}", "") for step in self.next]
         return Finding(
             Topic.HEALTH,
             self.name,
@@ -62,17 +71,18 @@ class Cause:
             Status.OK if note else self.health,
             device,
             port,
-            # A finding of a whole device is not one of its port's network device.
             netdev if port else "",
             side or self.side,
             why=self.likely,
             evidence=evidence,
             against=against,
-            fix=tuple(step.format_map(names) for step in self.next),
+            fix=tuple(step.format_map(names) for step in steps if netdev or "{netdev}" not in step),
             runbook=self.runbook,
             since=since,
             until=until,
             harm=harm,
+            sure=self.sure,
+            wrong_if=self.wrong_if,
         )
 
 

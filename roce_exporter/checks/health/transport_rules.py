@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import traffic_causes
+from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.link_rules import losses
 from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
 from roce_exporter.words import duration, number, share
@@ -88,10 +88,8 @@ def _silence(port: PortView) -> Iterator[Sign]:
         Side.PEER: "a path that is cut completely looks the same from here",
         Side.FABRIC: "a peer that restarts loses packets, too",
     }
-    cause = traffic_causes.PEER_SILENT if unanswered else traffic_causes.ACK_TIMEOUTS
-    yield Sign(
-        traffic_causes.RETRIES_EXCEEDED if gave_up else cause, evidence, texts([against.get(side)]), side
-    )
+    cause = causes.PEER_SILENT if unanswered else causes.ACK_TIMEOUTS
+    yield Sign(causes.RETRIES_EXCEEDED if gave_up else cause, evidence, texts([against.get(side)]), side)
 
 
 def _unanswered(port: PortView) -> bool:
@@ -138,7 +136,7 @@ def _uncounted(port: PortView) -> Iterator[Sign]:
     sent = port.between(TRANSMITTED, bursts[-1][0], end) / (end - bursts[-1][0])
     if bursts[-1][0] - bursts[0][1] <= RETRY_TIME and sent < IDLE:
         yield Sign(
-            traffic_causes.RETRANSMISSIONS_UNCOUNTED,
+            causes.RETRANSMISSIONS_UNCOUNTED,
             (
                 f"{number(reactions.amount)} reactions to congestion within {duration(end - begin)} on a port that sends next to nothing",
                 "no timeout and no retransmission of a queue pair that the port counts",
@@ -187,7 +185,7 @@ def _loss(port: PortView) -> Iterator[Sign]:
         again = sum(port.rose(name, MEDIUM) for name in SENT_AGAIN)
         alone = bool(spray) and not side and not again
         weight = min(1.0, amount / passed.amount * 100) if passed and passed.amount else 0.0
-        yield Sign(traffic_causes.PACKET_LOSS, texts([said, why]), texts([spray]), side, weight, alone)
+        yield Sign(causes.PACKET_LOSS, texts([said, why]), texts([spray]), side, weight, alone)
 
 
 def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) -> bool:
@@ -229,7 +227,7 @@ def _not_ready(port: PortView) -> Iterator[Sign]:
             rose(naks, "NAKs of peers that were not ready") if naks and naks.amount else None,
             f"{number(failed)} work requests failed meanwhile" if failed >= 1 else None,
         ]
-        yield Sign(traffic_causes.RECEIVER_NOT_READY, texts(evidence))
+        yield Sign(causes.RECEIVER_NOT_READY, texts(evidence))
 
 
 def _empty(port: PortView) -> Iterator[Sign]:
@@ -246,7 +244,7 @@ def _empty(port: PortView) -> Iterator[Sign]:
             packets is not None and rise.amount / packets.amount > port.limit("packet_loss_severe", "ratio")
         )
         if rise.rate > port.limit("receiver_not_ready", "per_second") or relative:
-            yield Sign(traffic_causes.RECEIVE_QUEUE_EMPTY, (rose(rise, what),))
+            yield Sign(causes.RECEIVE_QUEUE_EMPTY, (rose(rise, what),))
 
 
 REFUSED = (
@@ -297,14 +295,14 @@ def _counted(port: PortView, counters: tuple[tuple[str, str], ...]) -> list[str]
 
 def _refusals(port: PortView) -> Iterator[Sign]:
     if refused := _counted(port, REFUSED):
-        yield Sign(traffic_causes.REQUESTS_REFUSED, tuple(refused))
+        yield Sign(causes.REQUESTS_REFUSED, tuple(refused))
     if refusing := _counted(port, REFUSING):
-        yield Sign(traffic_causes.PEER_REQUESTS_REFUSED, tuple(refusing))
+        yield Sign(causes.PEER_REQUESTS_REFUSED, tuple(refusing))
 
 
 def _local(port: PortView) -> Iterator[Sign]:
     if local := _counted(port, LOCAL):
-        yield Sign(traffic_causes.LOCAL_ERRORS, tuple(local))
+        yield Sign(causes.LOCAL_ERRORS, tuple(local))
         return
     failed, rest = port.rise(FAILED, WINDOW), _unexplained(port)
     # A driver without the counters of those that gave up: the sign of the peer is the finding.
@@ -312,7 +310,7 @@ def _local(port: PortView) -> Iterator[Sign]:
     refused = port.rise(RNR_EXCEEDED, WINDOW) is None and port.rose(RNR_NAKS, WINDOW)
     if failed and rest >= 1 and not silent and not refused:
         said = f"{number(rest)} work requests failed within {duration(failed.seconds)} that no NAK and no retry explains"
-        yield Sign(traffic_causes.LOCAL_ERRORS, (said,))
+        yield Sign(causes.LOCAL_ERRORS, (said,))
 
 
 def _corruption(port: PortView) -> Iterator[Sign]:
@@ -330,7 +328,7 @@ def _corruption(port: PortView) -> Iterator[Sign]:
             else None
         )
         yield Sign(
-            traffic_causes.CORRUPTION,
+            causes.CORRUPTION,
             texts([rose(rise, "packets with a wrong invariant CRC"), clean]),
             texts([crc]),
         )

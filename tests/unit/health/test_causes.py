@@ -11,12 +11,13 @@ from health_history import DEFAULTS
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import EVENTS, Severity
 from roce_exporter.checks.finding import Status
-from roce_exporter.checks.health import port_causes, traffic_causes
+from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.causes import CAUSES, EXPLAINS
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.driver_rules import DEVICE_EVENTS
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
 from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
+from roce_exporter.checks.health.sight import AREAS
 from roce_exporter.checks.health.sign import Cause
 from roce_exporter.view import host_view
 from roce_exporter.view.history import TimedSamples
@@ -25,8 +26,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_every_cause_is_in_the_list_once() -> None:
-    modules = (*vars(port_causes).values(), *vars(traffic_causes).values())
-    defined = {value.name for value in modules if isinstance(value, Cause)}
+    defined = {value.name for value in vars(causes).values() if isinstance(value, Cause)}
     listed = [cause.name for cause in CAUSES]
     assert sorted(listed) == sorted(defined)
     assert not set(listed) & set(UNKNOWN_REASONS)
@@ -39,6 +39,9 @@ def test_a_cause_says_what_to_do(cause: Cause) -> None:
     assert cause.health in (Status.OK, Status.DEGRADED, Status.FAILED)
     assert not cause.title.endswith(".")
     assert cause.likely.endswith(".")
+    assert cause.wrong_if
+    assert not cause.wrong_if.endswith(".")
+    assert cause.area in AREAS
     filled = [step.format_map({"device": "mlx5_0", "port": "1", "netdev": "eth0"}) for step in cause.next]
     assert filled
     assert not any("{device}" in step or "{netdev}" in step for step in filled)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roce_exporter.checks.finding import Report
+from roce_exporter.checks.health.causes import CRC_ERRORS
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_document import VERSION
 from roce_exporter.checks.health.health_watch import INTERVAL, HealthWatch
-from roce_exporter.checks.health.port_causes import CRC_ERRORS
 from roce_exporter.checks.health.port_health import RECOVERY
 from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect.collector import Collector, Settings

@@ -7,7 +7,7 @@ from health_history import history
 
 from roce_exporter.catalog.named import PORT_INFO
 from roce_exporter.checks.finding import Report, Status
-from roce_exporter.checks.health.port_causes import DEVICE_VANISHED, LINK_DOWN, LINK_FLAPPING, PCIE_FATAL
+from roce_exporter.checks.health.causes import DEVICE_VANISHED, INCAST, LINK_DOWN, LINK_FLAPPING, PCIE_FATAL
 from roce_exporter.checks.health.port_health import (
     FACTS_MISSING,
     LONGEST,
@@ -19,7 +19,6 @@ from roce_exporter.checks.health.port_health import (
     judge,
     not_judged,
 )
-from roce_exporter.checks.health.traffic_causes import INCAST
 from roce_exporter.view.history import TimedSamples
 
 KEY = ("mlx5_0", "1")
