@@ -48,7 +48,7 @@ JOBS = {
 """Whether jobs can run, by the worst health of a place."""
 ELSEWHERE = "Drain: no, the fault is not at this host"
 Place = tuple[str, str, str]
-"""Device, port, network device."""
+"""Device, port, and network device, rail and switch port."""
 
 ALIKE = " (likewise on the other ports)"
 
@@ -83,6 +83,7 @@ def _object(finding: Finding) -> dict[str, Any]:
         "device": finding.device,
         "port": finding.port,
         "netdev": finding.netdev,
+        "place": finding.place,
         "topic": finding.topic.value,
         "check": finding.check,
         "status": finding.status.name.lower(),
@@ -129,12 +130,22 @@ def text(report: Report, head: str, *, width: int = WIDTH, failed: bool = False,
     if not failed:
         if report.fine:
             lines += [*_filled(f"Fine: {', '.join(report.fine)}.", "", width), ""]
-        for gap in report.not_checked:
-            if gap.needed:
-                lines += _filled(f"Not seen, and needed: {gap}", "! ", width)
-        if rest := [str(gap) for gap in report.not_checked if not gap.needed]:
-            lines += [*_filled(f"Not seen: {'; '.join(rest)}.", "", width), ""]
+        lines += _unseen(report, width)
     return "\n".join([*lines, *textwrap.wrap(_summary(report), width)]) + "\n"
+
+
+def _unseen(report: Report, width: int) -> Iterator[str]:
+    """What is needed line by line, the rest together."""
+    rest = "; ".join(str(gap) for gap in report.not_checked if not gap.needed)
+    if report.not_checked:
+        yield "Not seen:"
+    for gap in report.not_checked:
+        if gap.needed:
+            yield from _filled(str(gap), "  ! ", width)
+    if rest:
+        yield from _filled(rest, "  - ", width)
+    if report.not_checked:
+        yield ""
 
 
 def _jobs(findings: Sequence[Finding]) -> str:
@@ -164,7 +175,8 @@ def _places(findings: Iterable[Finding], failed: bool) -> list[tuple[str, list[F
     places: dict[Place, list[Finding]] = {}
     for one in findings:
         if one.is_wrong or not failed:
-            places.setdefault((one.device, one.port, one.netdev), []).append(one)
+            known = ", ".join(filter(None, (one.netdev, one.place)))
+            places.setdefault((one.device, one.port, known), []).append(one)
     groups: dict[object, list[Place]] = {}
     for place, found in places.items():
         groups.setdefault((bool(place[1]), *map(_shown, found)), []).append(place)

@@ -7,6 +7,7 @@ Prometheus leaves out empty labels, and has the labels of its target in addition
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
@@ -39,6 +40,8 @@ MOST_POINTS = 500
 """Most points per series: Prometheus refuses more than 11,000."""
 SHOWN = 5
 """Instances that an error lists."""
+OWN_ADDRESSES, NEIGHBOURS = "roce_netdev_info", "roce_switch_lldp_neighbor_info"
+"""The MAC addresses of a host's ports, and the switch ports that have them as neighbours."""
 PROBE = "roce_exporter_devices"
 """A metric that every exporter of a host has."""
 
@@ -152,7 +155,25 @@ class PrometheusQueries:
             raise NetError(str(error)) from None
         if not found.history:
             raise NetError(f"no series roce_* of instance {instance!a} in this time{await self._others()}")
-        return found
+        return found._replace(history=await self._with_neighbours(found.history))
+
+    async def _with_neighbours(self, history: History) -> History:
+        """The history with what switches say of the host's ports, at its newest moment: where each of them is plugged in."""
+        macs = sorted(
+            {labels[3] for moment in history for labels in moment.values.get(OWN_ADDRESSES, ())} - {""}
+        )
+        row = ROWS[NEIGHBOURS]
+        if not macs:
+            return history
+        pattern = "|".join(re.escape(mac) for mac in macs)
+        found = await self.values(f'{NEIGHBOURS}{{neighbor_mac=~"{_escaped(pattern)}"}}')
+        values = {tuple(labels.get(name, "") for name in row.labels): value for labels, value in found}
+        newest = history[-1]
+        return (
+            (*history[:-1], newest._replace(values={**newest.values, NEIGHBOURS: values}))
+            if values
+            else history
+        )
 
     async def ends(self, names: Iterable[str]) -> dict[tuple[str, ...], History]:
         """The first and the last moment, if they differ, of all exporters that have one of these metrics, by target and instance.

@@ -220,6 +220,21 @@ class PortView:
         }
         return roles.get("bond") or roles.get("port") or self.label("roce_port_info", "netdev")
 
+    @property
+    def place(self) -> str:
+        """Rail and rack of the port, where the list of targets of the probes has it, and its switch port, where a switch reports its neighbours."""
+        rails = [track.labels for track in self.tracks("roce_probe_port_info")]
+        parts = [
+            f"{name} {labels[name]}" for labels in rails[:1] for name in ("rail", "rack") if labels[name]
+        ]
+        own = [track.labels for track in self.tracks("roce_netdev_info")]
+        macs = {labels["mac"] for labels in own} - {""}
+        names = {(labels["hostname"], labels["netdev"]) for labels in own}
+        for labels, _ in self.host.current("roce_switch_lldp_neighbor_info"):
+            if labels["neighbor_mac"] in macs or (labels["neighbor"], labels["neighbor_port"]) in names:
+                parts.append(f"switch {labels['device']} {labels['port']}")
+        return ", ".join(dict.fromkeys(parts))
+
 
 STATES = frozenset(
     {

@@ -101,6 +101,8 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
     ports = tuple(_judged(port, [*_explained(findings)], unseen) for port in host.ports())
     if past:
         findings += _ended(history, host, findings)
+    places = {(port.device, port.port): port.place for port in host.ports()}
+    findings = [replace(one, place=places.get((one.device, one.port), "")) for one in findings]
     ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
     wrong = {AREA_OF[one.check] for one in ordered if one.is_wrong}
     return Report(tuple(ordered), unseen, ports, fine_of(host, wrong))

@@ -102,6 +102,7 @@ def _reason(reason: HeldReason) -> dict[str, Any]:
     follows = [f"can follow from {', '.join(finding.caused_by)}"] if finding.caused_by else []
     return {
         "reason": finding.check,
+        "place": finding.place,
         "health": _name(finding.status),
         "side": finding.side.value,
         "title": finding.title,

@@ -122,7 +122,10 @@ def fine_of(host: View, wrong: Collection[str]) -> tuple[str, ...]:
     return tuple(
         area
         for area, rows in AREAS.items()
-        if ports and area not in wrong and all(any(port.current(row) for row in rows) for port in ports)
+        if ports
+        and host.end > host.begin
+        and area not in wrong
+        and all(any(port.current(row) for row in rows) for port in ports)
     )
 
 

@@ -60,6 +60,15 @@ FLUSHED = "roce_transport_requester_flushed_completions_total"
 RNR_NAKS = "roce_transport_rnr_naks_received_total"
 
 
+ALL_LOST = 0.9
+"""Share of probes to a peer that are lost if it does not answer."""
+OWNED = (
+    ("roce_owner_transport_retries_exceeded_total", "queue pairs gave up"),
+    ("roce_owner_transport_ack_timeouts_total", "acknowledgement timeouts"),
+    ("roce_owner_transport_adaptive_retransmits_total", "packets sent again because nothing came back"),
+)
+
+
 def _silence(port: PortView) -> Iterator[Sign]:
     """Retries that were used up, packets sent again and again, or timeouts: a peer that does not answer, unless packets are seen to get lost."""
     exceeded, timeouts, again = (port.rise(name, WINDOW) for name in (EXCEEDED, TIMEOUTS, ADAPTIVE))
@@ -81,6 +90,7 @@ def _silence(port: PortView) -> Iterator[Sign]:
             *(rose(rise, what) for rise, what in lost),
         ]
     )
+    evidence = (*evidence, *_whose(port), *_silent_peers(port))
     clean = not lost and any(port.rise(name, WINDOW) for name, _ in LOST)
     if clean:
         evidence = (*evidence, "no packet is seen to get lost: what arrives at the peer is in order")
@@ -90,6 +100,34 @@ def _silence(port: PortView) -> Iterator[Sign]:
     }
     cause = causes.PEER_SILENT if unanswered else causes.ACK_TIMEOUTS
     yield Sign(causes.RETRIES_EXCEEDED if gave_up else cause, evidence, texts([against.get(side)]), side)
+
+
+def _whose(port: PortView) -> Iterator[str]:
+    """The owners whose queue pairs wait, where counter sets are read."""
+    for name, what in OWNED:
+        for track in port.tracks(name):
+            rise = port.rise_of(name, track, WINDOW)
+            if rise and rise.amount:
+                yield f"{track.labels['owner']}: {rose(rise, what)}"
+
+
+def _silent_peers(port: PortView) -> Iterator[str]:
+    """Which peer it is: one that does not answer probes, one whose connections ended, or the only one that there is."""
+    for track in port.tracks("roce_probe_pair_lost_total"):
+        match = {label: track.labels[label] for label in ("peer", "source_port")}
+        lost, sent = (
+            port.rise_of("roce_probe_pair_lost_total", track, WINDOW),
+            port.rise("roce_probe_pair_sent_total", WINDOW, **match),
+        )
+        if lost and sent and lost.amount >= max(ALL_LOST * sent.amount, 1):
+            yield f"probes to {track.labels['peer']} are not answered ({number(lost.amount)} of {number(sent.amount)} lost)"
+    connections = port.host.of(port.device, "", "roce_owner_connections")
+    for track in connections:
+        if max(value for _, value in track.points) > (track.now or 0.0):
+            yield f"connections of {track.labels['owner']} to {track.labels['peer']} ended meanwhile"
+    peers = {track.labels["peer"] for track in connections if track.now}
+    if len(peers) == 1:
+        yield f"the only peer with connections of RDMA-CM is {min(peers)}"
 
 
 def _unanswered(port: PortView) -> bool:

@@ -73,6 +73,7 @@ def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> Non
         "status",
         "summary",
         "findings",
+        "fine",
         "not_checked",
         "ports",
     }
@@ -83,7 +84,7 @@ def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> Non
         assert set(one) == KEYS
         assert one["side"] in {side.value for side in Side}
         assert one["check"] in {cause.name for cause in CAUSES}
-        assert one["evidence"]
+        assert one["place", "sure", "wrong_if", "evidence"]
         assert all(isinstance(text, str) for part in ("evidence", "against", "fix") for text in one[part])
     assert all(set(gap) == {"what", "device", "port", "needed"} for gap in document["not_checked"])
 

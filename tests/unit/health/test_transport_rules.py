@@ -111,3 +111,65 @@ def test_corruption_behind_a_clean_link_is_the_fabric() -> None:
     fault = only(diagnose(history(rises(icrc_errors=1) | clean)))
     assert (fault.check, fault.side) == ("corruption", Side.FABRIC)
     assert "the link's own checksum is clean" in fault.evidence
+
+
+SILENT = {
+    "roce_transport_ack_timeouts_total": [0, 30],
+    "roce_transport_retries_exceeded_total": [0, 2],
+}
+
+
+@pytest.mark.parametrize(
+    ("series", "said"),
+    [
+        (
+            {
+                "roce_probe_pair_lost_total{peer=10.0.0.7,source_port=49152}": [0, 12],
+                "roce_probe_pair_sent_total{peer=10.0.0.7,source_port=49152}": [0, 12],
+            },
+            "probes to 10.0.0.7 are not answered (12 of 12 lost)",
+        ),
+        (
+            {
+                "roce_owner_connections{owner=nvmf,peer=10.0.0.9}": [4, None],
+                "roce_owner_connections{owner=nvmf,peer=10.0.0.8}": 4,
+                "roce_owner_connections{owner=nvmf,peer=10.0.0.6}": 4,
+            },
+            "connections of nvmf to 10.0.0.9 ended meanwhile",
+        ),
+        (
+            {"roce_owner_connections{owner=nvmf,peer=10.0.0.8}": 4},
+            "the only peer with connections of RDMA-CM is 10.0.0.8",
+        ),
+        (
+            {"roce_owner_transport_ack_timeouts_total{owner=train/worker-0}": [0, 30]},
+            "train/worker-0: 30 acknowledgement timeouts within 60 s",
+        ),
+    ],
+)
+def test_a_silent_peer_is_named_where_it_is_known(series: dict[str, object], said: str) -> None:
+    fault = next(
+        one for one in diagnose(history({**SILENT, **series})).findings if one.check == "retries_exceeded"
+    )
+    assert [one for one in fault.evidence if "10.0.0" in one or "worker" in one] == [said]
+
+
+def test_probes_that_are_mostly_answered_name_no_peer() -> None:
+    lost = {
+        "roce_probe_pair_lost_total{peer=10.0.0.7,source_port=49152}": [0, 3],
+        "roce_probe_pair_sent_total{peer=10.0.0.7,source_port=49152}": [0, 12],
+    }
+    assert not any(
+        "10.0.0.7" in said for one in diagnose(history({**SILENT, **lost})).findings for said in one.evidence
+    )
+
+
+def test_the_place_of_a_port_has_its_rail_and_its_switch_port() -> None:
+    known = {
+        "roce_probe_port_info{address=10.0.0.1,host=gpu-7,rack=r12,rail=3}": 1,
+        "roce_netdev_info{mac=02:00:00:00:00:07,hostname=gpu-7}": 1,
+        "roce_switch_lldp_neighbor_info{device=leaf-07,port=Ethernet48,neighbor_mac=02:00:00:00:00:07}": 1,
+        "roce_switch_lldp_neighbor_info{device=leaf-08,port=Ethernet4,neighbor_mac=02:00:00:00:00:99}": 1,
+    }
+    fault = diagnose(history({**SILENT, **known})).findings[0]
+    assert fault.place == "rail 3, rack r12, switch leaf-07 Ethernet48"
