@@ -19,7 +19,7 @@ from deploy_tools import DEPLOY, fetch_json, printed, ran
 from http_answers import answering
 from waiting import wait_until
 
-from roce_exporter.checks.finding import Status
+from roce_exporter.checks.finding import NotChecked, Report, Status
 from roce_exporter.checks.health.causes import INCAST, LINK_DOWN, LINK_FLAPPING
 from roce_exporter.checks.health.health_document import health_document
 from roce_exporter.checks.health.port_health import HeldReason, HeldReasons
@@ -44,7 +44,9 @@ def document(*causes: Cause, age: float = 0.0, judged: bool = True) -> bytes:
         ("mlx5_0", "1"): HeldReasons((), Status.OK, now, ()),
         ("mlx5_1", "1"): HeldReasons(reasons, worst, now, ()),
     }
-    found = health_document(ports if judged else {}, ["optics"], now, now if judged else None, 15.0)
+    found = health_document(
+        ports if judged else {}, Report((), (NotChecked("optics"),)), now, now if judged else None, 15.0
+    )
     return json.dumps(found, indent=1).encode() + b"\n"
 
 

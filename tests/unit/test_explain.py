@@ -250,3 +250,10 @@ def test_explanations_fit_the_terminal_and_alerts_have_runbooks(
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
     assert name != "RocePortDown" or "alerts/runbooks/RocePortDown.md" in text
+
+
+def test_a_reason_of_health_is_explained_with_what_would_prove_it_wrong(explained: Explained) -> None:
+    lines = explained("link_down")
+    assert lines[0] == "link_down (a reason for the health of a port: failed, side link, seen)"
+    assert "  next: ethtool NETDEV" in lines
+    assert any(line.startswith("  wrong if ") for line in lines)

@@ -12,9 +12,8 @@ from roce_exporter.checks.health.port_health import UNKNOWN_REASONS
 from roce_exporter.checks.report import document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from roce_exporter.checks.finding import NotChecked
     from roce_exporter.checks.health.port_health import HeldReason, HeldReasons, PortKey
 
 VERSION = 1
@@ -22,7 +21,7 @@ VERSION = 1
 
 def health_document(
     ports: Mapping[PortKey, HeldReasons],
-    unseen: Sequence[str],
+    report: Report,
     at: float,
     judged: float | None,
     interval: float,
@@ -35,25 +34,26 @@ def health_document(
         "health": _name(max((held.health for held in ports.values()), default=Status.UNKNOWN)),
         "summary": _summary(ports, at),
         "ports": [_port(key, held, at) for key, held in sorted(ports.items())],
-        "unseen": list(unseen),
+        "fine": list(report.fine),
+        "unseen": [str(gap) for gap in report.not_checked],
     }
 
 
 def findings_document(
     ports: Mapping[PortKey, HeldReasons],
-    not_checked: tuple[NotChecked, ...],
+    report: Report,
     at: float,
     judged: float | None,
     interval: float,
 ) -> dict[str, Any]:
-    """The same as the document of `check --format=json`, with the health of each port."""
+    """The same as the document of `check --format=json`, with the health of each port; `report`: of the last round."""
     findings = {
         (one.finding.device, one.finding.port, one.finding.check): one.finding
         for _, held in sorted(ports.items())
         for one in held.holding(at)
     }
     return {
-        **document(Report(tuple(findings.values()), not_checked), "this host", judged),
+        **document(report._replace(findings=tuple(findings.values()), ports=()), "this host", judged),
         "interval_seconds": interval,
         "ports": [
             {"device": device, "port": port, "status": held.health.name.lower(), "since": held.since}

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.named import PORT_HEALTH, PORT_HEALTH_REASON
-from roce_exporter.checks.finding import Status
+from roce_exporter.checks.finding import Report, Status
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.health.counter_rules import ROWS_OF_COUNTERS
 from roce_exporter.checks.health.diagnosis import diagnose
@@ -27,7 +27,6 @@ from roce_exporter.view.history import kept, timed_samples
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from roce_exporter.checks.finding import NotChecked, Report
     from roce_exporter.checks.health.port_health import HostHealth
     from roce_exporter.model import SourceState
     from roce_exporter.normalise.series import Samples, Value
@@ -72,7 +71,7 @@ class HealthWatch(ExporterPart):
         self._fresh: tuple[float, tuple[Samples, ...]] | None = None
         """The newest collection that no round has judged, and its time."""
         self._ports: HostHealth = {}
-        self._not_checked: tuple[NotChecked, ...] = ()
+        self._report = Report(())
         self._at = 0.0
         """The time of the samples that were judged: what holds is decided for this time only."""
         self._judged: float | None = None
@@ -113,8 +112,8 @@ class HealthWatch(ExporterPart):
         ports = {key: held.shifted(set_by) for key, held in self._ports.items()} if set_by else self._ports
         at, judged = self._at + set_by, None if self._judged is None else self._judged + set_by
         if version == 1:
-            return health_document(ports, [str(gap) for gap in self._not_checked], at, judged, INTERVAL)
-        return findings_document(ports, self._not_checked, at, judged, INTERVAL)
+            return health_document(ports, self._report, at, judged, INTERVAL)
+        return findings_document(ports, self._report, at, judged, INTERVAL)
 
     def _time(self) -> float:
         return self._clock() + self._apart
@@ -131,7 +130,7 @@ class HealthWatch(ExporterPart):
                 level = logging.WARNING if held.health >= Status.DEGRADED else logging.INFO
                 LOG.log(level, "port %s/%s is %s", *key, described(held, time))
         self._history, self._ports, self._at = history, ports, time
-        self._not_checked = diagnosis.not_checked
+        self._report = diagnosis
         return True
 
     def _apply(self, samples: tuple[Samples, ...], time: float) -> tuple[History, HostHealth, Report]:
