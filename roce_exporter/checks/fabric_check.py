@@ -65,10 +65,34 @@ class PortRate(NamedTuple):
     speed: float | None
 
 
-def fabric_report(histories: Iterable[History], rates: Sequence[PortRate] | None = None) -> Report:
+ODD_LIMIT = 3.3
+"""Robust distances from the median of a job's hosts, as in alerts/rules/owners.yml."""
+SIGNALS = {
+    "pause": "it transmits more pause",
+    "loss": "it sends more packets again",
+    "speed": "its links are slower",
+    "throughput": "it sends less",
+}
+
+
+class OddHost(NamedTuple):
+    """A host that differs from the others of its job in one signal."""
+
+    host: str
+    job: str
+    signal: str
+    score: float
+    """Robust distance from the median of the job's hosts."""
+
+
+def fabric_report(
+    histories: Iterable[History],
+    rates: Sequence[PortRate] | None = None,
+    odd: Sequence[OddHost] | None = None,
+) -> Report:
     """The findings of all hosts together: the first and the last moment of each, with the metrics of its probes.
 
-    `rates` None: they could not be read.
+    `rates` or `odd` None: they could not be read.
     """
     reports: list[PortReport] = []
     seconds, unlisted = 0.0, 0
@@ -89,7 +113,12 @@ def fabric_report(histories: Iterable[History], rates: Sequence[PortRate] | None
         )
     if rates is None:
         gaps.append(NotChecked("slow ports: the rates of the last days could not be read"))
+    if odd is None:
+        gaps.append(
+            NotChecked("the odd host of a job: no owners, or no recording rules of alerts/rules/owners.yml")
+        )
     findings = [
+        *_odd_hosts(odd or ()),
         *_busy(reports),
         *(_lossy(one, reports, seconds) for one in blame(reports)),
         *_slow(reports),
@@ -234,6 +263,22 @@ def _changed(reports: Sequence[PortReport]) -> Iterable[Finding]:
             evidence=tuple(
                 f"{place}: {number(count)} of {number(sent)} probes {'to other racks' if scope == FABRIC else 'inside the rack'}"
                 for (place, scope), (count, sent) in sorted(hit.items(), key=lambda one: -one[1][0])[:8]
+            ),
+        )
+
+
+def _odd_hosts(odd: Sequence[OddHost]) -> Iterable[Finding]:
+    for host, job in dict.fromkeys((one.host, one.job) for one in odd):
+        signals = [one for one in odd if (one.host, one.job) == (host, job)]
+        yield _finding(
+            "odd_host",
+            host,
+            f"The host differs from the others of its job {job}",
+            Side.HOST,
+            why="A job waits for its slowest host. Its own findings say what it is: `roce-exporter check health --prometheus=URL --target=HOST`",
+            evidence=tuple(
+                f"{SIGNALS.get(one.signal, one.signal)}: {one.score:.1f} usual distances from the median of the job, {ODD_LIMIT} is the limit"
+                for one in sorted(signals, key=lambda one: -one.score)
             ),
         )
 

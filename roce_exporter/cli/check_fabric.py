@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import probe as rows
-from roce_exporter.checks.fabric_check import PortRate, fabric_report
+from roce_exporter.checks.fabric_check import ODD_LIMIT, OddHost, PortRate, fabric_report
 from roce_exporter.cli.options import OptionError
 from roce_exporter.net import NetError
 from roce_exporter.probe.fleet import COUNT, SUM
@@ -38,6 +38,9 @@ METRICS = (
 )
 DIRECTIONS = ("roce_port_receive_bytes_total", "roce_port_transmit_bytes_total")
 HIGHEST = "max by (instance, device, port) (max_over_time(rate({0}[5m])[7d:5m]))"
+SCORES = "instance_workload_signal:roce_odd_host:score"
+"""Of the recording rules in alerts/rules/owners.yml; the next one has only hosts above the limit that are no group."""
+ODD = f"({SCORES} > {ODD_LIMIT}) and on (cluster, workload, instance) instance_workload:roce_odd_host:score"
 SPEED = "max by (instance, device, port) (roce_port_speed_bytes_per_second)"
 
 
@@ -58,7 +61,7 @@ async def check_fabric(
     # An exporter that was there only at the beginning says nothing of the time.
     last = max((one[-1].time for one in found.values()), default=0.0)
     present = [one for one in found.values() if one[-1].time == last]
-    report = fabric_report(present, await _rates(queries))
+    report = fabric_report(present, await _rates(queries), await _odd(queries))
     return (
         f"Prometheus at {server}: {counted(len(present), 'prober')}, {duration(since)}",
         len(present),
@@ -75,6 +78,19 @@ async def _rates(queries: PrometheusQueries) -> list[PortRate] | None:
             for labels, value in await queries.values(HIGHEST.format(name)):
                 highest[_place(labels)] = max(value, highest.get(_place(labels), 0.0))
         return [PortRate(*place, value, speeds.get(place)) for place, value in highest.items()]
+    except NetError:
+        return None
+
+
+async def _odd(queries: PrometheusQueries) -> list[OddHost] | None:
+    """The host of each job that differs from the others, by signal; None: the recording rules are not there, or no job has owners."""
+    try:
+        if not await queries.values(f"count({SCORES})"):
+            return None
+        return [
+            OddHost(labels.get("instance", ""), labels.get("workload", ""), labels.get("signal", ""), value)
+            for labels, value in await queries.values(ODD)
+        ]
     except NetError:
         return None
 

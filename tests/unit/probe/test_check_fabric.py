@@ -26,6 +26,8 @@ class Fabric:
     def __init__(self) -> None:
         self.rises: dict[str, dict[tuple[str, ...], float]] = {}
         self.rates = dict.fromkeys(NAMES, 20000000000.0)
+        self.odd: dict[tuple[str, str], float] = {}
+        self.has_rules = True
         for name in NAMES:
             rise = self.rises[f"{name}:10126"] = defaultdict(float)
             for scope, sent in (("rack", 72), ("fabric", 192)):
@@ -50,6 +52,12 @@ class Fabric:
             for name, rate in self.rates.items():
                 metric = {"instance": f"{name}:10123", "device": "mlx5_0", "port": "1"}
                 result.append({"metric": metric, "values": [[end, str(rate)]]})
+        elif "roce_odd_host" in query["query"]:
+            if "count" in query["query"] and self.has_rules:
+                result.append({"metric": {}, "values": [[end, "12"]]})
+            for (name, signal), score in self.odd.items() if "count" not in query["query"] else ():
+                metric = {"instance": f"{name}:10123", "workload": "ml/train", "signal": signal}
+                result.append({"metric": metric, "values": [[end, str(score)]]})
         elif query["query"].startswith("{"):
             for instance, rises in self.rises.items():
                 name = instance.partition(":")[0]
@@ -79,6 +87,25 @@ def test_a_healthy_fabric_has_no_finding(capsys: pytest.CaptureFixture[str]) -> 
     code, document = check(Fabric(), capsys, "fabric")
     assert (code, document["findings"], document["not_checked"]) == (0, [], [])
     assert "12 probers" in document["source"]
+
+
+def test_the_odd_host_of_a_job_is_named_once_with_its_signals(capsys: pytest.CaptureFixture[str]) -> None:
+    fabric = Fabric()
+    fabric.odd = {("h12", "pause"): 4.5, ("h12", "throughput"): 7.0}
+    code, document = check(fabric, capsys, "fabric")
+    assert (code, found(document)) == (1, [("odd_host", "h12:10123", "host")])
+    assert [said.partition(":")[0] for said in document["findings"][0]["evidence"]] == [
+        "it sends less",
+        "it transmits more pause",
+    ]
+
+
+def test_without_the_recording_rules_the_odd_host_is_not_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    fabric = Fabric()
+    fabric.has_rules = False
+    code, document = check(fabric, capsys, "fabric")
+    assert code == 0
+    assert [gap["what"].partition(":")[0] for gap in document["not_checked"]] == ["the odd host of a job"]
 
 
 def host_loses(fabric: Fabric) -> None:
