@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,38 @@ def scored(all_said: Iterable[Said]) -> tuple[Said, ...]:
     return tuple(said for said in all_said if not said.fault.hidden)
 
 
+def interval(right: int, total: int) -> str:
+    """The 95 % interval of a share by Wilson's score, in percent: `66-84`; empty without cases."""
+    if not total:
+        return ""
+    z = 1.96
+    share, spread = right / total, z * z / total
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(share * (1 - share) / total + spread / 4 / total)
+    return f"{100 * (middle - half):.0f}-{100 * (middle + half):.0f}"
+
+
+def share_of(right: int, total: int) -> str:
+    """`38 of 40, 95 % (83-99)`."""
+    return f"{right} of {total}, {100 * right // total} % ({interval(right, total)})" if total else "-"
+
+
+def source_of(fault: Fault) -> str:
+    """Where the counters of a fault are from: one word."""
+    return fault.source.partition(":")[0].partition(" ")[0]
+
+
+def sources(all_said: Iterable[Said]) -> Iterator[str]:
+    """One line of Markdown per source of the counters."""
+    counted = scored(all_said)
+    yield "| source | side is right (95 % interval) | side and cause |"
+    yield "| --- | --- | --- |"
+    for source in dict.fromkeys(source_of(said.fault) for said in counted):
+        here = [said for said in counted if source_of(said.fault) == source]
+        sides, right = sum(said.side_is_right for said in here), sum(said.is_right for said in here)
+        yield f"| {source} | {share_of(sides, len(here))} | {share_of(right, len(here))} |"
+
+
 def score_lines(all_said: Iterable[Said]) -> Iterator[str]:
     """The score in words; shares are rounded down, so that no goal is met by rounding."""
     counted = scored(all_said)
@@ -112,10 +145,9 @@ def table(all_said: Iterable[Said]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- |"
     for said in all_said:
         fault, first = said.fault, said.first
-        kind = fault.source.partition(":")[0].partition(" ")[0]
         truth = f"{fault.side}: `{fault.cause}`" if fault.cause else fault.side
         answer = f"{first.side.value}: `{first.check}`" if first else "nothing"
-        yield f"| {fault.title} | {kind} | {truth}; {fault.owner} | {answer} | {_mark(said)} | {first.runbook if first else ''} |"
+        yield f"| {fault.title} | {source_of(fault)} | {truth}; {fault.owner} | {answer} | {_mark(said)} | {first.runbook if first else ''} |"
 
 
 def _mark(said: Said) -> str:
