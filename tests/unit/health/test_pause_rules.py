@@ -119,7 +119,7 @@ def test_pause_for_a_priority_without_pfc() -> None:
 @pytest.mark.parametrize(
     ("name", "share"),
     [
-        ("roce_pfc_receive_all_frames_total", "at most 25 %"),  # qedr, ocrdma: all priorities together
+        ("roce_pfc_receive_all_frames_total", "at most 25 %"),  # all priorities together
         ("roce_global_pause_receive_frames_total", "at most 25 %"),  # a host without PFC
         ("roce_global_pause_receive_seconds_total", "25 %"),
     ],
