@@ -39,6 +39,15 @@ STATES = (
 Found = set[tuple[str, str, str]]
 draws = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 hosts = st.sampled_from(sorted(HOSTS))
+unbroken = st.sampled_from(sorted(one.id for one in HOSTS.values() if not one.gone))
+"""Without a driver that is loaded again: its counters begin at 0, whatever they were before."""
+plain = st.sampled_from(
+    sorted(
+        one.id
+        for one in HOSTS.values()
+        if (one.moments, one.apart, one.ports) == (21, 30.0, 2) and not one.other_truth
+    )
+)
 
 
 @cache
@@ -79,16 +88,16 @@ def test_names_mean_nothing(host: str, names: list[str]) -> None:
     def renamed(name: str, labels: LabelValues, value: float, _: int) -> tuple[LabelValues, float]:
         row = INDEX.named[name]
         return tuple(
-            f"{names[int(text[-1])]}{text}" if label in ("device", "netdev") and text else text
+            f"{names[int(text[-1]) % 2]}{text}" if label in ("device", "netdev") and text else text
             for label, text in zip(row.labels, labels, strict=True)
         ), value
 
-    wanted = {(f"{names[int(device[-1])]}{device}", *rest) for device, *rest in found_on(host)}
+    wanted = {(f"{names[int(device[-1]) % 2]}{device}", *rest) for device, *rest in found_on(host)}
     assert found(changed(history_of(host), renamed)) == wanted
 
 
 @draws
-@given(hosts, st.integers(1, 2**40))
+@given(unbroken, st.integers(1, 2**40))
 def test_counters_begin_anywhere(host: str, more: int) -> None:
     def higher(name: str, labels: LabelValues, value: float, _: int) -> tuple[LabelValues, float]:
         return labels, value + more if is_counter(name) else value
@@ -116,7 +125,7 @@ def test_moments_that_are_missing_change_no_side(host: str, missing: set[int]) -
 
 
 @draws
-@given(hosts, hosts)
+@given(plain, plain)
 def test_a_healthy_host_beside_changes_nothing(host: str, other: str) -> None:
     """The second port of another host, which has no fault, as one more card."""
 
