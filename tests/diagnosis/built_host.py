@@ -157,6 +157,8 @@ class Incident:
     """Path and its text, or text, second, and the text from then on; an empty text is no file, `<<80>>` rises by 80 per second.
 
     `net/`, `ib/`, `port/` and `pci/` are the folders of the faulty port."""
+    ecn: Mapping[str, str] = field(default_factory=dict)
+    """`roce_rp` and `roce_np`: the priorities on which the reaction and the notification point are on."""
     traffic: float = 1.0
     """Share of what a busy port carries."""
     speed: float = 100.0
@@ -214,8 +216,22 @@ class Incident:
 def load_incidents() -> tuple[Incident, ...]:
     """Every row of the table."""
     return tuple(
-        Incident(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
-        for row in tomllib.loads(TABLE.read_text())["incident"]
+        Incident(
+            **{
+                "kind": "fault",
+                "truth": "fit",
+                "predicted": row.get("truth", "fit"),
+                "id": name,
+                "batch": int(batch),
+                "group": group,
+                "driver": driver,
+            }
+            | {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+        )
+        for batch, groups in tomllib.loads(TABLE.read_text()).items()
+        for group, rows in groups.items()
+        for driver, of_driver in rows.items()
+        for name, row in of_driver.items()
     )
 
 
@@ -274,6 +290,11 @@ def _port(tree: Tree, incident: Incident, number: int, port: int) -> None:
         if incident.bond and is_faulty:
             files |= _bonded(tree, incident, number, values)
     if is_faulty:
+        files |= {
+            f"{number}/sys/class/net/eth{port}/ecn/{role}/enable/{one}": str(int(str(one) in on))
+            for role, on in incident.ecn.items()
+            for one in range(8)
+        }
         _port_above(tree, incident, number)
         home = f"sys/devices/{f'{incident.under}/' * bool(incident.under)}{pci}"
         places = {

@@ -22,11 +22,11 @@ _PARTS = ("likely", "wrong if", "next", "then")
 
 
 def _cause(entry: TableLine) -> Cause:
-    name, side, health, runbook, sure, area = entry.head.split(" ")
-    (_, title), *rest = entry.more
+    head, _, title = entry.head.partition(": ")
+    name, side, health, runbook, sure, area = head.split(" ")
     parts: dict[str, list[str]] = {part: [] for part in _PARTS}
     found: list[str] = []
-    for place, line in rest:
+    for place, line in entry.more:
         part, colon, text = line.strip().partition(": ")
         if line.startswith("    "):
             found[-1] += f" {line.strip()}"
@@ -39,7 +39,7 @@ def _cause(entry: TableLine) -> Cause:
         name,
         Side(side),
         Status[health.upper()],
-        title.strip(),
+        title,
         " ".join(parts["likely"]),
         tuple(_steps(parts["next"])),
         runbook,

@@ -2,190 +2,66 @@
 
 from __future__ import annotations
 
-ROWS_OF_RULES = frozenset(
-    {
-        "roce_admin_commands_lost_total",
-        "roce_buffer_discards_total",
-        "roce_buffer_threshold_passed_total",
-        "roce_cnp_handled_total",
-        "roce_cnp_ignored_total",
-        "roce_cnp_sent_total",
-        "roce_completion_queue_overflows_total",
-        "roce_config_check_ok",
-        "roce_config_check_unreadable",
-        "roce_device_info",
-        "roce_devlink_health_errors_total",
-        "roce_devlink_health_state",
-        "roce_ecn_marked_packets_total",
-        "roce_exporter_metric_set_info",
-        "roce_exporter_missing_facts",
-        "roce_exporter_read_errors_total",
-        "roce_exporter_sampler_stuck",
-        "roce_exporter_source_up",
-        "roce_exporter_unreadable_values",
-        "roce_fatal_errors_total",
-        "roce_gid_info",
-        "roce_global_pause_receive_frames_total",
-        "roce_global_pause_receive_seconds_total",
-        "roce_global_pause_receive_xoff_frames_total",
-        "roce_global_pause_receive_xon_frames_total",
-        "roce_global_pause_transmit_frames_total",
-        "roce_global_pause_transmit_seconds_total",
-        "roce_global_pause_transmit_xoff_frames_total",
-        "roce_global_pause_transmit_xon_frames_total",
-        "roce_hardware_errors_total",
-        "roce_host_buffer_discards_total",
-        "roce_kernel_log_events_total",
-        "roce_kernel_log_readable",
-        "roce_link_down_events_total",
-        "roce_link_extended_state",
-        "roce_link_lanes",
-        "roce_link_speed_bytes_per_second",
-        "roce_link_up",
-        "roce_mac_control_frames_unsupported_total",
-        "roce_mac_frame_check_sequence_errors_total",
-        "roce_netdev_carrier_changes_total",
-        "roce_netdev_carrier_down_total",
-        "roce_netdev_carrier_up_total",
-        "roce_netdev_info",
-        "roce_netdev_set_up",
-        "roce_out_of_buffer_total",
-        "roce_owner_connections",
-        "roce_owner_queue_pairs_in_error",
-        "roce_owner_transport_ack_timeouts_total",
-        "roce_owner_transport_adaptive_retransmits_total",
-        "roce_owner_transport_retries_exceeded_total",
-        "roce_pause_watchdog_trips_total",
-        "roce_pcie_buffer_overflows_total",
-        "roce_pcie_correctable_errors_total",
-        "roce_pcie_fatal_errors_total",
-        "roce_pcie_inbound_congested",
-        "roce_pcie_inbound_congestions_total",
-        "roce_pcie_link_speed_max_transfers_per_second",
-        "roce_pcie_link_speed_transfers_per_second",
-        "roce_pcie_link_width_lanes",
-        "roce_pcie_link_width_max_lanes",
-        "roce_pcie_nonfatal_errors_total",
-        "roce_pcie_outbound_congested",
-        "roce_pcie_outbound_congestions_total",
-        "roce_pcie_read_stalled_seconds_total",
-        "roce_pcie_write_stalled_seconds_total",
-        "roce_pfc_enabled",
-        "roce_pfc_receive_all_frames_total",
-        "roce_pfc_receive_frames_total",
-        "roce_pfc_receive_pause_seconds_total",
-        "roce_pfc_receive_transitions_total",
-        "roce_pfc_receive_xoff_frames_total",
-        "roce_pfc_receive_xon_frames_total",
-        "roce_pfc_storm_active",
-        "roce_pfc_storm_detector_state",
-        "roce_pfc_storm_hint",
-        "roce_pfc_storms_total",
-        "roce_pfc_transmit_all_frames_total",
-        "roce_pfc_transmit_frames_total",
-        "roce_pfc_transmit_pause_seconds_total",
-        "roce_pfc_transmit_xoff_frames_total",
-        "roce_pfc_transmit_xon_frames_total",
-        "roce_pfc_watchdog_trips_total",
-        "roce_pfc_watchdog_warnings_total",
-        "roce_phy_corrected_errors_total",
-        "roce_phy_fec_corrected_blocks_total",
-        "roce_phy_fec_uncorrectable_blocks_total",
-        "roce_phy_line_bytes_total",
-        "roce_phy_receive_crc_errors_total",
-        "roce_phy_receive_discards_total",
-        "roce_phy_receive_mtu_errors_total",
-        "roce_phy_receive_oversized_total",
-        "roce_phy_receive_stomped_crc_errors_total",
-        "roce_phy_symbol_errors_total",
-        "roce_port_info",
-        "roce_port_link_downed_total",
-        "roce_port_netdev_info",
-        "roce_port_receive_fragments_total",
-        "roce_port_receive_packets_total",
-        "roce_port_set_up",
-        "roce_port_speed_bytes_per_second",
-        "roce_port_transmit_bytes_total",
-        "roce_port_transmit_no_route_total",
-        "roce_port_transmit_packets_total",
-        "roce_port_up",
-        "roce_priority_receive_bytes_total",
-        "roce_priority_receive_packets_total",
-        "roce_priority_transmit_bytes_total",
-        "roce_priority_transmit_packets_total",
-        "roce_probe_pair_lost_total",
-        "roce_probe_pair_sent_total",
-        "roce_probe_port_info",
-        "roce_resource_cq",
-        "roce_resource_cq_limit",
-        "roce_resource_mr",
-        "roce_resource_mr_limit",
-        "roce_resource_qp",
-        "roce_resource_qp_limit",
-        "roce_switch_lldp_neighbor_info",
-        "roce_temperature_celsius",
-        "roce_temperature_critical_celsius",
-        "roce_transceiver_bias_amperes",
-        "roce_transceiver_bias_high_alarm_amperes",
-        "roce_transceiver_bias_low_alarm_amperes",
-        "roce_transceiver_bus_failures_total",
-        "roce_transceiver_overheats_total",
-        "roce_transceiver_receive_power_high_alarm_watts",
-        "roce_transceiver_receive_power_low_alarm_watts",
-        "roce_transceiver_receive_power_watts",
-        "roce_transceiver_shorts_total",
-        "roce_transceiver_temperature_celsius",
-        "roce_transceiver_temperature_high_alarm_celsius",
-        "roce_transceiver_transmit_power_high_alarm_watts",
-        "roce_transceiver_transmit_power_low_alarm_watts",
-        "roce_transceiver_transmit_power_watts",
-        "roce_transceiver_unplugs_total",
-        "roce_transceiver_voltage_high_alarm_volts",
-        "roce_transceiver_voltage_low_alarm_volts",
-        "roce_transceiver_voltage_volts",
-        "roce_transport_ack_timeouts_total",
-        "roce_transport_adaptive_retransmits_total",
-        "roce_transport_duplicate_requests_total",
-        "roce_transport_icrc_errors_total",
-        "roce_transport_implied_naks_total",
-        "roce_transport_out_of_sequence_total",
-        "roce_transport_packet_sequence_errors_total",
-        "roce_transport_requester_completion_errors_total",
-        "roce_transport_requester_flushed_completions_total",
-        "roce_transport_requester_invalid_reads_total",
-        "roce_transport_requester_local_length_errors_total",
-        "roce_transport_requester_local_operation_errors_total",
-        "roce_transport_requester_local_protection_errors_total",
-        "roce_transport_requester_memory_management_errors_total",
-        "roce_transport_requester_memory_window_errors_total",
-        "roce_transport_requester_remote_access_errors_total",
-        "roce_transport_requester_remote_invalid_requests_total",
-        "roce_transport_requester_remote_operation_errors_total",
-        "roce_transport_requester_scatter_list_errors_total",
-        "roce_transport_responder_invalid_request_naks_total",
-        "roce_transport_responder_invalid_requests_total",
-        "roce_transport_responder_local_length_errors_total",
-        "roce_transport_responder_local_operation_errors_total",
-        "roce_transport_responder_local_protection_errors_total",
-        "roce_transport_responder_malformed_requests_total",
-        "roce_transport_responder_receive_domain_errors_total",
-        "roce_transport_responder_receive_invalid_keys_total",
-        "roce_transport_responder_receive_permission_errors_total",
-        "roce_transport_responder_receive_range_errors_total",
-        "roce_transport_responder_remote_access_errors_total",
-        "roce_transport_responder_scatter_list_errors_total",
-        "roce_transport_responder_unsupported_opcodes_total",
-        "roce_transport_retransmitted_packets_total",
-        "roce_transport_retries_exceeded_total",
-        "roce_transport_rnr_naks_received_total",
-        "roce_transport_rnr_naks_sent_total",
-        "roce_transport_rnr_retries_exceeded_total",
-        "roce_transport_sequence_naks_sent_total",
-        "roce_transport_slow_restart_cnps_total",
-        "roce_wire_bad_icrc_packets_total",
-        "roce_wire_cnps_total",
-        "roce_wire_outside_lossless_packets_total",
-        "roce_wire_packets_total",
-        "roce_wire_retransmitted_packets_total",
-    }
-)
+_NAMES = """
+admin_commands_lost_total buffer_discards_total buffer_threshold_passed_total cnp_handled_total
+cnp_ignored_total cnp_sent_total completion_queue_overflows_total config_check_ok config_check_unreadable
+device_info devlink_health_errors_total devlink_health_state ecn_marked_packets_total
+exporter_metric_set_info exporter_missing_facts exporter_read_errors_total exporter_sampler_stuck
+exporter_source_up exporter_unreadable_values fatal_errors_total gid_info global_pause_receive_frames_total
+global_pause_receive_seconds_total global_pause_receive_xoff_frames_total
+global_pause_receive_xon_frames_total global_pause_transmit_frames_total global_pause_transmit_seconds_total
+global_pause_transmit_xoff_frames_total global_pause_transmit_xon_frames_total hardware_errors_total
+host_buffer_discards_total kernel_log_events_total kernel_log_readable link_down_events_total
+link_extended_state link_lanes link_speed_bytes_per_second link_up mac_control_frames_unsupported_total
+mac_frame_check_sequence_errors_total netdev_carrier_changes_total netdev_carrier_down_total
+netdev_carrier_up_total netdev_info netdev_set_up out_of_buffer_total owner_connections
+owner_queue_pairs_in_error owner_transport_ack_timeouts_total owner_transport_adaptive_retransmits_total
+owner_transport_retries_exceeded_total pause_watchdog_trips_total pcie_buffer_overflows_total
+pcie_correctable_errors_total pcie_fatal_errors_total pcie_inbound_congested pcie_inbound_congestions_total
+pcie_link_speed_max_transfers_per_second pcie_link_speed_transfers_per_second pcie_link_width_lanes
+pcie_link_width_max_lanes pcie_nonfatal_errors_total pcie_outbound_congested pcie_outbound_congestions_total
+pcie_read_stalled_seconds_total pcie_write_stalled_seconds_total pfc_enabled pfc_receive_all_frames_total
+pfc_receive_frames_total pfc_receive_pause_seconds_total pfc_receive_transitions_total
+pfc_receive_xoff_frames_total pfc_receive_xon_frames_total pfc_storm_active pfc_storm_detector_state
+pfc_storm_hint pfc_storms_total pfc_transmit_all_frames_total pfc_transmit_frames_total
+pfc_transmit_pause_seconds_total pfc_transmit_xoff_frames_total pfc_transmit_xon_frames_total
+pfc_watchdog_trips_total pfc_watchdog_warnings_total phy_corrected_errors_total
+phy_fec_corrected_blocks_total phy_fec_uncorrectable_blocks_total phy_line_bytes_total
+phy_receive_crc_errors_total phy_receive_discards_total phy_receive_mtu_errors_total
+phy_receive_oversized_total phy_receive_stomped_crc_errors_total phy_symbol_errors_total port_info
+port_link_downed_total port_netdev_info port_receive_fragments_total port_receive_packets_total port_set_up
+port_speed_bytes_per_second port_transmit_bytes_total port_transmit_no_route_total
+port_transmit_packets_total port_up priority_receive_bytes_total priority_receive_packets_total
+priority_transmit_bytes_total priority_transmit_packets_total probe_pair_lost_total probe_pair_sent_total
+probe_port_info resource_cq resource_cq_limit resource_mr resource_mr_limit resource_qp resource_qp_limit
+switch_lldp_neighbor_info temperature_celsius temperature_critical_celsius transceiver_bias_amperes
+transceiver_bias_high_alarm_amperes transceiver_bias_low_alarm_amperes transceiver_bus_failures_total
+transceiver_overheats_total transceiver_receive_power_high_alarm_watts
+transceiver_receive_power_low_alarm_watts transceiver_receive_power_watts transceiver_shorts_total
+transceiver_temperature_celsius transceiver_temperature_high_alarm_celsius
+transceiver_transmit_power_high_alarm_watts transceiver_transmit_power_low_alarm_watts
+transceiver_transmit_power_watts transceiver_unplugs_total transceiver_voltage_high_alarm_volts
+transceiver_voltage_low_alarm_volts transceiver_voltage_volts transport_ack_timeouts_total
+transport_adaptive_retransmits_total transport_duplicate_requests_total transport_icrc_errors_total
+transport_implied_naks_total transport_out_of_sequence_total transport_packet_sequence_errors_total
+transport_requester_completion_errors_total transport_requester_flushed_completions_total
+transport_requester_invalid_reads_total transport_requester_local_length_errors_total
+transport_requester_local_operation_errors_total transport_requester_local_protection_errors_total
+transport_requester_memory_management_errors_total transport_requester_memory_window_errors_total
+transport_requester_remote_access_errors_total transport_requester_remote_invalid_requests_total
+transport_requester_remote_operation_errors_total transport_requester_scatter_list_errors_total
+transport_responder_invalid_request_naks_total transport_responder_invalid_requests_total
+transport_responder_local_length_errors_total transport_responder_local_operation_errors_total
+transport_responder_local_protection_errors_total transport_responder_malformed_requests_total
+transport_responder_receive_domain_errors_total transport_responder_receive_invalid_keys_total
+transport_responder_receive_permission_errors_total transport_responder_receive_range_errors_total
+transport_responder_remote_access_errors_total transport_responder_scatter_list_errors_total
+transport_responder_unsupported_opcodes_total transport_retransmitted_packets_total
+transport_retries_exceeded_total transport_rnr_naks_received_total transport_rnr_naks_sent_total
+transport_rnr_retries_exceeded_total transport_sequence_naks_sent_total transport_slow_restart_cnps_total
+wire_bad_icrc_packets_total wire_cnps_total wire_outside_lossless_packets_total wire_packets_total
+wire_retransmitted_packets_total
+"""
+"""After `roce_`."""
+
+ROWS_OF_RULES = frozenset(f"roce_{name}" for name in _NAMES.split())
