@@ -29,7 +29,7 @@ from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.addresses import dial, find_route, is_odd_address
-from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.interpretation import RARE_COLLECTIONS, Interpreter
 from roce_exporter.switches.port_values import neighbor_readings, with_links
 from roce_exporter.switches.readings import (
     LoggedRequest,
@@ -61,8 +61,8 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 300.0, 3600.0
 """Seconds for which refused credentials are not sent: switches lock a user out after three to five attempts within some minutes."""
 READ_SECONDS = 60.0
 """To interpret the replies of one round."""
-READ_AT_ONCE = 2
-"""Switches whose replies are interpreted at once: one takes some 10 MiB meanwhile, and more of them are not faster."""
+READ_AT_ONCE = 1
+"""Switches whose replies are interpreted at once: one takes some 10 MiB meanwhile, and several are not faster."""
 READING_SECONDS = 0.25
 """What is left of a client's time for the replies to become an answer."""
 REACH = "target"
@@ -311,9 +311,10 @@ class Prober:
             # In a thread, so that other targets and clients are served while a large switch is read.
             state.again = None
             async with self._reading:
-                readings, samples, sources, again = await run_in_thread(
-                    partial(_interpret, state, replies, record=record), READ_SECONDS
-                )
+                with RARE_COLLECTIONS:
+                    readings, samples, sources, again = await run_in_thread(
+                        partial(_interpret, state, replies, record=record), READ_SECONDS
+                    )
             state.device, state.again = readings.name or state.device, again
             answer = _answer(state, readings, samples, begin, replies.logged, sources, login)
             state.is_reached = answer.success
@@ -355,7 +356,8 @@ class Prober:
         try:
             request = ProbeRequest(target, route, login, clock() + reachable, record)
             values = await state.again.read(request) if state.again and not record else None
-            reply = await state.module.query(request) if values is None else values
+            with RARE_COLLECTIONS:
+                reply = await state.module.query(request) if values is None else values
             state.remember(login, request.gate.refusal, clock())
         except NetError as error:
             return ProbeReply(faults={REACH: str(error)}), login

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 PROBE_PARAMETERS = ("target", "module")
 TREE_SECONDS = 60.0
-"""After this time a tree is given up."""
+"""After this time a tree or a page is given up."""
+MANY_SERIES = 20_000
+"""A switch with more is rendered in a thread, so that it does not hold up others."""
 TREE_FORMATS = {"text": (as_text, PLAIN), "json": (as_json, JSON)}
 
 
@@ -81,7 +83,10 @@ class SwitchPages:
         self._probes.add(answer.target.module, "true" if answer.success else "false")
         form = negotiate(request.headers.get("accept", ""))
         end = b"# EOF\n" if form is Format.OPENMETRICS else b""
-        return exposition(answer.renderer.render(answer.samples, form) + end, form, request)
+        work = partial(answer.renderer.render, answer.samples, form)
+        many = len(answer.samples[0].values) > MANY_SERIES
+        body = await run_in_thread(work, TREE_SECONDS) if many else work()
+        return exposition(body + end, form, request)
 
     async def _debug_probe(self, request: Request) -> Response:
         document = probe_document(await self._answer(request, record=True))

@@ -6,9 +6,10 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roce_exporter.catalog.switch_systems import SONIC
+from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.net import NetError
 from roce_exporter.net.tls import client_context
 from roce_exporter.switches.readings import Module, ProbeReply, label_text
@@ -25,7 +26,7 @@ from roce_exporter.switches.targets import PFC_PRIORITIES
 from roce_exporter.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from roce_exporter.switches.readings import LoggedRequest, Origin, ProbeRequest, SwitchReadings
     from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, RedisDatabase
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
 
 LATE = "no complete reply by the deadline"
 NO_NAMES = "the names of ports come from COUNTERS_DB, which cannot be used"
+MOST_SECONDS = 60.0
 WAIT_SHARE = 0.5
 """The part of the remaining time for which counters wait for the configuration, which says what is lossless."""
 
+T = TypeVar("T")
 Buffers = tuple[list[str], list[str]]
 """The names of the buffer profiles in use, and of the pools of those that CONFIG_DB has."""
 
@@ -163,12 +166,12 @@ class _NamespaceRound:
             async with self._attempt(*COUNTED), self._open(t.PORT_COUNTERS, layouts.COUNTERS_DB) as database:
                 maps = await database.read([("HGETALL", name) for name in keys.NAME_MAPS])
                 parts = zip(keys.NAME_MAPS.items(), maps, strict=True)
-                found = keys.names_of(
-                    [self._usable(database, source, name, part) for (name, source), part in parts]
-                )
+                usable = [self._usable(database, source, name, part) for (name, source), part in parts]
+                found = await _aside(lambda: keys.names_of(usable))
                 names.set_result(found)
                 plan = await self._result_of(lossless, None)
-                self.names = keys.chosen_names(found, plan, everything=self.everything)
+                chosen = partial(keys.chosen_names, found, plan, everything=self.everything)
+                self.names = await _aside(chosen)
                 await self._objects(database, self.names, plan)
         finally:
             _settle(names, None)
@@ -217,9 +220,9 @@ class _NamespaceRound:
                 known = await names
                 ports = [] if known is None else list(known.ports.values())
                 rows = await self._rows(database, source, keys.first_rows(ports))
-                maps = [(key, ()) for key in sorted(named_maps(rows_of(rows)))]
+                maps = [(key, ()) for key in sorted(await _aside(lambda: named_maps(rows_of(rows))))]
                 rows |= await self._rows(database, source, maps)
-                plan = lossless_of(rows_of(rows))
+                plan = await _aside(lambda: lossless_of(rows_of(rows)))
                 lossless.set_result(plan if rows else None)
                 self.read[source] = rows
                 # Rows of queues without those to which they refer would say that settings are missing: all or none of them.
@@ -237,7 +240,7 @@ class _NamespaceRound:
         source = t.CONFIGURATION
         rows = await self._ranges(database, ports, plan)
         rows |= await self._chosen_groups(rows)
-        rows |= await self._rows(database, source, keys.profile_rows(rows))
+        rows |= await self._rows(database, source, await _aside(lambda: keys.profile_rows(rows)))
         profiles = [fields for key, fields in rows.items() if key.startswith("BUFFER_PROFILE|")]
         pools = keys.pools_of(profiles)
         buffers.set_result((keys.buffer_profiles(rows), pools))
@@ -254,7 +257,7 @@ class _NamespaceRound:
             tried = both if self.everything else lossless
             searches.append(keys.RangeSearch(table, tried, lossless, self.read[t.CONFIGURATION]))
         for step in (keys.RangeSearch.samples, keys.RangeSearch.likely, keys.RangeSearch.others):
-            wanted = [row for search in searches for row in step(search)]
+            wanted = await _aside(lambda: [row for search in searches for row in step(search)])  # noqa: B023 - called here
             found = await self._rows(database, t.CONFIGURATION, wanted)
             for search in searches:
                 search.add(found)
@@ -360,6 +363,11 @@ class _NamespaceRound:
 
     def _address(self, name: str) -> RedisAddress:
         return layouts.address_of(self.layout, self.place, name, self.probe.target, self.probe.route)
+
+
+async def _aside(work: Callable[[], T]) -> T:
+    """The result of work in a thread: with a thousand ports it would hold up the other switches."""
+    return await run_in_thread(work, MOST_SECONDS)
 
 
 def _settle(future: asyncio.Future[Any], value: Any) -> None:
