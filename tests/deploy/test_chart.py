@@ -1,6 +1,6 @@
 """The chart and the manifests for Kustomize: rendered by real Helm, checked against the schemas of Kubernetes 1.25 to 1.37 and of the operator.
 
-No Kubernetes runs here: test_kubernetes_server.py has a real API server.
+No Kubernetes runs here.
 """
 
 from __future__ import annotations
