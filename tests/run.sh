@@ -53,9 +53,9 @@ case $1 in
       --tier=test) set -- --timeout=60 "$@" ;;
       --tier=ci) set -- --timeout=300 "$@" ;;
     esac
-    # Later tiers mostly wait for servers: a worker more keeps the processors busy.
+    # Tests of CI mostly wait for servers: a worker more keeps the processors busy.
     workers=$(nproc)
-    [ "$tier" = --tier=test ] || workers=$((workers + 1))
+    [ "$tier" != --tier=ci ] || workers=$((workers + 1))
     set -- --numprocesses="$workers" --dist=loadfile --no-loadscope-reorder --durations=20 "$@"
     ;;
 esac
