@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import EVENTS
-from roce_exporter.checks.finding import Side
+from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.sign import Sign, texts
 from roce_exporter.words import counted, duration, number
@@ -75,6 +76,8 @@ DEVICE_EVENTS: Mapping[str, Cause] = {
 """By name of the event. Left out: corrected PCIe errors, which are judged by their number, and what is part of normal operation."""
 
 
+LASTING = frozenset({"recovery_failed", "power_cycle_required", "device_removed", "pcie_contained"})
+"""Events that no message of a recovered device in the same round takes back."""
 MEANINGS = {event.name: event.meaning for event in EVENTS}
 VIRTUAL = "vf"
 SOURCE_UP = "roce_exporter_source_up"
@@ -151,12 +154,33 @@ def _source(track: SeriesTrack) -> tuple[str, str]:
     return track.labels["source"], track.labels["netdev"]
 
 
+def _newest(device: PortView, event: str) -> float:
+    """When the newest message of this event was seen; 0 if none was while the device is watched."""
+    return max(
+        (
+            time
+            for track in device.tracks(LOG, event=event)
+            for before, (time, value) in pairwise([(device.host.begin, 0.0), *track.points])
+            if value > before[1] and time > device.host.begin
+        ),
+        default=0.0,
+    )
+
+
 def _log(device: PortView) -> Iterator[Sign]:
+    recovered = _newest(device, "device_recovered")
     for event, cause in DEVICE_EVENTS.items():
         count = device.events(LOG, WINDOW, event=event)
         if count:
             said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
-            yield Sign(cause, (said,))
+            if (
+                cause.health is Status.FAILED
+                and event not in LASTING
+                and recovered >= _newest(device, event) > 0
+            ):
+                yield Sign(causes.DEVICE_WARNING, (said, "the driver has recovered the device since"))
+            else:
+                yield Sign(cause, (said,))
 
 
 def _devlink(device: PortView) -> Iterator[Sign]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Status
-from roce_exporter.checks.health.causes import DEVICE_VANISHED, DRIVER_NOT_RESPONDING, LINK_DOWN
+from roce_exporter.checks.health.causes import DEVICE_ERROR, DEVICE_VANISHED, DRIVER_NOT_RESPONDING, LINK_DOWN
 from roce_exporter.checks.health.link_rules import is_set_down
 from roce_exporter.checks.health.sight import FACTUAL_SOURCES
 from roce_exporter.view.host_view import PortView, View
@@ -30,8 +30,10 @@ DAY = 86_400.0
 MEMORY = 3600.0
 """Seconds for which a reason that ended is remembered."""
 
-ENDS_ARE_SEEN = frozenset({DEVICE_VANISHED.name, DRIVER_NOT_RESPONDING.name, LINK_DOWN.name})
-"""Causes whose end is a fact: the device is back, its interfaces answer, the link is up."""
+ENDS_ARE_SEEN = frozenset(
+    one.name for one in (DEVICE_VANISHED, DRIVER_NOT_RESPONDING, DEVICE_ERROR, LINK_DOWN)
+)
+"""Causes whose end is a fact: the device is back, its interfaces answer, its driver recovered it, the link is up."""
 
 NO_HISTORY = "no_history"
 NO_LINK = "no_link"

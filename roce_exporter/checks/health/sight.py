@@ -116,6 +116,11 @@ FACTUAL_SOURCES = frozenset({"port", "rdma_netlink", "hw_counters", "counters", 
 """Sources without which a port cannot be called healthy; the others add detail, some with privileges only."""
 
 
+def _is_shown(port: PortView, area: str, rows: tuple[str, ...]) -> bool:
+    match = {"check": "ip_address"} if area == "addresses" else {}
+    return any(port.current(row, **match) for row in rows)
+
+
 def fine_of(host: View, wrong: Collection[str]) -> tuple[str, ...]:
     """The areas that every port shows, and of which nothing is wrong; `wrong` has those of the findings."""
     ports = host.ports()
@@ -125,7 +130,7 @@ def fine_of(host: View, wrong: Collection[str]) -> tuple[str, ...]:
         if ports
         and host.end > host.begin
         and area not in wrong
-        and all(any(port.current(row) for row in rows) for port in ports)
+        and all(_is_shown(port, area, rows) for port in ports)
     )
 
 

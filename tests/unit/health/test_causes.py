@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from health_history import DEFAULTS
+from health_history import DEFAULTS, history
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import EVENTS, Severity
@@ -101,3 +101,14 @@ def moments_of_all_rows(rate: float, level: float, missing: str = "") -> tuple[T
         )
         for number in range(20)
     )
+
+
+def test_fine_is_what_every_port_shows_and_nothing_is_wrong_with() -> None:
+    series = {"roce_transceiver_temperature_celsius": 40, "roce_pcie_link_width_lanes": 16}
+    assert diagnose(history(series)).fine == ("driver", "PCIe", "link", "optics")
+    narrow = {**series, "roce_pcie_link_width_max_lanes": 32}
+    assert diagnose(history(narrow)).fine == ("driver", "link", "optics")
+    assert diagnose(history(series, moments=1)).fine == ()
+    checked = {**series, "roce_config_check_ok{check=trust}": 1}
+    assert diagnose(history(checked)).fine[-1] == "settings"
+    assert "addresses" not in diagnose(history(checked)).fine

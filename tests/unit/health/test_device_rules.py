@@ -285,3 +285,21 @@ def test_two_ports_that_differ_are_a_note_and_the_odd_one_of_three_is_wrong() ->
     assert {one.status for one in diagnose(history(checks)).findings} == {Status.OK}
     checks["roce_config_check_ok{port=3,check=consistency}"] = 1
     assert {one.status for one in diagnose(history(checks)).findings} == {Status.DEGRADED}
+
+
+@pytest.mark.parametrize(
+    ("fatal", "recovered", "found"),
+    [
+        ([0, 1, 1, 1], [0, 0, 1, 1], ("device_warning", Status.DEGRADED)),
+        ([0, 0, 1, 1], [None, None, 1, 1], ("device_warning", Status.DEGRADED)),  # both between two rounds
+        ([0, 0, 1, 2], [0, 0, 1, 1], ("device_error", Status.FAILED)),  # and again
+        ([0, 0, 1, 1], [1, 1, 1, 1], ("device_error", Status.FAILED)),  # that was another time
+    ],
+)
+def test_a_device_that_its_driver_recovered_has_not_failed(
+    fatal: list[float], recovered: list[float], found: tuple[str, Status]
+) -> None:
+    log = "roce_kernel_log_events_total{event="
+    series = {f"{log}firmware_fatal}}": fatal, f"{log}device_recovered}}": recovered}
+    fault = only(diagnose(history(series, moments=4)))
+    assert (fault.check, fault.status) == found
