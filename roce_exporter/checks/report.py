@@ -135,17 +135,21 @@ def text(report: Report, head: str, *, width: int = WIDTH, failed: bool = False,
 
 
 def _unseen(report: Report, width: int) -> Iterator[str]:
-    """What is needed line by line, the rest together."""
-    rest = "; ".join(str(gap) for gap in report.not_checked if not gap.needed)
-    if report.not_checked:
-        yield "Not seen:"
+    """What is needed line by line, the rest of a place together."""
+    rest: dict[str, list[str]] = {}
+    for gap in report.not_checked:
+        if not gap.needed:
+            place = str(gap).removesuffix(gap.what)
+            rest.setdefault(place, []).append(gap.what)
+    if not report.not_checked:
+        return
+    yield "Not seen:"
     for gap in report.not_checked:
         if gap.needed:
             yield from _filled(str(gap), "  ! ", width)
-    if rest:
-        yield from _filled(rest, "  - ", width)
-    if report.not_checked:
-        yield ""
+    for place, what in rest.items():
+        yield from _filled(f"{place}{'; '.join(what)}", "  - ", width)
+    yield ""
 
 
 def _jobs(findings: Sequence[Finding]) -> str:
