@@ -168,6 +168,8 @@ class Incident:
     """The class of weakness."""
     missed: str = ""
     """What the rules said first in the first run of the batch, where it, or anything else that they said, was wrong."""
+    open: str = ""
+    """Why it is wrong today."""
     truth_too: str = ""
     """The second fault of the same port: its cause must be among the findings."""
     other_truth: str = ""

@@ -19,6 +19,8 @@ def test_the_truth_is_complete() -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda one: one.id)
 async def test_the_first_finding_is_the_truth(incident: Incident) -> None:
+    if incident.open:
+        pytest.xfail(incident.open)
     findings = diagnose(await incident_history(incident)).findings
     here = [one for one in findings if one.device == incident.device]
     there = [one for one in findings if one.device == incident.other and incident.other_truth]
