@@ -61,5 +61,8 @@ def load_faults() -> tuple[Fault, ...]:
 
 
 def _fault(entry: dict[str, Any]) -> Fault:
+    side, _, rest = entry.pop("truth").partition(": ")
+    cause, _, owner = rest.partition("; ")
+    entry |= {"side": side, "cause": cause, "owner": owner}
     known = {"raised" if key == "raise" else key: value for key, value in entry.items()}
     return Fault(**{key: tuple(value) if isinstance(value, list) else value for key, value in known.items()})
