@@ -12,8 +12,10 @@ import pytest
 import yaml
 from alert_checks import as_sent
 from alert_hooks import ALERTS, as_received
+from alert_messages import messages
 from alert_promtool import delivered, seconds
 from waiting import wait_until
+from week_rules import Fired
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,6 +151,21 @@ def test_an_incident_is_few_pages_that_name_the_cause(incidents: Alertmanager, n
     assert len({page["groupKey"] for page in pages}) == len(pages) == count
     tickets = alerts_in(incidents.hooks.of("tickets", name))
     assert not tickets & {labels for labels, is_muted in wanted.items() if is_muted}
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_the_model_of_the_week_sends_what_alertmanager_sends(incidents: Alertmanager, name: str) -> None:
+    """Which alerts are in which message to whom: routes, groups and inhibitions."""
+    sent = {key(alert(words, name)["labels"]) for state in INCIDENTS[name][1:] for words in state}
+    modelled = messages([Fired(frozenset(labels), 0, 60) for labels in sent], CONFIG)
+    expected = sorted((one.receiver, sorted(sorted(labels) for labels in one.alerts)) for one in modelled)
+
+    def received() -> list[tuple[str, list[list[tuple[str, str]]]]]:
+        found = [(way, one) for way in ("pager", "tickets") for one in incidents.hooks.of(way, name)]
+        return sorted((way, sorted(sorted(labels) for labels in alerts_in([one]))) for way, one in found)
+
+    wait_until(lambda: len(received()) >= len(expected))
+    assert received() == expected
 
 
 def alerts_in(messages: list[dict[str, Any]]) -> set[tuple[tuple[str, str], ...]]:

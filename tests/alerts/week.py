@@ -1,6 +1,6 @@
 """A week of a simulated fleet, judged: `python tests/alerts/week.py --seed=1 --seed=2` prints the table of docs/alerts.md.
 
-The truth is drawn first (`week_plan.py`), then what hosts and switches serve (`week_hosts.py`, `week_fleet.py`), then a real Prometheus evaluates all rules
+The truth is drawn first (`week_plan.py`), then what hosts and switches serve (`week_hosts.py`, `week_plan.py`), then a real Prometheus evaluates all rules
 (`week_rules.py`), and a model of Alertmanager with our configuration sends the messages (`alert_messages.py`), which are compared with the truth.
 """
 
@@ -26,8 +26,7 @@ from alert_messages import messages
 from alert_promtool import ALERTS
 from remote_write import send
 from servers import prometheus
-from week_hosts import written
-from week_plan import CRITICAL, DAY, FAULTS, KINDS, PER, Fleet, clip_of, courses, draw
+from week_plan import CRITICAL, DAY, FAULTS, KINDS, PER, Fleet, clip_of, courses, draw, written
 from week_rules import FLAGS, evaluated, groups_of_alerts
 
 if TYPE_CHECKING:
