@@ -301,7 +301,7 @@ def _never_fast(rates: Sequence[PortRate]) -> Iterable[Finding]:
                 f"{one.host} {one.device}",
                 "The port has never carried a tenth of its speed",
                 Side.HOST,
-                why="A link that is slow and clean: PCIe, a cap, a wrong path, or no job has used it. `roce-exporter probe --bandwidth` measures it",
+                why="A link that is slow and clean: PCIe, a cap, a wrong path, or no job has used it. `ib_write_bw` of perftest between it and another port measures it",
                 evidence=(
                     f"at most {8e-9 * one.highest:.3g} Gbit/s of {8e-9 * (one.speed or fastest):.3g} Gbit/s in 7 days",
                     f"{len(good)} of {len(rail) - 1} other ports of its rail carried up to {8e-9 * fastest:.3g} Gbit/s",
