@@ -8,7 +8,7 @@ DIST ?= dist
 BUILD ?= build
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all nightly generate dist house lab bench fuzz mutants pictures release release-check
+.PHONY: help check test test-all nightly generate dist house lab bench fuzz mutants week pictures release release-check
 
 help: ## list these tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
@@ -61,6 +61,9 @@ fuzz: ## fuzz one decoder: make fuzz TARGET=http_head SECONDS=60; the targets ar
 
 mutants: ## mutation testing: make mutants MUTANTS='roce_exporter.normalise.normaliser.*'; needs .[test,mutants]
 	nice -n 15 $(PYTHON) tests/mutants/run.py $(MUTANTS)
+
+week: ## the alerts of a simulated week against the truth, an hour and more on two cores: make week WEEK="--seed=1 --hosts=40 --days=3"
+	nice $(PYTHON) tests/alerts/week.py $(WEEK)
 
 pictures: ## draw the dashboards with Grafana's libraries; see dashboards/preview/README.md
 	$(PYTHON) dashboards/preview/pictures.py

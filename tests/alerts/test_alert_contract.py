@@ -405,7 +405,7 @@ def test_every_command_is_one_that_its_tool_accepts() -> None:
     assert wrong == set()
     assert refusal("ethtool --set-tunable NETDEV pfc-prevention-tout auto")
     assert refusal("dcb pfc shaw dev NETDEV")
-    assert refusal("roce-exporter check helth")
+    assert refusal("roce-exporter check health --helth.limit=1")
 
 
 def test_a_runbook_that_shuts_a_switch_port_has_the_commands() -> None:

@@ -67,24 +67,24 @@ FAULTS = (
     Kind("one storm of six seconds", WARNING, "RocePfcStormEnded", Course(5, STORM, (6.0, 300.0), 0.25)),
     Kind("hosts blocked by an unknown sender", CRITICAL, "RocePfcStormWithoutCulprit", BLOCKED, hosts=4, fabric=True),
     Kind("a tripped switch port without a known host", CRITICAL, "RoceSwitchWatchdogTripped", special="switch tripped", minutes=30),
-    Kind("a path that loses one packet in 2,000", CRITICAL, "RocePacketLoss", Course(120, changed(load=0.5, lost=3000.0))),
-    Kind("a path that loses one packet in 12,000", WARNING, "RocePacketLossSlow", Course(600, changed(load=0.5, lost=500.0))),
+    Kind("a path that loses one packet in 2,000", CRITICAL, "RocePacketLoss", Course(100, changed(load=0.5, lost=3000.0))),
+    Kind("a path that loses one packet in 12,000", WARNING, "RocePacketLossSlow", Course(420, changed(load=0.5, lost=500.0))),
     Kind("no exporter of a fabric answers", CRITICAL, "RoceClusterBlind", special="blind", minutes=45, fabric=True),
-    Kind("a cable that was pulled", WARNING, "RocePortDown", Course(120, changed(up=False)), often=2),
+    Kind("a cable that was pulled", WARNING, "RocePortDown", Course(60, changed(up=False)), often=2),
     Kind("a link that flaps", WARNING, "RocePortFaulty", Course(60, changed(up=False), (5.0, 400.0))),
-    Kind("a bad cable", WARNING, "RocePortFaulty", Course(120, changed(wire_errors=5.0, lost=5.0)), often=3),
-    Kind("a NIC that damages packets", WARNING, "RocePortFaulty", Course(90, changed(icrc_errors=2.0))),
-    Kind("a slow receiver", WARNING, "RocePortFaulty RocePfcPauseBudget", Course(90, SLOW)),
-    Kind("a slot that stalls", WARNING, "RocePortFaulty", Course(90, changed(pcie_stall=0.8))),
-    Kind("a link at a quarter of its speed", WARNING, "RocePortFaulty", Course(120, changed(speed=100_000_000_000))),
-    Kind("a module that is too hot", WARNING, "RocePortFaulty", Course(90, changed(module=HOT))),
-    Kind("firmware that reports an error", WARNING, "RocePortFaulty", Course(90, changed(failing="fw_fatal"))),
-    Kind("marks without CNPs", WARNING, "RocePortFaulty", Course(120, changed(load=0.9, marked=0.05, notifies=False))),
-    Kind("traffic outside its priority", WARNING, "RocePortFaulty RoceConfigCheckFailed", Course(120, changed(priority=0))),
+    Kind("a bad cable", WARNING, "RocePortFaulty", Course(60, changed(wire_errors=5.0, lost=5.0)), often=3),
+    Kind("a NIC that damages packets", WARNING, "RocePortFaulty", Course(60, changed(icrc_errors=2.0))),
+    Kind("a slow receiver", WARNING, "RocePortFaulty RocePfcPauseBudget", Course(60, SLOW)),
+    Kind("a slot that stalls", WARNING, "RocePortFaulty", Course(60, changed(pcie_stall=0.8))),
+    Kind("a link at a quarter of its speed", WARNING, "RocePortFaulty", Course(60, changed(speed=100_000_000_000))),
+    Kind("a module that is too hot", WARNING, "RocePortFaulty", Course(60, changed(module=HOT))),
+    Kind("firmware that reports an error", WARNING, "RocePortFaulty", Course(60, changed(failing="fw_fatal"))),
+    Kind("marks without CNPs", WARNING, "RocePortFaulty", Course(60, changed(load=0.9, marked=0.05, notifies=False))),
+    Kind("traffic outside its priority", WARNING, "RocePortFaulty RoceConfigCheckFailed", Course(60, changed(priority=0))),
     Kind("a buffer that overflows", WARNING, "RocePortFaulty", Course(60, changed(discards=50.0))),
-    Kind("PFC off on a host", WARNING, "RoceConfigCheckFailed RoceConfigDrift RocePfcMismatchOnLink", Course(150, lossless=())),
-    Kind("a peer that is gone while others wait", WARNING, "RocePeerUnreachable", Course(90, changed(timeouts=0.5, broken=2)), hosts=2),
-    Kind("ethtool that fails", WARNING, "RoceDataMissing", Course(90, faults=frozenset({ETHTOOL}))),
+    Kind("PFC off on a host", WARNING, "RoceConfigCheckFailed RoceConfigDrift RocePfcMismatchOnLink", Course(60, lossless=())),
+    Kind("a peer that is gone while others wait", WARNING, "RocePeerUnreachable", Course(60, changed(timeouts=0.5, broken=2)), hosts=2),
+    Kind("ethtool that fails", WARNING, "RoceDataMissing", Course(60, faults=frozenset({ETHTOOL}))),
     Kind("an exporter that is dead", WARNING, "RoceExporterDown", special="silent", minutes=120),
     Kind("a device that fell off the bus", WARNING, "RoceDeviceVanished", special="vanished", minutes=120),
     Kind("queue pairs that nobody closes", WARNING, "RoceQueuePairsStuck", special="stuck", minutes=120),
@@ -94,9 +94,9 @@ FAULTS = (
     Kind("ECN that was switched off", WARNING, "RoceSwitchEcnMisconfigured", special="switch ecn", minutes=120),
 )  # fmt: skip
 EVERYDAY = (
-    Kind("a job at full speed", "", "", Course(180, changed(load=0.85, marked=0.001, notified=0.05)), often=300),
-    Kind("a host without work", "", "", Course(120, changed(load=0.0)), often=150),
-    Kind("an incast for hours", "", "", Course(240, INCAST), often=20),
+    Kind("a job at full speed", "", "", Course(60, changed(load=0.85, marked=0.001, notified=0.05)), often=300),
+    Kind("a host without work", "", "", Course(60, changed(load=0.0)), often=150),
+    Kind("an incast for hours", "", "", Course(150, INCAST), often=20),
     Kind("a job that is killed", "", "", Course(4, changed(timeouts=3.0, broken=3, load=0.1)), often=20, hosts=3),
     Kind("one packet that is lost", "", "", Course(1, changed(lost=1.0), (1.0, 60.0)), often=20),
     Kind("one frame that is damaged", "", "", Course(1, changed(wire_errors=1.0), (1.0, 60.0)), often=20),
@@ -197,7 +197,7 @@ def courses() -> Iterator[tuple[str, Course]]:
         if kind.course:
             yield kind.name, kind.course
     for seed in range(1, 5):
-        yield f"healthy {seed}", Course(240, seed=seed)
+        yield f"healthy {seed}", Course(120, seed=seed)
 
 
 def clip_of(name: str) -> Clip:
