@@ -114,6 +114,12 @@ INCIDENTS: dict[str, tuple[int, list[str], list[str], list[str]]] = {
         ["RoceExporterDown", "RoceDataMissing | instance=h2 | node=h2"],
         ["RoceDataMissing"],
     ),
+    "a silent fabric": (
+        1,
+        ["RoceClusterBlind"],
+        [],
+        ["RoceExporterDown", "RoceExporterDown | instance=h2 | node=h2"],
+    ),
     "settings of a host": (0, [], ["RoceConfigCheckFailed", "RocePortFaulty"], []),
 }
 
@@ -260,7 +266,7 @@ PACES = {
 
 def test_the_culprit_is_never_muted_and_every_alert_that_is_named_exists() -> None:
     assert "RocePfcStorm" not in named(INHIBITIONS, "target_matchers")
-    assert len(INHIBITIONS) == 6
+    assert len(INHIBITIONS) == 7
     text = str([rule[side] for rule in INHIBITIONS for side in ("source_matchers", "target_matchers")])
     assert set(re.findall(r"\bRoce[A-Z]\w+", text)) <= set(RULES)
 
@@ -272,12 +278,13 @@ def test_no_alert_is_source_and_target_of_one_rule() -> None:
 
 
 def test_an_alert_about_a_host_mutes_on_that_host_only() -> None:
-    """Only a storm mutes in its whole cluster, and only its effects."""
+    """Only a storm and silence mute in a whole cluster, and only their effects."""
     for rule in INHIBITIONS:
         assert rule["equal"][0] == "cluster"
-        assert "node" in rule["equal"] or named([rule], "source_matchers") == {
+        assert "node" in rule["equal"] or named([rule], "source_matchers") <= {
             "RocePfcStorm",
             "RocePfcStormWithoutCulprit",
+            "RoceClusterBlind",
         }
 
 

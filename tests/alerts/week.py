@@ -119,7 +119,10 @@ def judged(events: Sequence[Event], fired: Sequence[Fired], sent: Sequence[Messa
             ]
             if not right:
                 false.append((message, labels))
-            for event in faults[:1]:
+            # of several faults of a place the one of which it is the right alert, then the latest
+            for event in sorted(
+                faults, key=lambda one: (labels["alertname"] in KINDS[one.kind].alerts.split(), one.start)
+            )[-1:]:
                 of[event] += [message] if message not in of[event] else []
     return Week([*events], [*sent], [*fired], of, false)
 

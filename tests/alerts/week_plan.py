@@ -259,6 +259,10 @@ def _parts(
         healthy = clips[random.choice(HEALTHY)]
         at = event.end + TAIL
         match kind.special:
+            case "" if kind.course and (kind.course.faults or not kind.course.lossless):
+                # these are the whole clip's
+                wrong = Part(event.start, clips[kind.name], LEAD)
+                found += [Part(start, healthy), wrong, Part(event.end, healthy, LEAD + kind.lasts)]
             case "":
                 found.append(Part(start, clips[kind.name]))
             case "blind" | "silent":
