@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from alert_promtool import EVERY, Fired, Groups, Labels, fired, history, needed, rules_of_cases
+from alert_promtool import EVERY, Fired, Groups, Labels, delivered, fired, history, needed, rules_of_cases
 from alert_scenario import (
     CASES,
     ELSEWHERE,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRED = Path(__file__).with_name("fired.yml")
-"""When each case fires, in minutes after the fault began, its severity, scope and texts; `write_fired.py` writes it."""
+"""When each case fires, in minutes after the fault began, and its texts; `write_fired.py` writes it."""
 APART = 1 if os.environ.get("ROCE_NEWEST") else 0
 """Evaluations: Prometheus 3 no longer counts a sample at the beginning of a window."""
 NO_TEXT = ("NaN", "Inf", "{{", "<<", "<no value>", "%!", " 0 ", "  ")
@@ -57,7 +57,7 @@ def observed(case: Case, found: Fired) -> Iterator[tuple[str, dict[str, Any]]]:
     """The entries of fired.yml for a case, from what fired now."""
     for title, variant in _with_texts(case):
         ((labels, spans),) = of_cluster(found, case, variant).items()
-        known, texts = dict(labels), found.texts[labels | {("alertname", case.alert)}]
+        texts = found.texts[labels | {("alertname", case.alert)}]
         texts = {
             key: texts[key].replace(f"cluster {variant.cluster}", "cluster east")
             for key in ("summary", "description")
@@ -66,7 +66,7 @@ def observed(case: Case, found: Fired) -> Iterator[tuple[str, dict[str, Any]]]:
             yield title, texts
             continue
         fires = ", ".join(f"{begin // 60 - case.lead} to {end // 60 - case.lead}" for begin, end in spans)
-        yield title, {"minutes": fires, "severity": known["severity"], "scope": known["scope"], **texts}
+        yield title, {"minutes": fires, **texts}
 
 
 def _with_texts(case: Case) -> Iterator[tuple[str, Variant]]:
@@ -89,8 +89,8 @@ def of_cluster(found: Fired, case: Case, variant: Variant) -> dict[Labels, list[
 
 def labels_wanted(case: Case, host: str, cluster: str) -> dict[str, str]:
     """The labels with which a case fires."""
-    entry = expectations()[case.title]
-    labels = {"cluster": cluster, "severity": entry["severity"], "scope": entry["scope"]}
+    rules = (rule for group in delivered() for rule in group["rules"])
+    labels = {"cluster": cluster} | next(rule["labels"] for rule in rules if rule.get("alert") == case.alert)
     if not case.fabric:
         labels |= {"job": "roce", "instance": host, "node": host}
     return {

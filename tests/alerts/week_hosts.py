@@ -161,7 +161,12 @@ def _repeated(values: list[float], offset: int, length: int) -> list[float]:
 
 
 def _going_on(values: list[float], total: float) -> list[float]:
-    """The growth of a counter on top of its total."""
+    """The growth of a counter on top of its total, until it is reset."""
     known = [one for one in values if one == one]  # noqa: PLR0124 - not GONE
-    base = total - known[0] if known else 0.0
-    return [one + base for one in values]
+    base, last = total - known[0] if known else 0.0, -1.0
+    found = []
+    for one in values:
+        base = 0.0 if one < last else base
+        last = one if one == one else last  # noqa: PLR0124
+        found.append(one + base)
+    return found
