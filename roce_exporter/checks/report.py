@@ -42,7 +42,7 @@ ACTS = {
     Side.UNKNOWN: "not known: ask the owner of the job first",
 }
 JOBS = {
-    Status.FAILED: "Drain: yes, this port carries no job",
+    Status.FAILED: "Drain: yes, a job cannot use this port",
     Status.DEGRADED: "Drain: after the job; it runs, slower or less safely",
 }
 """Whether jobs can run, by the worst health of a place."""
