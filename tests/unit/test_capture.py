@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -119,20 +118,6 @@ def test_moments_are_captured_in_turn_and_an_archive_is_the_same(tmp_path: Path)
     for _ in range(3):
         first, *others = map(series, kernels)
         assert others == [first] * 3
-
-
-def test_no_address_and_no_guid_of_the_host_is_left(tmp_path: Path) -> None:
-    secrets = {
-        word
-        for path, text in files("mlx5-pair").items()
-        if re.search(r"(?:/node_guid|/sys_image_guid|/gids/\d+)$", path)
-        for word in re.findall(r"[0-9a-f:]{19,}", text)
-        if set(word) != {"0", ":"}
-    }
-    assert secrets
-    with tarfile.open(captured(recorded("mlx5-pair"), tmp_path / "c.tar.gz")) as archive:
-        text = "".join(archive.extractfile(member).read().decode() for member in archive if member.isreg())
-    assert not [word for word in secrets if word in text]
 
 
 def test_names_addresses_and_owners_are_replaced_and_commands_kept(capture_of: Callable[[str], Path]) -> None:
@@ -363,6 +348,7 @@ PATHS = {
     ),
     "/project-x/alice (deleted)": "/group1/group2 (deleted)",
     "/../../other": "/../../group1",
+    "/alice\rbob.service": "/user1\rworda.service",
 }
 
 

@@ -322,6 +322,7 @@ _BY_ADDRESS = re.compile(r"(?:en|ib|roce|rdma|iw)p?x(?:02000000[0-9a-f]{4}|02000
 _STAND_IN = re.compile(r"word[a-z]{1,3}")
 
 _ORDINARY = """
+    deleted cpuacct cpuset blkio devices freezer hugetlb pids misc
     acpi addr ah ahs ai alive alloc alpha alt announce app arq assert ati attrs auto auxiliary avg backend background baddllp badtlp bash batch beegfs benic
     besteffort bfd bin bluefield br broadcom btime bucket burstable bypass bypassed ca cache cached caller callra capable cbs ceph ch clamp client cntn
     coalesced collisions comm comms compl compute conf confirmed connectx containerd cor corrinterr cp cpu cqn cqs cr create cri crio crit cron crond csum
@@ -395,16 +396,19 @@ def scrub_user(scrub: Scrubber, user: str) -> str:
 def scrub_process(scrub: Scrubber, facts: ProcessFacts) -> ProcessFacts:
     """The process with everything replaced that names a user, a pod, a container, a job, an instance or a program of one site."""
     user = scrub_user(scrub, facts.user)
-    lines = "".join(f"{_line(scrub, line)}\n" for line in facts.cgroups.splitlines())
+    # At line feeds alone, as the kernel writes them: a name may have any other end of line.
+    lines = "\n".join(_line(scrub, line) for line in facts.cgroups.split("\n"))
     return facts._replace(user=user, command=scrub.free(facts.command), cgroups=lines)
 
 
 def _line(scrub: Scrubber, line: str) -> str:
     """A line of /proc/PID/cgroup: `HIERARCHY:CONTROLLERS:PATH`."""
     head, colon, path = line.partition(":/")
+    if not colon:
+        return scrub.free(line)
     here = path.removesuffix(_DELETED)
     parts = (_part(scrub, part) for part in here.split("/"))
-    return f"{head}{colon}{'/'.join(parts)}{path.removeprefix(here)}"
+    return f"{scrub.free(head)}{colon}{'/'.join(parts)}{path.removeprefix(here)}"
 
 
 def _part(scrub: Scrubber, part: str) -> str:

@@ -27,6 +27,10 @@ NAMES = (
     "web_config_file",
     "wire_packets",
     "kernel_log",
+    "link_frames",
+    "cgroups",
+    "redis_replies",
+    "gnmi_replies",
     "translate",
 )
 
