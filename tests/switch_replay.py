@@ -65,7 +65,8 @@ def nvue(asked: Asked, *, filtered: bool = True, old: bool = False, replies: Any
     subtrees = {names[0]: source for source, names in cumulus.SUBTREES.items()}
     if parts.path == "/nvue_v1/interface":
         if not filtered or not parts.query:
-            return says({port: {"type": "swp"} for port in replies["counters"]})
+            links = replies.get("links", {})
+            return says({port: {"type": "swp", **links.get(port, {})} for port in replies["counters"]})
         include = parse_qs(parts.query)["include"][0].removeprefix("/*/")
         return sent(replies.get(subtrees.get(tuple(include.split("/"))), {}))
     port, *names = parts.path.removeprefix("/nvue_v1/interface/").split("/")

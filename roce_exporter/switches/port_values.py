@@ -28,6 +28,8 @@ MOST = 1e15
 """No ratio and no time is as large."""
 MOST_DBM = 60.0
 """A kilowatt: more is not a power that a module receives."""
+SPEED = re.compile(r"([0-9]{1,4})([MGT])(?:bps)?", re.ASCII)
+UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 TIME = re.compile(
     r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}([0-9]{1,2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) ([0-9]{4})", re.ASCII
@@ -56,6 +58,12 @@ def watts(value: object) -> float | Unreadable:
     if isinstance(power, Unreadable) or power > MOST_DBM:
         return Unreadable(GARBAGE)
     return float(f"{0.001 * math.pow(10, power / 10):.12g}")
+
+
+def bits_per_second(text: object) -> int | Unreadable:
+    """A speed in words, such as `400G`."""
+    found = SPEED.fullmatch(str(text).strip())
+    return int(found[1]) * UNITS[found[2]] if found else Unreadable(GARBAGE)
 
 
 def unix_time(text: object) -> int | Unreadable:

@@ -103,11 +103,11 @@ async def readings_from(switch, **options):
     return replace(found, faults={**found.faults, **replies.faults})
 
 
-async def test_nine_requests_are_enough_where_the_filter_works(tmp_path) -> None:
+async def test_ten_requests_are_enough_where_the_filter_works(tmp_path) -> None:
     async with https_switch(nvue, tmp_path) as switch:
         found = await readings_from(switch)
         assert as_text(found) == as_text(read_recorded(cumulus, FOLDER))
-        assert len(switch.asked) == 9
+        assert len(switch.asked) == 10
         assert switch.connections <= https.CONNECTIONS
         assert {asked.method for asked in switch.asked} == {"GET"}
 

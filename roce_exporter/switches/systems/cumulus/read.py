@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.catalog.switch_systems import CUMULUS
+from roce_exporter.switches.port_values import UP_DOWN, bits_per_second
 from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.reply_values import (
     below,
+    is_absent,
     members,
     neighbor_labels,
     number,
@@ -42,11 +44,17 @@ SETTINGS = "pfc_watchdog_settings"
 PFC = "pfc"
 PROFILES = "pfc_profiles"
 CONGESTION = "congestion_control"
+LINKS = "links"
 NEIGHBORS = "lldp_neighbors"
 QUEUES = "queue_mapping"
 SYSTEM = "system"
 PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?", re.ASCII)
 """Front-panel ports, and the parts of a breakout."""
+LINK_COUNTERS = (
+    "carrier-transitions",
+    *(f"{way}-{name}" for way in ("in", "out") for name in ("bytes", "errors", "drops")),
+)
+"""Not `in-pkts`, which has more than unicast packets."""
 DEFAULT_PROFILE = "default-global"
 INTERFACE_NAME = ("ifname", "interface-name")
 WATCHDOG_STATES = {"ok": 0, "deadlock": 1}
@@ -137,6 +145,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
         *_counter_readings(counters, scopes),
         *_watchdog_readings(watchdog, watchdog_times(documents.get(SETTINGS)), scopes),
         *_congestion_readings(congestion, scopes),
+        *_link_readings(subtree(documents.get(LINKS), ("link",))),
     )
     return SwitchReadings(
         name=said(below(documents.get(SYSTEM), "hostname")),
@@ -147,7 +156,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     )
 
 
-def subtree(document: Any, *paths: tuple[str, str]) -> Ports:
+def subtree(document: Any, *paths: tuple[str, ...]) -> Ports:
     """By port the first of these subtrees that it has."""
     found: Ports = {}
     for port, content in members(document).items():
@@ -290,6 +299,20 @@ def _congestion_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Ite
                 values |= numbers(node, ("min-threshold", "max-threshold"), size)
                 values |= numbers(node, ("probability",), exact)
                 yield _of(CONGESTION, port, "queue", queue, values)
+
+
+def _link_readings(ports: Ports) -> Iterator[SwitchReading]:
+    """State, speed and counters of all ports, with PFC or without. A port that is down has no speed."""
+    for port, link in ports.items():
+        said = link.get("state")
+        text = next(iter(said)) if isinstance(said, dict) and len(said) == 1 else said
+        values = {} if is_absent(text) else {"link-state": word(text, UP_DOWN)}
+        if values.get("link-state") == 1:
+            values |= numbers(link, ("speed",), bits_per_second)
+        stats = link.get("stats")
+        values |= numbers(link, ("mtu",), exact)
+        values |= numbers(stats if isinstance(stats, dict) else {}, LINK_COUNTERS, exact)
+        yield SwitchReading(LINKS, (("port", port),), values)
 
 
 def _of(source: str, port: str, label: str, value: str, values: Mapping[str, RawNumber]) -> SwitchReading:
