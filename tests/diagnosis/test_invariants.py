@@ -125,7 +125,7 @@ def test_moments_that_are_missing_change_no_side(host: str, missing: set[int]) -
 
 
 @draws
-@given(plain, plain)
+@given(plain, plain.filter(lambda one: HOSTS[one].kind != "fault"))
 def test_a_healthy_host_beside_changes_nothing(host: str, other: str) -> None:
     """The second port of another host, which has no fault, as one more card."""
 
