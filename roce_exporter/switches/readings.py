@@ -60,7 +60,7 @@ class ProbeReply:
     """Per source that did not answer, why not: one line."""
     logged: tuple[LoggedRequest, ...] = ()
     """For the debug page only; empty unless it was requested."""
-    again: Callable[[SwitchReadings], Repeat] | None = None
+    again: Callable[[SwitchReadings], Repeat] | None = field(default=None, repr=False)
     """Makes what reads the same again, from the readings of this reply; None: the next round is as whole as this one."""
 
 
