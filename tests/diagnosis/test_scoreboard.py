@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fault_table import load_faults
 from scoreboard import Said, accused, judge_all, scored
-from write_diagnosis import DOCUMENT, cause_lines, document, filled
+from write_diagnosis import DOCUMENT, TABLE, cause_lines, document, filled, whole_table
 
 from roce_exporter.catalog.row import LEAN, STANDARD
 from roce_exporter.checks.health.causes import CAUSES
@@ -85,6 +85,7 @@ def test_the_goals_are_met(all_said: tuple[Said, ...]) -> None:
 def test_the_document_has_the_scoreboard(all_said: tuple[Said, ...]) -> None:
     text = DOCUMENT.read_text()
     assert document(text, all_said) == text, "run python tests/diagnosis/write_diagnosis.py"
+    assert whole_table(all_said) == TABLE.read_text(), "run python tests/diagnosis/write_diagnosis.py"
 
 
 def findings(diagnosis: Report) -> list[tuple[str, str, str, str]]:

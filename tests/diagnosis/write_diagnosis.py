@@ -1,4 +1,4 @@
-"""Writes the generated parts of docs/diagnosis.md: the list of causes, and the scoreboard.
+"""Writes the generated parts of docs/diagnosis.md, the list of causes and the score, and scoreboard.md with each fault.
 
 `python tests/diagnosis/write_diagnosis.py` takes a minute.
 """
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scoreboard import Said
 
 DOCUMENT = Path(__file__).parents[2] / "docs/diagnosis.md"
+TABLE = Path(__file__).with_name("scoreboard.md")
 MAKES = {Status.FAILED: "failed", Status.DEGRADED: "degraded", Status.OK: "healthy"}
 
 
@@ -89,10 +90,23 @@ def document(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "incidents", incident_lines())
     text = filled(text, "batches", batch_lines())
     text = filled(text, "hidden", hidden_lines(all_said))
-    return filled(text, "scoreboard", (*score_lines(all_said), "", *sources(all_said), "", *table(all_said)))
+    missed = [said for said in all_said if not (said.fault.hidden or said.is_right)]
+    return filled(text, "scoreboard", (*score_lines(all_said), "", *sources(all_said), "", *table(missed)))
+
+
+def whole_table(all_said: tuple[Said, ...]) -> str:
+    """The text of scoreboard.md."""
+    head = (
+        "# Every fault of the scoreboard",
+        "",
+        "[diagnosis.md](../../docs/diagnosis.md#scoreboard) says what it is.",
+        "",
+    )
+    return "\n".join((*head, *table(all_said), ""))
 
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
     found = asyncio.run(judge_all(load_faults()))
     DOCUMENT.write_text(document(DOCUMENT.read_text(), found))
+    TABLE.write_text(whole_table(found))
