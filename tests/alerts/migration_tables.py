@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # what pytest does: the folder of all tests
 
 from migration_uses import ALL, BOARDS, NOTHING, PARTLY, SOURCES, Source, alerts, given, level, panels
 
