@@ -27,6 +27,7 @@ from roce_exporter.host.simulated.world import VENDORS
 from roce_exporter.migrate import foreign
 from roce_exporter.owners import OWNERS
 from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG
+from roce_exporter.web.application import LEAST_INTERVAL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -320,7 +321,7 @@ def test_defaults_and_choices_are_those_of_the_parts() -> None:
     assert (tuple(SCENARIOS), VENDORS) == (flags.SCENARIOS, flags.VENDORS)
     assert built_in() == flags.PROFILES
     assert tuple(LEVELS) == flags.LOG_LEVELS
-    assert collect_settings(options) == Settings()
+    assert collect_settings(options) == Settings(least=LEAST_INTERVAL)
     assert (parts_of(options).pace, parts_of(options).storms) == (Pace(), StormLimits())
     assert tuple(sorted(foreign.EXPORTERS)) == flags.EXPORTERS
     choices = {flag.name: flag.choices for flag in flags.FLAGS if flag.choices}
