@@ -79,7 +79,7 @@ def test_one_storm_seen_from_both_ends_is_one_page(
     pages = firing(alertmanager, BOTH)
     assert len({page["groupKey"] for page in pages}) == 1
     assert {page["receiver"] for page in pages} == {"pager"}
-    named = "Its switch port leaf-057 Ethernet0 tripped its PFC watchdog"
+    named = "Its switch port is leaf-057 Ethernet0. It tripped its PFC watchdog"
     wait_until(lambda: named in storm_text(alertmanager))
 
 

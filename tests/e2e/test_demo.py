@@ -205,7 +205,7 @@ def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(
         # The storm notifies at once; its text has the watchdog from the evaluation on that sees it tripped.
         while (
             "RoceSwitchWatchdogTripped" not in muted
-            or "leaf-057 Ethernet0 tripped its PFC watchdog" not in text
+            or "Its switch port is leaf-057 Ethernet0. It tripped its PFC watchdog" not in text
         ):
             alerts = alerts_of(address)
             muted = {name_of(alert) for alert in alerts if alert["status"]["state"] == "suppressed"}
