@@ -24,6 +24,7 @@ import pytest
 from servers import EXPORTER
 from sonic_redis import need_redis
 from sonic_server import short_folder
+from waiting import wait_until
 
 from roce_exporter.demo import servers
 
@@ -200,24 +201,30 @@ def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(
         address = next(line for line in process.stdout if line.startswith("alertmanager")).split("/")[2]
         fired = next(line for line in process.stdout if "alert fires: RoceSwitchWatchdogTripped" in line)
         assert "leaf-057 Ethernet0 tripped on queue 3; host gpu-057 (eth0) pauses it" in fired
-        muted: set[str] = set()
-        text = ""
         # The storm notifies at once; its text has the watchdog from the evaluation on that sees it tripped.
-        while (
-            "RoceSwitchWatchdogTripped" not in muted
-            or "Its switch port is leaf-057 Ethernet0. It tripped its PFC watchdog" not in text
-        ):
-            alerts = alerts_of(address)
-            muted = {name_of(alert) for alert in alerts if alert["status"]["state"] == "suppressed"}
-            pages = [
-                alert
-                for alert in alerts
-                if alert["labels"]["severity"] == "critical" and alert["status"]["state"] == "active"
-            ]
-            text = next((page["annotations"]["description"] for page in pages), "")
+        wait_until(lambda: "RoceSwitchWatchdogTripped" in muted(alerts_of(address)))
+        named = "Its switch port is leaf-057 Ethernet0. It tripped its PFC watchdog"
+        wait_until(
+            lambda: any(named in page["annotations"]["description"] for page in pages(alerts_of(address)))
+        )
+        seen = {name_of(alert) for alert in pages(alerts_of(address))}
         process.terminate()
         finish(process)
-    assert {name_of(alert) for alert in pages} == {"RocePfcStorm"}
+    assert seen == {"RocePfcStorm"}
+
+
+def muted(alerts: list[dict[str, Any]]) -> set[str]:
+    """The names of the alerts that an inhibition holds back."""
+    return {name_of(alert) for alert in alerts if alert["status"]["state"] == "suppressed"}
+
+
+def pages(alerts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The alerts that page somebody."""
+    return [
+        one
+        for one in alerts
+        if one["labels"]["severity"] == "critical" and one["status"]["state"] == "active"
+    ]
 
 
 def alerts_of(address: str) -> list[dict[str, Any]]:
