@@ -63,6 +63,9 @@ READ_SECONDS = 60.0
 """To interpret the replies of one round."""
 READ_AT_ONCE = 1
 """Switches whose replies are interpreted at once: one takes some 10 MiB meanwhile, and several are not faster."""
+LOSS_SECONDS = 60.0
+"""For which rounds are whole after one has lost values. What is away for longer is found by the next whole round of the module's own."""
+
 READING_SECONDS = 0.25
 """What is left of a client's time for the replies to become an answer."""
 REACH = "target"
@@ -165,6 +168,10 @@ class _State:
     is_reached: bool = False
     """Whether it answered the last time."""
     again: Repeat | None = None
+    readable: int = 0
+    """Values of the last whole round."""
+    whole_until: float = 0.0
+    """Rounds before this time are whole, by the clock of the event loop."""
     """Reads what the last whole round has read."""
 
     refused: Login | None = None
@@ -172,6 +179,14 @@ class _State:
     pause: float = 0.0
     until: float = 0.0
     """They are not sent again before this time, by the clock of the event loop; the pause grows with each refusal."""
+
+    def unless_lost(self, samples: Samples, again: Repeat | None, now: float) -> Repeat | None:
+        """`again`; None for a while after values were lost, so that they are back as soon as the switch has them again."""
+        readable = sum(value is not None for value in samples.values)
+        if readable < self.readable:
+            self.whole_until = now + LOSS_SECONDS
+        self.readable = readable
+        return again if now >= self.whole_until else None
 
     def refusal(self, login: Login, now: float) -> str:
         """Why these credentials are not sent now; empty if they are."""
@@ -315,7 +330,10 @@ class Prober:
                     readings, samples, sources, again = await run_in_thread(
                         partial(_interpret, state, replies, record=record), READ_SECONDS
                     )
-            state.device, state.again = readings.name or state.device, again
+            state.device, state.again = (
+                readings.name or state.device,
+                state.unless_lost(samples, again, begin),
+            )
             answer = _answer(state, readings, samples, begin, replies.logged, sources, login)
             state.is_reached = answer.success
             self._log_faults(state, readings, login)

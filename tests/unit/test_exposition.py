@@ -12,7 +12,15 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from roce_exporter.catalog.row import Row
-from roce_exporter.exposition import MOST_TEMPLATES, Format, NoRowError, Renderer, negotiate
+from roce_exporter.exposition import (
+    MOST_TEMPLATES,
+    FilledLines,
+    Format,
+    NoRowError,
+    OneText,
+    Renderer,
+    negotiate,
+)
 from roce_exporter.normalise.series import Samples, Series
 
 ROWS = (
@@ -32,10 +40,11 @@ def read(text: str) -> dict[tuple[str, ...], str]:
     return {tuple(line.rpartition(" ")[::2]) for line in text.splitlines() if not line.startswith("#")}
 
 
+@pytest.mark.parametrize("lines", [FilledLines, OneText])
 @given(st.dictionaries(LABELS, VALUES, max_size=8), st.dictionaries(LABELS, VALUES, max_size=8))
-def test_both_parsers_read_the_rendered_text(first: dict, second: dict) -> None:
+def test_both_parsers_read_the_rendered_text(lines: type, first: dict, second: dict) -> None:
     parts = (samples(first), samples(second, ROWS[1]))
-    renderer = Renderer(ROWS)
+    renderer = Renderer(ROWS, lines)
     expected = sorted(
         (row.name, *labels, value)
         for row, found in ((ROWS[0], first), (ROWS[1], second))

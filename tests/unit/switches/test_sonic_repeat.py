@@ -137,6 +137,22 @@ async def test_whatever_else_changes_costs_a_whole_round(
     assert await rounds(server, change, slow=is_slow) == (False, True)
 
 
+async def test_a_counter_that_was_damaged_once_is_back_in_the_next_round(server: RedisServer) -> None:
+    load(server)
+    name = "SAI_PORT_STAT_PFC_3_RX_PKTS"
+    async with probing(server) as prober:
+        seen = []
+        for text in ("5", "-", "9", "10"):
+            counted(server, "counters_db", "COUNTERS:oid", **{name: text})()
+            found = values(await prober.probe("leaf1", "", 60))
+            seen.append({v for n, v in found.items() if "pfc_receive_frames_total" in n and '"3"' in n})
+        assert seen == [{5}, set(), {9}, {10}]
+        assert again(prober) is None, "rounds are whole for a while"
+        prober._states["leaf1"].whole_until = 0
+        await prober.probe("leaf1", "", 60)
+        assert again(prober) is not None
+
+
 async def test_what_has_not_changed_is_not_read_whole_again(server: RedisServer) -> None:
     load(server)
     assert await rounds(server, lambda: None, slow=True) == (True, True)
