@@ -32,18 +32,18 @@ from roce_exporter.switches.addresses import dial, find_route, is_odd_address
 from roce_exporter.switches.interpretation import RARE_COLLECTIONS, Interpreter
 from roce_exporter.switches.port_values import neighbor_readings, with_links
 from roce_exporter.switches.readings import (
+    REACH,
     LoggedRequest,
     ProbeReply,
     ProbeRequest,
     SwitchReadings,
     Unreadable,
 )
-from roce_exporter.switches.switch_view import SwitchView
 from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.targets_file import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterator
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.normalise.series import Value
@@ -65,12 +65,8 @@ READ_AT_ONCE = 1
 """Switches whose replies are interpreted at once: one takes some 10 MiB meanwhile, and several are not faster."""
 LOSS_SECONDS = 60.0
 """For which rounds are whole after one has lost values. What is away for longer is found by the next whole round of the module's own."""
-
 READING_SECONDS = 0.25
 """What is left of a client's time for the replies to become an answer."""
-REACH = "target"
-"""The source of a fault that concerns the whole target: no address, no credentials, no answer in time."""
-NOT_PROBED = "was not probed yet: no Prometheus has requested /probe for it"
 
 
 def probe_samples(device: str, readings: SwitchReadings, seconds: float) -> Samples:
@@ -475,42 +471,4 @@ def _answer(  # noqa: PLR0917 - what came of one round
         state.renderer,
         ended,
         ended - begin,
-    )
-
-
-def answer_views(
-    answers: Iterable[tuple[ProbeResult, ProbeResult | None]], targets: Collection[str], now: float
-) -> tuple[SwitchView, ...]:
-    """The view of every target of the configuration file, and of those from service discovery that were probed.
-
-    `now` is by the clock of the event loop.
-    """
-    newest: dict[str, tuple[ProbeResult, ProbeResult | None]] = {}
-    for last, before in answers:
-        known = newest.get(last.target.name)
-        if known is None or known[0].ended < last.ended:
-            newest[last.target.name] = last, before
-    found: dict[str, SwitchView] = {}
-    for target, (last, before) in newest.items():
-        view = _view(last, before, now)
-        # Two switches with one name would otherwise be taken for one.
-        device = view.device if view.device not in found else f"{view.device} ({target})"
-        found[device] = replace(view, device=device)
-    away = (SwitchView(name, faults={"": NOT_PROBED}) for name in targets if name not in newest)
-    return (*found.values(), *(view for view in away if view.device not in found))
-
-
-def _view(last: ProbeResult, before: ProbeResult | None, now: float) -> SwitchView:
-    older = None if before is None or before.ended >= last.ended else before
-    faults = {
-        "" if source == REACH else source: hide(line, last.login)
-        for source, line in last.readings.faults.items()
-    }
-    return SwitchView(
-        last.device,
-        last.samples[0],
-        older.samples[0] if older else None,
-        last.ended - older.ended if older else 0.0,
-        faults,
-        max(0.0, now - last.ended),
     )

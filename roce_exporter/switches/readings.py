@@ -35,6 +35,9 @@ class Unreadable:
 
 RawNumber = int | float | Unreadable
 
+REACH = "target"
+"""The source of a fault that concerns the whole target: no address, no credentials, no answer in time."""
+
 LABEL_CHARACTERS = 256
 """Most characters of a text that becomes a label. Any host can choose the system name that it announces by LLDP."""
 

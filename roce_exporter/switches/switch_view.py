@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from roce_exporter.net.login import hide
 from roce_exporter.normalise.series import NO_SAMPLES, Samples
+from roce_exporter.switches.readings import REACH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from roce_exporter.normalise.series import Value
+    from roce_exporter.switches.probe import ProbeResult
 
 RowValues = dict[tuple[str, ...], float]
 """The values of one row by its labels without `device`."""
 
 DIGITS = re.compile(r"(\d+)", re.ASCII)
+
+NOT_PROBED = "was not probed yet: no Prometheus has requested /probe for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +93,41 @@ def _by_row(samples: Samples) -> dict[str, RowValues]:
 def natural(name: str) -> tuple[tuple[int, str], ...]:
     """A key that sorts `Ethernet8` before `Ethernet12`."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in DIGITS.split(name))
+
+
+def answer_views(
+    answers: Iterable[tuple[ProbeResult, ProbeResult | None]], targets: Collection[str], now: float
+) -> tuple[SwitchView, ...]:
+    """The view of every target of the configuration file, and of those from service discovery that were probed.
+
+    `now` is by the clock of the event loop.
+    """
+    newest: dict[str, tuple[ProbeResult, ProbeResult | None]] = {}
+    for last, before in answers:
+        known = newest.get(last.target.name)
+        if known is None or known[0].ended < last.ended:
+            newest[last.target.name] = last, before
+    found: dict[str, SwitchView] = {}
+    for target, (last, before) in newest.items():
+        view = _view(last, before, now)
+        # Two switches with one name would otherwise be taken for one.
+        device = view.device if view.device not in found else f"{view.device} ({target})"
+        found[device] = replace(view, device=device)
+    away = (SwitchView(name, faults={"": NOT_PROBED}) for name in targets if name not in newest)
+    return (*found.values(), *(view for view in away if view.device not in found))
+
+
+def _view(last: ProbeResult, before: ProbeResult | None, now: float) -> SwitchView:
+    older = None if before is None or before.ended >= last.ended else before
+    faults = {
+        "" if source == REACH else source: hide(line, last.login)
+        for source, line in last.readings.faults.items()
+    }
+    return SwitchView(
+        last.device,
+        last.samples[0],
+        older.samples[0] if older else None,
+        last.ended - older.ended if older else 0.0,
+        faults,
+        max(0.0, now - last.ended),
+    )

@@ -13,7 +13,8 @@ from roce_exporter.exposition import Format, negotiate
 from roce_exporter.introspection.probe_debug import probe_document
 from roce_exporter.switches.pause.pause_report import PauseChoice, as_json, as_text
 from roce_exporter.switches.pause.pause_tree import pause_tree
-from roce_exporter.switches.probe import BadModuleError, UnknownTargetError, answer_views
+from roce_exporter.switches.probe import BadModuleError, UnknownTargetError
+from roce_exporter.switches.switch_view import answer_views
 from roce_exporter.switches.systems import ModuleMissingError
 from roce_exporter.web.application import (
     JSON,

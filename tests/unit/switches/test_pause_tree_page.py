@@ -12,8 +12,8 @@ from switch_fakes import FakeSwitch, leaf, prober
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.switches.probe import NOT_PROBED, answer_views
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.switch_view import NOT_PROBED, answer_views
 from roce_exporter.switches.targets import ProbeLimits
 from roce_exporter.web import Request, Response
 from roce_exporter.web.application import Application
