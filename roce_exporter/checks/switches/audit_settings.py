@@ -11,7 +11,7 @@ from roce_exporter.switches.pause.fabric import ECN_MAXIMUM, PAUSE_THRESHOLD, UN
 from roce_exporter.switches.switch_view import natural, view_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.switches.pause.fabric import FabricLink, PortId
     from roce_exporter.switches.switch_view import SwitchView, ViewValues
@@ -92,56 +92,33 @@ def switch_port_settings(views: Sequence[SwitchView]) -> tuple[SwitchPortSetting
 
 def _of_switch(
     view: SwitchView, values: ViewValues, links: Mapping[PortId, FabricLink]
-) -> list[SwitchPortSettings]:
+) -> Iterator[SwitchPortSettings]:
     dialect = next((os for os, *_ in values.labels(SWITCH_INFO.name)), "")
-    whole = SwitchPortSettings(
-        view.device, WHOLE_SWITCH, dialect, overridden=values.flag(WATCHDOG_OVERRIDDEN)
-    )
-    read = bool(values.labels(SWITCH_NEIGHBOR_INFO.name)) or not view.faults
-    return [
-        whole,
-        *(
-            SwitchPortSettings(
-                view.device,
-                port,
-                dialect,
-                _pfc(values, port),
-                _queues(values, port),
-                links.get((view.device, port), UNKNOWN_LINK),
-                read,
-                _used(values, port),
-            )
-            for port in sorted(_ports(values), key=natural)
-        ),
-    ]
-
-
-def _ports(values: ViewValues) -> set[str]:
+    yield SwitchPortSettings(view.device, WHOLE_SWITCH, dialect, overridden=values.flag(WATCHDOG_OVERRIDDEN))
     rows = (SWITCH_PORT_INFO.name, SWITCH_NEIGHBOR_INFO.name, SWITCH_QUEUE_INFO.name, PFC_ENABLED)
-    return {labels[0] for row in rows for labels in values.labels(row) if not MANAGEMENT.match(labels[0])}
-
-
-def _pfc(values: ViewValues, port: str) -> frozenset[int] | None:
-    """None if the switch reports the setting of no priority of the port: that PFC is off is a value, too."""
-    found = {
-        int(priority): on
-        for (at, priority), on in values.of(PFC_ENABLED).items()
-        if at == port and priority.isdecimal()
-    }
-    return frozenset(priority for priority, on in found.items() if on) if found else None
-
-
-def _used(values: ViewValues, port: str) -> bool | None:
-    sent = [packets for labels, packets in values.of(SENT_PACKETS).items() if labels[0] == port]
-    return any(sent) if sent else None
-
-
-def _queues(values: ViewValues, port: str) -> dict[int, QueueSettings]:
-    return {
-        int(priority): _queue(values, port, queue, group)
-        for at, priority, queue, group in values.labels(SWITCH_QUEUE_INFO.name)
-        if at == port and priority.isdecimal()
-    }
+    ports = {labels[0] for row in rows for labels in values.labels(row) if not MANAGEMENT.match(labels[0])}
+    for port in sorted(ports, key=natural):
+        priorities = {
+            int(priority): on
+            for (at, priority), on in values.of(PFC_ENABLED).items()
+            if at == port and priority.isdecimal()
+        }
+        sent = [packets for labels, packets in values.of(SENT_PACKETS).items() if labels[0] == port]
+        yield SwitchPortSettings(
+            view.device,
+            port,
+            dialect,
+            # None if the switch reports the setting of no priority of the port: that PFC is off is a value, too.
+            pfc=frozenset(one for one, on in priorities.items() if on) if priorities else None,
+            queues={
+                int(priority): _queue(values, port, queue, group)
+                for at, priority, queue, group in values.labels(SWITCH_QUEUE_INFO.name)
+                if at == port and priority.isdecimal()
+            },
+            link=links.get((view.device, port), UNKNOWN_LINK),
+            neighbors_read=bool(values.labels(SWITCH_NEIGHBOR_INFO.name)) or not view.faults,
+            used=any(sent) if sent else None,
+        )
 
 
 def _queue(values: ViewValues, port: str, queue: str, group: str) -> QueueSettings:

@@ -12,9 +12,8 @@ from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.checks.finding import NotChecked, Report, Topic
 from roce_exporter.checks.settings.check import Check, CheckResult, judged, not_alone, unreadable
 from roce_exporter.checks.settings.lossless_checks import listed
-from roce_exporter.checks.switches.audit_check import fill_in
 from roce_exporter.checks.switches.audit_settings import WHOLE_SWITCH, switch_port_settings
-from roce_exporter.checks.switches.switch_checks import LOSSLESS_CHECKS, MARKING_CHECKS, WATCHDOG_CHECKS
+from roce_exporter.checks.switches.switch_checks import OWN_CHECKS
 from roce_exporter.switches.pause.fabric import HOST, NO_NEIGHBOR, SWITCH
 
 if TYPE_CHECKING:
@@ -30,8 +29,13 @@ ROLES = {HOST: "hosts", SWITCH: "switches"}
 COMPARED = ("minimum", "maximum", "probability", "threshold")
 """Fields of `QueueSettings` that are equal among ports of one role; headroom depends on the cable."""
 
+DEFAULT_PRIORITY = 3
+"""Used in a command if neither profile nor port has a lossless priority: what most fabrics use."""
+
+DEFAULT_MILLISECONDS = 400
+"""Used in a command if the profile sets no limit."""
+
 JudgedPort = tuple[Check, "SwitchPortSettings", CheckResult]
-Comparable = tuple[tuple[str, object], ...]
 
 
 SWITCH_PEER_PFC = Check(
@@ -53,15 +57,17 @@ SWITCH_CONSISTENT = Check(
     {ANY: "compare the ports: roce-exporter check switches --format=json; then give them one profile"},
 )
 
-COMPARISONS = (SWITCH_PEER_PFC, SWITCH_CONSISTENT)
-
 
 def compare_ports(ports: Sequence[SwitchPortSettings], profile: Profile) -> Iterator[JudgedPort]:
     """The verdicts of the checks that need more than one port."""
     by_place = {(settings.device, settings.port): settings for settings in ports}
     for settings in ports:
         if settings.link.peer is not None and (peer := by_place.get(settings.link.peer)):
-            yield SWITCH_PEER_PFC, settings, _peer(settings, peer)
+            result = unreadable(f"as on {peer.device} {peer.port}")
+            if settings.pfc is not None and peer.pfc is not None:
+                expected = f"{listed(settings.pfc)} as here"
+                result = judged(settings.pfc == peer.pfc, expected, listed(peer.pfc))
+            yield SWITCH_PEER_PFC, settings, result
     if profile.consistent:
         roles: dict[tuple[str, str], list[SwitchPortSettings]] = {}
         for settings in ports:
@@ -72,16 +78,17 @@ def compare_ports(ports: Sequence[SwitchPortSettings], profile: Profile) -> Iter
                 yield from _consistent(alike)
 
 
-def _peer(settings: SwitchPortSettings, peer: SwitchPortSettings) -> CheckResult:
-    if settings.pfc is None or peer.pfc is None:
-        return unreadable(f"as on {peer.device} {peer.port}")
-    expected = f"{listed(settings.pfc)} as here"
-    return judged(settings.pfc == peer.pfc, expected, listed(peer.pfc))
-
-
 def _consistent(ports: Sequence[SwitchPortSettings]) -> Iterator[JudgedPort]:
     """The most frequent values are the expected ones; if two are equally frequent, those of the first port."""
-    values = [_comparable(settings) for settings in ports]
+    values = [
+        tuple(
+            (f"{name} of {priority}", value)
+            for priority, queue in sorted(settings.queues.items())
+            for name in COMPARED
+            if (value := getattr(queue, name)) is not None
+        )
+        for settings in ports
+    ]
     usual, _ = Counter(one for one in values if one).most_common(1)[0] if any(values) else ((), 0)
     model = next((settings for settings, one in zip(ports, values, strict=True) if one == usual), ports[0])
     for settings, found in zip(ports, values, strict=True):
@@ -93,18 +100,41 @@ def _consistent(ports: Sequence[SwitchPortSettings]) -> Iterator[JudgedPort]:
         yield SWITCH_CONSISTENT, settings, result
 
 
-def _comparable(settings: SwitchPortSettings) -> Comparable:
-    return tuple(
-        (f"{name} of {priority}", value)
-        for priority, queue in sorted(settings.queues.items())
-        for name in COMPARED
-        if (value := getattr(queue, name)) is not None
-    )
+SWITCH_CHECKS = (*OWN_CHECKS, SWITCH_PEER_PFC, SWITCH_CONSISTENT)
 
 
-OWN_CHECKS = (*LOSSLESS_CHECKS, *WATCHDOG_CHECKS, *MARKING_CHECKS)
-
-SWITCH_CHECKS = (*OWN_CHECKS, *COMPARISONS)
+def fill_in(settings: SwitchPortSettings, profile: Profile) -> dict[str, object]:
+    """The values that a command may contain, by name."""
+    wanted = profile.lossless_priorities
+    lossless = (DEFAULT_PRIORITY,) if wanted is None else wanted
+    if wanted is None and settings.pfc:
+        lossless = (min(settings.pfc),)
+    on = settings.pfc or frozenset()
+    priority = min(lossless, default=DEFAULT_PRIORITY)
+    queue = settings.queues.get(priority)
+    limits = (profile.pfc_prevention or 0, profile.switch_watchdog_most or DEFAULT_MILLISECONDS)
+    milliseconds = min(max(DEFAULT_MILLISECONDS, limits[0]), limits[1])
+    # Only what differs; all of it where nothing does, for the JSON has commands for each check.
+    changes = [(one, one in lossless) for one in sorted(on ^ set(lossless) or lossless)]
+    return {
+        "port": settings.port or "PORT",
+        "priority": priority,
+        "lossless": ",".join(map(str, lossless)) or "none",
+        "queue": queue.queue if queue else priority,
+        "group": queue.group if queue else priority,
+        "milliseconds": milliseconds,
+        "seconds": milliseconds / 1000,
+        "multiplier": max(1, milliseconds // 100),
+        "dscp": "DSCP" if profile.roce_dscp is None else profile.roce_dscp,
+        "sonic_pfc": "; ".join(
+            f"config interface pfc priority {settings.port} {one} {'on' if wanted_on else 'off'}"
+            for one, wanted_on in changes
+        ),
+        "eos_pfc": "; ".join(
+            f"priority-flow-control priority {one} {'no-drop' if wanted_on else 'drop'}"
+            for one, wanted_on in changes
+        ),
+    }
 
 
 def audit_switches(views: Sequence[SwitchView], profile: Profile) -> Report:
@@ -113,7 +143,16 @@ def audit_switches(views: Sequence[SwitchView], profile: Profile) -> Report:
     What could not be read of a switch is not checked; one that did not answer has no findings.
     """
     every = switch_port_settings(views)
-    chosen = [settings for settings in every if _is_audited(settings, profile)]
+    chosen = [
+        settings
+        for settings in every
+        if settings.port == WHOLE_SWITCH
+        or (
+            re.fullmatch(profile.switch_ports, settings.port)
+            if profile.switch_ports is not None
+            else settings.pfc or settings.link.kind != NO_NEIGHBOR
+        )
+    ]
     audited = {(settings.device, settings.port): number for number, settings in enumerate(chosen)}
     found = [
         (check, settings, result)
@@ -141,11 +180,3 @@ def audit_switches(views: Sequence[SwitchView], profile: Profile) -> Report:
         for source, fault in view.faults.items()
     ]
     return Report(tuple(findings), tuple(gaps))
-
-
-def _is_audited(settings: SwitchPortSettings, profile: Profile) -> bool:
-    if settings.port == WHOLE_SWITCH:
-        return True
-    if profile.switch_ports is not None:
-        return re.fullmatch(profile.switch_ports, settings.port) is not None
-    return bool(settings.pfc) or settings.link.kind != NO_NEIGHBOR

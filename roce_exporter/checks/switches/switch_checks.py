@@ -1,7 +1,8 @@
 """Checks of switch ports: what makes a priority lossless, the PFC watchdog, and ECN marks before pause.
 
-The commands are those of the vendors' manuals: SONiC command reference, Cisco Nexus 9000 QoS guide, Arista EOS manual, NVIDIA
-Cumulus NVUE reference. They are printed, never run.
+A judge compares the settings of one port with the profile; its row in `OWN_CHECKS` says why it matters and how to fix it. The commands
+are those of the vendors' manuals: SONiC command reference, Cisco Nexus 9000 QoS guide, Arista EOS manual, NVIDIA Cumulus NVUE
+reference. They are printed, never run.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import CUMULUS, EOS, NXOS, SONIC
 from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
 from roce_exporter.checks.settings.lossless_checks import judged_pfc
-from roce_exporter.checks.switches.audit_check import on_queues
 from roce_exporter.switches.pause.fabric import NO_NEIGHBOR
 
 if TYPE_CHECKING:
-    from roce_exporter.checks.settings.check import CheckResult
+    from collections.abc import Callable
+
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.checks.switches.audit_settings import QueueSettings, SwitchPortSettings
 
@@ -30,132 +31,90 @@ THRESHOLDS = {
     CUMULUS: "nv set qos congestion-control default-global traffic-class {queue} min-threshold BYTES; "
     "nv set qos congestion-control default-global traffic-class {queue} max-threshold BYTES; nv config apply",
 }
-
-
-def switch_ecn(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
-    """Whether lossless queues mark packets, where the hosts use ECN."""
-    if not profile.ecn:
-        return None
-    return on_queues(settings, "on", lambda queue: queue.ecn, lambda queue: "on" if queue.ecn else "off")
-
-
-SWITCH_ECN = Check(
-    "switch_ecn",
-    "ECN",
-    "Senders learn of congestion only by pause, which stops all traffic of the priority and spreads.",
-    switch_ecn,
-    {
-        **THRESHOLDS,
-        ANY: "set ECN on for queue {queue} of {port}",
-        SONIC: "ecnconfig -q {queue} on",
-        CUMULUS: "nv set qos congestion-control default-global traffic-class {queue} ecn enable; nv config apply",
-    },
-)
-
-
-def switch_ecn_order(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
-    """Whether the minimum is below the maximum."""
-    if not _marks(settings):
-        return None
-    return on_queues(settings, "minimum below maximum", _in_order, _range)
-
-
-def _in_order(queue: QueueSettings) -> bool | None:
-    if not queue.ecn:
-        return True
-    return None if queue.minimum is None or queue.maximum is None else queue.minimum < queue.maximum
-
-
-def _range(queue: QueueSettings) -> str:
-    return f"{queue.minimum or 0:.0f} to {queue.maximum or 0:.0f} bytes" if queue.ecn else "off"
-
-
-SWITCH_ECN_ORDER = Check(
-    "switch_ecn_order",
-    "ECN thresholds",
-    "Between two equal thresholds there is no slope: either no packet is marked or all are.",
-    switch_ecn_order,
-    THRESHOLDS,
-)
-
-
-def switch_ecn_before_pause(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
-    """Whether marks begin before pause does."""
-    known = any(queue.threshold is not None for queue in settings.queues.values())
-    if not _marks(settings) or not known:
-        # Most operating systems do not report the level at which they send pause.
-        return None
-    return on_queues(settings, "below the pause threshold", _before_pause, _levels)
-
-
-def _before_pause(queue: QueueSettings) -> bool | None:
-    if not queue.ecn:
-        return True
-    return None if queue.minimum is None or queue.threshold is None else queue.minimum < queue.threshold
-
-
-def _levels(queue: QueueSettings) -> str:
-    return f"{queue.minimum or 0:.0f}, pause at {queue.threshold or 0:.0f} bytes" if queue.ecn else "off"
-
-
-def _marks(settings: SwitchPortSettings) -> bool:
-    return any(queue.ecn for queue in settings.queues.values())
-
-
-SWITCH_ECN_BEFORE_PAUSE = Check(
-    "switch_ecn_before_pause",
-    "ECN minimum",
-    "Pause begins before the first mark: senders slow down only after the fabric has stopped them.",
-    switch_ecn_before_pause,
-    THRESHOLDS,
-)
-
-MARKING_CHECKS = (SWITCH_ECN, SWITCH_ECN_ORDER, SWITCH_ECN_BEFORE_PAUSE)
-
-
 SONIC_START = "pfcwd start --action drop --restoration-time {milliseconds} {port} {milliseconds}"
 NXOS_ON = "interface {port}: priority-flow-control watch-dog-interval on"
-EOS_ON = "interface {port}: priority-flow-control pause watchdog"
 CUMULUS_ON = "nv set interface {port} qos pfc-watchdog state enable; nv config apply"
 
 
-def _word(on: bool) -> str:
-    return "on" if on else "off"
+def on_queues(
+    settings: SwitchPortSettings,
+    expected: str,
+    is_right: Callable[[QueueSettings], bool | None],
+    shown: Callable[[QueueSettings], str],
+) -> CheckResult | None:
+    """The result over all priorities with PFC of a port: wrong if one is wrong, unreadable if one cannot be read.
+
+    None if the port has PFC on no priority.
+    """
+    if settings.pfc is None:
+        return unreadable(expected)
+    if not settings.pfc:
+        return None
+    found = {priority: settings.queues.get(priority) for priority in sorted(settings.pfc)}
+    results = {priority: None if queue is None else is_right(queue) for priority, queue in found.items()}
+    wrong = [priority for priority, right in results.items() if right is False]
+    if not wrong and None in results.values():
+        return unreadable(expected)
+    texts = {
+        priority: shown(queue)
+        for priority, queue in found.items()
+        if queue and results[priority] is not None and (priority in wrong or not wrong)
+    }
+    if len(set(texts.values())) == 1:
+        return judged(not wrong, expected, next(iter(texts.values())))
+    return judged(not wrong, expected, ", ".join(f"{priority}: {text}" for priority, text in texts.items()))
+
+
+def switch_headroom(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether lossless priority groups have headroom for packets in flight after pause was sent."""
+    return on_queues(
+        settings,
+        "above 0",
+        lambda queue: None if queue.headroom is None else queue.headroom > 0,
+        lambda queue: f"{queue.headroom or 0:.0f} bytes",
+    )
+
+
+def switch_neighbor(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether the neighbour of a port with PFC is known. Without it, no alert names the host behind the port.
+
+    A port that has never sent a packet has no cable, so it needs no neighbour.
+    """
+    if not settings.pfc:
+        return None
+    if settings.link.kind != NO_NEIGHBOR:
+        return judged(True, "known", settings.link)
+    if settings.used is False:
+        return None
+    return judged(False, "known", "none") if settings.neighbors_read else unreadable("known")
+
+
+def switch_dscp(_: SwitchPortSettings, profile: Profile) -> CheckResult | None:
+    """The map from DSCP to priority. No switch's map is read, so this is never more than a reminder."""
+    if profile.roce_dscp is None or profile.roce_priority is None:
+        return None
+    return unreadable(f"{profile.roce_dscp} to {profile.roce_priority}")
 
 
 def switch_watchdog(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
     """Whether the watchdog monitors all lossless queues."""
-    wanted = profile.switch_watchdog
+    wanted, words = profile.switch_watchdog, {True: "on", False: "off"}
     if wanted is None:
         return None
     return on_queues(
         settings,
-        _word(wanted),
+        words[wanted],
         lambda queue: None if queue.watchdog is None else queue.watchdog == wanted,
-        lambda queue: _word(bool(queue.watchdog)),
+        lambda queue: words[bool(queue.watchdog)],
     )
-
-
-SWITCH_WATCHDOG = Check(
-    "switch_watchdog",
-    "PFC watchdog",
-    "A host that sends pause without end stops this queue, then the switch, then the fabric behind it.",
-    switch_watchdog,
-    {
-        ANY: "set the PFC watchdog of {port} as the profile requires",
-        SONIC: SONIC_START,
-        NXOS: "priority-flow-control watch-dog-interval on; " + NXOS_ON,
-        EOS: EOS_ON,
-        CUMULUS: CUMULUS_ON,
-    },
-)
 
 
 def switch_watchdog_acts(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
     """Whether the watchdog frees the queue, and does not only report."""
-    if not profile.switch_watchdog or not any(queue.watchdog for queue in settings.queues.values()):
+    queues = settings.queues.values()
+    if not profile.switch_watchdog or not any(queue.watchdog for queue in queues):
         return None
-    if all(queue.acts is None for queue in settings.queues.values()):
+    if all(queue.acts is None for queue in queues):
         # Not every operating system has a watchdog that only reports.
         return None
     return on_queues(
@@ -164,42 +123,6 @@ def switch_watchdog_acts(settings: SwitchPortSettings, profile: Profile) -> Chec
         lambda queue: queue.acts if queue.watchdog else True,
         lambda queue: "drops or forwards" if queue.acts else "only reports",
     )
-
-
-SWITCH_WATCHDOG_ACTS = Check(
-    "switch_watchdog_acts",
-    "action of the watchdog",
-    "The watchdog only writes a log line: the queue stays stopped.",
-    switch_watchdog_acts,
-    {
-        ANY: "let the PFC watchdog of {port} drop the packets of a stopped queue",
-        SONIC: SONIC_START,
-        NXOS: NXOS_ON + " (without disable-action)",
-        EOS: "interface {port}: priority-flow-control pause watchdog port action drop",
-        CUMULUS: CUMULUS_ON,
-    },
-)
-
-
-def switch_watchdog_overridden(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
-    """Whether the watchdog of the whole switch is forced. Switches without such a setting have no result."""
-    if settings.overridden is None:
-        return None
-    return judged(not settings.overridden, "no", "yes" if settings.overridden else "no")
-
-
-SWITCH_WATCHDOG_OVERRIDDEN = Check(
-    "switch_watchdog_overridden",
-    "watchdog overridden",
-    "All lossless queues drop packets, or none is protected, whatever the ports are set to.",
-    switch_watchdog_overridden,
-    {
-        ANY: "remove the override of the PFC watchdog",
-        SONIC: "pfcwd big_red_switch disable",
-        NXOS: "no priority-flow-control watch-dog-interval force on (or off)",
-    },
-    whole=True,
-)
 
 
 def switch_watchdog_detection(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
@@ -221,122 +144,191 @@ def switch_watchdog_detection(settings: SwitchPortSettings, profile: Profile) ->
     return on_queues(settings, expected, is_right, lambda queue: f"{(queue.detection or 0) * 1000:.0f} ms")
 
 
-SWITCH_WATCHDOG_DETECTION = Check(
-    "switch_watchdog_detection",
-    "detection time of the watchdog",
-    "Too short: packets are dropped before the NIC's own watchdog can stop its pause. Too long: connections of other hosts fail.",
-    switch_watchdog_detection,
-    {
-        ANY: "set the detection time of the PFC watchdog to {milliseconds} ms",
-        SONIC: SONIC_START,
-        NXOS: "priority-flow-control watch-dog interval 100; priority-flow-control watch-dog shutdown-multiplier {multiplier}",
-        EOS: "priority-flow-control pause watchdog default timeout {seconds:g}",
-        CUMULUS: "nv set qos pfc-watchdog polling-interval 100; nv set qos pfc-watchdog robustness {multiplier}; nv config apply",
-    },
-)
-
-WATCHDOG_CHECKS = (
-    SWITCH_WATCHDOG,
-    SWITCH_WATCHDOG_ACTS,
-    SWITCH_WATCHDOG_DETECTION,
-    SWITCH_WATCHDOG_OVERRIDDEN,
-)
+def switch_watchdog_overridden(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether the watchdog of the whole switch is forced. Switches without such a setting have no result."""
+    if settings.overridden is None:
+        return None
+    return judged(not settings.overridden, "no", "yes" if settings.overridden else "no")
 
 
-def switch_pfc(settings: SwitchPortSettings, profile: Profile) -> CheckResult:
-    """Whether PFC is on for the lossless priorities of the hosts, and no other; without them, for one at most."""
-    return judged_pfc(settings.pfc, profile)
+def switch_ecn(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
+    """Whether lossless queues mark packets, where the hosts use ECN."""
+    if not profile.ecn:
+        return None
+    return on_queues(settings, "on", lambda queue: queue.ecn, lambda queue: "on" if queue.ecn else "off")
 
 
-SWITCH_PFC = Check(
-    "switch_pfc",
-    "priorities with PFC",
-    "Hosts have PFC on the profile's priorities: where the switch differs, packets are dropped, or pause is not obeyed.",
-    switch_pfc,
-    {
-        ANY: "set PFC on {port} on for priority {lossless}, and off for all others",
-        SONIC: "{sonic_pfc}",
-        NXOS: "interface {port}: priority-flow-control mode on; in the network-qos policy: pause pfc-cos {lossless}",
-        EOS: "interface {port}: priority-flow-control on; {eos_pfc}",
-        CUMULUS: "nv set qos pfc default-global switch-priority {lossless}; nv config apply",
-    },
-)
-
-
-def switch_headroom(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
-    """Whether lossless priority groups have headroom for packets in flight after pause was sent."""
-    return on_queues(
+def switch_ecn_order(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether the minimum is below the maximum."""
+    return _thresholds(
         settings,
-        "above 0",
-        lambda queue: None if queue.headroom is None else queue.headroom > 0,
-        lambda queue: f"{queue.headroom or 0:.0f} bytes",
+        "minimum below maximum",
+        lambda queue: queue.maximum,
+        lambda queue: f"{queue.minimum or 0:.0f} to {queue.maximum or 0:.0f} bytes",
     )
 
 
-SWITCH_HEADROOM = Check(
-    "switch_headroom",
-    "headroom",
-    "Packets in flight when the switch sends pause find no space: a lossless priority drops them.",
-    switch_headroom,
-    {
-        ANY: "give priority {priority} of {port} a lossless buffer profile with headroom for its cable and speed",
-        SONIC: "config interface buffer priority-group lossless add {port} {group}",
-        NXOS: "in the input queuing policy of {port}, class of queue {queue}: "
-        "pause buffer-size BYTES pause-threshold BYTES resume-threshold BYTES",
-        CUMULUS: "nv set qos pfc default-global cable-length METRES; nv config apply",
-    },
-)
-
-
-def switch_neighbor(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
-    """Whether the neighbour of a port with PFC is known. Without it, no alert names the host behind the port.
-
-    A port that has never sent a packet has no cable, so it needs no neighbour.
-    """
-    if not settings.pfc:
+def switch_ecn_before_pause(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether marks begin before pause does."""
+    if all(queue.threshold is None for queue in settings.queues.values()):
+        # Most operating systems do not report the level at which they send pause.
         return None
-    if settings.link.kind == NO_NEIGHBOR and settings.used is False:
+    return _thresholds(
+        settings,
+        "below the pause threshold",
+        lambda queue: queue.threshold,
+        lambda queue: f"{queue.minimum or 0:.0f}, pause at {queue.threshold or 0:.0f} bytes",
+    )
+
+
+def _thresholds(
+    settings: SwitchPortSettings,
+    expected: str,
+    limit: Callable[[QueueSettings], float | None],
+    shown: Callable[[QueueSettings], str],
+) -> CheckResult | None:
+    """Whether the ECN minimum of each queue that marks is below its limit; None if no queue marks."""
+
+    def is_right(queue: QueueSettings) -> bool | None:
+        most = limit(queue)
+        if not queue.ecn:
+            return True
+        return None if queue.minimum is None or most is None else queue.minimum < most
+
+    if not any(queue.ecn for queue in settings.queues.values()):
         return None
-    if settings.link.kind == NO_NEIGHBOR:
-        return judged(False, "known", "none") if settings.neighbors_read else unreadable("known")
-    return judged(True, "known", settings.link)
+    return on_queues(settings, expected, is_right, lambda queue: shown(queue) if queue.ecn else "off")
 
 
-SWITCH_NEIGHBOR = Check(
-    "switch_neighbor",
-    "LLDP neighbour",
-    "Alerts cannot name the host behind the port, and the pause tree ends there.",
-    switch_neighbor,
-    {
-        ANY: "enable LLDP on the switch and at the other end of {port}, or add {port} to `links` of the target",
-        SONIC: "config feature state lldp enabled; at the other end: lldpd; or add {port} to `links` of the target",
-        NXOS: "feature lldp; at the other end: lldpd; or add {port} to `links` of the target",
-        EOS: "lldp run; at the other end: lldpd; or add {port} to `links` of the target",
-        CUMULUS: "systemctl enable --now lldpd, here and at the other end; or add {port} to `links` of the target",
-    },
+OWN_CHECKS = (
+    Check(
+        "switch_pfc",
+        "priorities with PFC",
+        "Hosts have PFC on the profile's priorities: where the switch differs, packets are dropped, or pause is not obeyed.",
+        lambda settings, profile: judged_pfc(settings.pfc, profile),
+        {
+            ANY: "set PFC on {port} on for priority {lossless}, and off for all others",
+            SONIC: "{sonic_pfc}",
+            NXOS: "interface {port}: priority-flow-control mode on; in the network-qos policy: pause pfc-cos {lossless}",
+            EOS: "interface {port}: priority-flow-control on; {eos_pfc}",
+            CUMULUS: "nv set qos pfc default-global switch-priority {lossless}; nv config apply",
+        },
+    ),
+    Check(
+        "switch_headroom",
+        "headroom",
+        "Packets in flight when the switch sends pause find no space: a lossless priority drops them.",
+        switch_headroom,
+        {
+            ANY: "give priority {priority} of {port} a lossless buffer profile with headroom for its cable and speed",
+            SONIC: "config interface buffer priority-group lossless add {port} {group}",
+            NXOS: "in the input queuing policy of {port}, class of queue {queue}: "
+            "pause buffer-size BYTES pause-threshold BYTES resume-threshold BYTES",
+            CUMULUS: "nv set qos pfc default-global cable-length METRES; nv config apply",
+        },
+    ),
+    Check(
+        "switch_neighbor",
+        "LLDP neighbour",
+        "Alerts cannot name the host behind the port, and the pause tree ends there.",
+        switch_neighbor,
+        {
+            ANY: "enable LLDP on the switch and at the other end of {port}, or add {port} to `links` of the target",
+            SONIC: "config feature state lldp enabled; at the other end: lldpd; or add {port} to `links` of the target",
+            NXOS: "feature lldp; at the other end: lldpd; or add {port} to `links` of the target",
+            EOS: "lldp run; at the other end: lldpd; or add {port} to `links` of the target",
+            CUMULUS: "systemctl enable --now lldpd, here and at the other end; or add {port} to `links` of the target",
+        },
+    ),
+    Check(
+        "switch_dscp",
+        "priority of RoCE's DSCP",
+        "RoCE packets go to a queue that is not the lossless one. The exporter does not read the map: check it by hand.",
+        switch_dscp,
+        {
+            ANY: "compare the map of DSCP {dscp} with priority {priority}",
+            SONIC: "compare: sonic-cfggen -d --var-json DSCP_TO_TC_MAP",
+            NXOS: "compare: show policy-map type qos",
+            EOS: "compare: show qos maps",
+            CUMULUS: "compare: nv show qos mapping default-global dscp",
+        },
+        whole=True,
+    ),
+    Check(
+        "switch_watchdog",
+        "PFC watchdog",
+        "A host that sends pause without end stops this queue, then the switch, then the fabric behind it.",
+        switch_watchdog,
+        {
+            ANY: "set the PFC watchdog of {port} as the profile requires",
+            SONIC: SONIC_START,
+            NXOS: "priority-flow-control watch-dog-interval on; " + NXOS_ON,
+            EOS: "interface {port}: priority-flow-control pause watchdog",
+            CUMULUS: CUMULUS_ON,
+        },
+    ),
+    Check(
+        "switch_watchdog_acts",
+        "action of the watchdog",
+        "The watchdog only writes a log line: the queue stays stopped.",
+        switch_watchdog_acts,
+        {
+            ANY: "let the PFC watchdog of {port} drop the packets of a stopped queue",
+            SONIC: SONIC_START,
+            NXOS: NXOS_ON + " (without disable-action)",
+            EOS: "interface {port}: priority-flow-control pause watchdog port action drop",
+            CUMULUS: CUMULUS_ON,
+        },
+    ),
+    Check(
+        "switch_watchdog_detection",
+        "detection time of the watchdog",
+        "Too short: packets are dropped before the NIC's own watchdog can stop its pause. Too long: connections of other hosts fail.",
+        switch_watchdog_detection,
+        {
+            ANY: "set the detection time of the PFC watchdog to {milliseconds} ms",
+            SONIC: SONIC_START,
+            NXOS: "priority-flow-control watch-dog interval 100; priority-flow-control watch-dog shutdown-multiplier {multiplier}",
+            EOS: "priority-flow-control pause watchdog default timeout {seconds:g}",
+            CUMULUS: "nv set qos pfc-watchdog polling-interval 100; nv set qos pfc-watchdog robustness {multiplier}; nv config apply",
+        },
+    ),
+    Check(
+        "switch_watchdog_overridden",
+        "watchdog overridden",
+        "All lossless queues drop packets, or none is protected, whatever the ports are set to.",
+        switch_watchdog_overridden,
+        {
+            ANY: "remove the override of the PFC watchdog",
+            SONIC: "pfcwd big_red_switch disable",
+            NXOS: "no priority-flow-control watch-dog-interval force on (or off)",
+        },
+        whole=True,
+    ),
+    Check(
+        "switch_ecn",
+        "ECN",
+        "Senders learn of congestion only by pause, which stops all traffic of the priority and spreads.",
+        switch_ecn,
+        {
+            **THRESHOLDS,
+            ANY: "set ECN on for queue {queue} of {port}",
+            SONIC: "ecnconfig -q {queue} on",
+            CUMULUS: "nv set qos congestion-control default-global traffic-class {queue} ecn enable; nv config apply",
+        },
+    ),
+    Check(
+        "switch_ecn_order",
+        "ECN thresholds",
+        "Between two equal thresholds there is no slope: either no packet is marked or all are.",
+        switch_ecn_order,
+        THRESHOLDS,
+    ),
+    Check(
+        "switch_ecn_before_pause",
+        "ECN minimum",
+        "Pause begins before the first mark: senders slow down only after the fabric has stopped them.",
+        switch_ecn_before_pause,
+        THRESHOLDS,
+    ),
 )
-
-
-def switch_dscp(_: SwitchPortSettings, profile: Profile) -> CheckResult | None:
-    """The map from DSCP to priority. No switch's map is read, so this is never more than a reminder."""
-    if profile.roce_dscp is None or profile.roce_priority is None:
-        return None
-    return unreadable(f"{profile.roce_dscp} to {profile.roce_priority}")
-
-
-SWITCH_DSCP = Check(
-    "switch_dscp",
-    "priority of RoCE's DSCP",
-    "RoCE packets go to a queue that is not the lossless one. The exporter does not read the map: check it by hand.",
-    switch_dscp,
-    {
-        ANY: "compare the map of DSCP {dscp} with priority {priority}",
-        SONIC: "compare: sonic-cfggen -d --var-json DSCP_TO_TC_MAP",
-        NXOS: "compare: show policy-map type qos",
-        EOS: "compare: show qos maps",
-        CUMULUS: "compare: nv show qos mapping default-global dscp",
-    },
-    whole=True,
-)
-
-LOSSLESS_CHECKS = (SWITCH_PFC, SWITCH_HEADROOM, SWITCH_NEIGHBOR, SWITCH_DSCP)

@@ -164,7 +164,11 @@ def port_pauses(switch: str, values: ViewValues) -> dict[PausePlace, PortPause]:
         (port, priority): (queue, group)
         for port, priority, queue, group in values.labels(SWITCH_QUEUE_INFO.name)
     }
-    thresholds = _thresholds(values, queues)
+    thresholds: dict[str, float] = {}
+    """By priority the lowest level at which a port of the switch sends pause."""
+    for (port, priority), (_, group) in queues.items():
+        if level := values.value(PAUSE_THRESHOLD, port, group):
+            thresholds[priority] = min(level, thresholds.get(priority, level))
     found = set(queues)
     for row in (RECEIVE_FRAMES, TRANSMIT_FRAMES, PAUSE_SECONDS, ESTIMATED_SECONDS):
         found |= {(port, priority) for port, priority in values.labels(row)}
@@ -175,42 +179,34 @@ def port_pauses(switch: str, values: ViewValues) -> dict[PausePlace, PortPause]:
     }
 
 
-def _thresholds(values: ViewValues, queues: Mapping[tuple[str, str], tuple[str, str]]) -> dict[str, float]:
-    """By priority the lowest level at which a port of the switch sends pause."""
-    found: dict[str, float] = {}
-    for (port, priority), (_, group) in queues.items():
-        level = values.value(PAUSE_THRESHOLD, port, group)
-        if level:
-            found[priority] = min(level, found.get(priority, level))
-    return found
-
-
 def _port_pause(values: ViewValues, place: PausePlace, queue: str, threshold: float | None) -> PortPause:
-    here = place[1:]
+    port, here = place.port, place[1:]
     measured, estimated = values.rate(PAUSE_SECONDS, *here), values.rate(ESTIMATED_SECONDS, *here)
     share = estimated if measured is None else measured
-    return PortPause(
-        receive_share=None if share is None else min(1.0, share),
-        estimated=measured is None and estimated is not None,
-        receive_frames=values.rate(RECEIVE_FRAMES, *here),
-        transmit_frames=values.rate(TRANSMIT_FRAMES, *here),
-        queue_paused=values.flag(QUEUE_PAUSED, place.port, queue),
-        tripped=values.flag(TRIPPED, place.port, queue),
-        fill=_fill(values, place.port, queue, threshold),
-    )
-
-
-def _fill(values: ViewValues, port: str, queue: str, threshold: float | None) -> QueueFill:
     now, recent = values.value(OCCUPANCY, port, queue), values.value(WATERMARK, port, queue, RECENT)
-    held = max((one for one in (now, recent) if one is not None), default=None)
     limits = [] if threshold is None else [(threshold * FULL, "half of the pause threshold")]
     if maximum := values.value(ECN_MAXIMUM, port, queue):
         # The threshold of a dynamic buffer is the highest that it can have, and so can be far above this.
         limits.append((maximum, "the ECN maximum"))
     full_at, limit = min(limits, default=(None, ""))
     sent, speed = values.rate(SENT, port), values.value(SPEED, port)
-    busy = sent / speed if sent is not None and speed else None
-    return QueueFill(held, now, recent is not None, full_at, limit, values.rate(ECN_MARKS, port, queue), busy)
+    return PortPause(
+        receive_share=None if share is None else min(1.0, share),
+        estimated=measured is None and estimated is not None,
+        receive_frames=values.rate(RECEIVE_FRAMES, *here),
+        transmit_frames=values.rate(TRANSMIT_FRAMES, *here),
+        queue_paused=values.flag(QUEUE_PAUSED, port, queue),
+        tripped=values.flag(TRIPPED, port, queue),
+        fill=QueueFill(
+            held=max((one for one in (now, recent) if one is not None), default=None),
+            now=now,
+            recent=recent is not None,
+            full_at=full_at,
+            limit=limit,
+            marks=values.rate(ECN_MARKS, port, queue),
+            busy=sent / speed if sent is not None and speed else None,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +231,7 @@ class FabricLink:
 UNKNOWN_LINK = FabricLink(NO_NEIGHBOR)
 
 
-@dataclass(frozen=True, slots=True)
-class _Announced:
+class _Announced(NamedTuple):
     """The labels of one series of `SWITCH_NEIGHBOR_INFO`."""
 
     port: str
@@ -248,9 +243,18 @@ class _Announced:
     kind: str
     source: str
 
+    @property
+    def netdev(self) -> str:
+        """What the port of a host is called."""
+        if self.kind != MAC:
+            return self.neighbor_port or self.description
+        if found := LLDPAD.fullmatch(self.description):
+            return found[1]
+        plain = self.description and " " not in self.description
+        return self.description if plain else self.mac or self.neighbor_port
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+
+class _Names(NamedTuple):
     """How names that neighbours announce are resolved."""
 
     switches: Mapping[str, str]
@@ -258,10 +262,43 @@ class _Names:
     ports: Mapping[str, Mapping[str, str]]
     """Per switch its ports by every name in a canonical form; only unambiguous names."""
 
+    def switch(self, announced: _Announced) -> str | None:
+        """The switch of the configuration that announces itself."""
+        name = announced.neighbor.lower()
+        return self.switches.get(name) or self.switches.get(name.partition(".")[0])
+
+    def order(self, announced: _Announced) -> tuple[object, ...]:
+        """NIC firmware and the host's own agent can both announce themselves on one port: the least one counts."""
+        return (
+            self.switch(announced) is None,
+            not announced.neighbor,
+            announced.kind == MAC,
+            announced.source != "lldp",
+            natural(announced.neighbor),
+            natural(announced.neighbor_port),
+        )
+
+    def link(self, announced: _Announced) -> FabricLink:
+        """The link to this neighbour."""
+        switch = self.switch(announced)
+        names = tuple(filter(None, (announced.neighbor_port, announced.description, announced.mac)))
+        if switch is None:
+            switch_like = announced.source == "lldp" and SWITCH_PORT_NAME.fullmatch(announced.neighbor_port)
+            kind = NOT_CONFIGURED if switch_like else HOST
+            return FabricLink(kind, announced.neighbor or announced.chassis, announced.netdev, None, names)
+        ports = self.ports[switch]
+        port = next((ports[one] for name in names if (one := _canonical(name)) in ports), None)
+        if port is not None:
+            return FabricLink(SWITCH, switch, port, (switch, port), names)
+        return FabricLink(PORT_UNKNOWN if ports else AWAY, switch, announced.neighbor_port, None, names)
+
 
 def fabric_links(views: Sequence[SwitchView], values: Mapping[str, ViewValues]) -> dict[PortId, FabricLink]:
-    """The link of every switch port with a neighbour."""
-    fabric = _Names(
+    """The link of every switch port with a neighbour.
+
+    Links of which one side names the other's port, or has a neighbour at all, are completed by what the other side reports.
+    """
+    names = _Names(
         _unique(
             (name, view.device)
             for view in views
@@ -275,8 +312,18 @@ def fabric_links(views: Sequence[SwitchView], values: Mapping[str, ViewValues]) 
         for labels in of_switch.labels(SWITCH_NEIGHBOR_INFO.name):
             announced[labels[0]].append(_Announced(*labels))
         for port, neighbors in announced.items():
-            links[switch, port] = _link(min(neighbors, key=lambda one: _preference(one, fabric)), fabric)
-    return _with_reverse(links)
+            links[switch, port] = names.link(min(neighbors, key=names.order))
+    back: dict[PortId, list[PortId]] = defaultdict(list)
+    for here, link in links.items():
+        if link.peer is not None:
+            back[link.peer].append(here)
+    for here, ends in back.items():
+        known = links.get(here, UNKNOWN_LINK)
+        if known.kind in (NO_NEIGHBOR, PORT_UNKNOWN):
+            fitting = [end for end in ends if known.kind == NO_NEIGHBOR or end[0] == known.neighbor]
+            if len(fitting) == 1:
+                links[here] = FabricLink(SWITCH, *fitting[0], fitting[0], known.names)
+    return links
 
 
 def is_named(name: str, wanted: str) -> bool:
@@ -302,59 +349,3 @@ def _port_names(values: ViewValues) -> dict[str, str]:
 
 def _canonical(name: str) -> str:
     return name.lower().replace(" ", "").replace("ethernet", "eth")
-
-
-def _switch_of(announced: _Announced, fabric: _Names) -> str | None:
-    name = announced.neighbor.lower()
-    return fabric.switches.get(name) or fabric.switches.get(name.partition(".")[0])
-
-
-def _preference(announced: _Announced, fabric: _Names) -> tuple[object, ...]:
-    # NIC firmware and the host's own agent can both announce themselves on one port.
-    return (
-        _switch_of(announced, fabric) is None,
-        not announced.neighbor,
-        announced.kind == MAC,
-        announced.source != "lldp",
-        natural(announced.neighbor),
-        natural(announced.neighbor_port),
-    )
-
-
-def _link(announced: _Announced, fabric: _Names) -> FabricLink:
-    switch = _switch_of(announced, fabric)
-    neighbor = announced.neighbor or announced.chassis
-    names = tuple(filter(None, (announced.neighbor_port, announced.description, announced.mac)))
-    if switch is None:
-        switch_like = announced.source == "lldp" and SWITCH_PORT_NAME.fullmatch(announced.neighbor_port)
-        return FabricLink(NOT_CONFIGURED if switch_like else HOST, neighbor, _netdev(announced), None, names)
-    ports = fabric.ports[switch]
-    port = next((ports[one] for name in names if (one := _canonical(name)) in ports), None)
-    if port is not None:
-        return FabricLink(SWITCH, switch, port, (switch, port), names)
-    return FabricLink(PORT_UNKNOWN if ports else AWAY, switch, announced.neighbor_port, None, names)
-
-
-def _netdev(announced: _Announced) -> str:
-    if announced.kind != MAC:
-        return announced.neighbor_port or announced.description
-    if found := LLDPAD.fullmatch(announced.description):
-        return found[1]
-    plain = announced.description and " " not in announced.description
-    return announced.description if plain else announced.mac or announced.neighbor_port
-
-
-def _with_reverse(links: Mapping[PortId, FabricLink]) -> dict[PortId, FabricLink]:
-    """Complete links of which one side names the other's port, or has a neighbour at all, by what the other side reports."""
-    back: dict[PortId, list[PortId]] = defaultdict(list)
-    for here, link in links.items():
-        if link.peer is not None:
-            back[link.peer].append(here)
-    found = dict(links)
-    for here, ends in back.items():
-        known = links.get(here, UNKNOWN_LINK)
-        if known.kind in (NO_NEIGHBOR, PORT_UNKNOWN):
-            fitting = [end for end in ends if known.kind == NO_NEIGHBOR or end[0] == known.neighbor]
-            if len(fitting) == 1:
-                found[here] = FabricLink(SWITCH, *fitting[0], fitting[0], known.names)
-    return found

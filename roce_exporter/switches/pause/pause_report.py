@@ -251,19 +251,9 @@ def unexplained(ingress: PausePlace, fullest: tuple[PausePlace, PortPause] | Non
     )
 
 
-def as_unexplained(first: PausePlace) -> str:
-    """About a further port of a switch that sends pause without a known reason."""
-    return f"no reason is known, as for {first.port}."
-
-
 def seen(places: Sequence[PausePlace]) -> str:
     """About queues that the tree has elsewhere."""
     return f"also {few(places)}: followed elsewhere in this tree."
-
-
-def too_deep(most: int) -> str:
-    """About a branch that is longer than the bound."""
-    return f"the tree ends here after {most} steps."
 
 
 def nothing_chosen(choice: PauseChoice) -> str:

@@ -23,27 +23,7 @@ from roce_exporter.switches.pause.fabric import (
     place_order,
     port_pauses,
 )
-from roce_exporter.switches.pause.pause_report import (
-    ALSO_PAUSES,
-    CAUSES,
-    CUT,
-    INCAST,
-    LEAVES,
-    LOOP,
-    NOT_PAUSED,
-    OPEN_ENDS,
-    PAUSED,
-    PAUSED_RECEIVER,
-    PAUSES,
-    SEEN,
-    SLOW_RECEIVER,
-    UNEXPLAINED,
-    WEAK_LOOP,
-    PauseChoice,
-    PauseGap,
-    PauseStep,
-    PauseTree,
-)
+from roce_exporter.switches.pause.pause_report import PauseChoice, PauseGap, PauseStep, PauseTree
 from roce_exporter.switches.switch_view import view_values
 from roce_exporter.words import few
 
@@ -65,7 +45,7 @@ MOST_DEPTH = 32
 """Switches between a host and the start of the pause; more than any fabric has."""
 MOST_NAMED = 16
 """Ports that a step names of those that are followed elsewhere: in a storm each host has them all."""
-RECEIVERS = frozenset({SLOW_RECEIVER, PAUSED_RECEIVER})
+RECEIVERS = frozenset({say.SLOW_RECEIVER, say.PAUSED_RECEIVER})
 RARE, EVERYDAY = 0.1, 0.05
 """A host whose pause is both below this part of another's, and below this part of the time, is no cause."""
 STUCK = 0.9
@@ -74,55 +54,45 @@ NO_PAUSE = PortPause()
 EVERYWHERE = PauseChoice()
 
 
-def pause_gaps(
-    views: Sequence[SwitchView],
-    values: Mapping[str, ViewValues],
-    pauses: Mapping[PausePlace, PortPause],
-    links: Mapping[PortId, FabricLink],
-) -> tuple[PauseGap, ...]:
-    """All gaps, switch by switch."""
-    places: dict[str, list[PausePlace]] = {}
-    for place in sorted(pauses, key=place_order):
-        places.setdefault(place.switch, []).append(place)
-    found: list[PauseGap] = []
+def _gaps(
+    views: Sequence[SwitchView], values: Mapping[str, ViewValues], fabric: _Fabric
+) -> Iterator[PauseGap]:
+    """What is not known, switch by switch."""
     for view in views:
-        here = places.get(view.device, [])
         texts = [*_of_answer(view, values[view.device])]
-        if here:
-            texts += _of_ports({place: pauses[place] for place in here}, values[view.device], links)
-        found += [PauseGap(view.device, text) for text in texts]
-    return tuple(found)
+        if here := fabric.by_switch[view.device]:
+            texts += _of_ports(here, values[view.device], fabric.links)
+        yield from (PauseGap(view.device, text) for text in texts)
 
 
 def _of_answer(view: SwitchView, values: ViewValues) -> Iterator[str]:
     for source, fault in view.faults.items():
         yield f"source {source}: {fault}" if source else fault
-    named = set(view.faults)
-    down = (labels[0] for labels, value in values.of(SWITCH_SOURCE_UP.name).items() if not value)
-    yield from (f"source {source} could not be used" for source in down if source not in named)
+    for (source,), is_up in values.of(SWITCH_SOURCE_UP.name).items():
+        if not is_up and source not in view.faults:
+            yield f"source {source} could not be used"
     if not view.samples.series:
         if not view.faults:
             yield "has not answered"
-    elif view.before is None or view.seconds <= 0:
+        return
+    if view.before is None or view.seconds <= 0:
         yield "answered once: rates need two answers, only states are known"
     elif view.seconds < SHORT:
         yield f"the last two answers are {view.seconds:.1f} s apart: its rates are rough"
-    if view.samples.series and view.age > STALE:
+    if view.age > STALE:
         yield f"the last answer is {view.age:.0f} s old"
 
 
 def _of_ports(
     pauses: Mapping[PausePlace, PortPause], values: ViewValues, links: Mapping[PortId, FabricLink]
 ) -> Iterator[str]:
-    estimated = tuple(str(place.port) for place, pause in pauses.items() if pause.estimated)
-    if estimated:
-        yield f"pause time is estimated by the switch on {few(tuple(dict.fromkeys(estimated)))}"
+    if estimated := dict.fromkeys(place.port for place, pause in pauses.items() if pause.estimated):
+        yield f"pause time is estimated by the switch on {few(tuple(estimated))}"
     if not values.labels(SWITCH_NEIGHBOR_INFO.name):
         yield "reports no LLDP neighbours"
     else:
         active = (place for place, pause in pauses.items() if pause.is_paused or pause.transmits)
-        alone = dict.fromkeys(place.port for place in active if place[:2] not in links)
-        if alone:
+        if alone := dict.fromkeys(place.port for place in active if place[:2] not in links):
             yield f"no neighbour is known on {few(tuple(alone))}, which have pause"
     if not values.labels(SWITCH_QUEUE_INFO.name):
         yield "which queue a priority has is not read: full queues and its watchdog are not known"
@@ -132,7 +102,9 @@ def _of_ports(
 
 @dataclass(frozen=True, slots=True)
 class _Fabric:
+    by_switch: Mapping[str, Mapping[PausePlace, PortPause]]
     pauses: Mapping[PausePlace, PortPause]
+    """Those of all switches."""
     links: Mapping[PortId, FabricLink]
     candidates: Mapping[tuple[str, str], tuple[PausePlace, ...]]
     """By switch and priority, the queues that are paused or full, the most paused first."""
@@ -148,6 +120,11 @@ class _Fabric:
         peer = self.link(place).peer
         return None if peer is None else PausePlace(*peer, place.priority)
 
+    def others(self, ingress: PausePlace) -> tuple[PausePlace, ...]:
+        """The queues whose packets may come from this port: a switch does not send them back to it."""
+        found = self.candidates.get((ingress.switch, ingress.priority), ())
+        return tuple(place for place in found if place != ingress)
+
 
 def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) -> PauseTree:
     """The tree from the chosen ports, or from everything that is paused now.
@@ -155,28 +132,29 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
     Rates need two answers of a switch; with one, only states are known (queue paused, watchdog tripped, fill level).
     """
     values = {view.device: view_values(view) for view in views}
-    pauses: dict[PausePlace, PortPause] = {}
-    for switch, of_switch in values.items():
-        pauses |= port_pauses(switch, of_switch)
-    fabric = _Fabric(pauses, fabric_links(views, values), _candidates(pauses))
+    by_switch = {switch: port_pauses(switch, of_switch) for switch, of_switch in values.items()}
+    pauses = {place: pause for part in by_switch.values() for place, pause in part.items()}
+    fabric = _Fabric(by_switch, pauses, fabric_links(views, values), _candidates(pauses))
     walk = _Walk(fabric)
     starts = _everywhere(fabric, walk) if choice == EVERYWHERE else _chosen(fabric, choice)
     for place, is_victim in starts:
         walk.start(place, is_victim=is_victim)
     steps = _without_everyday_pause(walk.steps)
     # Queues that pause each other in a circle now and then are no news where something else explains the pause.
-    explained = {step.place.priority for step in steps if step.kind in CAUSES - OPEN_ENDS}
+    explained = {step.place.priority for step in steps if step.kind in say.CAUSES - say.OPEN_ENDS}
     ends = [
         step
         for step in steps
-        if step.kind in CAUSES and not (step.kind == WEAK_LOOP and step.place.priority in explained)
+        if step.kind in say.CAUSES and not (step.kind == say.WEAK_LOOP and step.place.priority in explained)
     ]
-    causes = tuple(sorted(ends, key=_cause_order))
-    gaps = pause_gaps(views, values, fabric.pauses, fabric.links)
+    ends.sort(
+        key=lambda step: (step.kind in say.OPEN_ENDS, -(step.share or 0), -(step.frames or 0), step.number)
+    )
+    gaps = [*_gaps(views, values, fabric)]
     if choice != EVERYWHERE and not steps and not walk.left_out:
-        gaps = (PauseGap("", say.nothing_chosen(choice)), *gaps)
+        gaps.insert(0, PauseGap("", say.nothing_chosen(choice)))
     answered = sum(1 for view in views if view.samples.series)
-    return PauseTree(steps, causes, gaps, answered, len(walk.left_out))
+    return PauseTree(steps, tuple(ends), tuple(gaps), answered, len(walk.left_out))
 
 
 def _without_everyday_pause(steps: Sequence[PauseStep]) -> tuple[PauseStep, ...]:
@@ -184,97 +162,69 @@ def _without_everyday_pause(steps: Sequence[PauseStep]) -> tuple[PauseStep, ...]
 
     Hosts of healthy fabrics pause their switch for up to a few hundredths of the time.
     """
+    shares = {step.number: step.share for step in steps if step.kind in RECEIVERS and step.share is not None}
     most: dict[str, float] = {}
-    for step in steps:
-        if step.kind in RECEIVERS and step.share is not None:
-            most[step.place.priority] = max(step.share, most.get(step.place.priority, 0.0))
+    for number, share in shares.items():
+        priority = steps[number].place.priority
+        most[priority] = max(share, most.get(priority, 0.0))
     return tuple(
-        replace(step, kind=ALSO_PAUSES)
-        if step.kind in RECEIVERS
-        and step.share is not None
-        and step.share < min(EVERYDAY, RARE * most[step.place.priority])
+        replace(step, kind=say.ALSO_PAUSES)
+        if shares.get(step.number, 1.0) < min(EVERYDAY, RARE * most.get(step.place.priority, 0.0))
         else step
         for step in steps
     )
 
 
-def _cause_order(step: PauseStep) -> tuple[object, ...]:
-    return step.kind in OPEN_ENDS, -(step.share or 0), -(step.frames or 0), step.number
-
-
 def _candidates(pauses: Mapping[PausePlace, PortPause]) -> dict[tuple[str, str], tuple[PausePlace, ...]]:
+    def order(place: PausePlace) -> tuple[object, ...]:
+        pause = pauses[place]
+        amounts = (pause.receive_share, pause.receive_frames, pause.fill.held)
+        return (not pause.is_paused, *(-(amount or 0) for amount in amounts), place_order(place))
+
     found: dict[tuple[str, str], list[PausePlace]] = {}
     for place, pause in pauses.items():
         if pause.is_paused or pause.fill.is_full:
             found.setdefault((place.switch, place.priority), []).append(place)
-    return {
-        key: tuple(sorted(places, key=lambda one: _pause_order(pauses[one], one)))
-        for key, places in found.items()
-    }
-
-
-def _pause_order(pause: PortPause, place: PausePlace) -> tuple[object, ...]:
-    return (
-        not pause.is_paused,
-        -(pause.receive_share or 0),
-        -(pause.receive_frames or 0),
-        -(pause.fill.held or 0),
-        place_order(place),
-    )
-
-
-def _victims(fabric: _Fabric) -> list[PausePlace]:
-    """The ports on which a switch pauses what is no port of a known switch, the most paused first."""
-    found = [
-        place
-        for place, pause in fabric.pauses.items()
-        if pause.transmits and fabric.link(place).kind != SWITCH
-    ]
-    return sorted(found, key=lambda one: (-(fabric.pause(one).transmit_frames or 0), place_order(one)))
+    return {key: tuple(sorted(places, key=order)) for key, places in found.items()}
 
 
 def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool]]:
     """Where to start without a choice, so that the bound of the tree cuts off repetitions and no causes.
 
-    First one paused host per switch and priority; then paused ports whose pause reaches none of these hosts, those first that
-    no other pause explains; then the other paused hosts.
+    First one paused host per switch and priority, the most paused first; then paused ports whose pause reaches none of these
+    hosts, those first that no other pause explains; then the other paused hosts.
     """
-    victims = _victims(fabric)
+    victims = sorted(
+        (
+            place
+            for place, pause in fabric.pauses.items()
+            if pause.transmits and fabric.link(place).kind != SWITCH
+        ),
+        key=lambda one: (-(fabric.pause(one).transmit_frames or 0), place_order(one)),
+    )
     first = set({(place.switch, place.priority): place for place in reversed(victims)}.values())
     yield from ((place, True) for place in victims if place in first)
     paused = [
         place for places in fabric.candidates.values() for place in places if fabric.pause(place).is_paused
     ]
     rest = [place for place in paused if place not in walk.seen]
-    followed = {place for one in rest for place in _next(fabric, one)}
+    followed = {place for one in rest if (peer := fabric.peer(one)) for place in fabric.others(peer)}
     yield from ((place, False) for place in rest if place not in followed)
     # What is left was reached by those, or is a loop.
     yield from ((place, False) for place in rest if place not in walk.seen)
     yield from ((place, True) for place in victims if place not in first)
 
 
-def _next(fabric: _Fabric, place: PausePlace) -> tuple[PausePlace, ...]:
-    """The queues for which the neighbour of a paused queue may have sent the pause."""
-    peer = fabric.peer(place) if fabric.pause(place).is_paused else None
-    return () if peer is None else _others(fabric, peer)
-
-
-def _others(fabric: _Fabric, ingress: PausePlace) -> tuple[PausePlace, ...]:
-    # A switch does not send packets back to the port from which they came.
-    found = fabric.candidates.get((ingress.switch, ingress.priority), ())
-    return tuple(place for place in found if place != ingress)
-
-
 def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[PausePlace, bool]]:
     """The chosen ports that pause their neighbour, then those that are paused by it; if neither is, all of them."""
     fitting = [place for place in fabric.pauses if choice.fits(place, fabric.link(place))]
-    pausing = [place for place in fitting if fabric.pause(place).transmits]
+    pausing = [(place, True) for place in fitting if fabric.pause(place).transmits]
     paused = [
-        place for place in fitting if fabric.pause(place).is_paused and not fabric.pause(place).transmits
+        (place, False)
+        for place in fitting
+        if fabric.pause(place).is_paused and not fabric.pause(place).transmits
     ]
-    if pausing or paused:
-        return [*((place, True) for place in pausing), *((place, False) for place in paused)]
-    return [(place, True) for place in fitting]
+    return [*pausing, *paused] or [(place, True) for place in fitting]
 
 
 class _Visit(NamedTuple):
@@ -306,40 +256,39 @@ class _Walk:
         if len(self.steps) >= MOST_STEPS:
             self.left_out.add(place)
         elif is_victim:
-            self._start_at_victim(place)
+            pause, link = self._fabric.pause(place), self._fabric.link(place)
+            kind = say.PAUSES if pause.transmits else say.NOT_PAUSED
+            number = self._add(place, None, 0, kind, say.victim(place, link, pause))
+            if pause.transmits:
+                self._below(place, number, 1)
         elif place not in self.seen:
             self._stack.append(_Visit(place, None, 0))
         while self._stack:
-            self._visit(self._stack.pop())
-        self._note_repeats()
+            self._visit(*self._stack.pop())
+        for parent, places in self._repeats.items():
+            depth = self.steps[parent].depth + 1
+            number = self._add(places[0], parent, depth, say.SEEN, say.seen(places))
+            self.steps[number] = replace(self.steps[number], ports=tuple(map(str, places[:MOST_NAMED])))
+        self._repeats.clear()
 
-    def _start_at_victim(self, place: PausePlace) -> None:
-        pause, link = self._fabric.pause(place), self._fabric.link(place)
-        kind = PAUSES if pause.transmits else NOT_PAUSED
-        number = self._add(place, None, 0, kind, say.victim(place, link, pause))
-        if kind == PAUSES:
-            self._below(place, number, 1)
-
-    def _visit(self, visit: _Visit) -> None:
-        if visit.leave:
-            self._path.pop(visit.place)
-        elif len(self.steps) >= MOST_STEPS:
-            self.left_out.add(visit.place)
-        elif visit.parent is not None and visit.place in self.seen:
-            self._repeats.setdefault(visit.parent, []).append(visit.place)
-        else:
-            self._follow(visit)
-
-    def _follow(self, visit: _Visit) -> None:
-        place, parent, depth, _ = visit
+    def _visit(self, place: PausePlace, parent: int | None, depth: int, leave: bool) -> None:
+        if leave:
+            self._path.pop(place)
+            return
+        if len(self.steps) >= MOST_STEPS:
+            self.left_out.add(place)
+            return
+        if parent is not None and place in self.seen:
+            self._repeats.setdefault(parent, []).append(place)
+            return
         self.seen.add(place)
         kind, sentence = _judge(self._fabric, place)
         number = self._add(place, parent, depth, kind, sentence)
         peer = self._fabric.peer(place)
-        if kind != PAUSED or peer is None:
+        if kind != say.PAUSED or peer is None:
             return
         if depth >= MOST_DEPTH:
-            self._add(place, number, depth + 1, CUT, say.too_deep(MOST_DEPTH))
+            self._add(place, number, depth + 1, say.CUT, f"the tree ends here after {MOST_DEPTH} steps.")
             return
         self._path[place] = number
         self._stack.append(_Visit(place, None, depth, leave=True))
@@ -347,47 +296,38 @@ class _Walk:
 
     def _below(self, ingress: PausePlace, parent: int, depth: int) -> None:
         """Add what may be the reason for the pause that a port of a switch sends."""
-        found = _others(self._fabric, ingress)
+        found = self._fabric.others(ingress)
         if not found:
-            self._add_unexplained(ingress, parent, depth)
+            first = self._unexplained.setdefault((ingress.switch, ingress.priority), ingress)
+            # A switch that pauses all its neighbours for no known reason is one finding.
+            if first != ingress:
+                said = f"no reason is known, as for {first.port}."
+                self._add(ingress, parent, depth, say.SEEN, said)
+            else:
+                said = say.unexplained(ingress, _fullest(self._fabric, ingress))
+                self._add(ingress, parent, depth, say.UNEXPLAINED, said)
         among = set(found)
         for place in [one for one in self._path if one in among]:
             self._add_loop(place, parent, depth)
         repeats = [place for place in found if place in self.seen and place not in self._path]
         if repeats:
             self._repeats.setdefault(parent, []).extend(repeats)
-        fresh = (place for place in found if place not in self.seen)
-        self._stack += reversed([_Visit(place, parent, depth) for place in fresh])
-
-    def _add_unexplained(self, ingress: PausePlace, parent: int, depth: int) -> None:
-        first = self._unexplained.setdefault((ingress.switch, ingress.priority), ingress)
-        if first != ingress:
-            # A switch that pauses all its neighbours for no known reason is one finding.
-            self._add(ingress, parent, depth, SEEN, say.as_unexplained(first))
-            return
-        fullest = _fullest(self._fabric, ingress)
-        self._add(ingress, parent, depth, UNEXPLAINED, say.unexplained(ingress, fullest))
+        self._stack += reversed([_Visit(one, parent, depth) for one in found if one not in self.seen])
 
     def _add_loop(self, place: PausePlace, parent: int, depth: int) -> None:
         members = list(self._path)[list(self._path).index(place) :]
         pauses = [self._fabric.pause(one) for one in members]
         is_stuck = all(pause.tripped or (pause.receive_share or STUCK) >= STUCK for pause in pauses)
-        number = self._add(place, parent, depth, LOOP if is_stuck else WEAK_LOOP, say.loop(members, pauses))
+        kind = say.LOOP if is_stuck else say.WEAK_LOOP
+        number = self._add(place, parent, depth, kind, say.loop(members, pauses))
         shares = [pause.receive_share for pause in pauses if pause.receive_share is not None]
         # A loop is as paused as its least paused port.
         share = min(shares) if len(shares) == len(pauses) else None
         self.steps[number] = replace(self.steps[number], share=share, ports=tuple(map(str, members)))
 
-    def _note_repeats(self) -> None:
-        for parent, places in self._repeats.items():
-            depth = self.steps[parent].depth + 1
-            number = self._add(places[0], parent, depth, SEEN, say.seen(places))
-            self.steps[number] = replace(self.steps[number], ports=tuple(map(str, places[:MOST_NAMED])))
-        self._repeats.clear()
-
     def _add(self, place: PausePlace, parent: int | None, depth: int, kind: str, sentence: str) -> int:
         pause, link = self._fabric.pause(place), self._fabric.link(place)
-        sends = kind in (PAUSES, NOT_PAUSED, UNEXPLAINED)
+        sends = kind in (say.PAUSES, say.NOT_PAUSED, say.UNEXPLAINED)
         self.steps.append(
             PauseStep(
                 number=len(self.steps),
@@ -412,12 +352,15 @@ def _judge(fabric: _Fabric, place: PausePlace) -> tuple[str, str]:
     """What a paused or full queue is in the tree, and the sentence about it."""
     pause, link = fabric.pause(place), fabric.link(place)
     if not pause.is_paused:
-        return INCAST, say.incast(place, link, pause)
+        return say.INCAST, say.incast(place, link, pause)
     if link.kind == SWITCH:
-        return PAUSED, say.paused(place, link, pause, _answering(fabric, place))
+        peer = fabric.peer(place)
+        # The switch at the other end may deny that it sends the pause.
+        answering = peer is None or fabric.pause(peer).transmits is not False
+        return say.PAUSED, say.paused(place, link, pause, answering)
     if link.kind != HOST:
-        return LEAVES, say.leaves(place, link, pause)
-    kind = PAUSED_RECEIVER if pause.transmits else SLOW_RECEIVER
+        return say.LEAVES, say.leaves(place, link, pause)
+    kind = say.PAUSED_RECEIVER if pause.transmits else say.SLOW_RECEIVER
     return kind, say.receiver(place, link, pause)
 
 
@@ -425,14 +368,7 @@ def _fullest(fabric: _Fabric, ingress: PausePlace) -> tuple[PausePlace, PortPaus
     """The fullest queue of the priority on this switch; None if it is not read how full any of them is."""
     found = [
         (place, pause)
-        for place, pause in fabric.pauses.items()
-        if (place.switch, place.priority) == (ingress.switch, ingress.priority)
-        and pause.fill.held is not None
+        for place, pause in fabric.by_switch[ingress.switch].items()
+        if place.priority == ingress.priority and pause.fill.held is not None
     ]
     return max(found, key=lambda one: one[1].fill.held or 0, default=None)
-
-
-def _answering(fabric: _Fabric, place: PausePlace) -> bool:
-    """Whether the switch at the other end does not deny that it sends the pause."""
-    peer = fabric.peer(place)
-    return peer is None or fabric.pause(peer).transmits is not False
