@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.net import NetError
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.net.gnmi_messages import Leaf
     from roce_exporter.switches.readings import ProbeRequest, SwitchReadings
-    from roce_exporter.switches.systems.sonic.tables import SonicGroup, SonicQueue
     from roce_exporter.switches.targets import SwitchTarget
 
 IDENTIFIER = re.compile(r"oid:0x[0-9a-f]{1,16}", re.ASCII)
@@ -82,35 +81,11 @@ NO_ALIASES = (
 WAIT_SHARE = 0.5
 """The part of the remaining time for which objects wait for the configuration, which says what is lossless."""
 BY_NAME_MAPS = (t.PORT_COUNTERS, t.QUEUE_COUNTERS, t.GROUP_COUNTERS, t.WATERMARKS)
-NO_WATERMARKS = SonicWatermarks({}, {}, {})
-
-
-class MapReply(NamedTuple):
-    """The name maps of one reply."""
-
-    names: SonicNames
-    queues: Fields
-    """The object identifier of each queue by its name, `Ethernet68:3`."""
-    groups: Fields
-    """The object identifier of each priority group by its name, `Ethernet68:3`."""
 
 
 def documents(leaves: Iterable[Leaf]) -> dict[str, object]:
     """The value of each path of a reply, by the path as text."""
     return {path_text(path): value for path, value in leaves}
-
-
-def maps_of(leaves: Iterable[Leaf]) -> MapReply:
-    """The name maps."""
-    found = documents(leaves)
-    maps = {name: fields_of(found.get(name)) for name in NAME_MAPS}
-    names = names_of(list(maps.values()))
-    return MapReply(names, maps["COUNTERS_QUEUE_NAME_MAP"], maps["COUNTERS_PG_NAME_MAP"])
-
-
-def paths_of(table: str, oids: Iterable[str]) -> list[str]:
-    """The paths of these objects in a table. What is no object identifier has no path: it came from the network."""
-    return [f"{table}/{oid}" for oid in oids if IDENTIFIER.fullmatch(oid)]
 
 
 def rows_of_tables(leaves: Iterable[Leaf], separator: str) -> dict[str, Fields]:
@@ -122,77 +97,6 @@ def rows_of_tables(leaves: Iterable[Leaf], separator: str) -> dict[str, Fields]:
         for key, fields in rows.items()
         if isinstance(fields, dict)
     }
-
-
-def aliases_of(rows: Mapping[str, Fields]) -> dict[str, str]:
-    """SONiC's name of each port by its alias, from the rows of CONFIG_DB."""
-    return {
-        fields["alias"]: key.removeprefix("PORT|")
-        for key, fields in rows.items()
-        if key.startswith("PORT|") and fields.get("alias")
-    }
-
-
-def objects_of(leaves: Iterable[Leaf], aliases: Mapping[str, str]) -> dict[str, Fields]:
-    """The objects of a reply for all ports, by SONiC's name of the port and what follows it: `Ethernet68:3`."""
-    found = {}
-    for document in documents(leaves).values():
-        for name, fields in document.items() if isinstance(document, dict) else ():
-            port, colon, rest = name.partition(":")
-            found[f"{aliases.get(port, port)}{colon}{rest}"] = fields_of(fields)
-    return found
-
-
-def hashes_of(leaves: Iterable[Leaf]) -> dict[str, Fields]:
-    """The hashes of a reply for object identifiers (`COUNTERS/oid:0x15`), by path as text."""
-    return {path: fields_of(document) for path, document in documents(leaves).items()}
-
-
-def port_counters(objects: Mapping[str, Fields], names: SonicNames) -> dict[str, Fields]:
-    """Counters of all ports; empty fields for a port that the reply leaves out."""
-    return {port: objects.get(port, {}) for port in names.ports.values()}
-
-
-def queue_counters(objects: Mapping[str, Fields], maps: MapReply) -> dict[SonicQueue, Fields]:
-    """Counters of all queues; empty fields for a queue that the reply leaves out."""
-    found = {oid: objects.get(name, {}) for name, oid in maps.queues.items()}
-    return {queue: found[oid] for oid, queue in maps.names.queues.items()}
-
-
-def group_counters(hashes: Mapping[str, Fields], names: SonicNames) -> dict[SonicGroup, Fields]:
-    """Counters of the priority groups that were queried by object identifier."""
-    return {group: hashes.get(f"COUNTERS/{oid}", {}) for oid, group in names.groups.items()}
-
-
-def with_watermarks(
-    window: str, hashes: Mapping[str, Fields], names: SonicNames, periodic: SonicWatermarks
-) -> SonicWatermarks:
-    """One window's watermarks: those that were queried by object identifier, and those that came with other."""
-    table = WATERMARK_TABLES[window]
-    parts: list[dict[Any, Fields]] = []
-    for kind in (one.kind for one in t.MAXIMA):
-        objects: Mapping[str, Any] = getattr(names, kind)
-        known = {name: hashes.get(f"{table}/{oid}") for oid, name in objects.items()}
-        parts.append(
-            {
-                **getattr(periodic, kind),
-                **{name: fields for name, fields in known.items() if fields is not None},
-            }
-        )
-    return SonicWatermarks(*parts)
-
-
-def periodic_watermarks(
-    queues: Mapping[str, Fields], groups: Mapping[str, Fields], maps: MapReply
-) -> SonicWatermarks:
-    """The periodic window, from `COUNTERS/Ethernet*/Queues` (as `Ethernet68:3:periodic`) and from `.../PriorityGroups`."""
-    of_queue = {oid: queues.get(f"{name}:periodic") for name, oid in maps.queues.items()}
-    of_group = {oid: groups.get(name) for name, oid in maps.groups.items()}
-    return SonicWatermarks(
-        {queue: fields for oid, queue in maps.names.queues.items() if (fields := of_queue[oid])},
-        {group: fields for oid, group in maps.names.groups.items() if (fields := of_group[oid])},
-        {},
-    )
 
 
 async def query(probe: ProbeRequest) -> ProbeReply:
@@ -210,24 +114,23 @@ class _GnmiRound:
     probe: ProbeRequest
     client: GnmiClient
     faults: dict[str, str] = field(default_factory=dict)
-    maps: MapReply | None = None
+    maps: dict[str, Fields] = field(default_factory=dict)
+    """The name maps."""
     rows: dict[str, Fields] | None = None
     """Rows of CONFIG_DB."""
     state: dict[str, Fields] | None = None
     lldp: dict[str, Fields] | None = None
     by_name: dict[str, tuple[Leaf, ...]] = field(default_factory=dict)
     """The replies for all ports by path. Their names of ports are aliases."""
-    by_identifier: dict[str, Fields] = field(default_factory=dict)
-    """Hashes by path; of those that were queried by object identifier."""
+    hashes: dict[str, Fields] = field(default_factory=dict)
+    """By path: `COUNTERS/oid:0x15`."""
     chosen: SonicNames | None = None
     """The objects that were queried by object identifier."""
-    drops: dict[str, Fields] | None = None
-    """Counters of priority groups by path."""
 
     async def run(self) -> None:
         """Query everything, as far as one part does not need what is in another."""
         async with asyncio.TaskGroup() as group:
-            maps = group.create_task(self._name_maps())
+            maps = group.create_task(self._get(BY_NAME_MAPS, COUNTERS_DB, tuple(NAME_MAPS)))
             configuration = group.create_task(self._configuration())
             for source, path in ((t.PORT_COUNTERS, PORTS), (t.QUEUE_COUNTERS, QUEUES)):
                 group.create_task(self._of_all_ports(source, path))
@@ -237,8 +140,10 @@ class _GnmiRound:
             await asyncio.wait({maps})
             left = self.probe.deadline - asyncio.get_running_loop().time()
             await asyncio.wait({configuration}, timeout=max(left, 0.0) * WAIT_SHARE)
-            if self.maps:
-                await self._by_identifier(self.maps.names)
+            if maps.result() is not None:
+                found = documents(maps.result() or ())
+                self.maps = {name: fields_of(found.get(name)) for name in NAME_MAPS}
+                await self._by_identifier()
 
     async def _get(
         self, sources: Sequence[str], database: str, paths: Sequence[str], *, optional: bool = False
@@ -249,21 +154,11 @@ class _GnmiRound:
         """
         try:
             return await self.client.get(sources[0], database, paths)
-        except AbsentError as error:
-            if not optional:
-                self._fail(sources, str(error))
         except NetError as error:
-            self._fail(sources, str(error))
+            if not (optional and isinstance(error, AbsentError)):
+                for source in sources:
+                    self.faults.setdefault(source, str(error))
         return None
-
-    def _fail(self, sources: Sequence[str], line: str) -> None:
-        for source in sources:
-            self.faults.setdefault(source, line)
-
-    async def _name_maps(self) -> None:
-        reply = await self._get(BY_NAME_MAPS, COUNTERS_DB, tuple(NAME_MAPS))
-        if reply is not None:
-            self.maps = maps_of(reply)
 
     async def _configuration(self) -> None:
         reply = await self._get((t.CONFIGURATION,), CONFIG_DB, CONFIG_TABLES)
@@ -290,80 +185,89 @@ class _GnmiRound:
             return
         self.lldp = rows_of_tables(reply, ":")
         paths = [f"{CHASSIS}/{name}" for name in CHASSIS_FIELDS]
-        own = await self._get((t.LLDP,), APPL_DB, paths, optional=True)
-        named = documents(own or ())
-        values = {name: named.get(f"{CHASSIS}/{name}") for name in CHASSIS_FIELDS}
-        self.lldp[CHASSIS] = t.fields_of(values)
+        named = documents(await self._get((t.LLDP,), APPL_DB, paths, optional=True) or ())
+        self.lldp[CHASSIS] = fields_of({name: named.get(f"{CHASSIS}/{name}") for name in CHASSIS_FIELDS})
 
-    async def _by_identifier(self, names: SonicNames) -> None:
+    async def _by_identifier(self) -> None:
         """What has no path by name, of the queues and groups that are wanted."""
         everything = self.probe.target.priorities != PFC_PRIORITIES
         plan = lossless_of(rows_of(self.rows)) if self.rows else None
-        self.chosen = chosen_names(names, plan, everything=everything)
-        drops = paths_of("COUNTERS", self.chosen.groups)
+        chosen = self.chosen = chosen_names(names_of([*self.maps.values()]), plan, everything=everything)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._group_drops(drops))
+            # Where the switch does not poll drops, their keys do not exist.
+            group.create_task(self._hashes(t.GROUP_COUNTERS, "COUNTERS", chosen.groups))
             for window, table in WATERMARK_TABLES.items():
                 # One object without a watermark costs the reply, so each kind has a request of its own.
-                known = () if window == "periodic" else (self.chosen.queues, self.chosen.groups)
-                for objects in (*known, self.chosen.pools):
-                    group.create_task(self._hashes(t.WATERMARKS, paths_of(table, objects)))
+                known = () if window == "periodic" else (chosen.queues, chosen.groups)
+                for objects in (*known, chosen.pools):
+                    group.create_task(self._hashes(t.WATERMARKS, table, objects))
 
-    async def _group_drops(self, paths: Sequence[str]) -> None:
-        """Where the switch does not poll drops, their keys do not exist."""
-        try:
-            reply = await self.client.get(t.GROUP_COUNTERS, COUNTERS_DB, paths) if paths else ()
-            self.drops = hashes_of(reply)
-        except AbsentError:
-            self.drops = {}
-        except NetError as error:
-            self._fail((t.GROUP_COUNTERS,), str(error))
-
-    async def _hashes(self, source: str, paths: Sequence[str]) -> None:
-        if paths:
-            reply = await self._get((source,), COUNTERS_DB, paths, optional=True)
-            self.by_identifier |= hashes_of(reply or ())
+    async def _hashes(self, source: str, table: str, oids: Iterable[str]) -> None:
+        # What is no object identifier has no path: it came from the network.
+        paths = [f"{table}/{oid}" for oid in oids if IDENTIFIER.fullmatch(oid)]
+        reply = await self._get((source,), COUNTERS_DB, paths, optional=True) if paths else ()
+        self.hashes |= {path: fields_of(document) for path, document in documents(reply or ()).items()}
 
     def tables(self) -> SonicTables:
         """What was read, by SONiC's names of ports."""
-        maps, chosen = self.maps, self.chosen
-        if maps is None or chosen is None:
-            return SonicTables(configuration=self.rows, state=self.state, lldp=self.lldp)
-        ports = self._objects(t.PORT_COUNTERS, PORTS)
-        queues = self._objects(t.QUEUE_COUNTERS, QUEUES)
-        groups = self._objects(t.WATERMARKS, PERIODIC_GROUPS)
-        return SonicTables(
-            port_counters=None if ports is None else port_counters(ports, maps.names),
-            queue_counters=None if queues is None else queue_counters(queues, maps),
-            priority_group_counters=None if self.drops is None else group_counters(self.drops, chosen),
-            watermarks=self._watermarks(maps, chosen, queues or {}, groups or {}),
-            configuration=self.rows,
-            state=self.state,
-            lldp=self.lldp,
-        )
-
-    def _objects(self, source: str, path: str) -> dict[str, Fields] | None:
-        """The objects of a reply for all ports; None if it failed, or if the names in it cannot be translated."""
-        reply = self.by_name.get(path)
-        if reply is None or self.maps is None:
-            return None
-        objects = objects_of(reply, aliases_of(self.rows or {}))
-        ports = set(self.maps.names.ports.values())
-        if self.rows is None and any(name.partition(":")[0] not in ports for name in objects):
-            self._fail((source,), NO_ALIASES)
-            return None
-        return objects
-
-    def _watermarks(
-        self, maps: MapReply, chosen: SonicNames, queues: dict[str, Fields], groups: dict[str, Fields]
-    ) -> dict[str, SonicWatermarks]:
-        periodic = periodic_watermarks(queues, groups, maps)
-        return {
-            window: with_watermarks(
-                window, self.by_identifier, chosen, periodic if window == "periodic" else NO_WATERMARKS
+        rest = SonicTables(configuration=self.rows, state=self.state, lldp=self.lldp)
+        if self.chosen is None:
+            return rest
+        names = names_of([*self.maps.values()])
+        queues, groups = self.maps["COUNTERS_QUEUE_NAME_MAP"], self.maps["COUNTERS_PG_NAME_MAP"]
+        periodic = WATERMARK_TABLES["periodic"]
+        ports = {port: oid for oid, port in names.ports.items()}
+        has_ports = self._named(t.PORT_COUNTERS, PORTS, "COUNTERS", ports)
+        has_queues = self._named(t.QUEUE_COUNTERS, QUEUES, "COUNTERS", queues)
+        self._named(t.QUEUE_COUNTERS, QUEUES, periodic, {f"{name}:periodic": queues[name] for name in queues})
+        self._named(t.WATERMARKS, PERIODIC_GROUPS, periodic, groups)
+        found: dict[str, Any] = {
+            table.source: {
+                one: self.hashes.get(f"COUNTERS/{oid}", {})
+                for oid, one in getattr(self.chosen if table.kind == "groups" else names, table.kind).items()
+            }
+            for table, is_read in (
+                (t.COUNTERS[0], has_ports),
+                (t.COUNTERS[1], has_queues),
+                (t.COUNTERS[2], t.GROUP_COUNTERS not in self.faults),
             )
-            for window in WATERMARK_TABLES
+            if is_read
         }
+        watermarks = {
+            window: SonicWatermarks(
+                *(
+                    {
+                        one: self.hashes[key]
+                        for oid, one in getattr(names, kind.kind).items()
+                        if (key := f"{table}/{oid}") in self.hashes
+                    }
+                    for kind in t.MAXIMA
+                )
+            )
+            for window, table in WATERMARK_TABLES.items()
+        }
+        return replace(rest, watermarks=watermarks, **found)
+
+    def _named(self, source: str, path: str, table: str, oids: Mapping[str, str]) -> bool:
+        """Add the objects of a reply for all ports to the hashes; whether there is one whose names of ports are known."""
+        if path not in self.by_name:
+            return False
+        rows = self.rows or {}
+        aliases = {
+            fields["alias"]: key.removeprefix("PORT|")
+            for key, fields in rows.items()
+            if key.startswith("PORT|") and fields.get("alias")
+        }
+        ports = self.maps["COUNTERS_PORT_NAME_MAP"]
+        for document in documents(self.by_name[path]).values():
+            for name, fields in document.items() if isinstance(document, dict) else ():
+                port, colon, rest = name.partition(":")
+                if self.rows is None and port not in ports:
+                    self.faults.setdefault(source, NO_ALIASES)
+                    return False
+                if oid := oids.get(f"{aliases.get(port, port)}{colon}{rest}"):
+                    self.hashes[f"{table}/{oid}"] = fields_of(fields)
+        return True
 
 
 def read(found: ProbeReply, target: SwitchTarget) -> SwitchReadings:

@@ -76,10 +76,17 @@ def names_of(maps: Sequence[Fields]) -> SonicNames:
     ports, queues, indexes, types, groups, group_indexes, pools, voqs = maps
     return SonicNames(
         {oid: port for port, oid in ports.items() if t.is_front_panel(port)},
-        t.queue_objects(queues, indexes, types),
-        t.group_objects(groups, group_indexes),
+        {
+            oid: t.SonicQueue(port, index, types.get(oid, "").removeprefix(t.QUEUE_TYPE) or t.UNICAST)
+            for oid, port, index in t.members(queues, indexes)
+        },
+        {oid: t.SonicGroup(port, index) for oid, port, index in t.members(groups, group_indexes)},
         {oid: pool for pool, oid in pools.items()},
-        t.voq_objects(voqs),
+        {  # `sonic-lc1|asic0|Ethernet0:3`: the line card, its ASIC, and the port
+            oid: t.SonicVoq(parts[0], parts[2], index)
+            for oid, place, index in t.members(voqs)
+            if len(parts := place.split("|")) == len(("device", "asic", "port"))
+        },
     )
 
 

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 PRIORITIES = range(8)
 USUAL = (3, 4)
 """The lossless priorities of SONiC's default configuration, of which RoCE uses the first one."""
-QUEUE_MAP = "MAP_PFC_PRIORITY_TO_QUEUE"
-GROUP_MAP = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"
+MAPS = {
+    "MAP_PFC_PRIORITY_TO_QUEUE": "pfc_to_queue_map",
+    "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP": "pfc_to_pg_map",
+}
+"""The tables with the queue and the priority group of each priority, and the settings of a port that name a row of them."""
 PREFIXES = {"MULTICAST": "MC", "UNICAST_VOQ": "VOQ", t.EVERY_TYPE: "ALL"}
 LIST = re.compile(r"[0-7](,[0-7])*", re.ASCII)
 
@@ -76,19 +79,27 @@ def lossless_of(rows: t.SonicRows) -> Lossless:
             unclear[port] = f"PORT_QOS_MAP|{port}: pfc_enable is not a list of priorities"
         elif enabled:
             watched = _listed(fields.get("pfcwd_sw_enable", ""))
-            ports[port] = PortLossless(
-                _mapped(enabled, rows.get(f"{QUEUE_MAP}|{t.reference(fields.get('pfc_to_queue_map'))}")),
-                _mapped(enabled, rows.get(f"{GROUP_MAP}|{t.reference(fields.get('pfc_to_pg_map'))}")),
-                enabled & watched if watched else enabled,
-            )
-    usual = {}
-    if not ports and not unclear:
-        for port in {*rows.ports, *rows.qos}:
-            fields = rows.qos.get(port, {})
-            queues = _mapped(USUAL, rows.get(f"{QUEUE_MAP}|{t.reference(fields.get('pfc_to_queue_map'))}"))
-            groups = _mapped(USUAL, rows.get(f"{GROUP_MAP}|{t.reference(fields.get('pfc_to_pg_map'))}"))
-            usual[port] = PortLossless(queues, groups, frozenset())
+            ports[port] = _mapped(rows, fields, enabled, enabled & watched if watched else enabled)
+    every = {*rows.ports, *rows.qos} if not ports and not unclear else ()
+    usual = {port: _mapped(rows, rows.qos.get(port, {}), USUAL, frozenset()) for port in every}
     return Lossless(ports, unclear, usual)
+
+
+def _mapped(
+    rows: t.SonicRows, fields: Fields, priorities: Iterable[int], watched: frozenset[int]
+) -> PortLossless:
+    """The queue and the group of each priority, by the maps of a port's row; without a map they have its number."""
+    parts: list[dict[int, int]] = []
+    for table, setting in MAPS.items():
+        row = rows.get(f"{table}|{t.reference(fields.get(setting))}")
+        found = {priority: number(row.get(str(priority))) for priority in sorted(priorities)}
+        parts.append(
+            {
+                one: value if isinstance(value, int) and value <= 1 << 8 else one
+                for one, value in found.items()
+            }
+        )
+    return PortLossless(parts[0], parts[1], watched)
 
 
 def named_maps(rows: t.SonicRows) -> set[str]:
@@ -96,7 +107,7 @@ def named_maps(rows: t.SonicRows) -> set[str]:
     return {
         f"{table}|{name}"
         for fields in rows.qos.values()
-        for table, setting in ((QUEUE_MAP, "pfc_to_queue_map"), (GROUP_MAP, "pfc_to_pg_map"))
+        for table, setting in MAPS.items()
         if (name := t.reference(fields.get(setting)))
     }
 
@@ -105,18 +116,16 @@ def lossless_by_counters(tables: SonicTables) -> Lossless:
     """Where the configuration is unknown: the priorities with PFC frames, and the queues on which the watchdog runs."""
     used: dict[str, set[int]] = {}
     for port, fields in (tables.port_counters or {}).items():
-        used.setdefault(port, set()).update(_with_frames(fields))
+        used.setdefault(port, set()).update(
+            priority
+            for priority in PRIORITIES
+            if any(number(fields.get(f"SAI_PORT_STAT_PFC_{priority}_{way}_PKTS")) for way in ("RX", "TX"))
+        )
     for queue, fields in (tables.queue_counters or {}).items():
         if "PFC_WD_STATUS" in fields and queue.number in PRIORITIES:
             used.setdefault(queue.port, set()).add(queue.number)
     same = {port: {priority: priority for priority in sorted(found)} for port, found in used.items() if found}
     return Lossless({port: PortLossless(found, found, frozenset(found)) for port, found in same.items()})
-
-
-def _with_frames(fields: Fields) -> Iterable[int]:
-    for priority in PRIORITIES:
-        if any(number(fields.get(f"SAI_PORT_STAT_PFC_{priority}_{way}_PKTS")) for way in ("RX", "TX")):
-            yield priority
 
 
 def _listed(text: str) -> frozenset[int] | None:
@@ -125,14 +134,6 @@ def _listed(text: str) -> frozenset[int] | None:
     if not plain:
         return frozenset()
     return frozenset(map(int, plain.split(","))) if LIST.fullmatch(plain) else None
-
-
-def _mapped(priorities: Iterable[int], fields: Fields) -> dict[int, int]:
-    found = {priority: number(fields.get(str(priority))) for priority in sorted(priorities)}
-    return {
-        priority: value if isinstance(value, int) and value <= 1 << 8 else priority
-        for priority, value in found.items()
-    }
 
 
 def ports_with_unicast(queues: Iterable[SonicQueue]) -> frozenset[str]:

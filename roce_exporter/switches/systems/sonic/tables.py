@@ -169,42 +169,17 @@ def fields_of(value: object) -> Fields:
     return {str(name): str(text)[:FIELD_CHARACTERS] for name, text in value.items() if text is not None}
 
 
-def queue_objects(names: Fields, indexes: Fields, types: Fields) -> dict[str, SonicQueue]:
-    """The queues in COUNTERS_QUEUE_NAME_MAP by their object identifier, without those of internal ports.
+def members(names: Fields, indexes: Fields = NOTHING) -> Iterator[tuple[str, str, int]]:
+    """Object identifier, port and index of each object in a name map such as COUNTERS_QUEUE_NAME_MAP, without internal ports.
 
-    The number in the name (`Ethernet0:13`) counts unicast, then multicast queues, so index and type come from
-    COUNTERS_QUEUE_INDEX_MAP and COUNTERS_QUEUE_TYPE_MAP. Without them, the number is the index of a unicast queue.
+    The number in the name (`Ethernet0:13`) counts unicast, then multicast queues, so the index comes from COUNTERS_QUEUE_INDEX_MAP;
+    without it, the number is the index.
     """
-    found = {}
     for name, oid in names.items():
         port, _, number = name.rpartition(":")
         index = indexes.get(oid, number)
-        if is_front_panel(port) and INDEX.fullmatch(index):
-            kind = types.get(oid, "").removeprefix(QUEUE_TYPE)
-            found[oid] = SonicQueue(port, int(index), kind or UNICAST)
-    return found
-
-
-def voq_objects(names: Fields) -> dict[str, SonicVoq]:
-    """The queues in COUNTERS_VOQ_NAME_MAP (`sonic-lc1|asic0|Ethernet0:3`) by their object identifier."""
-    found = {}
-    for name, oid in names.items():
-        place, _, number = name.rpartition(":")
-        device, _, port = place.replace("|", "\n", 1).rpartition("|")
-        if is_front_panel(port) and INDEX.fullmatch(number):
-            found[oid] = SonicVoq(device.partition("\n")[0], port, int(number))
-    return found
-
-
-def group_objects(names: Fields, indexes: Fields) -> dict[str, SonicGroup]:
-    """The priority groups in COUNTERS_PG_NAME_MAP by their object identifier, without those of internal ports."""
-    found = {}
-    for name, oid in names.items():
-        port, _, number = name.rpartition(":")
-        index = indexes.get(oid, number)
-        if is_front_panel(port) and INDEX.fullmatch(index):
-            found[oid] = SonicGroup(port, int(index))
-    return found
+        if is_front_panel(port.rpartition("|")[2]) and INDEX.fullmatch(index):
+            yield oid, port, int(index)
 
 
 @dataclass(frozen=True, slots=True)
