@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from roce_exporter.catalog import INDEX
+from roce_exporter.catalog.named import SWITCH_LINK_UP, SWITCH_NEIGHBOR_INFO
 from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.normalise.series_plan import (
     Chosen,
@@ -20,13 +21,17 @@ from roce_exporter.normalise.series_plan import (
     value_plan,
     values_of,
 )
-from roce_exporter.switches.readings import Unreadable
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.switches.readings import SwitchReadings
+    from roce_exporter.switches.targets import SwitchTarget
 
+NEIGHBORS = "neighbors"
+FILE = "file"
+UP_NAMES = frozenset(name for spelling in SWITCH_LINK_UP.spellings for name in spelling.raw)
 MOST_ABSENT = 4096
 """Series that a switch no longer has and whose choice is remembered."""
 
@@ -159,6 +164,45 @@ def flat_values(readings: SwitchReadings) -> list[Value]:
         for reading in readings.readings
         for value in reading.values.values()
     ]
+
+
+def with_links(readings: SwitchReadings, target: SwitchTarget) -> SwitchReadings:
+    """The readings with a neighbour for each configured link. What LLDP reports for a port takes precedence."""
+    reported = {fact.labels.get("port") for fact in readings.facts if fact.row is SWITCH_NEIGHBOR_INFO}
+    facts = tuple(
+        SwitchFact(
+            SWITCH_NEIGHBOR_INFO,
+            {
+                "port": link.port,
+                "neighbor": link.host,
+                "neighbor_port": link.netdev,
+                "port_id_kind": "name",
+                "source": FILE,
+            },
+        )
+        for link in target.links
+        if link.port not in reported
+    )
+    return replace(readings, facts=(*readings.facts, *facts)) if facts else readings
+
+
+def neighbor_readings(readings: SwitchReadings) -> Iterator[SwitchReading]:
+    """Per port that is up whether its neighbour is known, and how many are not.
+
+    Nothing if the states of the ports or their neighbours could not be read: unknown is not missing.
+    """
+    if any("lldp" in source for source in readings.faults) or not any(
+        reading.values.keys() & UP_NAMES for reading in readings.readings
+    ):
+        return
+    known = {fact.labels.get("port") for fact in readings.facts if fact.row is SWITCH_NEIGHBOR_INFO}
+    missing = 0
+    for reading in readings.readings:
+        if any(reading.values.get(name) == 1 for name in UP_NAMES):
+            is_known = dict(reading.labels).get("port") in known
+            missing += not is_known
+            yield SwitchReading(NEIGHBORS, reading.labels, {"neighbor_known": int(is_known)})
+    yield SwitchReading(NEIGHBORS, (), {"ports_without_neighbor": missing})
 
 
 class RareCollections:

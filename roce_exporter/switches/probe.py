@@ -29,8 +29,7 @@ from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.addresses import dial, find_route, is_odd_address
-from roce_exporter.switches.interpretation import RARE_COLLECTIONS, Interpreter
-from roce_exporter.switches.port_values import neighbor_readings, with_links
+from roce_exporter.switches.interpretation import RARE_COLLECTIONS, Interpreter, neighbor_readings, with_links
 from roce_exporter.switches.readings import (
     REACH,
     LoggedRequest,

@@ -1,8 +1,10 @@
-"""Values in the replies of switches: numbers, most of which are text, and the labels of an LLDP neighbour (IEEE 802.1AB)."""
+"""Values in the words of switches: numbers, powers, speeds and times, most of which are text, and the labels of an LLDP neighbour."""
 
 from __future__ import annotations
 
+import math
 import re
+from calendar import timegm
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.model.values import GARBAGE, check_counter
@@ -29,6 +31,20 @@ MAC = re.compile(
 """`001e.49ff.24f7`, `00:1e:49:ff:24:f7` or `00-1e-49-ff-24-f7`."""
 HEXADECIMAL = re.compile(r"[0-9a-f]{12}", re.ASCII)
 NOT_SAID = frozenset({"", "null", "-", "n/a", "none", "not advertised", "not-advertised"})
+UP_DOWN = {"up": 1, "down": 0}
+FRACTION = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,3})?", re.ASCII)
+NO_LIGHT = frozenset({"-inf", "-infinity"})
+MOST = 1e15
+"""No ratio and no time is as large."""
+MOST_DBM = 60.0
+"""A kilowatt: more is not a power that a module receives."""
+SPEED = re.compile(r"([0-9]{1,4})([MGT])(?:bps)?", re.ASCII)
+UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
+MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
+TIME = re.compile(
+    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}([0-9]{1,2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) ([0-9]{4})", re.ASCII
+)
+ISO_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})", re.ASCII)
 
 
 def is_absent(value: object) -> bool:
@@ -68,6 +84,47 @@ def word(text: object, meanings: Mapping[str, int]) -> RawNumber:
 def switched(value: object) -> RawNumber:
     """1 for on, 0 for off, in the words of any switch."""
     return int(value) if isinstance(value, bool) else word(value, SWITCHED)
+
+
+def fraction(value: object) -> float | Unreadable:
+    """A number that may be negative or have decimals: `61.75`, `5.3e-10`."""
+    if isinstance(value, bool) or not FRACTION.fullmatch(str(value).strip()):
+        return Unreadable(GARBAGE)
+    return float(str(value))
+
+
+def at_least_zero(value: object) -> float | Unreadable:
+    """A number with decimals that cannot be negative: a ratio, or a Unix time."""
+    found = fraction(value)
+    return found if not isinstance(found, Unreadable) and 0 <= found < MOST else Unreadable(GARBAGE)
+
+
+def watts(value: object) -> float | Unreadable:
+    """An optical power in dBm as watts; no light is 0."""
+    if str(value).strip().lower() in NO_LIGHT:
+        return 0.0
+    power = fraction(value)
+    if isinstance(power, Unreadable) or power > MOST_DBM:
+        return Unreadable(GARBAGE)
+    return float(f"{0.001 * math.pow(10, power / 10):.12g}")
+
+
+def bits_per_second(text: object) -> int | Unreadable:
+    """A speed in words, such as `400G`."""
+    found = SPEED.fullmatch(str(text).strip())
+    return int(found[1]) * UNITS[found[2]] if found else Unreadable(GARBAGE)
+
+
+def unix_time(text: object) -> int | Unreadable:
+    """Seconds of a time in UTC: `Sat Jan 18 00:08:42 2025` or `2025-01-18T00:08:42`."""
+    if found := ISO_TIME.match(str(text)):
+        return timegm(tuple(int(part) for part in found.groups()))
+    found = TIME.fullmatch(str(text).strip())
+    month = MONTHS.find(found[1]) if found else -1
+    if found is None or month < 0 or month % 3:
+        return Unreadable(GARBAGE)
+    day, hour, minute, second, year = (int(found[place]) for place in range(2, 7))
+    return timegm((year, month // 3 + 1, day, hour, minute, second))
 
 
 def below(node: Any, *keys: str) -> Any:

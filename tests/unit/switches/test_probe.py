@@ -17,7 +17,7 @@ from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.switches import probe as probe_module
-from roce_exporter.switches.port_values import with_links
+from roce_exporter.switches.interpretation import with_links
 from roce_exporter.switches.probe import (
     BadModuleError,
     Prober,

@@ -16,13 +16,15 @@ from sonic_redis import query_switch, target_of
 
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login
-from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, open_database, packed
-from roce_exporter.switches.systems.sonic.redis_replies import (
+from roce_exporter.switches.systems.sonic.redis_client import (
     MOST_BYTES,
     MOST_CHARACTERS,
     NOT_REDIS,
+    RedisAddress,
     ReplyError,
     ReplyReader,
+    open_database,
+    packed,
 )
 from roce_exporter.switches.systems.sonic.tables import SOURCES
 

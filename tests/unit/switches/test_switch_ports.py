@@ -9,9 +9,9 @@ import pytest
 from sonic_redis import Tables, as_tables
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
-from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.port_values import fraction, neighbor_readings, unix_time, watts
+from roce_exporter.switches.interpretation import Interpreter, neighbor_readings
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.reply_values import fraction, unix_time, watts
 from roce_exporter.switches.systems.sonic.read import read_tables
 
 OID = "oid:0x1000000000001"

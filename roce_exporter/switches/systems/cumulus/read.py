@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.catalog.switch_systems import CUMULUS
-from roce_exporter.switches.port_values import UP_DOWN, bits_per_second
 from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.reply_values import (
+    UP_DOWN,
     below,
+    bits_per_second,
     is_absent,
     members,
     neighbor_labels,

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.switches.port_values import at_least_zero, fraction, watts
 from roce_exporter.switches.readings import SwitchReading, label_text
-from roce_exporter.switches.reply_values import below, is_absent, members, number, numbers, word
+from roce_exporter.switches.reply_values import (
+    at_least_zero,
+    below,
+    fraction,
+    is_absent,
+    members,
+    number,
+    numbers,
+    watts,
+    word,
+)
 from roce_exporter.switches.systems.eos.models import is_port
 
 if TYPE_CHECKING:

@@ -115,21 +115,19 @@ async def read_layout(path: Path) -> DatabaseLayout:
         return DatabaseLayout((DatabaseNamespace(SINGLE_ASIC, _places(document, path)),))
     if not isinstance(includes, list) or len(includes) > MOST_NAMESPACES:
         raise NetError(f"{path}: INCLUDES is not a list of at most {MOST_NAMESPACES} files")
-    parts = [await _included(path, entry) for entry in includes]
-    unique = {part.name: part for part in reversed(parts)}
+    unique: dict[str, DatabaseNamespace] = {}
+    for entry in includes:
+        fields = entry if isinstance(entry, dict) else {}
+        name, include = fields.get("namespace", SINGLE_ASIC), fields.get("include")
+        if not isinstance(name, str) or not isinstance(include, str):
+            raise NetError(f"{path}: an entry of INCLUDES has no file")
+        place = path.parent / include
+        try:
+            part = DatabaseNamespace(name, _places(await _document(place), place))
+        except NetError as error:
+            part = DatabaseNamespace(name, {}, str(error))
+        unique.setdefault(name, part)
     return DatabaseLayout(tuple(sorted(unique.values(), key=lambda part: part.name)))
-
-
-async def _included(path: Path, entry: Any) -> DatabaseNamespace:
-    fields = entry if isinstance(entry, dict) else {}
-    name, include = fields.get("namespace", SINGLE_ASIC), fields.get("include")
-    if not isinstance(name, str) or not isinstance(include, str):
-        raise NetError(f"{path}: an entry of INCLUDES has no file")
-    place = path.parent / include
-    try:
-        return DatabaseNamespace(name, _places(await _document(place), place))
-    except NetError as error:
-        return DatabaseNamespace(name, {}, str(error))
 
 
 async def _document(path: Path) -> dict[str, Any]:
@@ -151,24 +149,21 @@ def _places(document: Mapping[str, Any], path: Path) -> dict[str, DatabasePlace]
     instances, databases = document.get("INSTANCES"), document.get("DATABASES")
     if not isinstance(instances, dict) or not isinstance(databases, dict):
         raise NetError(f"{path}: INSTANCES or DATABASES is missing")
-    return {name: _place(instances, databases, name, path) for name in DEFAULT_NUMBERS if name in databases}
-
-
-def _place(
-    instances: Mapping[str, Any], databases: Mapping[str, Any], name: str, path: Path
-) -> DatabasePlace:
-    try:
-        database = databases[name]
-        instance = instances[database["instance"]]
-        return DatabasePlace(
-            instance=str(database["instance"]),
-            host=str(instance.get("hostname", "")),
-            port=int(instance.get("port", 0)),
-            path=str(instance.get("unix_socket_path", "")),
-            number=int(database["id"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise NetError(f"{path}: {name} has no instance or no id that can be used") from None
+    found = {}
+    for name in (name for name in DEFAULT_NUMBERS if name in databases):
+        try:
+            database = databases[name]
+            instance = instances[database["instance"]]
+            found[name] = DatabasePlace(
+                instance=str(database["instance"]),
+                host=str(instance.get("hostname", "")),
+                port=int(instance.get("port", 0)),
+                path=str(instance.get("unix_socket_path", "")),
+                number=int(database["id"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise NetError(f"{path}: {name} has no instance or no id that can be used") from None
+    return found
 
 
 def address_of(

@@ -14,9 +14,18 @@ from roce_exporter.catalog.named import (
     SWITCH_TRANSCEIVER_INFO,
 )
 from roce_exporter.catalog.switch_systems import SONIC
-from roce_exporter.switches.port_values import UP_DOWN, at_least_zero, fraction, unix_time, watts
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
-from roce_exporter.switches.reply_values import is_absent, number, plain_mac, word
+from roce_exporter.switches.reply_values import (
+    UP_DOWN,
+    at_least_zero,
+    fraction,
+    is_absent,
+    number,
+    plain_mac,
+    unix_time,
+    watts,
+    word,
+)
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.configuration import (
     configuration_readings,

@@ -17,8 +17,7 @@ from roce_exporter.switches.systems.sonic import database_layout as layouts
 from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.read import read_tables
-from roce_exporter.switches.systems.sonic.redis_client import Tls, open_database
-from roce_exporter.switches.systems.sonic.redis_replies import ReplyError
+from roce_exporter.switches.systems.sonic.redis_client import ReplyError, Tls, open_database
 from roce_exporter.switches.systems.sonic.repeat import SonicRepeat, repeat_of
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, lossless_of, named_maps
 from roce_exporter.switches.systems.sonic.tables import OVERRIDE, QUEUE_FIELDS, port_fields, rows_of
@@ -26,7 +25,7 @@ from roce_exporter.switches.targets import PFC_PRIORITIES
 from roce_exporter.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 
     from roce_exporter.switches.readings import LoggedRequest, Origin, ProbeRequest, SwitchReadings
     from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, RedisDatabase
@@ -58,10 +57,6 @@ async def query(probe: ProbeRequest) -> ProbeReply:
     async with asyncio.TaskGroup() as group:
         for part in rounds:
             group.create_task(part.run())
-    return _replies(rounds, tls)
-
-
-def _replies(rounds: Iterable[_NamespaceRound], tls: Tls | None) -> ProbeReply:
     lines: dict[str, list[str]] = {}
     for part in rounds:
         for source, line in part.faults.items():
@@ -84,6 +79,10 @@ def _again(rounds: Iterable[_NamespaceRound], tls: Tls | None, readings: SwitchR
     return repeat_of(readings, seen, places, tls)
 
 
+def _future() -> asyncio.Future[Any]:
+    return asyncio.get_running_loop().create_future()
+
+
 @dataclass(slots=True)
 class _NamespaceRound:
     """One round of queries to one namespace. What has arrived by the deadline is kept."""
@@ -102,6 +101,10 @@ class _NamespaceRound:
     opened: list[RedisDatabase] = field(default_factory=list)
     names: keys.SonicNames | None = None
     """The objects that were read."""
+    found: asyncio.Future[keys.SonicNames | None] = field(default_factory=_future)
+    """All objects; None if their names could not be read. As the others: those who wait for them are in another database."""
+    lossless: asyncio.Future[Lossless | None] = field(default_factory=_future)
+    buffers: asyncio.Future[Buffers] = field(default_factory=_future)
 
     def places(self) -> dict[Origin, tuple[RedisAddress, str]]:
         """The database and the key of each object, by its origin in the readings."""
@@ -136,45 +139,36 @@ class _NamespaceRound:
 
     async def run(self) -> None:
         """Read all databases at the same time, as far as one does not need what is in another."""
-        loop = asyncio.get_running_loop()
         if self.layout.asics and not self.place.name:
-            await self._host()
-            return
-        names: asyncio.Future[keys.SonicNames | None] = loop.create_future()
-        lossless: asyncio.Future[Lossless | None] = loop.create_future()
-        buffers: asyncio.Future[Buffers] = loop.create_future()
+            # The host's own databases: they say what the switch is, and have no counters.
+            parts: tuple[Coroutine[Any, Any, None], ...] = (
+                self._simple(t.CONFIGURATION, layouts.CONFIG_DB, keys.METADATA),
+                self._simple(t.LLDP, layouts.APPL_DB, keys.CHASSIS),
+            )
+        else:
+            parts = (self._counters(), self._configuration(), self._state(), self._ports())
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._counters(names, lossless))
-            group.create_task(self._configuration(names, lossless, buffers))
-            group.create_task(self._state(names, buffers))
-            group.create_task(self._ports(names))
+            for part in parts:
+                group.create_task(part)
 
-    async def _host(self) -> None:
-        """The host's own databases on a switch of several ASICs: they say what the switch is, and have no counters."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._simple(t.CONFIGURATION, layouts.CONFIG_DB, [keys.METADATA]))
-            group.create_task(self._simple(t.LLDP, layouts.APPL_DB, [keys.CHASSIS]))
-
-    async def _simple(self, source: str, name: str, rows: Iterable[keys.Row]) -> None:
+    async def _simple(self, source: str, name: str, row: keys.Row) -> None:
         async with self._attempt(source), self._open(source, name) as database:
-            self.read[source] = await self._rows(database, source, rows)
+            self.read[source] = await self._rows(database, source, [row])
 
-    async def _counters(
-        self, names: asyncio.Future[keys.SonicNames | None], lossless: asyncio.Future[Lossless | None]
-    ) -> None:
+    async def _counters(self) -> None:
         try:
             async with self._attempt(*COUNTED), self._open(t.PORT_COUNTERS, layouts.COUNTERS_DB) as database:
                 maps = await database.read([("HGETALL", name) for name in keys.NAME_MAPS])
                 parts = zip(keys.NAME_MAPS.items(), maps, strict=True)
                 usable = [self._usable(database, source, name, part) for (name, source), part in parts]
                 found = await _aside(lambda: keys.names_of(usable))
-                names.set_result(found)
-                plan = await self._result_of(lossless, None)
+                self.found.set_result(found)
+                plan = await self._result_of(self.lossless, None)
                 chosen = partial(keys.chosen_names, found, plan, everything=self.everything)
                 self.names = await _aside(chosen)
                 await self._objects(database, self.names, plan)
         finally:
-            _settle(names, None)
+            _settle(self.found, None)
 
     async def _objects(self, database: RedisDatabase, names: keys.SonicNames, plan: Lossless | None) -> None:
         """Counters first; the watermarks, three per object, last."""
@@ -208,42 +202,40 @@ class _NamespaceRound:
         parts = zip(objects.values(), found, hashes, strict=True)
         return {name: self._usable(database, table.source, key, part) for name, key, part in parts}
 
-    async def _configuration(
-        self,
-        names: asyncio.Future[keys.SonicNames | None],
-        lossless: asyncio.Future[Lossless | None],
-        buffers: asyncio.Future[Buffers],
-    ) -> None:
+    async def _configuration(self) -> None:
         source = t.CONFIGURATION
         try:
             async with self._attempt(source), self._open(source, layouts.CONFIG_DB) as database:
-                known = await names
+                known = await self.found
                 ports = [] if known is None else list(known.ports.values())
                 rows = await self._rows(database, source, keys.first_rows(ports))
                 maps = [(key, ()) for key in sorted(await _aside(lambda: named_maps(rows_of(rows))))]
                 rows |= await self._rows(database, source, maps)
                 plan = await _aside(lambda: lossless_of(rows_of(rows)))
-                lossless.set_result(plan if rows else None)
+                self.lossless.set_result(plan if rows else None)
                 self.read[source] = rows
                 # Rows of queues without those to which they refer would say that settings are missing: all or none of them.
-                self.read[source] = rows | await self._buffers(database, ports, plan, buffers)
+                self.read[source] = rows | await self._buffers(database, ports, plan)
                 if known is None:
                     raise NetError(NO_NAMES)
         finally:
-            _settle(lossless, None)
-            _settle(buffers, ([], []))
+            _settle(self.lossless, None)
+            _settle(self.buffers, ([], []))
 
     async def _buffers(
-        self, database: RedisDatabase, ports: list[str], plan: Lossless, buffers: asyncio.Future[Buffers]
+        self, database: RedisDatabase, ports: list[str], plan: Lossless
     ) -> dict[str, t.Fields]:
         """The rows of queues and priority groups, and the profiles and pools behind them."""
         source = t.CONFIGURATION
         rows = await self._ranges(database, ports, plan)
-        rows |= await self._chosen_groups(rows)
+        if wanted := keys.dynamic_group_keys(rows):
+            # What a dynamic buffer model has chosen is in APPL_DB.
+            async with self._open(source, layouts.APPL_DB) as chosen:
+                rows |= await self._rows(chosen, source, wanted)
         rows |= await self._rows(database, source, await _aside(lambda: keys.profile_rows(rows)))
         profiles = [fields for key, fields in rows.items() if key.startswith("BUFFER_PROFILE|")]
         pools = keys.pools_of(profiles)
-        buffers.set_result((keys.buffer_profiles(rows), pools))
+        self.buffers.set_result((keys.buffer_profiles(rows), pools))
         return rows | await self._rows(
             database, source, [(f"BUFFER_POOL|{pool}", ("size",)) for pool in pools]
         )
@@ -263,26 +255,16 @@ class _NamespaceRound:
                 search.add(found)
         return {key: fields for search in searches for key, fields in search.found.items()}
 
-    async def _chosen_groups(self, rows: Mapping[str, t.Fields]) -> dict[str, t.Fields]:
-        """What a dynamic buffer model has chosen, from APPL_DB."""
-        wanted = keys.dynamic_group_keys(rows)
-        if not wanted:
-            return {}
-        async with self._open(t.CONFIGURATION, layouts.APPL_DB) as database:
-            return await self._rows(database, t.CONFIGURATION, wanted)
-
-    async def _state(
-        self, names: asyncio.Future[keys.SonicNames | None], buffers: asyncio.Future[Buffers]
-    ) -> None:
+    async def _state(self) -> None:
         source = t.STATE
         async with self._attempt(source, t.TRANSCEIVERS), self._open(source, layouts.STATE_DB) as database:
-            profiles, pools = await self._result_of(buffers, ([], []))
+            profiles, pools = await self._result_of(self.buffers, ([], []))
             rows = await self._rows(database, source, keys.state_rows(profiles))
             used = dict.fromkeys((*pools, *keys.pools_of(rows.values())))
             wanted = [(f"BUFFER_POOL_TABLE|{pool}", ("size",)) for pool in used]
             self.read[source] = rows | await self._rows(database, source, wanted)
 
-            known = await names
+            known = await self.found
             database.source = t.TRANSCEIVERS
             ports = () if known is None else known.ports.values()
             found = await self._rows(database, t.TRANSCEIVERS, keys.module_rows(ports))
@@ -292,10 +274,10 @@ class _NamespaceRound:
                 one = self.port_faults if table == "PORT_OPERR_TABLE" else modules
                 one.setdefault(port, {}).update(fields)
 
-    async def _ports(self, names: asyncio.Future[keys.SonicNames | None]) -> None:
+    async def _ports(self) -> None:
         """The state of the ports, and their neighbours."""
         async with self._attempt(t.LINKS, t.LLDP), self._open(t.LINKS, layouts.APPL_DB) as database:
-            known = await names
+            known = await self.found
             ports = () if known is None else known.ports.values()
             found = await self._rows(database, t.LINKS, keys.link_rows(ports))
             self.read[t.LINKS] = {key.partition(":")[2]: fields for key, fields in found.items()}
