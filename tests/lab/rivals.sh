@@ -1,6 +1,6 @@
 # Downloads the programs that the lab compares with or uses into $cache/tools/bin. Sourced after prepare.sh.
 #
-# From Debian: node_exporter, Alertmanager and, if not installed, Prometheus: unpacked, not installed.
+# From Debian: node_exporter and, if not installed, Prometheus: unpacked, not installed.
 # From the Go module proxy, if Go is installed: the newest node_exporter and yuuki's rdma_exporter.
 
 node_exporter_newest=github.com/prometheus/node_exporter@latest
@@ -31,7 +31,6 @@ build_tool() {
 prepare_tools() {
   mkdir -p "$cache/tools/bin"
   unpack_tool prometheus-node-exporter usr/bin/prometheus-node-exporter node_exporter_debian &&
-    unpack_tool prometheus-alertmanager usr/bin/prometheus-alertmanager alertmanager &&
     unpack_tool prometheus usr/bin/prometheus prometheus
 }
 

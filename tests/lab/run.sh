@@ -4,7 +4,7 @@
 #   run.sh                 for CI: most of the core on the newest kernel that Debian packages, in two guests at the same time, and on
 #                          Linux 6.12 the tests that depend most on the kernel
 #   run.sh --core SERIES   the core on one of them: newest, 6.12
-#   run.sh --all           the core on both, then 6.1, thousands of rounds, netdevsim and siw, and the comparison: two hours
+#   run.sh --all           the core on both, then 6.1, netdevsim and siw, and the comparison: two hours
 #   run.sh --soak          10,000 collections with random faults, on Linux 6.12: 15 minutes; $ROCELAB_SOAK of them
 #   run.sh --compare       only the tables of docs/comparison.md
 #   run.sh -- ARGUMENT...  only the tests selected by these arguments of pytest, on Linux 6.12, or on $ROCE_LAB_SERIES
@@ -28,8 +28,8 @@ cards="virtio-net-pci e1000e vmxnet3"
 # and since: why is not known. test_namespaces.py and test_diagnosis.py pass by themselves; they have not been run after the others
 # yet, so --all has them alone.
 cards_tests=(test_names.py test_values.py test_configuration.py test_addresses.py test_faults.py test_storms.py test_hotplug.py
-  test_module.py test_kernel_log.py)
-traffic_tests=(test_objects.py test_other_nics.py test_traffic.py test_wire.py test_alerts.py test_chain.py test_soak.py)
+  test_kernel_log.py)
+traffic_tests=(test_objects.py test_other_nics.py test_traffic.py test_wire.py test_alerts.py test_soak.py)
 newest_tests=(test_more_drivers.py test_devlink.py test_limits.py)
 longer=(test_counter_sets.py test_owners.py)
 core=("${cards_tests[@]}" "${longer[@]}" "${traffic_tests[@]}")
@@ -114,14 +114,12 @@ case ${1:-} in
     compare_exporters
     ;;
   --all)
-    export ROCELAB_ROUNDS=1000
     prepare_rivals
     for series in newest 6.12; do
       build_extra "$series" && test_in_guest "$series" 3000 "${core[@]}" test_more_drivers.py test_devlink.py &&
         test_in_guest "$series" 900 test_namespaces.py && test_in_guest "$series" 900 test_diagnosis.py || exit 1
     done
-    test_in_guest 6.1 3000 test_names.py test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py \
-      test_module.py test_chain.py &&
+    test_in_guest 6.1 3000 test_names.py test_values.py test_configuration.py test_faults.py test_storms.py test_hotplug.py &&
       compare_exporters
     ;;
   --)

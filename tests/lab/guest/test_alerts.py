@@ -6,12 +6,17 @@ perftest requests 7 retries, for which rxe retries without limit, and it counts 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import os
+import subprocess
+import urllib.parse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import traffic
-from daemon import Exporter, wait_until
-from monitoring import alerts, prometheus
+import yaml
+from daemon import Exporter, get, wait_until
 from nic import run
 
 if TYPE_CHECKING:
@@ -19,20 +24,56 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(240)
 
+RULES = Path(__file__).parents[3] / "alerts/roce.rules.yml"
+PROGRAM = Path(os.environ.get("ROCELAB_TOOLS", "/nowhere")) / "prometheus"
+PROMETHEUS = "127.0.0.1:9090"
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Two Soft-RoCE devices, an exporter, and Prometheus with our rules."""
+    """Two Soft-RoCE devices, an exporter, and Prometheus with our rules: it scrapes and evaluates every two seconds."""
     traffic.bring_up()
     exporter = Exporter("--sampler.mode=off")
-    with prometheus(tmp_path_factory.mktemp("prometheus"), exporter):
+    folder = tmp_path_factory.mktemp("prometheus")
+    target = {"targets": [exporter.address], "labels": {"instance": "lab", "cluster": "guest"}}
+    config = {
+        "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
+        "rule_files": ["rules.yml"],
+        "scrape_configs": [{"job_name": "roce", "static_configs": [target]}],
+    }
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    rules = yaml.safe_load(RULES.read_text())
+    for group in rules["groups"]:
+        group.pop("interval", None)
+    (folder / "rules.yml").write_text(yaml.safe_dump(rules))
+    flags = (f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data")
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            (PROGRAM, *flags, f"--web.listen-address={PROMETHEUS}"), stdout=log, stderr=log
+        )
+    try:
+        wait_until(lambda: query("roce_port_up"), 100)
         yield
+    finally:
+        server.kill()
+        server.wait()
     assert exporter.stop() == 0
     traffic.take_down()
 
 
+def query(expression: str) -> list[dict[str, Any]]:
+    """The series of an instant query; empty without a reply."""
+    try:
+        answer = get(f"http://{PROMETHEUS}/api/v1/query?query={urllib.parse.quote(expression)}")
+    except OSError:
+        return []
+    return list(json.loads(answer)["data"]["result"])
+
+
 def about_traffic() -> set[tuple[str, str]]:
-    return {(name, device) for name, device in alerts() if device in traffic.DEVICES}
+    """The conditions that are true now, firing or pending: names, each with the RDMA device."""
+    found = [series["metric"] for series in query("ALERTS")]
+    return {(one["alertname"], one["device"]) for one in found if one.get("device", "") in traffic.DEVICES}
 
 
 def wait_for(name: str, device: str) -> None:

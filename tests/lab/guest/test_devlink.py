@@ -152,13 +152,6 @@ def test_an_instance_that_does_not_exist_is_absent(exporter: Exporter) -> None:
             read("netdevsim/netdevsim99")
 
 
-def test_devlink_was_only_read(exporter: Exporter) -> None:
-    """Nothing that the exporter sends takes a dump: only netdevsim's own error has stored one, and `empty` has none."""
-    assert exporter.process.poll() is None
-    reporters = {one.name: one for one in DevlinkNetlink().reporters(INSTANCE)}
-    assert reporters["empty"].dumped is None
-
-
 def test_the_setup_of_a_real_host(exporter: Exporter) -> None:
     """Without privileges: devices, missing privileges, the clock of the virtual machine, and scrapes of the exporter."""
     exporter.scrape()

@@ -6,20 +6,17 @@ treats them as it treats those of a real card.
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from daemon import Exporter, about, value, wait_until
-from nic import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nic import Nic
 
-DEVICE = "mlx5_0"
 SICK, WELL = "mlx5_0", "bnxt_re0"
 
 NAMES = {
@@ -138,15 +135,6 @@ def test_a_card_that_resets_is_reported_as_absent_and_comes_back(
     wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
 
 
-def test_slow_firmware_costs_time_and_no_series(cards: dict[str, Nic], exporter: Exporter) -> None:
-    before = families(about(exporter.scrape(), SICK))
-    for table in ("rdma", "port", "leg0/ethtool", "leg0/dcb"):
-        cards[SICK].table(table).delay(20_000)
-    assert families(about(exporter.scrape(), SICK)) >= before
-    for table in ("rdma", "port", "leg0/ethtool", "leg0/dcb"):
-        cards[SICK].table(table).delay(0)
-
-
 def test_no_query_is_made_twice_in_a_scrape(cards: dict[str, Nic], exporter: Exporter) -> None:
     """One RDMA netlink query returns all counters of a port; every other way would query the firmware again."""
     exporter.scrape()
@@ -172,16 +160,3 @@ def test_without_debugfs_no_series_is_lost(cards: dict[str, Nic], exporter: Expo
     # the owners of a new exporter appear after its first survey, for which no scrape waits
     wait_until(lambda: families(hidden.scrape()) >= known)
     assert hidden.stop() == 0
-
-
-def test_scrapes_at_the_same_time_are_all_answered(cards: dict[str, Nic], exporter: Exporter) -> None:
-    cards[SICK].table("rdma").delay(50_000)
-    answers: list[dict[str, float]] = []
-    threads = [threading.Thread(target=lambda: answers.append(exporter.scrape())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    cards[SICK].table("rdma").delay(0)
-    assert [lives(answer, "rdma") for answer in answers] == [True] * 8
-    assert run("rdma", "link")

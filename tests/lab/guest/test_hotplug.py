@@ -128,12 +128,3 @@ def test_in_a_network_namespace_rdma_netlink_still_works(pair: None) -> None:
     assert value(samples, "roce_transport_retries_exceeded_total", device="bnxt_re0") == 77
     assert value(samples, "roce_exporter_ports_without_netdev") == 2
     assert not [series for series in samples if series.startswith("roce_pfc_")]
-
-
-def test_in_exclusive_mode_only_the_owner_sees_the_devices(pair: None) -> None:
-    nic.run("rdma", "system", "set", "netns", "exclusive")
-    try:
-        assert value(once(), "roce_exporter_devices") == 2
-        assert value(once(*OWN_NETWORK), "roce_exporter_devices") == 0
-    finally:
-        nic.run("rdma", "system", "set", "netns", "shared")

@@ -19,7 +19,6 @@ import pytest
 import traffic
 from daemon import NOBODY, wait_until
 from nic import ask_json, run
-from queue_pairs import MOST_OF_A_PART, holding
 
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.uverbs import read_limits
@@ -49,8 +48,6 @@ from roce_exporter.host.kernel.live import LiveKernel
 print(json.dumps([LiveKernel().process(int(pid)) for pid in sys.argv[1:]]))
 """
 
-MANY = 300
-"""More queue pairs than fit into one part."""
 
 Found = dict[str, Any]
 
@@ -212,12 +209,3 @@ def test_the_kernel_reports_threads_and_they_belong_to_their_process(wire: None)
     finally:
         done.set()
         thread.join()
-
-
-def test_a_long_list_comes_in_parts(wire: None) -> None:
-    with holding("rxe0", MANY):
-        parts = parts_of(ObjectKind.QUEUE_PAIR)["rxe0"]
-        assert len(parts) > 1
-        assert sum(map(len, parts)) == MANY + 1
-        assert max(map(len, parts)) <= MOST_OF_A_PART
-        assert listed(ObjectKind.QUEUE_PAIR) == printed(ObjectKind.QUEUE_PAIR)
