@@ -7,53 +7,13 @@ from pathlib import Path
 
 import pytest
 from fleet_plan import (
-    DISK,
     FEW_SERVERS,
-    INGESTION,
-    MEMORY,
-    QUERIES,
-    RULES,
     SERVER_BUSY,
     SERVER_CORES,
     SERVER_MEMORY,
     TABLES,
-    Fleet,
-    FleetPlan,
-    HostSize,
-    amount,
-    plan,
-    plan_table,
     topology,
 )
-
-from roce_exporter.catalog.row import MetricSet
-
-DAY = 86400.0
-
-
-def planned(hosts: int = 1000, metric_set: MetricSet = MetricSet.LEAN, interval: float = 15.0) -> FleetPlan:
-    fleet = Fleet(hosts, 8, "mlx5", metric_set, interval, 15 * DAY)
-    return plan(fleet, HostSize(series=600, gzipped=9000))
-
-
-def test_each_need_is_its_factor_times_the_fleet() -> None:
-    found = planned()
-    lean = MetricSet.LEAN
-    assert found.series == 600_000
-    assert found.samples_per_second == 40_000
-    assert found.memory_bytes == 600_000 * MEMORY.of(lean) * QUERIES.of(lean)
-    assert found.disk_bytes == pytest.approx(40_000 * 15 * DAY * DISK.of(lean))
-    assert found.network_bytes_per_second == 600_000
-    assert found.rules_cores == pytest.approx(8 * RULES.of(lean) / 15)
-    assert found.ingestion_cores == pytest.approx(0.4 * INGESTION.of(lean))
-
-
-def test_half_the_scrapes_cost_half_but_memory() -> None:
-    often, seldom = planned(), planned(interval=30.0)
-    assert seldom.disk_bytes == often.disk_bytes / 2
-    assert seldom.rules_cores == pytest.approx(often.rules_cores / 2)
-    assert seldom.ingestion_cores == pytest.approx(often.ingestion_cores / 2)
-    assert seldom.memory_bytes == often.memory_bytes
 
 
 @pytest.mark.parametrize(
@@ -74,28 +34,6 @@ def test_the_arrangement_has_room_for_memory_and_cores(
 ) -> None:
     found = topology(1200, memory, cores, busy)
     assert found == (name, servers, 3 if name == "store" else 0)
-
-
-@pytest.mark.parametrize(
-    ("number", "unit", "text"),
-    [
-        (4_834_000, "", "4.8 M"),
-        (999.6, "", "1 k"),
-        (123_456, "B", "123 kB"),
-        (17, "", "17"),
-        (1_234e12, "B", "1,230 TB"),
-        (5e9, "B", "5 GB"),
-    ],
-)
-def test_amounts_are_short(number: float, unit: str, text: str) -> None:
-    assert amount(number, unit) == text
-
-
-def test_the_table_has_a_line_per_fleet() -> None:
-    lines = plan_table([planned(10), planned(100_000, MetricSet.FULL)]).splitlines()
-    assert lines[2].startswith("| 10 | lean | 6 k |")
-    assert lines[3].startswith("| 100,000 | full | 60 M |")
-    assert len({line.count("|") for line in lines}) == 1
 
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/operating.md").read_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from words import LIMIT, ROOT, WORDS, count, prose
+from words import LIMIT, ROOT, WORDS, count
 
 
 @pytest.mark.skipif(
@@ -23,21 +23,3 @@ def test_a_word_that_is_avoided_is_found_and_plain_english_is_not() -> None:
     plain = """it stands for a name; a stand-in; so long as it runs; it looks like a storm; the task; besides; it is None; standard"""
     assert [len(WORDS.findall(one)) for one in avoided.split(";")] == [1] * 13
     assert WORDS.findall(plain) == []
-
-
-@pytest.mark.parametrize(
-    ("suffix", "text", "found"),
-    [
-        (".md", "One\n`told` word\n", "x word"),
-        (".py", "x = told  # a reason\ny = 'key', \"a text\"\n", '# a reason\n"a text"'),
-        (
-            ".py",
-            'def told():\n    """First.\n\n    Second \\" line."""\n',
-            '"""First.\n\n    Second \\" line."""',
-        ),
-        (".sh", "run told # a reason\n", "# a reason"),
-        (".c", "int told; /* a reason */\n", "/* a reason */"),
-    ],
-)
-def test_prose_is_found(suffix: str, text: str, found: str) -> None:
-    assert prose(text, suffix) == found

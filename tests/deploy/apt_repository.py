@@ -5,18 +5,16 @@ The root is Debian 12, or the suite in ROCE_APT_SUITE.
 
 from __future__ import annotations
 
-import functools
-import http.server
 import os
 import shutil
 import subprocess
 import tempfile
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from deploy_image import machine_tar
 from deploy_tools import DEPLOY, ran
+from http_answers import answering
 from tools import need
 
 if TYPE_CHECKING:
@@ -27,23 +25,16 @@ BIRTH = 1_700_000_000
 """When the keys are made: before any time at which a test signs."""
 
 
-class QuietFiles(http.server.SimpleHTTPRequestHandler):
-    """Files of a folder, without a log."""
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name of the overridden method
-        """Print nothing."""
-
-
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a web server for this folder."""
-    handler = functools.partial(QuietFiles, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+
+    def reply(path: str) -> tuple[int, bytes]:
+        place = folder / path.strip("/")
+        return (200, place.read_bytes()) if place.is_file() else (404, b"")
+
+    with answering(reply) as server:
+        yield server.url
 
 
 @contextmanager

@@ -325,21 +325,3 @@ def test_each_host_is_scraped_by_one_agent(shares: Shares, prefix: str, agents: 
     assert len(parts) == agents
     assert Counter(address for part in parts for address in part) == dict.fromkeys(addresses(), 1)
     assert [len(part) for part in parts] == pytest.approx([len(FLEET) / agents] * agents, rel=0.1)
-
-
-@pytest.mark.nightly
-def test_a_fifth_agent_moves_what_the_comment_says(shares: Shares) -> None:
-    def moved(before: str, after: str) -> float:
-        """The share of hosts that another agent scrapes."""
-        both = zip(group(shares, before), group(shares, after), strict=False)
-        return 1 - sum(len(old & new) for old, new in both) / len(FLEET)
-
-    assert moved("roce-four", "roce-five") == pytest.approx(1 / 5, abs=0.02)
-    assert moved("a", "of-5-") == pytest.approx(4 / 5, abs=0.02)
-
-
-def test_a_key_keeps_a_fabric_together(tmp_path: Path) -> None:
-    """Its hosts are all scraped by one agent, whichever it is."""
-    jobs = [agent_job(number, "a") for number in range(AGENTS)]
-    found = shares_of(tmp_path, jobs, addresses()[:100], 100, __tmp_hash="fabric-a")
-    assert sorted(len(part) for part in found.values()) == [0, 0, 0, 100]

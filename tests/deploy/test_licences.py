@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from types import SimpleNamespace
 
-import pytest
 from deploy_tools import DEPLOY, ROOT, module_of
 
 SHIPPABLE = {
@@ -87,16 +85,3 @@ def test_the_table_is_what_the_packages_say_and_their_wheels_have_the_texts() ->
         ]
         if name in SHIPPED:
             assert max((Path(str(file.locate())).stat().st_size for file in files), default=0) > 500, name
-
-
-class Metadata(dict[str, str]):
-    """Metadata of a package without classifiers."""
-
-    def get_all(self, name: str, otherwise: list[str]) -> list[str]:
-        return otherwise
-
-
-def test_a_package_that_says_nothing_is_an_error() -> None:
-    silent = SimpleNamespace(metadata=Metadata(Name="silent"))
-    with pytest.raises(LookupError, match="silent: read the licence"):
-        LICENCES.licence(silent)

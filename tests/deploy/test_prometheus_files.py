@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -98,26 +97,6 @@ def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
         assert {"roce-storm", "roce-dashboards"} <= groups
     jobs = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())["shared"]["wire_jobs"]
     assert re.fullmatch(jobs, "roce-wire"), "the alerts on captures expect this job"
-
-
-@pytest.mark.ci
-def test_four_agents_share_the_hosts_without_gap_or_overlap(tmp_path: Path) -> None:
-    addresses = [f"gpu-r{rack:02}-n{node:02}:10123" for rack in range(8) for node in range(10)]
-    (tmp_path / "targets").mkdir()
-    (tmp_path / "targets/roce.yml").write_text(yaml.safe_dump([{"targets": addresses}]))
-
-    def known(server: Running) -> int:
-        """How many hosts an agent scrapes or leaves to others."""
-        found: dict[str, Any] = server.ask("targets")
-        return len(found["activeTargets"]) + len(found["droppedTargets"])
-
-    with ExitStack() as stack:
-        agents = [stack.enter_context(agent(tmp_path, number)) for number in range(4)]
-        for server in agents:
-            wait_until(lambda server=server: known(server) == len(addresses))
-        shares = [set(labels_of_targets(server)) for server in agents]
-    assert sorted(address for share in shares for address in share) == addresses
-    assert min(map(len, shares)) > 8
 
 
 def agent(folder: Path, number: int) -> AbstractContextManager[Running]:

@@ -70,18 +70,6 @@ def exposure(unit: Path, most: int) -> int:
 # --- the files
 
 
-def test_every_unit_is_read_as_it_is_written() -> None:
-    """A line without a key, or in no section, would be ignored by systemd with a message that nobody reads."""
-    for path in (*OTHERS, UNIT, *(FOLDER / "drop-ins").glob("*.conf")):
-        section = ""
-        for line in path.read_text().splitlines():
-            if line.startswith("["):
-                section = line
-            elif line and not line.startswith("#"):
-                assert section in ("[Unit]", "[Service]", "[Install]"), (path.name, line)
-                assert re.fullmatch(r"[A-Z]\w+=.*", line), (path.name, line)
-
-
 def test_every_example_of_the_default_files_is_accepted() -> None:
     for unit, variable, command, count in (
         (UNIT, "ROCE_EXPORTER_FLAGS", ["serve"], 4),

@@ -85,15 +85,6 @@ def test_another_content_gets_another_folder(zipapp: Path, tmp_path: Path) -> No
     assert len(places) == 2
 
 
-def test_starts_at_the_same_time_share_one_folder(zipapp: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-I", zipapp]
-    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    many = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(5)]
-    places = {process.communicate()[0] for process in many}
-    assert ({process.returncode for process in many}, len(places)) == ({7}, 1)
-    assert len(list((tmp_path / "cache/roce-exporter").iterdir())) == 1
-
-
 def test_one_that_loses_the_race_uses_what_the_other_made(zipapp: Path, tmp_path: Path) -> None:
     module = module_of(RELEASE / "zipapp/unpack.py")
     place = tmp_path / "there"

@@ -89,11 +89,6 @@ def test_a_device_without_hardware_has_its_current_address_and_a_changed_one_is_
     ]
 
 
-def test_a_name_that_is_no_valid_text():
-    prepare = "hostname gpu-7 && ip link add \"$(printf 'x\\377')\" address 02:00:5e:00:00:01 type veth peer name right"
-    assert in_a_namespace(prepare, r"x\xff") == ["gpu-7", r"x\xff 02:00:5e:00:00:01"]
-
-
 def test_a_member_of_a_bond_keeps_its_own_address():
     prepare = (
         "hostname gpu-7 && ip link add left address 02:00:5e:00:00:01 type veth peer name right "

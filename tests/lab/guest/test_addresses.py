@@ -5,24 +5,20 @@ Two Soft-RoCE devices are on two veth cables to a bridge in another network name
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from daemon import COMMAND, NOBODY, wait_until
-from nic import ask_json, run
+from nic import run
 from test_diagnosis import diagnosed
 
 from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.cli import main
-from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.recorded.recorded_ip import read_recorded_ip
-from roce_exporter.host.recorded.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -182,42 +178,6 @@ def test_a_right_host_passes_also_without_privileges(wrong: Callable[[], dict[st
     assert wrong() == RIGHT
     command = [*NOBODY, COMMAND, "check", "settings", "--format=json"]
     assert findings(subprocess.run(command, capture_output=True, text=True, check=False).stdout) == RIGHT
-
-
-def test_facts_are_those_of_ip(rails: None) -> None:
-    """The kernel's messages through pyroute2, and the text of iproute2 as a recording has it."""
-    tree = Tree()
-    commands = {
-        "ip/address.json": ("address", "show"),
-        "ip/neigh.json": ("-s", "neigh", "show"),
-        "ip/route.json": ("-4", "route", "show", "table", "all"),
-        "ip/route6.json": ("-6", "route", "show", "table", "all"),
-        "ip/rule.json": ("-4", "rule", "show"),
-        "ip/rule6.json": ("-6", "rule", "show"),
-    }
-    assert ping("-I", RAILS[0], PEER)
-    assert not ping("-I", RAILS[0], NOWHERE)
-    wait_until(lambda: "FAILED" in run("ip", "neigh", "show", NOWHERE))
-    for path, words in commands.items():
-        tree.files[path] = run("ip", "-j", *words).encode()
-        tree.add(path)
-    held = read_recorded_ip(tree, "of the guest")
-    for rail in RAILS:
-        live, printed = LiveKernel().ip_facts(rail), held.facts(rail)
-        assert plain(live.routes) == plain(printed.routes)
-        assert (live.addresses, live.rules) == (printed.addresses, printed.rules)
-        # Without states: they change while this is read.
-        assert {one.address for one in live.neighbours} == {one.address for one in printed.neighbours}
-    pairs = [(own, destination) for own in OWN for destination in (PEER, "10.9.0.1", *OWN)]
-    for pair, path in zip(pairs, LiveKernel().ip_paths(pairs), strict=True):
-        (printed_path,) = ask_json("ip", "-j", "route", "get", pair[1], "from", pair[0])
-        assert (path.netdev, path.gateway) == (printed_path["dev"], printed_path.get("gateway", ""))
-        assert held.paths([pair]) == (path,)
-    run("ip", "neigh", "flush", "dev", RAILS[0])
-
-
-def plain(routes: Any) -> list[str]:
-    return sorted(str(dataclasses.astuple(route)) for route in routes)
 
 
 def test_without_rules_packets_leave_by_the_wrong_rail(wrong: Callable[[], dict[str, set[str]]]) -> None:
