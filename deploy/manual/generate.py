@@ -20,7 +20,7 @@ import shtab
 
 from roce_exporter import __version__
 from roce_exporter.cli.commands import COMMANDS
-from roce_exporter.cli.keys import KEYS
+from roce_exporter.cli.flags import KEYS
 from roce_exporter.cli.options import make_parser
 
 if TYPE_CHECKING:

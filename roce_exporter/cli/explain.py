@@ -36,10 +36,10 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         options.source_disable,
         exporter.part(Sampler) is not None,
     )
-    if options.name is None and not observation.snapshot.devices:
+    if not options.name and not observation.snapshot.devices:
         sys.stderr.write(f"roce-exporter: {NO_DEVICE}: no name was compared\n")
         return NOT_SEEN
-    if options.name is None:
+    if not options.name:
         lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
     else:
         lines = list(explain(options.name, observation, exporter.normaliser, host))

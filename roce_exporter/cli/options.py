@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from roce_exporter import __version__
 from roce_exporter.cli.commands import COMMANDS, REMOVED
-from roce_exporter.cli.flags import FLAGS
-from roce_exporter.cli.keys import KEYS
+from roce_exporter.cli.flags import FLAGS, KEYS
 from roce_exporter.cli.renamed import FLAGS_NOW, renamed, renamed_flag
 from roce_exporter.errors import UserError
 
@@ -156,7 +155,7 @@ def _add(parser: argparse.ArgumentParser, flag: Flag) -> None:
         type=flag.type or str,
         choices=flag.choices or None,
         # argparse appends to this list itself.
-        default=list(flag.default) if flag.is_repeated and flag.default is not None else flag.default,
+        default=list(flag.default) if flag.is_repeated else flag.default,
         metavar=flag.metavar or None,
         help=shown,
     )

@@ -119,7 +119,7 @@ async def begin_session(
     chosen = PacketFilter.parse(getattr(options, "filter", None) or ())
     source = PacketSocket(interface) if interface else open_capture(file)
     marks = LosslessMarks(options.lossless_dscp, options.lossless_priority)
-    session = WireSession(source, marks, top, interval=getattr(options, "interval", 0), chosen=chosen)
+    session = WireSession(source, marks, top, interval=getattr(options, "interval", None) or 0, chosen=chosen)
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end() -> None:

@@ -14,8 +14,7 @@ from roce_exporter.catalog import CATALOG, DIALECTS
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.windows import WINDOWS_SETTINGS
-from roce_exporter.cli.flags import FLAGS
-from roce_exporter.cli.keys import KEYS
+from roce_exporter.cli.flags import FLAGS, KEYS
 from roce_exporter.cli.options import OptionError, parse_options
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from recorded import recording
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.settings import built_in
-from roce_exporter.cli import flags, keys, main
+from roce_exporter.cli import flags, main
 from roce_exporter.cli.log import LEVELS
 from roce_exporter.cli.options import OptionError, parse_options
 from roce_exporter.cli.parts import collect_settings, parts_of
@@ -327,7 +327,7 @@ def test_defaults_and_choices_are_those_of_the_parts() -> None:
     choices = {flag.name: flag.choices for flag in flags.FLAGS if flag.choices}
     assert choices["--sampler.mode"] == MODES
     assert choices["--metrics.set"] == tuple(one.value for one in MetricSet)
-    assert keys.NAMED_NAMESPACES == FOLDER
+    assert parse_options(["tool", "namespaces"]).namespaces_folder == FOLDER
 
 
 @pytest.mark.parametrize(
