@@ -46,10 +46,7 @@ async def wire(options: argparse.Namespace) -> int:
         OptionError: a package is missing, or the input cannot be opened.
     """
     _check(options)
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
-        raise OptionError(
-            f"wire needs the package {missing[0]}; install the extra wire, in a clone: pip install '.[wire]'"
-        )
+    need_packages()
     from roce_exporter.wire.frames import InputError  # noqa: PLC0415 - no other command needs the modules of wire
 
     try:
@@ -58,6 +55,14 @@ async def wire(options: argparse.Namespace) -> int:
         return await _run(options)
     except InputError as error:
         raise OptionError(str(error)) from None
+
+
+def need_packages() -> None:
+    """Raise OptionError if a package of the extra is missing."""
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise OptionError(
+            f"wire needs the package {missing[0]}; install the extra wire, in a clone: pip install '.[wire]'"
+        )
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -75,12 +80,12 @@ def _check(options: argparse.Namespace) -> None:
 def _print_packets(options: argparse.Namespace) -> int:
     """One JSON object per RoCE packet, with every header."""
     from roce_exporter.wire.inputs.capture_file import open_capture  # noqa: PLC0415 - as above
-    from roce_exporter.wire.packet_lines import packet_lines  # noqa: PLC0415 - as above
+    from roce_exporter.wire.packet_lines import packets  # noqa: PLC0415 - as above
 
     capture = open_capture(options.file)
     for frames in capture:
-        for line in packet_lines(frames):
-            print_text(line + "\n")
+        for packet in packets(frames):
+            print_text(json.dumps(packet) + "\n")
     return _fault(capture.fault)
 
 
@@ -105,10 +110,7 @@ async def begin_session(
     Raises:
         UserError: a package is missing, or the input cannot be opened.
     """
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
-        raise OptionError(
-            f"wire needs the package {missing[0]}; install the extra wire, in a clone: pip install '.[wire]'"
-        )
+    need_packages()
     # These need the packages.
     from roce_exporter.wire.inputs.capture_file import open_capture  # noqa: PLC0415
     from roce_exporter.wire.inputs.packet_socket import PacketSocket  # noqa: PLC0415

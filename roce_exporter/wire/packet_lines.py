@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.wire.decode import opcodes
@@ -11,13 +10,11 @@ from roce_exporter.wire.decode.infiniband import (
     BTH_BYTES,
     ICRC_BYTES,
     NAK,
+    NAK_CODES,
     RNR,
     RNR_MILLISECONDS,
-    Aeth,
-    Extensions,
-    nak_reason,
-    read_bth,
     read_extensions,
+    read_header,
 )
 from roce_exporter.wire.decode.invariant_crc import CORRECT, UNKNOWN
 from roce_exporter.wire.decode.locate import TYPE_AT, locate
@@ -32,13 +29,8 @@ if TYPE_CHECKING:
     from roce_exporter.wire.frames import Frames
 
 
-def packet_lines(frames: Frames) -> Iterator[str]:
-    """A line for each RoCE packet of a batch."""
-    return map(json.dumps, packets(frames))
-
-
 def packets(frames: Frames) -> Iterator[dict[str, Any]]:
-    """The RoCE packets of a batch, in the order of the capture."""
+    """The RoCE packets of a batch with all their headers, in the order of the capture."""
     roce = locate(frames).roce
     columns = read_columns(frames, roce)
     return (_packet(frames, roce, columns, row) for row in range(len(roce.rows)))
@@ -47,7 +39,7 @@ def packets(frames: Frames) -> Iterator[dict[str, Any]]:
 def _packet(frames: Frames, roce: Located, columns: Columns, row: int) -> dict[str, Any]:
     begin, end = int(roce.bth[row]), int(roce.end[row])
     captured = frames.data[begin : min(end, int(roce.limits[row]))].tobytes()
-    bth = read_bth(captured)
+    bth = read_header("bth", captured)
     addresses = columns.addresses[row].astype(">u8").tobytes()
     version, valid = int(columns.versions[row]), int(columns.icrc[row])
     port = frames.data[begin - UDP_BYTES : begin - UDP_BYTES + 2].tobytes()
@@ -62,10 +54,10 @@ def _packet(frames: Frames, roce: Located, columns: Columns, row: int) -> dict[s
         "dscp": int(columns.dscp[row]),
         "ecn": int(columns.ecn[row]),
         "source_port": int.from_bytes(port) if version == 2 else None,  # noqa: PLR2004 - RoCE v2
-        "transport": opcodes.TRANSPORTS[opcodes.transport_of(bth.opcode)],
-        "operation": opcodes.operation_of(bth.opcode),
-        "bth": bth._asdict(),
-        **_shown(read_extensions(bth.opcode, captured[BTH_BYTES : end - begin - ICRC_BYTES])),
+        "transport": opcodes.TRANSPORTS[opcodes.transport_of(bth["opcode"])],
+        "operation": opcodes.operation_of(bth["opcode"]),
+        "bth": bth,
+        **_in_words(read_extensions(bth["opcode"], captured[BTH_BYTES : end - begin - ICRC_BYTES])),
         "icrc": None if valid == UNKNOWN else int.from_bytes(captured[-ICRC_BYTES:], "little"),
         "icrc_valid": None if valid == UNKNOWN else valid == CORRECT,
     }
@@ -81,16 +73,11 @@ def _tags(frames: Frames, roce: Located, row: int) -> list[int]:
     return [int.from_bytes(frames.data[at : at + 2].tobytes()) for at in places]
 
 
-def _shown(extensions: Extensions) -> dict[str, Any]:
-    """The headers that are there; a syndrome also in words."""
-    found: dict[str, Any] = {}
-    for name, header in extensions._asdict().items():
-        if isinstance(header, Aeth):
-            found[name] = header._asdict()
-            if header.kind == RNR:
-                found[name]["rnr_milliseconds"] = RNR_MILLISECONDS[header.value]
-            elif header.kind == NAK:
-                found[name]["nak"] = nak_reason(header.value)
-        elif header is not None:
-            found[name] = header if isinstance(header, int) else header._asdict()
-    return found
+def _in_words(headers: dict[str, Any]) -> dict[str, Any]:
+    """The headers with a syndrome also in words."""
+    aeth = headers.get("aeth", {})
+    if aeth.get("kind") == RNR:
+        aeth["rnr_milliseconds"] = RNR_MILLISECONDS[aeth["value"]]
+    elif aeth.get("kind") == NAK:
+        aeth["nak"] = dict(enumerate(NAK_CODES)).get(aeth["value"], "reserved")
+    return headers

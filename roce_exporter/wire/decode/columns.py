@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from roce_exporter.wire.decode import opcodes
-from roce_exporter.wire.decode.infiniband import AETH_BYTES, BTH_BYTES, ICRC_BYTES, RETH_BYTES
+from roce_exporter.wire.decode.infiniband import AETH_BYTES, BTH_BYTES, ICRC_BYTES, RETH_BYTES, offset_of
 from roce_exporter.wire.decode.invariant_crc import check_crcs
 from roce_exporter.wire.decode.link_frames import read_lldp, read_mac_control
 from roce_exporter.wire.decode.locate import IPV4_BYTES, IPV6_BYTES, ROCE_V1, locate
@@ -159,15 +159,12 @@ def _network_fields(data: Bytes, roce: Located) -> tuple[NDArray[np.uint64], Int
     return addresses, classes
 
 
-AETH_OFFSET = np.full(256, -1, np.int64)
+AETH_OFFSET = np.array([offset_of("aeth", opcode) for opcode in range(256)], np.int64)
 """Bytes from the end of the BTH to the AETH by opcode; -1 without one."""
-READ_OFFSET = np.full(256, -1, np.int64)
+READ_OFFSET = np.array(
+    [offset_of("reth", one) if one & 0x1F == opcodes.READ_REQUEST else -1 for one in range(256)], np.int64
+)
 """The same for the RETH of a read request."""
-for _transport, _before in ((opcodes.RC, 0), (opcodes.RD, 4), (opcodes.XRC, 0)):
-    for _low in opcodes.WITH_AETH:
-        AETH_OFFSET[_transport << 5 | _low] = _before
-for _transport, _before in ((opcodes.RC, 0), (opcodes.RD, 12), (opcodes.XRC, 4)):
-    READ_OFFSET[_transport << 5 | opcodes.READ_REQUEST] = _before
 
 
 def _syndromes(data: Bytes, roce: Located, codes: Integers, room: Integers) -> Integers:

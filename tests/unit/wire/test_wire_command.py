@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-from wire_frames import CNP, WRITE, A, B, bth, capture, frames_of, pcap, roce
+from wire_frames import ACK, CNP, WRITE, A, B, aeth, bth, capture, frames_of, pcap, roce
 
 from roce_exporter.cli import main
 from roce_exporter.web import Request
@@ -50,12 +51,16 @@ def test_a_file_as_a_table(file: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert "10.0.0.1 congests 10.0.0.2: 1 CNP" in capsys.readouterr().out
 
 
-def test_every_packet(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["wire", file, "--format=packets"]) == 0
-    assert [json.loads(line)["bth"]["psn"] for line in capsys.readouterr().out.splitlines()] == [
-        *range(30),
-        0,
-    ]
+def test_every_packet_with_every_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nak = roce(bth(ACK, psn=3), aeth(0x62), source=B, destination=A, tags=[3 << 13 | 100])
+    write = roce(bth(WRITE, psn=4), struct.pack(">QII", 1, 2, 8) + bytes(8))
+    (tmp_path / "a.pcap").write_bytes(pcap([nak, bytes(60), write]))
+    assert main(["wire", str(tmp_path / "a.pcap"), "--format=packets"]) == 0
+    refused, wrote = map(json.loads, capsys.readouterr().out.splitlines())
+    assert refused["aeth"] == {"kind": 3, "value": 2, "msn": 1, "nak": "remote_access_error"}
+    assert (refused["vlan"], refused["vlan_priority"], refused["icrc_valid"]) == ([100], [3], True)
+    assert wrote["reth"] == {"address": 1, "key": 2, "length": 8}
+    assert (wrote["operation"], wrote["transport"], wrote["bth"]["psn"]) == ("write only", "RC", 4)
 
 
 def test_the_lossless_priorities_are_flags(file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,6 @@ from wire_frames import ACK, CNP, WRITE, A, B, C, aeth, bth, frames_of, roce, ta
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.normalise.series import NO_SAMPLES
-from roce_exporter.wire.packet_lines import packet_lines
 from roce_exporter.wire.tally.key_tables import PairTable
 from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.wire_document import wire_document
@@ -230,17 +229,3 @@ def test_a_shown_pair_that_the_table_forgets_does_not_come_back_in_other() -> No
     after = shown(choice, table)
     assert after[b""] + sum(count for name, count in after.items() if name) + 50 >= 60
     assert after[b""] >= 10
-
-
-def test_the_packets_format_has_every_header() -> None:
-
-    nak = roce(bth(ACK, psn=3), aeth(0x62), source=B, destination=A, tags=[3 << 13 | 100])
-    rnr = roce(bth(ACK, psn=3), aeth(0x2E), source=B, destination=A)
-    write = roce(bth(WRITE, psn=4), struct.pack(">QII", 1, 2, 8) + bytes(8))
-    lines = [json.loads(line) for line in packet_lines(frames_of([nak, bytes(60), rnr, write]))]
-    assert len(lines) == 3
-    assert lines[0]["aeth"] == {"kind": 3, "value": 2, "msn": 1, "nak": "remote_access_error"}
-    assert (lines[0]["vlan"], lines[0]["vlan_priority"], lines[0]["icrc_valid"]) == ([100], [3], True)
-    assert lines[1]["aeth"]["rnr_milliseconds"] == 1.28
-    assert lines[2]["reth"] == {"address": 1, "key": 2, "length": 8}
-    assert (lines[2]["operation"], lines[2]["transport"], lines[2]["bth"]["psn"]) == ("write only", "RC", 4)
