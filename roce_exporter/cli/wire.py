@@ -9,6 +9,7 @@ import logging
 import sys
 from functools import partial
 from importlib.util import find_spec
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from roce_exporter.cli.daemon import stop_event
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-PACKAGES = ("numpy", "dpkt")
+PACKAGE = "numpy"
 STANDARD_INPUT = "-"
 REFRESH = 0.5
 """Seconds between two updates of the live table."""
@@ -58,10 +59,10 @@ async def wire(options: argparse.Namespace) -> int:
 
 
 def need_packages() -> None:
-    """Raise OptionError if a package of the extra is missing."""
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+    """Raise OptionError if the package that everything of wire needs is missing."""
+    if find_spec(PACKAGE) is None:
         raise OptionError(
-            f"wire needs the package {missing[0]}; install the extra wire, in a clone: pip install '.[wire]'"
+            f"wire needs the package {PACKAGE}; install the extra wire, in a clone: pip install '.[wire]'"
         )
 
 
@@ -149,25 +150,22 @@ async def _show(
 
 @contextlib.contextmanager
 def _screen(options: argparse.Namespace) -> Iterator[Callable[[WireSession], None]]:
-    """Shows the table where there is a terminal and rich is installed."""
-    if options.format == JSON or not sys.stdout.isatty() or find_spec("rich") is None:
-        yield _show_nothing
+    """Shows the table on a terminal, on the screen that programs have beside the lines."""
+    if options.format == JSON or not sys.stdout.isatty():
+        yield lambda _: None
         return
-    from rich.live import Live  # noqa: PLC0415 - the daemon does not install it
+    from roce_exporter.wire.wire_text import screen  # noqa: PLC0415 - as above
 
-    from roce_exporter.wire.wire_text import wire_screen  # noqa: PLC0415 - imports rich
+    def show(session: WireSession) -> None:
+        text = screen(session.summary(), options.top, session.dropped, get_terminal_size())
+        sys.stdout.write(f"\033[H\033[J{text}")
+        sys.stdout.flush()
 
-    with Live(transient=True, auto_refresh=False) as live:
-
-        def show(session: WireSession) -> None:
-            height = live.console.height
-            live.update(wire_screen(session.summary(), options.top, height, session.dropped), refresh=True)
-
+    sys.stdout.write("\033[?1049h")
+    try:
         yield show
-
-
-def _show_nothing(_: WireSession) -> None:
-    pass
+    finally:
+        sys.stdout.write("\033[?1049l")
 
 
 async def _either(first: asyncio.Event, second: asyncio.Event, limit: float | None = None) -> None:

@@ -78,24 +78,18 @@ def _as_one(parts: list[Frames]) -> Frames:
     """Frames of one buffer."""
     if len(parts) == 1:
         return parts[0]
+    found = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("starts", "captured", "lengths", "times", "tags")
+    }
     sums = None
     if any(part.sums for part in parts):
-        none = [
-            Sums(np.full(len(part.starts), NO_SUM, np.int64), np.zeros(len(part.starts), np.uint32))
+        known = [
+            part.sums or Sums(np.full(len(part.starts), NO_SUM), np.zeros(len(part.starts), np.uint32))
             for part in parts
         ]
-        known = [part.sums or without for part, without in zip(parts, none, strict=True)]
         sums = Sums(*map(np.concatenate, zip(*known, strict=True)))
-    return Frames(
-        data=parts[0].data,
-        starts=np.concatenate([part.starts for part in parts]),
-        captured=np.concatenate([part.captured for part in parts]),
-        lengths=np.concatenate([part.lengths for part in parts]),
-        times=np.concatenate([part.times for part in parts]),
-        tags=np.concatenate([part.tags for part in parts]),
-        link=parts[0].link,
-        sums=sums,
-    )
+    return parts[0]._replace(**found, sums=sums)  # type: ignore[arg-type] # arrays, all of them
 
 
 def window(data: Bytes, offsets: Integers, width: int) -> Bytes:

@@ -1,7 +1,4 @@
-"""What a capture says to people: a table of the pairs, and a sentence for each thing that it shows to be wrong.
-
-As plain text, and as a live screen on a terminal (rich, extra `demo`).
-"""
+"""What a capture says to people: a table of the pairs, and a sentence for each thing that it shows to be wrong."""
 
 from __future__ import annotations
 
@@ -14,8 +11,7 @@ from roce_exporter.words import counted, duration, share, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from rich.console import RenderableType
+    from os import terminal_size
 
     from roce_exporter.wire.selection import Interval
     from roce_exporter.wire.tally.incasts import Incast
@@ -30,12 +26,8 @@ AROUND = 5
 """Lines of a screen for the headline, the heading of the table and space."""
 
 
-def table_rows(summary: WireSummary, top: int) -> list[tuple[str, ...]]:
-    """One row of HEADINGS per pair, those that hurt most first."""
-    return [_row(pair) for pair in summary.pairs[:top]]
-
-
 def _row(pair: PairSummary) -> tuple[str, ...]:
+    """As HEADINGS."""
     counts, back = pair.counts, pair.back
     numbers = (
         counts.packets,
@@ -68,7 +60,7 @@ def headline(summary: WireSummary, dropped: int | None) -> str:
 
 def text_table(summary: WireSummary, top: int, dropped: int | None = None, width: int | None = None) -> str:
     """Headline, table, and the sentences."""
-    rows = table_rows(summary, top)
+    rows = [_row(pair) for pair in summary.pairs[:top]]
     lines = [headline(summary, dropped), ""]
     if rows:
         lines += table([HEADINGS, *rows], right=range(TEXT_COLUMNS, len(HEADINGS)), width=width)
@@ -93,21 +85,11 @@ def _interval(one: Interval) -> tuple[str, ...]:
     return began, *(f"{number:,}" if number else "-" for number in one[1:])
 
 
-def wire_screen(summary: WireSummary, top: int, height: int, dropped: int | None) -> RenderableType:
-    """One screen: the pairs that hurt most, then as many sentences as fit."""
-    from rich.console import Group  # noqa: PLC0415 - an optional package
-    from rich.table import Table  # noqa: PLC0415 - as above
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    room = max(1, height - AROUND)
-    rows = table_rows(summary, min(top, max(1, room // 2)))
-    shown = Table(box=None, pad_edge=False)
-    for position, heading in enumerate(HEADINGS):
-        shown.add_column(heading, justify="left" if position < TEXT_COLUMNS else "right", no_wrap=True)
-    for row in rows:
-        shown.add_row(*(Text(cell) for cell in row))
-    said = sentences(summary, top)[: max(0, room - len(rows))]
-    return Group(Text(headline(summary, dropped)), Text(""), shown, Text(""), *(Text(one) for one in said))
+def screen(summary: WireSummary, top: int, dropped: int | None, size: terminal_size) -> str:
+    """What fits on a terminal: half of it at most for the pairs that hurt most, and the sentences."""
+    pairs = max(1, min(top, (size.lines - AROUND) // 2))
+    lines = text_table(summary, pairs, dropped, size.columns).splitlines()[: size.lines - 1]
+    return "\n".join(line[: size.columns] for line in lines)
 
 
 def sentences(summary: WireSummary, top: int) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """Capture files: pcap, pcap with nanoseconds, and pcapng, from a path or standard input, in blocks of a few megabytes.
 
-dpkt recognises the file and reads its header, sections and interfaces. Packet records are located here, because a batch
-of offsets costs a tenth of an object per packet. Files compressed with gzip (RFC 1952) or zstd (RFC 8878) are decompressed on
+Packet records are located as a batch of offsets, which costs a tenth of an object per packet. Files compressed with gzip (RFC 1952) or zstd (RFC 8878) are decompressed on
 the way. Memory is bounded by the size of one block, whatever a compressed file grows to.
 """
 
@@ -13,18 +12,17 @@ import zlib
 from io import FileIO
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
-import dpkt  # type: ignore[import-untyped,unused-ignore] # it has no types
 import numpy as np
 
 from roce_exporter.wire.decode.infiniband import ICRC_BYTES
 from roce_exporter.wire.decode.invariant_crc import plain_crcs
 from roce_exporter.wire.decode.locate import locate
 from roce_exporter.wire.frames import Frames, InputError, Sums, merged
-from roce_exporter.wire.inputs.pcap_records import PcapRecords
+from roce_exporter.wire.inputs.pcap_records import HEADER_BYTES, PcapRecords
 from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 
 BLOCK = 16 << 20
@@ -39,17 +37,10 @@ GATHER = 0.1
 """Seconds."""
 SLACK = 256
 """Zero bytes after the data, so that the header of the last frame can be read in full width."""
-FILE_HEADER = 24
-"""Bytes of a pcap file header; a pcapng file is longer."""
-
 SAMPLES = 4
 """Frames that are decoded to find where the CRC of a packet begins; what differs from the first is computed later."""
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-COMPRESSED_PIECE = 1 << 18
-"""Compressed bytes read at once."""
-GZIP_FORMAT = 31
-"""zlib's `wbits` for gzip with the largest window."""
 
 SECTION = b"\x0a\x0d\x0d\x0a"
 
@@ -77,10 +68,10 @@ class CaptureFile:
         self._stream = stream
         self._name = name
         try:
-            self._first = read_at_least(stream, FILE_HEADER)
+            self._first = read_at_least(stream, HEADER_BYTES)
             if (content := decompressed(stream, self._first)) is not None:
                 self._stream = content
-                self._first = read_at_least(content, FILE_HEADER)
+                self._first = read_at_least(content, HEADER_BYTES)
             self._records, self._skip = _recognise(self._first)
         except BaseException as error:
             stream.close()
@@ -170,10 +161,9 @@ def open_capture(path: str) -> CaptureFile:
 
 def _recognise(first: bytes) -> tuple[Records, int]:
     """The format of a file, and the length of its header."""
-    try:
-        return (PcapngBlocks(), 0) if first[:4] == SECTION else (PcapRecords.from_header(first), FILE_HEADER)
-    except dpkt.UnpackError:
-        raise InputError("is empty or shorter than the header of a capture") from None
+    if len(first) < HEADER_BYTES:
+        raise InputError("is empty or shorter than the header of a capture")
+    return (PcapngBlocks(), 0) if first[:4] == SECTION else (PcapRecords.from_header(first), HEADER_BYTES)
 
 
 class _Piece(NamedTuple):
@@ -272,8 +262,12 @@ def decompressed(stream: Stream, first: bytes) -> Stream | None:
         InputError: it is compressed with zstd, and no package for that is installed.
     """
     if first.startswith(GZIP):
-        return _Unzipped(stream, first)
-    return _zstd(_Begun(stream, first)) if first.startswith(ZSTD) else None
+        # Imported where they are used, as zstd is: most captures are not compressed.
+        import gzip  # noqa: PLC0415
+
+        reader = gzip.GzipFile(fileobj=_Begun(stream, first), mode="rb")  # type: ignore[call-overload] # it only reads
+        return _Unpacked(reader, (OSError, EOFError, zlib.error), "gzip", stream.close)
+    return _zstd(_Begun(stream, first), stream.close) if first.startswith(ZSTD) else None
 
 
 class _Begun:
@@ -283,80 +277,44 @@ class _Begun:
         self._stream = stream
         self._first = first
 
-    def read(self, size: int = COMPRESSED_PIECE, /) -> bytes:
-        found, self._first = self._first, b""
+    def read(self, size: int) -> bytes:
+        found, self._first = self._first[:size], self._first[size:]
         return found or self._stream.read(size) or b""
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-class _Unzipped:
-    """The content of a gzip file, which may have several members."""
-
-    def __init__(self, stream: Stream, first: bytes) -> None:
-        self._stream = stream
-        self._inflate = zlib.decompressobj(GZIP_FORMAT)
-        self._waiting = first
-
-    def read(self, size: int, /) -> bytes:
-        while True:
-            self._waiting = self._waiting or self._stream.read(COMPRESSED_PIECE) or b""
-            if not self._waiting:
-                if not self._inflate.eof:
-                    raise InputError("the gzip file is cut off")
-                return b""
-            if self._inflate.eof:
-                self._inflate = zlib.decompressobj(GZIP_FORMAT)
-            try:
-                found = self._inflate.decompress(self._waiting, size)
-            except zlib.error as error:
-                raise InputError(f"the gzip file is damaged: {error}") from None
-            self._waiting = self._inflate.unused_data if self._inflate.eof else self._inflate.unconsumed_tail
-            if found:
-                return found
-
-    def readinto(self, view: memoryview, /) -> int:
-        filled = 0
-        while filled < len(view) and (found := self.read(len(view) - filled)):
-            view[filled : filled + len(found)] = found
-            filled += len(found)
-        return filled
-
-    def close(self) -> None:
-        self._stream.close()
 
 
 class _Unpacked:
-    """A reader of a package, with its errors as ours."""
+    """A reader of a compressed stream, with its errors as ours."""
 
-    def __init__(self, reader: IO[bytes], error: type[Exception]) -> None:
+    def __init__(
+        self, reader: IO[bytes], errors: tuple[type[Exception], ...], kind: str, close: Callable[[], None]
+    ) -> None:
         self._reader = reader
-        self._error = error
+        self._errors = errors
+        self._kind = kind
+        self.close = close
 
     def read(self, size: int, /) -> bytes:
         try:
             return self._reader.read(size)
-        except self._error as error:
-            raise InputError(f"the zstd file is damaged: {error}") from None
+        except EOFError:
+            raise InputError(f"the {self._kind} file is cut off") from None
+        except self._errors as error:
+            raise InputError(f"the {self._kind} file is damaged: {error}") from None
 
     def readinto(self, view: memoryview, /) -> int:
         found = self.read(len(view))
         view[: len(found)] = found
         return len(found)
 
-    def close(self) -> None:
-        self._reader.close()
 
-
-def _zstd(stream: _Begun) -> Stream:
+def _zstd(stream: _Begun, close: Callable[[], None]) -> Stream:
     """The content of a zstd file, by Python 3.14 or by the package zstandard."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - Python 3.14
     except ImportError:
         pass
     else:
-        return _Unpacked(zstd.ZstdFile(stream), zstd.ZstdError)
+        return _Unpacked(zstd.ZstdFile(stream), (zstd.ZstdError,), "zstd", close)
     try:
         import zstandard  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - no package of the extra
     except ImportError:
@@ -364,4 +322,4 @@ def _zstd(stream: _Begun) -> Stream:
             "is compressed with zstd; install the package zstandard, or: zstdcat FILE | roce-exporter wire -"
         ) from None
     reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-    return _Unpacked(reader, zstandard.ZstdError)
+    return _Unpacked(reader, (zstandard.ZstdError,), "zstd", close)

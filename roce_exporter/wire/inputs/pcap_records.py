@@ -6,7 +6,6 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from dpkt import pcap  # type: ignore[import-untyped,unused-ignore] # it has no types
 
 from roce_exporter.wire.frames import NO_TAG, SAME_LINKS, Frames, InputError, window
 
@@ -16,9 +15,13 @@ if TYPE_CHECKING:
 LARGEST = 1 << 20
 ALIKE = 16
 """Records of one size in succession from which the following ones are expected to have it, too."""
-NANOSECONDS = (pcap.TCPDUMP_MAGIC_NANO, pcap.PMUDPCT_MAGIC_NANO)
-MODIFIED = (pcap.MODPCAP_MAGIC, pcap.PACPDOM_MAGIC)
-LITTLE = (pcap.PMUDPCT_MAGIC, pcap.PMUDPCT_MAGIC_NANO, pcap.PACPDOM_MAGIC)
+HEADER_BYTES = 24
+FORMATS = {
+    0xA1B2C3D4: (1000, 16),
+    0xA1B23C4D: (1, 16),
+    0xA1B2CD34: (1000, 24),  # of the patched libpcap of old Linux distributions
+}
+"""By magic number: nanoseconds per unit of the second time field, and bytes of a record's header."""
 
 
 class PcapRecords(NamedTuple):
@@ -38,18 +41,14 @@ class PcapRecords(NamedTuple):
 
         Raises:
             InputError: it is no pcap header.
-            dpkt.UnpackError: it is too short.
         """
-        header = pcap.FileHdr(first[:24])
-        if header.magic not in pcap.MAGIC_TO_PKT_HDR:
-            raise InputError("is neither pcap nor pcapng; write it with `tcpdump -w`")
-        little = header.magic in LITTLE
-        if little:
-            header = pcap.LEFileHdr(first[:24])
-        magic = pcap.FileHdr(first[:24]).magic
-        link = header.linktype & 0xFFFF  # the upper half holds the length of the FCS
-        order, tick = "<" if little else ">", 1 if magic in NANOSECONDS else 1000
-        return cls(order, 24 if magic in MODIFIED else 16, tick, SAME_LINKS.get(link, link))
+        for order in "<>":
+            magic, *_, link = Struct(f"{order}I16xI").unpack_from(first)
+            if magic in FORMATS:
+                link &= 0xFFFF  # the upper half holds the length of the FCS
+                tick, header = FORMATS[magic]
+                return cls(order, header, tick, SAME_LINKS.get(link, link))
+        raise InputError("is neither pcap nor pcapng; write it with `tcpdump -w`")
 
     def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
         """See Records."""

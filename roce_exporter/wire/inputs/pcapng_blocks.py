@@ -1,7 +1,4 @@
-"""Blocks of a pcapng file: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html.
-
-dpkt reads section headers and interface descriptions; packet blocks are located here and read as a batch.
-"""
+"""Blocks of a pcapng file: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from dpkt import UnpackError, pcapng  # type: ignore[import-untyped,unused-ignore] # it has no types
 
 from roce_exporter.wire.frames import NO_TAG, SAME_LINKS, Frames, InputError
 from roce_exporter.wire.inputs.pcap_records import LARGEST, record_fields
@@ -20,6 +16,9 @@ if TYPE_CHECKING:
 INTERFACE, PACKET, SIMPLE, ENHANCED, SECTION = 1, 2, 3, 6, 0x0A0D0D0A
 ENHANCED_HEADER = 28
 SIMPLE_HEADER = 12
+INTERFACE_HEADER = 16
+END_OF_OPTIONS, RESOLUTION, OFFSET = 0, 9, 14
+"""Options of an interface: if_tsresol and if_tsoffset."""
 SHORTEST = 12
 """Bytes of a block's type and its two lengths."""
 MOST_INTERFACES = 4096
@@ -192,17 +191,22 @@ def read_interface(block: bytes, order: str) -> Interface:
     Raises:
         InputError: it is damaged, or its time resolution is unusable.
     """
-    kind = pcapng.InterfaceDescriptionBlockLE if order == "<" else pcapng.InterfaceDescriptionBlock
-    try:
-        found = kind(block)
-    except (UnpackError, UnicodeDecodeError, ValueError):
-        raise InputError("the description of an interface is damaged") from None
-    options = {option.code: bytes(option.data) for option in found.opts}
-    resolution = (options.get(pcapng.PCAPNG_OPT_IF_TSRESOL) or b"\x06")[0]
+    if len(block) < INTERFACE_HEADER + 4:
+        raise InputError("the description of an interface is damaged")
+    link, _, snap = Struct(order + "HHI").unpack_from(block, 8)
+    options: dict[int, bytes] = {}
+    at = INTERFACE_HEADER
+    while at + 4 <= len(block) - 4:
+        code, size = Struct(order + "HH").unpack_from(block, at)
+        options[code] = block[at + 4 : at + 4 + size]
+        at += 4 + size + -size % 4
+        if code == END_OF_OPTIONS:
+            break
+        if at > len(block) - 4:
+            raise InputError("the description of an interface is damaged")
+    resolution = (options.get(RESOLUTION) or b"\x06")[0]
     if resolution & ~BINARY > (MOST_BITS if resolution & BINARY else MOST_DIGITS):
         raise InputError(f"an interface has the time resolution {resolution:#x}, which no tool writes")
-    shift = options.get(pcapng.PCAPNG_OPT_IF_TSOFFSET, b"")
+    shift = options.get(OFFSET, b"")
     offset = Struct(order + "q").unpack(shift)[0] if len(shift) == 8 else 0  # noqa: PLR2004 - a 64-bit number
-    return Interface(
-        SAME_LINKS.get(found.linktype, found.linktype), resolution, offset % (1 << 33), found.snaplen
-    )
+    return Interface(SAME_LINKS.get(link, link), resolution, offset % (1 << 33), snap)

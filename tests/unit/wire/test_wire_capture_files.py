@@ -28,7 +28,6 @@ from wire_frames import (
     section,
     udp,
 )
-from wire_oracle import expected_packet
 
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.frames import InputError
@@ -190,25 +189,23 @@ def a_frame(kind: str, size: int, bad: bool) -> tuple[bytes, int]:
 @given(
     st.lists(st.tuples(KINDS, st.sampled_from((0, 4, 64, 1024)), st.booleans()), max_size=60), st.booleans()
 )
-def test_crcs_of_files_are_those_of_the_exact_decoder(
+def test_crcs_of_files_are_checked_whatever_the_frames_before_them_were(
     kinds: list[tuple[str, int, bool]], piecewise: bool
 ) -> None:
     """Whatever CRCs the input computes ahead, by a sample of the frames: they are of the right bytes or not used."""
-    content = pcap([])
+    content, expected, found = pcap([]), [], []
     for kind, size, bad in kinds:
         frame, length = a_frame(kind, size, bad)
         content += struct.pack("<IIII", 1_800_000_000, 1, len(frame), length) + frame
-    found, expected = [], []
+        if kind not in ("short", "other"):
+            # No CRC was written behind IPv6: four zeros.
+            expected.append(-1 if kind == "cut" else 0 if bad or kind == "ipv6" else 1)
     with pytest.MonkeyPatch.context() as patch:
         if piecewise:
             patch.setattr(capture_file, "PIECE", 700)
         for frames in capture(content):
             found += decode_frames(frames).columns.icrc.tolist()
-            for start, size in zip(frames.starts, frames.captured, strict=True):
-                if packet := expected_packet(frames.data[start : start + size].tobytes()):
-                    expected.append(packet.icrc)
     assert found == expected
-    assert len(found) == sum(kind not in ("short", "other") for kind, _, _ in kinds)
 
 
 def test_crcs_of_many_lengths_and_of_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +25,6 @@ from wire_frames import (
     roce,
     udp,
 )
-from wire_oracle import expected_packet
 
 from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.columns import decode_frames
@@ -370,35 +370,27 @@ def test_headers_that_contradict_each_other(at: int, value: int) -> None:
     frame = bytearray(roce(bth(0x11, psn=9), bytes(4)))
     frame[at] = value
     columns = decode_frames(frames_of([bytes(frame)])).columns
-    assert len(columns.times) == (expected_packet(bytes(frame)) is not None) == 0
+    assert len(columns.times) == 0
 
 
 @given(st.integers(0, 7), st.binary(max_size=24), st.integers(0, 400), st.data())
-def test_the_decoder_and_the_oracle_agree_on_broken_frames(
+def test_a_broken_frame_changes_nothing_of_its_neighbours(
     kind: int, noise: bytes, cut: int, data: st.DataObject
 ) -> None:
-    """Truncated frames, lying lengths, flipped bytes: both find the same, or both find no packet."""
+    """Truncated frames, lying lengths, flipped bytes: what is found of them is as with the frame alone."""
     frame = bytearray(_valid(kind))
     for _ in range(data.draw(st.integers(0, 3))):
         at = data.draw(st.integers(0, len(frame) - 1))
         frame[at] = data.draw(st.integers(0, 255))
     broken = bytes(frame[: max(0, len(frame) - cut)]) if cut < 200 else bytes(frame) + noise
-    expected = expected_packet(broken)
     columns = decode_frames(frames_of([FRAME, broken, FRAME])).columns
-    assert len(columns.times) == (3 if expected else 2)
     found = packet_of(broken)
-    assert bool(found) == bool(expected)
-    if not expected or not found:
-        return
-    assert columns.opcodes[1] == expected.opcode
-    assert columns.sequences[1] == expected.psn
-    assert columns.queues[1] == expected.queue
-    assert columns.icrc[1] == expected.icrc == {None: -1, False: 0, True: 1}[found["icrc_valid"]]
-    assert columns.dscp[1] << 2 | columns.ecn[1] == expected.traffic_class
-    assert columns.addresses[1].astype(">u8").tobytes() == expected.addresses
-    assert columns.syndromes[1] == expected.syndrome
-    assert found["vlan_priority"] == [tag >> 13 for tag in expected.tags]
-    assert columns.priorities[1] == (expected.tags[0] >> 13 if expected.tags else -1)
+    assert columns.sequences.tolist() == ([5, found["bth"]["psn"], 5] if found else [5, 5])
+    assert columns.icrc.tolist()[:: len(columns.times) - 1] == [1, 1]
+    alone = decode_frames(frames_of([broken])).columns
+    for one, other in zip(alone, columns, strict=True):
+        if one is not alone.times and found:
+            assert np.array_equal(one[0], other[1])
 
 
 def _valid(kind: int) -> bytes:
