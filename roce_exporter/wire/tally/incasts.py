@@ -70,17 +70,21 @@ class IncastWatch:
         receiver = np.zeros(len(table.reverse), np.int64)
         receiver[list(receivers)] = [numbers[address] for address in receivers.values()]
         steps = columns.times[chosen] // STEP
-        places = (steps - steps.min()) * len(numbers) + receiver[pairs[chosen]]
-        _, which, packets = np.unique(places, return_inverse=True, return_counts=True)
+        width = len(table.reverse)
+        keys = ((steps - steps.min()) * len(numbers) + receiver[pairs[chosen]]) * width + pairs[chosen]
+        # By step, receiver and sender; all of one step and receiver follow each other.
+        found, which, packets = np.unique(keys, return_inverse=True, return_counts=True)
         marked = np.bincount(which, columns.ecn[chosen] == CE).astype(np.int64)
-        both = np.unique(np.stack((which, pairs[chosen])), axis=1)
-        senders = np.bincount(both[0])
-        for at in np.flatnonzero((senders >= SENDERS) & (marked > 0)).tolist():
-            mine = both[1][both[0] == at].tolist()
-            times = columns.times[chosen[which == at]]
+        begins = np.flatnonzero(np.diff(found // width, prepend=-1))
+        ends = np.append(begins[1:], len(found))
+        all_packets, all_marked = np.add.reduceat(packets, begins), np.add.reduceat(marked, begins)
+        for at in np.flatnonzero((ends - begins >= SENDERS) & (all_marked > 0)).tolist():
+            begin, end = begins[at], ends[at]
+            mine = [names[row] for row in (found[begin:end] % width).tolist()]
+            times = columns.times[chosen[(which >= begin) & (which < end)]]
             part = Incast(
-                names[mine[0]][16:], int(times.min()), int(times.max()), {names[row][:16] for row in mine},
-                int(packets[at]), int(marked[at]),
+                mine[0][16:], int(times.min()), int(times.max()), {name[:16] for name in mine},
+                int(all_packets[at]), int(all_marked[at]),
             )  # fmt: skip
             self._join(part, table)
 
