@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import sys
 from functools import partial
 from importlib.util import find_spec
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from roce_exporter.cli.daemon import stop_event
@@ -114,12 +114,14 @@ async def begin_session(
     need_packages()
     # These need the packages.
     from roce_exporter.wire.inputs.capture_file import open_capture  # noqa: PLC0415
-    from roce_exporter.wire.inputs.packet_socket import PacketSocket  # noqa: PLC0415
     from roce_exporter.wire.selection import PacketFilter  # noqa: PLC0415
     from roce_exporter.wire.tally.pair_counts import LosslessMarks  # noqa: PLC0415
     from roce_exporter.wire.wire_session import WireSession  # noqa: PLC0415
 
     chosen = PacketFilter.parse(getattr(options, "filter", None) or ())
+    if interface:
+        from roce_exporter.wire.inputs.packet_socket import PacketSocket  # noqa: PLC0415 - a file needs no socket
+
     source = PacketSocket(interface) if interface else open_capture(file)
     marks = LosslessMarks(options.lossless_dscp, options.lossless_priority)
     session = WireSession(source, marks, top, interval=getattr(options, "interval", None) or 0, chosen=chosen)
@@ -157,7 +159,7 @@ def _screen(options: argparse.Namespace) -> Iterator[Callable[[WireSession], Non
     from roce_exporter.wire.wire_text import screen  # noqa: PLC0415 - as above
 
     def show(session: WireSession) -> None:
-        text = screen(session.summary(), options.top, session.dropped, get_terminal_size())
+        text = screen(session.summary(), options.top, session.dropped, os.get_terminal_size())
         sys.stdout.write(f"\033[H\033[J{text}")
         sys.stdout.flush()
 

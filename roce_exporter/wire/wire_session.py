@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Protocol
 
-from roce_exporter.normalise.series import NO_SAMPLES
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.frames import InputError
 from roce_exporter.wire.inputs.capture_file import CaptureFile
@@ -66,7 +65,7 @@ class WireSession:
         self._stopped = False
         self._ending = False
         self._dropped: int | None = None
-        self._samples = NO_SAMPLES
+        self._samples: Samples | None = None
         self._intervals = Intervals(interval) if interval else None
         self._filter = chosen
         self._failure: BaseException | None = None
@@ -150,12 +149,12 @@ class WireSession:
     def samples(self) -> Samples:
         """The counts now, for the pairs that are shown."""
         # They need the catalogue, which the command does without.
+        from roce_exporter.normalise.series import NO_SAMPLES  # noqa: PLC0415
         from roce_exporter.wire.wire_samples import ShownPairs, wire_samples  # noqa: PLC0415
 
         with self._lock:
             self._shown = self._shown or ShownPairs(self._top)
             shown = self._shown.choose(self._tally.pairs)
-            self._samples = self._samples.replace(
-                wire_samples(self._tally, shown, self._lossless, self._dropped)
-            )
+            found = wire_samples(self._tally, shown, self._lossless, self._dropped)
+            self._samples = (self._samples or NO_SAMPLES).replace(found)
             return self._samples

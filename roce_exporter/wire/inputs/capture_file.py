@@ -19,7 +19,6 @@ from roce_exporter.wire.decode.invariant_crc import plain_crcs
 from roce_exporter.wire.decode.locate import locate
 from roce_exporter.wire.frames import Frames, InputError, Sums, merged
 from roce_exporter.wire.inputs.pcap_records import HEADER_BYTES, PcapRecords
-from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -163,7 +162,11 @@ def _recognise(first: bytes) -> tuple[Records, int]:
     """The format of a file, and the length of its header."""
     if len(first) < HEADER_BYTES:
         raise InputError("is empty or shorter than the header of a capture")
-    return (PcapngBlocks(), 0) if first[:4] == SECTION else (PcapRecords.from_header(first), HEADER_BYTES)
+    if first[:4] != SECTION:
+        return PcapRecords.from_header(first), HEADER_BYTES
+    from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks  # noqa: PLC0415 - the start of a plain pcap is shorter
+
+    return PcapngBlocks(), 0
 
 
 class _Piece(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,7 @@ class KeyTable:
     """
 
     def __init__(self, words: int, most: int) -> None:
-        self._factors = np.array([secrets.randbits(64) | 1 for _ in range(words)], np.uint64)
+        self._factors = np.frombuffer(os.urandom(8 * words), np.uint64) | np.uint64(1)
         self._most = most
         self.keys = np.zeros((1, words), np.uint64)
         """The words of each number."""
