@@ -53,6 +53,21 @@ def test_an_anonymous_owner_has_neither_command_nor_user() -> None:
     assert "trainer" not in "".join(alone)
 
 
+@pytest.mark.parametrize(
+    "cgroup",
+    [
+        "/system.slice/jupyter-ada-singleuser.service",
+        "/user.slice/user-1000.slice/user@1000.service/app.slice/ada-training.service",
+        "/batch/ada/job.7",
+        "/lxc.payload.ada_trainer",
+        "/",
+    ],
+)
+def test_no_users_name_is_in_a_label_of_an_anonymous_owner(cgroup: str) -> None:
+    found = owner_of(process(7, f"0::{cgroup}", command="ada-train"), anonymous=True)
+    assert not [text for text in found if "ada" in text]
+
+
 @given(st.text())
 def test_any_text_makes_a_safe_label(text: str) -> None:
     label = label_text(text)
