@@ -8,17 +8,15 @@ import logging
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from worker_threads import WorkerThreads
 
 from roce_exporter.collect.collector import Collector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # A busy machine is slow: no timing decides a test. New random examples belong to the nightly run, so that no change fails by chance.
 settings.register_profile("same", deadline=None, derandomize=True, database=None)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.view.history import TimedSamples
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roce_exporter.checks.finding import Finding, Report
-    from roce_exporter.view.history import History
+from roce_exporter.checks.finding import Finding, Report
+from roce_exporter.view.history import History, TimedSamples
 
 ROWS = INDEX.named
 DEFAULTS = {

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Iterator
+from typing import Any
 
 
 class Answers:

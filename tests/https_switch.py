@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h11
 import trustme
@@ -17,9 +18,6 @@ from roce_exporter.net.login import BasicAuth, Login
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.readings import ProbeRequest
 from roce_exporter.switches.targets import Route, SwitchTarget
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
 
 NAME = "switch.example.com"
 LOGIN = Login("reader", "hunter2-very-secret")

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import Clock, Parts, assemble
+from roce_exporter.checks.settings import Auditor
+from roce_exporter.exporter import Exporter, Observation
 from roce_exporter.exposition import Format
-from roce_exporter.host.kernel import ObjectKernel
+from roce_exporter.host.kernel import Kernel, ObjectKernel
 from roce_exporter.host.kernel.kmsg import LogKernel
+from roce_exporter.model import DeviceReadings
+from roce_exporter.normalise.series import Samples
 from roce_exporter.owners import SurveyLimits
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roce_exporter.checks.settings import Auditor
-    from roce_exporter.exporter import Exporter, Observation
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import DeviceReadings
-    from roce_exporter.normalise.series import Samples
 
 WALL = 1_763_000_000.0
 """Unix time of every observation: after the start of every recorded process."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from clock import EPOCH, Clock
 
@@ -12,9 +12,6 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.model import Device, DeviceReadings, Port, RdmaDevice
 from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 from roce_exporter.owners import SurveyLimits, Surveyor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 PART = 50
 """Queue pairs per part, as from a socket with a receive buffer of 8 KiB."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import promql_parser as promql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 NAME = "__name__"
 

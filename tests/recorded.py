@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from roce_exporter.host.recorded.archive import SUFFIX, load_tree, write_tree
 from roce_exporter.host.recorded.tree import RecordingError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RECORDINGS = Path(__file__).parent / "recordings"
 HOSTS = sorted(place.stem for place in RECORDINGS.glob(f"*{SUFFIX}") if not place.name.startswith("switch-"))

@@ -10,14 +10,11 @@ import sys
 import urllib.error
 import urllib.request
 from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from servers import Running
+from servers import Running
 
 STALE = struct.pack("<Q", 0x7FF0000000000002)
 """The value with which Prometheus marks the end of a series."""

@@ -6,8 +6,9 @@ All parts work as in `serve`, on a clock of the simulation.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.assemble import Clock, Parts, assemble
 from roce_exporter.catalog.row import MetricSet
@@ -16,14 +17,10 @@ from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.normalise.series import Samples
 from roce_exporter.owners import SurveyLimits
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.view.host_history import HostClock, play
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-
-    from roce_exporter.normalise.series import Samples
 
 TIMEOUT = 60.0
 """Real seconds that a read may take."""

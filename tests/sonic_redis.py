@@ -7,9 +7,10 @@ import json
 import re
 import socket
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recorded import files
 from redis import Redis
@@ -19,17 +20,11 @@ from waiting import wait_until
 
 from roce_exporter.net.login import Login
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.readings import ProbeRequest
+from roce_exporter.switches.readings import ProbeReply, ProbeRequest, SwitchReadings
 from roce_exporter.switches.systems.sonic import redis_requests as sonic
 from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, WATERMARK_TABLES, names_of
 from roce_exporter.switches.systems.sonic.tables import SonicTables, SonicWatermarks
 from roce_exporter.switches.targets import Route, SwitchTarget
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from roce_exporter.switches.readings import ProbeReply, SwitchReadings
 
 NO_LOGIN = Login()
 DATABASES = {"appl_db": 0, "counters_db": 2, "config_db": 4, "state_db": 6}

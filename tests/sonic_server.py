@@ -6,18 +6,18 @@ import contextlib
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import redis
 from sonic_redis import RedisServer, need_redis
 
-from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, simulate_switch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.host.simulated.simulated_switch import Databases, SimulatedSwitch
+from roce_exporter.host.simulated.simulated_switch import (
+    DATABASE_NUMBERS,
+    Databases,
+    SimulatedSwitch,
+    simulate_switch,
+)
 
 PORTS = ("mlx5",) * 4
 """Those of a simulated host without flags."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from roce_exporter.switches.probe import Prober
-from roce_exporter.switches.readings import LoggedRequest, ProbeReply, SwitchReading, SwitchReadings
+from roce_exporter.switches.readings import (
+    LoggedRequest,
+    ProbeReply,
+    ProbeRequest,
+    SwitchReading,
+    SwitchReadings,
+)
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarget
-
-if TYPE_CHECKING:
-    from roce_exporter.switches.readings import ProbeRequest
 
 RAW = "SAI_PORT_STAT_PFC_3_RX_PKTS"
 

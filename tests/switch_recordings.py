@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from recorded import files
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.net.gnmi_messages import Leaf, path_of
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.readings import LABEL_CHARACTERS, ProbeReply, Unreadable
+from roce_exporter.switches.readings import LABEL_CHARACTERS, ProbeReply, SwitchReadings, Unreadable
 from roce_exporter.switches.systems.eos import requests as eos
 from roce_exporter.switches.targets import SwitchTarget
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.switches.readings import SwitchReadings
 
 Path_ = tuple[str | int, ...]
 

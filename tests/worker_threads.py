@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import _thread
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+
+import pytest
 
 from roce_exporter.collect.workers import Worker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
 
 SECONDS = 60.0
 """Long enough for a thread to end on the busiest machine."""

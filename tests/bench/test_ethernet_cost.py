@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from clock import Clock
@@ -14,9 +14,6 @@ from instructions import instructions
 from roce_exporter.host.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.normalise.normaliser import Normaliser
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", ports=(Port(1, "Ethernet", (Netdev("eth0", "port"),)),))
 

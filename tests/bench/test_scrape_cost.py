@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 import pytest
 from exposition import Kept
@@ -18,9 +19,6 @@ from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel.live import LiveKernel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PORT_FILES = 3
 FILES = len(COUNTERS) + len(HW_COUNTERS) + PORT_FILES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
@@ -16,9 +16,6 @@ from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.windows import WINDOWS_SETTINGS
 from roce_exporter.cli.flags import FLAGS, KEYS
 from roce_exporter.cli.options import OptionError, parse_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = {

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from promql_uses import Use, of_grafana, of_template, uses
@@ -19,9 +20,6 @@ from roce_exporter.catalog.row import FULL, HISTOGRAM, LEAN, STANDARD, MetricSet
 from roce_exporter.checks.health.sight import DEVICE_SIGHTS, SIGHTS
 from roce_exporter.exposition.served_series import OF_SOURCES
 from roce_exporter.view.from_prometheus import PROBE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).parents[2]
 RULES = [

@@ -5,12 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from package_modules import MODULES, PACKAGE, ROOT, imports, nodes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def floors() -> list[list[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import pytest
 from package_modules import PACKAGE, ROOT
@@ -15,11 +14,9 @@ from switch_recordings import assert_sound, read_recorded
 
 from roce_exporter.catalog.switch_systems import SONIC, SWITCH_SYSTEMS, SYSTEMS
 from roce_exporter.checks.switches.audit_switches import SWITCH_CHECKS
+from roce_exporter.switches.readings import SwitchReadings
 from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.systems.sonic.read import read_tables
-
-if TYPE_CHECKING:
-    from roce_exporter.switches.readings import SwitchReadings
 
 FOLDERS = sorted(place.parent.name for place in (PACKAGE / "switches/systems").glob("*/__init__.py"))
 MODULES = {

@@ -9,17 +9,14 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from deploy_image import machine_tar
 from deploy_tools import DEPLOY, ran
 from http_answers import answering
 from tools import need
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 BIRTH = 1_700_000_000
 """When the keys are made: before any time at which a test signs."""

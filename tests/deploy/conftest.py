@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from deploy_tools import debian_package
 from release_builds import earlier, releases
 from tools import need
 
 __all__ = ["earlier", "releases"]
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from deploy_tools import cache_lock, printed, ran
 from tools import cache_folder, lacking, need
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUNTIME = (
     "python3-minimal,libpython3.11-stdlib,libc6,libssl3,zlib1g,libexpat1,libffi8,libbz2-1.0,liblzma5,"

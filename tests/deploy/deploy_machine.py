@@ -9,18 +9,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from deploy_image import machine_tar
 from deploy_tools import need_root
 from tools import lacking, need
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ADDRESS = "192.0.2.2"
 """Of the machine."""

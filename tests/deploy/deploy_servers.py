@@ -7,20 +7,16 @@ import signal
 import socket
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import servers
 from deploy_tools import ran
 from servers import FREE, GENEROUS
 from tools import need
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
 LOOKBACK = "30s"
 """A history has no staleness markers: a window of two scrapes replaces them."""

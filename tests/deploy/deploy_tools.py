@@ -16,14 +16,12 @@ import time
 import tomllib
 import urllib.request
 import venv
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 from tools import cache_folder, lacking
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandbox import ALLOW, EQUAL, LIBC, PR_SET_NO_NEW_PRIVS, Comparison, Rule, check, load_filter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ERRNO = 0x00050000
 ARCHITECTURES = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}

@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from deploy_tools import ROOT, SOURCES, ran
@@ -15,10 +16,6 @@ from release_keys import keys
 from tools import lacking, need
 
 import roce_exporter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 VERSION = roce_exporter.__version__
 PRODUCT = f"roce-exporter-{VERSION}"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tools import need
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Keys:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 from alerts.alert_hooks import Hooks, hooked, rules_with
@@ -15,10 +17,6 @@ from deploy_tools import COMMAND, fetch, fetch_json
 from servers import kept_port
 from tools import need
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 STORM = "RocePfcStorm"
 FIRST, SECOND = "fabric-a", "fabric-b"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import urllib.request
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
@@ -18,7 +19,7 @@ from deploy_servers import prometheus_version, running, victoria_metrics
 from deploy_tools import COMMAND, DEPLOY, ROOT
 from http_answers import answering
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from servers import FREE, help_of, is_healthy, prometheus, serving
+from servers import FREE, Labels, Running, Values, help_of, is_healthy, prometheus, serving
 from storm_scene import placed
 from tools import need
 from waiting import wait_until
@@ -27,13 +28,6 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTER, HISTOGRAM, Row
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.normalise.series import Samples, Series
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from servers import Labels, Running, Values
 
 pytestmark = pytest.mark.nightly
 

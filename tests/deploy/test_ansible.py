@@ -11,17 +11,15 @@ import re
 import shutil
 import signal
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_control import BROKEN, NEXT, OLD, Control, control, make_packages, make_wheels, role
 from deploy_machine import ADDRESS, CLIENTS, Machine, booted
 from deploy_tools import ROOT, ran, tool_environment
 from tools import need
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.nightly
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from apt_repository import CleanDebian, keyring, publish, served, with_version
 from deploy_tools import need_root, printed
 
 import roce_exporter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.nightly
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from deploy_tools import DEPLOY, ROOT, module_of, ran, tool_environment
 from packaging.version import Version
-
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
 
 SCRIPT = DEPLOY / "audit_dependencies.py"
 H11 = "0.16.0"

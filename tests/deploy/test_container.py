@@ -11,10 +11,12 @@ import gzip
 import json
 import re
 import shutil
+import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from deploy_image import HERE, OTHER, add_bases, buildah, settings
@@ -23,10 +25,6 @@ from deploy_tools import DEPLOY, ROOT, SOURCES, fetch, need_root, ran, shipped_d
 
 import roce_exporter
 from roce_exporter.cli.flag_types import DEFAULT_PORT
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
 
 CONTAINERFILE = DEPLOY / "container/Containerfile"
 CONTAINED = Path(__file__).with_name("contained.py")

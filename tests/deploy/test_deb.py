@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from deploy_tools import BUILD, DEPLOY, ROOT, debians_python, printed, shipped_data
@@ -16,9 +16,6 @@ from packaging.utils import canonicalize_name
 
 import roce_exporter
 from roce_exporter.cli.commands import COMMANDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.ci
 

@@ -6,8 +6,9 @@ import re
 import sys
 import tomllib
 import venv
+from collections.abc import Iterator
 from importlib.metadata import Distribution, distributions, version
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from deploy_tools import DEPLOY, PACKAGES, ROOT, module_of, printed, ran
@@ -17,10 +18,6 @@ from tools import lacking
 
 import roce_exporter
 from roce_exporter.cli.demo import RICH_IS_MISSING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DAEMON = PROJECT["project"]["dependencies"]

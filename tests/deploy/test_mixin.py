@@ -8,17 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from _gojsonnet import evaluate_snippet
 from deploy_tools import DEPLOY, ROOT, built
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 THRESHOLDS = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())
 NEXT_SEVERITY = {"critical": "warning", "warning": "info", "info": "critical"}

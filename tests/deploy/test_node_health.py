@@ -7,11 +7,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from deploy_servers import running
@@ -23,11 +22,7 @@ from roce_exporter.checks.finding import NotChecked, Report, Status
 from roce_exporter.checks.health.causes import INCAST, LINK_DOWN, LINK_FLAPPING
 from roce_exporter.checks.health.health_document import health_document
 from roce_exporter.checks.health.port_health import HeldReason, HeldReasons
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.checks.health.sign import Cause
+from roce_exporter.checks.health.sign import Cause
 
 PLUGIN = DEPLOY / "node-problem-detector/check-roce-health.sh"
 MONITOR = DEPLOY / "node-problem-detector/roce-port-monitor.json"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,9 +13,6 @@ from tools import need
 
 from roce_exporter.cli.options import flags_of
 from roce_exporter.web import ClientLimits
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT = (ROOT / "docs/operating.md").read_text()
 DOCUMENTS = {"operating.md": TEXT, "SECURITY.md": (ROOT / "SECURITY.md").read_text()}

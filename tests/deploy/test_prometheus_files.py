@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 import yaml
 from deploy_tools import DEPLOY, ROOT, ran
-from servers import prometheus
+from servers import Running, prometheus
 from tools import need
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from servers import Running
 
 FOLDER = DEPLOY / "prometheus"
 UNKNOWN_TO_DEBIAN = ("consul_sd_configs", "kubernetes_sd_configs")

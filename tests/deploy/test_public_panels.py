@@ -7,8 +7,9 @@ The real node_exporter and ours read one sysfs of files, whose counters move bet
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import servers
@@ -16,15 +17,10 @@ from alerts.compat_programs import COUNTERS, HW_COUNTERS, write_tree
 from deploy_servers import backfill, on_blocks
 from prometheus_client.parser import text_string_to_metric_families
 from public_panels import PANELS, Panel
+from servers import Running, Values
 
 from roce_exporter.migrate.promql_names import UntranslatedError, names_of
 from roce_exporter.migrate.translation import translate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from servers import Running, Values
 
 BEGIN = 1_767_225_600
 INTERVAL = 15

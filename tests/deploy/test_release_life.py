@@ -8,16 +8,14 @@ import subprocess
 import sys
 import tarfile
 import venv
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
 import pytest
 from deploy_tools import ROOT, printed
 from release_builds import EARLIER, VERSION, Releases
 from release_check import LIFE
 from tools import need
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.nightly
 

@@ -11,14 +11,16 @@ import logging
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 from clock import Clock
 from deploy_servers import LOOKBACK, backfill, on_blocks, prometheus_version, victoria_metrics
 from deploy_tools import ROOT, fetch
+from servers import Running, Values
 
 from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect.collector import Collector, Settings
@@ -27,11 +29,6 @@ from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
 from roce_exporter.fastloop.target import Pace
 from roce_exporter.host.simulated.kernel import simulate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from servers import Running, Values
 
 pytestmark = pytest.mark.nightly
 

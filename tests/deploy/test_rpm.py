@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from deploy_tools import BUILD, ROOT, built, debians_python, need_root, printed
@@ -16,9 +16,6 @@ from release_builds import EARLIER, commit
 from tools import need
 
 import roce_exporter
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.nightly
 

@@ -13,26 +13,21 @@ import ssl
 import sys
 import sysconfig
 import urllib.request
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bcrypt
 import pytest
 import trustme
 import yaml
-from deploy_servers import running
+from deploy_servers import Daemon, running
 from deploy_tools import DEPLOY, ROOT, printed, ran
 from sandbox import system_calls, unit_lines
 from tools import need
 
 import roce_exporter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from deploy_servers import Daemon
-
 
 PROFILE = DEPLOY / "seccomp/roce-exporter.json"
 UNIT = DEPLOY / "systemd/roce-exporter.service"

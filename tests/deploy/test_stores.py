@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -19,10 +20,6 @@ from servers import kept_port
 from storm_scene import FIRST, LONG, SECOND, Process, Scene, all_ready, hasty_rules, placed, scene
 from tools import need
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 pytestmark = pytest.mark.nightly
 

@@ -7,14 +7,15 @@ import itertools
 import re
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import bcrypt
 import pytest
@@ -25,10 +26,6 @@ from tools import need
 from waiting import wait_until
 
 from roce_exporter.cli.options import parse_options
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
 
 FOLDER = DEPLOY / "systemd"
 UNIT, SWITCHES, WIRE, NAMESPACES, PROBE = (

@@ -11,17 +11,14 @@ import os
 import re
 import signal
 import subprocess
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import pytest
 from deploy_tools import ROOT, ran
 from servers import kept_port
 from tools import need
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 TEXT = (ROOT / "docs/tutorial.md").read_text()
 STEP = re.compile(r"```sh\n(.*?)```\n(?:\s*```text\n(.*?)```)?", re.DOTALL)

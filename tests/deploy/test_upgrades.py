@@ -8,22 +8,17 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 from deploy_tools import DEPLOY, ROOT, ran
 from http_answers import answering
-from servers import prometheus
+from servers import Running, prometheus
 from tools import need
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from servers import Running
 
 pytestmark = pytest.mark.ci
 

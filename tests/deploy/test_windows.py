@@ -9,24 +9,20 @@ from __future__ import annotations
 import functools
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from deploy_tools import DEPLOY, ROOT, module_of, printed, ran, tool_environment
 from http_answers import answering
-from servers import prometheus
+from servers import Running, prometheus
 from tools import need
 from waiting import wait_until
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.windows import PERFORMANCE_COUNTER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from servers import Running
 
 WINDOWS = DEPLOY / "windows"
 CONFIGURATION = WINDOWS / "windows_exporter.yml"

@@ -12,16 +12,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what pytest does: the folder of all tests
 
-from deploy_tools import DEPLOY, built, tool_environment
+from collections.abc import Iterator
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from deploy_tools import DEPLOY, built, tool_environment
 
 Document = dict[str, Any]
 

@@ -17,7 +17,9 @@ import sys
 import termios
 import time
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -27,10 +29,6 @@ from sonic_server import short_folder
 from waiting import wait_until
 
 from roce_exporter.demo import servers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SOON = "--host.simulate-seed=57"
 """With this seed the first storm begins after 20 s and lasts 3.3 s."""

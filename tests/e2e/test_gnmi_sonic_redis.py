@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from gnmi_switch import gnmi_switch
@@ -12,14 +13,9 @@ from sonic_gnmi_replies import reply
 from sonic_redis import RedisServer, need_redis, query_switch, target_of
 
 from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.readings import SwitchReadings
 from roce_exporter.switches.systems.sonic import gnmi_requests as sonic_gnmi
 from roce_exporter.switches.systems.sonic import redis_requests as sonic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from roce_exporter.switches.readings import SwitchReadings
 
 DATABASES = json.loads(files("switch-sonic-gnmi")["databases.json"])
 

@@ -7,9 +7,10 @@ import json
 import os
 import re
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trustme
@@ -21,9 +22,6 @@ from roce_exporter.net.login import Login
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.systems.sonic.redis_client import packed
 from roce_exporter.switches.systems.sonic.tables import SOURCES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PASSWORD = "correct-horse-battery"  # noqa: S105 - of the Redis of this test alone
 

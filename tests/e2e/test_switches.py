@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -19,11 +20,6 @@ from sonic_server import sonic_server
 from waiting import wait_until
 
 from roce_exporter.host.simulated.simulated_switch_port import SwitchWatchdog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-
 
 pytestmark = pytest.mark.ci
 

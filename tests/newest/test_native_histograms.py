@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import servers
 from recorded import recording
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RECORDING = recording("mlx5-7.3")
 

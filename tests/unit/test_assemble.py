@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 from clock import Clock
@@ -11,10 +10,8 @@ from clock import Clock
 from roce_exporter.assemble import Parts, assemble
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parts import open_kernel, parts_of
+from roce_exporter.exporter import Observation
 from roce_exporter.host.simulated.kernel import simulate
-
-if TYPE_CHECKING:
-    from roce_exporter.exporter import Observation
 
 SIMULATED = "--host.simulate=quiet"
 OF_PARTS = {

@@ -10,7 +10,8 @@ import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from clock import Clock
@@ -21,6 +22,7 @@ from observed import exposition, observe
 from recorded import HOSTS, files, recording
 from waiting import Gate
 
+from roce_exporter.checks.finding import Status
 from roce_exporter.checks.settings import Profile, audit
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
@@ -33,18 +35,11 @@ from roce_exporter.host.recorded.log_text import (
     numbered,
     scrub_log,
 )
-from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.recorded.scrub import Scrubber, SubnetScrubber, scrub_process, scrub_user
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.model.owner import ObjectKind, ProcessFacts
 from roce_exporter.owners.identify import parse_cgroups
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from roce_exporter.checks.finding import Status
-    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 SOON = (
     "mlx5-lag",

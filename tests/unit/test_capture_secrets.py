@@ -9,7 +9,7 @@ import asyncio
 import re
 import stat
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,13 +21,8 @@ from recorded import recording
 from roce_exporter.checks.settings import Profile, audit
 from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.capture import capture
-from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.recorded.scrub import Scrubber
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 NAMES = {
     "mlx5_bond_0": "rocex0c42a1fffe79a4f8",

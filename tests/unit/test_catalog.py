@@ -5,7 +5,8 @@ from __future__ import annotations
 import runpy
 import subprocess
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from catalog_rows import counter, gauge, netdev_counter, spelt
@@ -40,10 +41,6 @@ from roce_exporter.catalog.row import (
 )
 from roce_exporter.catalog.table import FOLDER, TABLES, read
 from roce_exporter.exposition import Format, header
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import ModuleType
 
 GOOD = counter("roce_good_total", "events", "Good.", spelt("mlx5", HW_COUNTERS, "good"))
 PAUSE = spelt("mlx5", ETHTOOL, "rx_prio{priority}_pause")

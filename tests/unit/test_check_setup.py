@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import struct
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from http_answers import answering
@@ -39,9 +40,6 @@ from roce_exporter.net import NetError
 from roce_exporter.view.from_exporter import LocalScrapes, parse_scrapes
 from roce_exporter.view.history import TimedSamples
 from roce_exporter.view.host_view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 

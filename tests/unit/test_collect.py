@@ -7,12 +7,14 @@ import errno
 import logging
 import re
 import threading
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from clock import Clock
 from waiting import Gate, until
+from worker_threads import WorkerThreads
 
 from roce_exporter.collect import collector, device_work
 from roce_exporter.collect.batch import Finished
@@ -34,11 +36,6 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources import AGED, SLOW
 from roce_exporter.model import WHOLE_DEVICE, Device, Loss, Port, Reading, Snapshot, SourceState
 from roce_exporter.model.values import DERIVED, NOT_AVAILABLE, QUARANTINED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from worker_threads import WorkerThreads
 
 QUICK = "counters"
 AGING = next(iter(AGED))

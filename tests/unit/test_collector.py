@@ -6,7 +6,7 @@ import _thread
 import asyncio
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from clock import Clock
@@ -20,16 +20,11 @@ from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.collect.device_work import DeviceWork
 from roce_exporter.collect.reads import attempt
 from roce_exporter.collect.workers import InFlight
-from roce_exporter.exporter import Exporter
+from roce_exporter.exporter import Exporter, Observation
 from roce_exporter.host.inventory import list_devices
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.simulated.kernel import simulate
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roce_exporter.exporter import Observation
-    from roce_exporter.model import Snapshot, SourceState
+from roce_exporter.model import Snapshot, SourceState
 
 REFRESH = 60.0
 EIO = OSError(5, "Input/output error")

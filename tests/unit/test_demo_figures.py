@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pytest
 from clock import Clock
@@ -30,14 +31,9 @@ from roce_exporter.demo.views import changes
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated import SCENARIOS, VENDORS
-from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.view.history import TimedSamples, timed_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from roce_exporter.host.simulated.kernel import SimulatedKernel
 
 T = TypeVar("T")
 

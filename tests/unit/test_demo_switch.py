@@ -6,7 +6,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import redis
@@ -22,10 +21,7 @@ from roce_exporter.demo.switch_end import redis_command, switch_end, switches_fi
 from roce_exporter.demo.table_writer import TablesNotWrittenError, table_writer
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, simulate_switch
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.view.history import timed_samples
-
-if TYPE_CHECKING:
-    from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.history import TimedSamples, timed_samples
 
 LEAF = "leaf-057"
 PORT = (LEAF, "Ethernet0")

@@ -7,8 +7,9 @@ import errno
 import json
 import struct
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pytest
 from clock import Clock
@@ -36,13 +37,8 @@ from roce_exporter.host.recorded.devlink_text import (
     print_reporters,
     print_versions,
 )
-from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.simulated.kernel import simulate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 PF = "pci/0000:3b:00.0"
 ETHERNET = "auxiliary/mlx5_core.eth.0"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
 
 import pytest
 from kernel import Faults, Files, host
 from observed import observe, samples
 
 from roce_exporter.exposition import Format
-
-if TYPE_CHECKING:
-    from roce_exporter.host.recorded.recorded import RecordedKernel
+from roce_exporter.host.recorded.recorded import RecordedKernel
 
 LEG = 'device="mlx5_0",port="1",netdev="eth0"'
 UP = 'roce_exporter_source_up{source="ethtool",device="mlx5_0",netdev="%s"}'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import pytest
 from observed import audited, observe
@@ -18,7 +17,7 @@ from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop.hot import HotCounters
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.kernel.netlink import REMEMBERED, remembered
-from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 from roce_exporter.host.sources.netdev import PAUSE
 from roce_exporter.host.sources.query_reader import QueryReader
 from roce_exporter.host.sources.rdma_objects import resources_reader
@@ -26,9 +25,6 @@ from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading, S
 from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.self_metrics.collection import Gaps, SelfSamples
-
-if TYPE_CHECKING:
-    from roce_exporter.host.simulated.kernel import SimulatedKernel
 
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", ports=(Port(1, "Ethernet", (Netdev("eth0", "port"),)),))
 CNP = "roce_cnp_sent_total"

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
 
 import pytest
 from kernel import host
 
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.kernel import Absent
-from roce_exporter.model import Gid, Netdev
-
-if TYPE_CHECKING:
-    from roce_exporter.model import Device
+from roce_exporter.model import Device, Gid, Netdev
 
 CLASS = "sys/class/infiniband"
 NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from descriptors import open_descriptors
@@ -13,10 +14,6 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LiveKernelLog, LogHiddenError, LogPart, open_live_log
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.model import MOST_TEXT, LogRecord, decode_record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 
 def error(number: int) -> OSError:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from kernel import Faults, host
@@ -16,15 +17,9 @@ from roce_exporter.cli.parts import open_kernel
 from roce_exporter.host.kernel import Absent, live
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.capture import capture
-from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.sources.rdma_objects import limits_reader
 from roce_exporter.model import Device, RdmaDevice
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 DEVICE = RdmaDevice(0, "rxe0", "0000:0000:0000:0001", "roce", "")
 

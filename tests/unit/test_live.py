@@ -8,8 +8,10 @@ import resource
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +20,6 @@ from roce_exporter.host.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.host.kernel.ethtool_netlink import EthtoolNetlink
 from roce_exporter.host.kernel.live import LiveFiles, LiveKernel, raise_descriptor_limit
 from roce_exporter.model import RdmaDevice
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 DEVICE = RdmaDevice(3, "mlx5_0", "9803:9b03:0000:0001", "roce", "28.39")
 

@@ -6,8 +6,8 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 from clock import Clock
@@ -22,13 +22,9 @@ from roce_exporter.exposition import Format
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
+from roce_exporter.host.recorded.recorded import RecordedKernel
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.host.sources.netdev import MAC_ADDRESS, read_netdev_identity
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 OWN, BEFORE, CURRENT = "02:00:5e:00:00:01", "02:00:5e:00:00:02", "02:00:5e:00:00:03"
 NO_MAC = "00:00:00:00:00:00"

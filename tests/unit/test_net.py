@@ -10,7 +10,7 @@ import base64
 import html
 import json
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -31,9 +31,6 @@ from roce_exporter.net.login import (
 )
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.yaml_document import DocumentError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from catalog_rows import counter, spelt
@@ -12,9 +11,7 @@ from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import GAUGE, HW_COUNTERS, Row
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.normaliser import Normaliser
-
-if TYPE_CHECKING:
-    from roce_exporter.normalise.series import Value
+from roce_exporter.normalise.series import Value
 
 ROWS = (
     counter(

@@ -8,7 +8,8 @@ import json
 import logging
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from host_tree import HostTree
@@ -29,10 +30,6 @@ from roce_exporter.owners.identify import label_text as owner_text
 from roce_exporter.owners.identify import owner_of
 from roce_exporter.switches.readings import label_text as switch_text
 from roce_exporter.wire.decode.link_frames import _text as lldp_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 ODD = b"eth\xff0"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from recorded import recording
@@ -28,9 +28,6 @@ from roce_exporter.migrate import foreign
 from roce_exporter.owners import OWNERS
 from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG
 from roce_exporter.web.application import LEAST_INTERVAL
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORDING = recording("moving")
 

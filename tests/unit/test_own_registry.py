@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
@@ -16,11 +17,6 @@ from roce_exporter.self_metrics.own_registry import (
     OwnRegistry,
     ProcessFamilies,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from prometheus_client import CollectorRegistry, Metric
 
 
 class Fixed:

@@ -9,7 +9,7 @@ import io
 import lzma
 import tarfile
 from collections import deque
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,9 +21,6 @@ from roce_exporter.host.recorded import tree
 from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.recorded.tree import MAX_BYTES, RecordingError, Tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STATE = "sys/class/infiniband/mlx5_0/ports/1/state"
 DEVICE = "sys/class/infiniband/mlx5_0"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,13 +9,11 @@ from kernel import host, tree_of
 
 from roce_exporter.host.kernel import Absent, ObjectKernel
 from roce_exporter.host.recorded.rdma_text import print_counter_set, print_object
+from roce_exporter.host.recorded.recorded import RecordedKernel
 from roce_exporter.host.recorded.recorded_objects import HeldObjects, print_processes, read_processes
 from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
-
-if TYPE_CHECKING:
-    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 RXE0 = RdmaDevice(0, "rxe0", "", "", "")
 RXE1 = RdmaDevice(1, "rxe1", "", "", "")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from email.utils import formatdate
-from typing import TYPE_CHECKING
 
 import h11
 import pytest
@@ -12,9 +12,6 @@ from test_connection import Pipe, connected, settle
 
 from roce_exporter.web import connection
 from roce_exporter.web.connection import ClientLimits, Connection, Request, Response
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n\r\n"
 OTHER = GET.replace(b"text/plain", b"text/other")

@@ -6,7 +6,8 @@ import builtins
 import errno
 import struct
 import sys
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import pytest
 from pyroute2.netlink.exceptions import NetlinkDecodeError, NetlinkDumpInterrupted, NetlinkError
@@ -16,9 +17,6 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_message
 from roce_exporter.host.kernel.pyroute import open_route
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, read_link_addresses
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RTM_NEWLINK = 16
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_PERM_ADDRESS = 1, 3, 18, 54

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from observed import observe, samples
 from prometheus_client.openmetrics import parser as openmetrics
@@ -17,21 +15,17 @@ from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.cli import main
 from roce_exporter.collect.collector import Collector, Settings
-from roce_exporter.exporter import Exporter
+from roce_exporter.exporter import Exporter, Observation
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.surroundings.host_sources import HostSources
 from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 from roce_exporter.view.host_history import HostClock, play
-
-if TYPE_CHECKING:
-    from roce_exporter.exporter import Observation
-    from roce_exporter.normalise.series import Value
 
 ROWS = INDEX.named
 PORT_UP = ROWS["roce_port_up"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from descriptors import open_descriptors
@@ -16,9 +16,11 @@ from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.inventory import Listed, describe
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.sources import NAMES, SLOW, open_readers
+from roce_exporter.host.recorded.recorded import RecordedKernel
+from roce_exporter.host.sources import NAMES, SLOW, Reader, open_readers
 from roce_exporter.host.sources.netdev import fec_numbers
 from roce_exporter.host.sources.pci_device import (
+    FunctionFiles,
     delay_drop_reader,
     parse_speed,
     parse_total,
@@ -27,13 +29,6 @@ from roce_exporter.host.sources.pci_device import (
 )
 from roce_exporter.model import Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.normaliser import Normaliser
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roce_exporter.host.recorded.recorded import RecordedKernel
-    from roce_exporter.host.sources import Reader
-    from roce_exporter.host.sources.pci_device import FunctionFiles
 
 MLX5 = "sys/class/infiniband/mlx5_0"
 PORT = f"{MLX5}/ports/1"

@@ -6,7 +6,8 @@ import errno
 import io
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,6 @@ from roce_exporter.host.recorded.archive import FIRST, LAST, load_tree, print_tr
 from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.recorded.tree import PATH_BYTES, READ_BYTES, RecordingError, Tree, collect_tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STATS = b"NIC statistics:\n     rx_bytes: 5\n     tx_bytes: 6\n"
 BASE = f"{FIRST}\nsys/a: 1\nsys/bin = base64\n|/w==\nsys/s =\n|{STATS.decode().strip().replace(chr(10), chr(10) + '|')}\n{LAST}\n"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from roce_exporter.host.sources import files as counter_files
 from roce_exporter.host.sources.files import MOST_FAILURES, CounterFiles, ParsedFiles
 from roce_exporter.host.sources.port import PortState, parse_mtu
 from roce_exporter.model import Device, Port, Reading
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 Text = bytes | OSError
 

@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from descriptors import open_descriptors
@@ -22,9 +22,6 @@ from roce_exporter.host.kernel.uverbs import (
     read_limits,
 )
 from roce_exporter.model import RdmaDevice
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEVICE = RdmaDevice(3, "mlx5_0", "0000:0000:0000:0001", "roce", "28.1")
 MLX5, BNXT, IRDMA, HFI1, RXE, SIW, IONIC = 1, 6, 9, 15, 14, 18, 21

@@ -7,7 +7,9 @@ import json
 import re
 import struct
 import sys
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
 
 import pytest
 from kernel import Faults, host
@@ -21,15 +23,9 @@ from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_
 from roce_exporter.host.kernel.rtnetlink import MOST_VFS, VirtualFunction, read_virtual_functions
 from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.ip_text import parse_virtual_functions
-from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.sources.netdev import VIRTUAL_FUNCTIONS, netdev_readers
 from roce_exporter.model import Device, Netdev, Port
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 MAC = "02:00:5e:00:01:{:02x}"
 PCI = "0000:3b:01.{}"

@@ -13,7 +13,9 @@ import ssl
 import struct
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
 
 import bcrypt
 import pytest
@@ -25,10 +27,6 @@ from roce_exporter.collect import workers
 from roce_exporter.web import ClientLimits, ListenError, Request, Response, Server
 from roce_exporter.web.passwords import WAITING, NewestFirst, TooManyChecksError
 from roce_exporter.web.web_config_file import WebConfigFile
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 LIMITS = ClientLimits()
 TEXT = "text/plain; charset=utf-8"

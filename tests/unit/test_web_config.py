@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trustme
@@ -16,9 +16,6 @@ from roce_exporter.web import web_config_file
 from roce_exporter.web.server import RateLimit, WebConfig, WebConfigError
 from roce_exporter.web.web_config_file import WebConfigFile
 from roce_exporter.yaml_document import read_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HASH = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 OTHER_HASH = "$2b$04$" + "a" * 53

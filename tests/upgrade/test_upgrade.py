@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from earlier_release import (
     RULES,
@@ -31,9 +31,6 @@ from roce_exporter.cli.renamed import renamed, renamed_flag
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.host.recorded.recorded import load_recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ROOT = Path(__file__).parents[2]
 CHANGED = tomllib.loads((Path(__file__).with_name("changed.toml")).read_text()).get("changed", [])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from daemon import wait_until
 from nic import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CGROUPS = Path("/sys/fs/cgroup")
 POD, OTHER_POD = "8d3b1c6e-52a7-4f0e-9c1d-6b2f0a7e4d11", "1f4e0a92-7c35-4b1d-8e60-2a9d5c3b7f08"

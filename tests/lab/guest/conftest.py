@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import nic
 import pytest
 from daemon import Exporter
 
 import roce_exporter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ILL = re.compile(r"WARNING:|BUG:|Oops|general protection|Call Trace|refcount|unregister_netdevice: waiting")
 

@@ -9,11 +9,9 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from typing import Any
 
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 NOBODY = (

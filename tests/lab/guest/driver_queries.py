@@ -7,14 +7,12 @@ Documentation/trace/kprobetrace.rst; the trace's clock is that of the guest.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nic import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TRACING = Path("/sys/kernel/tracing")
 PROBES = """p:lab/opened __netlink_dump_start type=+4(%dx):u16

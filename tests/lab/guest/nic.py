@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import Any
 
 CONTROL = Path("/sys/kernel/debug/rocelab")
 MODULE = os.environ.get("ROCELAB_MODULE", "")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROGRAM = ("/usr/bin/python3", str(Path(__file__).with_name("verbs_program.py")))
 """Debian's own Python: pyverbs is a package of Debian."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from daemon import COMMAND, NOBODY, wait_until
@@ -19,9 +19,6 @@ from test_diagnosis import diagnosed
 
 from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.cli import main
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 RAILS = ("rail1", "rail2")
 OWN = ("10.5.0.1", "10.5.0.2")

@@ -10,17 +10,15 @@ import json
 import os
 import subprocess
 import urllib.parse
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import traffic
 import yaml
 from daemon import Exporter, get, wait_until
 from nic import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.timeout(240)
 

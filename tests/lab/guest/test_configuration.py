@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from daemon import COMMAND, NOBODY, Exporter, value
-from nic import ask_json, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nic import Nic
+from nic import Nic, ask_json, run
 
 ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
 PROFILE = "nvidia-lossless"

@@ -7,19 +7,17 @@ ends. The driver below is rocelab's in the way of mlx5: no set of a real mlx5 or
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import nic
 import pytest
 from daemon import Exporter, value, wait_until
 from nic import ask_json, run
 from uverbs_pairs import Tenant, tenant
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CGROUPS = Path("/sys/fs/cgroup")
 

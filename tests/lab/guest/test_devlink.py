@@ -7,8 +7,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from daemon import COMMAND, Exporter, value, wait_until
@@ -18,9 +18,6 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.devlink_netlink import DevlinkNetlink
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.devlink_text import HEALTH, INFO, RecordedDevlink
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 INSTANCE = "netdevsim/netdevsim7"
 

@@ -10,7 +10,8 @@ import asyncio
 import json
 import subprocess
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import nic
 import pytest
@@ -21,15 +22,11 @@ from test_devlink import MODULES, break_health
 from test_devlink import exporter as netdevsim  # noqa: F401 - a fixture
 
 from roce_exporter.assemble import Clock
+from roce_exporter.checks.finding import Report
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.cli.check_host import HostCourse, sampled
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parts import open_kernel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from roce_exporter.checks.finding import Report
 
 CARD, OTHER = "mlx5_0", "bnxt_re0"
 

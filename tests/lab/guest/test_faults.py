@@ -6,16 +6,12 @@ treats them as it treats those of a real card.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from daemon import Exporter, about, value, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nic import Nic
+from nic import Nic
 
 SICK, WELL = "mlx5_0", "bnxt_re0"
 

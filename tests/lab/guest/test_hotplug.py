@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import nic
 import pytest
 from daemon import COMMAND, Exporter, about, parse, value, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TIMES = 6
 

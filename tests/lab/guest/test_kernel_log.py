@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import nic
 import pytest
 from daemon import NOBODY, Exporter, get, parse, value, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 UNPLUGGED = "Port module event: module 0, Cable unplugged"
 HEALTH = "poll_health:801:(pid 0): device's health compromised - reached miss count"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from daemon import Exporter, value
 from nic import kernel, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEVICE = "rxe_lim"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from daemon import Exporter, about, value
@@ -12,9 +12,6 @@ from nic import kernel, run
 
 from roce_exporter.host.kernel.rtnetlink import read_virtual_functions
 from roce_exporter.host.recorded.ip_text import parse_virtual_functions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAC = "02:00:5e:00:00:77"
 """Given to a VF of netdevsim."""

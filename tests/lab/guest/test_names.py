@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import nic
 import pytest
 from daemon import Exporter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nic import Nic
+from nic import Nic
 
 DEVICES = {
     "mlx5": "mlx5_0",

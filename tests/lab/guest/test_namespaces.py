@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 from daemon import COMMAND, Exporter, about, scrape_after_survey, value, wait_until
 from nic import ask_json, run
 from queue_pairs import holding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STAYS, MOVES = "rxe_here", "rxe_away"
 NETDEVS = ("veth_a", "veth_b")

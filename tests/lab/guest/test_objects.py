@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import traffic
@@ -23,9 +24,6 @@ from nic import ask_json, run
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.uverbs import read_limits
 from roce_exporter.model.owner import ObjectKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 READ_LISTS = """
 import json

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from daemon import Exporter, about, value
 from nic import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DRIVERS = ("virtio_net", "e1000e", "vmxnet3", "veth")
 

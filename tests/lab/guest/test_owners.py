@@ -11,24 +11,19 @@ import os
 import re
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import traffic
-from cgroups import CGROUPFS_DRIVER, PLACES, STEP, SYSTEMD_DRIVER, TARGET, frozen, into, made
+from cgroups import CGROUPFS_DRIVER, PLACES, STEP, SYSTEMD_DRIVER, TARGET, Place, frozen, into, made
 from daemon import NOBODY, Exporter, scrape_after_survey, value, wait_until
-from driver_queries import lists_of, trace, traced
+from driver_queries import Part, lists_of, trace, traced
 from nic import ask_json, run
 from queue_pairs import MOST_OF_A_PART, connect, holding, talking, write
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cgroups import Place
-    from driver_queries import Part
 
 KINDS = ("ctx", "cq", "mr", "qp")
 SIZE = 65536

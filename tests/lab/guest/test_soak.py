@@ -13,10 +13,11 @@ import random
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nic
 import pytest
@@ -25,9 +26,6 @@ from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.kernel.live import LiveKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COLLECTIONS = int(os.environ.get("ROCELAB_SOAK", "100"))
 SEED = int(os.environ.get("ROCELAB_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)

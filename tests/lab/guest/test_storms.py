@@ -6,16 +6,12 @@ The guest's processor is slow: the script computes its steps from the time that 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import pytest
 from daemon import Exporter, value, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nic import Nic, Table
+from nic import Nic, Table
 
 STEP = 0.01
 FRAMES_A_SECOND = 3000

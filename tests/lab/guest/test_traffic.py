@@ -5,15 +5,12 @@ By how much a bad wire moves a counter is random; that it moves, which one, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import traffic
 from daemon import Exporter, value, wait_until
 from nic import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RETRIES = "roce_transport_retries_total"
 OUT_OF_SEQUENCE = "roce_transport_out_of_sequence_total"

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from daemon import about, value
-from nic import ask_json, kernel, run
-
-if TYPE_CHECKING:
-    from daemon import Exporter
-    from nic import Nic
+from daemon import Exporter, about, value
+from nic import Nic, ask_json, kernel, run
 
 BIG = 5_000_000_000
 """More than 32 bits."""

@@ -12,9 +12,10 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import traffic
@@ -22,9 +23,6 @@ from daemon import wait_until
 from nic import ask_json, run
 
 from roce_exporter.wire.decode.invariant_crc import invariant_crc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 SENDER, RECEIVER = traffic.ADDRESSES

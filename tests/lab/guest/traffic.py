@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from daemon import wait_until
 from nic import ask_json, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NETDEVS = ("veth0", "veth1")
 DEVICES = ("rxe0", "rxe1")

@@ -11,12 +11,9 @@ import os
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GET_CONTEXT, ALLOC_PD, CREATE_CQ, CREATE_QP, MODIFY_QP, DESTROY_QP = 0, 3, 18, 24, 26, 27
 HEADER = struct.Struct("=IHH")

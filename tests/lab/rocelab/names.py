@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import NamedTuple
 
 LIST = Path(__file__).parents[2] / "drift/names.tsv"
 I40E = r"(port|veb)\..+|.+-.+"
