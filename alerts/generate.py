@@ -31,6 +31,7 @@ GROUPS = (
     "links",
     "switch",
     "wire",
+    "probe",
 )
 """The files under `rules/`, in the order of the result."""
 CRITICAL, WARNING, INFO = SEVERITIES = ("critical", "warning", "info")

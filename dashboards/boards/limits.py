@@ -12,7 +12,7 @@ SHORT: str = SHARED["short"]
 MEDIUM: str = SHARED["medium"]
 LONG: str = SHARED["long"]
 SLOW_INTERVAL: str = SHARED["slow_interval"]
-EXPORTERS = 'job=~"{exporter_jobs}",job!~"{switch_jobs}|{wire_jobs}"'.format_map(SHARED)
+EXPORTERS = 'job=~"{exporter_jobs}",job!~"{switch_jobs}|{wire_jobs}|{probe_jobs}"'.format_map(SHARED)
 """The targets that the alerts on exporters are about."""
 
 PAUSE = f"netdev_priority_direction:roce_pfc_pause:ratio_rate{MEDIUM}"

@@ -22,8 +22,7 @@ from roce_exporter.net.login import read_http_config, read_login
 from roce_exporter.net.prometheus_api import Access
 from roce_exporter.probe.plan import plan
 from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
-from roce_exporter.probe.target_list import TargetsError
-from roce_exporter.probe.target_source import is_remote, read_here, read_remote
+from roce_exporter.probe.target_source import TargetsError, is_remote, read_here, read_remote
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web.probe_pages import ProbePages
 from roce_exporter.words import table

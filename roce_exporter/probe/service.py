@@ -23,7 +23,7 @@ from roce_exporter.probe.plan import ProbeTarget, SendRate, bursts, interval, pl
 from roce_exporter.probe.responder import Responder
 from roce_exporter.probe.sender import Sender, TrafficClass
 from roce_exporter.probe.stamp import DEFAULT_PORT
-from roce_exporter.probe.target_list import TargetsError, without_own
+from roce_exporter.probe.target_source import TargetsError, without_own
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

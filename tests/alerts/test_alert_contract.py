@@ -72,7 +72,7 @@ MADE = {
 """Labels that rules make, and those that Prometheus and vmalert (`alertgroup`) give to ALERTS."""
 LEVELS = {
     *("cluster", "job", "device", "netdev", "port", "priority", "direction", "setting", "link", "queue"),
-    *("owner", "source", "workload", "host", "instance", "signal"),
+    *("owner", "source", "workload", "host", "instance", "signal", "rack"),
 }
 """What recorded names begin with."""
 

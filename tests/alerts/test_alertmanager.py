@@ -112,8 +112,12 @@ INCIDENTS: dict[str, tuple[int, list[str], list[str], list[str]]] = {
     "a silent host": (
         0,
         [],
-        ["RoceExporterDown", "RoceDataMissing | instance=h2 | node=h2"],
-        ["RoceDataMissing"],
+        [
+            "RoceExporterDown",
+            "RoceDataMissing | instance=h2 | node=h2",
+            "RoceProbeLoss | instance=h2 | node=h2",
+        ],
+        ["RoceDataMissing", "RoceProbeLoss"],
     ),
     "a silent fabric": (
         1,
@@ -267,7 +271,7 @@ PACES = {
 
 def test_the_culprit_is_never_muted_and_every_alert_that_is_named_exists() -> None:
     assert "RocePfcStorm" not in named(INHIBITIONS, "target_matchers")
-    assert len(INHIBITIONS) == 8
+    assert len(INHIBITIONS) == 9
     text = str([rule[side] for rule in INHIBITIONS for side in ("source_matchers", "target_matchers")])
     assert set(re.findall(r"\bRoce[A-Z]\w+", text)) <= set(RULES)
 

@@ -446,3 +446,24 @@ def test_the_port_of_an_address(tmp_path: Path) -> None:
         name: (always(*series), (Check(20, PORTS, found),)) for name, (series, found) in SITUATIONS.items()
     }
     assert not differences(tmp_path, "port:roce_wire_address", situations)
+
+
+# ---- the first loss of a pair of probes, which has no series before it
+
+
+TARGETS = target("roce_probe_targets{}", "h1")
+PAIR = target('roce_probe_pair_lost_total{device="mlx5_0",port="1",peer="h2",source_port="50001"}', "h1")
+LOST = "sum by (peer) (port:roce_probe_pair_lost:rate5m{})"
+
+
+def test_the_first_loss_of_a_pair_counts_where_its_prober_was_scraped_before(tmp_path: Path) -> None:
+    """Not of a prober that is scraped again, or for the first time, whose losses may be old."""
+    lost, gone = {'{peer="h2"}': 0.01}, {TARGETS: "_x19 3x20"}
+    situations = {
+        "a pair that appears": (
+            {TARGETS: "3x40"} | {PAIR: "_x19 3x20"},
+            (Check(11, LOST, lost), Check(17, LOST, {'{peer="h2"}': 0})),
+        ),
+        "of a prober that appears": (gone | {PAIR: "_x19 3x20"}, (Check(11, LOST, {'{peer="h2"}': 0}),)),
+    }
+    assert not differences(tmp_path, "port:roce_probe_pair_lost", situations)

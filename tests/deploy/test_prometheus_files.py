@@ -65,12 +65,12 @@ def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
     """By a real Prometheus; the examples' hosts, switches and machines with captures need not exist."""
     for folder in ("targets", "rules"):
         (tmp_path / folder).mkdir()
-    for name in ("roce", "switches", "wire"):
+    for name in ("roce", "switches", "wire", "probe"):
         shutil.copy(FOLDER / f"targets/{name}.example.yml", tmp_path / f"targets/{name}.yml")
     for rules in (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml"):
         shutil.copy(rules, tmp_path / "rules")
     with prometheus(tmp_path, tmp_path / shutil.copy(FOLDER / "prometheus.yml", tmp_path)) as server:
-        wait_until(lambda: len(server.ask("targets")["activeTargets"]) == 6)
+        wait_until(lambda: len(server.ask("targets")["activeTargets"]) == 8)
         cluster = {"cluster": "fabric-a"}
         assert labels_of_targets(server) == {
             "gpu-r07-n01:10123": {"instance": "gpu-r07-n01", "role": "gpu", "rack": "r07", **cluster},
@@ -84,14 +84,17 @@ def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
             "spine1": "fabric-a",
         }
         assert list(labels_of_targets(server, "roce-wire").values()) == [{"instance": "probe-r07", **cluster}]
+        probers = labels_of_targets(server, "roce-probe").values()
+        assert list(probers) == [{"instance": f"gpu-r07-n0{number}", **cluster} for number in (1, 2)]
         urls = {one["labels"]["instance"]: one["scrapeUrl"] for one in server.ask("targets")["activeTargets"]}
         assert urls["leaf1"] == "http://localhost:10124/probe?target=leaf1"
         assert urls["spine1"] == "http://localhost:10124/probe?target=spine1"
         assert urls["probe-r07"] == "http://probe-r07.example.com:10125/metrics"
         groups = {group["name"] for group in server.ask("rules")["groups"]}
         assert {"roce-storm", "roce-dashboards"} <= groups
-    jobs = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())["shared"]["wire_jobs"]
-    assert re.fullmatch(jobs, "roce-wire"), "the alerts on captures expect this job"
+    shared = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())["shared"]
+    for job in ("roce-wire", "roce-probe"):
+        assert re.fullmatch(shared[f"{job[5:]}_jobs"], job), "the alerts expect this job"
 
 
 def agent(folder: Path, number: int) -> AbstractContextManager[Running]:

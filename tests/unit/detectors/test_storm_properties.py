@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nic import RECEIVE, TRANSMIT, Nic
@@ -126,3 +130,23 @@ def test_a_refresh_is_learnt_from_short_intervals_only() -> None:
     assert refresh.seconds == 1.0
     assert refresh.is_cached(0.1)
     assert not refresh.is_cached(1.0)
+
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
+import storm_detection as bench  # noqa: E402 - benchmarks are no package
+
+TRIALS = 12
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", bench.CASES, ids="-".join)
+def test_long_storms_are_found_without_false_alarms(case) -> None:
+    """The benchmark of the storm detector on a small scale: the same hosts and seeds, so the result is deterministic."""
+    storms = [bench.play(case, seed, with_storm=True) for seed in range(TRIALS)]
+    controls = [bench.play(case, seed, with_storm=False) for seed in range(TRIALS)]
+    ours = bench.score(case, storms, controls, "roce_exporter")
+    assert ours.long >= 3
+    assert ours.found == ours.long
+    assert ours.false_alarms == 0
+    scrapes = bench.score(case, storms, controls, "15 s scrape")
+    assert scrapes.found < ours.found

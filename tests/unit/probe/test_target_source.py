@@ -14,8 +14,7 @@ from roce_exporter.cli.entry import main
 from roce_exporter.net.login import Login
 from roce_exporter.net.prometheus_api import Access
 from roce_exporter.probe.plan import ProbeTarget
-from roce_exporter.probe.target_list import TargetsError
-from roce_exporter.probe.target_source import read_here, read_remote
+from roce_exporter.probe.target_source import TargetsError, read_here, read_remote
 
 if TYPE_CHECKING:
     from pathlib import Path

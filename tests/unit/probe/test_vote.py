@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from roce_exporter.catalog import probe as rows
+from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.probe.fleet import LossyPair, PortReport, ProbedPort, blame, port_reports, slow_parts
+from roce_exporter.probe.plan import FABRIC, RACK
 from roce_exporter.probe.vote import HOST, LINK, SPINE, TOR, Component, PathCount, vote
+from roce_exporter.view.history import TimedSamples, timed_samples
 
 ONE, TWO, THREE = (Component(HOST, name) for name in ("h1", "h2", "h3"))
 HERE, THERE = Component(TOR, "t1"), Component(TOR, "t2")
@@ -82,3 +87,120 @@ def test_the_simulated_fabric_has_each_kind_of_component() -> None:
     way = fabric.way(fabric.targets[0], fabric.targets[-1], 40000)
     assert [one.kind for one in way] == [HOST, HOST, TOR, TOR, LINK, LINK, SPINE]
     assert fabric.way(fabric.targets[0], fabric.targets[1], 1)[2:] == (Component(TOR, "t0"),)
+
+
+PORT = ("mlx5_0", "1")
+
+
+def scrape(
+    sent: int, lost: int, pair: tuple[int, int] | None = None, dropped: int = 0, time: float = 0
+) -> TimedSamples:
+    found = [
+        (Series(rows.PORT_INFO, (*PORT, "10.0.0.1", "h1", "r1", "0")), 1),
+        (Series(rows.SENT, (*PORT, "rack", "roce")), sent),
+        (Series(rows.SENT, (*PORT, "fabric", "cnp")), 10),
+        (Series(rows.LOST, (*PORT, "rack", "roce")), lost),
+        (Series(rows.REPLIES_DROPPED, ("queue",)), dropped),
+        (Series(rows.REPLIES_DROPPED, ("unknown",)), 7),
+    ]
+    if pair:
+        of_pair = (*PORT, "h2", "40000")
+        found += [(Series(rows.PAIR_SENT, of_pair), pair[0]), (Series(rows.PAIR_LOST, of_pair), pair[1])]
+    samples = Samples(tuple(one for one, _ in found), tuple(value for _, value in found))
+    return timed_samples([samples], time)
+
+
+@pytest.mark.parametrize(
+    ("before", "sent", "pairs", "dropped"),
+    [
+        (None, 110, (("h2", 40, 5),), 3),
+        (scrape(60, 0, dropped=1), 40, (("h2", 21, 5),), 2),
+        (scrape(60, 0, (30, 4)), 40, (("h2", 10, 1),), 3),
+        (scrape(900, 0, (90, 1)), 100, (("h2", 40, 4),), 3),
+    ],
+    ids=["whole", "first-loss", "rise", "restarted"],
+)
+def test_a_report_is_the_rise_between_two_scrapes(
+    before: TimedSamples | None, sent: int, pairs: object, dropped: int
+) -> None:
+    (found,) = port_reports(before, scrape(100, 5, (40, 5), 3, time=100))
+    assert found.port == ProbedPort("h1", "r1", "0")
+    assert sum(found.sent.values()) == sent
+    assert found.pairs == tuple(LossyPair(peer, "40000", *counts) for peer, *counts in pairs)
+    assert found.dropped == dropped
+
+
+def test_a_port_that_is_not_in_the_list_reports_nothing() -> None:
+    samples = Samples((Series(rows.SENT, (*PORT, "rack", "roce")),), (5,))
+    assert port_reports(None, timed_samples([samples], 0)) == ()
+
+
+def rack(
+    number: int, lossy: dict[str, tuple[float, float]], dropped: float = 0, rail: str = ""
+) -> list[PortReport]:
+    """Four hosts of a rack, which have sent 100 probes each; some lost probes to `lossy` peers."""
+    pairs = tuple(LossyPair(peer, "40000", *counts) for peer, counts in lossy.items())
+    return [
+        PortReport(
+            ProbedPort(f"h{number}{one}", f"r{number}", rail),
+            {RACK: 50, FABRIC: 50},
+            tuple(p for p in pairs if p.peer != f"h{number}{one}"),
+            dropped,
+        )
+        for one in range(4)
+    ]
+
+
+def test_a_peer_that_many_lose_to_is_named() -> None:
+    found = blame([*rack(1, {"h13": (20, 4)}), *rack(2, {"h13": (20, 5)})])
+    assert [one.component for one in found] == [Component(HOST, "h13")]
+    assert found[0].sent == 100 + 7 * 20
+
+
+def test_ports_of_a_rail_are_told_apart() -> None:
+    found = blame([*rack(1, {"h13": (20, 8)}, rail="0"), *rack(1, {}, rail="1")])
+    assert [one.component for one in found] == [Component(HOST, "h13 rail 0")]
+
+
+def test_a_rack_that_all_lose_to_is_its_tor() -> None:
+    lossy = {f"h1{one}": (20.0, 4.0) for one in range(4)}
+    found = blame([*rack(1, lossy), *rack(2, lossy), *rack(3, {})])
+    assert [one.component for one in found] == [Component(TOR, "r1")]
+
+
+def test_losses_that_the_queues_of_hosts_explain_name_nobody() -> None:
+    assert blame(rack(1, {"h13": (20, 3)}, dropped=9)) == ()
+
+
+def test_a_rack_whose_probes_to_all_others_are_lost_has_bad_uplinks() -> None:
+    lossy = {f"h{other}{one}": (5.0, 1.0) for other in (2, 3, 4) for one in range(2)}
+    found = blame([*rack(1, lossy), *rack(2, {}), *rack(3, {}), *rack(4, {})])
+    assert [one.component for one in found] == [Component(LINK, "r1")]
+
+
+def test_racks_that_all_lose_to_all_others_have_a_bad_spine() -> None:
+    reports = [
+        one
+        for own in range(1, 5)
+        for one in rack(own, {f"h{other}{own % 4}": (5.0, 1.0) for other in range(1, 5) if other != own})
+    ]
+    assert [one.component for one in blame(reports)] == [Component(SPINE, "fabric")]
+
+
+def slow(number: int, times: list[float]) -> list[PortReport]:
+    return [one._replace(network={RACK: time}) for one, time in zip(rack(number, {}), times, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("times", "named"),
+    [
+        ([1e-5, 1e-5, 1.4e-5, 3e-5], []),
+        ([4e-5, 4e-5, 4e-5, 2e-3], [Component(HOST, "h13")]),
+        ([5e-4, 5e-4, 5e-4, 2e-3], [Component(HOST, "h13")]),
+        ([2e-3, 2e-3, 2e-3, 4e-5], [Component(TOR, "r1")]),
+    ],
+    ids=["noise", "port", "port-and-its-peers", "tor"],
+)
+def test_what_is_far_slower_than_its_rail_is_named(times: list[float], named: list[Component]) -> None:
+    others = [one for number in (2, 3) for one in slow(number, [2e-5] * 4)]
+    assert [one.component for one in slow_parts([*slow(1, times), *others])] == named
