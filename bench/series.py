@@ -57,7 +57,10 @@ def print_names() -> None:
     kernel = simulate("quiet", clock=lambda: 0.0, vendors=("mlx5",))
     names, _ = kernel.ethtool_statistics("eth0")
     listed = [line.split("\t") for line in NAMES.read_text().splitlines()]
-    channel = {name for *of, name, kernels in listed if of == ["mlx5", "ethtool"] and "7.3" in kernels}
+    lists = [
+        all_names for *of, kernels, all_names in listed if of == ["mlx5", "ethtool"] and "7.3" in kernels
+    ]
+    channel = {name for one in lists for name in one.split(", ")}
     queues = sum(bool(PER_CHANNEL.fullmatch(name)) for name in channel)
     chosen = sum(bool(READ_BY_RDMA_EXPORTER.fullmatch(name)) for name in names)
     print()

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 TABLE = Path(__file__).parent / "names.tsv"
-HEAD = "driver\tsource\tname\tkernels"
+HEAD = "driver\tsource\tkernels\tnames"
+WIDTH = 120
+"""Characters of the names of one line."""
 PORT = "*"
 """After a kernel: there the name is a statistic of the physical port."""
 CORE = "ib_core"
@@ -40,14 +42,34 @@ def table() -> Mapping[Named, Kernels]:
     """Every known name. No kernel has those of out-of-tree drivers, of firmware, and of kernels between the series."""
     head, *lines = TABLE.read_text().splitlines()
     assert head == HEAD
-    found = (line.split("\t") for line in lines)
-    return {Named(*name): tuple(kernels.split()) for *name, kernels in found}
+    found = {
+        Named(driver, source, name): tuple(kernels.split())
+        for driver, source, kernels, names in (line.split("\t") for line in lines)
+        for name in names.split(", ")
+    }
+    return dict(sorted(found.items()))
 
 
 def written(names: Mapping[Named, Kernels]) -> str:
-    """The text of the table."""
-    lines = ("\t".join((*name, " ".join(kernels))) for name, kernels in sorted(names.items()))
+    """The text of the table: the names that the same kernels have are on as few lines as they need."""
+    of_lines: dict[tuple[str, str, str], list[str]] = {}
+    for (driver, source, name), kernels in sorted(names.items()):
+        of_lines.setdefault((driver, source, " ".join(kernels)), []).append(name)
+    lines = (
+        "\t".join((*place, part)) for place, listed in sorted(of_lines.items()) for part in _wrapped(listed)
+    )
     return "".join(f"{line}\n" for line in (HEAD, *lines))
+
+
+def _wrapped(names: list[str]) -> Iterator[str]:
+    """The names with commas between them, in parts of at most `WIDTH` characters, or of one name."""
+    part = ""
+    for name in names:
+        if part and len(part) + len(name) >= WIDTH:
+            yield part
+            part = ""
+        part += f", {name}" if part else name
+    yield part
 
 
 def with_kernel(series: str, names: Iterable[Named], of_port: Iterable[Named]) -> dict[Named, Kernels]:

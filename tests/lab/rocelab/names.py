@@ -128,8 +128,9 @@ def series_for(release: str) -> str:
 def _lines() -> Iterator[tuple[str, str, str, list[str]]]:
     """Driver, source, name and kernels; a `*` after a kernel marks a statistic of the physical port."""
     for line in LIST.read_text().splitlines()[1:]:
-        driver, source, name, kernels = line.split("\t")
-        yield driver, source, name, kernels.replace("*", "").split()
+        driver, source, kernels, names = line.split("\t")
+        for name in names.split(", "):
+            yield driver, source, name, kernels.replace("*", "").split()
 
 
 def _number(release: str) -> tuple[int, ...]:
@@ -142,7 +143,7 @@ def read_names(series: str) -> dict[tuple[str, str], list[str]]:
     for driver, source, name, kernels in _lines():
         if series in kernels:
             found.setdefault((driver, source), []).append(name)
-    return found
+    return {place: sorted(names) for place, names in found.items()}
 
 
 def scope_of(driver: str, name: str) -> str:
