@@ -50,7 +50,9 @@ def files_of(capture: str) -> Files:
             return {"rdma/statistic.json": json.dumps(list(ports.values()))}
         case _:  # one RDMA device over the captured network device
             link = [{"ifindex": 0, "ifname": "dev0", "port": 1, "netdev": "eth0"}]
-            printed = "".join("     {}: {}\n".format(*row) for row in rows(capture))
+            printed = "".join(
+                f"     {name}: {value}\n" for names, value in rows(capture) for name in names.split(", ")
+            )
             return {
                 "rdma/link.json": json.dumps(link),
                 "ethtool/eth0.stats": f"NIC statistics:\n{printed}",
