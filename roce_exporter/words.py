@@ -47,6 +47,11 @@ def few(names: Sequence[object], most: int = 4) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
+def word_list(text: str) -> tuple[str, ...]:
+    """The words of a list in the source, as a text: a formatter gives every item of a Python list a line of its own."""
+    return tuple(text.split())
+
+
 def table(
     rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: str = "", width: int | None = None
 ) -> list[str]:

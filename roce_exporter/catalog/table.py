@@ -22,22 +22,12 @@ from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.row import MetricSet, Row, Spelling
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TABLES = (
-    "ports",
-    "transport",
-    "requests",
-    "pause",
-    "settings",
-    "ethernet",
-    "link",
-    "exporter",
-    "switches",
-    "host",
-)
+TABLES = word_list("ports transport requests pause settings ethernet link exporter switches host")
 """The files of rows, in the order of the catalogue."""
 
 FOLDER = Path(__file__).with_name("tables")

@@ -198,17 +198,13 @@ class Worker:
 
 
 class CallThread:
-    """One thread for a sequence of calls of `call_in_worker`. It starts with the first call."""
+    """One thread for a sequence of calls of `call_in_worker`. It starts with the first call, or raises RuntimeError."""
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
 
     def submit(self, work: Callable[[], None]) -> Worker:
-        """Run `work` after everything submitted before; returns the worker that does it.
-
-        Raises:
-            RuntimeError: the thread cannot be started.
-        """
+        """Run `work` after everything submitted before; returns the worker that does it."""
         if self._worker is None or self._worker.has_ended:
             self._worker = Worker("roce-call")
         self._worker.submit(work)
@@ -222,7 +218,7 @@ class CallThread:
 
 
 class Crew:
-    """The workers of one batch, without those that are stuck."""
+    """The workers of one batch, without those that are stuck. RuntimeError: no worker at all could be started."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -230,11 +226,7 @@ class Crew:
         self._used = 0
 
     def start(self, work: Callable[[], None], count: int) -> None:
-        """Run `work` on up to `count` workers that are not used by this batch yet.
-
-        Raises:
-            RuntimeError: no worker at all could be started.
-        """
+        """Run `work` on up to `count` workers that are not used by this batch yet."""
         self._forget_dead()
         self._grow(self._used + count)
         free = self._workers[self._used : self._used + count]
@@ -243,11 +235,7 @@ class Crew:
         self._used += len(free)
 
     def replace_dead(self, work: Callable[[], None]) -> None:
-        """Run `work` on as many other workers as have died since they were started for this batch.
-
-        Raises:
-            RuntimeError: no worker at all could be started.
-        """
+        """Run `work` on as many other workers as have died since they were started for this batch."""
         if dead := self._forget_dead():
             LOG.warning("%d threads %s have died, out of memory?; starting others", dead, self._name)
             self.start(work, dead)

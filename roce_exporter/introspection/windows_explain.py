@@ -8,21 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import INDEX
+from roce_exporter.catalog import INDEX, windows
 from roce_exporter.catalog.left_out import LEFT_OUT
-from roce_exporter.catalog.windows import (
-    OBJECTS,
-    PERFORMANCE_COUNTER,
-    SEPARATOR,
-    WINDOWS_SETTINGS,
-    counter_path,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.catalog.row import Row
-    from roce_exporter.catalog.windows import WindowsSetting
 
 _PATH = re.compile(r"(?:\\\\[^\\]+)?\\?(?:([^\\(]+?)(?:\(.*\))?\\)?([^\\]+)")
 """Host, object with instance, counter; only the counter is needed."""
@@ -31,8 +23,8 @@ _PATH = re.compile(r"(?:\\\\[^\\]+)?\\?(?:([^\\(]+?)(?:\(.*\))?\\)?([^\\]+)")
 def windows_names() -> Iterator[str]:
     """The names of counters without their object, and those of settings."""
     for raw, _ in _counters():
-        yield counter_path(raw)[1]
-    for setting in WINDOWS_SETTINGS:
+        yield windows.counter_path(raw)[1]
+    for setting in windows.WINDOWS_SETTINGS:
         yield setting.name
 
 
@@ -44,7 +36,7 @@ def rows_of_counter(name: str) -> list[Row]:
     wanted, counter = path
     rows = {}
     for raw, row in _counters():
-        known_object, known = counter_path(raw)
+        known_object, known = windows.counter_path(raw)
         if known.casefold() == counter and wanted in ("", known_object.casefold()):
             rows[row.name] = row
     return list(rows.values())
@@ -53,14 +45,14 @@ def rows_of_counter(name: str) -> list[Row]:
 def left_out_counter(name: str) -> Iterator[str]:
     """Lines about a counter of Windows that deliberately has no metric; none for any other name."""
     path = _split(name)
-    for counter_object in OBJECTS if path else ():
+    for counter_object in windows.OBJECTS if path else ():
         if path and path[0] in ("", counter_object.casefold()):
-            yield from _reasons(name, f"{counter_object}{SEPARATOR}{path[1]}")
+            yield from _reasons(name, f"{counter_object}{windows.SEPARATOR}{path[1]}")
 
 
 def about_setting(name: str) -> Iterator[str]:
     """Lines about a setting of Windows; none for any other name."""
-    for setting in WINDOWS_SETTINGS:
+    for setting in windows.WINDOWS_SETTINGS:
         if match := setting.matches(name.strip()):
             yield f"{setting.name} (setting of WinOF-2, {setting.place})"
             yield f"  {setting.meaning}"
@@ -72,7 +64,7 @@ def about_setting(name: str) -> Iterator[str]:
             yield f"  {on_linux(setting)}"
 
 
-def on_linux(setting: WindowsSetting) -> str:
+def on_linux(setting: windows.WindowsSetting) -> str:
     """The metric of the same setting on Linux, with the labels that name it."""
     if not setting.source:
         return "no metric: Linux has no such setting, and no counter of Windows has its value"
@@ -84,7 +76,7 @@ def on_linux(setting: WindowsSetting) -> str:
     return f"on Linux: {row.name}{labels}; no counter of Windows has its value, so Windows hosts have no such series"
 
 
-def row_of(setting: WindowsSetting) -> Row:
+def row_of(setting: windows.WindowsSetting) -> Row:
     """The row of the same setting on Linux.
 
     Raises:
@@ -99,7 +91,7 @@ def row_of(setting: WindowsSetting) -> Row:
 def _counters() -> Iterator[tuple[str, Row]]:
     for row in INDEX.rows:
         for spelling in row.spellings:
-            if spelling.source == PERFORMANCE_COUNTER:
+            if spelling.source == windows.PERFORMANCE_COUNTER:
                 for raw in spelling.raw:
                     yield raw, row
 
@@ -113,6 +105,6 @@ def _split(name: str) -> tuple[str, str] | None:
 def _reasons(name: str, raw: str) -> Iterator[str]:
     for entry in LEFT_OUT:
         pattern = re.compile(entry.pattern, re.IGNORECASE)
-        if entry.source == PERFORMANCE_COUNTER and pattern.fullmatch(raw):
-            counter_object, _ = counter_path(raw)
+        if entry.source == windows.PERFORMANCE_COUNTER and pattern.fullmatch(raw):
+            counter_object, _ = windows.counter_path(raw)
             yield f"{name} ({entry.dialect}, {counter_object}): not exported: {entry.reason.text}"

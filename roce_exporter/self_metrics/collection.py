@@ -5,21 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.catalog.named import (
-    COLLECTION_DURATION,
-    DEVICES,
-    DEVICES_EXCLUDED,
-    MISSING,
-    PORTS_WITHOUT_NETDEV,
-    QUARANTINED,
-    READ_ERRORS,
-    SOURCE_DURATION,
-    SOURCE_UP,
-    UNFINISHED,
-    UNMAPPED,
-    UNMAPPED_NAME,
-    UNREADABLE,
-)
+from roce_exporter.catalog import named
 from roce_exporter.model import SourceState
 from roce_exporter.normalise.missing_facts import missing_now
 from roce_exporter.normalise.series import Samples, Series
@@ -32,7 +18,7 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Value
 
 
-PER_SOURCE = (SOURCE_UP, SOURCE_DURATION, READ_ERRORS, UNREADABLE, QUARANTINED)
+PER_SOURCE = (named.SOURCE_UP, named.SOURCE_DURATION, named.READ_ERRORS, named.UNREADABLE, named.QUARANTINED)
 """The rows that `_values` fills, in this order."""
 
 NAMES_SHOWN = 20
@@ -93,14 +79,14 @@ class SelfSamples:
 
 def _series(states: tuple[SourceLabels, ...], gaps: tuple[Gaps, ...]) -> tuple[Series, ...]:
     return (
-        Series(DEVICES, ()),
-        Series(DEVICES_EXCLUDED, ()),
-        Series(PORTS_WITHOUT_NETDEV, ()),
-        Series(COLLECTION_DURATION, ()),
-        Series(UNFINISHED, ()),
-        *(Series(UNMAPPED, (one.device,)) for one in gaps),
-        *(Series(UNMAPPED_NAME, (one.device, *name)) for one in gaps for name in one.names),
-        *(Series(MISSING, (one.device, *fact)) for one in gaps for fact in one.missing),
+        Series(named.DEVICES, ()),
+        Series(named.DEVICES_EXCLUDED, ()),
+        Series(named.PORTS_WITHOUT_NETDEV, ()),
+        Series(named.COLLECTION_DURATION, ()),
+        Series(named.UNFINISHED, ()),
+        *(Series(named.UNMAPPED, (one.device,)) for one in gaps),
+        *(Series(named.UNMAPPED_NAME, (one.device, *name)) for one in gaps for name in one.names),
+        *(Series(named.MISSING, (one.device, *fact)) for one in gaps for fact in one.missing),
         *(Series(row, state) for row in PER_SOURCE for state in states),
     )
 

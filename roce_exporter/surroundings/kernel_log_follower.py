@@ -186,12 +186,7 @@ class KernelLogFollower(HostSource):
             self._devices = devices
 
     async def read(self) -> Mapping[Series, Value]:
-        """The counts, with what is new in the log.
-
-        Raises:
-            Absent: this host has no kernel log, or this process may not read it.
-            OSError: it is broken, and is opened again by the next call.
-        """
+        """The counts, with what is new in the log."""
         await self._call(self._advance)
         return self._series(readable=True)
 

@@ -13,6 +13,7 @@ from recorded import recording
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
 from roce_exporter.catalog.left_out import entry_of
 from roce_exporter.catalog.windows import (
+    OBJECTS,
     PERFORMANCE_COUNTER,
     PUBLIC_SOURCES,
     SEPARATOR,
@@ -27,7 +28,7 @@ from roce_exporter.catalog.windows import (
 from roce_exporter.cli import main
 from roce_exporter.host.sources.configuration import MLX5_DEBUGFS, OFED
 from roce_exporter.introspection.explain import NEAREST, nearest
-from roce_exporter.introspection.windows_explain import OBJECTS, on_linux, row_of
+from roce_exporter.introspection.windows_explain import on_linux, row_of
 
 SPELLINGS = [
     (row, spelling, raw)

@@ -12,21 +12,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, netlink
 from roce_exporter.host.kernel.names import encode_netdev
-from roce_exporter.host.kernel.netlink import (
-    Malformed,
-    Netlink,
-    NetlinkSocket,
-    Refused,
-    decode_attributes,
-    decode_number,
-    decode_values,
-    encode_attribute,
-    only_payload,
-    open_kernel_socket,
-    remembered,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,27 +153,19 @@ class Dcb:
     """Who negotiates: a bit mask of DCBX_HOST, DCBX_LLD_MANAGED, DCBX_VER_CEE, DCBX_VER_IEEE, DCBX_STATIC."""
 
 
-@remembered
+@netlink.remembered
 def encode_request(command: int, netdev: str) -> bytes:
-    """The payload of a request about one network device.
-
-    Raises:
-        OSError: ENODEV, not a valid name of a network device.
-    """
-    return _MESSAGE.pack(0, command, 0) + encode_attribute(IFNAME, encode_netdev(netdev) + b"\0")
+    """The payload of a request about one network device."""
+    return _MESSAGE.pack(0, command, 0) + netlink.encode_attribute(IFNAME, encode_netdev(netdev) + b"\0")
 
 
-@remembered
+@netlink.remembered
 def decode_ieee(answer: bytes) -> Dcb:
-    """The reply to DCB_CMD_IEEE_GET. Attributes and struct members that newer kernels add are ignored.
-
-    Raises:
-        Malformed: it violates the format, or a struct is shorter than in any kernel.
-    """
-    whole = decode_values(answer, _MESSAGE.size)
+    """The reply to DCB_CMD_IEEE_GET. Attributes and struct members that newer kernels add are ignored."""
+    whole = netlink.decode_values(answer, _MESSAGE.size)
     if IEEE not in whole:
-        raise Malformed(f"no attribute {IEEE}")
-    parts = decode_values(whole[IEEE])
+        raise netlink.Malformed(f"no attribute {IEEE}")
+    parts = netlink.decode_values(whole[IEEE])
 
     def part(kind: int, decode: Callable[[bytes], T]) -> T | None:
         return decode(parts[kind]) if kind in parts else None
@@ -207,21 +186,13 @@ def decode_ieee(answer: bytes) -> Dcb:
 
 
 def decode_dcbx_mode(answer: bytes) -> int | None:
-    """The DCBX mode in the reply to DCB_CMD_IEEE_GET; None if it is not reported.
-
-    Raises:
-        Malformed: the reply violates the format.
-    """
-    mode = decode_values(answer, _MESSAGE.size).get(DCBX)
-    return None if mode is None else decode_number(mode)
+    """The DCBX mode in the reply to DCB_CMD_IEEE_GET; None if it is not reported."""
+    mode = netlink.decode_values(answer, _MESSAGE.size).get(DCBX)
+    return None if mode is None else netlink.decode_number(mode)
 
 
 def decode_pfc(value: bytes) -> Pfc:
-    """A struct ieee_pfc.
-
-    Raises:
-        Malformed: it is too short.
-    """
+    """A struct ieee_pfc."""
     capacity, enabled, mbc, delay, *frames = _unpack(_PFC, value, "ieee_pfc")
     return Pfc(
         capacity=capacity,
@@ -234,11 +205,7 @@ def decode_pfc(value: bytes) -> Pfc:
 
 
 def decode_ets(value: bytes) -> Ets:
-    """A struct ieee_ets, without the recommendations to the other end.
-
-    Raises:
-        Malformed: it is too short.
-    """
+    """A struct ieee_ets, without the recommendations to the other end."""
     willing, capacity, cbs, *tables = _unpack(_ETS, value, "ieee_ets")
     return Ets(
         willing=bool(willing),
@@ -252,41 +219,25 @@ def decode_ets(value: bytes) -> Ets:
 
 
 def decode_max_rate(value: bytes) -> tuple[int, ...]:
-    """A struct ieee_maxrate, in bytes per second.
-
-    Raises:
-        Malformed: it is too short.
-    """
+    """A struct ieee_maxrate, in bytes per second."""
     return tuple(KILOBIT * rate for rate in _unpack(_MAXRATE, value, "ieee_maxrate"))
 
 
 def decode_buffer(value: bytes) -> Buffer:
-    """A struct dcbnl_buffer.
-
-    Raises:
-        Malformed: it is too short.
-    """
+    """A struct dcbnl_buffer."""
     *tables, total = _unpack(_BUFFER, value, "dcbnl_buffer")
     return Buffer(of_priority=tuple(tables[:8]), size=tuple(tables[8:]), total=total)
 
 
 def decode_app_table(value: bytes) -> tuple[App, ...]:
-    """The struct dcb_app of one table, in the kernel's order.
-
-    Raises:
-        Malformed: the table violates the format, or a row is too short.
-    """
+    """The struct dcb_app of one table, in the kernel's order."""
     rows = (_unpack(_APP, row, "dcb_app") for row in _rows(value))
     return tuple(App(selector, protocol, priority) for selector, priority, protocol in rows)
 
 
 def decode_trust_table(value: bytes) -> tuple[int, ...]:
-    """The selectors of a trust table, in order.
-
-    Raises:
-        Malformed: the table violates the format.
-    """
-    return tuple(decode_number(row) for row in _rows(value))
+    """The selectors of a trust table, in order."""
+    return tuple(netlink.decode_number(row) for row in _rows(value))
 
 
 class DcbNetlink:
@@ -300,8 +251,10 @@ class DcbNetlink:
         OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
     """
 
-    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
-        self._netlink = Netlink(NETLINK_ROUTE, open_socket)
+    def __init__(
+        self, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
+    ) -> None:
+        self._netlink = netlink.Netlink(NETLINK_ROUTE, open_socket)
 
     def ieee(self, netdev: str) -> Dcb:
         """Everything that DCB_CMD_IEEE_GET reports.
@@ -311,11 +264,11 @@ class DcbNetlink:
         """
         try:
             request = encode_request(IEEE_GET, netdev)
-            return decode_ieee(only_payload(self._netlink.request(RTM_GETDCB, request)))
-        except Malformed:
+            return decode_ieee(netlink.only_payload(self._netlink.request(RTM_GETDCB, request)))
+        except netlink.Malformed:
             self.close()
             raise
-        except Refused as error:
+        except netlink.Refused as error:
             if error.errno == errno.EOPNOTSUPP:
                 raise Absent(errno.EOPNOTSUPP, "the driver has no DCB", netdev) from None
             raise OSError(error.errno, error.strerror, netdev) from None
@@ -325,10 +278,14 @@ class DcbNetlink:
 
 
 def _rows(table: bytes) -> list[bytes]:
-    return [table[start:end] for kind, start, end in decode_attributes(table) if kind in (IEEE_APP, DCB_APP)]
+    return [
+        table[start:end]
+        for kind, start, end in netlink.decode_attributes(table)
+        if kind in (IEEE_APP, DCB_APP)
+    ]
 
 
 def _unpack(shape: Struct, value: bytes, what: str) -> tuple[int, ...]:
     if len(value) < shape.size:
-        raise Malformed(f"a struct {what} of {len(value)} bytes instead of {shape.size}")
+        raise netlink.Malformed(f"a struct {what} of {len(value)} bytes instead of {shape.size}")
     return shape.unpack_from(value)

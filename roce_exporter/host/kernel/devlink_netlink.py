@@ -60,11 +60,7 @@ class DevlinkQuery(Protocol):
     def exchange(
         self, command: int, attributes: Sequence[tuple[str, Any]], *, dump: bool
     ) -> Sequence[DevlinkReply]:
-        """The kernel's replies.
-
-        Raises:
-            NetlinkError: the kernel replied with an error, its `code`.
-        """
+        """The kernel's replies; a NetlinkError where it replies with an error, its `code`."""
 
 
 class ReporterPlace(NamedTuple):
@@ -75,7 +71,10 @@ class ReporterPlace(NamedTuple):
 
 
 class DevlinkNetlink:
-    """The reads, and what is known of the reporters where the kernel cannot list those of one instance."""
+    """The reads, and what is known of the reporters where the kernel cannot list those of one instance.
+
+    They raise what `DevlinkKernel` documents, and OSError where the kernel refuses or its reply is malformed.
+    """
 
     def __init__(self, open_query: Callable[[], AbstractContextManager[DevlinkQuery]] = open_devlink) -> None:
         self._open = open_query
@@ -83,37 +82,21 @@ class DevlinkNetlink:
         """By instance; only on a kernel that ignores the name of an instance in a list."""
 
     def reporters(self, instance: str) -> tuple[HealthReporter, ...]:
-        """The health reporters of an instance and of its ports.
-
-        Raises:
-            Absent: there is no such instance, or it has no reporters.
-            OSError: the kernel refuses, or its reply is malformed.
-        """
+        """The health reporters of an instance and of its ports."""
         found = self._call(instance, lambda query: self._reporters(query, instance))
         if not found:
             raise Absent(errno.EOPNOTSUPP, "no health reporters", instance)
         return found[:MOST_REPORTERS]
 
     def versions(self, instance: str) -> tuple[ComponentVersion, ...]:
-        """The versions of an instance.
-
-        Raises:
-            Absent: there is no such instance, or its driver reports none.
-            OSError: the kernel refuses, or its reply is malformed.
-        """
+        """The versions of an instance."""
         found = self._call(instance, lambda query: tuple(_versions(query, instance)))
         if not found:
             raise Absent(errno.EOPNOTSUPP, "no versions", instance)
         return found[:MOST_VERSIONS]
 
     def diagnosis(self, instance: str, reporter: str = VNIC) -> Mapping[str, int]:
-        """The numbers that a reporter diagnoses, by name; texts, flags and numbers without a name are left out.
-
-        Raises:
-            Absent: there is no such instance, or it has no such reporter.
-            PermissionError: without CAP_NET_ADMIN.
-            OSError: the kernel refuses, or its reply is malformed.
-        """
+        """The numbers that a reporter diagnoses, by name; texts, flags and numbers without a name are left out."""
         return self._call(instance, lambda query: _diagnosis(query, instance, reporter))
 
     def _reporters(self, query: DevlinkQuery, instance: str) -> tuple[HealthReporter, ...]:

@@ -69,7 +69,13 @@ class _Known(NamedTuple):
 
 
 class EthtoolIoctl:
-    """One socket. Not thread-safe: make one per thread, it is cheap."""
+    """One socket. Not thread-safe: make one per thread, it is cheap.
+
+    Every request may raise:
+        Absent: the driver does not have it.
+        OSError: ENODEV, there is no such network device in this namespace; EAGAIN, the counters kept changing; any other
+            errno is the kernel's.
+    """
 
     def __init__(
         self, ioctl: Ioctl = fcntl.ioctl, names_for: float = 0.0, clock: Callable[[], float] = time.monotonic
@@ -89,11 +95,6 @@ class EthtoolIoctl:
 
         The names are the same object as long as they have not changed, and may be up to `names_for` seconds old.
         Names may repeat.
-
-        Raises:
-            Absent: the driver has none.
-            OSError: ENODEV, there is no such network device in this namespace; EAGAIN, the counters kept changing;
-                any other errno is the kernel's.
         """
         for _ in range(TRIES):
             count = self._count(netdev, STATISTICS_SET)
@@ -106,12 +107,7 @@ class EthtoolIoctl:
         raise OSError(errno.EAGAIN, f"its counters changed {TRIES} times while they were read", netdev)
 
     def private_flags(self, netdev: str) -> dict[str, bool]:
-        """The driver's private flags, as `ethtool --show-priv-flags` prints them.
-
-        Raises:
-            Absent: the driver has none.
-            OSError: as in `statistics`.
-        """
+        """The driver's private flags, as `ethtool --show-priv-flags` prints them."""
         count = self._count(netdev, PRIVATE_FLAGS_SET)
         names = self._strings(netdev, PRIVATE_FLAGS_SET, min(count, FLAGS)) if count else None
         if names is None:
@@ -123,21 +119,12 @@ class EthtoolIoctl:
         """Milliseconds for which the NIC may send pause without interruption before its watchdog stops it.
 
         0: no limit. 65535: the driver's own choice, on mlx5 100 ms.
-
-        Raises:
-            Absent: the driver has no such watchdog.
-            OSError: as in `statistics`.
         """
         request = _TUNABLE.pack(GTUNABLE, PFC_PREVENTION_TIMEOUT, UNSIGNED_16, 2, 0)
         return int(_TUNABLE.unpack_from(self._query(netdev, request, 0))[4])
 
     def statistics_refresh(self, netdev: str) -> int:
-        """Interval in microseconds at which the NIC writes its counters to the host; 0: never, or not supported.
-
-        Raises:
-            Absent: the driver does not report coalescing.
-            OSError: as in `statistics`.
-        """
+        """Interval in microseconds at which the NIC writes its counters to the host; 0: never, or not supported."""
         request = _COALESCE.pack(GCOALESCE, *(0,) * 22)
         return int(_COALESCE.unpack_from(self._query(netdev, request, 0))[9])
 

@@ -27,6 +27,7 @@ from roce_exporter.host.kernel.netlink import (
     open_kernel_socket,
     remembered,
 )
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -90,29 +91,15 @@ GROUPS = {
     0: ("eth-phy", ("SymbolErrorDuringCarrier",)),
     1: (
         "eth-mac",
-        (
-            "FramesTransmittedOK",
-            "SingleCollisionFrames",
-            "MultipleCollisionFrames",
-            "FramesReceivedOK",
-            "FrameCheckSequenceErrors",
-            "AlignmentErrors",
-            "OctetsTransmittedOK",
-            "FramesWithDeferredXmissions",
-            "LateCollisions",
-            "FramesAbortedDueToXSColls",
-            "FramesLostDueToIntMACXmitError",
-            "CarrierSenseErrors",
-            "OctetsReceivedOK",
-            "FramesLostDueToIntMACRcvError",
-            "MulticastFramesXmittedOK",
-            "BroadcastFramesXmittedOK",
-            "FramesWithExcessiveDeferral",
-            "MulticastFramesReceivedOK",
-            "BroadcastFramesReceivedOK",
-            "InRangeLengthErrors",
-            "OutOfRangeLengthField",
-            "FrameTooLongErrors",
+        word_list(
+            """
+            FramesTransmittedOK SingleCollisionFrames MultipleCollisionFrames FramesReceivedOK
+            FrameCheckSequenceErrors AlignmentErrors OctetsTransmittedOK FramesWithDeferredXmissions
+            LateCollisions FramesAbortedDueToXSColls FramesLostDueToIntMACXmitError CarrierSenseErrors
+            OctetsReceivedOK FramesLostDueToIntMACRcvError MulticastFramesXmittedOK BroadcastFramesXmittedOK
+            FramesWithExcessiveDeferral MulticastFramesReceivedOK BroadcastFramesReceivedOK
+            InRangeLengthErrors OutOfRangeLengthField FrameTooLongErrors
+            """
         ),
     ),
     2: (

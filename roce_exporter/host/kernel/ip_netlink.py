@@ -20,21 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
 from roce_exporter.host.kernel.pyroute import open_route_socket, os_errors
-from roce_exporter.model.ip import (
-    EVERYWHERE,
-    FAILED,
-    INCOMPLETE,
-    NO_LIMIT,
-    RESOLVED,
-    IpAddress,
-    IpFacts,
-    IpNeighbour,
-    IpPath,
-    IpRoute,
-    IpRule,
-    NextHop,
-    version_of,
-)
+from roce_exporter.model import ip
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -80,19 +67,12 @@ RTM_F_CLONED = 0x200
 ACTIONS = {1: "lookup", 2: "goto", 3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
 FIB_RULE_INVERT = 2
 _SIMPLE = frozenset(
-    [
-        "FRA_TABLE",
-        "FRA_SUPPRESS_PREFIXLEN",
-        "FRA_PROTOCOL",
-        "FRA_PRIORITY",
-        "FRA_SRC",
-        "FRA_DST",
-        "FRA_IIFNAME",
-        "FRA_OIFNAME",
-        "FRA_FWMARK",
-        "FRA_FWMASK",
-        "FRA_GOTO",
-    ]
+    word_list(
+        """
+    FRA_TABLE FRA_SUPPRESS_PREFIXLEN FRA_PROTOCOL FRA_PRIORITY FRA_SRC FRA_DST FRA_IIFNAME FRA_OIFNAME
+    FRA_FWMARK FRA_FWMASK FRA_GOTO
+    """
+    )
 )
 
 FAILURES = {
@@ -121,7 +101,7 @@ class RouteSocket(Protocol):
 
 def read_ip_facts(
     netdev: str, open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]] = open_route_socket
-) -> IpFacts:
+) -> ip.IpFacts:
     """Addresses, neighbours and routes of one network device of this network namespace, and all rules.
 
     Raises:
@@ -138,7 +118,7 @@ def read_ip_facts(
 def read_ip_paths(
     pairs: Sequence[tuple[str, str]],
     open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]] = open_route_socket,
-) -> tuple[IpPath, ...]:
+) -> tuple[ip.IpPath, ...]:
     """How a packet from the first to the second address leaves, for each pair.
 
     Raises:
@@ -163,7 +143,7 @@ def _run(work: Coroutine[Any, Any, T], what: str) -> T:
 
 async def _facts(
     open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]], netdev: str, index: int
-) -> IpFacts:
+) -> ip.IpFacts:
     requests: dict[str, dict[str, object]] = {
         "addr": {"index": index},
         "neigh": {"NDA_IFINDEX": index},
@@ -173,7 +153,7 @@ async def _facts(
     found, capped = await _lists(open_socket, requests)
     # A kernel without strict checks ignores the filters.
     mine = [(version, one) for version, one in found["neigh"] if one["ifindex"] == index]
-    return IpFacts(
+    return ip.IpFacts(
         tuple(_address(one) for _, one in found["addr"] if one["index"] == index),
         tuple(_neighbours(one for _, one in mine)),
         tuple(
@@ -223,33 +203,33 @@ async def _first(listed: Any) -> tuple[list[Any], bool]:
 
 async def _paths(
     open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]], pairs: Sequence[tuple[str, str]]
-) -> tuple[IpPath, ...]:
+) -> tuple[ip.IpPath, ...]:
     async with open_socket() as query:
         return tuple([await _path(query, source, destination) for source, destination in pairs])
 
 
-async def _path(query: RouteSocket, source: str, destination: str) -> IpPath:
-    family = FAMILIES[version_of(destination)]
+async def _path(query: RouteSocket, source: str, destination: str) -> ip.IpPath:
+    family = FAMILIES[ip.version_of(destination)]
     try:
         (message,) = await query.route("get", family=family, src=source, dst=destination)
     except Exception as error:
         failure = FAILURES.get(getattr(error, "code", -1))
         if failure is None:
             raise
-        return IpPath(failure=failure)
+        return ip.IpPath(failure=failure)
     kind = KINDS.get(message["type"], "")
     if kind not in ("unicast", "local", "anycast", "broadcast", "multicast"):
-        return IpPath(failure=kind or "unreachable")  # IPv6 replies with a route that rejects
+        return ip.IpPath(failure=kind or "unreachable")  # IPv6 replies with a route that rejects
     (hop, *_) = _hops(message)
-    return IpPath(hop.netdev, hop.gateway, _metric(message, "RTAX_MTU"), kind == "local")
+    return ip.IpPath(hop.netdev, hop.gateway, _metric(message, "RTAX_MTU"), kind == "local")
 
 
-def _address(message: Any) -> IpAddress:
+def _address(message: Any) -> ip.IpAddress:
     # IFA_LOCAL is this end of a point-to-point link, IFA_ADDRESS then the other.
     address = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
     flags = message.get_attr("IFA_FLAGS") or message["flags"]
     scope = SCOPES.get(message["scope"], str(message["scope"]))
-    return IpAddress(
+    return ip.IpAddress(
         str(address),
         message["prefixlen"],
         scope,
@@ -258,30 +238,30 @@ def _address(message: Any) -> IpAddress:
     )
 
 
-def _neighbours(messages: Iterable[Any]) -> Iterable[IpNeighbour]:
+def _neighbours(messages: Iterable[Any]) -> Iterable[ip.IpNeighbour]:
     for message in messages:
         state = message["state"]
         if state & NUD_NOARP:
             continue  # multicast and broadcast need no resolution
         word = (
-            FAILED
+            ip.FAILED
             if state & NUD_FAILED
-            else INCOMPLETE
+            else ip.INCOMPLETE
             if state & NUD_INCOMPLETE
-            else RESOLVED
+            else ip.RESOLVED
             if state & NUD_RESOLVED
             else ""
         )
         if word:
             times = message.get_attr("NDA_CACHEINFO")
             seconds = times["ndm_updated"] / HERTZ if times else None
-            yield IpNeighbour(str(message.get_attr("NDA_DST")), word, seconds)
+            yield ip.IpNeighbour(str(message.get_attr("NDA_DST")), word, seconds)
 
 
-def _route(version: int, message: Any) -> IpRoute:
+def _route(version: int, message: Any) -> ip.IpRoute:
     length = message["dst_len"]
-    destination = f"{message.get_attr('RTA_DST')}/{length}" if length else EVERYWHERE[version]
-    return IpRoute(
+    destination = f"{message.get_attr('RTA_DST')}/{length}" if length else ip.EVERYWHERE[version]
+    return ip.IpRoute(
         message.get_attr("RTA_TABLE") or message["table"],
         destination,
         KINDS.get(message["type"], str(message["type"])),
@@ -294,14 +274,14 @@ def _route(version: int, message: Any) -> IpRoute:
     )
 
 
-def _hops(message: Any) -> Iterable[NextHop]:
+def _hops(message: Any) -> Iterable[ip.NextHop]:
     several = message.get_attr("RTA_MULTIPATH")
     for one in several or (message,):
         index = one["oif"] if several else message.get_attr("RTA_OIF")
         name = read_or("", socket.if_indextoname, index or 0)
         via = one.get_attr("RTA_VIA")
         gateway = one.get_attr("RTA_GATEWAY") or (via["addr"] if via else "")
-        yield NextHop(decode_name(os.fsencode(name)), str(gateway), not one["flags"] & RTNH_F_DEAD)
+        yield ip.NextHop(decode_name(os.fsencode(name)), str(gateway), not one["flags"] & RTNH_F_DEAD)
 
 
 def _metric(message: Any, name: str) -> int:
@@ -309,13 +289,13 @@ def _metric(message: Any, name: str) -> int:
     return (metrics.get_attr(name) or 0) if metrics else 0
 
 
-def _rule(version: int, message: Any) -> IpRule:
+def _rule(version: int, message: Any) -> ip.IpRule:
     names = {name for name, _ in message["attrs"]}
     others = sorted(names - _SIMPLE) + (["tos"] if message["tos"] else [])
     source, destination = message.get_attr("FRA_SRC"), message.get_attr("FRA_DST")
     limit = message.get_attr("FRA_SUPPRESS_PREFIXLEN")
     mark = message.get_attr("FRA_FWMARK") or 0
-    return IpRule(
+    return ip.IpRule(
         message.get_attr("FRA_PRIORITY") or 0,
         version,
         message.get_attr("FRA_TABLE") or message["table"],
@@ -328,6 +308,6 @@ def _rule(version: int, message: Any) -> IpRule:
         mark,
         message.get_attr("FRA_FWMASK") or 0,
         message.get_attr("FRA_GOTO") or 0,
-        NO_LIMIT if limit is None else limit,
+        ip.NO_LIMIT if limit is None else limit,
         tuple(others),
     )

@@ -3,6 +3,9 @@
 Follows include/uapi/linux/netlink.h and Documentation/userspace-api/netlink/intro.rst. All numbers are in the
 host's byte order and everything is aligned to four bytes. Encoding and decoding are functions over bytes, and
 `Reply` decides when a reply is complete; only `Netlink` does I/O.
+
+Here and in the families every function `decode_...` raises `Malformed` where bytes violate the format: a length beyond the message, a
+struct that is too short, a number of an unknown width, an attribute that every reply has and this one has not.
 """
 
 from __future__ import annotations
@@ -122,11 +125,7 @@ def encode_message(message: Message) -> bytes:
 
 
 def decode_messages(datagram: bytes) -> Iterator[Message]:
-    """The messages of one datagram, in order.
-
-    Raises:
-        Malformed: a length exceeds the datagram or is shorter than a header.
-    """
+    """The messages of one datagram, in order."""
     start = 0
     while start < len(datagram):
         left = len(datagram) - start
@@ -140,11 +139,7 @@ def decode_messages(datagram: bytes) -> Iterator[Message]:
 
 
 def decode_attributes(data: bytes, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int, int]]:
-    """The kind of each attribute in a part of `data`, and the start and end of its value in `data`.
-
-    Raises:
-        Malformed: a length exceeds the part or is shorter than an attribute's header.
-    """
+    """The kind of each attribute in a part of `data`, and the start and end of its value in `data`."""
     stop = len(data) if end is None else end
     while start < stop:
         left = stop - start
@@ -163,11 +158,7 @@ def decode_values(data: bytes, start: int = 0, end: int | None = None) -> dict[i
 
 
 def decode_number(value: bytes) -> int:
-    """An unsigned number of 8, 16, 32 or 64 bits.
-
-    Raises:
-        Malformed: it has another width.
-    """
+    """An unsigned number of 8, 16, 32 or 64 bits."""
     if len(value) not in (1, 2, 4, 8):
         raise Malformed(f"a number of {len(value)} bytes")
     return int.from_bytes(value, sys.byteorder)
@@ -327,11 +318,7 @@ def receive_datagram(wire: NetlinkSocket, buffer: bytearray) -> bytes:
 
 
 def only_payload(payloads: list[bytes]) -> bytes:
-    """The payload of a reply of one message.
-
-    Raises:
-        Malformed: the reply has another number of messages.
-    """
+    """The payload of a reply of one message."""
     if len(payloads) != 1:
         raise Malformed(f"{len(payloads)} messages instead of one")
     return payloads[0]

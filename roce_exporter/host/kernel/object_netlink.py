@@ -24,46 +24,10 @@ from ipaddress import IPv6Address, ip_address
 from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, netlink, rdma_netlink
 from roce_exporter.host.kernel.names import decode_name
-from roce_exporter.host.kernel.netlink import (
-    BUFFER_BYTES,
-    DUMP,
-    REQUEST,
-    Malformed,
-    Message,
-    NetlinkSocket,
-    Refused,
-    Reply,
-    decode_attributes,
-    decode_number,
-    decode_values,
-    encode_message,
-    encode_u32,
-    only_payload,
-    open_kernel_socket,
-    receive_datagram,
-)
-from roce_exporter.host.kernel.rdma_netlink import (
-    COUNTERS,
-    NETLINK_RDMA,
-    NLDEV,
-    PORT_INDEX,
-    RES_GET,
-    STAT_GET,
-    RdmaNetlink,
-    Table,
-    check_device,
-    decode_numbers,
-    decode_present_numbers,
-    decode_rows,
-    decode_table,
-    encode_device,
-    encode_port,
-    explain_socket_error,
-    required,
-)
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -88,19 +52,23 @@ class PacedDump:
         kind: int,
         payload: bytes,
         size: int,
-        open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket,
+        open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket,
     ) -> None:
         """Send the request. `size` is the most bytes of a part: the kernel fills a buffer of that size, up to 32 KiB.
 
         Raises:
             OSError: the socket failed.
         """
-        self._wire: NetlinkSocket | None = None
+        self._wire: netlink.NetlinkSocket | None = None
         self._buffer = bytearray(size)
         wire = self._wire = open_socket(family)
         try:
-            self._answer = Reply(ONLY_SEQUENCE, wire.getsockname()[0])
-            wire.send(encode_message(Message(kind, REQUEST | DUMP, ONLY_SEQUENCE, 0, payload)))
+            self._answer = netlink.Reply(ONLY_SEQUENCE, wire.getsockname()[0])
+            wire.send(
+                netlink.encode_message(
+                    netlink.Message(kind, netlink.REQUEST | netlink.DUMP, ONLY_SEQUENCE, 0, payload)
+                )
+            )
         except BaseException:
             self.close()
             raise
@@ -108,16 +76,13 @@ class PacedDump:
     def next_part(self) -> list[bytes] | None:
         """The payloads of the next datagram, none if another process sent it. None at the end of the list.
 
-        Raises:
-            Refused: the kernel replies with an error.
-            Malformed: the reply violates the message format.
-            OSError: the socket failed; ENOBUFS: a part was lost.
+        Raises what `Netlink.request` does; ENOBUFS: a part was lost.
         """
         wire = self._wire
         if wire is None:
             return None
         try:
-            ended = self._answer.take(receive_datagram(wire, self._buffer))
+            ended = self._answer.take(netlink.receive_datagram(wire, self._buffer))
         except BaseException:
             self.close()
             raise
@@ -152,27 +117,18 @@ class Listing(NamedTuple):
 
 
 def decode_entries(answer: bytes, listing: Listing, device: RdmaDevice) -> Iterator[dict[int, bytes]]:
-    """The attributes of each entry of a message, in the kernel's order.
-
-    Raises:
-        Malformed: the message violates the format.
-        OSError: ENODEV, the message is for another device.
-    """
-    check_device(decode_values(answer), device)
-    for kind, start, end in decode_attributes(answer):
+    """The attributes of each entry of a message, in the kernel's order."""
+    rdma_netlink.check_device(netlink.decode_values(answer), device)
+    for kind, start, end in netlink.decode_attributes(answer):
         if kind == listing.table:
-            for entry, entry_start, entry_end in decode_attributes(answer, start, end):
+            for entry, entry_start, entry_end in netlink.decode_attributes(answer, start, end):
                 if entry == listing.entry:
-                    yield decode_values(answer, entry_start, entry_end)
+                    yield netlink.decode_values(answer, entry_start, entry_end)
 
 
 def number_or_zero(values: Mapping[int, bytes], kind: int) -> int:
-    """The number in an attribute; 0 without it.
-
-    Raises:
-        Malformed: it has an unknown width.
-    """
-    return decode_number(values[kind]) if kind in values else 0
+    """The number in an attribute; 0 without it."""
+    return netlink.decode_number(values[kind]) if kind in values else 0
 
 
 class EntryDump(Generic[T]):
@@ -180,14 +136,14 @@ class EntryDump(Generic[T]):
 
     def __init__(
         self,
-        rdma: Callable[[], RdmaNetlink],
+        rdma: Callable[[], rdma_netlink.RdmaNetlink],
         device: RdmaDevice,
         listing: Listing,
         *,
         selection: bytes,
         decode: Callable[[Mapping[int, bytes]], T],
         part_bytes: int,
-        open_socket: Callable[[int], NetlinkSocket],
+        open_socket: Callable[[int], netlink.NetlinkSocket],
     ) -> None:
         """Open the list and read its first part: only the first reply shows whether the kernel has the command.
 
@@ -204,9 +160,11 @@ class EntryDump(Generic[T]):
         self._empty_parts = 0
         self._is_known = False
         try:
-            self._dump = PacedDump(NETLINK_RDMA, listing.command, selection, part_bytes, open_socket)
+            self._dump = PacedDump(
+                rdma_netlink.NETLINK_RDMA, listing.command, selection, part_bytes, open_socket
+            )
         except OSError as error:
-            raise explain_socket_error(error) from None
+            raise rdma_netlink.explain_socket_error(error) from None
         self._first = self._read()
         self._is_known = True
 
@@ -224,7 +182,7 @@ class EntryDump(Generic[T]):
         try:
             payloads = self._dump.next_part()
             return None if payloads is None else self._decode_part(payloads)
-        except Refused as error:
+        except netlink.Refused as error:
             raise self._explain(error) from None
         except BaseException:
             self._dump.close()
@@ -243,7 +201,7 @@ class EntryDump(Generic[T]):
             )
         return part
 
-    def _explain(self, error: Refused) -> OSError:
+    def _explain(self, error: netlink.Refused) -> OSError:
         found = self._rdma().explain(
             error, self._device, "this kernel does not have this list of RDMA objects"
         )
@@ -264,19 +222,7 @@ RES_MRLEN = 45
 PART_BYTES = 8192
 """Size of a part: about 90 queue pairs."""
 
-QUEUE_PAIR_TYPES = (
-    "SMI",
-    "GSI",
-    "RC",
-    "UC",
-    "UD",
-    "RAW_IPV6",
-    "RAW_ETHERTYPE",
-    "UNKNOWN",
-    "RAW_PACKET",
-    "XRC_INI",
-    "XRC_TGT",
-)
+QUEUE_PAIR_TYPES = word_list("SMI GSI RC UC UD RAW_IPV6 RAW_ETHERTYPE UNKNOWN RAW_PACKET XRC_INI XRC_TGT")
 """enum ib_qp_type of include/rdma/ib_verbs.h."""
 
 DRIVER_TYPE = 0xFF
@@ -285,18 +231,11 @@ DRIVER_TYPE = 0xFF
 QUEUE_PAIR_STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
 """enum ib_qp_state of include/rdma/ib_verbs.h."""
 
-CONNECTION_STATES = (
-    "IDLE",
-    "ADDR_QUERY",
-    "ADDR_RESOLVED",
-    "ROUTE_QUERY",
-    "ROUTE_RESOLVED",
-    "CONNECT",
-    "DISCONNECT",
-    "ADDR_BOUND",
-    "LISTEN",
-    "DEVICE_REMOVAL",
-    "DESTROYING",
+CONNECTION_STATES = word_list(
+    """
+    IDLE ADDR_QUERY ADDR_RESOLVED ROUTE_QUERY ROUTE_RESOLVED CONNECT DISCONNECT ADDR_BOUND LISTEN
+    DEVICE_REMOVAL DESTROYING
+    """
 )
 """enum rdma_cm_state of drivers/infiniband/core/cma_priv.h."""
 
@@ -307,14 +246,14 @@ _ADDRESSES: Mapping[int, tuple[int, int]] = {AF_INET: (4, 4), AF_INET6: (8, 16)}
 
 
 LISTINGS = {
-    ObjectKind.QUEUE_PAIR: Listing(NLDEV | 10, 19, 20),
-    ObjectKind.CONNECTION: Listing(NLDEV | 11, 30, 31),
-    ObjectKind.COMPLETION_QUEUE: Listing(NLDEV | 12, 35, 36),
-    ObjectKind.MEMORY_REGION: Listing(NLDEV | 13, 40, 41),
-    ObjectKind.CONTEXT: Listing(NLDEV | 22, 86, 87),
+    ObjectKind.QUEUE_PAIR: Listing(rdma_netlink.NLDEV | 10, 19, 20),
+    ObjectKind.CONNECTION: Listing(rdma_netlink.NLDEV | 11, 30, 31),
+    ObjectKind.COMPLETION_QUEUE: Listing(rdma_netlink.NLDEV | 12, 35, 36),
+    ObjectKind.MEMORY_REGION: Listing(rdma_netlink.NLDEV | 13, 40, 41),
+    ObjectKind.CONTEXT: Listing(rdma_netlink.NLDEV | 22, 86, 87),
 }
 
-SUMMARY_MOST = Table(whole=15, name=17, number=118)
+SUMMARY_MOST = rdma_netlink.Table(whole=15, name=17, number=118)
 """The most objects of each kind, where Linux reports them: 7.3 does, 6.12 does not."""
 
 LIMITED = ("qp", "cq", "mr")
@@ -323,16 +262,12 @@ _STATES = {ObjectKind.QUEUE_PAIR: QUEUE_PAIR_STATES, ObjectKind.CONNECTION: CONN
 
 
 def decode_object(values: Mapping[int, bytes], kind: ObjectKind) -> RdmaObject:
-    """The object of one entry.
-
-    Raises:
-        Malformed: a number has an unknown width, or the address is too short.
-    """
+    """The object of one entry."""
     return RdmaObject(
         kind,
         pid=number_or_zero(values, RES_PID),
         kernel=decode_name(values.get(RES_KERN_NAME, b"")),
-        port=number_or_zero(values, PORT_INDEX),
+        port=number_or_zero(values, rdma_netlink.PORT_INDEX),
         number=number_or_zero(values, RES_LQPN),
         remote=number_or_zero(values, RES_RQPN),
         type=type_name(values[RES_TYPE]) if RES_TYPE in values else "",
@@ -343,12 +278,8 @@ def decode_object(values: Mapping[int, bytes], kind: ObjectKind) -> RdmaObject:
 
 
 def type_name(value: bytes) -> str:
-    """The type of a queue pair as `rdma` prints it; UNKNOWN for one that it does not know.
-
-    Raises:
-        Malformed: the number has an unknown width.
-    """
-    number = decode_number(value)
+    """The type of a queue pair as `rdma` prints it; UNKNOWN for one that it does not know."""
+    number = netlink.decode_number(value)
     if number == DRIVER_TYPE:
         return "DRIVER"
     return QUEUE_PAIR_TYPES[number] if number < len(QUEUE_PAIR_TYPES) else UNKNOWN
@@ -358,16 +289,13 @@ def decode_address(raw: bytes) -> str:
     """The IP address in a struct sockaddr_storage; empty for other families and for the unspecified address.
 
     An IPv4-mapped IPv6 address is written as IPv4: a dual-stack program has the same peers as any other.
-
-    Raises:
-        Malformed: it is too short.
     """
     if not raw:
         return ""
     start, length = _ADDRESSES.get(int.from_bytes(raw[:2], sys.byteorder), (0, 0))
     found = raw[start : start + length]
     if len(found) != length:
-        raise Malformed(f"an address of {len(raw)} bytes")
+        raise netlink.Malformed(f"an address of {len(raw)} bytes")
     if not any(found):
         return ""
     address = ip_address(found)
@@ -376,15 +304,15 @@ def decode_address(raw: bytes) -> str:
 
 
 def _state_name(value: bytes, names: tuple[str, ...]) -> str:
-    number = decode_number(value)
+    number = netlink.decode_number(value)
     return names[number] if number < len(names) else UNKNOWN
 
 
 def open_object_dump(
-    rdma: Callable[[], RdmaNetlink],
+    rdma: Callable[[], rdma_netlink.RdmaNetlink],
     device: RdmaDevice,
     kind: ObjectKind,
-    open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket,
+    open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket,
 ) -> EntryDump[RdmaObject]:
     """Begin to list the objects of one kind. `rdma` returns the calling thread's own connection; it explains errors.
 
@@ -397,7 +325,7 @@ def open_object_dump(
             rdma,
             device,
             LISTINGS[kind],
-            selection=encode_device(device),
+            selection=rdma_netlink.encode_device(device),
             decode=partial(decode_object, kind=kind),
             part_bytes=PART_BYTES,
             open_socket=open_socket,
@@ -412,19 +340,16 @@ def open_object_dump(
         raise
 
 
-def read_object_limits(rdma: RdmaNetlink, device: RdmaDevice) -> dict[str, int]:
-    """The most queue pairs, completion queues and memory regions that a device can have, as the kernel reports them.
-
-    Raises:
-        Absent: the kernel does not report limits.
-        OSError: netlink fails; ENODEV: the device was removed.
-    """
+def read_object_limits(rdma: rdma_netlink.RdmaNetlink, device: RdmaDevice) -> dict[str, int]:
+    """The most queue pairs, completion queues and memory regions that a device can have; `Absent` where the kernel has no limits."""
     missing = "this kernel does not report the limits of a device"
     try:
         found = rdma.request(
-            RES_GET, encode_device(device), lambda answers: decode_limits(only_payload(answers), device)
+            rdma_netlink.RES_GET,
+            rdma_netlink.encode_device(device),
+            lambda answers: decode_limits(netlink.only_payload(answers), device),
         )
-    except Refused as error:
+    except netlink.Refused as error:
         raise rdma.explain(error, device, missing) from None
     if not found:
         raise Absent(errno.EOPNOTSUPP, missing, device.name)
@@ -432,13 +357,10 @@ def read_object_limits(rdma: RdmaNetlink, device: RdmaDevice) -> dict[str, int]:
 
 
 def decode_limits(answer: bytes, device: RdmaDevice) -> dict[str, int]:
-    """The limits in the count of objects, by the names of `ibv_devinfo`: `max_qp`, `max_cq`, `max_mr`.
-
-    Raises:
-        Malformed: the message violates the format.
-        OSError: ENODEV, the reply is for another device.
-    """
-    most = decode_present_numbers(answer, decode_table(answer, SUMMARY_MOST, device))
+    """The limits in the count of objects, by the names of `ibv_devinfo`: `max_qp`, `max_cq`, `max_mr`."""
+    most = rdma_netlink.decode_present_numbers(
+        answer, rdma_netlink.decode_table(answer, SUMMARY_MOST, device)
+    )
     return {f"max_{kind}": most[kind] for kind in LIMITED if most.get(kind)}
 
 
@@ -448,28 +370,23 @@ STAT_COUNTER_ID = 79
 RES_QP = 19
 """The value of STAT_RES: the number of the attribute of queue pairs."""
 
-LISTING = Listing(STAT_GET, table=77, entry=78)
+LISTING = Listing(rdma_netlink.STAT_GET, table=77, entry=78)
 
 
 def read_counter_sets(
-    rdma: Callable[[], RdmaNetlink],
+    rdma: Callable[[], rdma_netlink.RdmaNetlink],
     device: RdmaDevice,
     port: int,
-    open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket,
+    open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket,
 ) -> tuple[CounterSet, ...]:
-    """The counter sets of one port. The driver queries its firmware for each; where that fails the values are old ones.
-
-    Raises:
-        Absent: the kernel is older than 5.3.
-        OSError: netlink fails; ENODEV: the device was removed.
-    """
+    """The counter sets of one port. The driver queries its firmware for each; where that fails the values are old ones."""
     dump = EntryDump(
         rdma,
         device,
         LISTING,
         selection=encode_question(device, port),
         decode=decode_counter_set,
-        part_bytes=BUFFER_BYTES,
+        part_bytes=netlink.BUFFER_BYTES,
         open_socket=open_socket,
     )
     sets: list[CounterSet] = []
@@ -480,20 +397,18 @@ def read_counter_sets(
 
 def encode_question(device: RdmaDevice, port: int) -> bytes:
     """The attributes that select the counter sets of queue pairs of one port."""
-    return encode_port(device, port) + encode_u32(STAT_RES, RES_QP)
+    return rdma_netlink.encode_port(device, port) + netlink.encode_u32(STAT_RES, RES_QP)
 
 
 def decode_counter_set(values: Mapping[int, bytes]) -> CounterSet:
-    """One counter set of a list.
-
-    Raises:
-        Malformed: the entry violates the format, or has no number or port.
-    """
-    table = values.get(COUNTERS.whole, b"")
+    """One counter set of a list."""
+    table = values.get(rdma_netlink.COUNTERS.whole, b"")
     return CounterSet(
-        port=decode_number(required(values, PORT_INDEX)),
-        number=decode_number(required(values, STAT_COUNTER_ID)),
+        port=netlink.decode_number(rdma_netlink.required(values, rdma_netlink.PORT_INDEX)),
+        number=netlink.decode_number(rdma_netlink.required(values, STAT_COUNTER_ID)),
         pid=number_or_zero(values, RES_PID),
         type=type_name(values[RES_TYPE]) if RES_TYPE in values else "",
-        values=decode_numbers(table, decode_rows(table, 0, len(table), COUNTERS)),
+        values=rdma_netlink.decode_numbers(
+            table, rdma_netlink.decode_rows(table, 0, len(table), rdma_netlink.COUNTERS)
+        ),
     )

@@ -26,6 +26,9 @@ HOST_PID_NAMESPACE = 0xEFFFFFFC
 """Inode number of the first PID namespace (include/linux/proc_ns.h)."""
 
 
+_HIDING = re.compile("hidepid=(?:1|2|4|noaccess|invisible|ptraceable)")
+
+
 class Privileges(NamedTuple):
     """What this process may read."""
 
@@ -44,19 +47,18 @@ class Privileges(NamedTuple):
 
 def read_privileges(root: Path = Path("/")) -> Privileges:
     """The privileges of this process. `root` is the folder that has `proc`, `sys` and `dev`."""
-    capabilities = effective_capabilities(
-        read_or("", (root / "proc/self/status").read_text, errors="replace")
-    )
-    restricted = (
-        read_or("", (root / "proc/sys/kernel/dmesg_restrict").read_text, errors="replace").strip() == "1"
-    )
+
+    def text(path: str) -> str:
+        return read_or("", (root / path).read_text, errors="replace")
+
+    capabilities = effective_capabilities(text("proc/self/status"))
+    restricted = text("proc/sys/kernel/dmesg_restrict").strip() == "1"
     namespace = read_or(0, lambda: (root / "proc/self/ns/pid").stat().st_ino)
     devices = sorted((root / "dev/infiniband").glob("uverbs*"))
     return Privileges(
         os.geteuid(),
         capabilities,
-        hides_processes(read_or("", (root / "proc/self/mountinfo").read_text, errors="replace"))
-        and "CAP_SYS_PTRACE" not in capabilities,
+        hides_processes(text("proc/self/mountinfo")) and "CAP_SYS_PTRACE" not in capabilities,
         namespace == HOST_PID_NAMESPACE,
         not restricted or "CAP_SYSLOG" in capabilities,
         os.access(root / "sys/kernel/debug", os.R_OK | os.X_OK),
@@ -78,15 +80,4 @@ def hides_processes(mountinfo: str) -> bool:
         fields, _, rest = line.partition(" - ")
         if fields.split(" ")[4:5] == ["/proc"] and rest.startswith("proc "):
             options = rest.split(" ")[-1]
-    return any(
-        one
-        in (
-            "hidepid=1",
-            "hidepid=2",
-            "hidepid=noaccess",
-            "hidepid=invisible",
-            "hidepid=4",
-            "hidepid=ptraceable",
-        )
-        for one in options.split(",")
-    )
+    return any(_HIDING.fullmatch(one) for one in options.split(","))

@@ -50,13 +50,7 @@ def read_process(pid: int) -> ProcessFacts:
 
 
 def read_process_start(pid: int) -> float:
-    """When a process or thread began, in clock ticks since boot: field 22 of /proc/PID/stat, proc_pid_stat(5).
-
-    Raises:
-        Absent: there is no such process any more.
-        PermissionError: /proc hides it from this process.
-        OSError: /proc cannot be read.
-    """
+    """When a process or thread began, in clock ticks since boot: field 22 of /proc/PID/stat; errors as of `read_process`."""
     try:
         content = _content(pid, "stat")
     except PermissionError:

@@ -1,7 +1,8 @@
 """pyroute2, for what is read off the scrape path: the sockets, and its errors as `OSError`.
 
 pyroute2 is imported by the first read and not before: the import takes a tenth of a second and 9 MB, whichever of its modules is
-imported, because its package imports them all. So a socket is only opened by a source of the slow chain, in a worker thread.
+imported, because its package imports them all. So a socket is only opened by a source of the slow chain, in a worker thread. Each
+`open_...` raises OSError without such a socket, or if pyroute2 cannot be imported, and `open_devlink` also a NetlinkError.
 """
 
 from __future__ import annotations
@@ -19,34 +20,21 @@ if TYPE_CHECKING:
 
 
 def open_route() -> AbstractContextManager[Any]:
-    """A blocking socket of rtnetlink.
-
-    Raises:
-        OSError: no such socket, or pyroute2 cannot be imported.
-    """
+    """A blocking socket of rtnetlink."""
     with _imports("mac_address (and =virtual_functions)"):
         from pyroute2 import IPRoute  # type: ignore[import-untyped]  # noqa: PLC0415 - see the module
     return IPRoute()  # type: ignore[no-any-return]
 
 
 def open_route_socket() -> AbstractAsyncContextManager[Any]:
-    """An asynchronous socket of rtnetlink: only this one reads a list in parts.
-
-    Raises:
-        OSError: no such socket, or pyroute2 cannot be imported.
-    """
+    """An asynchronous socket of rtnetlink: only this one reads a list in parts."""
     with _imports("addresses"):
         from pyroute2 import AsyncIPRoute  # noqa: PLC0415 - see the module
     return AsyncIPRoute(strict_check=True)  # type: ignore[no-any-return]
 
 
 def open_devlink() -> AbstractContextManager[Any]:
-    """A socket of devlink: `devlink_messages.DevlinkSocket`.
-
-    Raises:
-        NetlinkError: this kernel has no devlink.
-        OSError: no such socket, or pyroute2 cannot be imported.
-    """
+    """A socket of devlink: `devlink_messages.DevlinkSocket`."""
     with _imports("devlink (and =devlink_info, =devlink_vnic)"):
         from roce_exporter.host.kernel.devlink_messages import open_socket  # noqa: PLC0415 - see the module
     return open_socket()

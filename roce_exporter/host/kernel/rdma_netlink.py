@@ -1,7 +1,8 @@
 """RDMA netlink: devices, ports, hardware counters and objects in use, without any privilege.
 
 Follows include/uapi/rdma/rdma_netlink.h and drivers/infiniband/core/nldev.c. The numbers are repeated here because the
-headers of older distributions lack some of them.
+headers of older distributions lack some of them. What decodes a reply about a device raises OSError with ENODEV where it is for
+another device.
 """
 
 from __future__ import annotations
@@ -46,11 +47,7 @@ class Layout(NamedTuple):
 
 
 def decode_present_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
-    """Name to number, for the rows with a number.
-
-    Raises:
-        Malformed: a number of an unknown width.
-    """
+    """Name to number, for the rows with a number."""
     return {name: decode_number(answer[span[0] : span[1]]) for name, span in rows.items() if span}
 
 
@@ -128,11 +125,7 @@ def encode_port(device: RdmaDevice, port: int) -> bytes:
 
 
 def decode_device(answer: bytes) -> RdmaDevice:
-    """One message of a GET.
-
-    Raises:
-        Malformed: the message violates the format or has no index or no name.
-    """
+    """One message of a GET."""
     values = decode_values(answer)
     guid = f"{decode_number(values[NODE_GUID]):016x}" if NODE_GUID in values else ""
     return RdmaDevice(
@@ -145,12 +138,7 @@ def decode_device(answer: bytes) -> RdmaDevice:
 
 
 def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
-    """One message of a PORT_GET for this device.
-
-    Raises:
-        Malformed: the message violates the format or has no port number.
-        OSError: ENODEV, the reply is for another device.
-    """
+    """One message of a PORT_GET for this device."""
     values = decode_values(answer)
     check_device(values, device)
     return RdmaPort(
@@ -159,12 +147,7 @@ def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
 
 
 def decode_table(answer: bytes, table: Table, device: RdmaDevice) -> Spans:
-    """The rows of one table, in the kernel's order.
-
-    Raises:
-        Malformed: the message violates the format, has no such table, a row without a name, or a name twice.
-        OSError: ENODEV, the reply is for another device.
-    """
+    """The rows of one table, in the kernel's order."""
     check_device(decode_values(answer), device)
     for kind, start, end in decode_attributes(answer):
         if kind == table.whole:
@@ -173,11 +156,7 @@ def decode_table(answer: bytes, table: Table, device: RdmaDevice) -> Spans:
 
 
 def decode_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
-    """Name to number.
-
-    Raises:
-        Malformed: a row without a number, or with one of an unknown width.
-    """
+    """Name to number."""
     for name, span in rows.items():
         if span is None:
             raise Malformed(f"no value for {name!r}")
@@ -186,23 +165,13 @@ def decode_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
 
 @remembered
 def decode_objects(answer: bytes, device: RdmaDevice) -> Mapping[str, int]:
-    """Kind of object to number in use.
-
-    Raises:
-        Malformed: the message breaks the format.
-        OSError: ENODEV, the answer is another device's.
-    """
+    """Kind of object to number in use."""
     return decode_numbers(answer, decode_table(answer, OBJECTS, device))
 
 
 @remembered
 def decode_switches(answer: bytes, device: RdmaDevice) -> Mapping[str, bool]:
-    """Optional counter to whether it is on.
-
-    Raises:
-        Malformed: the message breaks the format.
-        OSError: ENODEV, the answer is another device's.
-    """
+    """Optional counter to whether it is on."""
     reported = decode_present_numbers(answer, decode_table(answer, COUNTERS_ON, device))
     return {name: number != 0 for name, number in reported.items()}
 
@@ -366,11 +335,7 @@ def explain_socket_error(error: OSError) -> OSError:
 
 
 def decode_rows(answer: bytes, start: int, end: int, table: Table) -> Spans:
-    """The rows of the table in a part of a message, in the kernel's order.
-
-    Raises:
-        Malformed: the part violates the format, has a row without a name, or a name twice.
-    """
+    """The rows of the table in a part of a message, in the kernel's order."""
     rows: Spans = {}
     for _, row_start, row_end in decode_attributes(answer, start, end):
         spans = {kind: (begin, stop) for kind, begin, stop in decode_attributes(answer, row_start, row_end)}
@@ -385,23 +350,14 @@ def decode_rows(answer: bytes, start: int, end: int, table: Table) -> Spans:
 
 
 def required(values: Mapping[int, bytes], kind: int) -> bytes:
-    """The value of an attribute that every reply has.
-
-    Raises:
-        Malformed: this one does not have it.
-    """
+    """The value of an attribute that every reply has."""
     if kind not in values:
         raise Malformed(f"no attribute {kind}")
     return values[kind]
 
 
 def check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
-    """Check the device's attributes in a reply.
-
-    Raises:
-        Malformed: the reply has no index or no name.
-        OSError: ENODEV, the reply is for another device.
-    """
+    """Check the device's attributes in a reply."""
     # A device can be renamed, and older kernels reuse indexes: the reply may be for another device.
     index = decode_number(required(values, DEV_INDEX))
     if not _is_same(device, index, decode_name(required(values, DEV_NAME))):

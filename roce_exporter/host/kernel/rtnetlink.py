@@ -88,12 +88,7 @@ class LinkQuery(Protocol):
 def read_link_addresses(
     netdev: str, open_query: Callable[[], AbstractContextManager[LinkQuery]] = open_route
 ) -> LinkAddresses:
-    """The addresses of one network device of this network namespace.
-
-    Raises:
-        Absent: there is no such network device, also when it was removed just now.
-        OSError: the kernel refuses, or its reply is malformed.
-    """
+    """The addresses of one network device of this network namespace; `Absent` where there is none, also when it was removed just now."""
     name = encode_netdev(netdev)
     with os_errors(netdev, "to RTM_GETLINK", absent=(errno.ENODEV,)), open_query() as query:
         (message,) = query.link("get", ifname=name)
@@ -151,11 +146,9 @@ class VirtualFunction(NamedTuple):
 def read_virtual_functions(
     netdev: str, open_query: Callable[[], AbstractContextManager[LinkQuery]] = open_route
 ) -> tuple[VirtualFunction, ...]:
-    """The VFs of one network device of this network namespace, at most `MOST_VFS`, in the kernel's order.
+    """The VFs of one network device of this network namespace, at most `MOST_VFS`, in the kernel's order; `Absent` without any.
 
-    Raises:
-        Absent: there is no such network device, or it has no VFs.
-        OSError: the kernel refuses (EMSGSIZE: too many VFs for one reply), or its reply is malformed.
+    EMSGSIZE: too many VFs for one reply.
     """
     name = encode_netdev(netdev)
     with os_errors(netdev, "to RTM_GETLINK", absent=(errno.ENODEV,)), open_query() as query:

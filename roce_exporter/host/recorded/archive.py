@@ -77,11 +77,7 @@ _ENTRY = re.compile(
 
 
 def text_members(file: BinaryIO, read_base: Callable[[str], Tree]) -> Iterator[tuple[str, Content]]:
-    """The paths of a text, moment by moment; `read_base` returns the base of a name.
-
-    Raises:
-        RecordingError: a line is wrong.
-    """
+    """The paths of a text, moment by moment; `read_base` returns the base of a name."""
     reader, head, number = _TextReader(read_base), "", 0
     for number, head, below in _heads(file):
         if head == LAST or head.startswith("@ "):
@@ -268,11 +264,7 @@ def _error(name: str) -> int:
 
 
 def load_tree(path: str) -> Tree:
-    """Read a folder, a tar archive (plain, .gz, .bz2 or .xz) or a text into memory.
-
-    Raises:
-        RecordingError: it does not exist, is truncated or corrupt, or is too large.
-    """
+    """Read a folder, a tar archive (plain, .gz, .bz2 or .xz) or a text into memory."""
     place = Path(path)
     try:
         return collect_tree(_folder_members(place)) if place.is_dir() else _read_file(place)
@@ -289,11 +281,7 @@ def load_tree(path: str) -> Tree:
 
 
 def load_base(folder: Path, name: str) -> Tree:
-    """The recording that another one in this folder has as its base.
-
-    Raises:
-        RecordingError: there is no such text, it is wrong, or has a base itself.
-    """
+    """The recording that another one in this folder has as its base."""
     place = folder / f"{name}{SUFFIX}"
     if place.is_symlink() or not place.is_file():
         raise RecordingError(f"base {place.name}: no such file in the same folder; copy it there")
@@ -322,11 +310,7 @@ def _read_file(place: Path, read_base: Callable[[str], Tree] | None = None) -> T
 
 
 def read_text(file: BinaryIO, read_base: Callable[[str], Tree]) -> Tree:
-    """The tree of a text; `read_base` returns the tree of a base.
-
-    Raises:
-        RecordingError: a line is wrong, or it is too large.
-    """
+    """The tree of a text; `read_base` returns the tree of a base."""
     tree = collect_tree(text_members(file, read_base))
     tree.refuse_conflicts()
     return tree

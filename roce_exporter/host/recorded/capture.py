@@ -22,19 +22,11 @@ from roce_exporter.errors import UserError
 from roce_exporter.host.inventory import CLASS, describe, list_devices
 from roce_exporter.host.kernel import Absent, ObjectKernel, read_or
 from roce_exporter.host.kernel.kmsg import LogKernel
+from roce_exporter.host.recorded import ethtool_text
 from roce_exporter.host.recorded.archive import SUFFIX, write_tree
 from roce_exporter.host.recorded.capture_tables import IpBook, ProcessBook, device_objects
 from roce_exporter.host.recorded.dcb_text import print_dcb
 from roce_exporter.host.recorded.devlink_text import devlink_files, read_devlink
-from roce_exporter.host.recorded.ethtool_text import (
-    print_fec,
-    print_link,
-    print_pause,
-    print_permanent_address,
-    print_settings,
-    print_statistics,
-    print_transceiver,
-)
 from roce_exporter.host.recorded.ip_text import print_virtual_functions
 from roce_exporter.host.recorded.log_text import PATH as LOG_FILE
 from roce_exporter.host.recorded.log_text import kernel_log, scrub_log
@@ -305,14 +297,14 @@ def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
     """The output of ethtool and dcb for every part that a network device has."""
     printed: dict[str, Callable[[], str]] = {
         "driver": lambda: f"driver: {kernel.ethtool_driver(netdev)}\n",
-        "stats": lambda: print_statistics(*kernel.ethtool_statistics(netdev)),
-        "pause": lambda: print_pause(kernel.ethtool_pause(netdev)),
-        "link": lambda: print_link(kernel.ethtool_link(netdev)),
-        "settings": lambda: print_settings(kernel.ethtool_settings(netdev)),
-        "fec": lambda: print_fec(kernel.ethtool_fec(netdev)),
-        "module": lambda: print_transceiver(kernel.transceiver(netdev)),
+        "stats": lambda: ethtool_text.print_statistics(*kernel.ethtool_statistics(netdev)),
+        "pause": lambda: ethtool_text.print_pause(kernel.ethtool_pause(netdev)),
+        "link": lambda: ethtool_text.print_link(kernel.ethtool_link(netdev)),
+        "settings": lambda: ethtool_text.print_settings(kernel.ethtool_settings(netdev)),
+        "fec": lambda: ethtool_text.print_fec(kernel.ethtool_fec(netdev)),
+        "module": lambda: ethtool_text.print_transceiver(kernel.transceiver(netdev)),
         # The address that the series shows, also where `ethtool -P` would print `not set`.
-        "permaddr": lambda: print_permanent_address(scrub.text(kernel.mac_address(netdev))),
+        "permaddr": lambda: ethtool_text.print_permanent_address(scrub.text(kernel.mac_address(netdev))),
     }
     part: Part = {}
     for kind, read in printed.items():

@@ -11,20 +11,7 @@ from __future__ import annotations
 import reprlib
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
-from roce_exporter.host.kernel.dcb_netlink import (
-    DCBX_HOST,
-    DCBX_LLD_MANAGED,
-    DCBX_STATIC,
-    DCBX_VER_CEE,
-    DCBX_VER_IEEE,
-    SELECTOR_DSCP,
-    SELECTOR_PCP,
-    App,
-    Buffer,
-    Dcb,
-    Ets,
-    Pfc,
-)
+from roce_exporter.host.kernel import dcb_netlink
 from roce_exporter.host.recorded.tree import RecordingError
 
 if TYPE_CHECKING:
@@ -52,8 +39,8 @@ SELECTORS = {
     "stream_port_prio": 2,
     "dgram_port_prio": 3,
     "port_prio": 4,
-    "dscp_prio": SELECTOR_DSCP,
-    "pcp_prio": SELECTOR_PCP,
+    "dscp_prio": dcb_netlink.SELECTOR_DSCP,
+    "pcp_prio": dcb_netlink.SELECTOR_PCP,
 }
 
 PCP = {f"{priority}{drop}": priority + 8 * (drop == "de") for priority in range(8) for drop in ("nd", "de")}
@@ -62,11 +49,11 @@ PCP = {f"{priority}{drop}": priority + 8 * (drop == "de") for priority in range(
 ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
 
 MODES = {
-    "host": DCBX_HOST,
-    "lld_managed": DCBX_LLD_MANAGED,
-    "cee": DCBX_VER_CEE,
-    "ieee": DCBX_VER_IEEE,
-    "static": DCBX_STATIC,
+    "host": dcb_netlink.DCBX_HOST,
+    "lld_managed": dcb_netlink.DCBX_LLD_MANAGED,
+    "cee": dcb_netlink.DCBX_VER_CEE,
+    "ieee": dcb_netlink.DCBX_VER_IEEE,
+    "static": dcb_netlink.DCBX_STATIC,
 }
 
 
@@ -74,13 +61,10 @@ class _DocumentError(Exception):
     """An invalid document; the text says why."""
 
 
-def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> Dcb:
+def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> dcb_netlink.Dcb:
     """The DCB settings of one network device; `documents` has the JSON of its files by kind (`KINDS` or `PEER_PFC`).
 
     A kind without a document is None in the result, as is everything that no document contains.
-
-    Raises:
-        RecordingError: a document is not in the format of dcb; the text names recording and file.
     """
 
     def part(kind: str, read: Callable[[Document], T]) -> T | None:
@@ -94,7 +78,7 @@ def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> Dc
                 f"record it with `dcb -s -j {kind} show dev {netdev}`"
             ) from None
 
-    return Dcb(
+    return dcb_netlink.Dcb(
         pfc=part("pfc", _read_pfc),
         ets=part("ets", _read_ets),
         app=part("app", _read_app),
@@ -104,8 +88,8 @@ def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> Dc
     )
 
 
-def _read_pfc(document: Document) -> Pfc:
-    return Pfc(
+def _read_pfc(document: Document) -> dcb_netlink.Pfc:
+    return dcb_netlink.Pfc(
         capacity=_number(document.get("pfc_cap"), "pfc_cap"),
         enabled=tuple(_flag(value, "prio_pfc") for value in _eight(document, "prio_pfc")),
         mbc=_flag(document.get("macsec_bypass"), "macsec_bypass"),
@@ -120,8 +104,8 @@ def _frames(document: Document, name: str) -> tuple[int, ...]:
     return _numbers(document, name) if name in document else ()
 
 
-def _read_ets(document: Document) -> Ets:
-    return Ets(
+def _read_ets(document: Document) -> dcb_netlink.Ets:
+    return dcb_netlink.Ets(
         willing=_flag(document.get("willing"), "willing"),
         capacity=_number(document.get("ets_cap"), "ets_cap"),
         cbs=_flag(document.get("cbs"), "cbs"),
@@ -132,7 +116,7 @@ def _read_ets(document: Document) -> Ets:
     )
 
 
-def _read_app(document: Document) -> tuple[App, ...]:
+def _read_app(document: Document) -> tuple[dcb_netlink.App, ...]:
     rows = [
         _row(row, name, selector)
         for name, selector in SELECTORS.items()
@@ -140,14 +124,14 @@ def _read_app(document: Document) -> tuple[App, ...]:
     ]
     # The kernel stores a port's default priority as that of EtherType 0.
     rows += [
-        App(1, 0, _number(priority, "default_prio"))
+        dcb_netlink.App(1, 0, _number(priority, "default_prio"))
         for priority in _list(document.get("default_prio", []), "default_prio")
     ]
     return tuple(rows)
 
 
-def _read_buffer(document: Document) -> Buffer:
-    return Buffer(
+def _read_buffer(document: Document) -> dcb_netlink.Buffer:
+    return dcb_netlink.Buffer(
         of_priority=_numbers(document, "prio_buffer"),
         size=_numbers(document, "buffer_size"),
         total=_number(document.get("total_size"), "total_size"),
@@ -158,12 +142,12 @@ def _read_dcbx(document: Document) -> int:
     return sum(bit for name, bit in MODES.items() if _flag(document.get(name, False), name))
 
 
-def _row(row: object, name: str, selector: int) -> App:
+def _row(row: object, name: str, selector: int) -> dcb_netlink.App:
     match row:
-        case [str(protocol), priority] if selector == SELECTOR_PCP:
-            return App(selector, _keyword(protocol, name, PCP), _number(priority, name))
+        case [str(protocol), priority] if selector == dcb_netlink.SELECTOR_PCP:
+            return dcb_netlink.App(selector, _keyword(protocol, name, PCP), _number(priority, name))
         case [protocol, priority]:
-            return App(selector, _number(protocol, name), _number(priority, name))
+            return dcb_netlink.App(selector, _number(protocol, name), _number(priority, name))
     raise _DocumentError(f"{name} holds {shown(row)}, not a pair")
 
 
@@ -218,7 +202,7 @@ def _keyword(value: object, name: str, known: Mapping[str, int]) -> int:
     return known[value]
 
 
-def print_dcb(dcb: Dcb) -> dict[str, dict[str, Any]]:
+def print_dcb(dcb: dcb_netlink.Dcb) -> dict[str, dict[str, Any]]:
     """A document for each reported part, by its kind. Rates, and the peer's parts except PFC, are not printed."""
     found: dict[str, dict[str, Any]] = {}
     if dcb.pfc:
@@ -240,7 +224,7 @@ def print_dcb(dcb: Dcb) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _pfc(pfc: Pfc) -> dict[str, Any]:
+def _pfc(pfc: dcb_netlink.Pfc) -> dict[str, Any]:
     counts = {"requests": list(pfc.requests), "indications": list(pfc.indications)}
     return {
         "pfc_cap": pfc.capacity,
@@ -252,7 +236,7 @@ def _pfc(pfc: Pfc) -> dict[str, Any]:
     }
 
 
-def _ets(ets: Ets) -> dict[str, Any]:
+def _ets(ets: dcb_netlink.Ets) -> dict[str, Any]:
     names = {number: name for name, number in ALGORITHMS.items()}
     return {
         "willing": ets.willing,
@@ -265,7 +249,7 @@ def _ets(ets: Ets) -> dict[str, Any]:
     }
 
 
-def _app(table: tuple[App, ...]) -> dict[str, Any]:
+def _app(table: tuple[dcb_netlink.App, ...]) -> dict[str, Any]:
     names = {number: name for name, number in SELECTORS.items()}
     points = {number: name for name, number in PCP.items()}
     found: dict[str, Any] = {}

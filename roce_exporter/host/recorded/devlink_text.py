@@ -34,42 +34,31 @@ def vnic_file(instance: str) -> str:
 
 
 class RecordedDevlink:
-    """The part of a recorded host that devlink describes. `text` returns the content of a file of the recording."""
+    """The part of a recorded host that devlink describes: `Absent` if not recorded, `Malformed` if it is not the JSON of `devlink`.
+
+    `text` returns the content of a file of the recording.
+    """
 
     def __init__(self, text: Callable[[str], str]) -> None:
         self._text = text
 
     def reporters(self, instance: str) -> tuple[HealthReporter, ...]:
-        """The health reporters of an instance and of its ports.
-
-        Raises:
-            Absent: not recorded.
-            Malformed: the text is not the JSON of `devlink`.
-        """
+        """The health reporters of an instance and of its ports."""
         found = self._read(HEALTH, lambda document: tuple(_reporters(document["health"], instance)))
         return _or_absent(found, HEALTH, instance)
 
     def versions(self, instance: str) -> tuple[ComponentVersion, ...]:
-        """The versions of an instance.
-
-        Raises:
-            Absent: not recorded.
-            Malformed: the text is not the JSON of `devlink`.
-        """
+        """The versions of an instance."""
         found = self._read(INFO, lambda document: tuple(_versions(document["info"].get(instance, {}))))
         return _or_absent(found, INFO, instance)
 
     def vnic(self, instance: str) -> Mapping[str, int]:
-        """The numbers that the reporter `vnic` diagnosed.
-
-        Raises:
-            PermissionError: not recorded, so the command failed: other parts of the recording list the reporter.
-            Malformed: the text is not the JSON of `devlink`.
-        """
+        """The numbers that the reporter `vnic` diagnosed."""
         file = vnic_file(instance)
         try:
             return self._read(file, lambda document: dict(_numbers(document)))
         except Absent as error:
+            # The command failed: other parts of the recording list the reporter.
             raise PermissionError(errno.EPERM, str(error), instance) from None
 
     def _read(self, file: str, read: Callable[[Any], T]) -> T:

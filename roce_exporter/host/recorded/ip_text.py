@@ -21,63 +21,33 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import Malformed
 from roce_exporter.host.kernel.rtnetlink import MOST_VFS, VirtualFunction
-from roce_exporter.model.ip import (
-    DEFAULT,
-    EVERYWHERE,
-    FAILED,
-    INCOMPLETE,
-    LOCAL,
-    MAIN,
-    NO_LIMIT,
-    RESOLVED,
-    IpAddress,
-    IpNeighbour,
-    IpPath,
-    IpRoute,
-    IpRule,
-    NextHop,
-    network_of,
-)
+from roce_exporter.model import ip
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
-TABLES = {"local": LOCAL, "main": MAIN, "default": DEFAULT, "unspec": 0}
+TABLES = {"local": ip.LOCAL, "main": ip.MAIN, "default": ip.DEFAULT, "unspec": 0}
 _NAMES = {number: name for name, number in TABLES.items() if number}
 
 _RESOLVED = {"REACHABLE", "STALE", "DELAY", "PROBE", "PERMANENT"}
-_STATES = {FAILED: "FAILED", INCOMPLETE: "INCOMPLETE", RESOLVED: "STALE"}
+_STATES = {ip.FAILED: "FAILED", ip.INCOMPLETE: "INCOMPLETE", ip.RESOLVED: "STALE"}
 
 _BITS = {4: 32, 6: 128}
 
 _SIMPLE = frozenset(
-    [
-        "priority",
-        "not",
-        "src",
-        "srclen",
-        "dst",
-        "dstlen",
-        "iif",
-        "iif_detached",
-        "oif",
-        "oif_detached",
-        "fwmark",
-        "fwmask",
-        "table",
-        "protocol",
-        "action",
-        "goto",
-        "nop",
-        "suppress_prefixlen",
-        "to_tbl",
-    ]
+    word_list(
+        """
+    priority not src srclen dst dstlen iif iif_detached oif oif_detached fwmark fwmask table protocol action
+    goto nop suppress_prefixlen to_tbl
+    """
+    )
 )
 _ACTIONS = ("goto", "nop", "unreachable", "blackhole", "prohibit")
 
 
-def parse_addresses(rows: Sequence[Any]) -> dict[str, tuple[IpAddress, ...]]:
+def parse_addresses(rows: Sequence[Any]) -> dict[str, tuple[ip.IpAddress, ...]]:
     """The addresses of each network device, by its name.
 
     Raises:
@@ -90,11 +60,11 @@ def parse_addresses(rows: Sequence[Any]) -> dict[str, tuple[IpAddress, ...]]:
     }
 
 
-def _parse_address(one: Mapping[str, Any]) -> IpAddress:
+def _parse_address(one: Mapping[str, Any]) -> ip.IpAddress:
     failed = bool(one.get("dadfailed"))
     length = int(one["prefixlen"])
-    network_of(f"{one['local']}/{length}")
-    return IpAddress(
+    ip.network_of(f"{one['local']}/{length}")
+    return ip.IpAddress(
         _address(one["local"]),
         length,
         _name(one.get("scope", "global")),
@@ -103,7 +73,7 @@ def _parse_address(one: Mapping[str, Any]) -> IpAddress:
     )
 
 
-def print_addresses(found: Mapping[str, Sequence[IpAddress]]) -> list[dict[str, Any]]:
+def print_addresses(found: Mapping[str, Sequence[ip.IpAddress]]) -> list[dict[str, Any]]:
     """As `ip -j address show` prints them, without links and lifetimes."""
     return [
         {"ifname": netdev, "addr_info": [_print_address(one) for one in addresses]}
@@ -111,7 +81,7 @@ def print_addresses(found: Mapping[str, Sequence[IpAddress]]) -> list[dict[str, 
     ]
 
 
-def _print_address(one: IpAddress) -> dict[str, Any]:
+def _print_address(one: ip.IpAddress) -> dict[str, Any]:
     family = "inet6" if ":" in one.address else "inet"
     flags = {name: True for name in ("tentative", "failed") if getattr(one, name)}
     if flags.pop("failed", False):
@@ -119,20 +89,20 @@ def _print_address(one: IpAddress) -> dict[str, Any]:
     return {"family": family, "local": one.address, "prefixlen": one.length, "scope": one.scope, **flags}
 
 
-def parse_neighbours(rows: Sequence[Any]) -> dict[str, tuple[IpNeighbour, ...]]:
+def parse_neighbours(rows: Sequence[Any]) -> dict[str, tuple[ip.IpNeighbour, ...]]:
     """The neighbours of each network device; without those that need no resolution."""
-    found: dict[str, list[IpNeighbour]] = {}
+    found: dict[str, list[ip.IpNeighbour]] = {}
     for row in rows:
         states = set(row.get("state", ()))
-        word = next((one for one in (FAILED, INCOMPLETE) if one.upper() in states), "")
-        word = word or (RESOLVED if states & _RESOLVED else "")
+        word = next((one for one in (ip.FAILED, ip.INCOMPLETE) if one.upper() in states), "")
+        word = word or (ip.RESOLVED if states & _RESOLVED else "")
         if word and "NOARP" not in states:
             age = float(row["updated"]) if "updated" in row else None
-            found.setdefault(_name(row["dev"]), []).append(IpNeighbour(_address(row["dst"]), word, age))
+            found.setdefault(_name(row["dev"]), []).append(ip.IpNeighbour(_address(row["dst"]), word, age))
     return {netdev: tuple(entries) for netdev, entries in found.items()}
 
 
-def print_neighbours(netdev: str, found: Iterable[IpNeighbour]) -> list[dict[str, Any]]:
+def print_neighbours(netdev: str, found: Iterable[ip.IpNeighbour]) -> list[dict[str, Any]]:
     """As `ip -j -s neigh show` prints them, without MAC addresses."""
     return [
         {"dst": one.address, "dev": netdev}
@@ -142,16 +112,16 @@ def print_neighbours(netdev: str, found: Iterable[IpNeighbour]) -> list[dict[str
     ]
 
 
-def parse_routes(rows: Sequence[Any], version: int) -> tuple[IpRoute, ...]:
+def parse_routes(rows: Sequence[Any], version: int) -> tuple[ip.IpRoute, ...]:
     """The routes of all tables; rows without destination are those of other families, which `ip` prints empty."""
     return tuple(_parse_route(row, version) for row in rows if "dst" in row)
 
 
-def _parse_route(row: Mapping[str, Any], version: int) -> IpRoute:
+def _parse_route(row: Mapping[str, Any], version: int) -> ip.IpRoute:
     limits = {name: value for one in row.get("metrics", ()) for name, value in one.items()}
     source = str(row.get("from", ""))
-    return IpRoute(
-        _table(row.get("table", MAIN)),
+    return ip.IpRoute(
+        _table(row.get("table", ip.MAIN)),
         _prefix(str(row["dst"]), version),
         str(row.get("type", "unicast")),
         tuple(_hops(row)),
@@ -163,14 +133,14 @@ def _parse_route(row: Mapping[str, Any], version: int) -> IpRoute:
     )
 
 
-def _hops(row: Mapping[str, Any]) -> Iterator[NextHop]:
+def _hops(row: Mapping[str, Any]) -> Iterator[ip.NextHop]:
     for one in row.get("nexthops") or (row,):
         flags = {*one.get("flags", ()), *row.get("flags", ())}
         gateway = one.get("gateway") or one.get("via", {}).get("host", "")
-        yield NextHop(_name(one.get("dev", "")), _address(gateway) if gateway else "", "dead" not in flags)
+        yield ip.NextHop(_name(one.get("dev", "")), _address(gateway) if gateway else "", "dead" not in flags)
 
 
-def print_route(one: IpRoute) -> dict[str, Any]:
+def print_route(one: ip.IpRoute) -> dict[str, Any]:
     """As `ip -j route show table all` prints it."""
     kind = {} if one.kind == "unicast" else {"type": one.kind}
     shown: dict[str, Any] = {**kind, "dst": _short(one.destination)}
@@ -184,7 +154,7 @@ def print_route(one: IpRoute) -> dict[str, Any]:
         for hop in one.hops
     ]
     shown |= hops[0] if len(hops) == 1 else {"nexthops": hops}
-    if one.table != MAIN:
+    if one.table != ip.MAIN:
         shown["table"] = _NAMES.get(one.table, str(one.table))
     if one.metric:
         shown["metric"] = one.metric
@@ -193,17 +163,17 @@ def print_route(one: IpRoute) -> dict[str, Any]:
     return shown
 
 
-def parse_rules(rows: Sequence[Any], version: int) -> tuple[IpRule, ...]:
+def parse_rules(rows: Sequence[Any], version: int) -> tuple[ip.IpRule, ...]:
     """The rules, in the order in which the kernel tries them."""
     return tuple(_parse_rule(row, version) for row in rows)
 
 
-def _parse_rule(row: Mapping[str, Any], version: int) -> IpRule:
+def _parse_rule(row: Mapping[str, Any], version: int) -> ip.IpRule:
     action = next((one for one in _ACTIONS if one in row), str(row.get("action", "lookup")))
     source, destination = (_prefix_of(row, name, version) for name in ("src", "dst"))
     mark = int(str(row.get("fwmark", 0)), 0)
-    mask = int(str(row.get("fwmask", NO_LIMIT if "fwmark" in row else 0)), 0)
-    return IpRule(
+    mask = int(str(row.get("fwmask", ip.NO_LIMIT if "fwmark" in row else 0)), 0)
+    return ip.IpRule(
         int(row["priority"]),
         version,
         _table(row.get("table", 0)),
@@ -216,7 +186,7 @@ def _parse_rule(row: Mapping[str, Any], version: int) -> IpRule:
         mark,
         mask,
         int(str(row.get("goto", 0))) if str(row.get("goto", 0)).isdecimal() else 0,
-        int(row.get("suppress_prefixlen", NO_LIMIT)),
+        int(row.get("suppress_prefixlen", ip.NO_LIMIT)),
         tuple(sorted(row.keys() - _SIMPLE)),
     )
 
@@ -227,7 +197,7 @@ def _prefix_of(row: Mapping[str, Any], name: str, version: int) -> str:
     return "" if text == "all" else _prefix(text if length is None else f"{text}/{length}", version)
 
 
-def print_rule(one: IpRule) -> dict[str, Any]:
+def print_rule(one: ip.IpRule) -> dict[str, Any]:
     """As `ip -j rule show` prints it; a selector that has no field here has no value."""
     shown: dict[str, Any] = {"priority": one.priority}
     if one.inverted:
@@ -243,7 +213,7 @@ def print_rule(one: IpRule) -> dict[str, Any]:
     shown.setdefault("src", "all")
     shown |= {name: text for name, text in (("iif", one.input), ("oif", one.output)) if text}
     if one.mark or one.mask:
-        shown |= {"fwmark": hex(one.mark)} | ({} if one.mask == NO_LIMIT else {"fwmask": hex(one.mask)})
+        shown |= {"fwmark": hex(one.mark)} | ({} if one.mask == ip.NO_LIMIT else {"fwmask": hex(one.mask)})
     shown |= dict.fromkeys(one.others)
     if one.action == "lookup":
         shown["table"] = _NAMES.get(one.table, str(one.table))
@@ -253,20 +223,20 @@ def print_rule(one: IpRule) -> dict[str, Any]:
         shown["nop"] = None
     else:
         shown["action"] = one.action
-    return shown | ({} if one.suppress == NO_LIMIT else {"suppress_prefixlen": one.suppress})
+    return shown | ({} if one.suppress == ip.NO_LIMIT else {"suppress_prefixlen": one.suppress})
 
 
-def parse_paths(rows: Sequence[Any]) -> dict[tuple[str, str], IpPath]:
+def parse_paths(rows: Sequence[Any]) -> dict[tuple[str, str], ip.IpPath]:
     """The recorded replies of `ip -j route get`, by source and destination."""
     return {(_address(row["from"]), _address(row["dst"])): _parse_path(row) for row in rows}
 
 
-def _parse_path(row: Mapping[str, Any]) -> IpPath:
+def _parse_path(row: Mapping[str, Any]) -> ip.IpPath:
     if "error" in row:
-        return IpPath(failure=str(row["error"]))
+        return ip.IpPath(failure=str(row["error"]))
     limits = {name: value for one in row.get("metrics", ()) for name, value in one.items()}
     gateway = row.get("gateway") or row.get("via", {}).get("host", "")
-    return IpPath(
+    return ip.IpPath(
         _name(row["dev"]),
         _address(gateway) if gateway else "",
         int(limits.get("mtu", 0)),
@@ -274,7 +244,7 @@ def _parse_path(row: Mapping[str, Any]) -> IpPath:
     )
 
 
-def print_path(source: str, destination: str, path: IpPath) -> dict[str, Any]:
+def print_path(source: str, destination: str, path: ip.IpPath) -> dict[str, Any]:
     """As `ip -j route get` prints it."""
     shown: dict[str, Any] = {"dst": destination, "from": source}
     if path.failure:
@@ -308,13 +278,13 @@ def _table(value: object) -> int:
 
 def _prefix(text: str, version: int) -> str:
     if text in ("default", "all", "any"):
-        return EVERYWHERE[version]
-    return str(network_of(text if "/" in text else f"{text}/{_BITS[version]}"))
+        return ip.EVERYWHERE[version]
+    return str(ip.network_of(text if "/" in text else f"{text}/{_BITS[version]}"))
 
 
 def _short(prefix: str) -> str:
     address, _, length = prefix.partition("/")
-    if prefix in EVERYWHERE.values():
+    if prefix in ip.EVERYWHERE.values():
         return "default"
     return address if int(length) == _BITS[6 if ":" in address else 4] else prefix
 

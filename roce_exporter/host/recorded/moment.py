@@ -36,11 +36,7 @@ def print_time(seconds: float) -> str:
 
 
 def moment_times(trees: Sequence[Tree], path: str) -> tuple[float, ...]:
-    """The time of each moment, increasing; without files the first is 0 and the others follow 15 s apart.
-
-    Raises:
-        RecordingError: a file is not a time, one is missing, or a moment is not later than the one before.
-    """
+    """The time of each moment, increasing; without files the first is 0 and the others follow 15 s apart."""
     named = [tree.files.get(TIME) for tree in trees]
     if all(content is None for content in named):
         return tuple(APART * number for number in range(len(trees)))
@@ -89,11 +85,7 @@ class Moment:
 
 
 def read_moment(tree: Tree, path: str) -> Moment:
-    """The moment in this tree, of the recording that came from `path`.
-
-    Raises:
-        RecordingError: a part of it is malformed; one line that names the file.
-    """
+    """The moment in this tree, of the recording that came from `path`."""
     for place in tree.errors:
         if not FAILING.fullmatch(place):
             raise RecordingError(

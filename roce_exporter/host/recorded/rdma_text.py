@@ -33,11 +33,7 @@ SUPPORTED = "supported optional-counters"
 
 
 def read_rdma(tree: Tree, path: str) -> dict[str, Rows]:
-    """The rows of each recorded file of `RDMA_FILES`; `path` names the recording in errors.
-
-    Raises:
-        RecordingError: a file is malformed; one line that names it.
-    """
+    """The rows of each recorded file of `RDMA_FILES`; `path` names the recording in errors."""
     found: dict[str, Rows] = {}
     for kind in RDMA_FILES:
         name = f"rdma/{kind}.json"
@@ -58,11 +54,7 @@ def read_rdma(tree: Tree, path: str) -> dict[str, Rows]:
 
 
 def read_json(text: bytes, what: str, tool: str) -> object:
-    """The document that `tool` printed; `what` names the file.
-
-    Raises:
-        RecordingError: it is not JSON; one line.
-    """
+    """The document that `tool` printed; `what` names the file."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -72,11 +64,7 @@ def read_json(text: bytes, what: str, tool: str) -> object:
 
 
 def read_rows(text: bytes, what: str) -> Rows:
-    """The rows in the output of one `rdma -j` command, which prints nothing if it has no row.
-
-    Raises:
-        RecordingError: it is not a list of objects with the name of a device, `ifindex` and `port` being numbers.
-    """
+    """The rows in the output of one `rdma -j` command, which prints nothing if it has no row."""
     rows = read_json(text.strip() or b"[]", what, "rdma -j")
     if not isinstance(rows, list) or not all(
         isinstance(row, dict) and isinstance(row.get("ifname"), str) for row in rows
@@ -123,11 +111,7 @@ _NO_COUNTERS = frozenset({"ifindex", "ifname", "port", "cntn", "qp-type", "pid",
 
 
 def read_objects(tree: Tree, path: str) -> dict[tuple[str, ObjectKind], tuple[RdmaObject, ...]]:
-    """The recorded objects by device and kind. A recorded kind of which a device has no object is in it, too, as ("", kind).
-
-    Raises:
-        RecordingError: a file is malformed; one line that names it.
-    """
+    """The recorded objects by device and kind. A recorded kind of which a device has no object is in it, too, as ("", kind)."""
     found: dict[tuple[str, ObjectKind], list[RdmaObject]] = {}
     for kind, name in OBJECT_FILES.items():
         if name in tree.files:
@@ -139,11 +123,7 @@ def read_objects(tree: Tree, path: str) -> dict[tuple[str, ObjectKind], tuple[Rd
 
 
 def read_counter_sets(tree: Tree, path: str) -> dict[str, tuple[CounterSet, ...]] | None:
-    """The recorded counter sets by device; None if there is no such file.
-
-    Raises:
-        RecordingError: the file is malformed; one line that names it.
-    """
+    """The recorded counter sets by device; None if there is no such file."""
     text = tree.files.get(COUNTER_SET_FILE)
     if text is None:
         return None

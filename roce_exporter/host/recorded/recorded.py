@@ -51,18 +51,9 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.host.kernel import TEXT_BYTES, Absent, read_or
 from roce_exporter.host.kernel.names import given_hostname
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
+from roce_exporter.host.recorded import ethtool_text
 from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.devlink_text import RecordedDevlink
-from roce_exporter.host.recorded.ethtool_text import (
-    parse_driver,
-    parse_fec,
-    parse_link,
-    parse_pause,
-    parse_permanent_address,
-    parse_settings,
-    parse_statistics,
-    parse_transceiver,
-)
 from roce_exporter.host.recorded.ip_text import parse_virtual_functions
 from roce_exporter.host.recorded.log_text import PATH as KERNEL_LOG
 from roce_exporter.host.recorded.log_text import RecordedLog
@@ -132,12 +123,7 @@ class RecordedKernel:
         return self
 
     def content(self, path: str) -> bytes:
-        """A whole recorded file below sys/.
-
-        Raises:
-            Absent: it was not recorded.
-            OSError: it is a folder, or its read failed on the host.
-        """
+        """A whole recorded file below sys/."""
         tree = self._moment.tree
         place = tree.resolve(f"sys/{path}")
         if place not in tree.files:
@@ -226,39 +212,39 @@ class RecordedKernel:
         return found
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        names, values = parse_statistics(self._ethtool(netdev, "stats"))
+        names, values = ethtool_text.parse_statistics(self._ethtool(netdev, "stats"))
         if not names:
             raise Absent(errno.EOPNOTSUPP, "no counters", netdev)
         # The same object for the same names in all moments.
         return self._names.setdefault(names, names), values
 
     def ethtool_driver(self, netdev: str) -> str:
-        return parse_driver(self._ethtool(netdev, "driver"))
+        return ethtool_text.parse_driver(self._ethtool(netdev, "driver"))
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
-        return parse_pause(self._ethtool(netdev, "pause"))
+        return ethtool_text.parse_pause(self._ethtool(netdev, "pause"))
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
-        return parse_link(self._ethtool(netdev, "link"))
+        return ethtool_text.parse_link(self._ethtool(netdev, "link"))
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
-        return parse_fec(self._ethtool(netdev, "fec"))
+        return ethtool_text.parse_fec(self._ethtool(netdev, "fec"))
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
         # No file of a recording contains them.
         raise Absent(errno.EOPNOTSUPP, "not recorded", netdev)
 
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
-        return parse_settings(self._ethtool(netdev, "settings"))
+        return ethtool_text.parse_settings(self._ethtool(netdev, "settings"))
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
-        found = parse_transceiver(self._ethtool(netdev, "module"))
+        found = ethtool_text.parse_transceiver(self._ethtool(netdev, "module"))
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the transceiver measures nothing", netdev)
         return found
 
     def mac_address(self, netdev: str) -> str:
-        permanent = parse_permanent_address(self._ethtool(netdev, "permaddr"))
+        permanent = ethtool_text.parse_permanent_address(self._ethtool(netdev, "permaddr"))
         current = read_or("", self.text, f"class/net/{netdev}/address")
         return choose_mac_address(LinkAddresses(permanent, "", current, self._has_master(netdev)), netdev)
 
@@ -341,20 +327,12 @@ class RecordedKernel:
 
 
 def load_recording(path: str) -> RecordedKernel:
-    """Open a recorded host.
-
-    Raises:
-        RecordingError: there is no recording at this path, or a part of it is malformed; one line that names the file.
-    """
+    """Open a recorded host, or raise `RecordingError`: there is none at this path, or a part of it is malformed."""
     return play_recording(load_tree(path), path)
 
 
 def play_recording(whole: Tree, path: str) -> RecordedKernel:
-    """The recorded host in this tree, which came from `path`.
-
-    Raises:
-        RecordingError: a part of it is malformed; one line that names the file.
-    """
+    """The recorded host in this tree, which came from `path`."""
     tree = without_wrapper(whole)
     numbered = sorted((name for name in tree.folders[""] if name.isdecimal()), key=int)
     if len(numbered) > MAX_MOMENTS:

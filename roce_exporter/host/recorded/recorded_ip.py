@@ -9,13 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.recorded.ip_text import (
-    parse_addresses,
-    parse_neighbours,
-    parse_paths,
-    parse_routes,
-    parse_rules,
-)
+from roce_exporter.host.recorded import ip_text
 from roce_exporter.host.recorded.rdma_text import read_json
 from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.model.ip import LOCAL, NO_LIMIT, IpFacts, IpPath, IpRoute, IpRule, NextHop, version_of
@@ -178,11 +172,7 @@ class RecordedIp:
     fibs: Mapping[int, Fib] = field(default_factory=dict)
 
     def facts(self, netdev: str) -> IpFacts:
-        """What `Kernel.ip_facts` returns.
-
-        Raises:
-            Absent: it is not recorded, or there is no such network device.
-        """
+        """What `Kernel.ip_facts` returns."""
         if self.addresses is None or netdev not in self.addresses:
             raise Absent(errno.ENODEV, f"not in {ADDRESSES} of this recording", netdev)
         routes = (route for version in (4, 6) for route in self.routes.get(version, ()))
@@ -206,29 +196,25 @@ class RecordedIp:
 
 
 def read_recorded_ip(tree: Tree, path: str) -> RecordedIp:
-    """The IP side of a recording that came from `path`; without `ip/address.json` it has none.
-
-    Raises:
-        RecordingError: a file is malformed; one line that names it.
-    """
+    """The IP side of a recording that came from `path`; without `ip/address.json` it has none."""
     if ADDRESSES not in tree.files:
         return RecordedIp()
-    addresses = _parsed(tree, path, ADDRESSES, parse_addresses, {})
+    addresses = _parsed(tree, path, ADDRESSES, ip_text.parse_addresses, {})
     routes = {
-        version: _parsed(tree, path, name, partial(parse_routes, version=version), ())
+        version: _parsed(tree, path, name, partial(ip_text.parse_routes, version=version), ())
         for version, name in ROUTES.items()
     }
     rules = {
-        version: _parsed(tree, path, name, partial(parse_rules, version=version), ())
+        version: _parsed(tree, path, name, partial(ip_text.parse_rules, version=version), ())
         for version, name in RULES.items()
     }
     own = [one.address for found in addresses.values() for one in found]
     return RecordedIp(
         addresses,
-        _parsed(tree, path, NEIGHBOURS, parse_neighbours, {}),
+        _parsed(tree, path, NEIGHBOURS, ip_text.parse_neighbours, {}),
         routes,
         rules,
-        _parsed(tree, path, PATHS, parse_paths, {}),
+        _parsed(tree, path, PATHS, ip_text.parse_paths, {}),
         make_fibs(rules, routes, own),
     )
 

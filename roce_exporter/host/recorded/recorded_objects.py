@@ -50,11 +50,7 @@ FIRST_UID = 60_001
 
 
 def read_processes(tree: Tree, path: str) -> dict[int, ProcessFacts]:
-    """The recorded processes by their process ID: those with a file `stat`. Without a boot time they begin at 1970.
-
-    Raises:
-        RecordingError: a file is malformed; one line that names it.
-    """
+    """The recorded processes by their process ID: those with a file `stat`. Without a boot time they begin at 1970."""
     text = _text(tree, "proc/stat")
     booted = _BOOT.search(text)
     if text and not booted:
@@ -196,11 +192,7 @@ class RecordedObjects:
 
 
 def read_recorded_objects(tree: Tree, path: str) -> RecordedObjects:
-    """Read the files about objects and processes; `path` names the recording in errors.
-
-    Raises:
-        RecordingError: a file is malformed; one line that names it.
-    """
+    """Read the files about objects and processes; `path` names the recording in errors."""
     return RecordedObjects(
         read_objects(tree, path), read_counter_sets(tree, path), read_processes(tree, path)
     )

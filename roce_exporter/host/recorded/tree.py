@@ -63,7 +63,10 @@ BROKEN = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, Ov
 
 
 class RecordingError(UserError):
-    """A recording that cannot be read; the text names it and the remedy, in one line even if a file name has line ends."""
+    """A recording that cannot be read: what everything in this room raises that reads one.
+
+    The text names the file or line and the remedy, in one line even if a file name has line ends.
+    """
 
     def __init__(self, problem: str) -> None:
         super().__init__(" ".join(problem.splitlines()))
@@ -143,11 +146,7 @@ class Tree:
 
 
 def unpack_tree(archive: BinaryIO) -> Tree:
-    """The files and links of a tar archive, compressed or not.
-
-    Raises:
-        RecordingError: it is not a complete archive, or it is too large.
-    """
+    """The files and links of a tar archive, compressed or not."""
     try:
         with _decompressed(archive) as content:
             limited = _Limited(content)
@@ -199,11 +198,7 @@ class _Limited:
 
 
 def collect_tree(members: Members) -> Tree:
-    """The tree of these paths and contents.
-
-    Raises:
-        RecordingError: it is too large.
-    """
+    """The tree of these paths and contents."""
     tree, size, names = Tree(), 0, 0
     for paths, (name, content) in enumerate(members, 1):
         target = content if isinstance(content, str) else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
 from roce_exporter.host.kernel.rtnetlink import VirtualFunction
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,17 +26,12 @@ FUNCTION_REPORTERS = ("fw", "fw_fatal", VNIC)
 PORT_REPORTERS = ("tx", "rx")
 """On a port of the auxiliary device for Ethernet."""
 
-VNIC_NAMES = (
-    "total_error_queues",
-    "send_queue_priority_update_flow",
-    "comp_eq_overrun",
-    "async_eq_overrun",
-    "cq_overrun",
-    "invalid_command",
-    "quota_exceeded_command",
-    "nic_receive_steering_discard",
-    "generated_pkt_steering_fail",
-    "handled_pkt_steering_fail",
+VNIC_NAMES = word_list(
+    """
+    total_error_queues send_queue_priority_update_flow comp_eq_overrun async_eq_overrun cq_overrun
+    invalid_command quota_exceeded_command nic_receive_steering_discard generated_pkt_steering_fail
+    handled_pkt_steering_fail
+    """
 )
 
 

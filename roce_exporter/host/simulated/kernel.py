@@ -181,12 +181,7 @@ class SimulatedKernel(RecordedKernel):
         super().__init__([record(world.cards, tuple(self._moving), host)])
 
     def content(self, path: str) -> bytes:
-        """The current content of a whole file below /sys.
-
-        Raises:
-            Absent: there is no such file.
-            OSError: it is a folder, or has a simulated fault.
-        """
+        """The current content of a whole file below /sys."""
         place = self._moving.get(path)
         if place is None:
             return super().content(path)
@@ -338,17 +333,10 @@ def simulate(
 
     The same scenario, vendors and seed give the same host. Seed 7 is named gpu-007, and its eth3 has the MAC address
     02:00:00:07:00:03: see `simulated.static_files`.
-
-    Raises:
-        ScenarioError: unknown scenario or vendor, or an invalid number of ports; one line that lists the valid ones.
     """
     return SimulatedKernel(make_scenario_world(scenario, clock, vendors, seed), seed)
 
 
 def simulate_script(ports: Sequence[ScriptedPort], *, clock: Callable[[], float]) -> SimulatedKernel:
-    """A host whose 1 to 16 ports play scripts, from the clock's first value on.
-
-    Raises:
-        ScenarioError: unknown vendor, or an invalid number of ports; one line that lists the valid ones.
-    """
+    """A host whose 1 to 16 ports play scripts, from the clock's first value on."""
     return SimulatedKernel(make_scripted_world(ports, clock))

@@ -444,11 +444,7 @@ class SimulatedSwitch:
 
 
 def simulate_switch(scenario: str, *, start: float, vendors: Sequence[str], seed: int) -> SimulatedSwitch:
-    """The switch of a simulated host; `start` is the time at which the host's world began.
-
-    Raises:
-        ScenarioError: unknown scenario or vendor, or an invalid number of ports.
-    """
+    """The switch of a simulated host; `start` is the time at which the host's world began."""
     links = [*_host_links(scenario, vendors, seed)]
     for other in range(1, OTHERS + 1):
         links.append(_other_link(scenario, seed, other, len(links)))

@@ -15,42 +15,15 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel.dcb_netlink import (
-    DCBX_HOST,
-    DCBX_VER_IEEE,
-    SELECTOR_DSCP,
-    SELECTOR_PCP,
-    App,
-    Buffer,
-    Dcb,
-    Ets,
-    Pfc,
-)
-from roce_exporter.host.recorded.ip_text import (
-    print_addresses,
-    print_json,
-    print_neighbours,
-    print_route,
-    print_rule,
-)
+from roce_exporter.host.kernel import dcb_netlink
+from roce_exporter.host.recorded import ip_text
 from roce_exporter.host.recorded.moment import Moment
 from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, ROUTES, RULES, read_recorded_ip
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import PRIORITIES
 from roce_exporter.host.simulated.functions import FUNCTIONS, MLX5, ethernet_instance, physical_function
 from roce_exporter.host.simulated.jobs import object_counts
-from roce_exporter.model.ip import (
-    DEFAULT,
-    EVERYWHERE,
-    LOCAL,
-    MAIN,
-    RESOLVED,
-    IpAddress,
-    IpNeighbour,
-    IpRoute,
-    IpRule,
-    NextHop,
-)
+from roce_exporter.model import ip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,19 +49,19 @@ def ip_files(cards: Sequence[Card]) -> dict[str, str]:
     """The files of a recording, by path."""
     netdevs = {card.netdev: number for number, card in enumerate(cards)}
     addresses = {
-        netdev: (IpAddress(address_of(number), LENGTH, "global"),) for netdev, number in netdevs.items()
+        netdev: (ip.IpAddress(address_of(number), LENGTH, "global"),) for netdev, number in netdevs.items()
     }
     neighbours = [
         row
         for netdev, number in netdevs.items()
-        for row in print_neighbours(netdev, [IpNeighbour(_gateway(number), RESOLVED, 5)])
+        for row in ip_text.print_neighbours(netdev, [ip.IpNeighbour(_gateway(number), ip.RESOLVED, 5)])
     ]
     routes = [route for netdev, number in netdevs.items() for route in _routes(netdev, number)]
     return {
-        ADDRESSES: print_json(print_addresses(addresses)),
-        NEIGHBOURS: print_json(neighbours),
-        ROUTES[V4]: print_json([print_route(route) for route in routes]),
-        RULES[V4]: print_json([print_rule(rule) for rule in _rules(len(cards))]),
+        ADDRESSES: ip_text.print_json(ip_text.print_addresses(addresses)),
+        NEIGHBOURS: ip_text.print_json(neighbours),
+        ROUTES[V4]: ip_text.print_json([ip_text.print_route(route) for route in routes]),
+        RULES[V4]: ip_text.print_json([ip_text.print_rule(rule) for rule in _rules(len(cards))]),
         **{
             f"proc/sys/net/ipv4/conf/{folder}/{name}": f"{value if folder != 'all' else 0}\n"
             for folder in ("all", *netdevs)
@@ -101,22 +74,22 @@ def _gateway(number: int) -> str:
     return f"192.0.2.{4 * number + 2}"
 
 
-def _routes(netdev: str, number: int) -> tuple[IpRoute, ...]:
+def _routes(netdev: str, number: int) -> tuple[ip.IpRoute, ...]:
     table, subnet = FIRST_TABLE + number, f"192.0.2.{4 * number}/{LENGTH}"
     return (
-        IpRoute(MAIN, subnet, hops=(NextHop(netdev),)),
-        IpRoute(table, subnet, hops=(NextHop(netdev),)),
-        IpRoute(table, EVERYWHERE[V4], hops=(NextHop(netdev, _gateway(number)),)),
-        IpRoute(LOCAL, f"{address_of(number)}/32", "local", (NextHop(netdev),)),
+        ip.IpRoute(ip.MAIN, subnet, hops=(ip.NextHop(netdev),)),
+        ip.IpRoute(table, subnet, hops=(ip.NextHop(netdev),)),
+        ip.IpRoute(table, ip.EVERYWHERE[V4], hops=(ip.NextHop(netdev, _gateway(number)),)),
+        ip.IpRoute(ip.LOCAL, f"{address_of(number)}/32", "local", (ip.NextHop(netdev),)),
     )
 
 
-def _rules(rails: int) -> tuple[IpRule, ...]:
+def _rules(rails: int) -> tuple[ip.IpRule, ...]:
     own = (
-        IpRule(FIRST_TABLE + number, V4, FIRST_TABLE + number, source=f"{address_of(number)}/32")
+        ip.IpRule(FIRST_TABLE + number, V4, FIRST_TABLE + number, source=f"{address_of(number)}/32")
         for number in range(rails)
     )
-    return (IpRule(0, V4, LOCAL), *own, IpRule(32766, V4, MAIN), IpRule(32767, V4, DEFAULT))
+    return (ip.IpRule(0, V4, ip.LOCAL), *own, ip.IpRule(32766, V4, ip.MAIN), ip.IpRule(32767, V4, ip.DEFAULT))
 
 
 MICROSECONDS = 1_000_000
@@ -293,13 +266,13 @@ def function_macs(host: int, netdev: str) -> tuple[str, ...]:
     return tuple(mac_of(host, f"eth{256 * (one + 1) + number}") for one in range(len(FUNCTIONS)))
 
 
-def dcb(member: SimulatedNetdev, enabled: tuple[int, ...], facts: Mapping[str, float]) -> Dcb:
+def dcb(member: SimulatedNetdev, enabled: tuple[int, ...], facts: Mapping[str, float]) -> dcb_netlink.Dcb:
     """The DCB settings of a network device while these priorities have PFC."""
     setup, driver = member.setup, member.driver
-    trusted = SELECTOR_DSCP if setup.trust_dscp else SELECTOR_PCP
+    trusted = dcb_netlink.SELECTOR_DSCP if setup.trust_dscp else dcb_netlink.SELECTOR_PCP
     frames = driver.dcb_frames
-    return Dcb(
-        pfc=Pfc(
+    return dcb_netlink.Dcb(
+        pfc=dcb_netlink.Pfc(
             capacity=len(PRIORITIES),
             enabled=tuple(priority in enabled for priority in PRIORITIES),
             mbc=False,
@@ -308,16 +281,20 @@ def dcb(member: SimulatedNetdev, enabled: tuple[int, ...], facts: Mapping[str, f
             indications=tuple(int(facts.get(f"receive_{frames}_{priority}", 0)) for priority in PRIORITIES),
         ),
         ets=_ETS,
-        app=tuple(App(SELECTOR_DSCP, code, priority) for code, priority in setup.dscp),
+        app=tuple(
+            dcb_netlink.App(dcb_netlink.SELECTOR_DSCP, code, priority) for code, priority in setup.dscp
+        ),
         trust=(trusted,) if driver.reports_trust else None,
         buffer=None
         if driver.reports_trust
-        else Buffer(tuple(int(priority in setup.lossless) for priority in PRIORITIES), BUFFERS, sum(BUFFERS)),
-        dcbx=DCBX_HOST | DCBX_VER_IEEE,
+        else dcb_netlink.Buffer(
+            tuple(int(priority in setup.lossless) for priority in PRIORITIES), BUFFERS, sum(BUFFERS)
+        ),
+        dcbx=dcb_netlink.DCBX_HOST | dcb_netlink.DCBX_VER_IEEE,
     )
 
 
-_ETS = Ets(
+_ETS = dcb_netlink.Ets(
     willing=False,
     capacity=len(PRIORITIES),
     cbs=False,

@@ -223,7 +223,10 @@ MAX_PORTS = 16
 
 
 class ScenarioError(UserError):
-    """An unknown simulated host; one line that lists the known ones."""
+    """An unknown scenario or vendor, or too few or many ports: what everything raises that makes a simulated host or switch.
+
+    One line that lists the valid ones.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,31 +269,19 @@ class Part(NamedTuple):
 def make_scenario_world(
     scenario: str, clock: Callable[[], float], vendors: Sequence[str], seed: int
 ) -> World:
-    """The world of a scenario, from the clock's first value on. See `simulated.kernel.simulate`.
-
-    Raises:
-        ScenarioError: unknown scenario or vendor, or an invalid number of ports.
-    """
+    """The world of a scenario, from the clock's first value on. See `simulated.kernel.simulate`."""
     return _world(_scenario_parts(scenario, vendors, seed), clock)
 
 
 def scenario_courses(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[tuple[Driver, Course]]:
-    """The driver and the course of each network device of a scenario's host, in the order of their names.
-
-    Raises:
-        ScenarioError: unknown scenario or vendor, or an invalid number of ports.
-    """
+    """The driver and the course of each network device of a scenario's host, in the order of their names."""
     for driver, courses, _ in _scenario_parts(scenario, vendors, seed):
         for course in courses:
             yield driver, course
 
 
 def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float]) -> World:
-    """The world of scripts, from the clock's first value on. See `simulated.kernel.simulate_script`.
-
-    Raises:
-        ScenarioError: unknown vendor, or an invalid number of ports.
-    """
+    """The world of scripts, from the clock's first value on. See `simulated.kernel.simulate_script`."""
     return _world(_checked([_scripted(port) for port in ports]), clock)
 
 

@@ -9,46 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.catalog.row import COUNTERS, HW_COUNTERS
+from roce_exporter.host.sources import hw_counters, netdev, pci_device, rdma_objects
 from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, Configuration
 from roce_exporter.host.sources.dcb import DCB
 from roce_exporter.host.sources.devlink import DEVLINK, DEVLINK_INFO, DEVLINK_VNIC, devlink_readers
-from roce_exporter.host.sources.hw_counters import (
-    STATISTICS,
-    HardwareCounters,
-    counters_reader,
-    statistics_reader,
-)
 from roce_exporter.host.sources.ip_side import ADDRESSES, Addresses
-from roce_exporter.host.sources.netdev import (
-    FEC,
-    LINK,
-    MAC_ADDRESS,
-    NETDEV,
-    PAUSE,
-    SETTINGS,
-    STANDARD,
-    TRANSCEIVER,
-    VIRTUAL_FUNCTIONS,
-    EthtoolStatistics,
-    netdev_readers,
-)
-from roce_exporter.host.sources.pci_device import (
-    DELAY_DROP,
-    PCIE,
-    SENSORS,
-    delay_drop_reader,
-    pcie_reader,
-    sensors_reader,
-)
 from roce_exporter.host.sources.port import PORT, PortState
-from roce_exporter.host.sources.rdma_objects import (
-    LIMITS,
-    OPTIONAL_COUNTERS,
-    RESOURCES,
-    limits_reader,
-    optional_counters_reader,
-    resources_reader,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -58,27 +24,27 @@ if TYPE_CHECKING:
 
 NAMES = (
     PORT,
-    STATISTICS,
+    hw_counters.STATISTICS,
     HW_COUNTERS,
     COUNTERS,
-    RESOURCES,
-    OPTIONAL_COUNTERS,
-    PCIE,
-    SENSORS,
-    DELAY_DROP,
-    NETDEV,
-    EthtoolStatistics.source,
+    rdma_objects.RESOURCES,
+    rdma_objects.OPTIONAL_COUNTERS,
+    pci_device.PCIE,
+    pci_device.SENSORS,
+    pci_device.DELAY_DROP,
+    netdev.NETDEV,
+    netdev.EthtoolStatistics.source,
     DCB,
-    PAUSE,
-    SETTINGS,
-    LINK,
-    FEC,
-    STANDARD,
-    TRANSCEIVER,
-    MAC_ADDRESS,
-    VIRTUAL_FUNCTIONS,
+    netdev.PAUSE,
+    netdev.SETTINGS,
+    netdev.LINK,
+    netdev.FEC,
+    netdev.STANDARD,
+    netdev.TRANSCEIVER,
+    netdev.MAC_ADDRESS,
+    netdev.VIRTUAL_FUNCTIONS,
     ADDRESSES,
-    LIMITS,
+    rdma_objects.LIMITS,
     DEVLINK,
     DEVLINK_INFO,
     DEVLINK_VNIC,
@@ -87,7 +53,15 @@ NAMES = (
 """Every source, in the order in which a device's sources are read."""
 
 SLOW = frozenset(
-    {SETTINGS, TRANSCEIVER, MAC_ADDRESS, VIRTUAL_FUNCTIONS, ADDRESSES, LIMITS, CONFIGURATION}
+    {
+        netdev.SETTINGS,
+        netdev.TRANSCEIVER,
+        netdev.MAC_ADDRESS,
+        netdev.VIRTUAL_FUNCTIONS,
+        ADDRESSES,
+        rdma_objects.LIMITS,
+        CONFIGURATION,
+    }
     | {DEVLINK, DEVLINK_INFO, DEVLINK_VNIC}
 )
 """Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.collector`."""
@@ -125,24 +99,24 @@ class Reader(Protocol):
 
 def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ()) -> tuple[Reader, ...]:
     """The readers of one device, in reading order, without the sources in `disabled`."""
-    statistics = statistics_reader(kernel, device)
+    statistics = hw_counters.statistics_reader(kernel, device)
     readers: tuple[Reader, ...] = (
         PortState(kernel, device),
         statistics,
-        HardwareCounters(kernel, device, statistics.reported),
-        counters_reader(kernel, device),
-        resources_reader(kernel, device),
-        optional_counters_reader(kernel, device),
-        pcie_reader(kernel, device),
-        sensors_reader(kernel, device),
-        delay_drop_reader(kernel, device),
-        *netdev_readers(kernel, device),
+        hw_counters.HardwareCounters(kernel, device, statistics.reported),
+        hw_counters.counters_reader(kernel, device),
+        rdma_objects.resources_reader(kernel, device),
+        rdma_objects.optional_counters_reader(kernel, device),
+        pci_device.pcie_reader(kernel, device),
+        pci_device.sensors_reader(kernel, device),
+        pci_device.delay_drop_reader(kernel, device),
+        *netdev.netdev_readers(kernel, device),
         *(
             Addresses(kernel, device.name, port)
             for port in device.ports
             if port.netdevs and device.protocol in ("roce", "") and port.link_layer in ("Ethernet", "")
         ),
-        limits_reader(kernel, device),
+        rdma_objects.limits_reader(kernel, device),
         *devlink_readers(kernel, device),
         Configuration(kernel, device),
     )

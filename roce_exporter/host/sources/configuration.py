@@ -31,6 +31,7 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.netdev import hardware_netdevs
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.model.values import GARBAGE, make_reading, reason_of, unreadable
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -60,17 +61,7 @@ _REACTION = {
 """Of mlx5, without the prefixes that distinguish the firmware's generic parameters from its own."""
 
 _GENERIC = frozenset(
-    {
-        "time_reset",
-        "byte_reset",
-        "threshold",
-        "ai_rate",
-        "hai_rate",
-        "max_rate",
-        "min_dec_fac",
-        "min_rate",
-        "gd",
-    }
+    word_list("time_reset byte_reset threshold ai_rate hai_rate max_rate min_dec_fac min_rate gd")
 )
 """The parameters with the prefix `rpg_` in OFED."""
 
@@ -361,12 +352,7 @@ class Configuration:
         self._names: tuple[tuple[str, ...], ...] = ()
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per port and network device.
-
-        Raises:
-            Absent: the host has none of these settings for the device.
-            OSError: as raised by the kernel.
-        """
+        """One reading per port and network device."""
         found = read_settings(self._kernel, self._device)
         if not found:
             raise Absent(errno.ENOENT, "no settings in sysfs", self._device.name)

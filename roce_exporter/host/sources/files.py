@@ -160,11 +160,7 @@ class FileReader:
         return sum([files.quarantined for _, files in self._files])
 
     def read(self, now: float) -> tuple[Reading, ...]:
-        """One reading per directory.
-
-        Raises:
-            Absent: the device has no such files.
-        """
+        """One reading per directory."""
         if not self._files:
             self._files = tuple(
                 (port, CounterFiles(self._kernel, directory, names))

@@ -62,11 +62,7 @@ class HardwareCounters:
         return sum([files.quarantined for files in self._files.values()])
 
     def read(self, now: float) -> tuple[Reading, ...]:
-        """One reading per directory with counters that netlink has not reported.
-
-        Raises:
-            Absent: the device has no such directory.
-        """
+        """One reading per directory with counters that netlink has not reported."""
         if self._names is None:
             self._names = self._list()
         if not self._names:

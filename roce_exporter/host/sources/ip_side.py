@@ -160,11 +160,7 @@ class Addresses:
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per network device that has an IP side.
-
-        Raises:
-            Absent: there is no such network device in this network namespace, or the host reports none of this.
-        """
+        """One reading per network device that has an IP side."""
         found = {
             netdev: facts
             for netdev in self.netdevs()

@@ -133,12 +133,7 @@ class EthtoolStatistics:
         self._port = port
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading.
-
-        Raises:
-            Absent: the driver has no private counters.
-            OSError: as raised by the kernel.
-        """
+        """One reading."""
         names, values = self._kernel.ethtool_statistics(self.netdev)
         found = check_counters(values)
         return (make_reading(ETHTOOL, self._device, self._port, names, found, netdev=self.netdev),)

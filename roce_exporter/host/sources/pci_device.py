@@ -94,11 +94,7 @@ class FunctionFiles:
         self._files: ParsedFiles | None = None
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading for the whole device.
-
-        Raises:
-            Absent: the device has no such files: it is not on a PCI bus, or its driver has no sensors.
-        """
+        """One reading for the whole device."""
         if self._files is None:
             files = self._list(self._kernel, f"class/infiniband/{self._device}/device")
             if not files:

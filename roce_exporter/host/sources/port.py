@@ -47,11 +47,7 @@ class PortState:
         """Per port, the content of its files and the reading that this led to."""
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per port, with the names of this module.
-
-        Raises:
-            Absent: the device's ports are not in sysfs.
-        """
+        """One reading per port, with the names of this module."""
         if not self._ports:
             self._ports = {port.number: opened for port in self._device.ports if (opened := self._open(port))}
         if not self._ports:

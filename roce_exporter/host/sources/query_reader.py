@@ -45,12 +45,7 @@ class QueryReader(Generic[T]):
         self._readings: tuple[Reading, ...] = ()
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading, without values that the kernel leaves out.
-
-        Raises:
-            Absent: the driver or the kernel does not have this.
-            OSError: as raised by the kernel.
-        """
+        """One reading, without values that the kernel leaves out."""
         answer = self._query()
         # The same object has the same content: see `kernel.netlink.remembered`.
         if answer is not self._answer:
@@ -93,12 +88,7 @@ class NetlinkPorts:
         self._names: dict[int, tuple[str, ...]] = {}
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per port that has values. A failed port has a loss without a name.
-
-        Raises:
-            Absent: no port has any.
-            OSError: netlink itself fails.
-        """
+        """One reading per port that has values. A failed port has a loss without a name."""
         self.reported.clear()
         check_netlink(self._device)
         readings = tuple(reading for port in self._device.ports if (reading := self._port(port.number)))
