@@ -15,13 +15,26 @@ import trustme
 from roce_exporter.net import gnmi_messages
 from roce_exporter.net.gnmi_messages import Path as GnmiPath
 from roce_exporter.net.gnmi_messages import path_of, path_text
-from roce_exporter.net.grpc import grpc
+from roce_exporter.net.grpc import grpc, message_classes
 from roce_exporter.net.login import BasicAuth, Login
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.readings import ProbeRequest
 from roce_exporter.switches.targets import Route, SwitchTarget
 
 NAME = "leaf2.example.com"
+REPLIES = message_classes(
+    "gnmi_replies",
+    gnmi_messages.MESSAGES
+    | {
+        "ScalarArray": "repeated TypedValue element 1",
+        "TypedValue": gnmi_messages.MESSAGES["TypedValue"].replace("bytes leaflist", "ScalarArray leaflist"),
+        "Update": "Path path 1, TypedValue val 3",
+        "Notification": "Path prefix 2, repeated Update update 4",
+        "GetResponse": "repeated Notification notification 1",
+        "SubscribeResponse": "Notification update 1, bool sync_response 3",
+    },
+)
+"""The messages that a switch sends: the exporter reads these field by field."""
 LOGIN = Login("reader", "hunter2-very-secret")
 
 
@@ -78,28 +91,28 @@ def ietf(document: Any) -> dict[str, Any]:
 
 def notification(updates: Iterable[tuple[GnmiPath, dict[str, Any]]]) -> Any:
     """A Notification with these updates: a path and the field of its TypedValue."""
-    message = gnmi_messages.CLASSES["Notification"]()
+    message = REPLIES["Notification"]()
     for path, value in updates:
         update = message.update.add()
         update.path.elem.extend(gnmi_messages._encoded(path))
-        update.val.MergeFrom(gnmi_messages.CLASSES["TypedValue"](**value))
+        update.val.MergeFrom(REPLIES["TypedValue"](**value))
     return message
 
 
 def get_response(*updates: tuple[GnmiPath, dict[str, Any]]) -> bytes:
-    message = gnmi_messages.CLASSES["GetResponse"]()
+    message = REPLIES["GetResponse"]()
     message.notification.append(notification(updates))
     return bytes(message.SerializeToString())
 
 
 def subscribe_response(*updates: tuple[GnmiPath, dict[str, Any]]) -> bytes:
-    message = gnmi_messages.CLASSES["SubscribeResponse"]()
+    message = REPLIES["SubscribeResponse"]()
     message.update.CopyFrom(notification(updates))
     return bytes(message.SerializeToString())
 
 
 def sync_response() -> bytes:
-    return bytes(gnmi_messages.CLASSES["SubscribeResponse"](sync_response=True).SerializeToString())
+    return bytes(REPLIES["SubscribeResponse"](sync_response=True).SerializeToString())
 
 
 def leaf_updates(leaves: dict[str, int | str]) -> list[tuple[GnmiPath, dict[str, Any]]]:

@@ -19,9 +19,9 @@ from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.parts import collect_settings, open_kernel, parts_of
 from roce_exporter.fastloop import Sampler
 from roce_exporter.net import NetError
-from roce_exporter.net.http import parse_server
+from roce_exporter.net.http import Access, parse_server
 from roce_exporter.net.login import BasicAuth, Login, read_http_config, read_login
-from roce_exporter.net.prometheus_api import LOGIN_REMEDY, Access
+from roce_exporter.net.prometheus_api import LOGIN_REMEDY
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.view.from_exporter import ExporterPlace, parse_place, parse_samples, read_metrics
 from roce_exporter.view.from_prometheus import PrometheusQueries, QuerySpan

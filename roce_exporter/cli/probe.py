@@ -18,8 +18,8 @@ from roce_exporter.cli.serve import ServedPart, serve_parts
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.net import NetError
+from roce_exporter.net.http import Access
 from roce_exporter.net.login import read_http_config, read_login
-from roce_exporter.net.prometheus_api import Access
 from roce_exporter.probe.plan import plan
 from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
 from roce_exporter.probe.target_source import TargetsError, is_remote, read_here, read_remote

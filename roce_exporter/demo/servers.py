@@ -23,7 +23,7 @@ import yaml
 import roce_exporter
 from roce_exporter.demo.scene import FIRING, Address, Alert
 from roce_exporter.net import NetError
-from roce_exporter.net.http import OK, HttpClient, HttpServer
+from roce_exporter.net.http import OK, Access, HttpServer, fetch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -345,11 +345,8 @@ async def fetch_alerts(address: str) -> tuple[Alert, ...]:
     """
     host, port = address.rsplit(":", 1)
     try:
-        async with (
-            asyncio.timeout(QUERY_SECONDS),
-            HttpClient(HttpServer(tls=False, host=host, port=int(port))) as client,
-        ):
-            reply = await client.request("GET", "/api/v1/alerts")
+        server = HttpServer(tls=False, host=host, port=int(port))
+        reply = await fetch(server, "/api/v1/alerts", Access(), QUERY_SECONDS)
     except NetError as error:
         raise OSError(str(error)) from None
     if reply.status != OK:

@@ -1,20 +1,19 @@
 """The messages of gNMI that the exporter sends and understands, by the numbers in gnmi.proto (openconfig/gnmi, version 0.10).
 
-A table of 14 messages instead of generated code: there is no message to set a value, so none can be sent. The descriptors
+A table of messages instead of generated code: there is no message to set a value, so none can be sent. The descriptors
 are in a pool of their own, see `net/grpc.py`.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from roce_exporter.net import NetError
-from roce_exporter.net.grpc import message_classes
-from roce_exporter.net.json_reply import decode_json
+from roce_exporter.net.grpc import NO_MESSAGE, fields, message_classes
+from roce_exporter.net.json_reply import MOST_VALUES, count_values, decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,28 +28,31 @@ MODULE = re.compile(r"[A-Za-z_][\w.-]*:(?=[A-Za-z_])", re.ASCII)
 JSON_IETF = 4
 """Encoding of RFC 7951, the only one that SONiC has. What EOS answers in scalar values is understood as well."""
 ONCE = 1
-# Elements of paths are taken as bytes, which the wire format allows: a reply repeats the same few elements thousands of times,
-# and each is decoded once.
+# Parts are taken as bytes where the wire format allows it: protobuf would make objects of all of them before they can be counted, some
+# hundred bytes for two that were sent. A reply repeats the same few elements of paths thousands of times, and each is decoded once.
 MESSAGES = {
     "Key": "string key 1, string value 2",
     "PathElem": "string name 1, repeated Key key 2",
     "Path": "string origin 2, repeated bytes elem 3, string target 4",
     "Decimal64": "int64 digits 1, uint32 precision 2",
-    "ScalarArray": "repeated TypedValue element 1",
     "TypedValue": "string string_val 1, int64 int_val 2, uint64 uint_val 3, bool bool_val 4, float float_val 6, "
-    "Decimal64 decimal_val 7, ScalarArray leaflist_val 8, bytes json_val 10, bytes json_ietf_val 11, string ascii_val 12, "
+    "Decimal64 decimal_val 7, bytes leaflist_val 8, bytes json_val 10, bytes json_ietf_val 11, string ascii_val 12, "
     "double double_val 14",
-    "Update": "Path path 1, TypedValue val 3",
-    "Notification": "Path prefix 2, repeated Update update 4",
+    "Update": "bytes path 1, bytes val 3",
     "GetRequest": "Path prefix 1, repeated Path path 2, int32 encoding 5",
-    "GetResponse": "repeated Notification notification 1",
     "Subscription": "Path path 1",
     "SubscriptionList": "Path prefix 1, repeated Subscription subscription 2, int32 mode 5, int32 encoding 8",
     "SubscribeRequest": "SubscriptionList subscribe 1",
-    "SubscribeResponse": "Notification update 1, bool sync_response 3",
 }
 """The fields of each message: type, name and number."""
 CLASSES = message_classes("gnmi", MESSAGES)
+UPDATE, SYNC_RESPONSE = 1, 3
+"""Fields of SubscribeResponse; GetResponse has its notifications in 1."""
+PREFIX, UPDATES = 2, 4
+"""Fields of Notification."""
+PATH_BYTES = 4096
+MOST_ELEMENTS = 65_536
+"""Different ones of one reply: a switch of 1,024 ports has some thousand."""
 
 
 class Element(NamedTuple):
@@ -59,9 +61,6 @@ class Element(NamedTuple):
     name: str
     keys: Keys = ()
 
-
-LEAVES = 200_000
-"""Most leaves of one message: a switch of 512 ports, each with 20 queues, has half of that."""
 
 Path = tuple[Element, ...]
 
@@ -138,14 +137,6 @@ def _descend_entry(
         yield from _descend(Spot(spot.names, {**spot.keys, **own}), members, lists)
 
 
-class SubscribeReply(NamedTuple):
-    """One message of a subscription."""
-
-    leaves: tuple[Leaf, ...]
-    finished: bool
-    """Whether the switch has sent everything once."""
-
-
 def get_request(target: str, paths: Iterable[Iterable[Element]]) -> bytes:
     """A request for the values at some paths. `target` names the database on SONiC."""
     request = CLASSES["GetRequest"](encoding=JSON_IETF)
@@ -175,46 +166,92 @@ def _encoded(path: Iterable[Element]) -> list[bytes]:
     return encoded
 
 
-def get_reply(data: bytes) -> tuple[Leaf, ...]:
-    """The leaves of a reply to `get_request`.
+class LeafReader:
+    """Takes the leaves of one reply, in one message or many, and counts the values in them."""
 
-    Raises:
-        NetError: it is no such reply, or holds a value that cannot be decoded.
-    """
-    response = _decoded("GetResponse", data)
-    elements = _Elements()
-    return _bounded(leaf for one in response.notification for leaf in _leaves(one, elements))
+    def __init__(self) -> None:
+        self.leaves: list[Leaf] = []
+        self._values = 0
+        self._elements = _Elements()
 
+    def get(self, data: bytes) -> tuple[Leaf, ...]:
+        """The leaves of a reply to `get_request`.
 
-def subscribe_reply(data: bytes) -> SubscribeReply:
-    """One message of a subscription.
+        Raises:
+            NetError: it is no such reply, or has a value that cannot be decoded, or too many.
+        """
+        for field, notification in fields(data):
+            if field == 1:
+                self._read(notification)
+        return tuple(self.leaves)
 
-    Raises:
-        NetError: it is no such message, or holds a value that cannot be decoded.
-    """
-    response = _decoded("SubscribeResponse", data)
-    leaves = _bounded(_leaves(response.update, _Elements())) if response.HasField("update") else ()
-    return SubscribeReply(leaves, bool(response.sync_response))
+    def add(self, data: bytes) -> bool:
+        """Take one message of a subscription; whether the switch has sent everything once.
 
+        Raises:
+            NetError: as for `get`.
+        """
+        finished = False
+        for field, content in fields(data):
+            if field == UPDATE:
+                self._read(content)
+            finished = finished or (field == SYNC_RESPONSE and content != b"\0")
+        return finished
 
-def _bounded(leaves: Iterator[Leaf]) -> tuple[Leaf, ...]:
-    found = tuple(islice(leaves, LEAVES + 1))
-    if len(found) > LEAVES:
-        raise NetError(f"the reply has more than {LEAVES:,} values")
-    return found
+    def _read(self, notification: bytes) -> None:
+        prefix = self._path(
+            next((content for field, content in fields(notification) if field == PREFIX), b"")
+        )
+        for field, update in fields(notification):
+            if field == UPDATES:
+                self._count(1)
+                one = _decoded("Update", update)
+                self.leaves.append(Leaf(prefix + self._path(one.path), self._value(one.val)))
+
+    def _path(self, data: bytes) -> Path:
+        if len(data) > PATH_BYTES:
+            raise NetError(f"the reply has a path of more than {PATH_BYTES} bytes")
+        return tuple(map(self._elements.__getitem__, _decoded("Path", data).elem)) if data else ()
+
+    def _value(self, data: bytes) -> Any:
+        """The value as JSON has it; None if the switch sent none that is known."""
+        given = _decoded("TypedValue", data).ListFields()
+        if not given:
+            return None
+        name, value = given[-1][0].name, given[-1][1]
+        if name in ("json_ietf_val", "json_val"):
+            self._count(count_values(value))
+            return decode_json(value)
+        if name == "leaflist_val":
+            items = []
+            for field, item in fields(value):
+                if field == 1:
+                    self._count(1)
+                    items.append(self._value(item))
+            return items
+        if name == "decimal_val":
+            return value.digits / 10 ** min(value.precision, 18)
+        return _text(value) if isinstance(value, bytes) else value
+
+    def _count(self, more: int) -> None:
+        self._values += more
+        if self._values > MOST_VALUES:
+            raise NetError(f"the reply has more than {MOST_VALUES:,} values")
 
 
 def _decoded(kind: str, data: bytes) -> Any:
     try:
         return CLASSES[kind].FromString(data)
     except DecodeError:
-        raise NetError("the reply is not a gNMI message: check the port") from None
+        raise NetError(NO_MESSAGE) from None
 
 
 class _Elements(dict[bytes, Element]):
     """Elements of paths by their encoding."""
 
     def __missing__(self, data: bytes) -> Element:
+        if len(self) >= MOST_ELEMENTS:
+            raise NetError(f"the reply has more than {MOST_ELEMENTS:,} different elements of paths")
         try:
             message = CLASSES["PathElem"].FromString(data)
         except DecodeError:
@@ -223,28 +260,6 @@ class _Elements(dict[bytes, Element]):
         found = Element(_text(message.name), keys)
         self[data] = found
         return found
-
-
-def _leaves(notification: Any, elements: _Elements) -> Iterator[Leaf]:
-    prefix = tuple(map(elements.__getitem__, notification.prefix.elem))
-    for update in notification.update:
-        path = prefix + tuple(map(elements.__getitem__, update.path.elem))
-        yield Leaf(path, _value(update.val))
-
-
-def _value(typed: Any) -> Any:
-    """The value as JSON has it; None if the switch sent none that is known."""
-    fields = typed.ListFields()
-    if not fields:
-        return None
-    name, value = fields[-1][0].name, fields[-1][1]
-    if name in ("json_ietf_val", "json_val"):
-        return decode_json(value)
-    if name == "leaflist_val":
-        return [_value(item) for item in value.element]
-    if name == "decimal_val":
-        return value.digits / 10 ** min(value.precision, 18)
-    return _text(value) if isinstance(value, bytes) else value
 
 
 def _text(value: str | bytes) -> str:

@@ -27,7 +27,7 @@ from roce_exporter.net import NetError
 from roce_exporter.net.tls import client_context, connection_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from roce_exporter.net.tls import TlsFiles
 
@@ -80,6 +80,54 @@ def message_classes(package: str, messages: Mapping[str, str]) -> dict[str, type
     pool = DescriptorPool()
     pool.Add(file)
     return {name: GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}
+
+
+NO_MESSAGE = "the reply is cut off, or is no message of gRPC: check the port"
+VARINT, BYTES = 0, 2
+"""Types of fields (https://protobuf.dev/programming-guides/encoding/)."""
+SIZES = {1: 8, 5: 4}
+"""Octets of the types that have a fixed number of them."""
+
+
+def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """The fields of a message as they come, each with its number and its bytes; of a number, those that encode it.
+
+    protobuf makes objects of a whole message at once. This is for parts that must be counted first.
+
+    Raises:
+        NetError: it is no message.
+    """
+    place, size = 0, len(message)
+    try:
+        while place < size:
+            tag, place = _varint(message, place)
+            kind, begin = tag & 7, place
+            if kind == BYTES:
+                length, begin = _varint(message, place)
+                place = begin + length
+            elif kind == VARINT:
+                _, place = _varint(message, place)
+            else:
+                place += SIZES[kind]
+            if place > size:
+                raise NetError(NO_MESSAGE)
+            yield tag >> 3, message[begin:place]
+    except (IndexError, KeyError):  # it ends in a number; no known type
+        raise NetError(NO_MESSAGE) from None
+
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    """A number of base 128, and where it ends."""
+    if (found := message[place]) < 128:  # noqa: PLR2004 - nearly all
+        return found, place + 1
+    found &= 127
+    for shift in range(7, 70, 7):
+        place += 1
+        octet = message[place]
+        found |= (octet & 127) << shift
+        if octet < 128:  # noqa: PLR2004 - the last one
+            return found, place + 1
+    raise NetError(NO_MESSAGE)
 
 
 SYSTEM_AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")

@@ -1,8 +1,7 @@
 """HTTP/1.1 to servers that are not trusted: h11 parses (RFC 9112), this module limits what a reply can cost.
 
 There are no redirects, so credentials reach no other server, no proxy, no compression and no trust in lengths: head, body and the
-number of interim responses are limited, and connection, head and body each have a deadline. Connections are kept until the
-client is closed.
+number of interim responses are limited, and the caller limits the time. Connections are kept until the client is closed.
 
     async with HttpClient(server, files) as client:
         reply = await client.request("GET", "/api/x", authorization(login))
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -21,18 +19,22 @@ import h11
 
 from roce_exporter import __version__
 from roce_exporter.net import NetError
+from roce_exporter.net.login import Login, authorization
 from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles, client_context, connection_fault
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from types import TracebackType
 
 HEAD_BYTES = 16 * 1024
-BODY_BYTES = 32 * 1024 * 1024
+BODY_BYTES = 8 * 1024 * 1024
+"""A switch of 1,024 ports sends a quarter of it at once. Decoded it can take eight times as much, with one letter outside the BMP."""
 ERROR_BODY_BYTES = 64 * 1024
 """Of a reply that is not 200. The rest of a longer body is not read, which costs the connection."""
 INTERIM_RESPONSES = 8
-READ_BYTES = 64 * 1024
+READ_BYTES = 16 * 1024
+"""What is parsed between two turns of the event loop: some thousand pieces of one byte each."""
+MOST_PIECES = 50_000
+"""Chunks and received pieces of a body: a whole one in chunks of 400 bytes."""
 OK = 200
 PORTS = {True: 443, False: 80}
 """The default port with and without TLS."""
@@ -43,10 +45,6 @@ Headers = tuple[tuple[str, str], ...]
 
 class TooLargeError(NetError):
     """A body that is larger than the caller accepts."""
-
-
-class _StaleConnectionError(Exception):
-    """The server closed an idle connection before it sent any byte of this reply."""
 
 
 class HttpServer(NamedTuple):
@@ -65,19 +63,11 @@ class HttpServer(NamedTuple):
         return f"{'https' if self.tls else 'http'}://{place_text(self.host, self.port)}{self.path}"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpLimits:
-    """What one request may cost; times in seconds, None: only the caller limits it."""
+class Access(NamedTuple):
+    """Credentials, and how the server is verified."""
 
-    connect: float | None = None
-    """Until the connection is open, with its TLS."""
-    head: float | None = None
-    """From then until the whole head of the reply has arrived."""
-    body: float | None = None
-    body_bytes: int = BODY_BYTES
-
-
-NO_LIMITS = HttpLimits()
+    login: Login = Login()
+    tls: TlsFiles = SYSTEM_TLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +113,19 @@ def place_text(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+async def fetch(
+    server: HttpServer, path: str, access: Access, seconds: float, body_bytes: int = BODY_BYTES
+) -> HttpReply:
+    """The reply to one GET, of any status, over a connection of its own.
+
+    Raises:
+        NetError: as for `HttpClient.request`.
+        TimeoutError: it took longer than `seconds`.
+    """
+    async with asyncio.timeout(seconds), HttpClient(server, access.tls, body_bytes=body_bytes) as client:
+        return await client.request("GET", path, authorization(access.login))
+
+
 class HttpClient:
     """Requests to one server. Use it with `async with`: leaving closes all connections."""
 
@@ -130,14 +133,16 @@ class HttpClient:
         self,
         server: HttpServer,
         files: TlsFiles = SYSTEM_TLS,
-        limits: HttpLimits = NO_LIMITS,
         address: str = "",
+        connect_seconds: float | None = None,
+        body_bytes: int = BODY_BYTES,
     ) -> None:
         """Connect to `address` if it is given, which nothing resolves again; else to the host of the server."""
         self._server = server
         self._files = files
-        self._limits = limits
         self._address = address or server.host
+        self._connect_seconds = connect_seconds
+        self._body_bytes = body_bytes
         self._open: set[_Connection] = set()
         self._idle: list[_Connection] = []
 
@@ -159,7 +164,7 @@ class HttpClient:
         """The reply, of any status; the body of a request is JSON. Simultaneous requests use a connection each.
 
         Raises:
-            NetError: no connection, a reply that is not valid or too large, or a deadline has passed.
+            NetError: no connection, or a reply that is not valid or too large.
             ValueError: the path has characters that must be quoted.
         """
         if not PATH.fullmatch(path):
@@ -180,17 +185,18 @@ class HttpClient:
         return reply
 
     async def _exchange(self, head: h11.Request, body: bytes) -> HttpReply:
-        connection = self._idle.pop() if self._idle else await self._connected()
+        is_kept = bool(self._idle)
+        connection = self._idle.pop() if is_kept else await self._connected()
         try:
-            try:
-                reply = await connection.exchange(head, body)
-            except _StaleConnectionError:
-                self._close(connection)
-                connection = await self._connected()
-                reply = await connection.exchange(head, body)
-        except OSError as error:
+            reply = await connection.exchange(head, body)
+        except (OSError, h11.RemoteProtocolError) as error:
             self._close(connection)
-            raise NetError(connection_fault(error, self._place())) from None
+            if is_kept and not connection.received:
+                # The server closed an idle connection before it sent any byte of this reply.
+                return await self._exchange(head, body)
+            if isinstance(error, OSError):
+                raise self._fault(error) from None
+            raise NetError(connection.protocol_fault) from None
         except BaseException:
             self._close(connection)
             raise
@@ -205,13 +211,13 @@ class HttpClient:
         context = client_context(self._files) if server.tls else None
         name = (self._files.server_name or server.host) if context else None
         try:
-            async with asyncio.timeout(self._limits.connect):
+            async with asyncio.timeout(self._connect_seconds):
                 reader, writer = await asyncio.open_connection(
                     self._address, server.port, ssl=context, server_hostname=name, limit=READ_BYTES
                 )
         except OSError as error:
-            raise NetError(connection_fault(error, self._place())) from None
-        connection = _Connection(reader, writer, self._limits)
+            raise self._fault(error) from None
+        connection = _Connection(reader, writer, self._body_bytes)
         self._open.add(connection)
         return connection
 
@@ -219,22 +225,20 @@ class HttpClient:
         connection.abort()
         self._open.discard(connection)
 
-    def _place(self) -> str:
-        return place_text(self._address, self._server.port)
+    def _fault(self, error: OSError) -> NetError:
+        return NetError(connection_fault(error, place_text(self._address, self._server.port)))
 
 
 class _Connection:
     """One connection, request after request."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: HttpLimits
-    ) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body_bytes: int) -> None:
         self._reader = reader
         self._writer = writer
-        self._limits = limits
+        self._body_bytes = body_bytes
         self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
-        self._requests = 0
-        self._received = False
+        self.received = False
+        """Whether any byte of the reply has arrived."""
         self._ended = False
 
     async def exchange(self, request: h11.Request, body: bytes) -> HttpReply:
@@ -242,27 +246,20 @@ class _Connection:
 
         Raises:
             OSError: the connection failed.
-            NetError: the reply is not HTTP, is cut off, is larger than allowed, or comes too late.
-            _StaleConnectionError: the request can be repeated on a new connection.
+            h11.RemoteProtocolError: the reply is not HTTP, or is cut off.
+            NetError: it is larger than allowed.
         """
-        self._requests += 1
-        self._received = False
-        try:
-            async with self._limit("no reply", self._limits.head):
-                parts = (request, h11.Data(data=body), h11.EndOfMessage())
-                self._writer.write(b"".join(self._parser.send(part) or b"" for part in parts))
-                await self._writer.drain()
-                head = await self._head()
-            headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers)
-            async with self._limit("no complete reply", self._limits.body):
-                content = await (self._body() if head.status_code == OK else self._error_body())
-            return HttpReply(head.status_code, headers, content)
-        except (OSError, h11.RemoteProtocolError) as error:
-            if self._requests > 1 and not self._received:
-                raise _StaleConnectionError from None
-            if isinstance(error, OSError):
-                raise
-            raise NetError(self._protocol_fault()) from None
+        self.received = False
+        parts = (request, h11.Data(data=body), h11.EndOfMessage())
+        self._writer.write(b"".join(self._parser.send(part) or b"" for part in parts))
+        await self._writer.drain()
+        head = await self._head()
+        headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers)
+        most = self._body_bytes if head.status_code == OK else ERROR_BODY_BYTES
+        content = await self._body(most)
+        if len(content) > most and head.status_code == OK:
+            raise TooLargeError(f"the reply is larger than {most >> 20} MiB")
+        return HttpReply(head.status_code, headers, content)
 
     def reusable(self) -> bool:
         """Whether the connection can carry another request; if so, it is made ready for it."""
@@ -274,17 +271,6 @@ class _Connection:
     def abort(self) -> None:
         """Close at once: the descriptor is closed in the next cycle of the event loop."""
         self._writer.transport.abort()
-
-    @asynccontextmanager
-    async def _limit(self, problem: str, seconds: float | None) -> AsyncIterator[None]:
-        limit = asyncio.timeout(seconds)
-        try:
-            async with limit:
-                yield
-        except TimeoutError:
-            if not limit.expired():  # the kernel's own, of a connection
-                raise
-            raise NetError(f"{problem} within {seconds:g} s") from None
 
     async def _head(self) -> h11.Response:
         interim = 0
@@ -301,38 +287,30 @@ class _Connection:
                 raise NetError("the reply is not HTTP/1.1: too many interim responses, or no response")
         return event
 
-    async def _body(self) -> bytes:
-        body, most = bytearray(), self._limits.body_bytes
-        while part := await self._part():
-            body += part
-            if len(body) > most:
-                raise TooLargeError(f"the reply is larger than {most >> 20} MiB")
-        return bytes(body)
-
-    async def _error_body(self) -> bytes:
-        body = bytearray()
-        # Leaves the parser in the middle of a longer body, so that the connection is not reusable.
-        while len(body) < ERROR_BODY_BYTES and (part := await self._part()):
-            body += part
-        return bytes(body)
-
-    async def _part(self) -> bytes:
-        """The next bytes of the body; none at its end."""
-        while not isinstance(event := self._parser.next_event(), h11.EndOfMessage):
-            if isinstance(event, h11.Data) and event.data:
-                return bytes(event.data)
-            if event is h11.NEED_DATA:
+    async def _body(self, most: int) -> bytes:
+        """The body. Of one that is larger, more than `most` bytes; the parser stays in its middle, so the connection is not reusable."""
+        body, pieces = bytearray(), 0
+        while len(body) <= most and not isinstance(event := self._parser.next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Data):
+                body += event.data
+                pieces += 1
+                if pieces > MOST_PIECES:
+                    raise NetError(f"the reply comes in more than {MOST_PIECES:,} pieces")
+            elif event is h11.NEED_DATA:
                 await self._feed(READ_BYTES)
-        return b""
+        return bytes(body)
 
     async def _feed(self, room: int) -> None:
         data = await self._reader.read(room)  # no bytes: the server has closed, which they signal to h11
-        self._received = self._received or bool(data)
+        self.received = self.received or bool(data)
         self._ended = not data
         self._parser.receive_data(data)
+        await asyncio.sleep(0)  # a server that sends as fast as this reads must not keep the others waiting
 
-    def _protocol_fault(self) -> str:
-        if not self._received:
+    @property
+    def protocol_fault(self) -> str:
+        """One line for a reply that is not HTTP."""
+        if not self.received:
             return "the server closed the connection without a reply"
         if self._ended:
             return "the reply is cut off: the server closed the connection before its end"

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from roce_exporter.net import NetError
-from roce_exporter.net.http import OK, HttpClient, HttpLimits, HttpServer
-from roce_exporter.net.login import Login, authorization
-from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
+from roce_exporter.net.http import OK, fetch
+from roce_exporter.net.json_reply import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roce_exporter.net.http import Access, HttpServer
+
 REPLY_BYTES = 256 << 20
 """A host with 16 ports has 20,000 series; 1,000 points of each are half a gigabyte, which no diagnosis needs."""
-CONNECT_SECONDS = 10.0
 SHOWN = 200
 """Most characters of Prometheus' own error."""
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 401, 403, 404
@@ -31,47 +29,37 @@ REMEDY = {
 }
 
 
-class Access(NamedTuple):
-    """Credentials, and how the server is verified."""
-
-    login: Login = Login()
-    tls: TlsFiles = SYSTEM_TLS
-
-
-async def get(
-    server: HttpServer, access: Access, what: str, query: Mapping[str, str], seconds: float
+async def get(  # noqa: PLR0917 - all of them say what to get
+    server: HttpServer,
+    access: Access,
+    what: str,
+    query: Mapping[str, str],
+    seconds: float,
+    body_bytes: int = REPLY_BYTES,
 ) -> object:
     """The `data` of the answer of `/api/v1/WHAT`.
 
     Raises:
-        NetError: no answer, an error, or an answer that is not Prometheus'.
+        NetError: no answer, an error, or an answer that is not Prometheus', or larger than `body_bytes`.
         TimeoutError: it took longer than `seconds`.
     """
-    limits = HttpLimits(connect=CONNECT_SECONDS, body_bytes=REPLY_BYTES)
-    async with asyncio.timeout(seconds), HttpClient(server, access.tls, limits) as client:
-        path = f"/api/v1/{what}?{urlencode(query)}"
-        reply = await client.request("GET", path, authorization(access.login))
-    if reply.status != OK:
-        raise NetError(_refusal(reply.status, reply.body))
-    document = _parsed(reply.body)
-    if document.get("status") != "success" or "data" not in document:
-        raise NetError("the reply is not that of Prometheus' API; check the port and the path")
-    return document["data"]
-
-
-def _refusal(status: int, body: bytes) -> str:
-    if status in REDIRECTS:
-        return f"it redirects to another place (HTTP {status}), which is not followed; give the final URL"
-    if status in REMEDY:
-        return f"HTTP {status}: {REMEDY[status]}"
-    said = _parsed(body).get("error")
-    line = ascii(" ".join(said.split())[:SHOWN])[1:-1] if isinstance(said, str) else ""
-    return f"HTTP {status}: {line}".removesuffix(": ")
-
-
-def _parsed(body: bytes) -> dict[str, Any]:
+    reply = await fetch(server, f"/api/v1/{what}?{urlencode(query)}", access, seconds, body_bytes)
+    if reply.status in REDIRECTS:
+        raise NetError(
+            f"it redirects to another place (HTTP {reply.status}), which is not followed; give the final URL"
+        )
+    if reply.status in REMEDY:
+        raise NetError(f"HTTP {reply.status}: {REMEDY[reply.status]}")
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        # Each value has a comma or a bracket, and few have no other character.
+        document = await read_json(reply.body, most=body_bytes // 8)
+    except NetError:
+        document = None
+    found = document if isinstance(document, dict) else {}
+    if reply.status != OK:
+        said = found.get("error")
+        line = ascii(" ".join(said.split())[:SHOWN])[1:-1] if isinstance(said, str) else ""
+        raise NetError(f"HTTP {reply.status}: {line}".removesuffix(": "))
+    if found.get("status") != "success" or "data" not in found:
+        raise NetError("the reply is not that of Prometheus' API; check the port and the path")
+    return found["data"]

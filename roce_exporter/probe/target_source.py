@@ -11,7 +11,6 @@ list, because each computes the plan of all from it.
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import json
 import re
@@ -24,8 +23,7 @@ import yaml
 
 from roce_exporter.errors import UserError
 from roce_exporter.net import NetError
-from roce_exporter.net.http import OK, HttpClient, HttpLimits, parse_server
-from roce_exporter.net.login import authorization
+from roce_exporter.net.http import OK, fetch, parse_server
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
 from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.stamp import DEFAULT_PORT
@@ -33,8 +31,7 @@ from roce_exporter.probe.stamp import DEFAULT_PORT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from roce_exporter.net.http import HttpServer
-    from roce_exporter.net.prometheus_api import Access
+    from roce_exporter.net.http import Access, HttpServer
 
 DNS, PROMETHEUS = "dns:", "prometheus+"
 REMOTE = ("http://", "https://", PROMETHEUS)
@@ -86,9 +83,7 @@ async def read_remote(source: str, access: Access) -> tuple[ProbeTarget, ...]:
         if is_prometheus:
             return await _of_prometheus(server, access)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        limits = HttpLimits(connect=SECONDS, body_bytes=MOST_BYTES)
-        async with asyncio.timeout(SECONDS), HttpClient(server, access.tls, limits) as client:
-            reply = await client.request("GET", path, authorization(access.login))
+        reply = await fetch(server, path, access, SECONDS, MOST_BYTES)
     except (NetError, ValueError) as error:
         raise TargetsError(f"{name}: {error}") from None
     except TimeoutError:
@@ -101,7 +96,7 @@ async def read_remote(source: str, access: Access) -> tuple[ProbeTarget, ...]:
 async def _of_prometheus(server: HttpServer, access: Access) -> tuple[ProbeTarget, ...]:
     """The ports that hosts export; the rail is the device's name, the rack the switch that has the port as a neighbour."""
     gids, netdevs, neighbors = [
-        list(_labels(await get(server, access, "query", {"query": one}, SECONDS)))
+        list(_labels(await get(server, access, "query", {"query": one}, SECONDS, MOST_BYTES)))
         for one in (GIDS, NETDEVS, NEIGHBORS)
     ]
     racks = _racks(neighbors)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from google.protobuf.message import DecodeError
-
-from roce_exporter.net.grpc import message_classes
+from roce_exporter.net.grpc import fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The names of protobuf's own texts are read as bytes: whatever a pod is called, it is shown.
-MESSAGES = {
-    "ContainerDevices": "bytes resource_name 1, repeated bytes device_ids 2",
-    "ContainerResources": "bytes name 1, repeated ContainerDevices devices 2",
-    "PodResources": "bytes name 1, bytes namespace 2, repeated ContainerResources containers 3",
-    "ListPodResourcesResponse": "repeated PodResources pod_resources 1",
-}
-CLASSES = message_classes("v1", MESSAGES)
+POD_RESOURCES = 1
+NAME, NAMESPACE, CONTAINERS = 1, 2, 3
+"""Of PodResources."""
+DEVICES = 2
+"""Of ContainerResources, which has its name as a pod has."""
+RESOURCE, DEVICE_IDS = 1, 2
+"""Of ContainerDevices."""
 
 
 class PodDevice(NamedTuple):
@@ -33,18 +30,25 @@ class PodDevice(NamedTuple):
 
 
 def pod_devices(reply: bytes) -> Iterator[PodDevice]:
-    """Every device of every container.
+    """Every device of every container, one after the other: a reply may have any number.
+
+    Whatever a pod is called, it is shown.
 
     Raises:
-        ValueError: it is no such reply.
+        NetError: it is no such reply.
     """
-    try:
-        message = CLASSES["ListPodResourcesResponse"].FromString(reply)
-    except DecodeError:
-        raise ValueError("the reply is not one of the kubelet's pod-resources API v1") from None
-    for pod in message.pod_resources:
-        for container in pod.containers:
-            for given in container.devices:
-                names = (pod.namespace, pod.name, container.name, given.resource_name)
-                for device in given.device_ids:
-                    yield PodDevice(*(one.decode(errors="replace") for one in (device, *names)))
+    for pod in _each(reply, POD_RESOURCES):
+        namespace, name = _text(pod, NAMESPACE), _text(pod, NAME)
+        for container in _each(pod, CONTAINERS):
+            for given in _each(container, DEVICES):
+                names = (namespace, name, _text(container, NAME), _text(given, RESOURCE))
+                for device in _each(given, DEVICE_IDS):
+                    yield PodDevice(device.decode(errors="replace"), *names)
+
+
+def _each(message: bytes, wanted: int) -> Iterator[bytes]:
+    return (content for field, content in fields(message) if field == wanted)
+
+
+def _text(message: bytes, wanted: int) -> str:
+    return next(_each(message, wanted), b"").decode(errors="replace")

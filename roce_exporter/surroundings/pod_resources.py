@@ -14,15 +14,17 @@ import os
 import re
 import stat
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.named import POD_DEVICE_INFO
 from roce_exporter.collect.rounds import Calls
+from roce_exporter.net import NetError
 from roce_exporter.normalise.series import Series
 from roce_exporter.surroundings.host_sources import HostSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.normalise.series import Value
@@ -30,11 +32,15 @@ if TYPE_CHECKING:
 
 LIST = "/v1.PodResourcesLister/List"
 
-REPLY_BYTES = 16 * 1024 * 1024
-"""Most bytes of a reply, as in the kubelet's own client."""
+REPLY_BYTES = 4 * 1024 * 1024
+"""Most bytes of a reply: a host of 500 pods has a quarter."""
 
 MOST_DEVICES = 1024
 """Devices of one host with a series each."""
+MOST_GIVEN = 65_536
+"""Devices of all kinds that are looked at."""
+MOST_CHARACTERS = 253
+"""Of a name, as Kubernetes allows."""
 
 OPTIONS = (
     ("grpc.enable_http_proxy", 0),
@@ -69,11 +75,16 @@ class PodResources(HostSource):
             OSError: no socket, no permission, no usable reply; one line with the remedy.
         """
         await self._call(partial(check_socket, self._path))
-        devices = await self._list()
-        found = await self._call(partial(network_devices, self._kernel, devices))
-        return {Series(POD_DEVICE_INFO, one): 1 for one in sorted(found)[:MOST_DEVICES]}
+        reply, devices_of = await self._list()
+        try:
+            found = await self._call(lambda: network_devices(self._kernel, devices_of(reply)))
+        except NetError as error:
+            why = f"{FLAG}={self._path}: not one of the kubelet's pod-resources API v1: {error}"
+            raise OSError(errno.EBADMSG, why) from None
+        return {Series(POD_DEVICE_INFO, one): 1 for one in sorted(found)}
 
-    async def _list(self) -> tuple[PodDevice, ...]:
+    async def _list(self) -> tuple[bytes, Callable[[bytes], Iterable[PodDevice]]]:
+        """The reply, and what decodes it."""
         try:
             from roce_exporter.net.grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
             from roce_exporter.surroundings.pod_messages import pod_devices  # noqa: PLC0415 - the same
@@ -84,11 +95,9 @@ class PodResources(HostSource):
         channel = grpc.aio.insecure_channel(f"unix:{self._path}", options=OPTIONS)
         try:
             method: Any = channel.unary_unary(LIST)
-            return tuple(pod_devices(await method(b"", timeout=self._call.timeout)))
+            return await method(b"", timeout=self._call.timeout), pod_devices
         except grpc.aio.AioRpcError as error:
             raise _fault(self._path, error.code().name, error.details() or "") from None
-        except ValueError as error:
-            raise OSError(errno.EBADMSG, f"{FLAG}={self._path}: {error}") from None
         finally:
             await channel.close()
 
@@ -112,8 +121,12 @@ def check_socket(path: str) -> None:
 
 
 def network_devices(kernel: Kernel, devices: Iterable[PodDevice]) -> set[PodDevice]:
-    """Those that are network devices by their PCI class, or whose class is not visible here."""
-    return {one for one in devices if _PCI.fullmatch(one.device) and _is_network(kernel, one.device)}
+    """Those that are network devices by their PCI class, or whose class is not visible here; no others after `MOST_DEVICES`."""
+    found: set[PodDevice] = set()
+    for one in islice(devices, MOST_GIVEN):
+        if len(found) < MOST_DEVICES and _PCI.fullmatch(one.device) and _is_network(kernel, one.device):
+            found.add(one._replace(**{name: text[:MOST_CHARACTERS] for name, text in one._asdict().items()}))
+    return found
 
 
 def _is_network(kernel: Kernel, pci: str) -> bool:

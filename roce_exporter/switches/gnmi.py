@@ -16,21 +16,15 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from roce_exporter import __version__
 from roce_exporter.net import NetError
-from roce_exporter.net.gnmi_messages import (
-    SubscribeReply,
-    get_reply,
-    get_request,
-    once_request,
-    path_of,
-    path_text,
-    subscribe_reply,
-)
+from roce_exporter.net.gnmi_messages import LeafReader, get_request, once_request, path_of, path_text
 from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
+from roce_exporter.net.json_reply import decode_aside
 from roce_exporter.net.login import hide
 from roce_exporter.switches.readings import LoggedRequest, label_text
 
@@ -105,10 +99,9 @@ CONNECTION = (
 
 GET = "/gnmi.gNMI/Get"
 SUBSCRIBE = "/gnmi.gNMI/Subscribe"
-REPLY_BYTES = 32 * 1024 * 1024
-"""Most bytes of one reply: of one message, and of all messages of a subscription."""
-LEAVES = 500_000
-"""Most leaves of one reply: a switch of 512 ports, each with 20 queues, has a fifth of that."""
+MESSAGE_BYTES = 8 << 20
+REPLY_BYTES = 32 << 20
+"""Most bytes of all messages of a subscription: each leaf has its whole path."""
 EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
 QUERY_CHARACTERS = 4096
@@ -119,7 +112,7 @@ OPTIONS = (
     ("grpc.enable_retries", 0),
     # Without it a closed channel and the next one to this address share a connection, and with it credentials.
     ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.max_receive_message_length", REPLY_BYTES),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES),
     ("grpc.primary_user_agent", f"roce-exporter/{__version__}"),
 )
 
@@ -135,7 +128,7 @@ def gnmi_fault(code: str, details: str) -> str:
     """
     said = label_text(details)
     if code == "RESOURCE_EXHAUSTED" and TOO_LARGE.search(said):
-        return "the reply is larger than 32 MiB"
+        return f"the reply is larger than {MESSAGE_BYTES >> 20} MiB"
     if code == "UNAVAILABLE":
         known = next((line for form, line in CONNECTION if form.search(said)), "")
         return known or f"UNAVAILABLE: {said}"
@@ -220,7 +213,8 @@ class GnmiClient:
     async def _get(self, request: bytes) -> tuple[Leaf, ...]:
         link = await self._linked()
         method: Any = link.channel.unary_unary(GET)
-        return get_reply(await method(request, metadata=link.metadata))
+        data = await method(request, metadata=link.metadata)
+        return await decode_aside(len(data), partial(LeafReader().get, data))
 
     async def _once(self, request: bytes) -> tuple[Leaf, ...]:
         link = await self._linked()
@@ -290,16 +284,13 @@ def _metadata(probe: ProbeRequest) -> tuple[tuple[str, str], ...]:
 
 
 async def _until_finished(call: Any) -> tuple[Leaf, ...]:
-    leaves: list[Leaf] = []
-    size = 0
+    reader, size = LeafReader(), 0
     while (data := await call.read()) is not grpc.aio.EOF:
         size += len(data)
-        reply: SubscribeReply = subscribe_reply(data)
-        leaves += reply.leaves
-        if reply.finished:
-            return tuple(leaves)
-        if size > REPLY_BYTES or len(leaves) > LEAVES:
-            raise NetError(f"the reply is larger than {REPLY_BYTES // 1024 // 1024} MiB or {LEAVES} values")
+        if size > REPLY_BYTES:
+            raise NetError(f"the reply is larger than {REPLY_BYTES >> 20} MiB")
+        if await decode_aside(len(data), partial(reader.add, data)):
+            return tuple(reader.leaves)
     raise await _ended(call)
 
 

@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter.net import NetError
-from roce_exporter.net.http import OK, HttpClient, HttpLimits, HttpReply, HttpServer
-from roce_exporter.net.json_reply import decode_json
+from roce_exporter.net.http import OK, HttpClient, HttpReply, HttpServer
+from roce_exporter.net.json_reply import read_json
 from roce_exporter.net.login import HIDDEN, LoginRefusedError, authorization, hide
 from roce_exporter.switches.readings import LoggedRequest, ProbeReply
 
@@ -117,7 +117,7 @@ class JsonClient:
         self._scheme = "http" if target.scheme == "http" else "https"
         address, port = probe.route.address, target.ports[self._scheme]
         server = HttpServer(self._scheme == "https", probe.server_name, port)
-        self._client = HttpClient(server, target.tls, HttpLimits(connect=CONNECT_SECONDS), address)
+        self._client = HttpClient(server, target.tls, address, CONNECT_SECONDS)
         self._jar = kept_jar(target.name, cookie.name, (address, port, probe.login))
         self._slots = asyncio.Semaphore(connections)
         self._login_turn = asyncio.Lock()
@@ -171,7 +171,7 @@ class JsonClient:
         text = reply.body.decode("utf-8", errors="replace") if self._probe.record else ""
         self._record(source, method, path, body, text)
         try:
-            return decode_json(reply.body, reply.header("content-type"))
+            return await read_json(reply.body, reply.header("content-type"))
         except NetError as error:
             raise NetError(f"{method} {path}: {error}") from None
 

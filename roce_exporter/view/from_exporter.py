@@ -6,15 +6,13 @@ is an error, so only the names and values that it writes are read.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.net import NetError
-from roce_exporter.net.http import OK, HttpClient, HttpLimits, HttpServer, parse_server
-from roce_exporter.net.login import authorization
-from roce_exporter.net.prometheus_api import LOGIN_REMEDY, UNAUTHORIZED, Access
+from roce_exporter.net.http import OK, Access, HttpServer, fetch, parse_server
+from roce_exporter.net.prometheus_api import LOGIN_REMEDY, UNAUTHORIZED
 from roce_exporter.view.from_prometheus import ROWS, is_strange
 from roce_exporter.view.history import LabelValues, TimedSamples
 
@@ -75,9 +73,7 @@ async def read_metrics(place: ExporterPlace, access: Access, seconds: float) -> 
         NetError: it does not respond, or this is no roce_exporter.
     """
     try:
-        limits = HttpLimits(body_bytes=REPLY_BYTES)
-        async with asyncio.timeout(seconds), HttpClient(place.server, access.tls, limits) as client:
-            reply = await client.request("GET", place.path, authorization(access.login))
+        reply = await fetch(place.server, place.path, access, seconds, REPLY_BYTES)
     except TimeoutError:
         raise NetError(f"no answer in {seconds:g} s") from None
     if reply.status != OK:

@@ -23,8 +23,7 @@ from roce_exporter.words import few
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from roce_exporter.net.http import HttpServer
-    from roce_exporter.net.prometheus_api import Access
+    from roce_exporter.net.http import Access, HttpServer
 
 
 TARGET = ("cluster", "job")

@@ -16,8 +16,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 from https_switch import Says, https_switch, says
 
-from roce_exporter.net import NetError, json_reply
-from roce_exporter.net.http import HttpClient, HttpLimits, HttpServer, place_text
+from roce_exporter.net import NetError, http
+from roce_exporter.net.http import HttpClient, HttpServer, place_text
 from roce_exporter.net.json_reply import decode_json
 from roce_exporter.net.login import (
     Authorization,
@@ -32,27 +32,25 @@ from roce_exporter.net.login import (
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.yaml_document import DocumentError
 
-HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"
 
 
 @pytest.mark.parametrize(
-    ("raw", "limits", "line"),
+    ("raw", "line"),
     [
-        (b"HTTP/1.1", HttpLimits(head=0.05), "no reply within 0.05 s"),
-        (HALF, HttpLimits(head=60, body=0.05), "no complete reply within 0.05 s"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n012345678", "the reply is larger than 0 MiB"),
         (
-            HALF.replace(b"100", b"9") + b"01234567",
-            HttpLimits(body_bytes=8),
-            "the reply is larger than 0 MiB",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 5,
+            "the reply comes in more than 4 pieces",
         ),
     ],
 )
-async def test_each_part_of_a_request_has_its_limit(
-    tmp_path: Path, raw: bytes, limits: HttpLimits, line: str
+async def test_a_body_has_a_limit_of_bytes_and_of_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: bytes, line: str
 ) -> None:
+    monkeypatch.setattr(http, "MOST_PIECES", 4)
     async with https_switch(lambda _: Says(raw=raw, hang=True), tmp_path, plain=True) as switch:
         server = HttpServer(tls=False, host="127.0.0.1", port=switch.port)
-        async with HttpClient(server, limits=limits) as client:
+        async with HttpClient(server, body_bytes=8) as client:
             with pytest.raises(NetError, match=f"^{line}$"):
                 await client.request("GET", "/")
         await switch.quiet.wait()
@@ -62,7 +60,7 @@ async def test_a_handshake_has_a_limit() -> None:
     """The kernel accepts the connection, and no process answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = HttpServer(tls=True, host="127.0.0.1", port=silent.getsockname()[1])
-        async with HttpClient(server, limits=HttpLimits(connect=0.05)) as client:
+        async with HttpClient(server, connect_seconds=0.05) as client:
             with pytest.raises(NetError, match="no connection in time"):
                 await client.request("GET", "/")
     assert len(asyncio.all_tasks()) == 1
@@ -161,9 +159,8 @@ def test_no_form_of_a_password_is_shown() -> None:
     assert hide("nothing to hide", Login()) == "nothing to hide"
 
 
-def test_a_reply_of_very_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_reply, "MOST_VALUES", 1000)
-    assert len(decode_json(b"[" + b"1," * 990 + b"1]")) == 991
+def test_a_reply_of_very_many_values_is_refused_before_it_is_parsed() -> None:
+    assert len(decode_json(b"[" + b"1," * 990 + b"1]", most=1000)) == 991
     for body in (b"[" + b"{}," * 600 + b"{}]", b"[" * 1001, b"{" + b'"a":1,' * 1001 + b'"a":1}'):
         with pytest.raises(NetError, match="the reply has more than 1,000 values"):
-            decode_json(body)
+            decode_json(body, most=1000)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from roce_exporter.net import NetError
-from roce_exporter.net.gnmi_messages import flat, get_reply, path_of, path_text, subscribe_reply
+from roce_exporter.net.gnmi_messages import LeafReader, flat, path_of, path_text
 
 CORE = ("net/gnmi_messages.py", "net/json_reply.py")
 WORDS = (b'{"a":[1]}', b"\x0a\x04", b"\x1a\x02", b"\x52\x02{}", b"NaN", b"[[[[")
 
 
 def decode(data: bytes) -> None:
-    for read in (get_reply, lambda raw: subscribe_reply(raw).leaves):
-        leaves, fault = (), ""
+    for way in ("get", "add"):
+        reader, fault = LeafReader(), ""
         try:
-            leaves = read(data)
+            getattr(reader, way)(data)
         except NetError as error:
             fault = str(error)
         assert "\n" not in fault
-        for leaf in leaves:
+        for leaf in reader.leaves:
             for spot, _ in flat(leaf, {}):
                 assert isinstance(spot, tuple)
     try:

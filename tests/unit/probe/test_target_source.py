@@ -11,8 +11,8 @@ import pytest
 from http_answers import answering
 
 from roce_exporter.cli.entry import main
+from roce_exporter.net.http import Access
 from roce_exporter.net.login import Login
-from roce_exporter.net.prometheus_api import Access
 from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.target_source import TargetsError, read_here, read_remote
 

@@ -25,7 +25,7 @@ from gnmi_switch import (
 )
 from https_switch import Says, https_switch
 
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, gnmi_messages
 from roce_exporter.net.gnmi_messages import Leaf, path_of
 from roce_exporter.net.grpc import certificate_names, grpc
 from roce_exporter.net.login import Login
@@ -263,20 +263,25 @@ async def endless() -> AsyncIterator[bytes]:
         yield subscribe_response(*leaf_updates({LEAF: 1, f"{LEAF}-x": 2}))
 
 
-@pytest.mark.parametrize(("name", "limit"), [("LEAVES", 1000), ("REPLY_BYTES", 100_000)])
+@pytest.mark.parametrize(
+    ("where", "name", "limit", "words"),
+    [
+        (gnmi_messages, "MOST_VALUES", 1000, "the reply has more than 1,000 values"),
+        (gnmi, "REPLY_BYTES", 100_000, "the reply is larger than "),
+    ],
+)
 async def test_a_reply_that_never_ends_is_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, name: str, limit: int, words: str
 ) -> None:
-    monkeypatch.setattr(gnmi, name, limit)
+    monkeypatch.setattr(where, name, limit)
     async with gnmi_switch(lambda asked: endless(), tmp_path) as switch:
-        line = await fault(once, switch.visit(seconds=60))
-    assert line.startswith("the reply is larger than ")
+        assert (await fault(once, switch.visit(seconds=60))).startswith(words)
 
 
 async def test_a_message_that_is_too_large_is_a_fault(tmp_path: Path) -> None:
-    large = get_response((path_of("x"), {"json_ietf_val": b" " * (33 * 1024 * 1024)}))
+    large = get_response((path_of("x"), {"json_ietf_val": b" " * (9 << 20)}))
     async with gnmi_switch(lambda asked: large, tmp_path) as switch:
-        assert (await fault(get, switch.visit(seconds=60))).endswith(": the reply is larger than 32 MiB")
+        assert (await fault(get, switch.visit(seconds=60))).endswith(": the reply is larger than 8 MiB")
 
 
 async def test_a_subscription_that_ends_early_is_a_fault(tmp_path: Path) -> None:
@@ -291,7 +296,7 @@ async def test_what_is_no_message_is_a_fault(tmp_path: Path) -> None:
         lambda asked: b"<html>" if asked.method == "Get" else [b"<html>"], tmp_path
     ) as switch:
         for request in (get, once):
-            assert await fault(request, switch.visit()) == "the reply is not a gNMI message: check the port"
+            assert await fault(request, switch.visit()) == "the reply is cut off, or is no message of gRPC: check the port"
 
 
 @pytest.mark.parametrize("request_of", [get, once])

@@ -6,26 +6,29 @@ import json
 from contextlib import suppress
 
 import pytest
-from gnmi_switch import get_response, ietf, leaf_updates, subscribe_response, sync_response
+from gnmi_switch import REPLIES, get_response, ietf, leaf_updates, subscribe_response, sync_response
 
 from roce_exporter.net import NetError, gnmi_messages
 from roce_exporter.net.gnmi_messages import (
     CLASSES,
     Element,
     Leaf,
+    LeafReader,
     Spot,
     flat,
-    get_reply,
     get_request,
     once_request,
     path_of,
     path_text,
     plain_name,
-    subscribe_reply,
 )
 
 PFC = "interfaces/interface[name=Ethernet1/1]/ethernet/pfc/priorities/priority[index=3]/state/in-frames"
 PATH = path_of("a/b[k=v]")
+
+
+def get_reply(data: bytes) -> tuple[Leaf, ...]:
+    return LeafReader().get(data)
 
 
 def value_of(**value: object) -> object:
@@ -71,15 +74,16 @@ def test_json_that_is_none_is_one_clear_line() -> None:
 
 
 def test_a_prefix_is_the_beginning_of_every_path() -> None:
-    message = CLASSES["GetResponse"].FromString(get_response((path_of("c[k=v]"), {"uint_val": 1})))
+    message = REPLIES["GetResponse"].FromString(get_response((path_of("c[k=v]"), {"uint_val": 1})))
     message.notification[0].prefix.elem.extend(gnmi_messages._encoded(path_of("a[x=y]/b")))
     assert get_reply(message.SerializeToString()) == (Leaf(path_of("a[x=y]/b/c[k=v]"), 1),)
 
 
 def test_a_subscription_ends_with_a_sync_response() -> None:
-    reply = subscribe_reply(subscribe_response(*leaf_updates({PFC: 4711})))
-    assert (reply.leaves, reply.finished) == ((Leaf(path_of(PFC), 4711),), False)
-    assert subscribe_reply(sync_response()) == ((), True)
+    reader = LeafReader()
+    assert not reader.add(subscribe_response(*leaf_updates({PFC: 4711})))
+    assert reader.add(sync_response())
+    assert reader.leaves == [Leaf(path_of(PFC), 4711)]
 
 
 def test_unknown_fields_are_ignored() -> None:
@@ -99,15 +103,41 @@ def test_a_reply_cut_off_anywhere_is_a_fault_or_a_shorter_reply(reply: bytes) ->
 
 @pytest.mark.parametrize("element", [b"\x0a\x01\xff", b"\x0a\x01\xe9"])
 def test_text_in_another_encoding_does_not_cost_the_reply(element: bytes) -> None:
-    message = CLASSES["GetResponse"]()
+    message = REPLIES["GetResponse"]()
     update = message.notification.add().update.add()
     update.path.elem.append(element)
     update.val.MergeFromString(element)
     assert get_reply(message.SerializeToString()) == (Leaf((Element("\ufffd"),), "\ufffd"),)
 
 
+def element(name: str) -> dict[str, object]:
+    return {"path": {"elem": [REPLIES["PathElem"](name=name).SerializeToString()]}}
+
+
+@pytest.mark.parametrize(
+    ("updates", "words"),
+    [
+        ([{}] * 101, "more than 100 values"),
+        ([{"val": {"json_val": b"[" + b"0," * 50 + b"0]"}}] * 2, "more than 100 values"),
+        ([{"val": {"leaflist_val": {"element": [{}] * 100}}}], "more than 100 values"),
+        ([element(f"{number}") for number in range(51)], "more than 50 different elements"),
+        ([{"path": {"elem": [b""] * 3000}}], "a path of more than 4096 bytes"),
+    ],
+)
+def test_parts_are_counted_before_objects_are_made_of_them(
+    monkeypatch: pytest.MonkeyPatch, updates: list[dict[str, object]], words: str
+) -> None:
+    monkeypatch.setattr(gnmi_messages, "MOST_VALUES", 100)
+    monkeypatch.setattr(gnmi_messages, "MOST_ELEMENTS", 50)
+    message = REPLIES["GetResponse"](notification=[{"update": updates}])
+    with pytest.raises(NetError, match=words):
+        get_reply(message.SerializeToString())
+    message = REPLIES["GetResponse"](notification=[{"update": updates[:-1]}])
+    get_reply(message.SerializeToString())
+
+
 def test_an_element_that_is_no_message_is_a_fault() -> None:
-    message = CLASSES["GetResponse"]()
+    message = REPLIES["GetResponse"]()
     message.notification.add().update.add().path.elem.append(b"\x0a\x09x")
     with pytest.raises(NetError, match="a path that cannot be decoded"):
         get_reply(message.SerializeToString())
