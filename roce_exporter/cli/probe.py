@@ -24,7 +24,7 @@ from roce_exporter.probe.plan import plan
 from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
 from roce_exporter.probe.target_source import TargetsError, is_remote, read_here, read_remote
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.web.probe_pages import ProbePages
+from roce_exporter.web.application import SampledSection, json_page
 from roce_exporter.words import table
 
 if TYPE_CHECKING:
@@ -65,12 +65,32 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
         await service.refresh()
         LOG.info("probe: %d targets", len(service.targets))
 
+    page = json_page(
+        "/debug/probe-plan", lambda: _plan_document(service), "what is sent in each burst, as JSON"
+    )
     part = ServedPart(
-        ProbePages(service), lambda: (service.run(), _follow(service, kernel, in_flight)), begin
+        SampledSection("Active probes between RoCE ports", page, service.samples),
+        lambda: (service.run(), _follow(service, kernel, in_flight)),
+        begin,
     )
     async with AsyncExitStack() as stack:
         stack.callback(service.close)
         return await serve_parts(options, [part], OwnRegistry(), stack, PROBE_PORT)
+
+
+def _plan_document(service: ProbeService) -> object:
+    return {
+        str(own.address): [
+            {
+                "target": str(one.target.address),
+                "host": one.target.name,
+                "path": one.path,
+                "scope": one.scope,
+            }
+            for one in probes
+        ]
+        for own, probes in service.plans().items()
+    }
 
 
 async def _follow(service: ProbeService, kernel: Kernel, in_flight: InFlight[str]) -> None:

@@ -28,14 +28,17 @@ from roce_exporter.cli.options import OptionError
 from roce_exporter.exposition import Format
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web import Server
-from roce_exporter.web.application import Application
+from roce_exporter.web.application import LEAST_INTERVAL, Application, SampledSection, json_page
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
     from roce_exporter.web.application import Section
+    from roce_exporter.wire.wire_session import WireSession
 
+MOST_PAIRS_SHOWN = 1000
+"""Pairs at /debug/wire."""
 LOG = logging.getLogger(__name__)
 
 ENDED = 1
@@ -154,7 +157,6 @@ def _switches(options: argparse.Namespace, registry: OwnRegistry, stack: AsyncEx
 async def _wire(options: argparse.Namespace, stack: AsyncExitStack, *, is_alone: bool) -> ServedPart:
     # A daemon without packets needs none of these modules.
     from roce_exporter.cli.wire import STANDARD_INPUT, begin_session  # noqa: PLC0415
-    from roce_exporter.web.wire_pages import WirePages  # noqa: PLC0415
 
     file = options.wire_file
     session, ended = await begin_session(options, options.wire_interface, file, options.wire_top)
@@ -171,4 +173,16 @@ async def _wire(options: argparse.Namespace, stack: AsyncExitStack, *, is_alone:
             raise InputEndedError(fault)
         LOG.error("no more packets are counted: %s", fault)
 
-    return ServedPart(WirePages(session, options.collect_min_interval), lambda: (watch(),))
+    return ServedPart(wire_section(session, options.collect_min_interval), lambda: (watch(),))
+
+
+def wire_section(session: WireSession, least: float = LEAST_INTERVAL) -> Section:
+    """The pages of a capture; /debug/wire shows all addresses. Each sample of the counts holds up the thread that reads packets."""
+    from roce_exporter.wire.wire_document import wire_document  # noqa: PLC0415 - as above
+
+    page = json_page(
+        "/debug/wire",
+        lambda: wire_document(session.summary(), MOST_PAIRS_SHOWN, session.dropped),
+        "pairs of addresses and sentences as JSON",
+    )
+    return SampledSection("RoCE packets on the wire", page, session.samples, least)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import html
+import json
 from collections.abc import Awaitable, Callable
+from functools import cache
 from http import HTTPStatus
+from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
 from roce_exporter import __version__
 from roce_exporter.errors import UserError
-from roce_exporter.exposition import Format, negotiate
+from roce_exporter.exposition import Format, Renderer, negotiate
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.web.connection import Request, Response, plain
-from roce_exporter.web.runbooks import PREFIX, runbooks
+from roce_exporter.web.connection import RUNBOOKS, Request, Response, plain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from roce_exporter.normalise.series import Samples
 
 PLAIN = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
@@ -65,6 +71,45 @@ class Section(Protocol):
         """The samples as text, without the closing `# EOF` of OpenMetrics; `wait` is what the client can wait."""
 
 
+def json_page(path: str, document: Callable[[], object], meaning: str) -> Page:
+    """A private page that shows a document."""
+
+    async def answer(_: Request) -> Response:
+        return json_response(document())
+
+    return Page(path, answer, meaning, is_private=True)
+
+
+def json_response(document: object, end: str = "") -> Response:
+    """A document for people: indented."""
+    return Response(HTTPStatus.OK, (json.dumps(document, indent=1) + end).encode(), JSON)
+
+
+class SampledSection:
+    """A part whose samples are at hand, and one page."""
+
+    def __init__(
+        self, about: str, page: Page, samples: Callable[[], Samples], least: float = LEAST_INTERVAL
+    ) -> None:
+        """`least`: seconds between two calls of `samples`."""
+        self.about = about
+        self.pages: tuple[Page, ...] = (page,)
+        self.age = 0.0
+        self._least = least
+        self._take = samples
+        self._samples: Samples | None = None
+        self._taken = 0.0
+        self._renderer = Renderer()
+
+    async def metrics(self, form: Format, _: float) -> bytes:
+        """See `Section`."""
+        now = asyncio.get_running_loop().time()
+        if self._samples is None or now - self._taken >= self._least:
+            self._samples, self._taken = self._take(), now
+        self.age = now - self._taken
+        return self._renderer.render([self._samples], form)
+
+
 class Application:
     """Calls the page of a path, and counts requests."""
 
@@ -86,7 +131,7 @@ class Application:
         pages = (
             Page(telemetry_path, self._metrics, "metrics, for Prometheus"),
             *(page for section in sections for page in section.pages),
-            Page(PREFIX, _runbook, "what to do about each alert: /runbooks/NAME"),
+            Page(RUNBOOKS, _runbook, "what to do about each alert: /runbooks/NAME"),
             Page("/-/healthy", _healthy, "whether the process responds"),
             Page("/-/ready", self._ready, "whether metrics are served"),
         )
@@ -106,7 +151,7 @@ class Application:
 
     async def __call__(self, request: Request) -> Response:
         """The response to one request."""
-        path = PREFIX if request.path in runbooks() else request.path
+        path = RUNBOOKS if request.path in runbooks() else request.path
         route = self._routes.get(path)
         response = await route(request) if route else _not_found(request.path)
         self._requests.add(path if route else "other", str(int(response.status)))
@@ -136,6 +181,23 @@ async def _runbook(request: Request) -> Response:
     if (text := runbooks().get(request.path)) is None:
         return _not_found(request.path)
     return Response(HTTPStatus.OK, text, PLAIN)
+
+
+@cache
+def runbooks() -> dict[str, bytes]:
+    """The text of each page by its path, with and without `.md`, and a list of all at `/runbooks/`. Empty where none is shipped.
+
+    Shipped text and nothing else, which every client may read, also without a login.
+    """
+    package = resources.files("roce_exporter")
+    places = (package.joinpath("alerts", "runbooks"), Path(str(package)).parent / "alerts" / "runbooks")
+    folder = next((place for place in places if place.is_dir()), None)  # the second one in a checkout
+    files = {one.name: one.read_bytes() for one in folder.iterdir()} if folder else {}
+    names = {name.removesuffix(".md"): text for name, text in files.items() if name.endswith(".md")}
+    if not names:
+        return {}
+    pages = {f"{RUNBOOKS}{path}": text for name, text in names.items() for path in (name, f"{name}.md")}
+    return pages | {RUNBOOKS: "".join(f"{RUNBOOKS}{name}\n" for name in sorted(names)).encode()}
 
 
 def _not_found(path: str) -> Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,12 @@ from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.debug import snapshot_document
 from roce_exporter.owners import Surveyor
 from roce_exporter.web.application import (
-    JSON,
     LEAST_INTERVAL,
     TIMEOUT_HEADER,
     Page,
     QueryError,
+    json_page,
+    json_response,
     parameters,
     scrape_timeout,
 )
@@ -55,17 +55,15 @@ class HostPages:
                 "every source, its state, and the series of each raw name",
                 is_private=True,
             ),
-            Page(
+            json_page(
                 "/debug/events",
-                self._events,
+                lambda: {"storms": found.events() if (found := exporter.part(Sampler)) else []},
                 "the last PFC storms: time, port, duration and likely kind",
-                is_private=True,
             ),
-            Page(
+            json_page(
                 "/debug/owners",
-                self._owners,
+                lambda: {"devices": found.documents() if (found := exporter.part(Surveyor)) else []},
                 "who holds the RDMA objects of each device: processes, pods, jobs",
-                is_private=True,
             ),
         )
 
@@ -94,20 +92,10 @@ class HostPages:
         health = self._exporter.part(HealthWatch)
         if health is None:
             return plain(HTTPStatus.NOT_FOUND, "the verdict is off (--source.disable=health)")
-        return _json(health.document(int(version)), "\n")
+        return json_response(health.document(int(version)), "\n")
 
     async def _snapshot(self, request: Request) -> Response:
         observation = await self._observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))
-        return _json(snapshot_document(observation, self._exporter.normaliser, self._exporter.states()))
-
-    async def _events(self, _: Request) -> Response:
-        sampler = self._exporter.part(Sampler)
-        return _json({"storms": sampler.events() if sampler else []})
-
-    async def _owners(self, _: Request) -> Response:
-        surveyor = self._exporter.part(Surveyor)
-        return _json({"devices": surveyor.documents() if surveyor else []})
-
-
-def _json(document: object, end: str = "") -> Response:
-    return Response(HTTPStatus.OK, (json.dumps(document, indent=1) + end).encode(), JSON)
+        return json_response(
+            snapshot_document(observation, self._exporter.normaliser, self._exporter.states())
+        )

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from roce_exporter.errors import UserError
 from roce_exporter.web.client_stream import ClientStream
 from roce_exporter.web.connection import (
+    RUNBOOKS,
     ClientLimits,
     Connection,
     ConnectionState,
@@ -30,7 +31,6 @@ from roce_exporter.web.connection import (
     plain,
 )
 from roce_exporter.web.passwords import Passwords, TooManyChecksError
-from roce_exporter.web.runbooks import PREFIX
 
 if TYPE_CHECKING:
     import ssl
@@ -250,7 +250,7 @@ class Server:
             return plain(429, "too many requests; see rate_limit in the web config file")
         if config.allowed_sans and not config.allowed_sans & _alternative_names(connection):
             return plain(403, "the client's certificate has none of the names in client_allowed_sans")
-        is_open = request.path.startswith(PREFIX)
+        is_open = request.path.startswith(RUNBOOKS)
         if (
             config.users
             and not is_open

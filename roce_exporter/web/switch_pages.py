@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from roce_exporter.web.application import (
     Page,
     QueryError,
     exposition,
+    json_response,
     parameters,
     scrape_timeout,
 )
@@ -90,8 +90,7 @@ class SwitchPages:
         return exposition(body + end, form, request)
 
     async def _debug_probe(self, request: Request) -> Response:
-        document = probe_document(await self._answer(request, record=True))
-        return Response(HTTPStatus.OK, json.dumps(document, indent=1).encode(), JSON)
+        return json_response(probe_document(await self._answer(request, record=True)))
 
     async def _answer(self, request: Request, *, record: bool = False) -> ProbeResult:
         found = parameters(request.query, PROBE_PARAMETERS)

@@ -4,7 +4,7 @@ Follows https://prometheus.io/docs/prometheus/latest/configuration/https/, but i
 `promtool check web-config` and this module accept means the same, and options that Python's `ssl` does not support are
 errors instead of being ignored. `http2: true` (the format's default) is accepted, but only HTTP/1.1 is served.
 
-The file is read again, by aiofiles, when it or a file that it names changes. TLS is turned on or off at the start only.
+The file is read again, in a thread, when it or a file that it names changes. TLS is turned on or off at the start only.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
-import aiofiles
-import aiofiles.os
-
+from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.web.server import RateLimit, WebConfig, WebConfigError
 from roce_exporter.yaml_document import (
     MAX_BYTES,
@@ -81,6 +79,8 @@ SUITES = {
 
 PATIENCE = 1.0
 """Seconds that a request waits for a check of the file, which may be on a file system that hangs."""
+LONGEST_READ = 3600.0
+"""Seconds after which a check that hangs is given up, and the next one waits for its thread."""
 PEM_BYTES = 1 << 20
 """Four times the size of all public authorities of a host."""
 
@@ -105,11 +105,6 @@ class Draft(NamedTuple):
     tls: Mapping[str, Entry]
     pems: Mapping[str, Pem]
 
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files that it names."""
-        return tuple(pem.path for pem in self.pems.values() if pem.path)
-
 
 class WebConfigFile:
     """A web config file that is reloaded when it changes. All calls after the first come from one event loop."""
@@ -123,15 +118,14 @@ class WebConfigFile:
         self._path = Path(path)
         self._seen = {self._path: _identity(self._path)}
         self._config = WebConfig()
+        self._thread = CallThread()
         self._check: asyncio.Task[None] | None = None
         self._since = 0.0
         """When the check under way began, by the clock of the event loop."""
         self._is_late = False
         """Whether it takes longer than PATIENCE, which has been logged."""
         try:
-            draft = self._parse(read_file(self._path, MAX_BYTES))
-            self._seen |= {file: _identity(file) for file in draft.files}
-            self._config = _build(draft, {file: read_file(file, PEM_BYTES) for file in draft.files})
+            self._config = self._load()
         except DocumentError as error:
             raise WebConfigError(str(error)) from None
 
@@ -161,34 +155,39 @@ class WebConfigFile:
         return self._config
 
     async def _follow(self) -> None:
-        """Read the file again if it or a file that it names has changed. No read of it blocks the event loop."""
         try:
-            seen = {file: await _current_identity(file) for file in self._seen}
-            if seen != self._seen:
-                self._seen = seen
-                await self._reload()
+            await run_in_thread(self._look, LONGEST_READ, self._thread)
+        except (TimeoutError, RuntimeError) as error:
+            LOG.error("%s was not checked: %s", self._path, error)  # noqa: TRY400 - there is no more to say
         finally:
             self._check = None
             self._is_late = False
 
-    async def _reload(self) -> None:
+    def _look(self) -> None:
+        """Read the file again if it or a file that it names has changed; blocks, as file systems do."""
+        seen = {file: _identity(file) for file in self._seen}
+        if seen == self._seen:
+            return
+        self._seen = seen
+        config, problem = self._config, ""
         try:
-            draft = self._parse(await _read_file(self._path, MAX_BYTES))
-            # Before they are read, and also if they do not exist yet, so that their next change is noticed.
-            named = {file: await _current_identity(file) for file in draft.files}
-            self._seen = {self._path: self._seen[self._path]} | named
-            contents = {file: await _read_file(file, PEM_BYTES) for file in draft.files}
-            self._replace(_build(draft, contents))
+            config = self._load()
         except (DocumentError, WebConfigError) as error:
-            LOG.error("%s; keeping the previous configuration", error)  # noqa: TRY400 - the line is enough
-
-    def _replace(self, config: WebConfig) -> None:
+            problem = str(error)
         if (config.tls is None) != (self._config.tls is None):
-            raise WebConfigError(
-                f"{self._path}: tls_server_config: switching TLS on or off requires a restart"
-            )
+            problem = f"{self._path}: tls_server_config: switching TLS on or off requires a restart"
+        if problem:
+            LOG.error("%s; keeping the previous configuration", problem)
+            return
         self._config = config
         LOG.info("%s has changed and was reloaded", self._path)
+
+    def _load(self) -> WebConfig:
+        draft = self._parse(read_file(self._path, MAX_BYTES))
+        files = [pem.path for pem in draft.pems.values() if pem.path]
+        # Before they are read, and also if they do not exist yet, so that their next change is noticed.
+        self._seen = {self._path: self._seen[self._path]} | {file: _identity(file) for file in files}
+        return _build(draft, {file: read_file(file, PEM_BYTES) for file in files})
 
     def _parse(self, content: Content) -> Draft:
         text = decode_text(self._path, content, "--web.config.file")
@@ -217,31 +216,11 @@ def _build(draft: Draft, contents: Mapping[Path, Content]) -> WebConfig:
     )
 
 
-async def _read_file(path: Path, limit: int) -> Content:
-    """As `read_file`, without blocking the event loop."""
-    try:
-        async with aiofiles.open(path, "rb") as file:
-            return await file.read(limit + 1)
-    except (OSError, ValueError) as error:
-        return error
-
-
 def _identity(path: Path) -> tuple[int, ...] | None:
     try:
-        return _identity_of(path.stat())
+        status = path.stat()
     except (OSError, ValueError):
         return None
-
-
-async def _current_identity(path: Path) -> tuple[int, ...] | None:
-    """As `_identity`, without blocking the event loop."""
-    try:
-        return _identity_of(await aiofiles.os.stat(path))
-    except (OSError, ValueError):
-        return None
-
-
-def _identity_of(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 

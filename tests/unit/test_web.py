@@ -389,8 +389,9 @@ async def test_a_password_that_no_thread_can_check_is_503_until_one_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(workers, "LIFE_CHECK", 0.01)
-    monkeypatch.setattr(_thread, "start_new_thread", die(1))
     async with serving(config=users(tmp_path, alice="secret")) as port:
+        assert (await ask(port, get("/"))).status == 401  # the thread that reads the file
+        monkeypatch.setattr(_thread, "start_new_thread", die(1))
         assert (await ask(port, get("/", login("alice", "secret")))).status == 503
         assert caplog.messages == [
             "a password was not checked: the thread roce-call has died, out of memory?"

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from tools import need
 from roce_exporter.web import web_config_file
 from roce_exporter.web.server import RateLimit, WebConfig, WebConfigError
 from roce_exporter.web.web_config_file import WebConfigFile
-from roce_exporter.yaml_document import read_file
 
 HASH = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 OTHER_HASH = "$2b$04$" + "a" * 53
@@ -349,75 +349,70 @@ def test_a_file_that_does_not_exist_yet_is_read_when_it_appears(folder: Path) ->
     assert tls.verify_mode is ssl.CERT_REQUIRED
 
 
+class SlowReads:
+    """Reads of files that begin and wait, as on NFS or FUSE whose server is gone, until `go_on` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str = "read_file") -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self.paths: list[Path] = []
+        self._read = getattr(web_config_file, name)
+        monkeypatch.setattr(web_config_file, name, self)
+
+    def __call__(self, path: Path, *limit: int) -> object:
+        self.paths.append(path)
+        content = self._read(path, *limit)
+        self.begun.set()
+        assert self.go_on.wait(60)
+        return content
+
+
 async def test_requests_share_one_reload_and_none_of_them_blocks_the_event_loop(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
-    reads, begun, go_on = [], asyncio.Event(), asyncio.Event()
-
-    async def slow(path: Path, limit: int) -> bytes | OSError | ValueError:
-        reads.append(path.name)
-        begun.set()
-        await go_on.wait()
-        return read_file(path, limit)
-
-    monkeypatch.setattr(web_config_file, "_read_file", slow)
+    reads = SlowReads(monkeypatch)
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
     requests = [asyncio.create_task(file.current()) for _ in range(5)]
-    await begun.wait()
+    await asyncio.to_thread(reads.begun.wait)
     requests[0].cancel()
-    go_on.set()
+    reads.go_on.set()
     first, *rest = await asyncio.gather(*requests, return_exceptions=True)
     assert isinstance(first, asyncio.CancelledError)
     assert [set(config.users) for config in rest] == [{b"bob"}] * 4
-    assert reads == ["web.yml"]
+    assert [path.name for path in reads.paths] == ["web.yml"]
 
 
 async def test_a_change_during_a_reload_reaches_the_request_that_came_after_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
-    reads, begun, go_on = [], asyncio.Event(), asyncio.Event()
-
-    async def slow(path: Path, limit: int) -> bytes | OSError | ValueError:
-        reads.append(content := read_file(path, limit))
-        begun.set()
-        await go_on.wait()
-        return content
-
-    monkeypatch.setattr(web_config_file, "_read_file", slow)
+    reads = SlowReads(monkeypatch)
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
     before = asyncio.create_task(file.current())
-    await begun.wait()
+    await asyncio.to_thread(reads.begun.wait)
     web_yml(folder, f"basic_auth_users: {{carol: {HASH}}}\n")
     after = asyncio.create_task(file.current())
-    go_on.set()
+    await asyncio.sleep(0)
+    reads.go_on.set()
     await before
     assert set((await after).users) == {b"carol"}
-    assert len(reads) == 2
+    assert len(reads.paths) == 2
 
 
-@pytest.mark.parametrize("hangs", ["_read_file", "_current_identity"])
+@pytest.mark.parametrize("hangs", ["read_file", "_identity"])
 async def test_while_a_file_hangs_the_previous_configuration_serves(
     hangs: str, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As on NFS or FUSE whose server is gone. No request waits longer than PATIENCE, most of them not at all."""
+    """No request waits longer than PATIENCE, most of them not at all."""
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
-    back = asyncio.Event()
-    read = getattr(web_config_file, hangs)
-
-    async def hang(*arguments: object) -> object:
-        await back.wait()
-        return await read(*arguments)
-
-    monkeypatch.setattr(web_config_file, hangs, hang)
+    reads = SlowReads(monkeypatch, hangs)
     monkeypatch.setattr(web_config_file, "PATIENCE", 0.01)
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
     assert [set((await file.current()).users) for _ in range(3)] == [{b"alice"}] * 3
     assert [record.message for record in caplog.records] == [
         f"{folder / 'web.yml'} or a file that it names cannot be read; keeping the previous configuration"
     ]
-    back.set()
+    reads.go_on.set()
     monkeypatch.setattr(web_config_file, "PATIENCE", 600)
     await file.current()  # the check that hung, or what came after it
     assert set((await file.current()).users) == {b"bob"}

@@ -18,9 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from wire_frames import ACK, CNP, WRITE, A, B, aeth, bth, capture, frames_of, pcap, roce
 
 from roce_exporter.cli import main
+from roce_exporter.cli.serve import wire_section
 from roce_exporter.web import Request
 from roce_exporter.web.application import Application
-from roce_exporter.web.wire_pages import WirePages
 from roce_exporter.wire.tally.pair_counts import LosslessMarks
 from roce_exporter.wire.wire_session import WireSession
 
@@ -144,7 +144,7 @@ def session_of(content: bytes) -> WireSession:
 
 
 async def get(session: WireSession, path: str, accept: str = "") -> tuple[int, str]:
-    application = Application((WirePages(session),))
+    application = Application((wire_section(session),))
     application.ready = True
     response = await application(Request("GET", path, {"accept": accept}, ""))
     return response.status, response.body.decode()
