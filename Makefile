@@ -59,8 +59,8 @@ bench: ## every table of docs/performance.md; `python bench NAME` prints one
 fuzz: ## fuzz one decoder: make fuzz TARGET=http_head SECONDS=60; the targets are in tests/fuzz/fuzz_targets
 	$(PYTHON) tests/fuzz/fuzz.py $(TARGET) --seconds $(SECONDS)
 
-mutants: ## mutation testing: make mutants MUTANTS='roce_exporter.normalise.normaliser.*'; needs .[test,mutants]
-	nice -n 15 $(PYTHON) tests/mutants/run.py $(MUTANTS)
+mutants: ## break the package and see which tests fail: make mutants MUTANTS="--functions=wire/ tests/unit/wire"; see tests/mutants/README.md
+	nice -n 15 $(PYTHON) tests/mutants/breaks.py $(MUTANTS)
 
 week: ## the alerts of a simulated week against the truth, an hour and more on two cores: make week WEEK="--seed=1 --hosts=40 --days=3"
 	nice $(PYTHON) tests/alerts/week.py $(WEEK)

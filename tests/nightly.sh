@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Everything, in hours: all tiers, new random examples, clean roots, fuzzing, breaks and mutants, all of the lab, and the tests under load.
+# Everything, in hours: all tiers, new random examples, clean roots, fuzzing, mutants, all of the lab, and the tests under load.
 # As root. A stage that fails does not end the run; the table at the end has the seconds and the exit code of each.
 # tests/nightly.sh [STAGE...] runs only the named stages.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 export CI=true DEBIAN_FRONTEND=noninteractive
 python=${ROCE_TEST_VENV:-.venv-test}/bin/python
-stages=(command-2 tools ci nightly newest release clean-roots fuzz breaks rules mutants lab load)
+stages=(command-2 tools ci nightly newest release clean-roots fuzz rules mutants lab load)
 report="" failed=0
 
 run_stage() {
@@ -24,9 +24,8 @@ run_stage() {
       "$python" tests/fuzz/fuzz.py "$(basename "$target" .py)" --seconds "${ROCE_FUZZ_SECONDS:-600}" || return 1
     done
     ;;
-  breaks) "$python" tests/mutants/breaks.py ;;
   rules) "$python" tests/mutants/rules.py ;;
-  mutants) "$python" -m pip install --quiet '.[mutants]' && make mutants PYTHON="$python" ;;
+  mutants) make mutants PYTHON="$python" ;;
   lab) tests/lab/run.sh --all ;;
   load) tests/under_load.sh 10 && tests/under_load.sh 2 --tier=ci ;;
   *) echo "nightly: no stage $1; the stages are: ${stages[*]}" >&2; return 2 ;;

@@ -46,8 +46,8 @@ MESSAGES = {
 }
 """The fields of each message: type, name and number."""
 CLASSES = message_classes("gnmi", MESSAGES)
-UPDATE, SYNC_RESPONSE = 1, 3
-"""Fields of SubscribeResponse; GetResponse has its notifications in 1."""
+NOTIFICATION, SYNC_RESPONSE = 1, 3
+"""Fields of SubscribeResponse; the first one of GetResponse, too."""
 PREFIX, UPDATES = 2, 4
 """Fields of Notification."""
 PATH_BYTES = 4096
@@ -174,26 +174,15 @@ class LeafReader:
         self._values = 0
         self._elements = _Elements()
 
-    def get(self, data: bytes) -> tuple[Leaf, ...]:
-        """The leaves of a reply to `get_request`.
+    def add(self, data: bytes) -> bool:
+        """Take a reply to `get_request`, or one message of a subscription: then, whether the switch has sent everything once.
 
         Raises:
             NetError: it is no such reply, or has a value that cannot be decoded, or too many.
         """
-        for field, notification in fields(data):
-            if field == 1:
-                self._read(notification)
-        return tuple(self.leaves)
-
-    def add(self, data: bytes) -> bool:
-        """Take one message of a subscription; whether the switch has sent everything once.
-
-        Raises:
-            NetError: as for `get`.
-        """
         finished = False
         for field, content in fields(data):
-            if field == UPDATE:
+            if field == NOTIFICATION:
                 self._read(content)
             finished = finished or (field == SYNC_RESPONSE and content != b"\0")
         return finished

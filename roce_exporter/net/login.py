@@ -219,8 +219,6 @@ def hide(text: str, login: Login) -> str:
         base64.b64encode(pair).decode(),
         base64.b64encode(word).decode(),
         encode_basestring_ascii(login.password)[1:-1],
-    }
-    forms |= {
         quote(login.password, safe=""),
         quote_plus(login.password),
         html.escape(login.password),

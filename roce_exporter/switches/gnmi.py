@@ -214,7 +214,9 @@ class GnmiClient:
         link = await self._linked()
         method: Any = link.channel.unary_unary(GET)
         data = await method(request, metadata=link.metadata)
-        return await decode_aside(len(data), partial(LeafReader().get, data))
+        reader = LeafReader()
+        await decode_aside(len(data), partial(reader.add, data))
+        return tuple(reader.leaves)
 
     async def _once(self, request: bytes) -> tuple[Leaf, ...]:
         link = await self._linked()

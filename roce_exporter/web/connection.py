@@ -339,17 +339,6 @@ def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int)
         raise RequestError(417, "expectations are not supported; send the request without Expect")
 
 
-class _Date:
-    """The current date, formatted once per second."""
-
-    second = -1
-    text = ""
-
-
 def http_date() -> str:
     """The current date (RFC 9110, 5.6.7)."""
-    second = int(time.time())
-    if second != _Date.second:
-        _Date.text = formatdate(second, usegmt=True)
-        _Date.second = second
-    return _Date.text
+    return formatdate(time.time(), usegmt=True)

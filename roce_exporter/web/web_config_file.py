@@ -98,14 +98,6 @@ class Pem(NamedTuple):
     content: Content
 
 
-class Draft(NamedTuple):
-    """A parsed web config file, before the files that it names are read."""
-
-    sections: Mapping[str, Entry]
-    tls: Mapping[str, Entry]
-    pems: Mapping[str, Pem]
-
-
 class WebConfigFile:
     """A web config file that is reloaded when it changes. All calls after the first come from one event loop."""
 
@@ -183,14 +175,7 @@ class WebConfigFile:
         LOG.info("%s has changed and was reloaded", self._path)
 
     def _load(self) -> WebConfig:
-        draft = self._parse(read_file(self._path, MAX_BYTES))
-        files = [pem.path for pem in draft.pems.values() if pem.path]
-        # Before they are read, and also if they do not exist yet, so that their next change is noticed.
-        self._seen = {self._path: self._seen[self._path]} | {file: _identity(file) for file in files}
-        return _build(draft, {file: read_file(file, PEM_BYTES) for file in files})
-
-    def _parse(self, content: Content) -> Draft:
-        text = decode_text(self._path, content, "--web.config.file")
+        text = decode_text(self._path, read_file(self._path, MAX_BYTES), "--web.config.file")
         # A file that is being rewritten in place is empty for a moment. That must not remove the authentication.
         if not text.strip() and self._config != WebConfig():
             raise WebConfigError(
@@ -198,22 +183,20 @@ class WebConfigFile:
             )
         sections = mapping_of(parse_document(self._path, text), SECTIONS)
         tls = mapping_of(sections.get("tls_server_config"), TLS_KEYS)
-        return Draft(sections, tls, _pems(tls))
-
-
-def _build(draft: Draft, contents: Mapping[Path, Content]) -> WebConfig:
-    sections, tls = draft.sections, draft.tls
-    pems = {
-        name: pem._replace(content=contents[pem.path]) if pem.path else pem
-        for name, pem in draft.pems.items()
-    }
-    return WebConfig(
-        tls=_context(sections["tls_server_config"], tls, pems) if tls else None,
-        allowed_sans=frozenset(map(text_of, items_of(tls.get("client_allowed_sans")))),
-        headers=_headers(mapping_of(sections.get("http_server_config"), ("http2", "headers"))),
-        users=_users(mapping_of(sections.get("basic_auth_users"))),
-        rate_limit=_rate_limit(mapping_of(sections.get("rate_limit"), ("interval", "burst"))),
-    )
+        pems = _pems(tls)
+        # Before they are read, and also if they do not exist yet, so that their next change is noticed.
+        named = {pem.path: _identity(pem.path) for pem in pems.values() if pem.path}
+        self._seen = {self._path: self._seen[self._path]} | named
+        for name, pem in pems.items():
+            if pem.path:
+                pems[name] = pem._replace(content=read_file(pem.path, PEM_BYTES))
+        return WebConfig(
+            tls=_context(sections["tls_server_config"], tls, pems) if tls else None,
+            allowed_sans=frozenset(map(text_of, items_of(tls.get("client_allowed_sans")))),
+            headers=_headers(mapping_of(sections.get("http_server_config"), ("http2", "headers"))),
+            users=_users(mapping_of(sections.get("basic_auth_users"))),
+            rate_limit=_rate_limit(mapping_of(sections.get("rate_limit"), ("interval", "burst"))),
+        )
 
 
 def _identity(path: Path) -> tuple[int, ...] | None:

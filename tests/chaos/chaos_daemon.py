@@ -65,10 +65,6 @@ class Namespace:
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
 
-    def mount_over(self, place: Path, source: Path | str) -> None:
-        """Mount a file or folder over another, visible inside only."""
-        self.run("mount", "--bind", str(source), str(place))
-
 
 @contextlib.contextmanager
 def namespace(*kinds: str) -> Iterator[Namespace]:

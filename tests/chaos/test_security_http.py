@@ -5,7 +5,6 @@ test_web_hostile.py covers what one connection may do byte by byte; here are man
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import socket
@@ -20,9 +19,7 @@ from chaos_daemon import Daemon, Namespace, exporter, namespace
 from tools import need
 from waiting import wait_until
 
-from roce_exporter.web import ClientLimits, Request, Response, Server
 from roce_exporter.web.server import is_loopback
-from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -285,38 +282,6 @@ def scraped_over_tls(daemon: Daemon, context: ssl.SSLContext) -> bool:
     with tls_client(connect(daemon), context) as client:
         client.sendall(BODY)
         return client.recv(12) == b"HTTP/1.1 200"
-
-
-async def hello(_: Request) -> Response:
-    return Response(200, b"hello", "text/plain; charset=utf-8")
-
-
-async def test_a_half_made_handshake_is_dropped_before_a_client_that_was_served(
-    certified: Path,
-) -> None:
-    tls_config(certified, "")
-    server = Server(hello, WebConfigFile(certified / "web.yml"), ClientLimits(connections=2))
-    (address,) = await server.start(["127.0.0.1:0"])
-    host, _, port = address.rpartition(":")
-    context = ssl.create_default_context(cafile=certified / "ca.pem")
-
-    async def served() -> asyncio.StreamReader:
-        reader, writer = await asyncio.open_connection(host, int(port), ssl=context, server_hostname=STRANGE)
-        writer.write(BODY)
-        writers.append(writer)
-        assert await reader.readuntil(b"hello")
-        return reader
-
-    half, half_writer = await asyncio.open_connection(host, int(port))
-    half_writer.write(b"\x16\x03\x01")
-    writers = [half_writer]
-    first = await served()
-    await served()
-    assert await half.read() == b"", "its connection was closed"
-    assert not first.at_eof()
-    for writer in writers:
-        writer.close()
-    await server.close()
 
 
 @pytest.mark.parametrize(

@@ -69,12 +69,6 @@ def shown(credentials: Credentials, client: str = "client", authority: str = "ca
 LOGIN = ("--user", f"{USER}:{PASSWORD}")
 
 
-def test_a_client_with_certificate_and_password_is_served(daemon: Daemon, credentials: Credentials) -> None:
-    found = curl(f"https://{daemon.address}/metrics", *shown(credentials), *LOGIN)
-    assert found.code == "200"
-    assert "roce_port_up{" in found.body
-
-
 @pytest.mark.parametrize(
     "login",
     [
@@ -137,14 +131,6 @@ def test_tls_before_1_2_is_refused_by_the_server(daemon: Daemon, version: str) -
     )
     assert done.returncode != 0
     assert wait_until(lambda: daemon.log.count("unsupported protocol") > before)
-
-
-@pytest.mark.parametrize("version", ["tls1_2", "tls1_3"])
-def test_tls_from_1_2_on_is_spoken(daemon: Daemon, credentials: Credentials, version: str) -> None:
-    command = [need("openssl"), "s_client", "-connect", daemon.address, f"-{version}", "-brief"]
-    keys = ["-cert", credentials.path("client.pem"), "-key", credentials.path("client.key")]
-    done = subprocess.run([*command, *keys], input="", capture_output=True, text=True, check=False)
-    assert "CONNECTION ESTABLISHED" in done.stderr
 
 
 def test_a_client_detects_an_untrusted_server(daemon: Daemon, credentials: Credentials) -> None:

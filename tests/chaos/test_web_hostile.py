@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-import trustme
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roce_exporter.web import ClientLimits, Request, Response, Server
-from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
 
 IMPATIENT = ClientLimits(request_seconds=0.3, stalled_seconds=0.3, linger_seconds=0.3)
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -91,15 +88,6 @@ async def test_a_request_that_drips_in_gains_no_time_by_it() -> None:
         writer.close()
 
 
-async def test_a_connection_without_a_tls_handshake_is_closed(tmp_path: Path) -> None:
-    certificate = trustme.CA().issue_cert("localhost")
-    certificate.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
-    (tmp_path / "web.yml").write_text("tls_server_config: {cert_file: both.pem, key_file: both.pem}\n")
-    async with serving(config=WebConfigFile(tmp_path / "web.yml")) as port:
-        for text in (b"", b"\x16\x03\x01", GET, b"\0" * 1000):
-            assert b"HTTP" not in await talk(port, text)
-
-
 @pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["unfinished", "terminator in the same chunk"])
 @pytest.mark.parametrize("size", [8192, 9000, 1_000_000])
 async def test_a_head_over_8_kib_is_refused(size: int, end: bytes) -> None:
@@ -160,15 +148,6 @@ async def test_at_the_cap_the_longest_idle_connection_makes_room() -> None:
             assert not reader.at_eof()
             writer.close()
         idle[1][1].close()
-
-
-@pytest.mark.parametrize("text", [b"", b"GET /", GET[:-2]])
-async def test_five_hundred_half_open_connections_do_not_keep_a_scrape_out(text: bytes) -> None:
-    async with serving(limits=ClientLimits()) as port:
-        crowd = [await connect(port, text) for _ in range(500)]
-        assert await scrape_succeeds(port)
-        for _, writer in crowd:
-            writer.close()
 
 
 async def test_a_request_being_answered_is_not_dropped_for_a_new_one() -> None:

@@ -99,16 +99,6 @@ async def test_reading_pauses_at_the_limit_and_goes_on_below_it() -> None:
     assert not pipe.reading, "the limit is still reached"
 
 
-async def test_a_wire_without_a_transport_writes_and_aborts_without_an_error() -> None:
-    wire = ClientStream(memoryview(bytearray(LIMIT)), 1)
-    wire.buffer_updated(2)
-    assert wire.take(2) == b"\0\0"
-    wire.abort()
-    await wire.close(SOON, SOON)
-    with pytest.raises(ConnectionResetError):
-        await wire.write(b"x", SOON)
-
-
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
@@ -130,26 +120,6 @@ async def test_waiting_for_input_ends_with_every_event(event, expected: bool) ->
     assert await wire.has_input() is expected
 
 
-async def test_an_end_keeps_the_connection_open_and_what_came_before_it() -> None:
-    wire, pipe = connected()
-    pipe.receive(b"x")
-    assert wire.eof_received() is True
-    assert await wire.has_input() is True
-    wire.take(1)
-    assert await wire.has_input() is False
-
-
-async def test_input_that_was_taken_is_waited_for_again() -> None:
-    wire, pipe = connected()
-    pipe.receive(b"x")
-    wire.take(1)
-    waiting = asyncio.create_task(wire.has_input())
-    await settle()
-    assert not waiting.done()
-    pipe.receive(b"y")
-    assert await waiting is True
-
-
 async def test_a_write_ends_when_the_kernel_has_taken_everything() -> None:
     wire, pipe = connected(full=True)
     assert pipe.buffer_limits == (1, 0)
@@ -159,12 +129,6 @@ async def test_a_write_ends_when_the_kernel_has_taken_everything() -> None:
     wire.resume_writing()
     await writing
     assert pipe.sent == [b"x"]
-
-
-async def test_a_write_that_the_client_does_not_read_times_out() -> None:
-    wire, _ = connected(full=True)
-    with pytest.raises(TimeoutError):
-        await wire.write(b"x", SOON)
 
 
 async def test_a_write_ends_when_the_connection_is_lost_and_none_begins_after_it() -> None:
@@ -216,18 +180,6 @@ async def test_a_close_that_never_ends_is_abandoned() -> None:
         await wire.close(SOON, ENDLESS)
     wire.abort()
     assert pipe.calls == ["end", "close", "abort"]
-
-
-async def test_the_loss_of_a_connection_ends_its_closing() -> None:
-    wire, pipe = connected(closes=False)
-    wire.eof_received()
-    closing = asyncio.create_task(wire.close(ENDLESS, ENDLESS))
-    await settle()
-    assert not closing.done()
-    wire.connection_lost(None)
-    await closing
-    assert wire.lost.is_set()
-    assert pipe.calls == ["end", "close"]
 
 
 class Served:
@@ -301,13 +253,6 @@ async def test_between_requests_a_client_may_stay_idle_for_longer() -> None:
     assert served.pipe.calls == ["end", "close"]
 
 
-async def test_a_connection_that_cannot_be_closed_is_abandoned() -> None:
-    served = Served(request_seconds=SOON, linger_seconds=SOON, stalled_seconds=SOON)
-    served.pipe.closes = False
-    with pytest.raises(TimeoutError):
-        await served.connection.serve()
-
-
 async def test_a_request_reaches_the_application_and_its_answer_the_client() -> None:
     served = Served(idle_seconds=SOON, linger_seconds=SOON)
     served.pipe.receive(GET)
@@ -321,14 +266,6 @@ async def test_a_request_reaches_the_application_and_its_answer_the_client() -> 
     assert headers[b"content-type"] == TEXT.encode()
     assert headers[b"date"].endswith(b" GMT")
     assert served.connection.state is ConnectionState.IDLE
-
-
-async def test_an_unknown_status_has_no_reason() -> None:
-    served = Served(Response(299, b"", TEXT), idle_seconds=SOON, linger_seconds=SOON)
-    served.pipe.receive(GET)
-    await served.connection.serve()
-    ((head, body),) = served.answers()
-    assert (head.status_code, head.reason, body) == (299, b"", b"")
 
 
 async def test_a_request_half_sent_is_read_until_its_time_is_up() -> None:

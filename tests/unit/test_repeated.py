@@ -55,21 +55,10 @@ class Served:
 
 
 @pytest.fixture(autouse=True)
-def seconds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     now = [1_000_000_000]
     monkeypatch.setattr(connection.time, "time", lambda: now[0])
-    yield now
-    connection._Date.second = -1
-
-
-async def test_equal_bytes_are_parsed_once_and_answered_alike() -> None:
-    served = Served(Response(200, b"body\n", TEXT, VARY))
-    sent = [await served.send(GET) for _ in range(4)]
-    assert served.parsed == len(GET)
-    assert len(served.requests) == 4
-    assert set(sent) == {sent[0]}
-    assert b"\r\nContent-Length: 5\r\n" in sent[0]
-    await served.end()
+    return now
 
 
 async def test_the_bytes_are_those_of_h11_for_every_length_and_date(seconds: list[int]) -> None:
@@ -91,33 +80,6 @@ async def test_the_bytes_are_those_of_h11_for_every_length_and_date(seconds: lis
         seconds[0] += 86_400
     assert served.parsed == len(GET)
     await served.end()
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        OTHER,
-        GET.replace(b"GET ", b"HEAD "),
-        GET.replace(b"Host: x", b"Host: y"),
-        GET.replace(b"metrics", b"health."),
-    ],
-)
-async def test_one_other_byte_is_parsed(other: bytes) -> None:
-    served = Served(Response(200, b"body\n", TEXT))
-    for data in (GET, GET, other, GET, other):
-        await served.send(data)
-    expected = [h11_request(data) for data in (GET, GET, other, GET, other)]
-    assert [(one.method, one.path, dict(one.headers)) for one in served.requests] == expected
-    await served.end()
-
-
-def h11_request(data: bytes) -> tuple[str, str, dict[str, str]]:
-    parser = h11.Connection(h11.SERVER)
-    parser.receive_data(data)
-    event = parser.next_event()
-    assert isinstance(event, h11.Request)
-    headers = {name.decode(): value.decode() for name, value in event.headers}
-    return event.method.decode(), event.target.decode(), headers
 
 
 async def test_a_repetition_in_pieces_or_together_with_another_is_parsed() -> None:

@@ -270,7 +270,7 @@ async def endless() -> AsyncIterator[bytes]:
         (gnmi, "REPLY_BYTES", 100_000, "the reply is larger than "),
     ],
 )
-async def test_a_reply_that_never_ends_is_cut(
+async def test_a_reply_that_never_ends_is_cut(  # noqa: PLR0917 - a row of the table
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, name: str, limit: int, words: str
 ) -> None:
     monkeypatch.setattr(where, name, limit)

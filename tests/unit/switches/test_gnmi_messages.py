@@ -28,7 +28,9 @@ PATH = path_of("a/b[k=v]")
 
 
 def get_reply(data: bytes) -> tuple[Leaf, ...]:
-    return LeafReader().get(data)
+    reader = LeafReader()
+    reader.add(data)
+    return tuple(reader.leaves)
 
 
 def value_of(**value: object) -> object:
