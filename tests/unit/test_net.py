@@ -33,7 +33,6 @@ from roce_exporter.net.tls import TlsFiles
 from roce_exporter.yaml_document import DocumentError
 
 
-
 @pytest.mark.parametrize(
     ("raw", "line"),
     [

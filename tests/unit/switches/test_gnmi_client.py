@@ -296,7 +296,10 @@ async def test_what_is_no_message_is_a_fault(tmp_path: Path) -> None:
         lambda asked: b"<html>" if asked.method == "Get" else [b"<html>"], tmp_path
     ) as switch:
         for request in (get, once):
-            assert await fault(request, switch.visit()) == "the reply is cut off, or is no message of gRPC: check the port"
+            assert (
+                await fault(request, switch.visit())
+                == "the reply is cut off, or is no message of gRPC: check the port"
+            )
 
 
 @pytest.mark.parametrize("request_of", [get, once])
