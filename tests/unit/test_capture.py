@@ -8,8 +8,6 @@ import ipaddress
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -205,12 +203,6 @@ def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     for output in (tmp_path / "c", tmp_path / "c.tgz"):
         with pytest.raises(CaptureError, match="No space left on device; choose another place with --output"):
             captured(recorded("bnxt"), output)
-
-
-def test_only_capture_and_the_web_config_file_load_aiofiles() -> None:
-    """It serves nothing on the scrape path, so the daemon without a web config file does not load it."""
-    code = "import sys, roce_exporter.cli.entry, roce_exporter.cli.serve; sys.exit('aiofiles' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # The kernel log

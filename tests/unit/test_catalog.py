@@ -10,17 +10,13 @@ from types import ModuleType
 
 import pytest
 from catalog_rows import counter, gauge, netdev_counter, spelt
-from hypothesis import given
-from hypothesis import strategies as st
 from tools import need
 
 from roce_exporter.catalog import (
     CATALOG,
-    DIALECTS,
     INDEX,
     CatalogError,
     check,
-    dialect_of,
     kernel_events,
     left_out,
     table,
@@ -236,25 +232,10 @@ def test_words_of_four_bytes_are_scaled_and_narrow_counters_known() -> None:
     assert bits == {"mlx5": 32, "bnxt_re": 64}
 
 
-@given(
-    st.sets(
-        st.one_of(st.text(max_size=10), st.sampled_from([raw for _, _, raw in INDEX.claims])), max_size=20
-    )
-)
-def test_no_names_break_the_recognition(names: set[str]) -> None:
-    assert INDEX.recognise(names) in {"", *DIALECTS}
-
-
 def test_an_empty_set_of_names_is_not_recognised() -> None:
     assert INDEX.recognise(()) == ""
     assert INDEX.recognise(("lifespan", "mystery")) == ""
     assert INDEX.recognise(("np_cnp_sent", "out_of_sequence", "lifespan", "mystery")) == "mlx5"
-
-
-def test_kernel_drivers_map_to_a_dialect() -> None:
-    assert dialect_of("mlx5_core") == "mlx5"
-    assert dialect_of("ice") == dialect_of("idpf") == "irdma"
-    assert dialect_of("e1000") == ""
 
 
 def test_a_name_is_left_out_for_a_reason_and_never_claimed_as_well() -> None:

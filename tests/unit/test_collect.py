@@ -606,15 +606,6 @@ def test_workers_are_as_many_as_the_reads_last_hundredths_of_a_second(seconds: f
     assert collector._width(seconds) == workers
 
 
-async def test_quick_reads_need_one_thread_over_all_collections(
-    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads
-) -> None:
-    work = Host(monkeypatch, "mlx5_0", "mlx5_1", "mlx5_2").collector()
-    for _ in range(5):
-        await work.collect()
-    assert worker_threads.running() == ["roce-read"]
-
-
 def stick(source: Source) -> Gate:
     """A source that does not answer until the test releases the gate."""
     gate = Gate()
@@ -774,25 +765,6 @@ async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(
         await work.collect()
         await until(lambda: len(slow.reads) == times and not work._in_flight)  # noqa: B023 - within this round
     assert len(work._slow._crew._workers) == 1, "one worker for all rounds"
-
-
-async def test_a_slow_read_in_flight_is_not_a_failure_before_its_deadline(host: Host) -> None:
-    _, slow = host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
-    work = host.collector(timeout=5.0)
-    await work.collect()
-    host.clock.now += REFRESH
-    stuck = stick(slow)
-    await work.collect()
-    await stuck.entered()
-    host.clock.now += 4.0
-    assert up(await work.collect())["mlx5_0", SEDATE] is True
-    host.clock.now += 2.0
-    assert up(await work.collect())["mlx5_0", SEDATE] is False
-    stuck.release()
-    await at_rest(work)
-    slow.answer = (reading(5),)
-    await work.collect()
-    assert len(slow.reads) == 2, "it is due again only later"
 
 
 async def test_tasks_behind_a_stuck_slow_read_run_when_it_is_abandoned(host: Host) -> None:

@@ -167,12 +167,6 @@ async def test_a_closing_connection_reads_a_limited_amount(size: int, closed: bo
     closing.cancel()
 
 
-async def test_a_client_that_does_not_close_is_closed_after_the_linger_time() -> None:
-    wire, pipe = connected()
-    await wire.close(ENDLESS, SOON)
-    assert pipe.calls == ["end", "close"]
-
-
 async def test_a_close_that_never_ends_is_abandoned() -> None:
     wire, pipe = connected(closes=False)
     wire.eof_received()
