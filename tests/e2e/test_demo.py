@@ -9,7 +9,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -26,9 +25,8 @@ import pytest
 from servers import EXPORTER
 from sonic_redis import need_redis
 from sonic_server import short_folder
+from tools import need
 from waiting import wait_until
-
-from roce_exporter.demo import servers
 
 SOON = "--host.simulate-seed=57"
 """With this seed the first storm begins after 20 s and lasts 3.3 s."""
@@ -43,24 +41,10 @@ def tmp_path() -> Iterator[Path]:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Temporary files go to a folder of their own, so that leftovers are noticed."""
-    return os.environ | {"TMPDIR": str(tmp_path), "TERM": "xterm-256color"}
-
-
-@pytest.fixture
-def switched() -> None:
-    """redis-server is installed."""
+    """Its servers are installed. Temporary files go to a folder of their own, so that leftovers are noticed."""
+    need("prometheus")
     need_redis()
-
-
-@pytest.fixture
-def monitored() -> bool:
-    """Whether Prometheus is installed."""
-    if shutil.which("prometheus") is not None:
-        return True
-    if os.environ.get("CI") == "true":
-        pytest.fail("prometheus is not installed; CI needs it")
-    return False
+    return os.environ | {"TMPDIR": str(tmp_path), "TERM": "xterm-256color"}
 
 
 def descendants(pid: int) -> list[psutil.Process]:
@@ -103,11 +87,11 @@ def ending(process: subprocess.Popen[str]) -> Iterator[None]:
 
 
 @pytest.mark.ci
-def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_path, monitored) -> None:
+def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_path) -> None:
     with running(environment, SOON, "--duration=30") as process:
         lines = [process.stdout.readline() for _ in range(2)]
         children = descendants(process.pid)
-        assert [child.name() for child in children].count("prometheus") == monitored
+        assert [child.name() for child in children].count("prometheus") == 1
         rest, errors = finish(process)
     lines += rest.splitlines(keepends=True)
     text = "".join(lines)
@@ -119,10 +103,8 @@ def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_
     assert re.search(
         r"^\[ *\d+\.\d s\] storm ends: mlx5_0/1 \(eth0\) priority 3 transmit after", text, re.MULTILINE
     )
-    if monitored:
-        assert re.search(r"^prometheus +http://127\.0\.0\.1:\d+/alerts$", text, re.MULTILINE)
-    if monitored and servers.find_file(servers.RULES, servers.alert_folders()):
-        assert "alert fires: RocePfcStorm (critical) PFC storm sent by demo-host mlx5_0/1 (eth0)" in text
+    assert re.search(r"^prometheus +http://127\.0\.0\.1:\d+/alerts$", text, re.MULTILINE)
+    assert "alert fires: RocePfcStorm (critical) PFC storm sent by demo-host mlx5_0/1 (eth0)" in text
     assert re.fullmatch(r"ended after \d+ s with 1 PFC storm seen\n", lines[-1])
     assert "\x1b" not in text
     assert errors == ""
@@ -134,13 +116,11 @@ def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_
     "number",
     [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.ci) for one in (signal.SIGTERM, signal.SIGHUP))],
 )
-def test_a_signal_ends_it_and_leaves_nothing(
-    environment, tmp_path, monitored, number: signal.Signals
-) -> None:
+def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number: signal.Signals) -> None:
     with running(environment, "--host.simulate=quiet") as process:
         assert "scenario quiet" in process.stdout.readline()
         children = descendants(process.pid)
-        assert [child.name() for child in children].count("prometheus") == monitored
+        assert [child.name() for child in children].count("prometheus") == 1
         process.send_signal(number)
         _, errors = finish(process)
     assert (process.returncode, errors) == (0, "")
@@ -149,11 +129,7 @@ def test_a_signal_ends_it_and_leaves_nothing(
 
 @pytest.mark.ci
 @pytest.mark.parametrize("server", ["prometheus", "redis-server"])
-def test_the_crash_of_a_server_is_one_line_and_the_rest_goes_on(
-    environment, tmp_path, server: str, monitored, switched
-) -> None:
-    if not monitored:
-        pytest.skip("prometheus is not installed (apt-get install prometheus)")
+def test_the_crash_of_a_server_is_one_line_and_the_rest_goes_on(environment, tmp_path, server: str) -> None:
     with running(environment, SOON, "--duration=25") as process:
         assert "scenario pfc-storm" in process.stdout.readline()
         children = descendants(process.pid)
@@ -168,7 +144,7 @@ def test_the_crash_of_a_server_is_one_line_and_the_rest_goes_on(
 
 
 @pytest.mark.ci
-def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path, switched) -> None:
+def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path) -> None:
     with running(environment, SOON, "--duration=28") as process:
         lines = [process.stdout.readline() for _ in range(3)]
         children = descendants(process.pid)
@@ -190,11 +166,8 @@ def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path, swi
 
 
 @pytest.mark.ci
-def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(
-    environment, tmp_path, monitored, switched
-) -> None:
-    if not monitored or servers.find_program(servers.ALERTMANAGER) is None:
-        pytest.skip("prometheus or alertmanager is not installed (apt-get install prometheus-alertmanager)")
+def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(environment, tmp_path) -> None:
+    need("alertmanager")
     with running(environment, SOON) as process:
         address = next(line for line in process.stdout if line.startswith("alertmanager")).split("/")[2]
         fired = next(line for line in process.stdout if "alert fires: RoceSwitchWatchdogTripped" in line)
@@ -240,10 +213,8 @@ def name_of(alert: dict[str, Any]) -> str:
 
 
 @pytest.mark.ci
-def test_its_child_processes_end_when_it_is_killed(environment, monitored, switched) -> None:
+def test_its_child_processes_end_when_it_is_killed(environment) -> None:
     """Temporary files remain in this case."""
-    if not monitored:
-        pytest.skip("prometheus is not installed (apt-get install prometheus)")
     with running(environment, "--host.simulate=quiet") as process:
         assert "scenario quiet" in process.stdout.readline()
         children = descendants(process.pid)
@@ -308,23 +279,22 @@ class Terminal:
 
 
 @pytest.mark.ci
-def test_on_a_terminal_there_is_a_screen_and_ctrl_c_ends_it(environment, tmp_path, monitored) -> None:
+def test_on_a_terminal_there_is_a_screen_and_ctrl_c_ends_it(environment, tmp_path) -> None:
     terminal = Terminal(environment, SOON)
     with ending(terminal.process):
-        check_screen(terminal, tmp_path, monitored)
+        check_screen(terminal, tmp_path)
 
 
-def check_screen(terminal: Terminal, folder: Path, monitored: bool) -> None:
+def check_screen(terminal: Terminal, folder: Path) -> None:
     terminal.read_until("Ctrl-C ends it")
     children = descendants(terminal.process.pid)
-    assert [child.name() for child in children].count("prometheus") == monitored
+    assert [child.name() for child in children].count("prometheus") == 1
     assert "\x1b[?1049h" in terminal.output, "a screen of its own"
     for expected in ("roce-exporter demo", "http://127.0.0.1:", "pause in", "eth3 mlx5_3/1 p3"):
         terminal.read_until(expected)
     terminal.read_until("goes on")
-    if shutil.which("redis-server"):
-        for expected in ("leaf-057", "headroom", "Ethernet0 gpu-057 eth0 p3", "tripped"):
-            terminal.read_until(expected)
+    for expected in ("leaf-057", "headroom", "Ethernet0 gpu-057 eth0 p3", "tripped"):
+        terminal.read_until(expected)
     os.write(terminal.descriptor, b"\x03")
     assert terminal.end() == 0
     assert "\x1b[?1049l" in terminal.output, "the terminal is restored"
