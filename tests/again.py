@@ -6,8 +6,6 @@ A test that passes now is flaky: the run passes, and `FLAKY name` names it. The 
 known ones of docs/testing.md, and without another try if more than `LIMIT` tests have failed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

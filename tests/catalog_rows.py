@@ -1,7 +1,5 @@
 """Rows and raw names for tests, with the values that most of them do not care about."""
 
-from __future__ import annotations
-
 from roce_exporter.catalog.row import (
     COUNTER,
     FULL,

@@ -1,7 +1,5 @@
 """Shared by all tests: the tiers, the profiles of Hypothesis, and what every test leaves as it was."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import logging

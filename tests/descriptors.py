@@ -1,7 +1,5 @@
 """Which files this process has open, for tests that close what they opened."""
 
-from __future__ import annotations
-
 import gc
 import os
 

@@ -1,7 +1,5 @@
 """A gNMI server of a switch for tests: it replays replies over TLS of its own authority, and can misbehave."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable

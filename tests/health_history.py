@@ -1,7 +1,5 @@
 """Histories for tests of the verdict: written by hand, or taken from a simulated host with a clock that the test moves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from roce_exporter.catalog import INDEX

@@ -1,7 +1,5 @@
 """A host's sysfs made of plain files, which the live kernel reads and a test may break."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """An HTTP server in this process whose replies a test sets."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import ssl

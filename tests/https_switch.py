@@ -1,7 +1,5 @@
 """A web server of a switch for tests: it answers as a function says, over TLS of its own authority, and can misbehave."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

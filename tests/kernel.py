@@ -1,7 +1,5 @@
 """Hosts that a test makes: recorded ones of the files that it gives, and faults in any call of any kernel."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A host observed with a stopped clock, and the content of its exposition."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 

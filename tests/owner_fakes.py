@@ -1,7 +1,5 @@
 """A host whose RDMA objects and processes a test sets, with a clock that only moves when something takes time."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Queries of alert texts are in Go templates (`{{ query (printf "..." $x) }}`), qu
 become PromQL first.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

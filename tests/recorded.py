@@ -7,8 +7,6 @@
 All bytes and links stay as they are; `roce-exporter capture` would replace addresses and names.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Mapping

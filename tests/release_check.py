@@ -5,8 +5,6 @@ test is a failure, so that an artefact without a test cannot look green. What ne
 As root, after `tests/tools.sh nightly`; it takes minutes.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 `--web.enable-remote-write-receiver` accepts them.
 """
 
-from __future__ import annotations
-
 import struct
 import sys
 import urllib.error

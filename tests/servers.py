@@ -4,8 +4,6 @@ The address is read from the kernel's table of sockets, because not every progra
 before another one (as a target in its configuration) is started first.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import json

@@ -3,8 +3,6 @@
 All parts work as in `serve`, on a clock of the simulation.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 After sonic-gnmi, `sonic_data_client/virtual_db.go` and `db_client.go`. Tests compare it with recorded pairs of raw hash and reply.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from gnmi_switch import GnmiQuestion, RefusedError, get_response, ietf

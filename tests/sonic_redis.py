@@ -1,7 +1,5 @@
 """A real Redis with the databases of a recorded SONiC switch."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -10,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from recorded import files
 from redis import Redis
@@ -108,7 +106,7 @@ class RedisServer:
     def socket(self) -> str:
         return str(self.place / "redis.sock")
 
-    def start(self) -> RedisServer:
+    def start(self) -> Self:
         """Start it, and wait until it answers."""
         self.place.mkdir(exist_ok=True)
         command = ["redis-server", "--bind", "127.0.0.1", "--unixsocket", self.socket]

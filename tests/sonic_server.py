@@ -1,7 +1,5 @@
 """A real redis-server with the tables of the simulated switch, for tests from end to end."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 import threading

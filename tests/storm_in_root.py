@@ -3,8 +3,6 @@
 Standard library only. Prints the version of Python that runs it; exit code 1 if no storm was counted in three minutes.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A switch that exists in the test only."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field, replace
 

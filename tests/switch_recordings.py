@@ -1,7 +1,5 @@
 """Recorded switches: one file per source in `tests/recordings/switch-*.txt`, their readings as text, and replies gone wrong."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterator

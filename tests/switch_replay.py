@@ -1,7 +1,5 @@
 """Switches that replay their recordings over HTTPS: NX-API with the DME, and NVUE."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 

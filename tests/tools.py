@@ -3,8 +3,6 @@
 Without a program a test is skipped and names it. With `CI=true` it fails: `.ci/run` installs every program of its tiers.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

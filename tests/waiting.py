@@ -1,7 +1,5 @@
 """Wait for other programs, for threads and for tasks. Every limit is of what hangs: no time decides a test."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

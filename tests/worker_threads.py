@@ -1,7 +1,5 @@
 """The threads that the package starts during a test: which of them run, and that they end."""
 
-from __future__ import annotations
-
 import _thread
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The tests measure with the parts of the benchmarks."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Counts the Python instructions of a piece of work: the same number on every machine, whatever its load."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import threading

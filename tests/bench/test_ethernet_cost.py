@@ -1,7 +1,5 @@
 """What a network device's private counters may cost: nothing for unmapped names, and few queries."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The plan of a fleet: the arithmetic, the arrangement, and the tables of docs/operating.md."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The process' own metrics are those of every other Prometheus client, without opening a file for them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a scrape may require of the kernel and of the interpreter. Counts, not times: the load of the machine changes none."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -1,7 +1,5 @@
 """The package's modules as syntax trees; each is parsed once per process."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """tests/again.py: what becomes of a run in CI whose tests have failed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

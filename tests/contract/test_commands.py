@@ -1,7 +1,5 @@
 """The two commands of the README: what it shows, and what an old Python prints. tests/clean_roots.sh runs them."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import shutil

@@ -1,7 +1,5 @@
 """The documents are right: the metrics, flags, commands and files that they name exist."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Driver knowledge is in table rows: code of the audit never compares a dialect with a driver's name."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

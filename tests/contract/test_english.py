@@ -1,7 +1,5 @@
 """The English is plain: words that are avoided are rare in all prose together, and the list finds what it should."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of exit codes in docs/troubleshooting.md is what the commands do."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The house does not grow: no count of `house.py` is above its ceiling in `house.tsv`, which `make house` lowers."""
 
-from __future__ import annotations
-
 import house
 
 

@@ -1,7 +1,5 @@
 """The tasks of the Makefile: all are listed and documented, documented ones exist, and `generate` runs every generator."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -3,8 +3,6 @@
 `promql_uses` finds the metrics in the syntax tree. Recorded names are followed to the metrics that they are made of.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

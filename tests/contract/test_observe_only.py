@@ -1,7 +1,5 @@
 """The exporter observes only: no module has a request of netlink that changes a setting of the host."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 

@@ -1,7 +1,5 @@
 """The reference: one section per area of the catalogue, every row in it once, short enough to read."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The list of rooms in docs/architecture.md is complete, every import goes down it, and one name is one thing."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

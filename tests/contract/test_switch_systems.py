@@ -1,7 +1,5 @@
 """A switch system is complete: a folder with requests and a reader, recorded replies, rows, fixes and documentation."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Every test is in a tier that imports its file."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

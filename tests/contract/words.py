@@ -4,8 +4,6 @@ Prose is comments and texts in Python, comments and texts in YAML, Markdown, com
 CONTRIBUTING.md says what to write instead.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

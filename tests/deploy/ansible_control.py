@@ -4,8 +4,6 @@ The versions are the one built, a next one, and one whose daemon does not start:
 as a wheel with the wheels of its dependencies.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

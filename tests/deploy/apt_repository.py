@@ -3,8 +3,6 @@
 The root is Debian 12, or the suite in ROCE_APT_SUITE.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Runs with the Python of `tool_environment("kubernetes")`. Request: {"chart": fol
 {name: values}}. It writes the packaged chart into FOLDER, and cases.json: {name: {"error": text or null, "lint", "documents", "problems"}}.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The package that several of these tests need; it is built once for all workers."""
 
-from __future__ import annotations
-
 import pytest
 from deploy_tools import debian_package
 from release_builds import earlier, releases

@@ -5,8 +5,6 @@ new privileges. Control groups and other namespaces are not applied. Nothing is 
 machine's files are reachable.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Root file systems of Debian packages by mmdebstrap, and buildah in chroot isolation: what the tests need of a container engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -3,8 +3,6 @@
 systemd-nspawn boots it in a network namespace; a second one has the other end of a veth pair, so that requests come from outside.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

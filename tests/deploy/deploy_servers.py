@@ -1,7 +1,5 @@
 """Servers of `servers` for the tests of deploy/: histories on disk, and a daemon that a fake systemd supervises."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

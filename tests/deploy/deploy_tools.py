@@ -1,7 +1,5 @@
 """What these tests need from the outside: environments of Python tools, and everything that takes long to build, made once for all workers."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools

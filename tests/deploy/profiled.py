@@ -4,8 +4,6 @@ It loads the filter as the last step before the command, as runc and crun do if 
 not theirs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

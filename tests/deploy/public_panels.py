@@ -5,8 +5,6 @@
 queries on node_exporter's names are of other public dashboards, alerts and programs.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 YUUKI = '{job="$job", instance=~"$instance", device=~"$device", port=~"$port"}'

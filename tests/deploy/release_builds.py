@@ -1,7 +1,5 @@
 """Releases that `make release` builds from a commit of this source."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """OpenPGP keys that are thrown away after a test."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from collections.abc import Iterator

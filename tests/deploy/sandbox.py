@@ -6,8 +6,6 @@ read-only file system and PrivateUsers (or, without it, the one capability of th
 files. ENVIRONMENT is a virtual environment.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

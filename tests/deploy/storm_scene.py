@@ -1,7 +1,5 @@
 """Two clusters with a storm each, servers that can be killed, and the messages of a real Alertmanager about the storms."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

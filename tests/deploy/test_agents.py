@@ -4,8 +4,6 @@ The configurations are those of deploy/prometheus. The pages do not change, so t
 compared value by value: one has every row of the catalogue, the others are what real daemons served at one moment.
 """
 
-from __future__ import annotations
-
 import re
 import urllib.request
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 The role is copied as a user copies it. Each way of installation is one life of a host.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The apt repository: real apt in a clean Debian installs, upgrades, removes and purges from it, and refuses what was changed."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The check for known vulnerabilities, with the real pip-audit and databases of our own in the form of OSV's archive."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import zipfile

@@ -3,8 +3,6 @@
 Not tested: the limits on memory and CPU, and RDMA hardware, which a container's own /sys does not have.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator

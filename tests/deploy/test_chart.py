@@ -3,8 +3,6 @@
 No Kubernetes runs here.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

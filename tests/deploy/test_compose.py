@@ -3,8 +3,6 @@
 Not tested: that the public images can be fetched, and Grafana's start (no package has it).
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from contextlib import ExitStack

@@ -4,8 +4,6 @@ Not tested because it needs an engine: the published base images, cgroups, the e
 profiles.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import gzip
 import json

@@ -3,8 +3,6 @@
 test_boot.py covers its installation and its operation under systemd.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

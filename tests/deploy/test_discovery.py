@@ -4,8 +4,6 @@ promtool discovers and relabels by itself: from files, and from an inventory ove
 get targets with the labels that Prometheus documents for them, from a file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

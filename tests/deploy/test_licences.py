@@ -1,7 +1,5 @@
 """Every locked package has a licence that fits its use, docs/licences.md lists it, and what is shipped has the text of its licence."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The locked dependencies match pyproject.toml, and the bill of materials lists them. `deploy/lock.sh` writes the locks."""
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """Manual pages and completion: made from the parser, free of warnings, and used by real shells."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

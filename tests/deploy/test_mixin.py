@@ -1,7 +1,5 @@
 """The mixin renders what the generators of alerts and dashboards write, also for other thresholds."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """Node Problem Detector's plugin and the examples that taint or drain a node: real scripts, a real exporter, fake kubectl and scontrol."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Checks of the statements in docs/operating.md and SECURITY.md."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

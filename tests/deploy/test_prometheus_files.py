@@ -1,7 +1,5 @@
 """The configurations for Prometheus: valid, and their relabelling does what their comments describe."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from contextlib import AbstractContextManager

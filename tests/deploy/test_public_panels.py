@@ -4,8 +4,6 @@ The real node_exporter and ours read one sysfs of files, whose counters move bet
 15 s apart, so that rates do not depend on when the test ran. What rdma_exporter shows is constructed: no package has it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

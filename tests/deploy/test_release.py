@@ -1,7 +1,5 @@
 """`make release`: the same commit gives the same bytes, with hashes of all files and a signature; the zipapp needs Python only."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

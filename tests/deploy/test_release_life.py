@@ -1,7 +1,5 @@
 """What users download is installed, serves, is upgraded with its settings, goes back, and leaves nothing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

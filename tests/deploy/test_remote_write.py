@@ -3,8 +3,6 @@
 The store is the machine's VictoriaMetrics: 1.79 of Debian 12, or with tests/newest.sh the newest one in Debian.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -4,8 +4,6 @@ No mirror of RPM packages is read, so its requirements are not installed: the ro
 runs without the scriptlets there, Debian's Python runs the program, and the scriptlets run here with commands that only record.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

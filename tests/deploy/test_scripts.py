@@ -1,7 +1,5 @@
 """The scripts of deploy/ are valid, and shellcheck has nothing to say about them."""
 
-from __future__ import annotations
-
 import pytest
 from deploy_tools import DEPLOY, ran
 from tools import need

@@ -1,7 +1,5 @@
 """The list of system calls for containers: strace sees no other call, and the exporter works under it."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import json

@@ -4,8 +4,6 @@ Two clusters, two agents and two rulers for each store, an Alertmanager with our
 while the server is away. Each is one page. docs/operating.md has the versions.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

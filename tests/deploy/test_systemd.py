@@ -1,7 +1,5 @@
 """The units: systemd's own tools report no problem, and the exporter works under their restrictions."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import re

@@ -3,8 +3,6 @@
 `...` in an output of the document is any text; blanks are compared as one blank (the options of doctest with these names).
 """
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import os

@@ -3,8 +3,6 @@
 The hosts are constructed pages; the command of an upgrade writes the new version into the page of its host.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

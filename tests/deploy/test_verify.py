@@ -1,7 +1,5 @@
 """verify.sh accepts what the owner of a key signed, and says in one line why it refuses anything else."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ No Windows machine was read, and windows_exporter's own code does not run here. 
 for the second of a model). How an instance of Port QoS names its priority is a guess of ours.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """The start of the zipapp, with a small one in place of the exporter: where it unpacks, and what it refuses in one line."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

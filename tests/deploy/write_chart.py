@@ -4,8 +4,6 @@
 knows: two labels and the namespace. Kustomize sets the namespace and the images.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re

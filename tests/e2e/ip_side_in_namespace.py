@@ -1,7 +1,5 @@
 """Run in a network namespace with the rails r1 and r2 by test_ip_side_kernel.py: prints one JSON document."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

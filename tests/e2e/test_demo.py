@@ -1,7 +1,5 @@
 """The real command `roce-exporter demo`: its output, and that it leaves nothing behind."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """One SONiC switch over both its doors: a real Redis with the recorded databases, and a gNMI server that replies from them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """NX-OS and Cumulus over HTTPS: servers replay the recordings, whole and damaged, to the modules and to the command."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """The IP side against this machine's kernel, in a network namespace of its own: `ip -j` and `ip route get` are the oracle."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The log of the kernel that runs the tests, where it may be read; nothing is written to it."""
 
-from __future__ import annotations
-
 import pytest
 
 from roce_exporter.host.kernel.kmsg import LogHiddenError, open_live_log

@@ -3,8 +3,6 @@
 In a network namespace of its own, with a veth pair: its names have queues, which are replaced characters and words.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A real network device whose name is not valid UTF-8, in a network namespace: it is read like any other, and breaks nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A real Prometheus scrapes the exporter, in plain HTTP and over TLS with basic auth."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Addresses by rtnetlink against this machine's own kernel: its hardware, and veth pairs in a network namespace."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """A real Redis with the tables of a SONiC: what is sent to it, what faults cost, and what restarts leave behind."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -3,8 +3,6 @@
 The page at the end of that way is in tests/alerts/test_switch_page.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

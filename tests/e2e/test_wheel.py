@@ -1,7 +1,5 @@
 """The tests run against the installed package: the built wheel, with its command, its types and nothing else."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

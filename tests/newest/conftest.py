@@ -1,7 +1,5 @@
 """These tests need Prometheus 3: `tests/newest.sh` installs it and runs them. Elsewhere they are not collected."""
 
-from __future__ import annotations
-
 import os
 
 collect_ignore_glob = [] if os.environ.get("ROCE_NEWEST") else ["test_*.py"]

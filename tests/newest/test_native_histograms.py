@@ -1,7 +1,5 @@
 """Prometheus 3 stores our classic histograms as native histograms with custom buckets if configured to convert them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any

@@ -3,8 +3,6 @@
 The first word of each block is the driver; `@` is its device at 0000:3b:00.0, `@eth0` the same with its network device.
 """
 
-from __future__ import annotations
-
 EXAMPLES = {
     "mlx5_core": """
 module_unplugged          @: Port module event: module 0, Cable unplugged

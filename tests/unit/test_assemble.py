@@ -1,7 +1,5 @@
 """Every command builds the same exporter, so a host has the same metrics wherever they are shown."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

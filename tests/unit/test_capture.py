@@ -1,7 +1,5 @@
 """A captured host replays to the same series, except for scrubbed labels; nothing that identifies it remains."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import ipaddress

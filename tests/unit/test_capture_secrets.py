@@ -3,8 +3,6 @@
 Every file, its path and the target of each link are searched, in any case of letters.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import stat

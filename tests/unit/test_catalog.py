@@ -1,7 +1,5 @@
 """The table: it refuses contradictions, has every driver's names, and needs one row per counter."""
 
-from __future__ import annotations
-
 import runpy
 import subprocess
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The Ethernet rows: each driver's `ethtool -S` name has one meaning, one direction and base units, or a reason."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

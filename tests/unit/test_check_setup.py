@@ -1,7 +1,5 @@
 """`check setup`: what a host's samples, privileges, clock and Prometheus mean for whether it can be watched."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

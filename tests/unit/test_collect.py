@@ -1,7 +1,5 @@
 """Collections over sources whose replies and clock the test sets."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

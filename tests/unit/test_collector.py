@@ -1,7 +1,5 @@
 """Collections of a simulated host: what a hurried client gets, reads that hang or fail, and devices that are replaced."""
 
-from __future__ import annotations
-
 import _thread
 import asyncio
 import logging

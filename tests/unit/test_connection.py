@@ -1,7 +1,5 @@
 """One connection over a transport that the test controls: when it reads, when it waits, and what it sends."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

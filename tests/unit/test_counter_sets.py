@@ -3,8 +3,6 @@
 The messages are constructed as `fill_res_counter_entry` and `stat_get_doit_qp` of drivers/infiniband/core/nldev.c do it.
 """
 
-from __future__ import annotations
-
 import errno
 import struct
 import sys

@@ -1,7 +1,5 @@
 """DCB: a recording returns the same values as the kernel did, and its values become names and numbers."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import replace

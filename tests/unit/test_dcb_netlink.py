@@ -1,7 +1,5 @@
 """DCB netlink: replies of a real kernel are decoded, and a missing attribute never becomes zero. tests/fuzz has any other bytes."""
 
-from __future__ import annotations
-
 import errno
 import struct
 import sys

@@ -1,7 +1,5 @@
 """From observations to scenes: shares paused, rates, states, storms, owners."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The configuration of Prometheus and Alertmanager, their processes, and the alerts that they report."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

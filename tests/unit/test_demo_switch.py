@@ -1,7 +1,5 @@
 """The switch end of the demo: what it needs, what it writes, and what it shows."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import time

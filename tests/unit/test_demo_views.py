@@ -1,7 +1,5 @@
 """The demo's two views are functions of scenes: plain lines, and a screen."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 

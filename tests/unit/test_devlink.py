@@ -1,7 +1,5 @@
 """devlink: the kernel's replies, the text of the tool, instances of a device, and the series."""
 
-from __future__ import annotations
-
 import ast
 import errno
 import json

@@ -1,7 +1,5 @@
 """The reply under each path."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

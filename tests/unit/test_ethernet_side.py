@@ -1,7 +1,5 @@
 """PFC per network device and priority: series follow the mask, member ports of a LAG stay separate, a failure costs only itself."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

@@ -1,7 +1,5 @@
 """`ethtool -S` by ioctl, against simulated kernels: sets that grow, wrong counts, arbitrary replies."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,7 +1,5 @@
 """ethtool over generic netlink: attributes missing in a reply have no value, and no reply breaks the decoders."""
 
-from __future__ import annotations
-
 import errno
 import struct
 

@@ -1,7 +1,5 @@
 """The output of the ethtool command is read back unchanged, and a malformed line costs only itself."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

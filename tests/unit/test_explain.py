@@ -3,8 +3,6 @@
 The names of Windows are typed from the public sources that `catalog/tables/windows.txt` lists, not recorded on a machine.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

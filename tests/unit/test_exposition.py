@@ -1,7 +1,5 @@
 """Prometheus' own parsers read the text, whatever the values and labels are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -3,8 +3,6 @@
 tests/e2e/test_ip_side_kernel.py compares random rules and routes with this machine's kernel.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from roce_exporter.host.recorded.recorded_ip import Fib

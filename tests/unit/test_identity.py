@@ -1,7 +1,5 @@
 """The caches that compare by identity, one test each: changes are shown, unchanged data costs nothing. See `model`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Devices, ports, network devices, LAG, VF, GIDs: found where the kernel lists them, tolerated where it does not."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

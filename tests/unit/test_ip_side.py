@@ -1,7 +1,5 @@
 """The source of the IP side: its names and numbers, what fails alone, and what the kernel's messages become."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

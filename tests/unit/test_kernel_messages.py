@@ -1,7 +1,5 @@
 """The table of kernel messages: every row has a line that it matches, and every pattern is linear in time."""
 
-from __future__ import annotations
-
 import re
 from re import _constants as codes
 from re import _parser as parser

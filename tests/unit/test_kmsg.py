@@ -1,7 +1,5 @@
 """Reading /dev/kmsg: every answer of the kernel, and what is left open."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Sequence

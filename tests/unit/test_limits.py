@@ -1,7 +1,5 @@
 """Limits of devices: the option, the series, and that a context is opened once."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """The live kernel over plain files, and sockets with replies that the test sets."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

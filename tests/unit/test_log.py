@@ -1,7 +1,5 @@
 """One event, one line, whatever the message holds; and notifications to systemd."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

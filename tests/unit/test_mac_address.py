@@ -1,7 +1,5 @@
 """Which address identifies a network device to the switch: the rule, its three kinds of hosts, the series, the cost."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Essential facts: a value that a known driver must report is listed when it is missing, and no other value is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

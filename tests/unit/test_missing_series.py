@@ -1,7 +1,5 @@
 """`explain` names the reason why a metric has no series on this host, and why /metrics does not show one that it has."""
 
-from __future__ import annotations
-
 import pytest
 from recorded import recording
 

@@ -3,8 +3,6 @@
 The HTTP client's treatment of replies is tested through the client of switches, in `switches/test_json_client.py`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import html

@@ -1,7 +1,5 @@
 """The netlink message layer: it decodes what it encodes, and arbitrary bytes do not break it."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """Plans: base units, sums, one spelling per series while the device stays."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """RDMA objects: a real kernel's lists are decoded part by part, and failures are distinguished."""
 
-from __future__ import annotations
-
 import errno
 import struct
 import sys

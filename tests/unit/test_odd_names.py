@@ -1,7 +1,5 @@
 """Names from the operating system: any bytes become text, and the text converts back to the same bytes."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

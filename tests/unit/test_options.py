@@ -1,7 +1,5 @@
 """Flags and the configuration file: the same keys, flags win, and every mistake is reported in one line that names it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from itertools import chain

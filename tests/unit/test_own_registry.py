@@ -1,7 +1,5 @@
 """The metrics of the process are byte for byte those of prometheus_client, with the values of now."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

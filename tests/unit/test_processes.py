@@ -1,7 +1,5 @@
 """What /proc reports of processes: real ones of this machine, and a folder that stands for /proc where they cannot be made."""
 
-from __future__ import annotations
-
 import errno
 import os
 import pwd

@@ -1,7 +1,5 @@
 """RDMA netlink: replies of a real kernel are decoded, and the kinds of negative replies are distinguished."""
 
-from __future__ import annotations
-
 import errno
 import struct
 import sys

@@ -1,7 +1,5 @@
 """Recordings: folders and archives, moments in turn, symbolic links inside; malformed files are named."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib

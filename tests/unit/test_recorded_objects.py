@@ -1,7 +1,5 @@
 """RDMA objects, counter sets and processes of a recording: `rdma -j resource show`, `rdma -j statistic qp show`, /proc."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

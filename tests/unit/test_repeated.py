@@ -1,7 +1,5 @@
 """A request that is repeated byte by byte is not parsed again; everything else is. The bytes sent are those that h11 would send."""
 
-from __future__ import annotations
-
 import asyncio
 from email.utils import formatdate
 

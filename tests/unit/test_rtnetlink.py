@@ -1,7 +1,5 @@
 """rtnetlink through pyroute2: what becomes of the kernel's replies and errors. tests/e2e has the real kernel."""
 
-from __future__ import annotations
-
 import builtins
 import errno
 import struct

@@ -1,7 +1,5 @@
 """`/runbooks/NAME`: the shipped runbooks, readable without a login, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

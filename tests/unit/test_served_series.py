@@ -1,7 +1,5 @@
 """What each set of metrics serves: what is in it, that no value decides, its flags, and how much it is."""
 
-from __future__ import annotations
-
 import pytest
 from observed import observe, samples
 from prometheus_client.openmetrics import parser as openmetrics

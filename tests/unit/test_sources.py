@@ -1,7 +1,5 @@
 """The sources of a device: netlink first, sysfs for values that it lacks, one merged reading; and each fails alone."""
 
-from __future__ import annotations
-
 import errno
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A recorded host as a text: what each line means, what is refused and how, and that everything is the same after a round trip."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

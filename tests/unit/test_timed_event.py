@@ -1,7 +1,5 @@
 """One event for several coroutines, with and without a limit of time."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

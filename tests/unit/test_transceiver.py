@@ -1,7 +1,5 @@
 """Transceivers: three memory layouts with the same meaning. The pages follow the tables of the documents."""
 
-from __future__ import annotations
-
 import re
 import struct
 

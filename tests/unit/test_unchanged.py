@@ -1,7 +1,5 @@
 """Files that have not changed are not parsed again. Every step of a history is compared with a reader that has no past."""
 
-from __future__ import annotations
-
 import errno
 import itertools
 from collections.abc import Collection, Sequence

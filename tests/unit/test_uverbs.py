@@ -1,7 +1,5 @@
 """Limits through uverbs: the requests, and what becomes of replies and refusals. tests/lab/guest/test_limits.py has a kernel."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,7 +1,5 @@
 """Text of the kernel becomes a number, or a reason why it is not valid; no bytes lead to anything else."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """VFs: the kernel's reply, the text of `ip`, the series, and what a driver without counters gives."""
 
-from __future__ import annotations
-
 import errno
 import json
 import re

@@ -1,7 +1,5 @@
 """The HTTP server over real sockets: requests, addresses, TLS, users, limits."""
 
-from __future__ import annotations
-
 import _thread
 import asyncio
 import base64

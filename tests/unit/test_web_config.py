@@ -1,7 +1,5 @@
 """The web config file: accepted and refused contents, error messages, and reloads."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import ssl

@@ -1,7 +1,5 @@
 """Numbers, durations, lists and tables as text."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -1,7 +1,5 @@
 """Calls that may never return: one per key, abandoned and noticed on return; they leave nothing behind."""
 
-from __future__ import annotations
-
 import _thread
 import asyncio
 import errno

@@ -1,7 +1,5 @@
 """The one reader of YAML files: entries with file and line; expensive or ambiguous input is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@
 values from its golden files, which its own tests compared byte for byte with what it served in the set full; flags from its `--help`.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import lzma

@@ -3,8 +3,6 @@
 `earlier_release.py` stores what a release promised; `changed.toml` lists every exception with its line of the changelog.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import tomllib

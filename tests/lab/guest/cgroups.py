@@ -1,7 +1,5 @@
 """Cgroups of the shapes of kubelet (both drivers), Slurm and systemd, and the labels that their owners must have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shared by the tests in the guest: the cards, one exporter that serves all the time, and a check of the kernel log."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

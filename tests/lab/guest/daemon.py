@@ -1,7 +1,5 @@
 """The exporter as in production: the installed wheel, unprivileged, read over HTTP."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

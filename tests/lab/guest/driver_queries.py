@@ -4,8 +4,6 @@ The lists are those of RDMA netlink (`nldev_res_get_qp_dumpit` in drivers/infini
 Documentation/trace/kprobetrace.rst; the trace's clock is that of the guest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

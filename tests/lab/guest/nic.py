@@ -1,7 +1,5 @@
 """The network cards without hardware: how a test loads and controls them (rocelab/README.md)."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Queue pairs that a test holds, connects and loses: `verbs_program.py` in processes of their own."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Two Soft-RoCE devices are on two veth cables to a bridge in another network namespace, where the peer is.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

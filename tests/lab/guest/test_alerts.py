@@ -4,8 +4,6 @@ A condition counts as soon as it is true: tests/alerts tests how long it must la
 perftest requests 7 retries, for which rxe retries without limit, and it counts no timeouts.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Settings made through the kernel's DCB are exported as `dcb` prints them, and audited."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

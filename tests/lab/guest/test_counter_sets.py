@@ -4,8 +4,6 @@ The kernel decides which queue pairs share a set, whose it is, what the port's c
 ends. The driver below is rocelab's in the way of mlx5: no set of a real mlx5 or ionic, and no firmware, is tested here.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

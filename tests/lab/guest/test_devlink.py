@@ -1,7 +1,5 @@
 """devlink of a real kernel: netdevsim has health reporters that fail and recover on demand; `devlink` is the oracle."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

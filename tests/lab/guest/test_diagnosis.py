@@ -4,8 +4,6 @@ A fault happens between the two samples of one diagnosis, so no time decides. So
 report what a driver would.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

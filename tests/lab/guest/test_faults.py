@@ -4,8 +4,6 @@ The errors are the kernel's own: a driver returns them to the ioctl, the netlink
 treats them as it treats those of a real card.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

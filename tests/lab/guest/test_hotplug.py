@@ -1,7 +1,5 @@
 """Devices come, go and are renamed while the exporter serves; namespaces hide them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The kernel log of a real kernel: lines by `dev_err` and `netdev_info`, an overrun, a restart, and who may read it."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

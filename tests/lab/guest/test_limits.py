@@ -1,7 +1,5 @@
 """Limits of a device: what the exporter reads through uverbs is what `ibv_devinfo` prints, and no context stays open."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Drivers of the kernel's own source that Debian does not ship: netdevsim (pause, FEC) and siw (iWARP without counters)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every counter that the source of a RoCE driver has on this kernel (tests/drift) is read, and has a row or a reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import nic

@@ -4,8 +4,6 @@ Drivers make their devices in the first namespace, also if `rdma link add` runs 
 rdma_rxe cannot be moved without the module of ../movable.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 And the one command that changes a setting: the kernel's own tool shows what it changed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

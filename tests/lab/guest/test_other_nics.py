@@ -1,7 +1,5 @@
 """Network cards of QEMU and of the kernel itself, as ports of Soft-RoCE devices: odd names, errors, no counters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -5,8 +5,6 @@ so counters per owner are not proved here. Timings decide nothing: whether a scr
 the kernel's table of netlink sockets, and how the driver was queried from the kernel's own trace.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

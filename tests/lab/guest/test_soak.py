@@ -4,8 +4,6 @@ The exporter runs in the test's process, so that faults of the exporter itself c
 the number of collections, `ROCELAB_SEED` repeats a run by its printed seed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

@@ -3,8 +3,6 @@
 The guest's processor is slow: the script computes its steps from the time that really passed there.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

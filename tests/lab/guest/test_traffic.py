@@ -3,8 +3,6 @@
 By how much a bad wire moves a counter is random; that it moves, which one, and that the exporter agrees, is not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

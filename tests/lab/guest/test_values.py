@@ -1,7 +1,5 @@
 """Every value that a test sets in a driver is the value that the exporter reports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

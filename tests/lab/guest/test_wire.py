@@ -4,8 +4,6 @@ The capture is on veth1, the receiver's end: live through the packet ring, and f
 Both must count the same, except frames that are no RoCE: the kernel keeps most of them from the live capture.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

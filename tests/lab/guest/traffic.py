@@ -1,7 +1,5 @@
 """Two Soft-RoCE devices over one wire, real RDMA traffic between them, and ways to degrade the wire."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

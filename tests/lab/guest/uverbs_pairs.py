@@ -4,8 +4,6 @@ Follows include/uapi/rdma/ib_user_verbs.h. As a program it makes queue pairs, pr
 `TYPE NUMBER` makes more of them in state INIT, `destroy` destroys all. It ends, without any destroy, with its input.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct

@@ -5,8 +5,6 @@ verbs_program.py connect DEVICE: one queue pair and a memory region. Prints the 
   the peer, prints `connected`; then it writes to the peer once per line that it reads, and prints how the write ended.
 """
 
-from __future__ import annotations
-
 import sys
 
 from pyverbs import enums

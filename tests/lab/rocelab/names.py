@@ -4,8 +4,6 @@ The names are those of tests/drift/names.tsv, extracted from the kernel's source
 is not newer than the kernel. The rules below determine when the driver lists a name and how wide its counter is.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator
