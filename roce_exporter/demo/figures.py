@@ -141,19 +141,10 @@ def priorities(moments: Moments) -> tuple[Priority, ...]:
 def _priority(place: LabelValues, moments: Moments) -> Priority:
     device, port, netdev, number = place
     up = moments.value(PORT_UP, (device, port))
+    receive, transmit = (_pause(place, direction, moments) for direction in PAUSED)
     marked, notified, reacted = (moments.rate(name, (device, port)) for name in (MARKED, NOTIFIED, REACTED))
-    return Priority(
-        device,
-        port,
-        netdev,
-        number,
-        None if up is None else up > 0,
-        _pause(place, "receive", moments),
-        _pause(place, "transmit", moments),
-        marked,
-        notified,
-        reacted,
-    )
+    known = None if up is None else up > 0
+    return Priority(device, port, netdev, number, known, receive, transmit, marked, notified, reacted)
 
 
 def _pause(place: LabelValues, direction: str, moments: Moments) -> PauseHistory | None:
@@ -194,9 +185,7 @@ def shown_owners(moments: Moments) -> tuple[ShownOwner, ...]:
                 commands.get(owner, ""),
                 _total(moments, QUEUE_PAIRS, owner),
                 _total(moments, IN_ERROR, owner),
-                max(
-                    cnps, default=None
-                ),  # a driver that counts CNPs for ports only has 0 under the second name
+                max(cnps, default=None),  # a driver that counts CNPs for ports has 0 under the second name
                 sum(retries) if retries else None,
             )
         )

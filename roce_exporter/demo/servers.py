@@ -83,8 +83,10 @@ class ChildProcess:
 class MonitoringServers:
     """The servers that run next to the exporter. `notes` only grows."""
 
+    folder: Path
+    stack: contextlib.AsyncExitStack
+    notes: list[str]
     addresses: list[Address] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     alive: list[ChildProcess] = field(default_factory=list)
     prometheus: str | None = None
     """HOST:PORT while it runs."""
@@ -92,19 +94,58 @@ class MonitoringServers:
 
     async def alerts(self) -> tuple[Alert, ...] | None:
         """The alerts now, or those of the last query that succeeded; None without Prometheus."""
-        self._note_exits()
+        for child in [child for child in self.alive if not child.alive]:
+            self.alive.remove(child)
+            self.notes.append(describe_exit(child))
+            if child.name == "prometheus":
+                self.prometheus = None
         if self.prometheus is None:
             return None
         with contextlib.suppress(OSError):  # it is starting, or busy: the next scene tries again
             self._alerts = await fetch_alerts(self.prometheus)
         return self._alerts
 
-    def _note_exits(self) -> None:
-        for child in [child for child in self.alive if not child.alive]:
-            self.alive.remove(child)
-            self.notes.append(describe_exit(child))
-            if child.name == "prometheus":
-                self.prometheus = None
+    async def start_alertmanager(self) -> str | None:
+        """HOST:PORT of an Alertmanager with our routes; None, and a note, where there is none."""
+        program = find_program(ALERTMANAGER)
+        if program is None:
+            self.notes.append("alertmanager is not on the PATH: alerts are not grouped or muted")
+            return None
+        routes, address = find_file(ROUTES, alert_folders()), free_address()
+        self._write("alertmanager.yml", alertmanager_config(routes.read_text() if routes else None))
+        command = alertmanager_command(program, self.folder, address)
+        return address if await self._start("alertmanager", command, f"http://{address}/") else None
+
+    async def start_prometheus(self, program: str, target: str, switch: SwitchJob | None) -> None:
+        """A Prometheus with our rules that scrapes these targets, and its Alertmanager."""
+        alertmanager, address = await self.start_alertmanager(), free_address()
+        rules = find_file(RULES, alert_folders())
+        if rules is None:
+            self.notes.append(f"{RULES} is not there: prometheus runs without our alerts")
+        else:
+            text = evaluated_often(rules.read_text()).replace(
+                "http://$1/runbooks", f"http://{target}/runbooks"
+            )
+            (self.folder / RULES).write_text(text)
+        self._write(
+            "prometheus.yml", prometheus_config(target, switch, RULES if rules else None, alertmanager)
+        )
+        command = prometheus_command(program, self.folder, address)
+        if await self._start("prometheus", command, f"http://{address}/alerts"):
+            self.prometheus = address
+
+    def _write(self, name: str, config: dict[str, Any]) -> None:
+        (self.folder / name).write_text(yaml.safe_dump(config))
+
+    async def _start(self, name: str, command: Sequence[str], page: str) -> bool:
+        try:
+            child = await self.stack.enter_async_context(running(name, command, self.folder / f"{name}.log"))
+        except OSError as error:
+            self.notes.append(f"{command[0]} cannot be started: {error.strerror}; the rest goes on")
+            return False
+        self.alive.append(child)
+        self.addresses.append(Address(name, page))
+        return True
 
 
 @contextlib.asynccontextmanager
@@ -115,68 +156,13 @@ async def monitoring_servers(
 
     Stops them at the end of the block. Messages are added to `notes`.
     """
-    servers = MonitoringServers(notes=[] if notes is None else notes)
     async with contextlib.AsyncExitStack() as stack:
-        prometheus = find_program(PROMETHEUS)
-        if prometheus is None:
-            servers.notes.append("prometheus is not on the PATH: no alerts here until it is installed")
+        servers = MonitoringServers(folder, stack, [] if notes is None else notes)
+        if program := find_program(PROMETHEUS):
+            await servers.start_prometheus(program, target, switch)
         else:
-            alertmanager = await _start_alertmanager(servers, stack, folder)
-            address = free_address()
-            _write_prometheus_config(servers, folder, (target, switch), alertmanager)
-            command = prometheus_command(prometheus, folder, address)
-            if await _start(servers, stack, "prometheus", command, folder):
-                servers.prometheus = address
-                servers.addresses.append(Address("prometheus", f"http://{address}/alerts"))
+            servers.notes.append("prometheus is not on the PATH: no alerts here until it is installed")
         yield servers
-
-
-async def _start_alertmanager(
-    servers: MonitoringServers, stack: contextlib.AsyncExitStack, folder: Path
-) -> str | None:
-    program = find_program(ALERTMANAGER)
-    if program is None:
-        servers.notes.append("alertmanager is not on the PATH: alerts are not grouped or muted")
-        return None
-    routes = find_file(ROUTES, alert_folders())
-    config = alertmanager_config(routes.read_text() if routes else None)
-    (folder / "alertmanager.yml").write_text(yaml.safe_dump(config))
-    address = free_address()
-    command = alertmanager_command(program, folder, address)
-    if not await _start(servers, stack, "alertmanager", command, folder):
-        return None
-    servers.addresses.append(Address("alertmanager", f"http://{address}/"))
-    return address
-
-
-def _write_prometheus_config(
-    servers: MonitoringServers, folder: Path, targets: tuple[str, SwitchJob | None], alertmanager: str | None
-) -> None:
-    rules = find_file(RULES, alert_folders())
-    if rules is None:
-        servers.notes.append(f"{RULES} is not there: prometheus runs without our alerts")
-    else:
-        (folder / RULES).write_text(
-            evaluated_often(rules.read_text()).replace("http://$1/runbooks", f"http://{targets[0]}/runbooks")
-        )
-    config = prometheus_config(*targets, RULES if rules else None, alertmanager)
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-
-
-async def _start(
-    servers: MonitoringServers,
-    stack: contextlib.AsyncExitStack,
-    name: str,
-    command: Sequence[str],
-    folder: Path,
-) -> bool:
-    try:
-        child = await stack.enter_async_context(running(name, command, folder / f"{name}.log"))
-    except OSError as error:
-        servers.notes.append(f"{command[0]} cannot be started: {error.strerror}; the rest goes on")
-        return False
-    servers.alive.append(child)
-    return True
 
 
 # Configuration
@@ -214,13 +200,14 @@ def prometheus_config(
     target: str, switch: SwitchJob | None, rules: str | None, alertmanager: str | None
 ) -> dict[str, Any]:
     """Scrapes the targets and evaluates the rules once a second."""
-    scraped = {"targets": [target], "labels": {"instance": HOST, "cluster": "demo"}}
-    config: dict[str, Any] = {
-        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-        "scrape_configs": [{"job_name": "roce", "static_configs": [scraped]}],
-    }
+    jobs = [_job("roce", HOST, target)]
     if switch:
-        config["scrape_configs"].append(_switch_job(switch))
+        # A probe queries the switch, which takes longer than a read of the exporter's own host.
+        times = {"scrape_interval": SWITCH_INTERVAL, "scrape_timeout": SWITCH_INTERVAL}
+        probe = {"metrics_path": "/probe", "params": {"target": [switch.name]}}
+        jobs.append(_job("roce-switches", switch.name, switch.address) | probe | times)
+    times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+    config: dict[str, Any] = {"global": times, "scrape_configs": jobs}
     if rules:
         config["rule_files"] = [rules]
     if alertmanager:
@@ -228,17 +215,9 @@ def prometheus_config(
     return config
 
 
-def _switch_job(switch: SwitchJob) -> dict[str, Any]:
-    scraped = {"targets": [switch.address], "labels": {"instance": switch.name, "cluster": "demo"}}
-    return {
-        "job_name": "roce-switches",
-        "metrics_path": "/probe",
-        "params": {"target": [switch.name]},
-        # A probe queries the switch, which takes longer than a read of the exporter's own host.
-        "scrape_interval": SWITCH_INTERVAL,
-        "scrape_timeout": SWITCH_INTERVAL,
-        "static_configs": [scraped],
-    }
+def _job(name: str, instance: str, address: str) -> dict[str, Any]:
+    scraped = {"targets": [address], "labels": {"instance": instance, "cluster": "demo"}}
+    return {"job_name": name, "static_configs": [scraped]}
 
 
 def alertmanager_config(routes: str | None) -> dict[str, Any]:
@@ -255,29 +234,20 @@ def alertmanager_config(routes: str | None) -> dict[str, Any]:
 
 def prometheus_command(program: str, folder: Path, address: str) -> list[str]:
     """Listens on this address, with `prometheus.yml` and its data in this folder."""
-    return [
-        program,
-        f"--config.file={folder}/prometheus.yml",
-        f"--storage.tsdb.path={folder}/prometheus",
-        f"--web.listen-address={address}",
-        f"--web.external-url=http://{address}/",
-        # so that texts in Alertmanager follow what becomes known, such as a switch's watchdog that trips after the host's alert
-        "--rules.alert.resend-delay=1s",
-        "--log.level=warn",
-    ]
+    # Resent so often, texts in Alertmanager follow what becomes known, such as a switch's watchdog that trips after the host's alert.
+    own = (f"--storage.tsdb.path={folder}/prometheus", "--rules.alert.resend-delay=1s")
+    return [program, *_flags("prometheus", folder, address), *own]
 
 
 def alertmanager_command(program: str, folder: Path, address: str) -> list[str]:
     """Listens on this address, without a cluster, with `alertmanager.yml` and its data in this folder."""
-    return [
-        program,
-        f"--config.file={folder}/alertmanager.yml",
-        f"--storage.path={folder}/alertmanager",
-        f"--web.listen-address={address}",
-        f"--web.external-url=http://{address}/",
-        "--cluster.listen-address=",
-        "--log.level=warn",
-    ]
+    own = (f"--storage.path={folder}/alertmanager", "--cluster.listen-address=")
+    return [program, *_flags("alertmanager", folder, address), *own]
+
+
+def _flags(name: str, folder: Path, address: str) -> tuple[str, ...]:
+    where = (f"--web.listen-address={address}", f"--web.external-url=http://{address}/")
+    return f"--config.file={folder}/{name}.yml", *where, "--log.level=warn"
 
 
 # Processes
@@ -360,14 +330,9 @@ def parse_alerts(reply: dict[str, Any]) -> tuple[Alert, ...]:
 
 
 def _alert(found: dict[str, Any]) -> Alert:
-    labels = found["labels"]
-    return Alert(
-        labels["alertname"],
-        labels.get("severity", ""),
-        found["state"],
-        found["annotations"].get("summary", ""),
-        tuple(sorted(labels.items())),
-    )
+    labels, summary = found["labels"], found["annotations"].get("summary", "")
+    severity = labels.get("severity", "")
+    return Alert(labels["alertname"], severity, found["state"], summary, tuple(sorted(labels.items())))
 
 
 def _urgency(alert: Alert) -> tuple[bool, int, str, object]:
