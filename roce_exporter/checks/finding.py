@@ -94,6 +94,8 @@ class Finding:
     """None for checks of settings, setup and switches, which say what they found."""
     wrong_if: str = ""
     """The one fact that would prove it wrong."""
+    direction: str = ""
+    """`receive` or `transmit`, where only what the port receives or sends is affected."""
     place: str = ""
     """Rail, rack and switch port, as far as they are known."""
 

@@ -68,12 +68,13 @@ def _numbers(keys: Mapping[str, Entry]) -> dict[str, float]:
     """The numbers and times of a limit, in seconds."""
     found: dict[str, float] = {}
     for key, entry in keys.items():
-        if key != COLOUR and (number := _number(text_of(entry))) is not None:
+        if key != COLOUR and (number := seconds_of(text_of(entry))) is not None:
             found[key] = number
     return found
 
 
-def _number(text: str) -> float | None:
+def seconds_of(text: str) -> float | None:
+    """A number, or a time as in Prometheus in seconds; None for other texts."""
     if DURATION.fullmatch(text):
         return sum(int(count) * UNITS[unit] for count, unit in re.findall(r"([0-9]+)(ms|[smhdw])", text))
     try:

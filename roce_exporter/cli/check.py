@@ -13,8 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import NotChecked, Report, Status, Topic, joined
-from roce_exporter.checks.health.causes import MISCONFIGURED
-from roce_exporter.checks.health.diagnosis import NO_DEVICE, diagnose
+from roce_exporter.checks.health.diagnosis import MISCONFIGURED, NO_DEVICE, diagnose
 from roce_exporter.checks.report import JSON, WIDTH, document_text, text
 from roce_exporter.checks.settings import audit, load_profile
 from roce_exporter.checks.settings.auditor import settings_report
@@ -176,7 +175,7 @@ async def _of_host(
         health = diagnose(found.history, limits)
         if Topic.SETTINGS in topics:
             # The settings themselves say it.
-            others = tuple(one for one in health.findings if one.check != MISCONFIGURED.name)
+            others = tuple(one for one in health.findings if one.check != MISCONFIGURED)
             health = health._replace(findings=others)
         reports.append(health)
     reports.append(Report((), found.missing))

@@ -17,10 +17,9 @@ from http_answers import answering
 from waiting import wait_until
 
 from roce_exporter.checks.finding import NotChecked, Report, Status
-from roce_exporter.checks.health.causes import INCAST, LINK_DOWN, LINK_FLAPPING
+from roce_exporter.checks.health.causes import NAMED, Cause
 from roce_exporter.checks.health.health_document import health_document
 from roce_exporter.checks.health.port_health import HeldReason, HeldReasons
-from roce_exporter.checks.health.sign import Cause
 
 PLUGIN = DEPLOY / "node-problem-detector/check-roce-health.sh"
 MONITOR = DEPLOY / "node-problem-detector/roce-port-monitor.json"
@@ -47,9 +46,9 @@ Body = bytes | Callable[[], bytes]
 """A document, or what makes it when it is served, so that it is new however long the tests before took."""
 
 FAILED, DEGRADED, FIT = (
-    partial(document, LINK_DOWN, INCAST),
-    partial(document, LINK_FLAPPING),
-    partial(document, INCAST),
+    partial(document, NAMED["link_down"], NAMED["incast"]),
+    partial(document, NAMED["link_flapping"]),
+    partial(document, NAMED["incast"]),
 )
 
 
@@ -83,8 +82,8 @@ def without_curl(tmp_path: Path) -> str:
         (DEGRADED, 0, 1),
         (FAILED, 1, 1),
         (document(judged=False), 2, 2),
-        (document(LINK_DOWN, age=600), 2, 2),  # an exporter that is stuck
-        (document(LINK_DOWN).replace(b'"version": 1', b'"version": 2'), 2, 2),
+        (document(NAMED["link_down"], age=600), 2, 2),  # an exporter that is stuck
+        (document(NAMED["link_down"]).replace(b'"version": 1', b'"version": 2'), 2, 2),
         (b"", 2, 2),
         (b"<html>", 2, 2),
     ],

@@ -17,7 +17,7 @@ from fault_table import load_faults
 from scoreboard import judge_all, score_lines, share_of, sources, table
 
 from roce_exporter.checks.finding import Status
-from roce_exporter.checks.health.causes import CAUSES
+from roce_exporter.checks.health.causes import CAUSES, End
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,16 +27,20 @@ if TYPE_CHECKING:
 
 DOCUMENT = Path(__file__).parents[2] / "docs/diagnosis.md"
 TABLE = Path(__file__).with_name("scoreboard.md")
+ENDS = {End.SEEN: "another state", End.STOPS: "it stops", End.EVENT: "its window ends"}
 MAKES = {Status.FAILED: "failed", Status.DEGRADED: "degraded", Status.OK: "healthy"}
 
 
 def cause_lines() -> Iterator[str]:
     """One line of Markdown per cause, in order of harm."""
-    yield "| cause | side | port is | meaning | likely | runbook |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield "| cause | side | port is | from | until | meaning | likely | runbook |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for cause in CAUSES:
         runbook = f"[{cause.runbook}](../alerts/runbooks/{cause.runbook}.md)"
-        cells = (f"`{cause.name}`", cause.side, MAKES[cause.health], cause.title, cause.likely, runbook)
+        events, ratio = cause.begins
+        begins = f"{events:g} events{f', {ratio:g} of the bits' * bool(ratio)}" if events > 1 else "the first"
+        what = (f"`{cause.name}`", cause.side, MAKES[cause.health], begins, ENDS[cause.ends])
+        cells = (*what, cause.title, cause.likely, runbook)
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.table import CatalogError, sections
-from roce_exporter.checks.finding import Side, Status, Sure
-from roce_exporter.checks.health.sign import Cause
+from roce_exporter.checks.finding import Finding, Side, Status, Sure, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,12 +20,111 @@ STEPS = {
     "COUNTERS": "roce-exporter once | grep 'device=\"{device}\"'",
     "DMESG": "dmesg -T | grep -i -e {device} -e {netdev} -e AER",
 }
-_PARTS = ("likely", "wrong if", "next", "then")
+_PARTS = ("likely", "wrong if", "next", "then", "begins")
+_BEGIN = re.compile(r"([0-9]+) events(?:, ([0-9e.-]+) of the bits)?")
+
+
+class End(StrEnum):
+    """What ends a cause. One that has ended is told for half an hour, but for states."""
+
+    EVENT = "event"
+    """Nothing shows the end of what was counted: it lasts as long as the window of its rule."""
+    STOPS = "stops"
+    """Its counters or its detector stand still: failed no longer from then on."""
+    SEEN = "seen"
+    """Another state is read: failed no longer from then on."""
+
+
+class Begin(NamedTuple):
+    """How many events of a cause are too few to degrade a port: they are a note."""
+
+    events: float = 1.0
+    ratio: float = 0.0
+    """Events per bit that passed, which are few as well: what the standard of the link allows."""
+
+    def is_few(self, events: float, bits: float) -> bool:
+        """Whether so many events, while so many bits passed, are a note."""
+        return events < max(self.events, bits * self.ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One entry of the list of causes."""
+
+    name: str
+    """Lower case with underscores; the value of the label `reason`."""
+    side: Side
+    health: Status
+    """What the cause makes of a port: DEGRADED or FAILED; OK if it concerns programs or the load, and the port is fit."""
+    title: str
+    """One line without a full stop."""
+    likely: str
+    """The likely cause, and what else it could be."""
+    next: tuple[str, ...]
+    """The next commands or steps; may contain `{device}`, `{port}` and `{netdev}`."""
+    runbook: str
+    """Name of a file in alerts/runbooks, without `.md`."""
+    sure: Sure
+    wrong_if: str
+    """The one fact that would prove it wrong."""
+    area: str
+    """What of the port it is about; one of `sight.AREAS`."""
+    explains: frozenset[str]
+    """Names of causes that can be its consequences on the same port, with `/receive` or `/transmit` where only those of that direction."""
+    begins: Begin
+    ends: End
+
+    def is_explained_by(self, other: Cause, direction: str) -> bool:
+        """Whether it, in this direction, can be a consequence of the other one on the same port."""
+        return not other.explains.isdisjoint((self.name, f"{self.name}/{direction}"))
+
+    def finding(
+        self,
+        device: str,
+        port: str,
+        evidence: tuple[str, ...] = (),
+        against: tuple[str, ...] = (),
+        *,
+        netdev: str = "",
+        side: Side | None = None,
+        note: bool = False,
+        since: float = 0.0,
+        until: float = 0.0,
+        harm: float = 0.0,
+        direction: str = "",
+        ended: bool = False,
+    ) -> Finding:
+        """This cause on one port, or with an empty port on the whole device; `ended`: it is no failure any more."""
+        status = min(self.health, Status.DEGRADED) if ended else self.health
+        # A finding of a whole device is not one of its port's network device, and not every device has one.
+        names = {"device": device, "port": port, "netdev": netdev}
+        steps = self.next if netdev else [step.replace(" -e {netdev}", "") for step in self.next]
+        return Finding(
+            Topic.HEALTH,
+            self.name,
+            self.title,
+            Status.OK if note else status,
+            device,
+            port,
+            netdev if port else "",
+            side or self.side,
+            why=self.likely,
+            evidence=evidence,
+            against=against,
+            fix=tuple(step.format_map(names) for step in steps if netdev or "{netdev}" not in step),
+            runbook=self.runbook,
+            since=since,
+            until=until,
+            harm=harm,
+            sure=self.sure,
+            wrong_if=self.wrong_if,
+            direction=direction,
+        )
 
 
 def _cause(entry: TableLine) -> Cause:
     head, _, title = entry.head.partition(": ")
-    name, side, health, runbook, sure, area = head.split(" ")
+    name, side, health, runbook, sure, area, end = head.split(" ")
     parts: dict[str, list[str]] = {part: [] for part in _PARTS}
     found: list[str] = []
     for place, line in entry.more:
@@ -47,7 +148,18 @@ def _cause(entry: TableLine) -> Cause:
         " ".join(parts["wrong if"]),
         area,
         frozenset(" ".join(parts["then"]).split()),
+        _begin(entry.place, parts["begins"]),
+        End(end),
     )
+
+
+def _begin(place: str, texts: list[str]) -> Begin:
+    if not texts:
+        return Begin()
+    found = _BEGIN.fullmatch(texts[0])
+    if not found:
+        raise CatalogError(f"{place}: {texts[0]!r} is not N events[, RATIO of the bits]")
+    return Begin(float(found[1]), float(found[2] or 0))
 
 
 def _steps(found: list[str]) -> Iterator[str]:
@@ -65,71 +177,4 @@ CAUSES = tuple(
 )
 """All causes, in order of harm among those of one health."""
 
-EXPLAINS = {cause.name: cause.explains for cause in CAUSES if cause.explains}
-"""Which causes can be consequences of another one on the same port: they are listed after it."""
-
-_NAMED = {cause.name: cause for cause in CAUSES}
-
-DEVICE_VANISHED = _NAMED["device_vanished"]
-DRIVER_NOT_RESPONDING = _NAMED["driver_not_responding"]
-DEVICE_ERROR = _NAMED["device_error"]
-PCIE_FATAL = _NAMED["pcie_fatal"]
-LINK_DOWN = _NAMED["link_down"]
-PAUSE_STORM_TRANSMITTED = _NAMED["pause_storm_transmitted"]
-NIC_WATCHDOG = _NAMED["nic_pause_watchdog"]
-LINK_FLAPPING = _NAMED["link_flapping"]
-POWER_INSUFFICIENT = _NAMED["power_insufficient"]
-MODULE_FAULT = _NAMED["module_fault"]
-DEVICE_WARNING = _NAMED["device_warning"]
-LINK_INTERRUPTED = _NAMED["link_interrupted"]
-LINK_LOST = _NAMED["link_lost"]
-LEG_DOWN = _NAMED["leg_down"]
-LINK_SLOW = _NAMED["link_slow"]
-LINK_ERRORS = _NAMED["link_errors"]
-CRC_ERRORS = _NAMED["crc_errors"]
-RECEIVE_POWER_LOW = _NAMED["optics_receive_power_low"]
-RECEIVE_POWER_HIGH = _NAMED["optics_receive_power_high"]
-TRANSMIT_POWER_LOW = _NAMED["optics_transmit_power_low"]
-TOO_HOT = _NAMED["too_hot"]
-LASER_BIAS_HIGH = _NAMED["optics_bias_high"]
-PCIE_ERRORS = _NAMED["pcie_errors"]
-PCIE_NARROW = _NAMED["pcie_narrow"]
-LOSSLESS_DROPS = _NAMED["lossless_drops"]
-PCIE_CONGESTION = _NAMED["pcie_congestion"]
-PORT_DROPS = _NAMED["port_drops"]
-SLOW_RECEIVER = _NAMED["slow_receiver"]
-DUPLICATE_ADDRESS = _NAMED["duplicate_address"]
-IP_MISCONFIGURED = _NAMED["ip_misconfigured"]
-NEIGHBOUR_UNRESOLVED = _NAMED["neighbour_unresolved"]
-PATH_MTU = _NAMED["path_mtu"]
-NO_ROUTE = _NAMED["no_route"]
-PFC_MISMATCH = _NAMED["pfc_mismatch"]
-GLOBAL_PAUSE = _NAMED["global_pause"]
-MARKS_WITHOUT_CNPS = _NAMED["marks_without_cnps"]
-CNPS_IGNORED = _NAMED["cnps_ignored"]
-PAUSE_STORM_RECEIVED = _NAMED["pause_storm_received"]
-PAUSE_RECEIVED = _NAMED["pause_received"]
-CORRUPTION = _NAMED["corruption"]
-PACKET_LOSS = _NAMED["packet_loss"]
-RETRIES_EXCEEDED = _NAMED["retries_exceeded"]
-PEER_SILENT = _NAMED["peer_silent"]
-ACK_TIMEOUTS = _NAMED["ack_timeouts"]
-QUEUE_PAIRS_IN_ERROR = _NAMED["queue_pairs_in_error"]
-RESOURCES_EXHAUSTED = _NAMED["resources_exhausted"]
-OUTSIDE_LOSSLESS = _NAMED["outside_lossless_priority"]
-PCIE_SLOW = _NAMED["pcie_slow"]
-MISCONFIGURED = _NAMED["misconfigured"]
-BIT_ERRORS_RISING = _NAMED["bit_errors_rising"]
-SOURCE_BROKEN = _NAMED["source_broken"]
-REQUESTS_REFUSED = _NAMED["requests_refused"]
-PEER_REQUESTS_REFUSED = _NAMED["peer_requests_refused"]
-LOCAL_ERRORS = _NAMED["local_errors"]
-RETRANSMISSIONS_UNCOUNTED = _NAMED["retransmissions_uncounted"]
-RECEIVER_NOT_READY = _NAMED["receiver_not_ready"]
-RECEIVE_QUEUE_EMPTY = _NAMED["receive_queue_empty"]
-FAULT_COUNTED = _NAMED["fault_counted"]
-UNKNOWN_MESSAGE = _NAMED["unknown_message"]
-INCAST = _NAMED["incast"]
-SET_DOWN = _NAMED["set_down"]
-TAKEN_AWAY = _NAMED["taken_away"]
-RESTARTED = _NAMED["restarted"]
+NAMED = {cause.name: cause for cause in CAUSES}

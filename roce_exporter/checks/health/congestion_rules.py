@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import causes
+from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.checks.health.pause_rules import RECEIVE, paused_priorities
 from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
 from roce_exporter.words import duration, number, share
@@ -40,7 +40,7 @@ def _retransmitted(port: PortView) -> Iterator[Sign]:
             continue
         if rate / packets[peer] > port.limit("wire_retransmissions", "ratio"):
             yield Sign(
-                causes.PACKET_LOSS,
+                "packet_loss",
                 (f"a capture saw {share(rate / packets[peer])} of the packets to {peer} again",),
             )
 
@@ -49,7 +49,7 @@ def _wire_incast(port: PortView) -> Iterator[Sign]:
     cnps = _sum(port, "roce_wire_cnps_total", "source")
     slowed = [peer for peer, rate in cnps.items() if rate > port.limit("wire_cnps", "cnps_per_second")]
     if len(slowed) >= port.limit("wire_cnps", "senders"):
-        yield Sign(causes.INCAST, (f"a capture saw CNPs of this port to {number(len(slowed))} senders",))
+        yield Sign("incast", (f"a capture saw CNPs of this port to {number(len(slowed))} senders",))
 
 
 def _corrupted(port: PortView) -> Iterator[Sign]:
@@ -57,7 +57,7 @@ def _corrupted(port: PortView) -> Iterator[Sign]:
     for peer, rate in bad.items():
         if rate:
             said = f"a capture saw corrupted packets of this port to {peer}"
-            yield Sign(causes.CORRUPTION, (said,), side=Side.UNKNOWN)
+            yield Sign("corruption", (said,), side=Side.UNKNOWN)
 
 
 def _wire_outside(port: PortView) -> Iterator[Sign]:
@@ -68,7 +68,7 @@ def _wire_outside(port: PortView) -> Iterator[Sign]:
         limit, "ratio"
     ):
         said = f"a capture saw {share(sum(outside.values()) / total)} of this port's packets outside the lossless priority"
-        yield Sign(causes.OUTSIDE_LOSSLESS, (said,))
+        yield Sign("outside_lossless_priority", (said,))
 
 
 WIRE_RULES: tuple[Rule, ...] = (_retransmitted, _wire_incast, _corrupted, _wire_outside)
@@ -77,8 +77,6 @@ WIRE_RULES: tuple[Rule, ...] = (_retransmitted, _wire_incast, _corrupted, _wire_
 
 MARKS, SENT = "roce_ecn_marked_packets_total", "roce_cnp_sent_total"
 HANDLED, IGNORED = "roce_cnp_handled_total", "roce_cnp_ignored_total"
-FEW_DROPS = 3.0
-"""Packets that are shown and degrade no port: jobs retransmit them unnoticed."""
 PAUSED_RATIO = 0.01
 """Share of marked packets that means congestion where the switch pauses this host, too."""
 DROPS = (
@@ -102,7 +100,7 @@ def _unanswered(port: PortView) -> Iterator[Sign]:
         ]
         setting = f"the notification point is off for priority {', '.join(off)}" if off else None
         yield Sign(
-            causes.MARKS_WITHOUT_CNPS,
+            "marks_without_cnps",
             texts([rose(marks, "marked packets, and no CNP was sent"), setting]),
         )
 
@@ -116,7 +114,7 @@ def _ignored(port: PortView) -> Iterator[Sign]:
         said = (
             f"{number(ignored.amount)} CNPs ignored within {duration(ignored.seconds)}, {share(ratio)} of all"
         )
-        yield Sign(causes.CNPS_IGNORED, (said,), weight=ratio)
+        yield Sign("cnps_ignored", (said,), weight=ratio)
 
 
 def _received(port: PortView) -> Rise | None:
@@ -138,7 +136,7 @@ def _incast(port: PortView) -> Iterator[Sign]:
     if ratio > most and (sent is None or sent.amount > 0):
         answered = rose(sent, "CNPs sent") if sent else None
         said = f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
-        yield Sign(causes.INCAST, texts([said, answered]), weight=ratio)
+        yield Sign("incast", texts([said, answered]), weight=ratio)
 
 
 def _lossless_drops(port: PortView) -> Iterator[Sign]:
@@ -154,11 +152,9 @@ def _lossless_drops(port: PortView) -> Iterator[Sign]:
             if not rise or rise.amount <= port.limit("lossless_drops", "packets"):
                 continue
             said = rose(rise, what.format(match["priority"]))
-            few = rise.amount < FEW_DROPS
-            if port.highest("roce_pfc_enabled", **match):
-                yield Sign(causes.LOSSLESS_DROPS, (said,), note=few)
-            elif not sees_pfc:
-                yield Sign(causes.PORT_DROPS, (said,), note=few)
+            cause = "lossless_drops" if port.highest("roce_pfc_enabled", **match) else "port_drops"
+            if cause == "lossless_drops" or not sees_pfc:
+                yield Sign(cause, (said,), note=NAMED[cause].begins.is_few(rise.amount, 0.0))
 
 
 def _outside(port: PortView) -> Iterator[Sign]:
@@ -175,7 +171,7 @@ def _outside(port: PortView) -> Iterator[Sign]:
     known = [rise.amount for rise in rises if rise is not None]
     if known and sum(known) / rdma.amount < port.limit("lossless_traffic", "ratio"):
         said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
-        yield Sign(causes.OUTSIDE_LOSSLESS, (said,), weight=1 - sum(known) / rdma.amount)
+        yield Sign("outside_lossless_priority", (said,), weight=1 - sum(known) / rdma.amount)
 
 
 CONGESTION_RULES: tuple[Rule, ...] = (_unanswered, _ignored, _incast, _lossless_drops, _outside)

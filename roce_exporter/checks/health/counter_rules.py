@@ -1,143 +1,95 @@
-"""One rule of last resort: what should not rise, rises steadily, on a port of which no other rule says anything."""
+"""Rules of counters that need no more than a table, `counters.txt`: a rise that is a sign by itself, and what should not rise, on a port of which no other rule says anything."""
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
+from roce_exporter.catalog.table import sections
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.sign import MEDIUM, Sign, rose
+from roce_exporter.checks.thresholds import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from roce_exporter.checks.health.sign import Cause, Rule
+    from roce_exporter.checks.health.sign import Rule
     from roce_exporter.view.host_view import PortView, Rise
 
 FUNCTIONS, OWNED = "roce_vf_info", "roce_owner_queue_pairs"
 """Which function a VF is, and the owners of a device, where they are surveyed."""
 STEADY = 10.0
-"""A rise within `MEDIUM` that counts."""
+"""A rise within `MEDIUM` that counts as a last resort."""
 ROUNDS = 3
 """Intervals in which it has to rise, or all where there are fewer: one burst is a restart, a job that ended, a stray."""
+OF_PACKETS = ("packets", "frames")
+"""Units that are compared with packets."""
+
+
+class Counted(NamedTuple):
+    """A counter whose rise is a sign by itself."""
+
+    cause: str
+    window: str
+    """A time, or the name of a limit."""
+    least: float
+    row: str
+    what: str
 
 
 class Kind(NamedTuple):
-    """What a group of counters is about."""
+    """What a group of counters of the last resort is about."""
 
-    cause: Cause
+    cause: str
     side: Side | None
+    harmless: float
+    """Share of packets up to which a rise is no finding."""
     names: tuple[str, ...]
-    """Parts of names after `roce_`."""
+    """Ends of names."""
 
 
-DROPS = Kind(
-    causes.PORT_DROPS,
-    None,
-    (
-        "limit_drops_total",
-        "disabled_drops_total",
-        "port_receive_discards_total",
-        "port_transmit_discards_total",
-        "phy_receive_discards_total",
-        "phy_transmit_discards_total",
-        "host_congestion_discards_total",
-        "queue_receive_discards_total",
-        "vf_receive_drops_total",
-        "vf_transmit_drops_total",
-        "port_excessive_buffer_overruns_total",
-        "device_internal_out_of_buffer_total",
-        "mac_receive_lost_total",
-        "mac_transmit_lost_total",
-        "hardware_receive_drops_total",
-        "hardware_transmit_drops_total",
-    ),
-)
-LINE = Kind(
-    causes.FAULT_COUNTED,
-    Side.LINK,
-    (
-        "port_symbol_errors_total",
-        "local_link_integrity_errors_total",
-        "link_error_recoveries_total",
-        "receive_remote_physical_errors_total",
-        "lane_errors_total",
-        "local_faults_total",
-        "remote_faults_total",
-        "mac_symbol_errors_total",
-        "symbol_error_packets_total",
-        "alignment_errors_total",
-        "receive_jabbers_total",
-        "rmon_jabbers_total",
-        "carrier_errors_total",
-        "port_receive_errors_total",
-        "phy_receive_errors_total",
-    ),
-)
-AWAY = Kind(
-    causes.FAULT_COUNTED,
-    Side.PEER,
-    ("transport_unresponsive_peers_total", "transport_impaired_connections_total"),
-)
-LOST = Kind(
-    causes.FAULT_COUNTED,
-    Side.FABRIC,
-    (
-        "transport_retries_total",
-        "transport_sequence_naks_sent_total",
-        "collective_out_of_sequence_total",
-        "payload_trimmed_packets_total",
-    ),
-)
-HERE = Kind(
-    causes.FAULT_COUNTED,
-    Side.HOST,
-    (
-        "pcie_receive_errors_total",
-        "pcie_transmit_errors_total",
-        "memory_table_errors_total",
-        "read_table_errors_total",
-        "doorbells_dropped_total",
-        "completion_queue_load_errors_total",
-        "shared_receive_queue_errors_total",
-        "shared_receive_queue_load_errors_total",
-        "transport_responder_memory_errors_total",
-        "transport_responder_table_errors_total",
-        "phy_transmit_underruns_total",
-        "transmit_jabbers_total",
-        "port_transmit_errors_total",
-        "phy_transmit_errors_total",
-        "phy_transmit_mac_errors_total",
-        "transport_unrecoverable_errors_total",
-        "overrun_total",
-        "steering_drops_total",
-        "steering_discard_total",
-        "quota_exceeded_command_total",
-    ),
-)
-KINDS = (DROPS, LINE, AWAY, LOST, HERE)
-"""The first kind whose names fit."""
+def _counted(heading: str) -> Iterator[Counted]:
+    for entry in _TABLE[heading]:
+        cause, window, *least = entry.head.split(" ")
+        for _, line in entry.more:
+            name, _, what = line.strip().partition(": ")
+            yield Counted(cause, window, float(*least), f"roce_{name}", what)
 
 
-def kind_of(name: str) -> Kind | None:
-    """What a row's counter is about; None if the rule does not read it: see *Limits* of docs/diagnosis.md."""
-    return next((kind for kind in KINDS if name.endswith(kind.names)), None)
+def _kinds() -> Iterator[Kind]:
+    for entry in _TABLE["unexplained"]:
+        cause, side, harmless = entry.head.split(" ")
+        names = tuple(name for _, line in entry.more for name in line.split())
+        yield Kind(cause, None if side == "-" else Side(side), float(harmless), names)
 
 
-HARMLESS = {DROPS: 1e-6, LINE: 1e-7, HERE: 1e-7, LOST: 1e-4}
-"""Share of packets up to which a rise is no finding: a host drops a little of its own traffic, and EFA sends some again on other paths."""
-OF_PACKETS = ("packets", "frames")
-"""Units that are compared with packets."""
+_TABLE = dict(sections("counters.txt", Path(__file__).with_name("counters.txt").read_text(encoding="utf-8")))
+OF_PORTS, OF_DEVICES = tuple(_counted("port")), tuple(_counted("device"))
+KINDS = tuple(_kinds())
 
 FAULT_ROWS = {
     row.name: kind
     for row in CATALOG
-    if row.usual == 0 and (kind := kind_of(row.name))
+    if row.usual == 0 and (kind := next((one for one in KINDS if row.name.endswith(one.names)), None))
     if "device" in row.labels and not row.name.startswith(("roce_switch", "roce_windows", "roce_owner"))
 }
-"""The counters that this rule reads, and what they are about."""
-ROWS_OF_COUNTERS = FAULT_ROWS.keys() | {FUNCTIONS, OWNED}
+"""The counters of the last resort, and what they are about; see *Limits* of docs/diagnosis.md."""
+ROWS_OF_COUNTERS = FAULT_ROWS.keys() | {FUNCTIONS, OWNED, *(one.row for one in (*OF_PORTS, *OF_DEVICES))}
+
+
+def counters_of(cause: str) -> tuple[str, ...]:
+    """The rows whose rise is a sign of this cause by itself."""
+    return tuple(one.row for one in (*OF_PORTS, *OF_DEVICES) if one.cause == cause)
+
+
+def _signs(counted: Sequence[Counted], port: PortView) -> Iterator[Sign]:
+    for one in counted:
+        window = seconds_of(one.window)
+        rise = port.rise(one.row, port.limit(one.window, "window") if window is None else window)
+        if rise and rise.amount >= max(one.least, 1):
+            yield Sign(one.cause, (rose(rise, one.what),))
 
 
 def _rises(port: PortView) -> Iterator[Sign]:
@@ -146,9 +98,8 @@ def _rises(port: PortView) -> Iterator[Sign]:
         rise = port.rise(name, MEDIUM)
         if rise is None or rise.amount < STEADY:
             continue
-        # Buffers drop and fabrics lose a few of many packets on healthy hosts, too.
         ratio = rise.amount / max(packets) if any(packets) and INDEX.named[name].unit in OF_PACKETS else 1.0
-        if ratio <= HARMLESS.get(kind, 0.0):
+        if ratio <= kind.harmless:
             continue
         intervals = [amount for _, _, amount in port.stretches(name, 0.0, MEDIUM)]
         if sum(amount > 0 for amount in intervals) >= min(ROUNDS, len(intervals)):
@@ -175,5 +126,9 @@ def _function(port: PortView, netdev: str, vf: str) -> str:
     return ""
 
 
+COUNTED_RULES: tuple[Rule, ...] = (partial(_signs, OF_PORTS),)
+"""Rules of one port."""
+DEVICE_COUNTED_RULES: tuple[Rule, ...] = (partial(_signs, OF_DEVICES),)
+"""Rules of a whole device."""
 COUNTER_RULES: tuple[Rule, ...] = (_rises,)
 """Rules of one port of which no other rule says anything."""

@@ -7,11 +7,10 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status
-from roce_exporter.checks.health import causes
-from roce_exporter.checks.health.causes import CAUSES, EXPLAINS, MISCONFIGURED
+from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Side, Status
+from roce_exporter.checks.health.causes import CAUSES, NAMED, End
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
-from roce_exporter.checks.health.counter_rules import COUNTER_RULES
+from roce_exporter.checks.health.counter_rules import COUNTED_RULES, COUNTER_RULES, DEVICE_COUNTED_RULES
 from roce_exporter.checks.health.driver_rules import DEVICE_DRIVER_RULES, OWNER_RULES
 from roce_exporter.checks.health.link_rules import DEVICE_HEAT_RULES, LINK_RULES, OPTICS_RULES
 from roce_exporter.checks.health.pause_rules import PAUSE_RULES
@@ -26,7 +25,7 @@ from roce_exporter.view.host_view import PortView, View
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.checks.health.sign import Cause, Rule, Sign
+    from roce_exporter.checks.health.sign import Rule, Sign
     from roce_exporter.checks.thresholds import Thresholds
     from roce_exporter.view.history import History
 
@@ -38,45 +37,21 @@ PORT_RULES: tuple[Rule, ...] = (
     *CONGESTION_RULES,
     *TRANSPORT_RULES,
     *SETTINGS_RULES,
+    *COUNTED_RULES,
     *WIRE_RULES,
 )
 DEVICE_RULES: tuple[Rule, ...] = (
     *DEVICE_DRIVER_RULES,
     *DEVICE_HEAT_RULES,
     *PCIE_DEVICE_RULES,
+    *DEVICE_COUNTED_RULES,
     *OWNER_RULES,
 )
 
-AREA_OF = {cause.name: cause.area for cause in CAUSES}
+MISCONFIGURED = "misconfigured"
 LOOK_BACK = 120.0
 """Seconds between two times at which the history is judged; the shortest window of a rule."""
-PASSING = frozenset(
-    cause.name
-    for cause in (
-        causes.PAUSE_STORM_TRANSMITTED,
-        causes.NIC_WATCHDOG,
-        causes.LINK_FLAPPING,
-        causes.LINK_INTERRUPTED,
-        causes.LINK_ERRORS,
-        causes.CRC_ERRORS,
-        causes.LOSSLESS_DROPS,
-        causes.PCIE_CONGESTION,
-        causes.PORT_DROPS,
-        causes.SLOW_RECEIVER,
-        causes.GLOBAL_PAUSE,
-        causes.MARKS_WITHOUT_CNPS,
-        causes.CNPS_IGNORED,
-        causes.PAUSE_STORM_RECEIVED,
-        causes.PAUSE_RECEIVED,
-        causes.CORRUPTION,
-        causes.PACKET_LOSS,
-        causes.RETRIES_EXCEEDED,
-        causes.PEER_SILENT,
-        causes.ACK_TIMEOUTS,
-    )
-)
-"""Causes that are rates and events: one that has ended has no state that says so."""
-
+ELSEWHERE = {Side.FABRIC, Side.PEER}
 NO_DEVICE = "everything: no RDMA device is visible"
 
 _PLACES = {cause.name: place for place, cause in enumerate(CAUSES)}
@@ -104,7 +79,7 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
     places = {(port.device, port.port): port.place for port in host.ports()}
     findings = [replace(one, place=places.get((one.device, one.port), "")) for one in findings]
     ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
-    wrong = {AREA_OF[one.check] for one in ordered if one.is_wrong}
+    wrong = {NAMED[one.check].area for one in ordered if one.is_wrong}
     return Report(tuple(ordered), unseen, ports, fine_of(host, wrong))
 
 
@@ -136,7 +111,7 @@ def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Find
             worst = ended.get(key)
             if (
                 one.is_wrong
-                and one.check in PASSING
+                and NAMED[one.check].ends is not End.SEEN
                 and key not in known
                 and (not worst or one.harm > worst.harm)
             ):
@@ -145,9 +120,7 @@ def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Find
         replace(one, status=Status.DEGRADED)
         for one in ended.values()
         if not any(
-            one.check in EXPLAINS.get(other.check, ())
-            and (one.device, one.port) == (other.device, other.port)
-            for other in newest
+            _follows(one, other) and (one.device, one.port) == (other.device, other.port) for other in newest
         )
     ]
 
@@ -171,11 +144,11 @@ def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
     for rule in rules:
         port.host.moved.clear()
         for sign in rule(port):
-            merged[sign.cause.name] = _merge(merged.get(sign.cause.name), sign)
-            times.setdefault(sign.cause.name, []).extend(port.host.moved)
+            merged[sign.cause] = _merge(merged.get(sign.cause), sign)
+            times.setdefault(sign.cause, []).extend(port.host.moved)
     for sign in merged.values():
-        since, until = _span(port.host, times[sign.cause.name])
-        yield sign.cause.finding(
+        since, until = _span(port.host, times[sign.cause])
+        yield NAMED[sign.cause].finding(
             port.device,
             port.port,
             sign.evidence,
@@ -184,7 +157,9 @@ def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
             side=sign.side,
             note=sign.note,
             since=since,
-            until=until,
+            until=until if sign.until is None else sign.until,
+            ended=bool(sign.until),
+            direction=sign.direction,
             harm=_harm(sign.cause, note=sign.note) + min(sign.weight, 1.0) / 2,
         )
 
@@ -207,18 +182,20 @@ def _merge(before: Sign | None, sign: Sign) -> Sign:
         side=before.side or sign.side,
         weight=max(before.weight, sign.weight),
         note=before.note and sign.note,
+        until=before.until and sign.until and max(before.until, sign.until),
+        direction=before.direction if before.direction == sign.direction else "",
     )
 
 
-def _harm(cause: Cause, *, note: bool) -> float:
+def _harm(cause: str, *, note: bool) -> float:
     """Three digits from the health, and one per place in the list of causes."""
-    return 1000.0 * (Status.OK if note else cause.health) + len(CAUSES) - _PLACES[cause.name]
+    return 1000.0 * (Status.OK if note else NAMED[cause].health) + len(CAUSES) - _PLACES[cause]
 
 
 def _settings_first(findings: list[Finding]) -> Iterator[Finding]:
     """The findings; symptoms that a wrong setting of the same port makes are its evidence, not findings."""
     for finding in findings:
-        if finding.check == MISCONFIGURED.name:
+        if finding.check == MISCONFIGURED:
             symptoms = [
                 other
                 for other in findings
@@ -230,7 +207,7 @@ def _settings_first(findings: list[Finding]) -> Iterator[Finding]:
             else:
                 yield finding
         elif not any(
-            other.check == MISCONFIGURED.name
+            other.check == MISCONFIGURED
             and (other.device, other.port) == (finding.device, finding.port)
             and finding.check in symptoms_of(other.evidence)
             for other in findings
@@ -239,14 +216,24 @@ def _settings_first(findings: list[Finding]) -> Iterator[Finding]:
 
 
 def _otherwise_unexplained(host: View, findings: list[Finding]) -> list[Finding]:
-    """What counters of faults that no other rule reads say of ports of which nothing else is said."""
-    told = {(one.device, one.port) for one in findings if one.check != MISCONFIGURED.name}
-    return [
-        finding
-        for port in host.ports()
-        if not {(port.device, port.port), (port.device, "")} & told
-        for finding in _faults(port, COUNTER_RULES)
-    ]
+    """What counters of faults that no other rule reads say of ports of which nothing else is said.
+
+    A fault elsewhere makes no counter of this host's own faults rise.
+    """
+    found = []
+    for port in host.ports():
+        sides = {
+            one.side
+            for one in findings
+            if one.device == port.device and one.port in ("", port.port) and one.check != MISCONFIGURED
+        }
+        if sides <= ELSEWHERE:
+            found += [one for one in _faults(port, COUNTER_RULES) if not sides or one.side not in ELSEWHERE]
+    return found
+
+
+def _follows(finding: Finding, other: Finding) -> bool:
+    return NAMED[finding.check].is_explained_by(NAMED[other.check], finding.direction)
 
 
 def _explained(findings: list[Finding]) -> Iterator[Finding]:
@@ -255,7 +242,7 @@ def _explained(findings: list[Finding]) -> Iterator[Finding]:
         reasons = [
             other
             for other in findings
-            if finding.check in EXPLAINS.get(other.check, ())
+            if _follows(finding, other)
             and other.device == finding.device
             and (not other.port or not finding.port or other.port == finding.port)
         ]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.checks.finding import Side, Status
-from roce_exporter.checks.health import causes
-from roce_exporter.checks.health.sign import Sign, texts
+from roce_exporter.checks.health.causes import NAMED
+from roce_exporter.checks.health.sign import MEDIUM, Sign, texts
 from roce_exporter.words import counted, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from roce_exporter.checks.health.sign import Cause, Rule
+    from roce_exporter.checks.health.sign import Rule
     from roce_exporter.view.host_view import PortView, SeriesTrack
 
 WINDOW = 900.0
@@ -34,7 +34,7 @@ def _in_error(device: PortView) -> Iterator[Sign]:
         silent = device.rose("roce_transport_retries_exceeded_total", WINDOW) or device.rose(
             "roce_transport_ack_timeouts_total", WINDOW
         )
-        yield Sign(causes.QUEUE_PAIRS_IN_ERROR, (evidence,), side=Side.PEER if silent else None)
+        yield Sign("queue_pairs_in_error", (evidence,), side=Side.PEER if silent else None)
 
 
 def _exhausted(device: PortView) -> Iterator[Sign]:
@@ -42,7 +42,7 @@ def _exhausted(device: PortView) -> Iterator[Sign]:
         used, most = device.highest(f"roce_resource_{kind}"), device.highest(f"roce_resource_{kind}_limit")
         if used is not None and most and used / most > device.limit("resources_used", "ratio"):
             yield Sign(
-                causes.RESOURCES_EXHAUSTED,
+                "resources_exhausted",
                 (f"{used:,.0f} of {most:,.0f} {what} are in use",),
                 weight=used / most,
             )
@@ -52,26 +52,24 @@ OWNER_RULES: tuple[Rule, ...] = (_in_error, _exhausted)
 """Rules of a whole device."""
 
 
-DEVICE_EVENTS: Mapping[str, Cause] = {
+DEVICE_EVENTS: Mapping[str, str] = {
     **dict.fromkeys(
         ("firmware_fatal", "health_syndrome", "memory_error", "recovery_failed", "power_cycle_required"),
-        causes.DEVICE_ERROR,
+        "device_error",
     ),
-    **dict.fromkeys(("command_timeout", "tx_timeout", "pcie_unreachable"), causes.DRIVER_NOT_RESPONDING),
-    **dict.fromkeys(
-        ("health_warning", "firmware_reset", "device_reset", "driver_error"), causes.DEVICE_WARNING
-    ),
+    **dict.fromkeys(("command_timeout", "tx_timeout", "pcie_unreachable"), "driver_not_responding"),
+    **dict.fromkeys(("health_warning", "firmware_reset", "device_reset", "driver_error"), "device_warning"),
     **dict.fromkeys(
         ("slot_power_fault", "slot_power_insufficient", "module_power_insufficient"),
-        causes.POWER_INSUFFICIENT,
+        "power_insufficient",
     ),
-    **dict.fromkeys(("module_unplugged", "module_error"), causes.MODULE_FAULT),
-    **dict.fromkeys(("module_high_temperature", "device_high_temperature"), causes.TOO_HOT),
-    "device_removed": causes.DEVICE_VANISHED,
-    "pcie_contained": causes.PCIE_FATAL,
-    "pcie_aer_uncorrectable": causes.PCIE_ERRORS,
-    "pause_storm": causes.SLOW_RECEIVER,
-    "unknown_error": causes.UNKNOWN_MESSAGE,
+    **dict.fromkeys(("module_unplugged", "module_error"), "module_fault"),
+    **dict.fromkeys(("module_high_temperature", "device_high_temperature"), "too_hot"),
+    "device_removed": "device_vanished",
+    "pcie_contained": "pcie_fatal",
+    "pcie_aer_uncorrectable": "pcie_errors",
+    "pause_storm": "slow_receiver",
+    "unknown_error": "unknown_message",
 }
 """By name of the event. Left out: corrected PCIe errors, which are judged by their number, and what is part of normal operation."""
 
@@ -84,11 +82,6 @@ SOURCE_UP = "roce_exporter_source_up"
 LOG = "roce_kernel_log_events_total"
 REPORTER = "roce_devlink_health_state"
 REPORTER_ERRORS = "roce_devlink_health_errors_total"
-DEVICE_COUNTERS = (
-    ("roce_fatal_errors_total", "fatal errors of the device"),
-    ("roce_hardware_errors_total", "errors of the device itself"),
-    ("roce_admin_commands_lost_total", "commands to the device without a reply"),
-)
 
 
 def _vanished(device: PortView) -> Iterator[Sign]:
@@ -102,12 +95,12 @@ def _vanished(device: PortView) -> Iterator[Sign]:
         said = f"last seen {duration(device.host.end - max(seen))} ago; other series are still reported"
         is_virtual = device.label("roce_device_info", "function") == VIRTUAL
         device.host.moved.append((max(seen), device.host.end))
-        yield Sign(causes.TAKEN_AWAY if is_virtual else causes.DEVICE_VANISHED, (said,))
+        yield Sign("taken_away" if is_virtual else "device_vanished", (said,))
     elif gone and device.host.end - gone[-1] < WINDOW:
         back = min(time for time in seen if time > gone[-1])
         device.host.moved.append((gone[0], back))
         yield Sign(
-            causes.RESTARTED,
+            "restarted",
             (f"it was gone for up to {duration(back - max(time for time in seen if time < gone[-1]))}",),
         )
 
@@ -120,7 +113,7 @@ def _sources(device: PortView) -> Iterator[Sign]:
     ]
     if stuck:
         yield Sign(
-            causes.DRIVER_NOT_RESPONDING,
+            "driver_not_responding",
             (f"a read of {', '.join(sorted(set(stuck)))} does not return (roce_exporter_sampler_stuck)",),
         )
     if not down:
@@ -131,9 +124,9 @@ def _sources(device: PortView) -> Iterator[Sign]:
     )
     worked = any(value for track in down for _, value in track.points)
     if len(down) == len(states) and len(states) > 1 and worked:
-        yield Sign(causes.DRIVER_NOT_RESPONDING, (evidence, "all of them worked before"))
+        yield Sign("driver_not_responding", (evidence, "all of them worked before"))
     else:
-        yield Sign(causes.SOURCE_BROKEN, (evidence,))
+        yield Sign("source_broken", (evidence,))
 
 
 def _unreadable(device: PortView) -> Iterator[Sign]:
@@ -147,7 +140,7 @@ def _unreadable(device: PortView) -> Iterator[Sign]:
         lasting = seen and min(value for _, value in track.points[-2:]) > 0
         if count and lasting and errors.get(_source(track)) != 0:
             said = f"{counted(int(count), 'value')} of the source {track.labels['source']} cannot be read"
-            yield Sign(causes.SOURCE_BROKEN, (said,))
+            yield Sign("source_broken", (said,))
 
 
 def _source(track: SeriesTrack) -> tuple[str, str]:
@@ -169,18 +162,20 @@ def _newest(device: PortView, event: str) -> float:
 
 def _log(device: PortView) -> Iterator[Sign]:
     recovered = _newest(device, "device_recovered")
+    # A driver that does not respond says so again with every command of the exporter, and its interfaces fail.
+    responds = all(value for _, value in device.current(SOURCE_UP))
     for event, cause in DEVICE_EVENTS.items():
         count = device.events(LOG, WINDOW, event=event)
-        if count:
-            said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
-            if (
-                cause.health is Status.FAILED
-                and event not in LASTING
-                and recovered >= _newest(device, event) > 0
-            ):
-                yield Sign(causes.DEVICE_WARNING, (said, "the driver has recovered the device since"))
-            else:
-                yield Sign(cause, (said,))
+        if not count:
+            continue
+        newest = _newest(device, event)
+        said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
+        if NAMED[cause].health is Status.FAILED and event not in LASTING and recovered >= newest > 0:
+            yield Sign("device_warning", (said, "the driver has recovered the device since"))
+        elif cause == "driver_not_responding" and responds and 0 < newest < device.host.end - MEDIUM:
+            yield Sign(cause, (said, "all its interfaces respond since"), until=newest)
+        else:
+            yield Sign(cause, (said,))
 
 
 def _devlink(device: PortView) -> Iterator[Sign]:
@@ -199,22 +194,13 @@ def _devlink(device: PortView) -> Iterator[Sign]:
             ]
         )
         if reporter in broken:
-            yield Sign(causes.DEVICE_ERROR, said)
+            yield Sign("device_error", said)
         else:
-            yield Sign(causes.DEVICE_WARNING, said, (f"reporter {reporter} recovered",))
+            yield Sign("device_warning", said, (f"reporter {reporter} recovered",))
         broken.discard(reporter)
     for reporter in sorted(broken):
-        yield Sign(causes.DEVICE_ERROR, (f"devlink's reporter {reporter} is in error",))
+        yield Sign("device_error", (f"devlink's reporter {reporter} is in error",))
 
 
-def _counters(device: PortView) -> Iterator[Sign]:
-    for name, what in DEVICE_COUNTERS:
-        rise = device.rise(name, WINDOW)
-        if rise and rise.amount:
-            yield Sign(
-                causes.DEVICE_ERROR, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
-            )
-
-
-DEVICE_DRIVER_RULES: tuple[Rule, ...] = (_vanished, _sources, _unreadable, _log, _devlink, _counters)
+DEVICE_DRIVER_RULES: tuple[Rule, ...] = (_vanished, _sources, _unreadable, _log, _devlink)
 """Rules of a whole device."""

@@ -6,19 +6,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import causes
+from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.checks.health.sign import Sign, rose, texts
 from roce_exporter.view.host_view import Rise, rise_between
-from roce_exporter.words import duration, number
+from roce_exporter.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.sign import Cause, Rule
+    from roce_exporter.checks.health.sign import Rule
     from roce_exporter.view.host_view import PortView
-
-WINDOW = 900.0
-"""Seconds for which an event of the module counts as recent."""
 
 
 class OpticalLimit(NamedTuple):
@@ -26,7 +23,7 @@ class OpticalLimit(NamedTuple):
 
     name: str
     alarm: str
-    cause: Cause
+    cause: str
     too_low: bool
     scale: float
     unit: str
@@ -47,31 +44,25 @@ OPTICAL_LIMITS = tuple(
             "watts",
             1e3,
             "mW",
-            ((True, causes.RECEIVE_POWER_LOW), (False, causes.RECEIVE_POWER_HIGH)),
+            ((True, "optics_receive_power_low"), (False, "optics_receive_power_high")),
         ),
         (
             "transmit_power",
             "watts",
             1e3,
             "mW",
-            ((True, causes.TRANSMIT_POWER_LOW), (False, causes.MODULE_FAULT)),
+            ((True, "optics_transmit_power_low"), (False, "module_fault")),
         ),
         (
             "bias",
             "amperes",
             1e3,
             "mA",
-            ((True, causes.TRANSMIT_POWER_LOW), (False, causes.LASER_BIAS_HIGH)),
+            ((True, "optics_transmit_power_low"), (False, "optics_bias_high")),
         ),
-        ("voltage", "volts", 1.0, "V", ((True, causes.MODULE_FAULT), (False, causes.MODULE_FAULT))),
+        ("voltage", "volts", 1.0, "V", ((True, "module_fault"), (False, "module_fault"))),
     )
     for too_low, cause in limits
-)
-
-MODULE_EVENTS = (
-    ("roce_transceiver_unplugs_total", "times the transceiver was unplugged"),
-    ("roce_transceiver_bus_failures_total", "times its management bus was stuck"),
-    ("roce_transceiver_shorts_total", "times the cable was shorted"),
 )
 
 
@@ -105,13 +96,7 @@ def _heat(port: PortView) -> Iterator[Sign]:
         most = limits.get(track.labels["netdev"])
         if most is not None and value > most:
             said = f"the transceiver of {track.labels['netdev']} has {value:.0f} °C, its alarm limit is {most:.0f}"
-            yield Sign(causes.TOO_HOT, (said,))
-    count = port.rose("roce_transceiver_overheats_total", WINDOW)
-    if count:
-        yield Sign(
-            causes.TOO_HOT,
-            (f"the transceiver was too hot {number(count)} times within {duration(WINDOW)}",),
-        )
+            yield Sign("too_hot", (said,))
 
 
 def _nic_heat(device: PortView) -> Iterator[Sign]:
@@ -124,19 +109,10 @@ def _nic_heat(device: PortView) -> Iterator[Sign]:
         sensor = track.labels["sensor"]
         if sensor in limits and value >= limits[sensor]:
             said = f"sensor {sensor} has {value:.0f} °C, {limits[sensor]:.0f} is critical"
-            yield Sign(causes.TOO_HOT, (said,))
+            yield Sign("too_hot", (said,))
 
 
-def _module(port: PortView) -> Iterator[Sign]:
-    for name, what in MODULE_EVENTS:
-        rise = port.rise(name, WINDOW)
-        if rise and rise.amount:
-            yield Sign(
-                causes.MODULE_FAULT, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",)
-            )
-
-
-OPTICS_RULES: tuple[Rule, ...] = (_light, _heat, _module)
+OPTICS_RULES: tuple[Rule, ...] = (_light, _heat)
 """Rules of one port."""
 DEVICE_HEAT_RULES: tuple[Rule, ...] = (_nic_heat,)
 """Rules of a whole device."""
@@ -154,10 +130,6 @@ QUICK = 600.0
 QUICK_EVENTS = 2
 FEC_RATIO = 5e-5
 """Bit errors per bit before correction: a fifth of what RS(544,514) corrects (2.4e-4, IEEE 802.3 clause 119)."""
-ERROR_RATIO = 1e-13
-"""Errors per bit behind correction that IEEE 802.3 allows from 200 Gbit/s on; slower links may have ten times as many."""
-FEW_ERRORS = 3.0
-"""Errors that are always too few to judge a link by."""
 TREND_FACTOR = 10.0
 TREND_SECONDS = 240.0
 """A trend compares quarters of the history; a shorter one shows none."""
@@ -180,16 +152,14 @@ def _down(port: PortView) -> Iterator[Sign]:
     against = texts(["the network device has a link (roce_link_up is 1)" if carrier else None])
     reasons = _reasons(port)
     if is_taken_away(port):
-        yield Sign(causes.TAKEN_AWAY, ("the RDMA device is there, its network device is not",))
+        yield Sign("taken_away", ("the RDMA device is there, its network device is not",))
     elif is_set_down(port):
-        yield Sign(
-            causes.SET_DOWN, texts(["its network device is set down (IFF_UP is missing)", *evidence[1:]])
-        )
+        yield Sign("set_down", texts(["its network device is set down (IFF_UP is missing)", *evidence[1:]]))
     elif was_up(port):
-        yield Sign(causes.LINK_DOWN, (*evidence, *reasons), against)
+        yield Sign("link_down", (*evidence, *reasons), against)
     elif losses_ever(port):
         lost = f"the link was lost {losses_ever(port):.0f} times since the counters began"
-        yield Sign(causes.LINK_LOST, (*evidence, lost, *reasons), against, note=not reasons)
+        yield Sign("link_lost", (*evidence, lost, *reasons), against, note=not reasons)
 
 
 NO_CABLE = 4.0
@@ -292,9 +262,9 @@ def _unsteady(port: PortView) -> Iterator[Sign]:
     member = f" of {netdev}" if netdev and netdev in _members(port) else ""
     evidence = (rose(rise, f"losses of the link{member}"),)
     if rise.amount >= port.limit("link_flaps", "events") or quick:
-        yield Sign(causes.LINK_FLAPPING, evidence, weight=min(1.0, rise.amount / 100))
+        yield Sign("link_flapping", evidence, weight=min(1.0, rise.amount / 100))
     elif port.highest(UP) and not (member and port.highest("roce_link_up", netdev=netdev) == 0):
-        yield Sign(causes.LINK_INTERRUPTED, evidence)
+        yield Sign("link_interrupted", evidence)
 
 
 def _slow(port: PortView) -> Iterator[Sign]:
@@ -310,7 +280,7 @@ def _slow(port: PortView) -> Iterator[Sign]:
             before = max(value for _, value in track.points)
             if 0 < now < before:
                 evidence = f"{now * scale:g} {what} now, {before * scale:g} {what} before ({name})"
-                yield Sign(causes.LINK_SLOW, (evidence,))
+                yield Sign("link_slow", (evidence,))
                 return
 
 
@@ -328,13 +298,13 @@ def _legs(port: PortView) -> Iterator[Sign]:
     rest = f"{left * 8e-9:g} of {best * len(legs) * 8e-9:g} Gbit/s are left"
     if dead:
         said = f"{len(dead)} of {len(legs)} legs have no link: {', '.join(dead)}; {rest}"
-        yield Sign(causes.LEG_DOWN, (said,))
+        yield Sign("leg_down", (said,))
     if set_down:
         said = f"member {', '.join(set_down)} of the LAG is set down (IFF_UP is missing); {rest}"
-        yield Sign(causes.SET_DOWN, (said,))
+        yield Sign("set_down", (said,))
     if slow:
         said = f"leg {', '.join(slow)} runs at {speeds[slow[0]] * 8e-9:g} Gbit/s, the fastest at {best * 8e-9:g}; {rest}"
-        yield Sign(causes.LINK_SLOW, (said,))
+        yield Sign("link_slow", (said,))
 
 
 def _members(port: PortView) -> list[str]:
@@ -359,7 +329,7 @@ def _slower_than_siblings(port: PortView) -> Iterator[Sign]:
         said = (
             f"{speed * 8e-9:g} Gbit/s, {alike.count(usual)} other ports of this model have {usual * 8e-9:g}"
         )
-        yield Sign(causes.LINK_SLOW, (said,))
+        yield Sign("link_slow", (said,))
 
 
 def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
@@ -373,7 +343,7 @@ def _uncorrected(port: PortView) -> Iterator[Sign]:
     window = port.limit("link_errors", "window")
     yield from _error_sign(
         port,
-        causes.LINK_ERRORS,
+        "link_errors",
         window,
         (
             ("roce_phy_symbol_errors_total", "symbol errors that could not be corrected"),
@@ -387,7 +357,7 @@ def _crc(port: PortView) -> Iterator[Sign]:
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
     for sign in _error_sign(
         port,
-        causes.CRC_ERRORS,
+        "crc_errors",
         window,
         (
             ("roce_phy_receive_crc_errors_total", "packets with a wrong checksum"),
@@ -402,7 +372,7 @@ def _crc(port: PortView) -> Iterator[Sign]:
 
 
 def _error_sign(
-    port: PortView, cause: Cause, window: float, counters: tuple[tuple[str, str], ...]
+    port: PortView, cause: str, window: float, counters: tuple[tuple[str, str], ...]
 ) -> Iterator[Sign]:
     rises = [
         (rise, what)
@@ -418,7 +388,7 @@ def _error_sign(
         cause,
         tuple(rose(rise, what) for rise, what in rises),
         weight=min(1.0, worst.rate / 1000),
-        note=worst.amount < max(FEW_ERRORS, bits * ERROR_RATIO),
+        note=NAMED[cause].begins.is_few(worst.amount, bits),
     )
 
 
@@ -435,7 +405,7 @@ def _near_limit(port: PortView) -> Iterator[Sign]:
     ratio = errors.amount / (line * 8)
     if ratio > FEC_RATIO:
         said = f"{ratio:.1e} bit errors per bit before correction; RS(544,514) corrects up to 2.4e-4"
-        yield Sign(causes.BIT_ERRORS_RISING, (said,), weight=min(1.0, ratio / 2.4e-4))
+        yield Sign("bit_errors_rising", (said,), weight=min(1.0, ratio / 2.4e-4))
 
 
 def _line_bytes(port: PortView, seconds: float) -> float:
@@ -459,7 +429,7 @@ def _trend(port: PortView) -> Iterator[Sign]:
                     f"{newest.rate:,.0f} corrected errors per second in the last {duration(newest.seconds)}, "
                     f"{min(before):,.0f} at the calmest of the {duration(end - begin)} before"
                 )
-                yield Sign(causes.BIT_ERRORS_RISING, (said,))
+                yield Sign("bit_errors_rising", (said,))
                 return
 
 

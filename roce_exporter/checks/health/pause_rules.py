@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.pcie_rules import sees_stalls, stalled
 from roce_exporter.checks.health.sign import MEDIUM, SHORT, Sign, rose, texts
 from roce_exporter.words import duration, number, share
@@ -14,7 +13,7 @@ from roce_exporter.words import duration, number, share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.sign import Cause, Rule
+    from roce_exporter.checks.health.sign import Rule
     from roce_exporter.view.host_view import PortView, SeriesTrack
 
 RECEIVE, TRANSMIT = "receive", "transmit"
@@ -46,7 +45,7 @@ SLOWED = 100.0
 FLOOD = 1000.0
 """XOFF frames per second of a receiver that stops its switch again and again: one in three packet times of a jumbo at 100 Gbit/s would be 4,000."""
 
-STORMS = {TRANSMIT: causes.PAUSE_STORM_TRANSMITTED, RECEIVE: causes.PAUSE_STORM_RECEIVED}
+STORMS = {TRANSMIT: "pause_storm_transmitted", RECEIVE: "pause_storm_received"}
 PROGRESS = {
     # the traffic that the pause of this direction stops
     TRANSMIT: ("roce_priority_receive_packets_total", "roce_priority_receive_bytes_total"),
@@ -56,26 +55,41 @@ PROGRESS = {
 
 def _storms(port: PortView) -> Iterator[Sign]:
     for direction, cause in STORMS.items():
-        evidence = (*_detected(port, direction), *_blocked(port, direction), *_proven(port, direction))
-        if evidence:
-            hints = {
-                track.labels["hint"] for track, _ in port.current("roce_pfc_storm_hint", direction=direction)
-            }
-            hint = f"hint of the detector: {', '.join(sorted(hints))}" if hints else None
-            yield Sign(cause, texts([*evidence, hint]))
+        found = [*_detected(port, direction), *_blocked(port, direction), *_proven(port, direction)]
+        if not found:
+            continue
+        hints = {
+            track.labels["hint"] for track, _ in port.current("roce_pfc_storm_hint", direction=direction)
+        }
+        hint = f"hint of the detector: {', '.join(sorted(hints))}" if hints else None
+        last = max(time for _, time in found)
+        yield Sign(cause, texts([*(said for said, _ in found), hint]), until=_stopped(port, last))
 
 
-def _detected(port: PortView, direction: str) -> Iterator[str]:
-    active = port.current("roce_pfc_storm_active", direction=direction)
-    for track, value in active:
+def _stopped(port: PortView, last: float) -> float:
+    """The time of the last sign, if none is in the newest interval of the history; 0 while it lasts."""
+    return 0.0 if len(port.host.history) < 3 or last >= port.host.history[-2].time else last  # noqa: PLR2004 - an interval has two ends
+
+
+def _detected(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
+    """What the fast loop saw, each with the time of its last sign: a storm that returns within two minutes lasts."""
+    for track, value in port.current("roce_pfc_storm_active", direction=direction):
         if value:
-            yield f"a storm is in progress on priority {track.labels['priority']}"
-    count = port.rose("roce_pfc_storms_total", STORM_WINDOW, direction=direction)
+            yield f"a storm is in progress on priority {track.labels['priority']}", port.host.end
+    name = "roce_pfc_storms_total"
+    count = port.rose(name, STORM_WINDOW, direction=direction)
     if count >= 1:
-        yield f"{number(count)} storms began within {duration(STORM_WINDOW)}"
+        begins = [
+            end for _, end, some in port.stretches(name, 0.0, STORM_WINDOW, direction=direction) if some
+        ]
+        returned = port.rose(name, SHORT, direction=direction) > 1 or (
+            len(begins) > 1 and begins[-1] - begins[-2] <= SHORT and port.host.end - begins[-1] <= SHORT
+        )
+        last = port.host.end if returned else begins[-1]
+        yield f"{number(count)} storms began within {duration(STORM_WINDOW)}", last
 
 
-def _blocked(port: PortView, direction: str) -> Iterator[str]:
+def _blocked(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
     """Paused for more than half of the time, with no packet in the direction that the pause stops."""
     name = f"roce_pfc_{direction}_pause_seconds_total"
     for track in port.tracks(name):
@@ -83,14 +97,14 @@ def _blocked(port: PortView, direction: str) -> Iterator[str]:
         least = _least(port) * port.limit("pause_saturated_transmit", "ratio")
         if paused is None or paused.amount < least:
             continue
-        worst = max(_blocked_stretches(port, direction, track), default=None)
-        if worst is None:
+        stretches = [*_blocked_stretches(port, direction, track)]
+        if not stretches:
             continue
-        ratio, begin, end = worst
+        ratio, begin, end = max(stretches)
         ago = port.host.end - end
         when = f", which ended {duration(ago)} ago" if ago else ""
         said = f"priority {track.labels['priority']} was paused for {share(ratio)} of {duration(end - begin)}{when}"
-        yield f"{said}, and no packet of it passed"
+        yield f"{said}, and no packet of it passed", max(end for _, _, end in stretches)
 
 
 def _least(port: PortView) -> float:
@@ -117,7 +131,7 @@ def _blocked_stretches(
                 yield ratio, begin, end
 
 
-def _proven(port: PortView, direction: str) -> Iterator[str]:
+def _proven(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
     """D seconds of received pause in N pauses: one of them lasted at least D/(N+1), for any interval between samples.
 
     What this host transmits is not judged so: a slow receiver makes long pauses, too.
@@ -127,39 +141,25 @@ def _proven(port: PortView, direction: str) -> Iterator[str]:
     paused = {_priority(track): track for track in port.tracks("roce_pfc_receive_pause_seconds_total")}
     turns = {_priority(track): track for track in port.tracks("roce_pfc_receive_transitions_total")}
     for key in paused.keys() & turns.keys():
-        longest = _longest(port, paused[key], turns[key])
+        longest, end = _longest(port, paused[key], turns[key])
         if longest > port.limit("pause_long", "seconds"):
-            yield f"one pause of priority {key[1]} lasted at least {longest:.1f} s"
+            yield f"one pause of priority {key[1]} lasted at least {longest:.1f} s", end
 
 
 def _priority(track: SeriesTrack) -> tuple[str, str]:
     return track.labels["netdev"], track.labels["priority"]
 
 
-def _longest(port: PortView, paused: SeriesTrack, turns: SeriesTrack) -> float:
+def _longest(port: PortView, paused: SeriesTrack, turns: SeriesTrack) -> tuple[float, float]:
     counts = dict(turns.points)
-    longest = 0.0
+    longest = 0.0, 0.0
     for (before, seconds), (after, more) in pairwise(paused.points):
         if before < port.host.end - STORM_WINDOW or before not in counts or after not in counts:
             continue
         pauses = counts[after] - counts[before]
         if more >= seconds and pauses >= 0:
-            longest = max(longest, (more - seconds) / (pauses + 1))
+            longest = max(longest, ((more - seconds) / (pauses + 1), after))
     return longest
-
-
-def _watchdog(port: PortView) -> Iterator[Sign]:
-    trips = port.rise("roce_pfc_watchdog_trips_total", port.limit("nic_watchdog_trips", "window"))
-    if trips and trips.amount:
-        yield Sign(causes.NIC_WATCHDOG, (rose(trips, "trips of the NIC's watchdog"),))
-    window = port.limit("nic_watchdog_warnings", "window")
-    for name, what in (
-        ("roce_pfc_watchdog_warnings_total", "warnings of the NIC's watchdog"),
-        ("roce_pause_watchdog_trips_total", "times idle rings asserted pause"),
-    ):
-        rise = port.rise(name, window)
-        if rise and rise.amount:
-            yield Sign(causes.SLOW_RECEIVER, (rose(rise, what),), weight=1.0)
 
 
 def paused_priorities(port: PortView, direction: str) -> list[Paused]:
@@ -235,7 +235,7 @@ def _slow_receiver(port: PortView) -> Iterator[Sign]:
     extra = [*signs, *_drops(port)]
     against = texts([_against(paused), calm if sees_stalls(port) else None])
     yield Sign(
-        causes.SLOW_RECEIVER,
+        "slow_receiver",
         (*_evidence(paused), *extra),
         against,
         weight=max(one.ratio for one in paused),
@@ -248,7 +248,7 @@ def _flood(port: PortView) -> Iterator[Sign]:
     drops = port.rise("roce_phy_receive_discards_total", SHORT)
     if stops and drops and drops.amount and stops.rate > FLOOD:
         yield Sign(
-            causes.SLOW_RECEIVER,
+            "slow_receiver",
             (
                 rose(stops, "times it stopped its switch"),
                 rose(drops, "packets dropped at the port all the same"),
@@ -277,7 +277,7 @@ def _received(port: PortView) -> Iterator[Sign]:
     made_here = port.rose("roce_transport_slow_restart_cnps_total", MEDIUM)
     answers = slowed is not None and slowed.amount - made_here > SLOWED * slowed.seconds
     yield Sign(
-        causes.PAUSE_RECEIVED,
+        "pause_received",
         (
             *_evidence(paused),
             *([rose(slowed, "CNPs slowed this host's senders")] if slowed and answers else []),
@@ -296,7 +296,7 @@ def _global(port: PortView) -> Iterator[Sign]:
         rise = _frames(port, direction)
         if rise:
             yield Sign(
-                causes.GLOBAL_PAUSE,
+                "global_pause",
                 (f"{number(rise)} frames of global pause were {direction[:-1]}ed",),
                 side=side,
             )
@@ -320,17 +320,9 @@ def _unexpected(port: PortView) -> Iterator[Sign]:
             continue
         count = port.rose("roce_pfc_receive_frames_total", window, **match)
         if count:
-            yield _mismatch(
-                f"{number(count)} pause frames for priority {match['priority']}, which has no PFC here"
-            )
-    count = port.rose("roce_mac_control_frames_unsupported_total", window)
-    if count:
-        yield _mismatch(f"{number(count)} MAC control frames that the port does not support")
+            said = f"{number(count)} pause frames for priority {match['priority']}, which has no PFC here"
+            yield Sign("pfc_mismatch", (said,))
 
 
-def _mismatch(said: str, cause: Cause = causes.PFC_MISMATCH) -> Sign:
-    return Sign(cause, (said,))
-
-
-PAUSE_RULES: tuple[Rule, ...] = (_storms, _watchdog, _slow_receiver, _received, _global, _unexpected)
+PAUSE_RULES: tuple[Rule, ...] = (_storms, _slow_receiver, _received, _global, _unexpected)
 """Rules of one port."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
 from roce_exporter.words import duration, number, share
 
@@ -33,23 +32,17 @@ SPEED, SPEED_MAX = (
 
 def _errors(device: PortView) -> Iterator[Sign]:
     window = device.limit("pcie_errors", "window")
-    fatal = device.rise("roce_pcie_fatal_errors_total", window)
-    if fatal and fatal.amount:
-        yield Sign(causes.PCIE_FATAL, (rose(fatal, "fatal errors"),))
-    nonfatal = device.rise("roce_pcie_nonfatal_errors_total", window)
-    if nonfatal and nonfatal.amount:
-        yield Sign(causes.PCIE_ERRORS, (rose(nonfatal, "errors that lost a transaction"),))
     corrected = device.rise("roce_pcie_correctable_errors_total", window)
     logged = device.events("roce_kernel_log_events_total", window, event="pcie_aer_correctable")
     many = max(corrected.amount if corrected else 0.0, logged)
     if many >= CORRECTED_EVENTS:
-        yield Sign(causes.PCIE_ERRORS, (f"{number(many)} corrected errors within {duration(window)}",))
+        yield Sign("pcie_errors", (f"{number(many)} corrected errors within {duration(window)}",))
 
 
 def _width(device: PortView) -> Iterator[Sign]:
     now, most = device.highest(WIDTH), device.highest(WIDTH_MAX)
     if now is not None and most is not None and now < most:
-        yield Sign(causes.PCIE_NARROW, (f"{now:.0f} of {most:.0f} lanes are in use",), weight=1 - now / most)
+        yield Sign("pcie_narrow", (f"{now:.0f} of {most:.0f} lanes are in use",), weight=1 - now / most)
 
 
 def _speed(device: PortView) -> Iterator[Sign]:
@@ -61,7 +54,7 @@ def _speed(device: PortView) -> Iterator[Sign]:
     limits = stalled(device)
     said = f"{now / 1e9:g} GT/s per lane, the card supports {most / 1e9:g}"
     fell = f"it was {before / 1e9:g} GT/s before" if before > now else None
-    yield Sign(causes.PCIE_SLOW, texts([said, fell, *limits]), note=not fell and not limits)
+    yield Sign("pcie_slow", texts([said, fell, *limits]), note=not fell and not limits)
 
 
 def stalled(port: PortView) -> list[str]:
@@ -102,7 +95,7 @@ def _congestion(port: PortView) -> Iterator[Sign]:
         if whole and not slow
         else None
     )
-    yield Sign(causes.PCIE_CONGESTION, tuple(evidence), texts([against]))
+    yield Sign("pcie_congestion", tuple(evidence), texts([against]))
 
 
 PCIE_PORT_RULES: tuple[Rule, ...] = (_congestion,)

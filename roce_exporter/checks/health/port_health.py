@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Status
-from roce_exporter.checks.health.causes import DEVICE_ERROR, DEVICE_VANISHED, DRIVER_NOT_RESPONDING, LINK_DOWN
+from roce_exporter.checks.health.causes import NAMED, End
 from roce_exporter.checks.health.link_rules import is_set_down
 from roce_exporter.checks.health.sight import FACTUAL_SOURCES
 from roce_exporter.view.host_view import PortView, View
@@ -29,11 +29,6 @@ LONGEST = 2400.0
 DAY = 86_400.0
 MEMORY = 3600.0
 """Seconds for which a reason that ended is remembered."""
-
-ENDS_ARE_SEEN = frozenset(
-    one.name for one in (DEVICE_VANISHED, DRIVER_NOT_RESPONDING, DEVICE_ERROR, LINK_DOWN)
-)
-"""Causes whose end is a fact: the device is back, its interfaces answer, its driver recovered it, the link is up."""
 
 NO_HISTORY = "no_history"
 NO_LINK = "no_link"
@@ -131,17 +126,17 @@ def _still_down(held: HeldReasons, port: PortView, findings: Iterable[Finding], 
     if (
         port.highest("roce_port_up") != 0
         or is_set_down(port)
-        or any(finding.check == LINK_DOWN.name for finding in findings)
+        or any(finding.check == "link_down" for finding in findings)
     ):
         return []
-    return [reason.finding for reason in held.holding(now) if reason.finding.check == LINK_DOWN.name]
+    return [reason.finding for reason in held.holding(now) if reason.finding.check == "link_down"]
 
 
 def _missing(held: HeldReasons, now: float) -> list[Finding]:
     return [
         reason.finding
         for reason in held.holding(now)
-        if reason.finding.check == DEVICE_VANISHED.name and now - reason.since < DAY
+        if reason.finding.check == "device_vanished" and now - reason.since < DAY
     ]
 
 
@@ -179,7 +174,7 @@ def _renewed(reasons: Iterable[HeldReason], findings: list[Finding], now: float)
             yield HeldReason(finding, now, now, reason.returns + 1)
     for reason in known.values():
         if now - reason.last < MEMORY:
-            yield replace(reason, ended=reason.finding.check in ENDS_ARE_SEEN)
+            yield replace(reason, ended=NAMED[reason.finding.check].ends is not End.EVENT)
 
 
 def _gaps(port: PortView) -> tuple[str, ...]:

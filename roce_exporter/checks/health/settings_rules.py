@@ -7,43 +7,29 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import causes
 from roce_exporter.checks.health.sign import Sign
 from roce_exporter.checks.settings.consistency import CONSISTENCY
 from roce_exporter.checks.settings.host_checks import CHECKS as HOST_CHECKS
 from roce_exporter.checks.settings.lossless_checks import CHECKS as LOSSLESS_CHECKS
 from roce_exporter.checks.settings.marking_checks import CHECKS as MARKING_CHECKS
-from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from roce_exporter.checks.finding import Finding
-    from roce_exporter.checks.health.sign import Cause, Rule
+    from roce_exporter.checks.health.sign import Rule
     from roce_exporter.view.host_view import PortView
 
-WINDOW = 600.0
-"""Seconds in which the counters below are compared."""
-OVERSIZED = 10.0
-"""Packets within the window: a single one can be a stray."""
-
-IP_CHECKS: Mapping[str, Cause] = {
+IP_CHECKS: Mapping[str, str] = {
     **dict.fromkeys(
         ("ip_address", "ip_rule", "ip_route", "rp_filter", "arp_ignore", "arp_announce"),
-        causes.IP_MISCONFIGURED,
+        "ip_misconfigured",
     ),
-    "neighbour": causes.NEIGHBOUR_UNRESOLVED,
-    "duplicate_address": causes.DUPLICATE_ADDRESS,
-    "path_mtu": causes.PATH_MTU,
+    "neighbour": "neighbour_unresolved",
+    "duplicate_address": "duplicate_address",
+    "path_mtu": "path_mtu",
 }
 """Checks of the IP side by what a failure means; all others are settings of RoCE."""
-
-MTU_COUNTERS = (
-    ("roce_phy_receive_oversized_total", "packets longer than the port accepts"),
-    ("roce_phy_receive_mtu_errors_total", "packets longer than the MTU"),
-    ("roce_port_receive_fragments_total", "RDMA packets received as fragments"),
-)
-
 
 SILENT = ("peer_silent", "retries_exceeded", "ack_timeouts")
 CONGESTION = ("pause_received", "pause_storm_received", "incast", "cnps_ignored", "marks_without_cnps")
@@ -115,7 +101,7 @@ def _checks(port: PortView) -> Iterator[Sign]:
         # The rules of PCIe judge its width and speed: a card that is newer than its slot is slower for good, and healthy.
         if not ok and track.labels["check"] != "pcie":
             check = track.labels["check"]
-            cause = IP_CHECKS.get(check, causes.MISCONFIGURED)
+            cause = IP_CHECKS.get(check, "misconfigured")
             said = f"check {check} of {track.labels['netdev'] or 'the port'} fails"
             if check != CONSISTENCY.id or _is_odd(port):
                 yield Sign(cause, (said,))
@@ -127,21 +113,5 @@ def _checks(port: PortView) -> Iterator[Sign]:
                 )
 
 
-def _no_route(port: PortView) -> Iterator[Sign]:
-    rise = port.rise("roce_port_transmit_no_route_total", WINDOW)
-    if rise and rise.amount:
-        yield Sign(
-            causes.NO_ROUTE,
-            (f"{number(rise.amount)} RDMA packets without a route within {duration(rise.seconds)}",),
-        )
-
-
-def _mtu(port: PortView) -> Iterator[Sign]:
-    for name, what in MTU_COUNTERS:
-        rise = port.rise(name, WINDOW)
-        if rise and rise.amount >= OVERSIZED:
-            yield Sign(causes.PATH_MTU, (f"{number(rise.amount)} {what} within {duration(rise.seconds)}",))
-
-
-SETTINGS_RULES: tuple[Rule, ...] = (_checks, _no_route, _mtu)
+SETTINGS_RULES: tuple[Rule, ...] = (_checks,)
 """Rules of one port."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health import causes
+from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.link_rules import losses
+from roce_exporter.checks.health.pause_rules import RECEIVE, TRANSMIT
 from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
 from roce_exporter.words import duration, number, share
 
@@ -98,8 +99,8 @@ def _silence(port: PortView) -> Iterator[Sign]:
         Side.PEER: "a path that is cut completely looks the same from here",
         Side.FABRIC: "a peer that restarts loses packets, too",
     }
-    cause = causes.PEER_SILENT if unanswered else causes.ACK_TIMEOUTS
-    yield Sign(causes.RETRIES_EXCEEDED if gave_up else cause, evidence, texts([against.get(side)]), side)
+    cause = "peer_silent" if unanswered else "ack_timeouts"
+    yield Sign("retries_exceeded" if gave_up else cause, evidence, texts([against.get(side)]), side)
 
 
 def _whose(port: PortView) -> Iterator[str]:
@@ -146,7 +147,7 @@ def _is_silent(port: PortView) -> bool:
 
 def _unexplained(port: PortView) -> float:
     """Failed work requests that no refusal, no retry that is counted and no flush explains."""
-    explained = (FLUSHED, EXCEEDED, RNR_EXCEEDED, *(name for name, _ in REFUSED))
+    explained = (FLUSHED, EXCEEDED, RNR_EXCEEDED, *counters_of("requests_refused"))
     return port.rose(FAILED, WINDOW) - sum(port.rose(name, WINDOW) for name in explained)
 
 
@@ -174,7 +175,7 @@ def _uncounted(port: PortView) -> Iterator[Sign]:
     sent = port.between(TRANSMITTED, bursts[-1][0], end) / (end - bursts[-1][0])
     if bursts[-1][0] - bursts[0][1] <= RETRY_TIME and sent < IDLE:
         yield Sign(
-            causes.RETRANSMISSIONS_UNCOUNTED,
+            "retransmissions_uncounted",
             (
                 f"{number(reactions.amount)} reactions to congestion within {duration(end - begin)} on a port that sends next to nothing",
                 "no timeout and no retransmission of a queue pair that the port counts",
@@ -189,7 +190,7 @@ def _side_of_silence(port: PortView, lost: float, timeouts: float) -> Side:
         return Side.LINK
     if not lost or lost < timeouts:
         return Side.PEER
-    return _side_of_loss(port, lost)[0] or Side.FABRIC
+    return _side_of_loss(port, lost, RECEIVE)[0] or Side.FABRIC
 
 
 def _lost(port: PortView) -> list[tuple[Rise, str]]:
@@ -198,24 +199,20 @@ def _lost(port: PortView) -> list[tuple[Rise, str]]:
 
 
 def _loss(port: PortView) -> Iterator[Sign]:
-    for names, packets, what in (
-        ((OUT_OF_SEQUENCE,), "roce_port_receive_packets_total", "received packets were out of sequence"),
-        (
-            tuple(name for name, _ in LOST[:2]),
-            "roce_port_transmit_packets_total",
-            "sent packets or their responses were lost",
-        ),
-        ((AGAIN,), "roce_port_transmit_packets_total", "sent packets were sent again"),
+    for names, direction, what in (
+        ((OUT_OF_SEQUENCE,), RECEIVE, "received packets were out of sequence"),
+        (tuple(name for name, _ in LOST[:2]), TRANSMIT, "sent packets or their responses were lost"),
+        ((AGAIN,), TRANSMIT, "sent packets were sent again"),
     ):
         rises = [rise for name in names if (rise := port.rise(name, MEDIUM)) is not None]
         amount = sum(rise.amount for rise in rises)
-        passed = port.rise(packets, MEDIUM)
+        passed = port.rise(f"roce_port_{direction}_packets_total", MEDIUM)
         if not amount or not _is_much(port, amount, passed, MANY_AGAIN if AGAIN in names else 1.0):
             continue
         if AGAIN in names and any(port.tracks(name) for name, _ in LOST):
             continue  # the losses themselves are counted
         ratio = share(amount / passed.amount) if passed and passed.amount else "an unknown share"
-        side, why = _side_of_loss(port, amount)
+        side, why = _side_of_loss(port, amount, direction)
         said = f"{number(amount)} {what} within {duration(rises[0].seconds)} ({ratio})"
         spray = (
             "switches that spray packets reorder them without loss" if names[0] == OUT_OF_SEQUENCE else None
@@ -223,7 +220,9 @@ def _loss(port: PortView) -> Iterator[Sign]:
         again = sum(port.rose(name, MEDIUM) for name in SENT_AGAIN)
         alone = bool(spray) and not side and not again
         weight = min(1.0, amount / passed.amount * 100) if passed and passed.amount else 0.0
-        yield Sign(causes.PACKET_LOSS, texts([said, why]), texts([spray]), side, weight, alone)
+        yield Sign(
+            "packet_loss", texts([said, why]), texts([spray]), side, weight, alone, direction=direction
+        )
 
 
 def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) -> bool:
@@ -236,13 +235,17 @@ def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) 
     return amount >= FEW and ratio > times * port.limit("packet_loss_severe", "ratio")
 
 
-def _side_of_loss(port: PortView, lost: float) -> tuple[Side | None, str | None]:
-    """Loss at this port is not loss in the fabric."""
+def _side_of_loss(port: PortView, lost: float, direction: str) -> tuple[Side | None, str | None]:
+    """Loss at this port is not loss in the fabric. What it drops on receipt explains nothing of what it sends."""
     causes = (
         ("roce_phy_receive_crc_errors_total", Side.LINK, "packets arrived here corrupted"),
         ("roce_phy_symbol_errors_total", Side.LINK, "symbol errors of this link"),
         ("roce_phy_fec_uncorrectable_blocks_total", Side.LINK, "blocks of this link could not be corrected"),
-        ("roce_phy_receive_discards_total", Side.HOST, "packets were dropped by this port's own buffer"),
+        (
+            f"roce_phy_{direction}_discards_total",
+            Side.HOST,
+            f"packets were dropped by this port on {'receipt' if direction == RECEIVE else 'sending'}",
+        ),
     )
     rises = [(port.rose(name, MEDIUM), side, what) for name, side, what in causes]
     for amount, side, what in rises:
@@ -265,7 +268,7 @@ def _not_ready(port: PortView) -> Iterator[Sign]:
             rose(naks, "NAKs of peers that were not ready") if naks and naks.amount else None,
             f"{number(failed)} work requests failed meanwhile" if failed >= 1 else None,
         ]
-        yield Sign(causes.RECEIVER_NOT_READY, texts(evidence))
+        yield Sign("receiver_not_ready", texts(evidence))
 
 
 def _empty(port: PortView) -> Iterator[Sign]:
@@ -282,65 +285,11 @@ def _empty(port: PortView) -> Iterator[Sign]:
             packets is not None and rise.amount / packets.amount > port.limit("packet_loss_severe", "ratio")
         )
         if rise.rate > port.limit("receiver_not_ready", "per_second") or relative:
-            yield Sign(causes.RECEIVE_QUEUE_EMPTY, (rose(rise, what),))
-
-
-REFUSED = (
-    ("roce_transport_requester_remote_access_errors_total", "remote access errors"),
-    ("roce_transport_requester_remote_invalid_requests_total", "invalid request errors"),
-    ("roce_transport_requester_remote_operation_errors_total", "remote operation errors"),
-    ("roce_transport_requester_invalid_reads_total", "invalid read errors"),
-)
-REFUSING = (
-    ("roce_transport_responder_remote_access_errors_total", "requests without permission"),
-    ("roce_transport_responder_invalid_requests_total", "invalid requests"),
-    ("roce_transport_responder_invalid_request_naks_total", "requests refused as invalid"),
-    ("roce_transport_responder_receive_invalid_keys_total", "requests with an invalid key"),
-    (
-        "roce_transport_responder_receive_domain_errors_total",
-        "requests for memory of another protection domain",
-    ),
-    ("roce_transport_responder_receive_permission_errors_total", "requests for memory without permission"),
-    ("roce_transport_responder_receive_range_errors_total", "requests beyond a memory region"),
-    ("roce_transport_responder_unsupported_opcodes_total", "requests with an unsupported opcode"),
-)
-LOCAL = (
-    ("roce_transport_requester_local_length_errors_total", "requests of a wrong length"),
-    ("roce_transport_requester_local_operation_errors_total", "errors of a requester's own queue pair"),
-    (
-        "roce_transport_requester_local_protection_errors_total",
-        "requests with a local key without permission",
-    ),
-    ("roce_transport_requester_memory_management_errors_total", "failed memory operations"),
-    ("roce_transport_requester_memory_window_errors_total", "failed memory window binds"),
-    ("roce_transport_requester_scatter_list_errors_total", "requests with an invalid list of buffers"),
-    ("roce_transport_responder_local_length_errors_total", "messages longer than their receive request"),
-    ("roce_transport_responder_local_operation_errors_total", "errors of a responder's own queue pair"),
-    ("roce_transport_responder_local_protection_errors_total", "receive requests without permission"),
-    (
-        "roce_transport_responder_scatter_list_errors_total",
-        "receive requests with an invalid list of buffers",
-    ),
-    ("roce_transport_responder_malformed_requests_total", "malformed receive requests"),
-    ("roce_completion_queue_overflows_total", "overflows of completion queues"),
-)
-
-
-def _counted(port: PortView, counters: tuple[tuple[str, str], ...]) -> list[str]:
-    rises = ((port.rise(name, WINDOW), what) for name, what in counters)
-    return [rose(rise, what) for rise, what in rises if rise is not None and rise.amount]
-
-
-def _refusals(port: PortView) -> Iterator[Sign]:
-    if refused := _counted(port, REFUSED):
-        yield Sign(causes.REQUESTS_REFUSED, tuple(refused))
-    if refusing := _counted(port, REFUSING):
-        yield Sign(causes.PEER_REQUESTS_REFUSED, tuple(refusing))
+            yield Sign("receive_queue_empty", (rose(rise, what),))
 
 
 def _local(port: PortView) -> Iterator[Sign]:
-    if local := _counted(port, LOCAL):
-        yield Sign(causes.LOCAL_ERRORS, tuple(local))
+    if any(port.rose(name, WINDOW) for name in counters_of("local_errors")):
         return
     failed, rest = port.rise(FAILED, WINDOW), _unexplained(port)
     # A driver without the counters of those that gave up: the sign of the peer is the finding.
@@ -348,7 +297,7 @@ def _local(port: PortView) -> Iterator[Sign]:
     refused = port.rise(RNR_EXCEEDED, WINDOW) is None and port.rose(RNR_NAKS, WINDOW)
     if failed and rest >= 1 and not silent and not refused:
         said = f"{number(rest)} work requests failed within {duration(failed.seconds)} that no NAK and no retry explains"
-        yield Sign(causes.LOCAL_ERRORS, (said,))
+        yield Sign("local_errors", (said,))
 
 
 def _corruption(port: PortView) -> Iterator[Sign]:
@@ -366,7 +315,7 @@ def _corruption(port: PortView) -> Iterator[Sign]:
             else None
         )
         yield Sign(
-            causes.CORRUPTION,
+            "corruption",
             texts([rose(rise, "packets with a wrong invariant CRC"), clean]),
             texts([crc]),
         )
@@ -378,7 +327,6 @@ TRANSPORT_RULES: tuple[Rule, ...] = (
     _loss,
     _not_ready,
     _empty,
-    _refusals,
     _local,
     _corruption,
 )

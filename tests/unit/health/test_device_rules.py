@@ -303,3 +303,17 @@ def test_a_device_that_its_driver_recovered_has_not_failed(
     series = {f"{log}firmware_fatal}}": fatal, f"{log}device_recovered}}": recovered}
     fault = only(diagnose(history(series, moments=4)))
     assert (fault.check, fault.status) == found
+
+
+@pytest.mark.parametrize(
+    ("up", "at", "health"),
+    [(1, 1, Status.DEGRADED), (0, 1, Status.FAILED), (1, 18, Status.FAILED)],
+    ids=["it responds for five minutes", "an interface fails", "lately"],
+)
+def test_a_driver_that_responds_again_is_no_failure(up: float, at: int, health: Status) -> None:
+    series = {
+        "roce_kernel_log_events_total{event=command_timeout}": [float(number >= at) for number in range(21)],
+        "roce_exporter_source_up{source=ethtool}": up,
+    }
+    (found, *_) = diagnose(history(series, seconds=600, moments=21)).findings
+    assert (found.check, found.status) == ("driver_not_responding", health)

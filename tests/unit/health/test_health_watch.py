@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roce_exporter.checks.finding import Report
-from roce_exporter.checks.health.causes import CRC_ERRORS
+from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_document import VERSION
 from roce_exporter.checks.health.health_watch import INTERVAL, HealthWatch
@@ -182,7 +182,7 @@ async def get(host: Host, path: str) -> tuple[int, bytes]:
     return int(response.status), response.body
 
 
-FAULT = CRC_ERRORS.finding("mlx5_0", "1", ("5 packets",), harm=1.0)
+FAULT = NAMED["crc_errors"].finding("mlx5_0", "1", ("5 packets",), harm=1.0)
 
 
 class Rules:
@@ -212,7 +212,7 @@ async def test_a_clock_that_is_set_neither_ends_nor_prolongs_a_reason(step: floa
     rules.wrong = False
     host.wall += step
     await host.play(RECOVERY - 60)
-    assert reasons(host) == [CRC_ERRORS.name]
+    assert reasons(host) == [NAMED["crc_errors"].name]
     document = host.health.document()
     (port,) = (one for one in document["ports"] if one["device"] == "mlx5_0")
     shown = [document["time"], port["since"], port["reasons"][0]["since"]]

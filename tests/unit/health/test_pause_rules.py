@@ -33,6 +33,39 @@ def test_a_storm_that_the_detector_saw(direction: str, cause: str, side: Side, h
     assert causes(diagnose(history(ended))) == []
 
 
+@pytest.mark.parametrize(
+    ("active", "storms", "health"),
+    [
+        ([0, 1, 1, 1, 1], [0, 1, 1, 1, 1], Status.FAILED),  # it lasts
+        ([0, 1, 1, 0, 0], [0, 1, 1, 1, 1], Status.DEGRADED),  # its end is seen
+        ([0, 0, 0, 0, 0], [0, 0, 0, 0, 1], Status.FAILED),  # it came and went in the newest interval
+        ([0, 0, 0, 0, 0], [0, 0, 1, 2, 2], Status.FAILED),  # it comes back again and again
+    ],
+)
+def test_a_storm_has_failed_until_its_end_is_seen(
+    active: list[float], storms: list[float], health: Status
+) -> None:
+    series = {
+        "roce_pfc_storm_active{direction=transmit}": active,
+        "roce_pfc_storms_total{direction=transmit}": storms,
+    }
+    fault = only(diagnose(history(series, moments=5)))
+    assert (fault.check, fault.status, bool(fault.until)) == (
+        "pause_storm_transmitted",
+        health,
+        health is Status.DEGRADED,
+    )
+
+
+def test_pause_without_progress_that_has_ended_is_no_failure_any_more() -> None:
+    series = {
+        SENT: [0, 50, 100, 150, 150, 150],
+        "roce_priority_receive_packets_total": [9, 9, 9, 9, 9000, 18_000],
+    }
+    storm = diagnose(history(series, seconds=300, moments=6)).findings[0]
+    assert (storm.check, storm.status, storm.until) == ("pause_storm_transmitted", Status.DEGRADED, 1180.0)
+
+
 def test_the_hint_of_the_detector_is_evidence() -> None:
     series = {
         "roce_pfc_storm_active{direction=transmit}": 1,

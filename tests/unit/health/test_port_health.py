@@ -7,7 +7,7 @@ from health_history import history
 
 from roce_exporter.catalog.named import PORT_INFO
 from roce_exporter.checks.finding import Report, Status
-from roce_exporter.checks.health.causes import DEVICE_VANISHED, INCAST, LINK_DOWN, LINK_FLAPPING, PCIE_FATAL
+from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.checks.health.port_health import (
     FACTS_MISSING,
     LONGEST,
@@ -44,9 +44,9 @@ def test_a_port_without_signs_is_healthy() -> None:
 
 
 def test_a_reason_holds_until_it_has_had_no_sign_for_the_recovery_time() -> None:
-    ports = judge({}, at(85), found(PCIE_FATAL))
+    ports = judge({}, at(85), found(NAMED["pcie_fatal"]))
     assert ports[KEY].health == Status.FAILED
-    ports = judge(ports, at(100), found(PCIE_FATAL))
+    ports = judge(ports, at(100), found(NAMED["pcie_fatal"]))
     for time in (115, 100 + RECOVERY - 1):
         ports = judge(ports, at(time), FINE)
         assert ports[KEY].health == Status.FAILED
@@ -55,14 +55,14 @@ def test_a_reason_holds_until_it_has_had_no_sign_for_the_recovery_time() -> None
 
 
 def test_since_is_the_begin_of_the_health_not_of_the_last_sign() -> None:
-    ports = judge({}, at(100), found(LINK_DOWN))
-    ports = judge(ports, at(115), found(LINK_DOWN))
+    ports = judge({}, at(100), found(NAMED["link_down"]))
+    ports = judge(ports, at(115), found(NAMED["link_down"]))
     (reason,) = ports[KEY].reasons
     assert (ports[KEY].since, reason.since, reason.last) == (100, 100, 115)
 
 
 def test_a_reason_that_comes_back_needs_longer_each_time() -> None:
-    ports = judge({}, at(0), found(LINK_FLAPPING))
+    ports = judge({}, at(0), found(NAMED["link_flapping"]))
     time, lasted = 0.0, []
     for _ in range(5):
         (reason,) = ports[KEY].reasons
@@ -72,33 +72,33 @@ def test_a_reason_that_comes_back_needs_longer_each_time() -> None:
         ports = judge(ports, at(time), FINE)
         assert ports[KEY].health == Status.OK
         time += 1
-        ports = judge(ports, at(time), found(LINK_FLAPPING))
+        ports = judge(ports, at(time), found(NAMED["link_flapping"]))
     assert lasted == [RECOVERY, 2 * RECOVERY, 4 * RECOVERY, 8 * RECOVERY, LONGEST]
 
 
 def test_a_reason_is_forgotten_after_an_hour() -> None:
-    ports = judge({}, at(0), found(LINK_FLAPPING))
+    ports = judge({}, at(0), found(NAMED["link_flapping"]))
     ports = judge(ports, at(MEMORY), FINE)
     assert ports[KEY].reasons == ()
-    ports = judge(ports, at(MEMORY + 15), found(LINK_FLAPPING))
+    ports = judge(ports, at(MEMORY + 15), found(NAMED["link_flapping"]))
     assert ports[KEY].reasons[0].returns == 0
 
 
 def test_the_worst_reason_decides() -> None:
-    held = judge({}, at(0), found(INCAST, LINK_DOWN, LINK_FLAPPING))[KEY]
+    held = judge({}, at(0), found(NAMED["incast"], NAMED["link_down"], NAMED["link_flapping"]))[KEY]
     assert held.health == Status.FAILED
     assert len(held.holding(0)) == 3
 
 
 def test_a_port_is_fit_under_the_load_of_others() -> None:
-    held = judge({}, at(0), found(INCAST))[KEY]
+    held = judge({}, at(0), found(NAMED["incast"]))[KEY]
     assert held.health == Status.OK
-    assert [one.finding.check for one in held.holding(0)] == [INCAST.name]
+    assert [one.finding.check for one in held.holding(0)] == [NAMED["incast"].name]
 
 
 def test_a_fault_of_the_device_concerns_all_its_ports() -> None:
-    assert judge({}, at(0), found(LINK_DOWN, port=""))[KEY].health == Status.FAILED
-    assert judge({}, at(0), found(LINK_DOWN, port="2"))[KEY].health == Status.OK
+    assert judge({}, at(0), found(NAMED["link_down"], port=""))[KEY].health == Status.FAILED
+    assert judge({}, at(0), found(NAMED["link_down"], port="2"))[KEY].health == Status.OK
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ def test_what_is_not_seen_is_not_healthy(moments: tuple[TimedSamples, ...], gaps
 
 
 def test_a_reason_is_known_although_facts_are_missing() -> None:
-    held = judge({}, at(0, up=None), found(LINK_FLAPPING))[KEY]
+    held = judge({}, at(0, up=None), found(NAMED["link_flapping"]))[KEY]
     assert (held.health, held.unknown) == (Status.DEGRADED, ())
 
 
 def test_rules_that_fail_leave_reasons_and_say_nothing_of_the_rest() -> None:
-    ports = judge({}, at(0), found(LINK_DOWN)) | {("mlx5_1", "1"): judge({}, at(0), FINE)[KEY]}
+    ports = judge({}, at(0), found(NAMED["link_down"])) | {("mlx5_1", "1"): judge({}, at(0), FINE)[KEY]}
     ports = not_judged(ports, 15)
     assert ports[KEY].health == Status.FAILED
     assert (ports["mlx5_1", "1"].health, ports["mlx5_1", "1"].unknown) == (Status.UNKNOWN, (NOT_JUDGED,))
@@ -133,7 +133,7 @@ def test_rules_that_fail_leave_reasons_and_say_nothing_of_the_rest() -> None:
 
 def test_a_link_that_was_lost_has_failed_until_it_is_up() -> None:
     """The history, an hour long, forgets that the port was up."""
-    ports = judge({}, at(0), found(LINK_DOWN))
+    ports = judge({}, at(0), found(NAMED["link_down"]))
     for time in range(15, 3 * 3600, 15):
         ports = judge(ports, at(time, up=0.0), FINE)
         assert ports[KEY].health == Status.FAILED
@@ -150,7 +150,7 @@ def test_a_port_that_was_never_up_does_not_fail_with_time() -> None:
 def test_a_device_that_vanished_has_failed_for_a_day() -> None:
     """The history forgets the device itself."""
     nothing = (TimedSamples(0, {}),)
-    ports = judge({}, at(0), found(DEVICE_VANISHED, port=""))
+    ports = judge({}, at(0), found(NAMED["device_vanished"], port=""))
     for time in range(60, 86_400, 60):
         ports = judge(ports, (*nothing, TimedSamples(time, {})), FINE)
         assert ports[KEY].health == Status.FAILED
@@ -159,5 +159,5 @@ def test_a_device_that_vanished_has_failed_for_a_day() -> None:
 
 
 def test_a_port_that_no_moment_has_is_forgotten() -> None:
-    ports = judge({}, at(0), found(LINK_FLAPPING))
+    ports = judge({}, at(0), found(NAMED["link_flapping"]))
     assert judge(ports, (TimedSamples(15, {}), TimedSamples(30, {})), FINE) == {}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.checks.health.counter_rules import FAULT_ROWS
-from roce_exporter.checks.health.rows_of_rules import ROWS_OF_RULES
+from roce_exporter.checks.health.health_watch import KEPT
 
 OTHERS = ("roce_switch", "roce_windows", "roce_wire", "roce_exporter", "roce_owner")
 """Rows that are about no port of this host, or about the exporter."""
@@ -52,7 +51,7 @@ REASONS = {
 
 def test_every_counter_of_faults_is_read_or_has_a_reason() -> None:
     counted = {row.name for row in CATALOG if row.usual is not None and not row.name.startswith(OTHERS)}
-    unread = counted - ROWS_OF_RULES - FAULT_ROWS.keys()
+    unread = counted - KEPT
     listed = [f"roce_{name}_total" for names in REASONS.values() for name in names.split()]
     assert len(listed) == len({*listed})
     assert unread == {*listed}

@@ -69,8 +69,13 @@ DIRTY = {"roce_phy_receive_crc_errors_total": [0, 7]}
             [("crc_errors", Side.LINK), ("packet_loss", Side.LINK)],
         ),
         (
-            rises(packet_sequence_errors=100) | {"roce_phy_receive_discards_total": [0, 50]},
+            rises(out_of_sequence=100) | {"roce_phy_receive_discards_total": [0, 50]},
             [("packet_loss", Side.HOST)],
+        ),
+        # What this port drops on receipt explains nothing of what it sends.
+        (
+            rises(packet_sequence_errors=100) | {"roce_phy_receive_discards_total": [0, 50]},
+            [("port_drops", Side.HOST), ("packet_loss", Side.FABRIC)],
         ),
         # Corruption with the link's own checksum.
         (rises(icrc_errors=1) | DIRTY, [("crc_errors", Side.LINK), ("corruption", Side.LINK)]),
