@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
+from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.sign import Sign
 from roce_exporter.checks.settings.consistency import CONSISTENCY
 from roce_exporter.checks.settings.host_checks import CHECKS as HOST_CHECKS
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from roce_exporter.checks.finding import Finding
     from roce_exporter.checks.health.sign import Rule
     from roce_exporter.view.host_view import PortView
+
+MTU = "roce_port_mtu_bytes"
+WINDOW = 600.0
+"""Seconds in which too long packets count."""
+OVERSIZED = 10.0
+"""Packets within the window: a single one can be a stray."""
 
 IP_CHECKS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -113,5 +120,16 @@ def _checks(port: PortView) -> Iterator[Sign]:
                 )
 
 
-SETTINGS_RULES: tuple[Rule, ...] = (_checks,)
+def _smaller_mtu(port: PortView) -> Iterator[Sign]:
+    """Packets that are too long, at a port with a smaller MTU than another port of the host: the port is the one that differs."""
+    own = port.highest(MTU)
+    if own is None or not any(port.rose(name, WINDOW) >= OVERSIZED for name in counters_of("path_mtu")):
+        return
+    most = max(other.highest(MTU) or 0.0 for other in port.host.ports())
+    if own < most:
+        said = f"its MTU is {own:.0f}, that of another port of this host {most:.0f}"
+        yield Sign("path_mtu", (said,), side=Side.HOST)
+
+
+SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu)
 """Rules of one port."""

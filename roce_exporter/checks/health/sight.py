@@ -157,7 +157,7 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
     for labels, _ in host.current("roce_exporter_metric_set_info"):
         if labels["set"] != FULL:
             yield NotChecked(
-                f"what only metrics outside of the set {labels['set']} show; roce_port_health is judged by all of them",
+                f"what only metrics outside of the set {labels['set']} show (--metrics.set=full has them); roce_port_health is judged by all",
                 needed=labels["set"] == LEAN,
             )
     for device in devices:

@@ -305,6 +305,18 @@ def test_a_device_that_its_driver_recovered_has_not_failed(
     assert (fault.check, fault.status) == found
 
 
+def test_of_two_ports_the_one_with_the_smaller_mtu_is_set_wrong() -> None:
+    series = {
+        "roce_phy_receive_oversized_total": [0, 90],
+        "roce_port_mtu_bytes": 1500,
+        "roce_port_info{device=mlx5_1}": 1,
+        "roce_port_up{device=mlx5_1}": 1,
+    }
+    for other, side in ((4200, Side.HOST), (1500, Side.FABRIC)):
+        fault = only(diagnose(history({**series, "roce_port_mtu_bytes{device=mlx5_1}": other})))
+        assert (fault.check, fault.side) == ("path_mtu", side)
+
+
 @pytest.mark.parametrize(
     ("up", "at", "health"),
     [(1, 1, Status.DEGRADED), (0, 1, Status.FAILED), (1, 18, Status.FAILED)],
