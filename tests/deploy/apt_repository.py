@@ -6,7 +6,6 @@ The root is Debian 12, or the suite in ROCE_APT_SUITE.
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from deploy_image import machine_tar
 from deploy_tools import DEPLOY, ran
 from http_answers import answering
+from release_keys import keys
 from tools import need
 
 BIRTH = 1_700_000_000
@@ -34,24 +34,17 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def keyring(*names: str) -> Iterator[dict[str, str]]:
-    """The environment in which gpg has a key of each name, made in the past; its folder has a short name, which the agent needs."""
-    for program in ("gpg", "gpgconf", "apt-ftparchive"):
-        need(program)
-    with tempfile.TemporaryDirectory(prefix="gpg", ignore_cleanup_errors=True) as folder:
-        environment = {**os.environ, "GNUPGHOME": folder}
-        make = ["gpg", "--batch", "--quiet", f"--faked-system-time={BIRTH}", "--passphrase="]
-        for name in names:
-            command = [*make, "--quick-generate-key", name, "ed25519", "sign", "never"]
-            subprocess.run(command, env=environment, check=True)
-        yield environment
-        subprocess.run(["gpgconf", "--kill", "all"], env=environment, check=True)
+    """The environment in which gpg has a key of each name, made in the past."""
+    need("apt-ftparchive")
+    with keys(f"--faked-system-time={BIRTH}", names=names) as found:
+        yield {**os.environ, "GNUPGHOME": str(found.home)}
 
 
 def publish(
-    folder: Path, keys: str, environment: dict[str, str], *packages: Path
+    folder: Path, key: str, environment: dict[str, str], *packages: Path
 ) -> subprocess.CompletedProcess[str]:
     """What deploy/apt/build.sh prints; it adds the packages to the repository in this folder."""
-    return ran(DEPLOY / "apt/build.sh", folder, keys, *packages, env=environment)
+    return ran(DEPLOY / "apt/build.sh", folder, key, *packages, env=environment)
 
 
 def with_version(package: Path, version: str, folder: Path) -> Path:
@@ -104,9 +97,9 @@ class CleanDebian:
         """Add the source as deploy/apt/README.md says, and forget lists and packages of another one."""
         shutil.rmtree(self.root / "var/lib/apt/lists")
         self.must("apt-get", "clean")
-        keys = self.root / "etc/apt/keyrings"
-        keys.mkdir(exist_ok=True)
-        (keys / "roce-exporter.asc").write_bytes(key)
+        ring = self.root / "etc/apt/keyrings"
+        ring.mkdir(exist_ok=True)
+        (ring / "roce-exporter.asc").write_bytes(key)
         text = (DEPLOY / "apt/roce-exporter.sources").read_text()
         assert "https://packages.example.com/roce-exporter" in text
         text = text.replace("https://packages.example.com/roce-exporter", url)

@@ -10,19 +10,13 @@ from tools import need
 
 
 class Keys:
-    """A home of gpg with one key that may sign."""
+    """A home of gpg with a key of each name that may sign."""
 
-    def __init__(self, home: Path, *options: str) -> None:
+    def __init__(self, home: Path, names: tuple[str, ...], *options: str) -> None:
         self.home = home
-        self.run(
-            "--passphrase=",
-            *options,
-            "--quick-generate-key",
-            "Test <test@example.com>",
-            "ed25519",
-            "sign",
-            "never",
-        )
+        for name in names:
+            make = ("--passphrase=", *options, "--quick-generate-key", name)
+            self.run(*make, "ed25519", "sign", "never")
 
     def run(self, *arguments: str | Path) -> bytes:
         """What gpg prints."""
@@ -41,11 +35,11 @@ class Keys:
 
 
 @contextmanager
-def keys(*options: str) -> Iterator[Keys]:
+def keys(*options: str, names: tuple[str, ...] = ("Test <test@example.com>",)) -> Iterator[Keys]:
     """Keys in a folder with a short name: the name of the agent's socket has a limit."""
     with tempfile.TemporaryDirectory(prefix="gpg", ignore_cleanup_errors=True) as home:
         Path(home).chmod(0o700)
         try:
-            yield Keys(Path(home), *options)
+            yield Keys(Path(home), names, *options)
         finally:
             subprocess.run(["gpgconf", f"--homedir={home}", "--kill", "all"], check=False)
