@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from clock import EPOCH, Clock
 
+from roce_exporter.exposition.served_series import is_sum
 from roce_exporter.host.kernel import Absent
 from roce_exporter.model import Device, DeviceReadings, Port, RdmaDevice
 from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
@@ -141,11 +142,13 @@ async def survey(found: Surveyor) -> dict[str, float]:
     return shown(found)
 
 
-def shown(found: Surveyor) -> dict[str, float]:
-    """Each series of the surveyor as PromQL writes it, and its value."""
+def shown(found: Surveyor, *, sums: bool = False) -> dict[str, float]:
+    """Each series of the surveyor as PromQL writes it, and its value: those per device, or the sums over all devices."""
     result: dict[str, float] = {}
     for samples in found.samples():
         for series, value in zip(samples.series, samples.values, strict=True):
+            if is_sum(series) is not sums:
+                continue
             pairs = zip(series.row.labels, series.labels, strict=True)
             labels = ",".join(f"{name}={text}" for name, text in pairs if text)
             name = f"{series.row.name.removeprefix('roce_owner_')}{{{labels}}}"

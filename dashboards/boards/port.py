@@ -59,6 +59,7 @@ def _storm(way: str) -> str:
     return f"2 * max({now('roce_pfc_storm_active', matchers)})"
 
 
+BROKEN = f'{THIS},state="ERR"'
 CAUSES = {
     "link is down": f"2 * max(1 - {now('roce_port_up', PORT)})",
     "link was lost": f"{_rises('roce_netdev_carrier_down_total')} > bool 0",
@@ -71,7 +72,7 @@ CAUSES = {
     "drops": f"{_rises('roce_buffer_discards_total', scope=PRIORITY)} > bool 0",
     "packets lost": f"{_rises('roce_transport_out_of_sequence_total', 'roce_transport_packet_sequence_errors_total')} > bool 0",
     "timeouts": f"{_rises('roce_transport_ack_timeouts_total', 'roce_transport_retries_exceeded_total')} > bool 0",
-    "queue pairs in ERR": f"sum({now('roce_owner_queue_pairs_in_error', THIS)}) > bool 0",
+    "queue pairs in ERR": f"sum({now('roce_owner_queue_pairs', BROKEN)}) > bool 0",
 }
 """What can be wrong with a port, each before what it causes."""
 CAME_FIRST = states(

@@ -23,6 +23,12 @@ HIDDEN_PROCESSES = ROWS["roce_owner_hidden_processes"]
 SURVEY_SECONDS = ROWS["roce_owner_survey_duration_seconds"]
 SURVEY_TIME = ROWS["roce_owner_survey_timestamp_seconds"]
 
+SUMMED = frozenset(
+    name for name, row in ROWS.items() if row.labels[:2] == ("device", "owner") and row is not QUEUE_PAIRS
+)
+"""Rows that lean and standard have once per owner, without `device`, for all devices; the set full has them per device. Queue pairs say
+in every set which device an owner uses."""
+
 OWNER_COUNTERS = tuple(
     (ROWS[name.replace("_owner", "", 1)], row)
     for name, row in ROWS.items()

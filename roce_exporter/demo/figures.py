@@ -176,7 +176,7 @@ def shown_owners(moments: Moments) -> tuple[ShownOwner, ...]:
         known = dict(zip(INFO.labels, labels, strict=True))
         commands[known["owner"]] = known["command"]
     shown = []
-    for owner in dict.fromkeys(labels[1] for labels in moments.series(IN_ERROR)):
+    for owner in dict.fromkeys(labels[1] for labels in moments.series(IN_ERROR) if labels[0]):
         cnps = (sum(found) for name in CNPS if (found := list(_rates(moments, name, owner))))
         retries = [rate for name in RETRIES for rate in _rates(moments, name, owner)]
         shown.append(
@@ -200,12 +200,18 @@ def suffering(owner: ShownOwner) -> tuple[float, float, float, str]:
 def _rates(moments: Moments, name: str, owner: str) -> Iterator[float]:
     """The rise per second on each device that has the counter at both moments."""
     for labels in moments.series(name):
-        if labels[1] == owner and (rate := moments.rate(name, labels, OWNER_SECONDS)) is not None:
+        if (
+            labels[0]
+            and labels[1] == owner
+            and (rate := moments.rate(name, labels, OWNER_SECONDS)) is not None
+        ):
             yield rate
 
 
 def _total(moments: Moments, name: str, owner: str) -> int:
-    return int(sum(value for labels, value in moments.series(name).items() if labels[1] == owner))
+    return int(
+        sum(value for labels, value in moments.series(name).items() if labels[0] and labels[1] == owner)
+    )
 
 
 # Ports of the switch

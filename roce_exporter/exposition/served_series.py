@@ -6,7 +6,8 @@ first 0 on. The rules of lean and standard, in addition to the set of each row:
 
 1. A source has one series of a row in `OF_SOURCES` for all devices, without `device` and `netdev`: that of the worst device.
    Files in quarantine are one number for the host.
-2. In its lowest set, a row with `only` has series for these values of the label only, and for the bucket `+Inf`.
+2. An owner has one series of a row in `SUMMED` for all devices, without `device` and `port`; with the set full one per device instead.
+3. In its lowest set, a row with `only` has series for these values of the label only, and for the bucket `+Inf`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.named import METRIC_SET_INFO, QUARANTINED, SOURCE_UP, UNREADABLE
+from roce_exporter.catalog.owners import SUMMED
 from roce_exporter.catalog.row import HISTOGRAM, MetricSet
 from roce_exporter.normalise.series import Picker, Samples, Series, Value, picker
 
@@ -68,7 +70,7 @@ class ServedSeries:
     def select(self, parts: Sequence[Samples]) -> tuple[Samples, ...]:
         """What is served of these samples, and the name of the set."""
         if self._set is MetricSet.FULL and not self._excluded:
-            return (*parts, *self._info)
+            return (*[part for part in parts if not part.series or not is_sum(part.series[0])], *self._info)
         return (*[self._serve(part) for part in parts], *self._info)
 
     def _serve(self, part: Samples) -> Samples:
@@ -91,6 +93,8 @@ class ServedSeries:
             row = one.row
             if not self._set.includes(row.metric_set) or row.name in self._excluded:
                 continue
+            if row.name in SUMMED and is_sum(one) is (self._set is MetricSet.FULL):
+                continue
             if self._set is not MetricSet.FULL and row.name in OF_SOURCES:
                 source = "" if row is QUARANTINED else one.labels[0]
                 of_sources.setdefault(Series(row, (source, "", "")), []).append(position)
@@ -102,6 +106,11 @@ class ServedSeries:
             picker(served),
             tuple((OF_SOURCES[one.row.name], picker(places)) for one, places in of_sources.items()),
         )
+
+
+def is_sum(series: Series) -> bool:
+    """Whether it is the sum of an owner over all devices."""
+    return series.row.name in SUMMED and not series.labels[0]
 
 
 def is_listed(series: Series) -> bool:

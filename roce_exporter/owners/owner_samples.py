@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.catalog import owners as rows
 from roce_exporter.model.owner import OTHER_OWNERS, ObjectKind
 from roce_exporter.normalise.series import Series
+from roce_exporter.owners.owner_totals import OwnerNumbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from roce_exporter.model.owner import Owner
     from roce_exporter.normalise.series import Value
     from roce_exporter.owners.owner_scan import ObjectTotals
-    from roce_exporter.owners.owner_totals import OwnerNumbers, Round
+    from roce_exporter.owners.owner_totals import HostOwners, Round
 
 
 Sample = tuple[Series, "Value"]
@@ -37,6 +38,17 @@ def device_samples(
     if seconds is not None:
         yield Series(rows.SURVEY_SECONDS, (device,)), seconds
         yield Series(rows.SURVEY_TIME, (device,)), ended
+
+
+def host_samples(result: HostOwners) -> Iterator[Sample]:
+    """The sums of each owner over all devices, which have no device, port and peer."""
+    for name, held in result.held.items():
+        peers = {"": held.connections.total()} if held.connections else {}
+        for series, value in _owner_samples(("", name), OwnerNumbers(held, peers), result.kinds):
+            if series.row is not rows.QUEUE_PAIRS:
+                yield series, value
+    for (row, name), count in sorted(result.counts.items(), key=lambda item: (item[0][0].name, item[0][1])):
+        yield Series(row, ("", name, "")), count
 
 
 def _owner_samples(

@@ -27,7 +27,7 @@ from roce_exporter.normalise.series_plan import ValuePosition, choose, value_pla
 from roce_exporter.owners.owner_scan import HeldByOwner, ObjectTotals, by_owner, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.model.owner import CounterSet, Owner
@@ -265,3 +265,46 @@ class DeviceOwners:
         for port, sets in scan.sets.items():
             self.ledger.enter(dialect, port, sets, label_of)
         self.ledger.retain(held)
+
+
+class HostOwners:
+    """What owners hold and count on all devices of a host together, for as many owners as one device shows.
+
+    A counter adds what each device has counted since it was last read: so it does not fall when a device leaves.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.held: dict[str, ObjectTotals] = {}
+        self.kinds: frozenset[ObjectKind] = frozenset()
+        self.counts: dict[tuple[Row, str], float] = {}
+        self._most = most
+        self._shown: frozenset[str] = frozenset()
+        self._read: dict[Hashable, dict[OwnerTotal, float]] = {}
+
+    def enter(self, rounds: Mapping[Hashable, Round]) -> None:
+        """Enter the last round of each device."""
+        parts: dict[str, list[ObjectTotals]] = {}
+        for one in rounds.values():
+            for name, shown in one.owners.items():
+                parts.setdefault(name, []).append(shown.held)
+        together_by_name = {name: together(found) for name, found in parts.items()}
+        fixed = {UNKNOWN_OWNER.name, OTHER_OWNERS.name}
+        ranks = {name: held.rank for name, held in together_by_name.items() if name not in fixed}
+        self._shown = choose_shown(ranks, self._shown, self._most)
+        self.held = {}
+        for name, held in sorted(together_by_name.items()):
+            self.held.setdefault(self._label(name), ObjectTotals()).add(held)
+        self.kinds = frozenset[ObjectKind]().union(*(one.kinds for one in rounds.values()))
+        for key, one in rounds.items():
+            read = self._read.setdefault(key, {})
+            for total, value in one.totals.items():
+                label, before = (total.row, self._label(total.owner)), read.get(total, 0.0)
+                self.counts[label] = (
+                    self.counts.get(label, 0.0) + value - (before if value >= before else 0.0)
+                )
+                read[total] = value
+        self._read = {key: self._read[key] for key in rounds}
+        self.counts = {label: count for label, count in self.counts.items() if label[1] in self.held}
+
+    def _label(self, name: str) -> str:
+        return name if name in self._shown or name == UNKNOWN_OWNER.name else OTHER_OWNERS.name

@@ -12,9 +12,15 @@ from roce_exporter.collect.rounds import Rounds
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
 from roce_exporter.normalise.series import NO_SAMPLES
 from roce_exporter.owners.identify import LIFE, KnownProcesses, ProcessOwners
-from roce_exporter.owners.owner_samples import device_document, device_samples, identities, info_samples
+from roce_exporter.owners.owner_samples import (
+    device_document,
+    device_samples,
+    host_samples,
+    identities,
+    info_samples,
+)
 from roce_exporter.owners.owner_scan import OwnerRound, OwnerScan
-from roce_exporter.owners.owner_totals import DeviceOwners
+from roce_exporter.owners.owner_totals import DeviceOwners, HostOwners
 from roce_exporter.words import few
 
 if TYPE_CHECKING:
@@ -101,6 +107,8 @@ class Surveyor(ExporterPart):
         self._changed = asyncio.Event()
         self._identities: dict[str, Owner] = {}
         self._info = NO_SAMPLES
+        self._host = HostOwners(limits.most)
+        self._sums = NO_SAMPLES
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
         """OwnerScan these devices and no others. Devices that RDMA netlink does not list are left out."""
@@ -147,7 +155,7 @@ class Surveyor(ExporterPart):
 
     def samples(self) -> tuple[Samples, ...]:
         """The samples of the last rounds."""
-        return (*[one.rounds.samples for one in self._devices.values()], self._info)
+        return (*[one.rounds.samples for one in self._devices.values()], self._info, self._sums)
 
     def states(self) -> tuple[SourceState, ...]:
         """The state of each device as of its last round."""
@@ -230,7 +238,9 @@ class Surveyor(ExporterPart):
         self._introduce()
 
     def _introduce(self) -> None:
-        """Say who the owners are that any device shows."""
+        """Say who the owners are that any device shows, and what each has on all devices."""
         results = [one.owners.last for one in self._devices.values()]
         self._identities = identities(results, self._identities)
         self._info = self._info.replace(info_samples(self._identities.values()))
+        self._host.enter({key: one.owners.last for key, one in self._devices.items()})
+        self._sums = self._sums.replace(host_samples(self._host))

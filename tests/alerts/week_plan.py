@@ -304,7 +304,7 @@ def _vanished(healthy: Clip, minutes: int) -> Clip:
 def _stuck(healthy: Clip, minutes: int) -> Clip:
     """An owner has queue pairs in state ERR for some minutes."""
     inside = range(LEAD, LEAD + minutes)
-    name = 'roce_owner_queue_pairs_in_error{device="mlx5_0",owner="slurm/4711.0"}'
+    name = 'roce_owner_queue_pairs{device="mlx5_0",owner="slurm/4711.0",state="ERR",type="RC"}'
     return Clip(
         healthy.minutes,
         healthy.series | {name: [8.0 * (place in inside) for place in range(healthy.minutes)]},

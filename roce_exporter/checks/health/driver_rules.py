@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 WINDOW = 900.0
 """Seconds for which an event of driver or device counts as recent, and in which queue pairs must be in error all the time: longer than a
 job takes to end."""
-IN_ERROR = "roce_owner_queue_pairs_in_error"
+OWNED = "roce_owner_queue_pairs"
 KINDS = (("qp", "queue pairs"), ("cq", "completion queues"), ("mr", "memory regions"))
 
 
 def _in_error(device: PortView) -> Iterator[Sign]:
-    for track, now in device.current(IN_ERROR):
+    for track, now in device.current(OWNED):
+        if track.labels["state"] != "ERR":
+            continue
         recent = [(time, value) for time, value in track.points if time >= device.host.end - WINDOW]
         if min(value for _, value in recent) < device.limit("queue_pairs_in_error", "queue_pairs"):
             continue

@@ -106,7 +106,7 @@ AREAS = {
 """What causes are about, and the rows of which one shows that it was looked at."""
 
 DEVICE_SIGHTS = (
-    Sight("queue pairs in error, by owner", ("roce_owner_queue_pairs_in_error",)),
+    Sight("queue pairs in error, by owner", ("roce_owner_queue_pairs",)),
     Sight("devlink health reporters", ("roce_devlink_health_state",)),
 )
 """Per device."""

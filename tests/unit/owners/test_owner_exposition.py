@@ -63,7 +63,7 @@ async def test_a_change_of_processes_does_not_change_the_series_of_devices() -> 
     second = (await exporter.observe()).samples
     assert len(first) == len(second)
     kept = [one.series is other.series for one, other in zip(first, second, strict=True)]
-    assert kept.count(False) == 2, "the owners of the changed device and the identities"
+    assert kept.count(False) == 3, "the owners of the changed device, the identities and the sums"
 
 
 async def test_a_scrape_does_not_wait_for_a_survey_that_hangs() -> None:

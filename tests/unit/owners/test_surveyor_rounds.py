@@ -23,6 +23,9 @@ from owner_fakes import (
 )
 from waiting import until
 
+from roce_exporter.catalog.owners import SUMMED
+from roce_exporter.catalog.row import MetricSet
+from roce_exporter.exposition.served_series import ServedSeries, is_sum
 from roce_exporter.model import DeviceReadings
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits
@@ -147,7 +150,11 @@ async def test_the_series_are_the_same_object_while_the_owners_are_the_same() ->
     host.objects["mlx5_0"] += [queue_pair(20_000 + number, 40) for number in range(5)]
     await survey(found)
     after = found.samples()
-    assert [one.series is other.series for one, other in zip(before, after, strict=True)] == [True, True]
+    assert [one.series is other.series for one, other in zip(before, after, strict=True)] == [
+        True,
+        True,
+        True,
+    ]
     assert before[0].values != after[0].values
 
 
@@ -327,3 +334,67 @@ async def test_a_process_that_uses_many_devices_is_read_once() -> None:
     host.processes_read.clear()
     await survey(found)
     assert set(host.processes_read) == set(range(1, 9)), "a later round reads them again"
+
+
+def busy_host(pods: int, devices: int) -> FakeHost:
+    """Every pod has objects and a counter set on every device, each device another order of sizes."""
+    host = FakeHost()
+    for pod in range(1, pods + 1):
+        host.processes[pod] = process(pod, f"0::/kubepods/pod{pod:032x}/{pod:064x}")
+    for device_number in range(devices):
+        name, objects = f"mlx5_{device_number}", []
+        for pod in range(1, pods + 1):
+            size = 1 + (pod * 7 + device_number * 11) % pods
+            objects += [queue_pair(1000 * pod + number, pod, remote=1) for number in range(size)]
+            objects += [region(pod, 4096), RdmaObject(ObjectKind.CONTEXT, pid=pod)]
+        host.objects[name] = objects
+        values = dict.fromkeys(("local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "implied_nak_seq_err",
+                                "rnr_nak_retry_err", "duplicate_request", "roce_adp_retrans"), 5)  # fmt: skip
+        host.sets[name, 1] = tuple(CounterSet(1, pod, pod, "", values) for pod in range(1, pods + 1))
+    return host
+
+
+async def test_sixty_four_pods_on_sixteen_devices_are_few_series() -> None:
+    host, names = busy_host(64, 16), [f"mlx5_{number}" for number in range(16)]
+    found = following(host, *names)
+    await survey(found)
+    served = {
+        chosen: [series for part in ServedSeries(chosen).select(found.samples()) for series in part.series]
+        for chosen in MetricSet
+    }
+    assert len(served[MetricSet.STANDARD]) <= 1500
+    assert len(served[MetricSet.LEAN]) <= len(served[MetricSet.STANDARD])
+    assert len(served[MetricSet.FULL]) > 6000
+    per_device = {
+        one.row.name for one in served[MetricSet.STANDARD] if one.row.name in SUMMED and one.labels[0]
+    }
+    assert per_device == set(), "only queue pairs say the device"
+    assert not any(is_sum(one) for one in served[MetricSet.FULL]), "nothing is counted twice"
+    users = {one.labels[1] for one in served[MetricSet.STANDARD] if is_sum(one)}
+    assert len(users) == 33
+    rows = {one.row.name for one in served[MetricSet.STANDARD] if is_sum(one)}
+    assert rows == {one.row.name for one in served[MetricSet.FULL] if one.row.name in rows}
+
+
+async def test_the_sum_of_an_owner_is_that_of_its_devices_and_no_counter_falls() -> None:
+    host = FakeHost({name: [queue_pair(1, 7), region(7, 4096)] for name in ("mlx5_0", "mlx5_1")})
+    host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
+
+    def count(first: int, second: int) -> None:
+        for name, value in (("mlx5_0", first), ("mlx5_1", second)):
+            host.sets[name, 1] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": value}),)
+
+    found = following(host, "mlx5_0", "mlx5_1")
+    timeouts = "transport_ack_timeouts_total{owner=slurm/7}"
+    count(100, 200)
+    await survey(found)
+    count(103, 207)
+    await survey(found)
+    sums = shown(found, sums=True)
+    assert (sums["memory_region_bytes{owner=slurm/7}"], sums["processes{owner=slurm/7}"]) == (8192, 1)
+    assert sums[timeouts] == 10
+    found.follow([device("mlx5_1")])
+    count(0, 208)
+    await survey(found)
+    sums = shown(found, sums=True)
+    assert (sums["memory_region_bytes{owner=slurm/7}"], sums[timeouts]) == (4096, 11)
