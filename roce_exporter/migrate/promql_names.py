@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog import INDEX
+from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.migrate import rdma_exporter, spiderpool
-from roce_exporter.migrate.foreign import EXPORTERS, foreign_metrics, untranslatable
+from roce_exporter.migrate.foreign import EXPORTERS, HOSTS, foreign_metrics, untranslatable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -255,6 +255,25 @@ def guessed(text: str, names: Names) -> Names:
     return replace(names, known={name: each for name, each in known.items() if each})
 
 
+@cache
+def _raw_names() -> Mapping[str, tuple[str, ...]]:
+    """The metrics of ours that a raw name of a host is, alone."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in CATALOG:
+        for spelling in row.spellings:
+            if spelling.dialect in HOSTS and len(spelling.raw) == 1:
+                found[spelling.raw[0]].add(row.name)
+    return {raw: tuple(sorted(ours)) for raw, ours in found.items()}
+
+
+def ours_of(name: str) -> str:
+    """What the longest raw name at the end of a name is here, as a part of a reason; empty if there is none."""
+    words = name.removesuffix("_total").split("_")
+    ends = ("_".join(words[number:]) for number in range(1, len(words)))
+    raw, ours = next(((end, _raw_names()[end]) for end in ends if end in _raw_names()), ("", ()))
+    return f"; `{raw}` is {' or '.join(ours)} here" if ours else ""
+
+
 def exporters_of(found: set[str], names: Names) -> list[str]:
     """The exporters of which an expression with these names can be: one that has them all, else the only one of each.
 
@@ -264,7 +283,10 @@ def exporters_of(found: set[str], names: Names) -> list[str]:
     if not found:
         return [""]
     if unknown := [name for name in sorted(found) if name not in names.known]:
-        why = (f"{name}: {names.reason(name) or 'not a name that this version knows'}" for name in unknown)
+        why = (
+            f"{name}: {names.reason(name) or f'not a name that this version knows{ours_of(name)}'}"
+            for name in unknown
+        )
         raise UntranslatedError("; ".join(why))
     having = [{one.exporter for one in names.known[name]} for name in sorted(found)]
     if common := set.intersection(*having):

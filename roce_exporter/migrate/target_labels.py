@@ -116,7 +116,7 @@ def _of_selector(node: Node, names: Names, known: frozenset[str], labels: Target
         elif label == INSTANCE and INSTANCE not in labels.same and _PORT.search(value):
             yield f"{text} has the port of the other exporter: {REMEDY.format(label=INSTANCE)}"
         elif label not in known and plain(one.value):
-            yield f"{text}: {_unknown(label)}"
+            yield _unknown(label)
 
 
 def _of_lists(node: Node, names: Names, known: frozenset[str], labels: TargetLabels) -> Iterator[str]:
@@ -157,11 +157,11 @@ def _unknown_labels(
     own = frozenset[str]().union(*(_own(one, names) for one in _theirs(part, names)))
     for label in listed:
         if label not in own | known and not _VARIABLE.search(label):
-            yield f"the label `{label}`: {_unknown(label)}"
+            yield _unknown(label)
 
 
 def _unknown(label: str) -> str:
-    return f"no label of the exporter but of its target; {REMEDY.format(label=label)}"
+    return f"the label `{label}`: no label of the exporter but of its target; {REMEDY.format(label=label)}"
 
 
 def _theirs(tree: Node, names: Names) -> list[Node]:

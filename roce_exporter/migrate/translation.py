@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.row import FULL
-from roce_exporter.migrate.foreign import HOSTS
 from roce_exporter.migrate.promql import (
     SELECTOR,
     VARIABLE,
@@ -33,13 +30,14 @@ from roce_exporter.migrate.promql_names import (
     UntranslatedError,
     exporters_of,
     matching_names,
+    ours_of,
     target_of,
 )
 from roce_exporter.migrate.promql_rewrite import Rewrite, metric_of
 from roce_exporter.migrate.target_labels import TargetLabels, faults, mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from roce_exporter.migrate.foreign import Foreign
     from roce_exporter.migrate.places import Place
@@ -235,28 +233,9 @@ def unknown_metrics(text: str, names: Names) -> list[str]:
         if name not in names.own and name not in INDEX.named and not names.foreign(name)
     }
     return [
-        f"{name}: not a metric of an exporter that this version knows{_ours_of(name)}"
+        f"{name}: not a metric of an exporter that this version knows{ours_of(name)}"
         for name in sorted(unknown)
     ]
-
-
-@cache
-def _raw_names() -> Mapping[str, tuple[str, ...]]:
-    """The metrics of ours that a raw name of a host is, alone."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for row in CATALOG:
-        for spelling in row.spellings:
-            if spelling.dialect in HOSTS and len(spelling.raw) == 1:
-                found[spelling.raw[0]].add(row.name)
-    return {raw: tuple(sorted(ours)) for raw, ours in found.items()}
-
-
-def _ours_of(name: str) -> str:
-    """What the longest raw name at the end of a name is here."""
-    words = name.removesuffix("_total").split("_")
-    ends = ("_".join(words[number:]) for number in range(1, len(words)))
-    raw, ours = next(((end, _raw_names()[end]) for end in ends if end in _raw_names()), ("", ()))
-    return f"; `{raw}` is {' or '.join(ours)} here" if ours else ""
 
 
 OF_FULL_SET = frozenset(row.name for row in CATALOG if row.metric_set is FULL)

@@ -35,6 +35,7 @@ def run(folder: Path, text: str, *flags: str, name: str = "a.promql") -> int:
         (f"{BYTES} / on(Hostname) DCGM_FI_DEV_GPU_UTIL", "the label `Hostname`"),
         (f"{BYTES} and up", "joined with up by `instance`"),
         ("rate(node_amazonefa_tx_bytes[5m])", "roce_port_transmit_bytes_total here"),
+        ("rdma_np_cnp_sent", "not a name that this version knows; `np_cnp_sent` is roce_cnp_sent_total here"),
         ("my_pfc_storms > 0", "not a metric of an exporter that this version knows"),
         (f"{BYTES} / my_rdma_limit", "my_rdma_limit: not a metric"),
         (f'{CLASH}{{device="a"}}', f"{CLASH} is a name of rdma_exporter and of spiderpool: name one by --from"),
