@@ -116,8 +116,14 @@ FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
     "an error of the device": ({"roce_fatal_errors_total": [0, 1]}, ["device_error"]),
     "no objects left": ({"roce_resource_qp": 91, "roce_resource_qp_limit": 100}, ["resources_exhausted"]),
     "objects left": ({"roce_resource_qp": 90, "roce_resource_qp_limit": 100}, []),
-    "queue pairs in error": ({"roce_owner_queue_pairs{owner=slurm/1,state=ERR,type=RC}": 2}, ["queue_pairs_in_error"]),
-    "queue pairs that a job closes": ({"roce_owner_queue_pairs{owner=slurm/1,state=ERR,type=RC}": [0, 2]}, []),
+    "queue pairs in error": (
+        {"roce_owner_queue_pairs{owner=slurm/1,state=ERR,type=RC}": 2},
+        ["queue_pairs_in_error"],
+    ),
+    "queue pairs that a job closes": (
+        {"roce_owner_queue_pairs{owner=slurm/1,state=ERR,type=RC}": [0, 2]},
+        [],
+    ),
     "a wrong setting": ({"roce_config_check_ok{check=trust}": 0}, ["misconfigured"]),
     "a wrong route": ({"roce_config_check_ok{check=ip_route}": 0}, ["ip_misconfigured"]),
     "a neighbour that does not resolve": (
