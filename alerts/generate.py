@@ -8,6 +8,7 @@ Prometheus 2.42 and newer; `make dist` writes the same for the Prometheus operat
 # ruff: noqa: INP001 - a script next to its rules, not a package
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from pathlib import Path
@@ -67,6 +68,21 @@ NODE = (
 own: VictoriaMetrics 1.145 overwrites a label into which it joins before it reads it."""
 RUNBOOK = '{{ with query "source:roce_runbooks:info" }}{{ (first .).Labels.url }}{{ else }}http://localhost:10123/runbooks{{ end }}/<<alert>>.md'
 """Where the runbook of an alert is; the recording is of `rules/exporter.yml`."""
+_OF_PORT = {name: f"$labels.{name}" for name in ("cluster", "job", "instance", "device", "port", "priority")}
+_OF_LINK = {name: f"$labels.{name}" for name in ("cluster", "host", "netdev", "switch", "switch_port")}
+_OF_SWITCH = {
+    "cluster": "$labels.cluster",
+    "switch": "(or $labels.switch $labels.device)",
+    "switch_port": "(or $labels.switch_port $labels.port)",
+}
+BOARDS = {
+    "host": ("{{ if $labels.port }}roce-port{{ else }}roce-host{{ end }}", _OF_PORT),
+    "link": ("roce-link", _OF_LINK),
+    "switch": ("roce-link", _OF_SWITCH),
+    "fabric": ("roce-fleet", {"cluster": "$labels.cluster"}),
+    "wire": ("roce-exporter", {"cluster": "$labels.cluster"}),
+}
+"""The board that shows what an alert is about, by its scope, and the board's variables; the message adds the time."""
 NODES = {"host": "instance", "link": "instance", "wire": "instance", "switch": "device"}
 
 Values = dict[str, Any]
@@ -131,7 +147,20 @@ def read_thresholds(place: Path) -> Thresholds:
         _check_alert(f"{place.name}: {alert}", values)
     for name, values in content["limits"].items():
         _check_times(f"{place.name}: {name}", values, ("window", "short_window", "ago"))
-    return Thresholds(_with_seconds(place.name, content["shared"]), content["limits"], content["alerts"])
+    shared = _with_seconds(place.name, content["shared"]) | {"limits_sum": sum_of(content["limits"])}
+    return Thresholds(shared, content["limits"], content["alerts"])
+
+
+def sum_of(limits: dict[str, Values]) -> str:
+    """What tells these limits from others, as the exporters whose checks read them serve it: `roce_health_thresholds_info`."""
+    numbers = {
+        f"{name}.{key}": seconds(value) if DURATION.fullmatch(str(value)) else value
+        for name, keys in limits.items()
+        for key, value in keys.items()
+        if key != "severity"
+    }
+    lines = sorted(f"{name}={number(value)}" for name, value in numbers.items())
+    return hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
 
 
 def _with_seconds(where: str, shared: Values) -> Values:
@@ -207,7 +236,18 @@ def alert_rule(rule: Values, own: Values, values: Values) -> Values:
         key: one_line(filled_in(name, rule[key], values)) for key in ("summary", "description")
     }
     filled["annotations"]["runbook_url"] = filled_in(name, RUNBOOK, values)
+    filled["annotations"]["dashboard_url"] = filled_in(name, board_url(rule["scope"]), values)
     return filled
+
+
+def board_url(scope: str) -> str:
+    """Where the board of an alert of this scope is, as a template; what the alert does not name is chosen there."""
+    board, variables = BOARDS[scope]
+    chosen = (
+        f"{{{{ with {value} }}}}&var-{name}={{{{ urlquery . }}}}{{{{ end }}}}"
+        for name, value in variables.items()
+    )
+    return f"<<grafana_url>>/d/{board}/roce?var-datasource=default{''.join(chosen)}"
 
 
 def one_line(text: str) -> str:

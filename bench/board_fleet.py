@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from board_history import CLUSTER, END, HOUR, INSTANCE, SCRAPE, Past
-from boards.limits import ALERTS, CLUSTER_PAUSE, DRIFT, HOSTS, STORM_HOSTS, STORMS
+from boards.limits import CLUSTER_PAUSE, DRIFT, HOSTS, STORM_HOSTS, STORMS
 from boards.rules import (
     CHECKS,
     CHECKS_FAILED,
@@ -45,6 +45,7 @@ from boards.rules import (
     WORKLOAD_PAUSE,
     WORKLOAD_UNFIT,
 )
+from boards.thresholds import ALERTS
 
 from roce_exporter.catalog import INDEX
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.checks.thresholds import load_thresholds
+from roce_exporter.checks.thresholds import load_thresholds, shipped_thresholds, sum_of
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
@@ -79,10 +79,9 @@ def assemble(kernel: Kernel, parts: Parts | None = None, clock: Clock = Clock())
         add(Surveyor(kernel, replace(wanted.owners, timeout=timeout), *clock))
     add(HostSources(_host_sources(kernel, wanted), clock.monotonic, timeout))
     if wanted.health:
-        rules = diagnose
-        if wanted.thresholds:
-            rules = partial(diagnose, limits=load_thresholds(wanted.thresholds))
-        add(HealthWatch(exporter.observe, *clock, rules=rules))
+        limits = load_thresholds(wanted.thresholds) if wanted.thresholds else shipped_thresholds()
+        rules = partial(diagnose, limits=limits)
+        add(HealthWatch(exporter.observe, *clock, rules=rules, limits=sum_of(limits)))
     return exporter
 
 

@@ -15,6 +15,15 @@ local withSeconds(shared) =
   assert bad == [] : '_config.shared: %s must be a duration such as 5m' % std.join(', ', bad);
   shared { [key + '_seconds']: values.seconds(shared[key]) for key in ['short', 'medium', 'long'] };
 
+// What tells these limits from others, as the exporters serve it: sum_of() of alerts/generate.py.
+local limitsSum(limits) = std.md5(std.join('\n', std.sort([
+  '%s.%s=%s' % [name, key, values.text(if values.isDuration(value) then values.seconds(value) else value)]
+  for name in std.objectFields(limits)
+  for key in std.objectFields(limits[name])
+  if key != 'severity'
+  for value in [limits[name][key]]
+])));
+
 local checked(name, own) =
   local where = '_config.alerts.%s: ' % name;
   local bad = [key for key in ['for', 'keep_firing_for'] if std.objectHas(own, key) && !values.isDuration(own[key])];
@@ -52,6 +61,7 @@ local alert(rule, own, given) =
       summary: rule.summary(given),
       description: rule.description(given),
       runbook_url: rule.runbook_url(given),
+      dashboard_url: rule.dashboard_url(given),
     },
   };
 
@@ -80,7 +90,7 @@ local ofFile(name, rules, shared, alerts) =
   ];
 
 function(config, files)
-  local shared = withSeconds(config.shared) + config.limits;
+  local shared = withSeconds(config.shared) + config.limits + { limits_sum: limitsSum(config.limits) };
   local known = [rule.alert for file in files for rule in file.rules if std.objectHas(rule, 'alert')];
   local unknown = [name for name in std.objectFields(config.alerts) if !std.member(known, name)];
   assert unknown == [] : '_config.alerts: no such alert: ' + std.join(', ', unknown);

@@ -35,6 +35,7 @@ METRIC_SET_INFO = ROWS["roce_exporter_metric_set_info"]
 
 PORT_HEALTH = ROWS["roce_port_health"]
 PORT_HEALTH_REASON = ROWS["roce_port_health_reason"]
+HEALTH_THRESHOLDS = ROWS["roce_health_thresholds_info"]
 
 KERNEL_LOG_EVENTS = ROWS["roce_kernel_log_events_total"]
 KERNEL_LOG_LOST = ROWS["roce_kernel_log_lost_total"]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -49,6 +50,13 @@ def load_thresholds(path: str) -> Thresholds:
 def shipped_thresholds() -> Thresholds:
     """The limits of the package."""
     return {name: _numbers(mapping_of(entry)) for name, entry in mapping_of(_shipped()["limits"]).items()}
+
+
+def sum_of(limits: Thresholds) -> str:
+    """What tells these limits from others: that of the rules which `alerts/generate.py` writes from them."""
+    numbers = {f"{name}.{key}": number for name, keys in limits.items() for key, number in keys.items()}
+    lines = sorted(f"{name}={number:.10f}".rstrip("0").rstrip(".") for name, number in numbers.items())
+    return hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
 
 
 def _shipped() -> dict[str, Entry]:

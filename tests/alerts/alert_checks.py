@@ -7,6 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import yaml
 from alert_promtool import EVERY, Fired, Groups, Labels, delivered, fired, history, needed, rules_of_cases
@@ -23,7 +24,7 @@ from alert_scenario import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 FIRED = Path(__file__).with_name("fired.yml")
 """When each case fires, in minutes after the fault began, and its texts; `write_fired.py` writes it."""
@@ -140,6 +141,9 @@ def _problems_of_texts(case: Case, variant: Variant, texts: dict[str, str] | Non
     if texts is None:
         yield "does not fire when its text is read"
         return
+    labels = labels_wanted(case, "h1", variant.cluster)
+    if texts["dashboard_url"] != board_of(labels):
+        yield f"dashboard_url must be {board_of(labels)}: {texts['dashboard_url']}"
     title = f"{case.alert}, {variant.cluster}" if variant.cluster in case.texts else case.title
     named = f"cluster {variant.cluster}" if variant.cluster else "the fleet"
     for key in ("summary", "description"):
@@ -166,7 +170,28 @@ def as_sent(title: str) -> dict[str, dict[str, str]]:
     """Labels and annotations of the alert of a title of fired.yml, as Prometheus sends them to Alertmanager."""
     (case,) = (one for one in CASES if title in {one.title, *(f"{one.alert}, {name}" for name in one.texts)})
     texts = {key: expectations()[title][key] for key in ("summary", "description")}
-    return {
-        "labels": {"alertname": case.alert} | labels_wanted(case, "h1", "east"),
-        "annotations": texts | {"runbook_url": f"http://h1:10123/runbooks/{case.alert}.md"},
+    labels = labels_wanted(case, "h1", "east")
+    links = {"runbook_url": f"http://h1:10123/runbooks/{case.alert}.md", "dashboard_url": board_of(labels)}
+    return {"labels": {"alertname": case.alert} | labels, "annotations": texts | links}
+
+
+def board_of(labels: Mapping[str, str]) -> str:
+    """Where the board of an alert is: of the port, the host, the link, the fabric or the captures, with what the alert names."""
+    match labels["scope"]:
+        case "host":
+            board = "roce-port" if "port" in labels else "roce-host"
+            names = ("cluster", "job", "instance", "device", "port", "priority")
+        case "link" | "switch":
+            board, names = "roce-link", ("cluster", "host", "netdev", "switch", "switch_port")
+            if labels["scope"] == "switch":
+                place = {
+                    "switch": labels.get("switch", labels.get("device", "")),
+                    "switch_port": labels.get("switch_port", labels.get("port", "")),
+                }
+                labels = {"cluster": labels.get("cluster", "")} | place
+        case scope:
+            board, names = {"fabric": "roce-fleet", "wire": "roce-exporter"}[scope], ("cluster",)
+    chosen = {"var-datasource": "default"} | {
+        f"var-{name}": text for name in names if (text := labels.get(name))
     }
+    return f"http://localhost:3000/d/{board}/roce?{urlencode(chosen)}"

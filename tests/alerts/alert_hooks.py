@@ -124,6 +124,8 @@ def as_received(folder: Path, alerts: Sequence[Mapping[str, Any]]) -> list[str]:
             said = json.loads(one.body)
             if one.path == "/pager":
                 text = f"{said['payload']['summary']}\n\n{said['payload']['custom_details']['what']}"
+                assert said["links"]
+                assert all(link["href"] in text for link in said["links"])
             else:
                 text = f"{said['attachments'][0]['title']}\n\n{said['attachments'][0]['text']}"
             found[text.partition("\n")[0]] = f"{'pager' if one.path == '/pager' else 'chat'}: {text.strip()}"

@@ -154,7 +154,7 @@ def test_an_alert_has_what_alertmanager_and_people_need() -> None:
         assert set(rule["labels"]) == {"severity", "scope"}, name
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}, name
         assert "$value" not in str(rule["labels"]), name
-        assert set(texts) == {"summary", "description", "runbook_url"}, name
+        assert set(texts) == {"summary", "description", "runbook_url", "dashboard_url"}, name
         assert texts["runbook_url"].endswith(f"/{name}.md"), name
         assert re.search(OBJECT[rule["labels"]["scope"]], texts["summary"]), name
         assert len(texts["summary"]) < 260, name

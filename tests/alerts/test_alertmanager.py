@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from datetime import UTC, datetime, timedelta
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +29,9 @@ CRITICAL = {name for name, rule in RULES.items() if rule["labels"]["severity"] =
 FABRIC = "RocePfcStormWithoutCulprit"
 CULPRIT = "RocePfcStorm, host_stopped"
 
+BEGAN = "2026-01-02T03:04:05Z"
+BOARD_TIME = "&from=1767319445000&to=now"
+"""An hour before that."""
 DOCUMENT, MARK = ALERTS.parent / "docs/alerts.md", "<!-- messages -->\n"
 
 with_amtool = pytest.mark.usefixtures("amtool")
@@ -363,7 +367,10 @@ FAULTS = {
 
 def shown(folder: Path) -> str:
     """The messages of these faults, as in docs/alerts.md."""
-    sent = [alert(f"{title} | place={place}", f"east {place}") for place, title in enumerate(FAULTS.values())]
+    sent = [
+        alert(f"{title} | place={place}", f"east {place}") | {"startsAt": BEGAN}
+        for place, title in enumerate(FAULTS.values())
+    ]
     texts = zip(FAULTS, as_received(folder, sent), strict=True)
     return "".join(f"{said}:\n\n```text\n{text}\n```\n\n" for said, text in texts)
 
@@ -374,7 +381,7 @@ def test_the_document_has_the_messages_that_are_sent(tmp_path: Path) -> None:
 
 
 def state(title: str, status: str = "firing") -> dict[str, Any]:
-    return alert(title, "east") | {"status": status, "startsAt": "2026-01-02T03:04:05Z"}
+    return alert(title, "east") | {"status": status, "startsAt": BEGAN}
 
 
 @with_amtool
@@ -389,11 +396,14 @@ def test_the_title_has_the_most_important_fact() -> None:
 @with_amtool
 def test_the_body_lists_firing_alerts_and_then_resolved_ones() -> None:
     culprit, fabric = as_sent(CULPRIT)["annotations"], as_sent(FABRIC)["annotations"]
-    first = f"{culprit['summary']}\n{culprit['description']}\n{culprit['runbook_url']}"
+    links = f"Board: {culprit['dashboard_url']}{BOARD_TIME}\nRunbook: {culprit['runbook_url']}"
+    first = f"{culprit['summary']}\n{culprit['description']}\n{links}"
     body = render("roce.text", state(FABRIC, "resolved"), state(CULPRIT))
     assert body == f"{first}\n\nResolved: {fabric['summary']}"
     assert render("roce.hosts", state(FABRIC), state(CULPRIT)) == "h1"
     html = render("roce.html", state(CULPRIT), kind="html")
     assert html.startswith("<!DOCTYPE html>")
-    assert f'<a href="{culprit["runbook_url"]}">What to do</a> · since 2026-01-02 03:04:05 UTC' in html
+    assert f'<a href="{culprit["runbook_url"]}">What to do</a> · <a href="' in html
+    board = escape(culprit["dashboard_url"]) + BOARD_TIME
+    assert f'{board}">Board</a> · since 2026-01-02 03:04:05 UTC' in html
     assert "<no value>" not in html

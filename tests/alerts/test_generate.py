@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from roce_exporter.checks.thresholds import shipped_thresholds, sum_of
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -64,6 +66,12 @@ def rules_of(folder: Path) -> dict[str, dict[str, Any]]:
 def test_the_rules_are_those_of_the_thresholds() -> None:
     """Rewrite them with `python alerts/generate.py`."""
     assert (ALERTS / "roce.rules.yml").read_text() == generate.generated()
+
+
+def test_the_sum_of_the_limits_is_that_of_the_exporters() -> None:
+    """So that rules with other limits than the checks of a host are seen."""
+    own = generate.read_thresholds(ALERTS / "thresholds.yml").values["limits_sum"]
+    assert own == sum_of(shipped_thresholds())
 
 
 def checked(place: Path) -> str:

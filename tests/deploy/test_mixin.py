@@ -72,7 +72,7 @@ def every_value(name: str, value: Any) -> Any:
         return (1 - value if name == "ratio" else value) * 0.9 + 0.0003
     if name == "severity":
         return NEXT_SEVERITY[value]
-    if name == "runbook_base_url":
+    if name in {"runbook_base_url", "grafana_url"}:
         return value
     number = re.fullmatch(r"(\d+)([smhd])", value)
     return f"{int(number[1]) + 1}{number[2]}1s" if number else f"{value}|other"

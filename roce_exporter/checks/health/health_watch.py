@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog.named import PORT_HEALTH, PORT_HEALTH_REASON
+from roce_exporter.catalog.named import HEALTH_THRESHOLDS, PORT_HEALTH, PORT_HEALTH_REASON
 from roce_exporter.checks.finding import Report, Status
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.health.counter_rules import ROWS_OF_COUNTERS
@@ -89,8 +89,10 @@ class HealthWatch(ExporterPart):
         wall: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rules: Callable[[History], Report] | None = None,
+        *,
+        limits: str = "",
     ) -> None:
-        """`observe` makes a collection, which calls `note`; `clock` returns monotonic seconds, `wall` Unix time.
+        """`observe` makes a collection, which calls `note`; `clock` returns monotonic seconds, `wall` Unix time; `limits` is the sum of those of the rules.
 
         The history is in Unix time as of the start: a clock that is set, forward or back, neither ends nor prolongs a reason.
         """
@@ -100,6 +102,7 @@ class HealthWatch(ExporterPart):
         self._apart = wall() - clock()
         self._sleep = sleep
         self._rules = rules or partial(diagnose, past=False)
+        self._limits = limits
         self._call = Calls(TIMEOUT)
         self._rounds = Rounds(HEALTH, clock)
         self._history: History = ()
@@ -130,7 +133,7 @@ class HealthWatch(ExporterPart):
             self._at = self._time()
             self._ports = not_judged(self._ports, self._at)
         self._judged = self._time()
-        self._rounds.samples = self._rounds.samples.replace(_samples(self._ports, self._at))
+        self._rounds.samples = self._rounds.samples.replace(_samples(self._ports, self._at, self._limits))
 
     def samples(self) -> tuple[Samples]:
         """The verdicts of the last round."""
@@ -175,7 +178,9 @@ class HealthWatch(ExporterPart):
         return history, judge(self._ports, history, diagnosis), diagnosis
 
 
-def _samples(ports: HostHealth, at: float) -> Iterator[tuple[Series, Value]]:
+def _samples(ports: HostHealth, at: float, limits: str) -> Iterator[tuple[Series, Value]]:
+    if limits:
+        yield Series(HEALTH_THRESHOLDS, (limits,)), 1
     for (device, port), held in sorted(ports.items()):
         yield Series(PORT_HEALTH, (device, port)), int(held.health)
         for reason in sorted(held.holding(at), key=lambda one: one.finding.check):
