@@ -7,7 +7,7 @@ from boards.configuration_details import ADDRESSES_PANELS, BUFFERS_PANELS, DCQCN
 from boards.configuration_series import FIELDS, LINKS, check_texts, spread, value_texts
 from boards.limits import DRIFT, steps
 from boards.measures import meanings, now
-from boards.model import Board, Query, Row, Variable
+from boards.model import Board, Query, Row, Variable, cell
 from boards.panels import by_name, named, number
 from boards.rules import CHECKS, CHECKS_FAILED, PLACES, SETTING, SETTINGS, UNREADABLE
 from boards.scopes import CLUSTER, FLEET, OF_FLEET, WITH_RUNBOOKS, alerts_of_clusters, runbook
@@ -82,7 +82,7 @@ JUDGED_PANELS = (
         "The failed checks, with the audit's texts. `roce-exporter check settings` on the host prints the same command with the values of the "
         "port, and the vendor's command if there is one. The check's name opens the runbook.",
         ("check", "Value", "why", "fix"),
-        Query(f"topk(50, {EXPLAINED})", form="table", instant=True),
+        cell(f"topk(50, {EXPLAINED})"),
         names={"Value": "ports"},
         wide="fix",
         tall=True,
@@ -101,7 +101,7 @@ JUDGED_PANELS = (
         "Ports that fail a check",
         "At most 100.\n\n" + meanings("roce_config_check_ok"),
         (*FIELDS, "check"),
-        Query(f"topk(100, {now('roce_config_check_ok', FLEET)} == 0)", form="table", instant=True),
+        cell(f"topk(100, {now('roce_config_check_ok', FLEET)} == 0)"),
         overrides=(*LINKS, by_name("check", ("mappings", [TEXTS["check"]]), ("links", runbook("RoceConfigCheckFailed")))),
         concealed=("cluster", "job", "port", "netdev"),
         wide="instance",
@@ -115,9 +115,7 @@ JUDGED_PANELS = (
         "Number of ports with each value, for settings with more than one value in a cluster, the rarest values first, at most 50. Different kinds "
         "of NICs may differ; hosts of one kind should not. Choose the setting above to find the ports.",
         ("cluster", "setting", *PLACES, "value", "Value"),
-        Query(
-            f"bottomk(50, {VALUES} and on {PLACED} count by {PLACED} ({COUNTED}) > 1)", form="table", instant=True
-        ),
+        cell(f"bottomk(50, {VALUES} and on {PLACED} count by {PLACED} ({COUNTED}) > 1)"),
         names={"Value": "ports"},
         concealed=("dscp", "buffer", "traffic_class"),
         wide="setting",
@@ -136,10 +134,7 @@ JUDGED_PANELS = (
         "Ports with another value",
         "Ports whose value of the setting that is chosen above is not the median of their cluster, at most 100. Click a port to open it.",
         (*FIELDS, *PLACES, "Value"),
-        Query(
-            f"topk(100, {ONE_SETTING} != on (cluster, {', '.join(PLACES)}) group_left () quantile by (cluster, {', '.join(PLACES)}) (0.5, {ONE_SETTING}))",
-            form="table", instant=True,
-        ),
+        cell(f"topk(100, {ONE_SETTING} != on (cluster, {', '.join(PLACES)}) group_left () quantile by (cluster, {', '.join(PLACES)}) (0.5, {ONE_SETTING}))"),
         names={"Value": "value"},
         concealed=("job", "dscp", "buffer", "traffic_class"),
         wide="instance",
@@ -156,11 +151,7 @@ LOSSLESS_PANELS = (
         "PFC by priority",
         f"Ports with PFC on, by priority. Usually one line per cluster: PFC on one priority.\n\n{meanings('roce_pfc_enabled')}",
         ("cluster", "priority", "Value"),
-        Query(
-            f"count by (cluster, priority) ({now('roce_pfc_enabled', FLEET)} == 1)",
-            form="table",
-            instant=True,
-        ),
+        cell(f"count by (cluster, priority) ({now('roce_pfc_enabled', FLEET)} == 1)"),
         names={"Value": "ports"},
         width=8,
         empty="PFC is off everywhere, or DCB is not readable",
@@ -169,7 +160,7 @@ LOSSLESS_PANELS = (
         "PFC against the switch",
         f"Ports whose switch advertises the opposite by DCBX, at most 50.\n\n{meanings('roce_config_pfc_peer_enabled')}",
         (*FIELDS, "priority", "Value"),
-        Query(f"topk(50, {PEER})", form="table", instant=True),
+        cell(f"topk(50, {PEER})"),
         names={"Value": "switch"},
         overrides=(
             *LINKS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from boards.colours import DCBX, ON_OFF, SCHEDULING
 from boards.configuration_series import FIELDS, LINKS, spread, with_units
 from boards.measures import meanings, now
-from boards.model import Query
+from boards.model import cell
 from boards.panels import by_name
 from boards.rules import PARAMETER
 from boards.scopes import FLEET, to_host
@@ -89,7 +89,7 @@ DCQCN_PANELS = (
         "Number of ports with each value. A parameter with two values in a cluster slows some senders more than others.\n\n"
         + meanings("roce_dcqcn_parameter"),
         ("cluster", "role", "parameter", "value", "Value"),
-        Query(with_setting(COUNTED, "parameter"), form="table", instant=True),
+        cell(with_setting(COUNTED, "parameter")),
         names={"Value": "ports"},
         overrides=(by_name("value", ("mappings", with_units(UNITS))),),
         width=14,
@@ -101,7 +101,7 @@ DCQCN_PANELS = (
         "Parameters that differ",
         "Only parameters with more than one value in a cluster.",
         ("cluster", "role", "parameter", "Value"),
-        Query(f"count by (cluster, role, parameter) ({COUNTED}) > 1", form="table", instant=True),
+        cell(f"count by (cluster, role, parameter) ({COUNTED}) > 1"),
         names={"Value": "values"},
         concealed=("role",),
         width=10,
@@ -121,7 +121,7 @@ ADDRESSES_PANELS = (
         "GIDs by type",
         f"Used entries of GID tables. Routed traffic needs `RoCE v2`.\n\n{meanings('roce_gid_info')}",
         ("cluster", "type", "Value"),
-        Query(f"count by (cluster, type) ({GIDS})", form="table", instant=True),
+        cell(f"count by (cluster, type) ({GIDS})"),
         names={"Value": "slots"},
         width=8,
         empty="No GIDs found",
@@ -130,11 +130,7 @@ ADDRESSES_PANELS = (
         "Ports without a RoCE v2 GID",
         "At most 50. They cannot be reached across routers; is an address set on the network device?",
         FIELDS[:5],
-        Query(
-            f"topk(50, {ports} unless on (cluster, job, instance, device, port) {ROUTABLE})",
-            form="table",
-            instant=True,
-        ),
+        cell(f"topk(50, {ports} unless on (cluster, job, instance, device, port) {ROUTABLE})"),
         overrides=LINKS,
         wide="instance",
         width=16,
@@ -145,7 +141,7 @@ ADDRESSES_PANELS = (
         "GID tables",
         "At most 100 entries: select a host above.",
         (*FIELDS, "index", "type", "address"),
-        Query(f"topk(100, {GIDS})", form="table", instant=True),
+        cell(f"topk(100, {GIDS})"),
         overrides=LINKS,
         wide="address",
         width=24,
@@ -161,7 +157,7 @@ VERSIONS_PANELS = (
         "Firmware",
         "Devices by driver, board and firmware. Mixed firmware in a cluster means mixed behaviour.",
         ("cluster", "driver", "board", "firmware", "Value"),
-        Query(f"count by (cluster, driver, board, firmware) ({INFO})", form="table", instant=True),
+        cell(f"count by (cluster, driver, board, firmware) ({INFO})"),
         names={"Value": "devices"},
         sort="Value",
         width=24,
@@ -171,11 +167,7 @@ VERSIONS_PANELS = (
         "PCIe links",
         f"Devices by lanes in use.\n\n{meanings('roce_pcie_link_width_lanes')}",
         ("cluster", "value", "Value"),
-        Query(
-            f'count_values by (cluster) ("value", {now("roce_pcie_link_width_lanes", FLEET)})',
-            form="table",
-            instant=True,
-        ),
+        cell(f'count_values by (cluster) ("value", {now("roce_pcie_link_width_lanes", FLEET)})'),
         names={"Value": "devices"},
         sort="Value",
         numeric=("value",),
@@ -187,10 +179,8 @@ VERSIONS_PANELS = (
         "PCIe links below their width",
         "Devices that use fewer lanes than they support, at most 50. They may receive more slowly than their port.",
         (*FIELDS[:4], "Value"),
-        Query(
-            f"topk(50, {now('roce_pcie_link_width_lanes', FLEET)} < {now('roce_pcie_link_width_max_lanes', FLEET)})",
-            form="table",
-            instant=True,
+        cell(
+            f"topk(50, {now('roce_pcie_link_width_lanes', FLEET)} < {now('roce_pcie_link_width_max_lanes', FLEET)})"
         ),
         names={"Value": "lanes in use"},
         overrides=(by_name("instance", ("links", [to_host()])),),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from boards.colours import DCBX, ON_OFF, ROCE_VERSION, SCHEDULING, TRUST
 from boards.measures import meanings, row
-from boards.model import Json, Panel, Query
+from boards.model import Json, Panel, cell
 from boards.panels import by_name, named
 from boards.rules import PLACES, SETTING, SETTINGS
 from boards.scopes import FLEET, to_host, to_port
@@ -39,7 +39,7 @@ def spread(
         title,
         f"Number of ports with each value; rare values are the exceptions. {reading}\n\n{meanings(metric)}",
         columns,
-        Query(counted, form="table", instant=True),
+        cell(counted),
         names={"Value": "ports"},
         sort="Value",
         rarest=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from boards.colours import GOOD, SEVERITY, WARNING
 from boards.limits import MEDIUM, OVERRUN, WIRE_DROPS, steps
 from boards.measures import growth, meanings, moved, now, quantile, rate, seen
-from boards.model import Board, Query, Row
+from boards.model import Board, Query, Row, cell, nothing
 from boards.panels import BARS, by_name, lines, number, states
 from boards.rules import MISSING, MISSING_HOSTS
 from boards.scopes import CLUSTER, FLEET, HOST, OF_ONE, alerts, to_exporter, to_host
@@ -64,7 +64,7 @@ HEALTH_PANELS = (
         "By number of hosts. No panel and no alert can show what is listed here: without it a green dashboard proves nothing.\n\n"
         + meanings("roce_exporter_source_up", "roce_pfc_storm_unknown", "roce_exporter_unreadable_values", "roce_exporter_ports_without_netdev"),
         ("what", "Value"),
-        Query(f"topk(50, sum by (what) ({MISSING_HOSTS}{{{FLEET}}}))", form="table", instant=True),
+        cell(f"topk(50, sum by (what) ({MISSING_HOSTS}{{{FLEET}}}))"),
         names={"Value": "hosts"},
         sort="Value",
         overrides=(graded("hosts", "none", SOME),),
@@ -77,7 +77,7 @@ HEALTH_PANELS = (
         "Where",
         "Hosts and the number of ports, values or files that are missing there, at most 100. Click a host to see it below.",
         ("what", *FIELDS, "Value"),
-        Query(f"topk(100, {MISSING}{{{FLEET}}})", form="table", instant=True),
+        cell(f"topk(100, {MISSING}{{{FLEET}}})"),
         names={"Value": "number"},
         sort="Value",
         overrides=(by_name("instance", ("links", [to_exporter(), to_host()])),),
@@ -90,11 +90,11 @@ HEALTH_PANELS = (
         "Captures of packets",
         "Frames that each capture on a mirror port loses: what it counts is too low by them.\n\n" + meanings("roce_wire_capture_dropped_frames_total"),
         (*FIELDS, "Value #A", "Value #B"),
-        *(Query(f"sum by ({', '.join(FIELDS)}) ({expression})", form="table", instant=True) for expression in (
+        *(cell(f"sum by ({', '.join(FIELDS)}) ({expression})") for expression in (
             CAPTURED,
             f"{rate('roce_wire_capture_dropped_frames_total', CLUSTER, MEDIUM)} / ({CAPTURED} > 0)",
         )),
-        Query(f'label_replace(vector(-1), "instance", "no capture: see docs/wire.md", "", "") unless on () {CAPTURED}', form="table", instant=True, instead=True),
+        nothing("instance", "no capture: see docs/wire.md", CAPTURED),
         names={"Value #A": "frames/s", "Value #B": "lost"},
         wide="instance",
         joined=True,
@@ -108,7 +108,7 @@ HEALTH_PANELS = (
         "Exporters by version",
         "Hosts by version of the exporter and of Python.",
         ("cluster", "version", "python", "Value"),
-        Query(f"count by (cluster, version, python) (roce_exporter_build_info{{{FLEET}}})", form="table", instant=True),
+        cell(f"count by (cluster, version, python) (roce_exporter_build_info{{{FLEET}}})"),
         names={"Value": "hosts"},
         sort="Value",
         width=14,

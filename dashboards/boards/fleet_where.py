@@ -18,7 +18,7 @@ from boards.limits import (
     steps,
 )
 from boards.measures import meanings
-from boards.model import Json, Panel, Query
+from boards.model import Json, Panel, Query, cell
 from boards.panels import all_series, by_name, lines, number, states
 from boards.rules import CHECKS, CHECKS_FAILED, DISCARDS, ELEVATED, FIRING, PAIRS, SILENT, UNFIT
 from boards.scopes import (
@@ -163,11 +163,11 @@ WRONG = table(
     "alert is the first of them; *reasons* are those of the exporter's verdict about the port, *workload* the one with the most queue pairs on the "
     "device. Click the alert to open the board of the thing.",
     ("severity", "alertname", "Value #A", "Value #B", "reasons", "workload", "cluster", "job", "instance", "device", "port", "switch", "switch_port", "board"),
-    Query(f"{WITH_BOARD} * 1000", form="table", instant=True),
-    Query(f"{WITH_BOARD} ^ 0 * on ({THING}) group_left () count by ({THING}) ({THINGS})", form="table", instant=True),
-    Query(f"{WITH_BOARD} * on ({_AT_PORT}) group_left (reasons) topk by ({_AT_PORT}) (1, {UNFIT}{{{CLUSTER}}}) ^ 0", form="table", instant=True, proof="pfc-storm"),
-    Query(f"{WITH_BOARD} * on ({_AT_DEVICE}) group_left (workload) topk by ({_AT_DEVICE}) (1, {PAIRS}{{{CLUSTER}}}) ^ 0", form="table", instant=True),
-    Query(NOTHING_FIRES, form="table", instant=True, instead=True),
+    cell(f"{WITH_BOARD} * 1000"),
+    cell(f"{WITH_BOARD} ^ 0 * on ({THING}) group_left () count by ({THING}) ({THINGS})"),
+    cell(f"{WITH_BOARD} * on ({_AT_PORT}) group_left (reasons) topk by ({_AT_PORT}) (1, {UNFIT}{{{CLUSTER}}}) ^ 0", proof="pfc-storm"),
+    cell(f"{WITH_BOARD} * on ({_AT_DEVICE}) group_left (workload) topk by ({_AT_DEVICE}) (1, {PAIRS}{{{CLUSTER}}}) ^ 0"),
+    cell(NOTHING_FIRES, instead=True),
     names={"Value #A": "since", "Value #B": "alerts"},
     concealed=("job", "board"),
     wide="reasons",
@@ -212,7 +212,7 @@ CLUSTERS = table(
     f"over its lossless priorities; colours begin where the budget of {percent(1 - PAUSE_OBJECTIVE)} "
     "burns fast enough to alert.",
     ("cluster", *(f"Value #{letter}" for letter, _ in LETTERED)),
-    *(Query(expression, form="table", instant=True, proof=proof) for expression, proof in PARTS.values()),
+    *(cell(expression, proof=proof) for expression, proof in PARTS.values()),
     names={f"Value #{letter}": name for letter, name in LETTERED},
     overrides=(
         by_name("cluster", ("links", [to_cluster()])),
@@ -233,7 +233,7 @@ SILENT_HOSTS = table(
     "Hosts that do not report",
     "At most 50. If the host is up, run `systemctl status roce-exporter` there.",
     ("cluster", "job", "instance"),
-    Query(f"topk(50, up{{{FLEET}}} == 0)", form="table", instant=True),
+    cell(f"topk(50, up{{{FLEET}}} == 0)"),
     overrides=linked(to=to_host()),
     wide="instance",
     width=7,
@@ -265,7 +265,7 @@ STORMS_PANELS = (
         "Storms of the last day",
         "The 20 priorities with the most storms in 24 hours. Sent: the host is a cause, received: a victim.",
         (*PORT_COLUMNS, "direction", "Value"),
-        Query(f"topk(20, sum_over_time({STORMS}{{{FLEET}}}[1d:5m])) > 0", form="table", instant=True),
+        cell(f"topk(20, sum_over_time({STORMS}{{{FLEET}}}[1d:5m])) > 0"),
         names={"Value": "storms"},
         wide="instance",
         sort="Value",
@@ -280,11 +280,7 @@ STORMS_PANELS = (
         "Start of the latest storm of each priority, newest first, at most 20. "
         + meanings("roce_pfc_storm_last_start_timestamp_seconds"),
         (*PORT_COLUMNS, "direction", "Value"),
-        Query(
-            f"topk(20, roce_pfc_storm_last_start_timestamp_seconds{{{FLEET}}} * 1000)",
-            form="table",
-            instant=True,
-        ),
+        cell(f"topk(20, roce_pfc_storm_last_start_timestamp_seconds{{{FLEET}}} * 1000)"),
         names={"Value": "began"},
         wide="instance",
         sort="Value",

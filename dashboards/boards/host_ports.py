@@ -6,7 +6,7 @@ from boards.colours import ALERT, CRITICAL, DETECTOR, GOOD, HEALTH, LINK, NOTE, 
 from boards.host_series import AT_PRIORITY, explained
 from boards.limits import MEDIUM, PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, percent, plain, steps
 from boards.measures import growth, lossless, meanings, now, rate, relevant
-from boards.model import Panel, Query
+from boards.model import Panel, Query, cell, nothing
 from boards.panels import all_series, by_name, by_port, lines, named, number, states
 from boards.rules import PAIRS, UNFIT
 from boards.scopes import CLUSTER, HOST, PORT, PRIORITY, to_jobs, to_port, to_switch_port, to_workload
@@ -65,14 +65,10 @@ PORTS = table(
     "some five minutes: the host receives too slowly, check PCIe below. **Victim** if its switch paused it. Click a device to open its port or the jobs of the host, "
     "a switch port to open the link.",
     ("cluster", "job", "instance", "device", "port", "Value #A", "Value #B", "reasons", *(f"Value #{letter}" for letter, _ in LETTERED[2:]), "switch", "switch_port"),
-    *(Query(expression, form="table", instant=True) for expression in PARTS.values()),
-    Query(REASONS, form="table", instant=True, proof="lossy"),
-    Query(SWITCH_PORTS, form="table", instant=True),
-    # a merge of empty frames is an empty frame, which would show nothing at all
-    Query(
-        f'label_replace(vector(-1), "device", "no port", "", "") unless on () {now("roce_port_up", PORT)}',
-        form="table", instant=True, instead=True,
-    ),
+    *(cell(expression) for expression in PARTS.values()),
+    cell(REASONS, proof="lossy"),
+    cell(SWITCH_PORTS),
+    nothing("device", "no port", now("roce_port_up", PORT)),
     names={f"Value #{letter}": name for letter, name in LETTERED},
     concealed=("cluster", "job", "instance"),
     wide="reasons",
@@ -114,9 +110,7 @@ DRAIN_PANELS = (
         "Workloads by queue pairs on each device, at most 50. Click one to see it on all its hosts.\n\n"
         + meanings("roce_owner_queue_pairs"),
         ("workload", "cluster", "job", "device", "Value"),
-        Query(
-            f"topk(50, sum by (cluster, job, workload, device) ({THIS_PAIRS}))", form="table", instant=True
-        ),
+        cell(f"topk(50, sum by (cluster, job, workload, device) ({THIS_PAIRS}))"),
         names={"Value": "queue pairs"},
         concealed=("cluster", "job"),
         sort="Value",

@@ -9,7 +9,7 @@ from boards.jobs_owners import FIELDS, NO_RULES
 from boards.jobs_series import APPLICATIONS, CHOSEN, OF_WORKLOAD, OWNER, most, of_workloads
 from boards.limits import RESOURCES, SURVEY_AGE, steps
 from boards.measures import meanings, now
-from boards.model import Panel, Query
+from boards.model import Panel, Query, cell, nothing
 from boards.panels import by_name, lines, ranking
 from boards.rules import PAIRS
 from boards.scopes import FLEET, HOST, to_host, to_jobs, to_workload
@@ -30,7 +30,7 @@ LINKS = (by_name("workload", ("links", [to_workload()])), by_name("instance", ("
 
 def _of_host(expression: str) -> Query:
     largest = of_workloads(f"roce_owner_queue_pairs{{{APPLICATIONS}}}", *FIELDS)
-    return Query(f"{of_workloads(expression, *FIELDS)} and topk(100, {largest})", form="table", instant=True)
+    return cell(f"{of_workloads(expression, *FIELDS)} and topk(100, {largest})")
 
 
 ODD_HOST = "instance_workload:roce_odd_host:score"
@@ -42,10 +42,10 @@ BY_HOST_PANELS = (
         "has fewer ranks, or ranks that could not connect. *odd*: how far the host is from the others of its workload in what it sends of pause, loses, or transfers, "
         "in units of the usual distance; a dash is not far. Click a host to see it below.",
         ("workload", *FIELDS, "Value #A", "Value #B", "Value #C"),
-        Query(f"topk(100, {BY_HOST})", form="table", instant=True),
-        Query(f"{BY_HOST} - on (cluster, job, workload) group_left () quantile by (cluster, job, workload) (0.5, {BY_HOST}) and topk(100, {BY_HOST})", form="table", instant=True),
-        Query(f"{ODD_HOST}{{{OF_WORKLOAD}}}", "odd", form="table", instant=True),
-        Query(f'label_replace(vector(-1), "workload", "{NO_RULES}", "", "") unless on () {PAIRS}{{{OF_WORKLOAD}}}', form="table", instant=True, instead=True),
+        cell(f"topk(100, {BY_HOST})"),
+        cell(f"{BY_HOST} - on (cluster, job, workload) group_left () quantile by (cluster, job, workload) (0.5, {BY_HOST}) and topk(100, {BY_HOST})"),
+        cell(f"{ODD_HOST}{{{OF_WORKLOAD}}}", "odd"),
+        nothing("workload", NO_RULES, f"{PAIRS}{{{OF_WORKLOAD}}}"),
         names={"Value #A": "queue pairs", "Value #B": "to median", "Value #C": "odd"},
         concealed=("cluster", "job"),
         overrides=(by_name("workload", ("links", [to_workload()])), by_name("instance", ("links", [to_jobs(), to_host()])), graded("odd", "none", steps((0, SEVERITY[WARNING]), base=NOTHING))),
@@ -63,10 +63,7 @@ ACROSS_PANELS = (
         + meanings("roce_owner_remote_queue_pairs", "roce_owner_completion_queues", "roce_owner_memory_regions", "roce_owner_contexts", "roce_owner_processes"),
         ("workload", *FIELDS, *(f"Value #{letter}" for letter, _ in COUNTED)),
         *map(_of_host, PER_HOST.values()),
-        Query(
-            f'label_replace(vector(-1), "workload", "no owners, or no recording rules", "", "") unless on () {CHOSEN}',
-            form="table", instant=True, instead=True,
-        ),
+        nothing("workload", "no owners, or no recording rules", CHOSEN),
         names={f"Value #{letter}": name for letter, name in COUNTED},
         concealed=("cluster", "job"),
         overrides=(*LINKS, by_name("bytes", ("unit", "bytes"))),
@@ -81,10 +78,7 @@ ACROSS_PANELS = (
         "The 50 peers with the most connections. Only connections of the RDMA connection manager have an address: NVMe-oF, NFS, iSER, UCX. NCCL and most MPI "
         f"libraries connect without it; *remote* above counts their peers.\n\n{meanings('roce_owner_connections')}",
         ("workload", *FIELDS, "peer", "Value"),
-        Query(
-            f"topk(50, {of_workloads(now('roce_owner_connections', HOST), *FIELDS, 'peer')})",
-            form="table", instant=True,
-        ),
+        cell(f"topk(50, {of_workloads(now('roce_owner_connections', HOST), *FIELDS, 'peer')})"),
         names={"Value": "connections"},
         concealed=("cluster", "job"),
         overrides=LINKS,
@@ -113,9 +107,7 @@ WHO_PANELS = (
         "At most 100. All processes of one cgroup are one owner; `command` and `user` are those of one of its processes, and empty with `--owners.anonymous`. "
         f"Namespace and pod need kube-state-metrics in this data source.\n\n{meanings('roce_owner_info')}",
         ("owner", *FIELDS, "workload", "kind", "user", "command", "namespace", "pod"),
-        Query(
-            f"topk(100, {_WITH_PODS} or on {OWNER} {_OWNERS})", form="table", instant=True,
-        ),
+        cell(f"topk(100, {_WITH_PODS} or on {OWNER} {_OWNERS})"),
         concealed=("cluster", "job", "workload"),
         overrides=(by_name("owner", ("links", [to_workload()])), by_name("instance", ("links", [to_host()]))),
         width=24,
@@ -161,9 +153,7 @@ SURVEYED = tuple(zip("ABCDE", (name for name, _ in SURVEYS), strict=True))
 
 def _of_device(expression: str) -> Query:
     oldest = f"topk(50, max by (cluster, job, instance, device) (time() - {now(AGE, FLEET)}))"
-    return Query(
-        f"max by (cluster, job, instance, device) ({expression}) and {oldest}", form="table", instant=True
-    )
+    return cell(f"max by (cluster, job, instance, device) ({expression}) and {oldest}")
 
 
 SURVEY_PANELS = (
@@ -173,10 +163,7 @@ SURVEY_PANELS = (
         f"**folded** are counted as `other`.\n\n{meanings(AGE, TOOK, *NOT_SEEN)}",
         ("instance", "cluster", "job", "device", *(f"Value #{letter}" for letter, _ in SURVEYED)),
         *(_of_device(expression) for _, expression in SURVEYS),
-        Query(
-            f'label_replace(vector(-1), "instance", "no survey", "", "") unless on () {now(AGE, FLEET)}',
-            form="table", instant=True, instead=True,
-        ),
+        nothing("instance", "no survey", now(AGE, FLEET)),
         names={f"Value #{letter}": name for letter, name in SURVEYED},
         concealed=("cluster", "job"),
         overrides=(

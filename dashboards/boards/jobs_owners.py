@@ -17,7 +17,7 @@ from boards.limits import (
     steps,
 )
 from boards.measures import meanings
-from boards.model import Panel, Query
+from boards.model import Panel, Query, cell, nothing
 from boards.panels import by_name, lines, named, number
 from boards.rules import (
     ELEVATED,
@@ -106,13 +106,9 @@ FAULTY = table(
     f"workload on all hosts, where the NIC counts by process. *pauses*: share of the last {MEDIUM} for which the device paused its switch; *paused*: for which the "
     f"switch paused it; *worst*: the worst {MEDIUM} of the range shown; `-` below {percent(PAUSE_ELEVATED[0])}. {NOT_OWN}",
     ("workload", *FIELDS, "device", "port", "reasons", *(f"Value #{letter}" for letter, _ in FAULTY_LETTERS)),
-    *(Query(expression, form="table", instant=True, proof="pfc-storm") for expression in FAULTY_COLUMNS.values()),
-    # a merge of empty frames is an empty frame, which would show nothing at all
-    Query(
-        f'label_replace(0 * count({_of(WORKLOAD_HOSTS)}), "workload", "none", "", "") unless on () {_of(WORKLOAD_UNFIT)} '
-        f'or label_replace(vector(0) unless on () {_of(WORKLOAD_HOSTS)}, "workload", "{NO_RULES}", "", "")',
-        form="table", instant=True, instead=True,
-    ),
+    *(cell(expression, proof="pfc-storm") for expression in FAULTY_COLUMNS.values()),
+    cell(f'label_replace(0 * count({_of(WORKLOAD_HOSTS)}), "workload", "none", "", "") unless on () {_of(WORKLOAD_UNFIT)} '
+        f'or label_replace(vector(0) unless on () {_of(WORKLOAD_HOSTS)}, "workload", "{NO_RULES}", "", "")', instead=True),
     names={f"Value #{letter}": name for letter, name in FAULTY_LETTERS},
     concealed=("cluster", "job"),
     wide="reasons",
@@ -149,16 +145,10 @@ EVERY = table(
     "Click a workload to show only it.",
     ("workload", "cluster", "job", *(f"Value #{letter}" for letter, _ in LETTERED)),
     *(
-        Query(
-            f"max by (cluster, job, workload) ({expression}) and topk(50, {RANK})", form="table", instant=True,
-            proof="slow-receiver" if WORKLOAD_BROKEN in expression else "pfc-storm",
-        )
+        cell(f"max by (cluster, job, workload) ({expression}) and topk(50, {RANK})", proof="slow-receiver" if WORKLOAD_BROKEN in expression else "pfc-storm")
         for expression in COLUMNS.values()
     ),
-    Query(
-        f'label_replace(vector(-1), "workload", "{NO_RULES}", "", "") unless on () {_of(WORKLOAD_HOSTS)}',
-        form="table", instant=True, instead=True,
-    ),
+    nothing("workload", NO_RULES, _of(WORKLOAD_HOSTS)),
     names={f"Value #{letter}": name for letter, name in LETTERED},
     overrides=(
         by_name("workload", ("links", [to_workload()])),

@@ -19,7 +19,7 @@ from boards.link_series import (
 from boards.link_series import LINK as THIS_LINK
 from boards.link_switch import NEXT_HOP
 from boards.measures import meanings, moved, now, rate, still
-from boards.model import Json, Panel, Query
+from boards.model import Json, Panel, Query, cell, nothing
 from boards.panels import by_name, by_priority, lines, named, number, override, states
 from boards.scopes import PORT, to_pause_tree, to_port
 from boards.tables import as_text, graded, table
@@ -83,11 +83,8 @@ ENDS = table(
     "The host and the switch port, joined by the LLDP table of the switch or by `links` of its configuration. Click the device to open the "
     f"host's port.\n\n{reported('roce_switch_lldp_neighbor_info')}",
     ("cluster", "job", "instance", "host", "device", "port", "netdev", "switch", "switch_port", "Value"),
-    Query(
-        f"({INFO}{{{THIS_LINK}}} * on (cluster, instance, device, port) group_left (job) max by (cluster, job, instance, device, port) "
-        f"({now('roce_port_up', PORT)})) or on (switch, switch_port, netdev) {INFO}{{{THIS_LINK}}} - 2",
-        form="table", instant=True,
-    ),
+    cell(f"({INFO}{{{THIS_LINK}}} * on (cluster, instance, device, port) group_left (job) max by (cluster, job, instance, device, port) "
+        f"({now('roce_port_up', PORT)})) or on (switch, switch_port, netdev) {INFO}{{{THIS_LINK}}} - 2"),
     names={"Value": "host port"},
     concealed=("cluster", "job", "port"),
     wide="host",
@@ -115,14 +112,10 @@ AGREEMENT = table(
     + meanings("roce_pfc_enabled"),
     ("priority", "Value #A", "Value #B", "Value #C"),
     *(
-        Query(f"{expression} and {USED}", form="table", instant=True)
+        cell(f"{expression} and {USED}")
         for expression in (_enabled("host"), _enabled("switch"), DIFFERS)
     ),
-    # a merge of empty frames is an empty frame, which would show nothing at all
-    Query(
-        f'label_replace(vector(-1), "priority", "no PFC", "", "") unless on () ({USED})',
-        form="table", instant=True, instead=True,
-    ),
+    nothing("priority", "no PFC", f"({USED})"),
     names={"Value #A": "host", "Value #B": "switch", "Value #C": "both ends"},
     overrides=(_on_or_off("host"), _on_or_off("switch"), as_text("both ends", named(BOTH_ENDS))),
     joined=True,
@@ -146,7 +139,7 @@ WATCHED = states(
 
 
 def _by_queue(name: str) -> Query:
-    return Query(f"max by (queue) ({now(name, SWITCH_PORT)})", form="table", instant=True)
+    return cell(f"max by (queue) ({now(name, SWITCH_PORT)})")
 
 
 SETTINGS = {
@@ -161,10 +154,7 @@ WATCHDOG_SETTINGS = table(
     f"By queue of this port; a dash means that this switch system does not report it.\n\n{reported(*SETTINGS.values())}",
     ("queue", *(f"Value #{letter}" for letter, _ in _LETTERED)),
     *(_by_queue(name) for name in SETTINGS.values()),
-    Query(
-        f'label_replace(vector(-1), "queue", "none", "", "") unless on () {_MONITORED}',
-        form="table", instant=True, instead=True,
-    ),
+    nothing("queue", "none", _MONITORED),
     names={f"Value #{letter}": name for letter, name in _LETTERED},
     overrides=(
         _on_or_off("monitors"),
@@ -203,7 +193,7 @@ def _rows(end: str, found: Mapping[str, Mapping[str, str]]) -> Query:
         for place, text in enumerate(found, 1)
         if end in found[text]
     )
-    return Query(" or ".join(said), form="table", instant=True)
+    return cell(" or ".join(said))
 
 
 def _two_columns(
@@ -216,7 +206,7 @@ def _two_columns(
         ("what", "Value #A", "Value #B"),
         _rows("host", found),
         _rows("switch", found),
-        Query(f'label_replace(vector(-1), "what", "{NO_RULES}", "", "") unless on () {ENABLED}{{{THIS_LINK}}}', form="table", instant=True, instead=True),
+        nothing("what", NO_RULES, f"{ENABLED}{{{THIS_LINK}}}"),
         names={"Value #A": "host", "Value #B": "switch"},
         overrides=(
             graded("host", unit, limits),

@@ -30,7 +30,7 @@ from boards.link_series import (
     worst,
 )
 from boards.measures import meanings, now, row
-from boards.model import Panel, Query
+from boards.model import Panel, Query, cell, nothing
 from boards.panels import by_name, history, lines, named, states
 from boards.scopes import CLUSTER, to_pause_tree, to_switch_port
 from boards.tables import as_text, graded, table, with_setting
@@ -109,12 +109,10 @@ def _listed(
     """A table with one line per port and `by`, whose columns are `parts`; each name must differ from a label."""
     lettered = tuple(zip("ABCDEFGHIJKL", parts, strict=False))
     renamed = {f"Value #{letter}": name for letter, name in lettered}
-    queries = [Query(with_neighbor(part, *by), form="table", instant=True) for part in parts.values()]
-    # a merge of empty frames is an empty frame, which would show nothing at all
-    nothing = f'label_replace(vector(-1), "port", "{empty}", "", "") unless on () {always}'
+    queries = [cell(with_neighbor(part, *by)) for part in parts.values()]
     return table(
         title, reading, ("device", "port", "neighbor", *by, *renamed), *queries,
-        Query(nothing, form="table", instant=True, instead=True),
+        nothing("port", empty, always),
         names=renamed,
         concealed=("device",),
         wide="neighbor",
@@ -281,10 +279,7 @@ VALUES = table(
     "Settings with more than one value on this switch: number of ports with each value, the rarest first, at most 50. Ports to hosts should not differ; "
     f"ports to other switches may.\n\nReported by:\n{_SYSTEMS}",
     ("setting", *_PLACES, "value", "Value"),
-    Query(
-        f"bottomk(50, {with_setting(_COUNTED)} and on {_BY} count by {_BY} ({_COUNTED}) > 1)",
-        form="table", instant=True,
-    ),
+    cell(f"bottomk(50, {with_setting(_COUNTED)} and on {_BY} count by {_BY} ({_COUNTED}) > 1)"),
     names={"Value": "ports"},
     wide="setting",
     sort="Value",
@@ -305,11 +300,7 @@ ODD_ONES = table(
     "Ports whose setting is not the median of all ports of this switch, at most 50. "
     f"Click a port to open it.\n\nReported by:\n{_SYSTEMS}",
     ("device", "port", "setting", *_PLACES, "value"),
-    Query(
-        f"topk(50, {with_setting(_ODD)})",
-        form="table",
-        instant=True,
-    ),
+    cell(f"topk(50, {with_setting(_ODD)})"),
     concealed=("device",),
     wide="setting",
     overrides=(
@@ -339,11 +330,9 @@ NEXT_HOP = table(
     "Ports of this switch that their neighbours pause, with the last five minutes and the worst five of the range shown, at most 10: what this switch cannot send "
     f"there, it stops its own senders for. Click *peer* to follow the pause to the next switch; *port* opens the link or the whole pause tree.\n\n{reported(MEASURED, ESTIMATED)}",
     ("cluster", "device", "port", "neighbor", "peer", "peer_port", "Value #A", "Value #B"),
-    Query(_hop(_NOW), form="table", instant=True, proof="slow-receiver"),
-    Query(_hop(worst(_NOW)), form="table", instant=True, proof="slow-receiver"),
-    Query(
-        f'label_replace(vector(-1), "port", "none is paused", "", "") unless on () {_PAUSED_NOW}', form="table", instant=True, instead=True,
-    ),
+    cell(_hop(_NOW), proof="slow-receiver"),
+    cell(_hop(worst(_NOW)), proof="slow-receiver"),
+    nothing("port", "none is paused", _PAUSED_NOW),
     names={"Value #A": "paused", "Value #B": "paused, worst"},
     concealed=("cluster", "device"),
     wide="neighbor",
@@ -387,10 +376,7 @@ PROBE_PANELS = (
         "Switches whose probe or source fails",
         f"All switches of the cluster, at most 50. `/debug/probe?target=` of the switch process shows the reply.\n\n{reported(f'{SOURCE}_up', f'{PROBE}_success')}",
         ("cluster", "instance", "device", "source"),
-        Query(
-            f'topk(50, {now(f"{SOURCE}_up", CLUSTER)} == 0 or label_replace({now(f"{PROBE}_success", CLUSTER)} == 0, "source", "whole probe", "", ""))',
-            form="table", instant=True,
-        ),
+        cell(f'topk(50, {now(f"{SOURCE}_up", CLUSTER)} == 0 or label_replace({now(f"{PROBE}_success", CLUSTER)} == 0, "source", "whole probe", "", ""))'),
         concealed=(),
         wide="source",
         overrides=(by_name("device", ("custom.width", 110)),),
@@ -410,7 +396,7 @@ PROBE_PANELS = (
         "Refresh intervals",
         reported(f"{SOURCE}_renewal_seconds"),
         ("source", "Value"),
-        Query(f"max by (source) ({now(f'{SOURCE}_renewal_seconds', SWITCH)})", form="table", instant=True),
+        cell(f"max by (source) ({now(f'{SOURCE}_renewal_seconds', SWITCH)})"),
         names={"Value": "interval"},
         overrides=(by_name("interval", ("unit", "s")),),
         width=6,

@@ -28,6 +28,17 @@ class Query:
     """Whether the query returns a result only if the panel's other queries do not."""
 
 
+def cell(expr: str, legend: str = "", **more: Any) -> Query:
+    """A query of a table: what is so now."""
+    return Query(expr, legend, form="table", instant=True, **more)
+
+
+def nothing(label: str, said: str, found: str) -> Query:
+    """The row of a table whose queries find nothing, with a text as this label: a merge of empty frames would show nothing at all."""
+    absent = f'label_replace(vector(-1), "{label}", "{said}", "", "") unless on () {found}'
+    return cell(absent, instead=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
     """One panel. `proof` is the scenario of the simulated host in which each of its queries must return a result."""

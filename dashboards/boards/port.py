@@ -18,7 +18,7 @@ from boards.host_ports import NO_TIME, OF_HOST_PORT, alerts_over_time, detector
 from boards.limits import LONG_PAUSE, MARKS_HIGH, PAUSE_HIGH, PCIE_STALLS, SATURATED, plain, steps
 from boards.link_series import INFO
 from boards.measures import growth, lossless, meanings, moved, now, part_above, rate, relevant
-from boards.model import Board, Query, Row
+from boards.model import Board, Query, Row, cell
 from boards.panels import (
     BARS,
     by_name,
@@ -139,7 +139,7 @@ NOW_PANELS = (
         "The switch port behind each network device of this port, from the LLDP table of the switch. Click it to see both ends.\n\n"
         + meanings("roce_netdev_info", "roce_switch_lldp_neighbor_info"),
         ("netdev", "host", "switch", "switch_port"),
-        Query(f"{INFO}{{{OF_HOST_PORT}}}", form="table", instant=True),
+        cell(f"{INFO}{{{OF_HOST_PORT}}}"),
         overrides=(
             by_name("switch", ("custom.width", 260)),
             by_name("host", ("custom.width", 260)),
@@ -298,10 +298,8 @@ PAUSE_PANELS = (
         "Likely kind of storm",
         "The detector's hint about the cause of an active storm.\n\n" + meanings("roce_pfc_storm_hint"),
         ("netdev", "priority", "direction", "hint"),
-        Query(
-            f"max by (netdev, priority, direction, hint) (last_over_time({now('roce_pfc_storm_hint', PRIORITY)}[$__range]))",
-            form="table",
-            instant=True,
+        cell(
+            f"max by (netdev, priority, direction, hint) (last_over_time({now('roce_pfc_storm_hint', PRIORITY)}[$__range]))"
         ),
         wide="hint",
         width=12,
