@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from redis import Redis
 
+from roce_exporter.switches.systems.sonic.tables import PORT_FIELDS
+
 QUEUES = 20
 UNICAST = 10
 GROUPS = 8
@@ -48,7 +50,7 @@ def _port() -> dict[str, str]:
     for priority in range(8):
         for name in ("RX_PKTS", "TX_PKTS", "RX_PAUSE_DURATION_US", "ON2OFF_RX_PKTS"):
             fields[f"SAI_PORT_STAT_PFC_{priority}_{name}"] = "123456789"
-    return fields | {f"SAI_PORT_STAT_PAUSE_{way}_PKTS": "0" for way in ("RX", "TX")}
+    return fields | dict.fromkeys(PORT_FIELDS, "123456789")
 
 
 def _queue(*, watched: bool) -> dict[str, str]:

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sonic_switch
 
@@ -38,8 +38,11 @@ CPU = 0.1
 
 FLEET = 100
 FLEET_ROUNDS = 5
+SIZE_ROUNDS = 5
 INTERVAL = 15
 """Seconds between two scrapes of every switch."""
+SIZES = {64: 15, 256: 45, 1024: 200}
+"""Ports of a switch, and the milliseconds of CPU time that a round may take while names and settings hold."""
 
 WATERMARKS = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
 
@@ -77,6 +80,36 @@ async def scrape_all(prober: Prober, names: list[str]) -> int:
         return len(answer.renderer.render(answer.samples, Format.TEXT))
 
     return sum(await asyncio.gather(*map(scrape, names)))
+
+
+async def compare_sizes(socket: str) -> None:
+    """Print what rounds of one switch cost the process with their text, next to whole rounds of the same switch in the same run."""
+    print(f"\n### One SONiC switch by its size, probed and rendered, median of {SIZE_ROUNDS} rounds\n")
+    print(
+        "| ports | MB of text | first round CPU ms | whole round CPU ms | round CPU ms | goal | round / whole |"
+    )
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for ports, goal in SIZES.items():
+        sonic_switch.load(socket, ports)
+        target = SwitchTarget("leaf", "sonic", "unix", socket, {"unix": 0}, timeout=300)
+        prober = Prober(SwitchesFile({"leaf": target}, None, ProbeLimits(cache_seconds=0)))
+        begin = time.process_time()
+        size = await scrape_all(prober, ["leaf"])
+        first = time.process_time() - begin
+        state = prober._states["leaf"]  # noqa: SLF001 - to make a round whole that would read numbers only
+
+        async def whole(prober: Prober = prober, state: Any = state) -> int:
+            state.again = None
+            return await scrape_all(prober, ["leaf"])
+
+        _, _, slow = await measure(whole, SIZE_ROUNDS)
+        _, _, fast = await measure(lambda prober=prober: scrape_all(prober, ["leaf"]), SIZE_ROUNDS)  # type: ignore[misc]
+        print(
+            f"| {ports:,} | {size / 1e6:.1f} | {first * 1e3:.0f} | {slow * 1e3:.0f} | {fast * 1e3:.0f} "
+            f"| {goal} | {fast / slow:.2f} |",
+            flush=True,
+        )
+        await prober.close()
 
 
 async def compare_fleet(socket: str) -> None:
@@ -151,6 +184,7 @@ def main() -> None:
             sonic_switch.load(socket, PORTS)
             asyncio.run(compare(socket))
             asyncio.run(compare_fleet(socket))
+            asyncio.run(compare_sizes(socket))
         finally:
             process.kill()
             process.wait()

@@ -11,7 +11,6 @@ from roce_exporter.catalog import INDEX
 from roce_exporter.net.gnmi_messages import Leaf, path_of
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.readings import LABEL_CHARACTERS, ProbeReply, SwitchReadings, Unreadable
-from roce_exporter.switches.systems.eos import requests as eos
 from roce_exporter.switches.targets import SwitchTarget
 
 Path_ = tuple[str | int, ...]
@@ -64,10 +63,10 @@ def target(module: str, priorities: str = "pfc") -> SwitchTarget:
 def read_recorded(module: Any, folder: str, priorities: str = "pfc", **replaced: Any) -> SwitchReadings:
     """The readings of a recorded switch; a replaced reply of `...` is left out, an exception is a fault."""
     replies = kept(folder) | replaced
-    if module is eos:
+    if hasattr(module, "PORT_PATHS"):  # it speaks gNMI
         replies |= {
             source: tuple(Leaf(known_path(path), value) for path, value in replies[source].items())
-            for source in eos.PATHS
+            for source in module.PATHS
             if isinstance(replies[source], dict)
         }
     faults = {source: str(reply) for source, reply in replies.items() if isinstance(reply, Exception)}
@@ -149,8 +148,10 @@ def assert_sound(found: SwitchReadings, dialect: str) -> None:
     for reading in found.readings:
         for raw, value in reading.values.items():
             assert INDEX.claimed(dialect, reading.source, raw), raw
-            kinds = int | float if dialect == "eos" else int  # EOS gives its times in seconds
-            assert isinstance(value, Unreadable) or (isinstance(value, kinds) and 0 <= value < 2**64 - 1)
+            least = -1000 if raw == "temperature" else 0
+            assert isinstance(value, Unreadable) or (
+                isinstance(value, int | float) and least <= value < 2**64 - 1
+            )
         assert_labels(dict(reading.labels))
     for fact in found.facts:
         assert set(fact.labels) <= set(fact.row.labels)

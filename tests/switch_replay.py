@@ -26,9 +26,10 @@ def nxapi(asked: Asked, replies: dict[str, Any]) -> Says:
             if right
             else Says(status=401)
         )
-    if asked.path == nxos.CLASS_QUERY:
+    classes = {path: source for source, path in nxos.CLASS_QUERIES.items()}
+    if asked.path in classes:
         right = asked.headers.get("cookie") == f"APIC-cookie={TOKEN}"
-        return sent(replies.get(nxos.STATISTICS)) if right else Says(status=403)
+        return sent(replies.get(classes[asked.path])) if right else Says(status=403)
     if asked.path != "/ins" or asked.method != "POST":
         return Says(status=404)
     known = asked.headers.get("cookie") == f"nxapi_auth={SESSION}"

@@ -11,6 +11,7 @@ SONIC = "sonic"
 NXOS = "nxos"
 EOS = "eos"
 CUMULUS = "cumulus"
+OPENCONFIG = "openconfig"
 
 
 class System(NamedTuple):
@@ -30,6 +31,7 @@ SYSTEMS = {
     "nxos": System("nxos.requests", {"https": 443, "http": 80}),
     "eos": System("eos.requests", {"grpc": 6030, "grpc+insecure": 6030, "https": 443}, "gnmi"),
     "cumulus": System("cumulus.requests", {"https": 8765}),
+    "openconfig": System("openconfig.requests", {"grpc": 9339, "grpc+insecure": 9339}, "gnmi"),
 }
 
 SWITCH_SYSTEMS = tuple(dict.fromkeys(one.file.partition(".")[0] for one in SYSTEMS.values()))

@@ -146,13 +146,16 @@ def get_request(target: str, paths: Iterable[Iterable[Element]]) -> bytes:
     return bytes(request.SerializeToString())
 
 
-def once_request(paths: Iterable[Iterable[Element]]) -> bytes:
-    """A request for the values below some paths, once."""
+def once_request(paths: Iterable[Iterable[Element]], origin: str = "") -> bytes:
+    """A request for the values below some paths of the models of this origin, once."""
     request = CLASSES["SubscribeRequest"]()
     request.subscribe.mode = ONCE
     request.subscribe.encoding = JSON_IETF
     for path in paths:
-        request.subscribe.subscription.add().path.elem.extend(_encoded(path))
+        one = request.subscribe.subscription.add().path
+        one.elem.extend(_encoded(path))
+        if origin:
+            one.origin = origin
     return bytes(request.SerializeToString())
 
 

@@ -17,7 +17,7 @@ import asyncio
 import ipaddress
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter import __version__
 from roce_exporter.net import NetError
@@ -138,13 +138,6 @@ def gnmi_fault(code: str, details: str) -> str:
     return f"{code}: {meaning} ({said})" if meaning and said else f"{code}: {meaning or said}"
 
 
-class _Link(NamedTuple):
-    """The channel of a round, and what each request carries."""
-
-    channel: grpc.aio.Channel
-    metadata: tuple[tuple[str, str], ...]
-
-
 class GnmiClient:
     """The requests of one round to one switch. Use it with `async with`: leaving closes the channel."""
 
@@ -152,8 +145,12 @@ class GnmiClient:
         """Nothing is opened before the first request."""
         self.logged: list[LoggedRequest] = []
         self._probe = probe
-        self._link: _Link | None = None
+        self._channel: grpc.aio.Channel | None = None
+        self._metadata: tuple[tuple[str, str], ...] = ()
+        """What each request carries: the credentials in the form that switches expect, two entries."""
         self._turn = asyncio.Lock()
+        self._port = probe.target.ports["grpc" if probe.target.scheme != "grpc+insecure" else "grpc+insecure"]
+        self._place = place_text(probe.route.address, self._port)
 
     async def __aenter__(self) -> Self:
         return self
@@ -162,8 +159,8 @@ class GnmiClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the channel and end its requests, also when the round is cancelled."""
-        if self._link:
-            await self._link.channel.close()
+        if self._channel:
+            await self._channel.close()
 
     async def get(self, source: str, target: str, paths: Sequence[str]) -> tuple[Leaf, ...]:
         """The values at some paths, in any order; `target` names the database on SONiC.
@@ -173,116 +170,87 @@ class GnmiClient:
             NetError: no usable reply by the round's deadline.
         """
         request = get_request(target, map(path_of, paths))
-        leaves = await self._limited(self._get, request)
-        self._record(source, f"Get {target} {' '.join(paths)}", leaves)
-        return leaves
 
-    async def once(self, source: str, paths: Sequence[str]) -> tuple[Leaf, ...]:
-        """All values below some paths.
+        async def send(channel: grpc.aio.Channel) -> tuple[Leaf, ...]:
+            method: Any = channel.unary_unary(GET)
+            data = await method(request, metadata=self._metadata)
+            reader = LeafReader()
+            await decode_aside(len(data), partial(reader.add, data))
+            return tuple(reader.leaves)
+
+        return await self._limited(source, f"Get {target} {' '.join(paths)}", send)
+
+    async def once(self, source: str, paths: Sequence[str], origin: str = "") -> tuple[Leaf, ...]:
+        """All values below some paths of the models of this origin.
 
         Raises:
             AbsentError: the switch does not have the paths.
             NetError: no usable reply by the round's deadline.
         """
-        request = once_request(map(path_of, paths))
-        leaves = await self._limited(self._once, request)
-        self._record(source, f"Subscribe ONCE {' '.join(paths)}", leaves)
-        return leaves
+        request = once_request(map(path_of, paths), origin)
+
+        async def send(channel: grpc.aio.Channel) -> tuple[Leaf, ...]:
+            method: Any = channel.stream_stream(SUBSCRIBE)
+            call = method(metadata=self._metadata)
+            try:
+                # The stream stays open for writing: some servers take its end for the end of the subscription.
+                await call.write(request)
+                return await _until_finished(call)
+            except asyncio.InvalidStateError:  # from write, when the call has ended: its status says why
+                raise await _ended(call) from None
+            finally:
+                call.cancel()
+
+        return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
 
     async def _limited(
-        self, send: Callable[[bytes], Awaitable[tuple[Leaf, ...]]], request: bytes
+        self, source: str, query: str, send: Callable[[grpc.aio.Channel], Awaitable[tuple[Leaf, ...]]]
     ) -> tuple[Leaf, ...]:
-        try:
-            async with asyncio.timeout_at(self._probe.deadline):
-                async with self._probe.gate.attempt(self._probe.deadline):
-                    reply = await send(request)
-                self._probe.gate.is_accepted = True
-                return reply
-        except TimeoutError:
-            raise NetError(f"{self._place()}: {LATE}") from None
-        except grpc.aio.AioRpcError as error:
-            raise self._fault(error) from None
-
-    def _fault(self, error: grpc.aio.AioRpcError) -> NetError:
-        details = hide(error.details() or "", self._probe.login)
-        line = f"{self._place()}: {gnmi_fault(error.code().name, details)}"
-        if error.code() == grpc.StatusCode.UNAUTHENTICATED:
-            self._probe.gate.refusal = line
-        return AbsentError(line) if error.code() == grpc.StatusCode.NOT_FOUND else NetError(line)
-
-    async def _get(self, request: bytes) -> tuple[Leaf, ...]:
-        link = await self._linked()
-        method: Any = link.channel.unary_unary(GET)
-        data = await method(request, metadata=link.metadata)
-        reader = LeafReader()
-        await decode_aside(len(data), partial(reader.add, data))
-        return tuple(reader.leaves)
-
-    async def _once(self, request: bytes) -> tuple[Leaf, ...]:
-        link = await self._linked()
-        method: Any = link.channel.stream_stream(SUBSCRIBE)
-        call = method(metadata=link.metadata)
-        try:
-            # The stream stays open for writing: some servers take its end for the end of the subscription.
-            await call.write(request)
-            return await _until_finished(call)
-        except asyncio.InvalidStateError:  # from write, when the call has ended: its status says why
-            raise await _ended(call) from None
-        finally:
-            call.cancel()
-
-    async def _linked(self) -> _Link:
-        async with self._turn:
-            if self._link is None:
-                start_grpc()
-                self._link = await self._opened()
-        return self._link
-
-    async def _opened(self) -> _Link:
         probe = self._probe
-        name = probe.server_name
-        if probe.target.scheme == "grpc+insecure":
-            if probe.login.username:
+        try:
+            async with asyncio.timeout_at(probe.deadline):
+                async with probe.gate.attempt(probe.deadline):
+                    async with self._turn:
+                        if self._channel is None:
+                            start_grpc()
+                            self._channel = await self._opened()
+                    leaves = await send(self._channel)
+                probe.gate.is_accepted = True
+        except TimeoutError:
+            raise NetError(f"{self._place}: {LATE}") from None
+        except grpc.aio.AioRpcError as error:
+            line = f"{self._place}: {gnmi_fault(error.code().name, hide(error.details() or '', probe.login))}"
+            if error.code() == grpc.StatusCode.UNAUTHENTICATED:
+                probe.gate.refusal = line
+            kind = AbsentError if error.code() == grpc.StatusCode.NOT_FOUND else NetError
+            raise kind(line) from None
+        if probe.record:
+            text = hide(leaves_text(leaves), probe.login)
+            self.logged.append(LoggedRequest(source, query[:QUERY_CHARACTERS], text))
+        return leaves
+
+    async def _opened(self) -> grpc.aio.Channel:
+        """The channel.
+
+        Raises:
+            NetError: HTTP/2 cannot carry the credentials, or they would go over it without TLS.
+        """
+        target, route, login = self._probe.target, self._probe.route, self._probe.login
+        name = self._probe.server_name
+        # The form that gRPC does not resolve.
+        address = f"ipv{ipaddress.ip_address(route.address).version}:{self._place}"
+        options = (*OPTIONS, ("grpc.default_authority", name))
+        if target.scheme == "grpc+insecure":
+            if login.username:
                 raise NetError("basic_auth is not sent without TLS: use grpc:// instead of grpc+insecure://")
-            plain = (*OPTIONS, ("grpc.default_authority", name))
-            return _Link(grpc.aio.insecure_channel(self._address(), options=plain), ())
-        credentials, verified = await grpc_credentials(
-            probe.target.tls, probe.route.address, self._port(), name
-        )
-        options = (*OPTIONS, ("grpc.ssl_target_name_override", verified), ("grpc.default_authority", name))
-        channel = grpc.aio.secure_channel(self._address(), credentials, options=options)
-        return _Link(channel, _metadata(probe))
-
-    def _port(self) -> int:
-        scheme = self._probe.target.scheme
-        return self._probe.target.ports["grpc+insecure" if scheme == "grpc+insecure" else "grpc"]
-
-    def _address(self) -> str:
-        """The address in the form that gRPC does not resolve."""
-        address = ipaddress.ip_address(self._probe.route.address)
-        return f"ipv{address.version}:{self._place()}"
-
-    def _place(self) -> str:
-        return place_text(self._probe.route.address, self._port())
-
-    def _record(self, source: str, query: str, leaves: Sequence[Leaf]) -> None:
-        if self._probe.record:
-            shown = query[:QUERY_CHARACTERS]
-            self.logged.append(LoggedRequest(source, shown, hide(leaves_text(leaves), self._probe.login)))
-
-
-def _metadata(probe: ProbeRequest) -> tuple[tuple[str, str], ...]:
-    """The credentials in the form that switches expect: two entries of the metadata.
-
-    Raises:
-        NetError: HTTP/2 cannot carry them.
-    """
-    login = probe.login
-    if not login.username:
-        return ()
-    if not all(" " <= letter <= "~" for letter in login.username + login.password):
-        raise NetError("basic_auth: gNMI can carry only printable ASCII characters in user and password")
-    return (("username", login.username), ("password", login.password))
+            return grpc.aio.insecure_channel(address, options=options)
+        if not all(" " <= letter <= "~" for letter in login.username + login.password):
+            raise NetError("basic_auth: gNMI can carry only printable ASCII characters in user and password")
+        credentials, verified = await grpc_credentials(target.tls, route.address, self._port, name)
+        if login.username:
+            self._metadata = (("username", login.username), ("password", login.password))
+        verify = (*options, ("grpc.ssl_target_name_override", verified))
+        return grpc.aio.secure_channel(address, credentials, options=verify)
 
 
 async def _until_finished(call: Any) -> tuple[Leaf, ...]:

@@ -196,13 +196,15 @@ def neighbor_readings(readings: SwitchReadings) -> Iterator[SwitchReading]:
     ):
         return
     known = {fact.labels.get("port") for fact in readings.facts if fact.row is SWITCH_NEIGHBOR_INFO}
-    missing = 0
-    for reading in readings.readings:
-        if any(reading.values.get(name) == 1 for name in UP_NAMES):
-            is_known = dict(reading.labels).get("port") in known
-            missing += not is_known
-            yield SwitchReading(NEIGHBORS, reading.labels, {"neighbor_known": int(is_known)})
-    yield SwitchReading(NEIGHBORS, (), {"ports_without_neighbor": missing})
+    # Two sources of a switch can have the state of the same port.
+    up = {
+        reading.labels: dict(reading.labels).get("port") in known
+        for reading in readings.readings
+        if any(reading.values.get(name) == 1 for name in UP_NAMES)
+    }
+    for labels, is_known in up.items():
+        yield SwitchReading(NEIGHBORS, labels, {"neighbor_known": int(is_known)})
+    yield SwitchReading(NEIGHBORS, (), {"ports_without_neighbor": sum(not one for one in up.values())})
 
 
 class RareCollections:

@@ -176,13 +176,6 @@ class JsonClient:
             raise NetError(f"{method} {path}: {error}") from None
 
     async def _authorised(self, method: str, path: str, body: bytes) -> HttpReply:
-        """The reply; a login that was refused in this round is not sent again."""
-        try:
-            return await self._in_session(method, path, body)
-        except LoginRefusedError:
-            raise StatusError(HTTPStatus.UNAUTHORIZED) from None
-
-    async def _in_session(self, method: str, path: str, body: bytes) -> HttpReply:
         """The reply to a request with the session's cookie, and without it if the switch no longer accepts the cookie."""
         if cookie := self._jar.value:
             try:
@@ -192,25 +185,25 @@ class JsonClient:
                     raise
                 if self._jar.value == cookie:  # another request may already have a new one
                     self._jar.value = ""
-        if self._cookie.login_path:
-            await self._log_in()
-            return await self._accepted(method, path, body, self._session(self._jar.value))
-        return await self._with_password(method, path, body)
+        gate = self._probe.gate
+        try:
+            if self._cookie.login_path:
+                await self._log_in()
+                return await self._accepted(method, path, body, self._session(self._jar.value))
+            async with gate.attempt(self._probe.deadline):
+                try:
+                    reply = await self._accepted(method, path, body, *authorization(self._probe.login))
+                except StatusError as error:
+                    gate.is_accepted = error.status != HTTPStatus.UNAUTHORIZED
+                    gate.refusal = "" if gate.is_accepted else str(error)
+                    raise
+                gate.is_accepted = True
+                return reply
+        except LoginRefusedError:  # one that was refused in this round is not sent again
+            raise StatusError(HTTPStatus.UNAUTHORIZED) from None
 
     def _session(self, cookie: str) -> tuple[str, str]:
         return "Cookie", f"{self._cookie.name}={cookie}"
-
-    async def _with_password(self, method: str, path: str, body: bytes) -> HttpReply:
-        gate = self._probe.gate
-        async with gate.attempt(self._probe.deadline):
-            try:
-                reply = await self._accepted(method, path, body, *authorization(self._probe.login))
-            except StatusError as error:
-                gate.is_accepted = error.status != HTTPStatus.UNAUTHORIZED
-                gate.refusal = "" if gate.is_accepted else str(error)
-                raise
-            gate.is_accepted = True
-            return reply
 
     async def _log_in(self) -> None:
         """Get a cookie for the credentials. Requests that wait for the same login share it."""
@@ -238,14 +231,11 @@ class JsonClient:
         reply = await self._client.request(method, path, headers, body)
         if reply.status != OK:
             raise StatusError(reply.status, reply.body)
-        self._keep_cookie(reply)
-        return reply
-
-    def _keep_cookie(self, reply: HttpReply) -> None:
         for header in reply.all_headers("set-cookie"):
             name, _, value = header.partition(";")[0].strip().partition("=")
             if self._cookie.name and name == self._cookie.name and COOKIE.fullmatch(value):
                 self._jar.value = value
+        return reply
 
     def _record(self, source: str, method: str, path: str, body: bytes, text: str) -> None:
         if self._probe.record:

@@ -70,10 +70,20 @@ READING_SECONDS = 0.25
 
 def probe_samples(device: str, readings: SwitchReadings, seconds: float) -> Samples:
     """The samples of one round of queries that took this long."""
+    sources = sorted({*readings.sources, *readings.faults})
+    unreadable = Counter(
+        reading.source
+        for reading in readings.readings
+        for value in reading.values.values()
+        if isinstance(value, Unreadable)
+    )
+    usable = [source for source in sources if source not in readings.faults]
     found: list[tuple[Row, tuple[str, ...], Value]] = [
         (PROBE_SUCCESS, (), int(is_success(readings))),
         (PROBE_SECONDS, (), seconds),
-        *_sources(readings),
+        *((SWITCH_SOURCE_UP, (source,), int(source in usable)) for source in sources),
+        *((SOURCE_UNREADABLE, (source,), unreadable[source]) for source in usable),
+        *((SOURCE_RENEWAL, (source,), interval) for source, interval in sorted(readings.renewals.items())),
     ]
     return Samples(
         tuple(Series(row, (device, *labels)) for row, labels, _ in found),
@@ -87,23 +97,6 @@ def is_success(readings: SwitchReadings) -> bool:
     Several ASICs share the names of their sources: one that is away makes them faults, and the others still have readings.
     """
     return bool(readings.readings or set(readings.sources) - set(readings.faults))
-
-
-def _sources(readings: SwitchReadings) -> Iterator[tuple[Row, tuple[str, ...], Value]]:
-    sources = sorted({*readings.sources, *readings.faults})
-    unreadable = Counter(
-        reading.source
-        for reading in readings.readings
-        for value in reading.values.values()
-        if isinstance(value, Unreadable)
-    )
-    for source in sources:
-        yield SWITCH_SOURCE_UP, (source,), int(source not in readings.faults)
-    for source in sources:
-        if source not in readings.faults:
-            yield SOURCE_UNREADABLE, (source,), unreadable[source]
-    for source, interval in sorted(readings.renewals.items()):
-        yield SOURCE_RENEWAL, (source,), interval
 
 
 class UnknownTargetError(UserError):
@@ -269,7 +262,10 @@ class Prober:
             state.running = asyncio.create_task(self._round(state, now, record=record))
         # A client that disconnects must not end the round that others wait for.
         done, _ = await asyncio.wait([state.running], timeout=wait)
-        return done.pop().result() if done else self._late(state, wait)
+        if done:
+            return done.pop().result()
+        line = f"no answer within the {wait:g} s that the client waits"
+        return _answer(state, SwitchReadings(faults={REACH: line}), Samples((), ()), now)  # it is not kept
 
     def _find(self, name: str, module: str) -> _State:
         known = self._file.targets.get(name)
@@ -295,7 +291,16 @@ class Prober:
 
     def _state(self, target: SwitchTarget, networks: tuple[Network, ...] | None) -> _State:
         if target.name not in self._states:
-            self._states[target.name] = _make_state(target, networks)
+            system = SYSTEMS[target.module]
+            if target.scheme not in system.schemes:
+                raise BadModuleError(
+                    f"module {target.module} cannot query {target.scheme}:// addresses such as that of {target.name}"
+                )
+            loaded = load_module(target.module)
+            target = replace(target, ports={**system.schemes, **target.ports})
+            self._states[target.name] = _State(
+                target, loaded, Interpreter(loaded.dialect), networks, target.name
+            )
             self._forget_oldest()
         self._states.move_to_end(target.name)
         return self._states[target.name]
@@ -315,9 +320,14 @@ class Prober:
             replies, login = await self._query(state, record=record)
             if isinstance(replies, list):
                 assert state.last is not None  # noqa: S101 - for the type checker
-                answer = _again(state.last, state.interpreter.plan.samples(replies), begin)
-                state.before, state.last = state.last, answer
-                return answer
+                ended, last = asyncio.get_running_loop().time(), state.last
+                own = last.samples[1]
+                # The first two are those of `probe_samples` that are no state of a source.
+                own = own._replace(values=(own.values[0], ended - begin, *own.values[2:]))
+                both = (state.interpreter.plan.samples(replies), own)
+                state.before = last
+                state.last = replace(last, samples=both, ended=ended, seconds=ended - begin)
+                return state.last
             # In a thread, so that other targets and clients are served while a large switch is read.
             state.again = None
             async with self._reading:
@@ -404,23 +414,6 @@ class Prober:
             )
         return self._lines < LINES_PER_MINUTE
 
-    def _late(self, state: _State, wait: float) -> ProbeResult:
-        """The answer for a client that could not wait for the end of the round. It is not kept."""
-        begin = asyncio.get_running_loop().time() - wait
-        readings = SwitchReadings(faults={REACH: f"no answer within the {wait:g} s that the client waits"})
-        return _answer(state, readings, Samples((), ()), begin)
-
-
-def _make_state(target: SwitchTarget, networks: tuple[Network, ...] | None) -> _State:
-    system = SYSTEMS[target.module]
-    if target.scheme not in system.schemes:
-        raise BadModuleError(
-            f"module {target.module} cannot query {target.scheme}:// addresses such as that of {target.name}"
-        )
-    loaded = load_module(target.module)
-    target = replace(target, ports={**system.schemes, **target.ports})
-    return _State(target, loaded, Interpreter(loaded.dialect), networks, target.name)
-
 
 def _interpret(
     state: _State, replies: ProbeReply, *, record: bool
@@ -433,15 +426,6 @@ def _interpret(
     samples = state.interpreter.samples(device, readings)
     sources = state.interpreter.sources(device, readings) if record else ()
     return readings, samples, sources, replies.again(readings) if replies.again and not record else None
-
-
-def _again(last: ProbeResult, samples: Samples, begin: float) -> ProbeResult:
-    """The next answer after a round that read the values alone."""
-    ended = asyncio.get_running_loop().time()
-    own = last.samples[1]
-    # The first two are those of `probe_samples` that are no state of a source.
-    own = own._replace(values=(own.values[0], ended - begin, *own.values[2:]))
-    return replace(last, samples=(samples, own), ended=ended, seconds=ended - begin)
 
 
 def _answer(  # noqa: PLR0917 - what came of one round

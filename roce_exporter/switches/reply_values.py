@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from calendar import timegm
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.model.values import GARBAGE, check_counter
@@ -35,7 +36,7 @@ UP_DOWN = {"up": 1, "down": 0}
 FRACTION = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,3})?", re.ASCII)
 NO_LIGHT = frozenset({"-inf", "-infinity"})
 MOST = 1e15
-"""No ratio and no time is as large."""
+"""No ratio, time or temperature is as large."""
 MOST_DBM = 60.0
 """A kilowatt: more is not a power that a module receives."""
 SPEED = re.compile(r"([0-9]{1,4})([MGT])(?:bps)?", re.ASCII)
@@ -44,7 +45,10 @@ MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 TIME = re.compile(
     r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}([0-9]{1,2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) ([0-9]{4})", re.ASCII
 )
-ISO_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})", re.ASCII)
+ISO_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([-+][0-9]{2}:[0-9]{2}|Z)?",
+    re.ASCII,
+)
 
 
 def is_absent(value: object) -> bool:
@@ -90,13 +94,14 @@ def fraction(value: object) -> float | Unreadable:
     """A number that may be negative or have decimals: `61.75`, `5.3e-10`."""
     if isinstance(value, bool) or not FRACTION.fullmatch(str(value).strip()):
         return Unreadable(GARBAGE)
-    return float(str(value))
+    found = float(str(value))
+    return found if abs(found) < MOST else Unreadable(GARBAGE)
 
 
 def at_least_zero(value: object) -> float | Unreadable:
     """A number with decimals that cannot be negative: a ratio, or a Unix time."""
     found = fraction(value)
-    return found if not isinstance(found, Unreadable) and 0 <= found < MOST else Unreadable(GARBAGE)
+    return found if not isinstance(found, Unreadable) and found >= 0 else Unreadable(GARBAGE)
 
 
 def watts(value: object) -> float | Unreadable:
@@ -116,9 +121,13 @@ def bits_per_second(text: object) -> int | Unreadable:
 
 
 def unix_time(text: object) -> int | Unreadable:
-    """Seconds of a time in UTC: `Sat Jan 18 00:08:42 2025` or `2025-01-18T00:08:42`."""
-    if found := ISO_TIME.match(str(text)):
-        return timegm(tuple(int(part) for part in found.groups()))
+    """Seconds of a time, in UTC unless it says otherwise: `Sat Jan 18 00:08:42 2025` or `2025-01-18T00:08:42.123-04:00`."""
+    if ISO_TIME.fullmatch(str(text).strip()):
+        try:
+            time = datetime.fromisoformat(str(text).strip())
+        except ValueError:
+            return Unreadable(GARBAGE)
+        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
     found = TIME.fullmatch(str(text).strip())
     month = MONTHS.find(found[1]) if found else -1
     if found is None or month < 0 or month % 3:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roce_exporter.net.login import hide
@@ -109,25 +109,19 @@ def answer_views(
             newest[last.target.name] = last, before
     found: dict[str, SwitchView] = {}
     for target, (last, before) in newest.items():
-        view = _view(last, before, now)
+        older = None if before is None or before.ended >= last.ended else before
         # Two switches with one name would otherwise be taken for one.
-        device = view.device if view.device not in found else f"{view.device} ({target})"
-        found[device] = replace(view, device=device)
+        device = last.device if last.device not in found else f"{last.device} ({target})"
+        found[device] = SwitchView(
+            device,
+            last.samples[0],
+            older.samples[0] if older else None,
+            last.ended - older.ended if older else 0.0,
+            {
+                "" if source == REACH else source: hide(line, last.login)
+                for source, line in last.readings.faults.items()
+            },
+            max(0.0, now - last.ended),
+        )
     away = (SwitchView(name, faults={"": NOT_PROBED}) for name in targets if name not in newest)
     return (*found.values(), *(view for view in away if view.device not in found))
-
-
-def _view(last: ProbeResult, before: ProbeResult | None, now: float) -> SwitchView:
-    older = None if before is None or before.ended >= last.ended else before
-    faults = {
-        "" if source == REACH else source: hide(line, last.login)
-        for source, line in last.readings.faults.items()
-    }
-    return SwitchView(
-        last.device,
-        last.samples[0],
-        older.samples[0] if older else None,
-        last.ended - older.ended if older else 0.0,
-        faults,
-        max(0.0, now - last.ended),
-    )

@@ -18,7 +18,6 @@ from roce_exporter.switches.targets import (
     PFC_PRIORITIES,
     Discovery,
     Link,
-    Network,
     ProbeLimits,
     SwitchesFile,
     SwitchTarget,
@@ -72,26 +71,32 @@ def read_switches_file(path: str) -> SwitchesFile:
     """
     document = parse_document(Path(path), read_text(Path(path), FLAG))
     sections = mapping_of(document, SECTIONS)
-    limits = _limits(sections.get("limits"))
+    limits = ProbeLimits()
+    for key, entry in mapping_of(sections.get("limits"), LIMIT_KEYS).items():
+        if key == "targets_at_once":
+            limits = replace(limits, targets_at_once=_whole(entry, 1, 1000))
+        elif key == "cache":
+            limits = replace(limits, cache_seconds=_seconds(entry, 0, 300))
+        else:
+            limits = replace(limits, timeout=_seconds(entry, 0.1, 300))
     targets = {
         name: _target(name, entry, limits) for name, entry in mapping_of(sections.get("targets")).items()
     }
-    discovery = _discovery(sections["discovery"], limits) if "discovery" in sections else None
+    discovery = None
+    if section := sections.get("discovery"):
+        keys = mapping_of(section, DISCOVERY_KEYS)
+        networks = []
+        for item in items_of(keys.get("allow")):
+            try:
+                networks.append(ipaddress.ip_network(text_of(item)))
+            except ValueError as error:
+                item.refuse(f"{error}; write a network such as 10.1.0.0/16")
+        if not networks:
+            section.refuse("has no networks; list them under `allow`, such as - 10.1.0.0/16")
+        discovery = Discovery(tuple(networks), _common("", section, keys, limits))
     if document and not targets and discovery is None:
         document.refuse("has no targets; add them under `targets`, or networks under `discovery`")
     return SwitchesFile(targets, discovery, limits)
-
-
-def _limits(section: Entry | None) -> ProbeLimits:
-    keys = mapping_of(section, LIMIT_KEYS)
-    limits = ProbeLimits()
-    if "cache" in keys:
-        limits = replace(limits, cache_seconds=_seconds(keys["cache"], 0, 300))
-    if "targets_at_once" in keys:
-        limits = replace(limits, targets_at_once=_whole(keys["targets_at_once"], 1, 1000))
-    if "timeout" in keys:
-        limits = replace(limits, timeout=_seconds(keys["timeout"], 0.1, 300))
-    return limits
 
 
 def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
@@ -103,12 +108,24 @@ def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
     if "address" not in keys:
         entry.refuse("has no address; add one, such as https://switch.example.com")
     target = _common(name, entry, keys, limits)
-    target = _with_address(target, keys["address"])
+    found = parse_address(keys["address"])
+    scheme = found.scheme or target.scheme
+    if scheme not in target.ports:
+        schemes = ", ".join(f"{one}://" for one in target.ports)
+        keys["address"].refuse(f"module {target.module} has no scheme {scheme}; use one of {schemes}")
+    ports = {**target.ports, scheme: found.port} if found.port else target.ports
+    target = replace(target, scheme=scheme, host=found.host, ports=ports)
     if "database_config" in keys:
         if target.module != "sonic":
             keys["database_config"].refuse("is for module sonic only; remove it")
         target = replace(target, database_config=path_of(keys["database_config"]))
-    return replace(target, links=_links(keys.get("links")))
+    links = []
+    for port, value in mapping_of(keys.get("links")).items():
+        host, _, netdev = text_of(value).partition("/")
+        if not host or not netdev or "/" in netdev:
+            value.refuse(f"{text_of(value)!r} is not HOST/NETDEV; write one such as gpu-001/eth0")
+        links.append(Link(port, host, netdev))
+    return replace(target, links=tuple(links))
 
 
 def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLimits) -> SwitchTarget:
@@ -122,7 +139,13 @@ def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLim
         module,
         next(iter(schemes)),
         "",
-        {**schemes, **_ports(keys.get("ports"), tuple(schemes))},
+        {
+            **schemes,
+            **{
+                one: _whole(value, 1, LARGEST_PORT)
+                for one, value in mapping_of(keys.get("ports"), tuple(schemes)).items()
+            },
+        },
         basic_auth=basic_auth_of(keys["basic_auth"]) if "basic_auth" in keys else None,
         tls=tls_files_of(keys.get("tls")),
         priorities=choice_of(keys["priorities"], (PFC_PRIORITIES, ALL_PRIORITIES))
@@ -130,17 +153,6 @@ def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLim
         else PFC_PRIORITIES,
         timeout=_seconds(keys["timeout"], 0.1, 300) if "timeout" in keys else limits.timeout,
     )
-
-
-def _with_address(target: SwitchTarget, entry: Entry) -> SwitchTarget:
-    found = parse_address(entry)
-    scheme = found.scheme or target.scheme
-    if scheme not in target.ports:
-        entry.refuse(
-            f"module {target.module} has no scheme {scheme}; use one of {', '.join(f'{one}://' for one in target.ports)}"
-        )
-    ports = {**target.ports, scheme: found.port} if found.port else target.ports
-    return replace(target, scheme=scheme, host=found.host, ports=ports)
 
 
 def parse_address(entry: Entry) -> Endpoint:
@@ -162,35 +174,6 @@ def parse_address(entry: Entry) -> Endpoint:
             f"{text!r} is not an address; write SCHEME://HOST:PORT, such as https://switch.example.com:443"
         )
     return Endpoint(parts["scheme"] or "", host, int(parts["port"] or 0))
-
-
-def _discovery(section: Entry, limits: ProbeLimits) -> Discovery:
-    keys = mapping_of(section, DISCOVERY_KEYS)
-    networks = tuple(_network(item) for item in items_of(keys.get("allow")))
-    if not networks:
-        section.refuse("has no networks; list them under `allow`, such as - 10.1.0.0/16")
-    return Discovery(networks, _common("", section, keys, limits))
-
-
-def _network(item: Entry) -> Network:
-    try:
-        return ipaddress.ip_network(text_of(item))
-    except ValueError as error:
-        item.refuse(f"{error}; write a network such as 10.1.0.0/16")
-
-
-def _links(entry: Entry | None) -> tuple[Link, ...]:
-    links = []
-    for port, value in mapping_of(entry).items():
-        host, _, netdev = text_of(value).partition("/")
-        if not host or not netdev or "/" in netdev:
-            value.refuse(f"{text_of(value)!r} is not HOST/NETDEV; write one such as gpu-001/eth0")
-        links.append(Link(port, host, netdev))
-    return tuple(links)
-
-
-def _ports(entry: Entry | None, schemes: tuple[str, ...]) -> dict[str, int]:
-    return {scheme: _whole(value, 1, LARGEST_PORT) for scheme, value in mapping_of(entry, schemes).items()}
 
 
 def _whole(entry: Entry, least: int, most: int) -> int:

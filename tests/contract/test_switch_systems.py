@@ -10,10 +10,13 @@ from sonic_redis import as_tables
 from sonic_redis import recorded as recorded_tables
 from switch_recordings import assert_sound, read_recorded
 
-from roce_exporter.catalog.switch_systems import SONIC, SWITCH_SYSTEMS, SYSTEMS
+from roce_exporter.catalog import CATALOG, INDEX
+from roce_exporter.catalog.switch_systems import OPENCONFIG, SONIC, SWITCH_SYSTEMS, SYSTEMS
 from roce_exporter.checks.switches.audit_switches import SWITCH_CHECKS
 from roce_exporter.switches.readings import SwitchReadings
 from roce_exporter.switches.systems import load_module
+from roce_exporter.switches.systems.eos import requests as eos
+from roce_exporter.switches.systems.openconfig import requests as openconfig
 from roce_exporter.switches.systems.sonic.read import read_tables
 
 FOLDERS = sorted(place.parent.name for place in (PACKAGE / "switches/systems").glob("*/__init__.py"))
@@ -57,11 +60,61 @@ def test_replies_are_recorded_and_every_raw_name_in_them_has_a_row(folder: str) 
     assert Counter(fact.row.name for fact in found.facts)["roce_switch_info"] == 1
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != OPENCONFIG])
 def test_the_check_of_switches_has_its_commands(folder: str) -> None:
+    """Switches of any vendor have the text for any system."""
     assert len([check for check in SWITCH_CHECKS if folder not in check.fix]) <= MOST_WITHOUT_FIX
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_documents_have_each_module(name: str) -> None:
     assert re.search(rf"^\| `{name}` \|", (ROOT / "docs/switches.md").read_text(), re.MULTILINE)
+
+
+DOCUMENT = ROOT / "docs/switches.md"
+SONIC_REDIS_ONLY = ("voq_counters",)
+PUBLIC = {
+    ("eos", source)
+    for source in (
+        *("links", "error_counters", "discard_counters", "fec", "transceivers"),
+        *("ecn_counters", "queue_drops"),
+    )
+} | {("nxos", "transceivers"), ("cumulus", "links"), ("cumulus", "phy_detail"), ("cumulus", "transceivers")}
+"""Sources of which a reply of a switch is in public tests or printed in the vendor's documents; all others are constructed."""
+GNMI = {**openconfig.PORT_PATHS, **eos.PATHS}
+COLUMNS = {
+    "sonic": (SONIC, lambda source: source not in GNMI),
+    "sonic_gnmi": (SONIC, lambda source: source not in (*GNMI, *SONIC_REDIS_ONLY)),
+    "nxos": ("nxos", lambda source: source not in GNMI),
+    "eos, eAPI": ("eos", lambda source: source in (*eos.COMMANDS, "neighbors")),
+    "eos, gNMI": ("eos", lambda source: source in (*GNMI, "neighbors")),
+    "cumulus": ("cumulus", lambda source: source not in GNMI),
+    "openconfig": (OPENCONFIG, lambda source: source in (*GNMI, "neighbors")),
+}
+
+
+def fact_table() -> str:
+    """System x fact x proof, from the rows of the catalogue: `R` recorded or printed, `C` constructed."""
+    recorded = "".join(place.read_text() for place in (ROOT / "tests/golden").glob("switch-sonic*.series"))
+    lines = ["| fact | " + " | ".join(COLUMNS) + " |", "| --- |" + " :-: |" * len(COLUMNS)]
+    for row in CATALOG:
+        cells = []
+        for dialect, has in COLUMNS.values():
+            found = [one for one in row.spellings if INDEX.speaks(dialect, one) and has(one.source)]
+            public = (
+                f"{row.name}{{" in recorded
+                if dialect == SONIC
+                else any((dialect, one.source) in PUBLIC for one in found)
+            )
+            cells.append(("R" if public else "C") if found else "")
+        if row.name.startswith("roce_switch_") and any(cells):
+            lines.append(f"| {row.name.removeprefix('roce_switch_')} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_table_of_facts_is_that_of_the_catalogue(request: pytest.FixtureRequest) -> None:
+    before, start, rest = DOCUMENT.read_text().partition("<!-- facts -->\n")
+    table, end, after = rest.partition("<!-- end -->\n")
+    if request.config.getoption("--rewrite-golden"):
+        DOCUMENT.write_text(before + start + fact_table() + end + after)
+    assert table == fact_table()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roce_exporter.checks.settings.profile import Profile
-    from roce_exporter.checks.switches.audit_settings import QueueSettings, SwitchPortSettings
+    from roce_exporter.checks.switches.audit_switches import QueueSettings, SwitchPortSettings
 
 THRESHOLDS = {
     ANY: "set the ECN thresholds of queue {queue} on {port}: the minimum below the maximum, and below the pause threshold",

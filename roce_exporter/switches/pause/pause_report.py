@@ -148,10 +148,6 @@ def _received(pause: PortPause) -> str:
     return "at the time of the answer"
 
 
-def _watchdog(pause: PortPause) -> str:
-    return TRIPPED if pause.tripped else ""
-
-
 def victim(place: PausePlace, link: FabricLink, pause: PortPause) -> str:
     """About a port on which a switch pauses what is behind it."""
     if pause.transmits is None:
@@ -175,7 +171,7 @@ def receiver(place: PausePlace, link: FabricLink, pause: PortPause) -> str:
         end = " and receives pause as well: it is slow to receive, or waits for packets that it cannot send."
     else:
         end = " and receives none: it is where the pause starts."
-    return start + end + _watchdog(pause)
+    return start + end + (TRIPPED if pause.tripped else "")
 
 
 def incast(place: PausePlace, link: FabricLink, pause: PortPause) -> str:
@@ -204,7 +200,7 @@ def paused(place: PausePlace, link: FabricLink, pause: PortPause, answering: boo
         if answering
         else f" {link} counts no pause frames sent: one of the two counters is wrong, or not current."
     )
-    return f"{link} pauses {place} on priority {place.priority} {_received(pause)}.{denied}{_watchdog(pause)}"
+    return f"{link} pauses {place} on priority {place.priority} {_received(pause)}.{denied}{TRIPPED if pause.tripped else ''}"
 
 
 def leaves(place: PausePlace, link: FabricLink, pause: PortPause) -> str:
@@ -216,7 +212,7 @@ def leaves(place: PausePlace, link: FabricLink, pause: PortPause) -> str:
     }.get(link.kind, "no neighbour is known for this port (LLDP, or `links` of the target)")
     return (
         f"the pause leaves what is known at {place}: it is paused on priority {place.priority} "
-        f"{_received(pause)}, and {reason}.{_watchdog(pause)}"
+        f"{_received(pause)}, and {reason}.{TRIPPED if pause.tripped else ''}"
     )
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from clock import Clock
 from steered import START, ethtool
 
-from roce_exporter.host.simulated import SCENARIOS, TRANSMIT, VENDORS, ScenarioError
+from roce_exporter.host.simulated import SCENARIOS, VENDORS
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, SimulatedSwitch, simulate_switch
+from roce_exporter.host.simulated.simulated_switch import SimulatedSwitch, simulate_switch
 from roce_exporter.host.simulated.simulated_switch_port import QUEUE_BYTES, SwitchWatchdog
 
 PORTS = ("mlx5",) * 4
@@ -153,28 +151,6 @@ class TestBothEnds:
 
 
 class TestWatchdog:
-    def test_it_trips_once_per_storm_and_restores(self) -> None:
-        clock = Clock()
-        kernel = simulate("pfc-storm", clock=clock, vendors=PORTS, seed=SEED)
-        switch = leaf()
-        clock.now = START + 600
-        storms = [storm for storm in kernel.world.storms if storm.end < clock.now]
-        assert len(storms) >= 5
-        for number, storm in enumerate(storms):
-            assert (storm.netdev, storm.direction) == ("eth0", TRANSMIT)
-            for moment, stormed in (
-                (storm.start, False),
-                (storm.start + WATCHDOG.detection - 0.01, False),
-                (storm.start + SLACK + 0.01, True),
-                (storm.end, True),
-                (storm.end + WATCHDOG.restoration - 0.01, True),
-                (storm.end + WATCHDOG.restoration + WATCHDOG.poll + 0.01, False),
-            ):
-                port = Port(switch.databases(moment), "Ethernet0")
-                assert port.stormed == stormed
-                assert port.trips - port.watchdog("DEADLOCK_RESTORED") == stormed
-            assert port.trips == number + 1
-
     @pytest.mark.parametrize(
         ("scenario", "seconds", "tripped"),
         [
@@ -300,17 +276,6 @@ class TestMisconfigured:
         watched = [f"PFC_WD|Ethernet{8 * number}" in config for number in range(6)]
         assert watched == [True, True, False, True, True, True]
 
-    def test_a_port_without_a_watchdog_has_no_pause_time(self) -> None:
-        """SONiC polls it for the watchdog."""
-        port = Port(tables("misconfigured", 60), "Ethernet16")
-        assert not any("DURATION" in name for name in port.fields)
-        assert not any(name.startswith("PFC_WD") for name in port.queue)
-
-    def test_roce_v1_goes_to_the_default_queue(self) -> None:
-        port = Port(tables("misconfigured", 60), "Ethernet16")
-        assert port.queue["SAI_QUEUE_STAT_PACKETS"] == "0"
-        assert int(port.queues[0]["SAI_QUEUE_STAT_PACKETS"]) > 10**8
-
 
 class TestTables:
     def test_they_do_not_depend_on_the_times_of_earlier_reads(self) -> None:
@@ -346,19 +311,6 @@ class TestTables:
         for oid in counters["COUNTERS_BUFFER_POOL_NAME_MAP"].values():
             assert f"USER_WATERMARKS:{oid}" in counters
 
-    def test_every_value_is_text_and_databases_have_the_numbers_of_sonic(self) -> None:
-        databases = tables("pfc-storm", 30)
-        assert {name: DATABASE_NUMBERS[name] for name in databases} == {
-            "APPL_DB": 0,
-            "COUNTERS_DB": 2,
-            "CONFIG_DB": 4,
-            "STATE_DB": 6,
-        }
-        assert json.loads(json.dumps(databases)) == databases
-        for found in databases.values():
-            assert all(isinstance(value, str) for fields in found.values() for value in fields.values())
-            assert all(fields for fields in found.values()), "Redis has no empty hash"
-
     def test_the_fields_of_a_watched_queue_are_those_of_a_real_switch(self) -> None:
         """Recorded: the queue of a Broadcom switch, in the tests of sonic-gnmi; constructed: without what NVIDIA lacks."""
         expected = {
@@ -372,14 +324,3 @@ class TestTables:
         assert expected == {name for name in queue if "WRED" not in name}
         assert queue["PFC_WD_STATUS"] == "operational"
         assert queue["PFC_WD_DETECTION_TIME"] == "400000", "microseconds"
-
-    def test_times_of_the_configuration_are_milliseconds(self) -> None:
-        config = tables("quiet", 5)["CONFIG_DB"]
-        assert config["PFC_WD|Ethernet0"]["detection_time"] == "400"
-        assert config["PFC_WD|GLOBAL"]["POLL_INTERVAL"] == "200"
-
-    def test_an_unknown_scenario_is_refused_as_for_the_host(self) -> None:
-        with pytest.raises(ScenarioError, match="no scenario 'calm'"):
-            leaf("calm")
-        with pytest.raises(ScenarioError, match="0 ports"):
-            leaf(vendors=())

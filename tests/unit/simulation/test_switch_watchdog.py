@@ -84,10 +84,6 @@ def test_every_priority_has_its_own_state() -> None:
     ]
 
 
-def test_without_a_watchdog_nothing_trips() -> None:
-    assert changes((1.0, CALM), (10.0, STORM), watchdog=None) == []
-
-
 @given(st.lists(st.tuples(st.floats(0.01, 5), st.sampled_from((CALM, STORM, BUSY_STORM, SOME, VICTIM)))))
 def test_the_spans_keep_their_conditions_and_every_trip_follows_a_storm(spans) -> None:
     played = play(*spans)

@@ -18,8 +18,12 @@ from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.finding import Status, Topic
 from roce_exporter.checks.settings import Profile, load_profile
 from roce_exporter.checks.settings.check import judged
-from roce_exporter.checks.switches.audit_settings import switch_port_settings
-from roce_exporter.checks.switches.audit_switches import SWITCH_CHECKS, audit_switches, fill_in
+from roce_exporter.checks.switches.audit_switches import (
+    SWITCH_CHECKS,
+    audit_switches,
+    fill_in,
+    switch_port_settings,
+)
 from roce_exporter.switches.switch_view import SwitchView
 
 if TYPE_CHECKING:

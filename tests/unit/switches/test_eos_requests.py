@@ -111,8 +111,8 @@ async def test_a_source_that_is_absent_is_no_source(tmp_path: Path) -> None:
 
 async def test_one_client_that_is_away_leaves_the_other(tmp_path: Path) -> None:
     replies, readings = await visited(tmp_path, web=lambda asked: Says(b"<html>Login</html>"))
-    assert set(replies.faults) == set(COMMANDS)
-    assert all("an HTML page instead of JSON" in line for line in replies.faults.values())
+    assert list(replies.faults) == ["eapi"]
+    assert "an HTML page instead of JSON" in replies.faults["eapi"]
     assert {reading.source for reading in readings.readings} >= {"pfc", "queues", "configuration"}
 
 
@@ -121,7 +121,7 @@ async def test_gnmi_that_is_away_leaves_eapi(tmp_path: Path) -> None:
         raise RefusedError(grpc.StatusCode.UNAVAILABLE, "agent restarts")
 
     replies, readings = await visited(tmp_path, gnmi)
-    assert set(replies.faults) == set(PATHS)
+    assert list(replies.faults) == ["gnmi"]
     of_ports = {"error_counters", "discard_counters", "fec", "links", "transceivers"}
     of_queues = {"ecn_counters", "queue_drops", "watchdog_counters"}
     assert {reading.source for reading in readings.readings} == of_ports | of_queues

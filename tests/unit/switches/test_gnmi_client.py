@@ -27,7 +27,7 @@ from https_switch import Says, https_switch
 
 from roce_exporter.net import NetError, gnmi_messages
 from roce_exporter.net.gnmi_messages import Leaf, path_of
-from roce_exporter.net.grpc import certificate_names, grpc
+from roce_exporter.net.grpc import grpc
 from roce_exporter.net.login import Login
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches import gnmi
@@ -88,12 +88,6 @@ async def test_get_over_tls_with_credentials_in_the_metadata(tmp_path: Path) -> 
     ]
     assert switch.asked[0].metadata["password"] == LOGIN.password
     assert switch.asked[0].metadata["user-agent"].startswith("roce-exporter/")
-
-
-async def test_subscribe_once(tmp_path: Path) -> None:
-    async with gnmi_switch(answers, tmp_path) as switch:
-        assert await once(switch.visit()) == (Leaf(path_of(LEAF), 4711),)
-    assert [(asked.method, asked.paths) for asked in switch.asked] == [("Subscribe", (PFC,))]
 
 
 def test_the_client_has_two_methods_and_no_other_path_of_a_service() -> None:
@@ -385,11 +379,6 @@ async def test_the_debug_page_gets_queries_and_replies_without_credentials(tmp_p
             assert logged == [("queues", f"Get COUNTERS_DB {QUEUES}", "x: {'said': '***'}")] * record
 
 
-def test_a_long_reply_is_cut_on_the_debug_page() -> None:
-    text = gnmi.leaves_text([Leaf(path_of("x"), "y" * 1000)] * 10_000)
-    assert len(text) == gnmi.EXCHANGE_CHARACTERS
-
-
 async def test_a_cancelled_visit_ends_its_requests(tmp_path: Path) -> None:
     ended = asyncio.Event()
 
@@ -415,20 +404,7 @@ async def test_the_channel_is_closed_after_the_visit_and_after_a_fault(tmp_path:
         for login in (LOGIN, Login("reader", "wrong-but-secret")):
             async with GnmiClient(switch.visit(login=login)) as client:
                 await asyncio.gather(client.get("queues", "COUNTERS_DB", (QUEUES,)), return_exceptions=True)
-                assert client._link
-                channel = client._link.channel
+                channel = client._channel
+                assert channel
                 assert channel.get_state() is grpc.ChannelConnectivity.READY
             assert channel.get_state() is grpc.ChannelConnectivity.SHUTDOWN
-
-
-@pytest.mark.parametrize(
-    ("certificate", "names"),
-    [
-        ({"subjectAltName": (("DNS", "a"), ("IP Address", "192.0.2.1"), ("email", "x"))}, ("a", "192.0.2.1")),
-        ({"subject": ((("organizationName", "x"),), (("commonName", "switch"),))}, ("switch",)),
-        ({"subject": ((("commonName", "x"),),), "subjectAltName": (("DNS", "*.a"),)}, ("any.a",)),
-        ({}, ()),
-    ],
-)
-def test_the_names_of_a_certificate(certificate: dict[str, Any], names: tuple[str, ...]) -> None:
-    assert certificate_names(certificate) == names

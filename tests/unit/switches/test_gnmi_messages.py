@@ -159,10 +159,6 @@ def test_paths_as_text_and_back(text: str) -> None:
     assert path_text(path_of(text)) == text
 
 
-def test_keys_of_a_path() -> None:
-    assert path_of("a[x=1][y=b/c]/d") == (Element("a", (("x", "1"), ("y", "b/c"))), Element("d"))
-
-
 @pytest.mark.parametrize("text", ["[x=1]", "a[x]", "a]"])
 def test_what_is_no_path_is_a_defect(text: str) -> None:
     with pytest.raises(ValueError, match="is not a path of gNMI"):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime as dt
 import errno
 import json
 import logging
 import os
-import socket
 import ssl
-from dataclasses import replace
 
 import pytest
 import trustme
@@ -22,7 +19,7 @@ from roce_exporter.net import NetError
 from roce_exporter.net.http import BODY_BYTES, HEAD_BYTES
 from roce_exporter.net.json_reply import DEPTH, decode_json
 from roce_exporter.net.login import Login
-from roce_exporter.net.tls import TlsFiles, client_context, connection_fault, tls_fault
+from roce_exporter.net.tls import TlsFiles, connection_fault, tls_fault
 from roce_exporter.switches import json_client as https
 from roce_exporter.switches.json_client import JsonClient, SessionCookie, StatusError, query_sources
 
@@ -61,14 +58,6 @@ async def fault_for(reply: Says, folder, **options) -> str:
 
 
 # Requests
-
-
-async def test_several_requests_share_one_connection(tmp_path) -> None:
-    async with https_switch(lambda asked: says({"path": asked.path}), tmp_path) as switch:
-        async with JsonClient(switch.visit()) as client:
-            replies = [await client.get("x", f"/api/{number}") for number in range(3)]
-        assert replies == [{"path": f"/api/{number}"} for number in range(3)]
-        assert switch.connections == 1
 
 
 async def test_a_request_is_json_without_compression_and_names_the_host_of_the_certificate(tmp_path) -> None:
@@ -148,12 +137,6 @@ async def test_a_path_that_could_add_a_header_is_never_sent(tmp_path, path) -> N
             with pytest.raises(ValueError, match="quoted"):
                 await client.get("x", path)
         assert switch.asked == []
-
-
-async def test_a_user_with_a_line_break_adds_no_header(tmp_path) -> None:
-    async with https_switch(lambda asked: says({}), tmp_path) as switch:
-        await one(switch, login=Login("a\r\nX-Evil: 1", "b\n"))
-        assert "x-evil" not in switch.asked[0].headers
 
 
 # ProbeReply that cannot be used
@@ -256,12 +239,6 @@ async def test_a_reply_that_is_not_whole_is_one_clear_line(tmp_path, raw, words)
     assert words in await fault_for(Says(raw=raw), tmp_path, seconds=30.0)
 
 
-async def test_one_interim_response_is_no_fault(tmp_path) -> None:
-    raw = b"HTTP/1.1 100 Continue\r\n\r\n" + whole(b"{}", "Content-Length: 2")
-    async with https_switch(lambda asked: Says(raw=raw), tmp_path) as switch:
-        assert await one(switch) == {}
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -278,18 +255,6 @@ async def test_a_reply_that_never_ends_is_cut_at_the_deadline(tmp_path, reply) -
         line = await fault_of(switch, seconds=0.3)
         assert "no complete reply within 0.3 s" in line or "not valid HTTP" in line
         await switch.quiet.wait()
-
-
-async def test_a_server_that_never_shakes_hands_is_cut_at_the_deadline(tmp_path) -> None:
-    """The kernel accepts the connection, and no process answers."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        async with https_switch(lambda asked: says({}), tmp_path) as switch:
-            switch.port = silent.getsockname()[1]
-            before = descriptors()
-            assert "no complete reply within 0.2 s" in await fault_of(switch, seconds=0.2)
-            await asyncio.sleep(0)
-            assert descriptors() == before
-            assert len(asyncio.all_tasks()) == 1
 
 
 # TLS
@@ -346,31 +311,6 @@ def test_each_fault_of_a_certificate_has_its_remedy(code, remedy) -> None:
     error.verify_code, error.verify_message = code, "words of OpenSSL."
     assert tls_fault(error).startswith("the server's certificate is refused: words of OpenSSL; ")
     assert remedy in tls_fault(error)
-
-
-async def test_verification_can_be_switched_off(tmp_path) -> None:
-    async with https_switch(lambda asked: says({"a": 1}), tmp_path) as switch:
-        tls = TlsFiles(insecure_skip_verify=True)
-        assert await one(switch, tls=tls, server_name="other.example.com") == {"a": 1}
-
-
-def refuse_one_handshake(listener: socket.socket, context: ssl.SSLContext) -> None:
-    connection, _ = listener.accept()
-    with connection, contextlib.suppress(ssl.SSLError):
-        context.wrap_socket(connection, server_side=True)
-
-
-async def test_a_handshake_without_a_common_version(tmp_path) -> None:
-    """A blocking server: that of asyncio drops the alert which says why."""
-    context, _ = server_context(tmp_path)
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    async with https_switch(lambda asked: says({}), tmp_path) as switch:
-        client_context(TlsFiles(ca_file=switch.ca_file)).minimum_version = ssl.TLSVersion.TLSv1_3
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            switch.port = listener.getsockname()[1]
-            refusal = asyncio.to_thread(refuse_one_handshake, listener, context)
-            line, _ = await asyncio.gather(fault_of(switch), refusal)
-        assert "TLS handshake failed (TLSV1_ALERT_PROTOCOL_VERSION)" in line
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -431,28 +371,6 @@ def test_any_other_failure_of_a_connection_has_the_words_of_the_system() -> None
     unreachable = OSError(errno.EHOSTUNREACH, "x")
     assert connection_fault(unreachable, "192.0.2.1:443") == "192.0.2.1:443: No route to host"
     assert connection_fault(OSError(), "192.0.2.1:443") == "192.0.2.1:443: the connection failed"
-
-
-async def test_an_address_of_ipv6_is_in_brackets(tmp_path) -> None:
-    """Whether this machine has IPv6 or not, no process listens on the port."""
-    async with https_switch(lambda asked: says({}), tmp_path) as switch:
-        visit = switch.visit(server_name="")
-        visit = replace(visit, route=replace(visit.route, address="::1"))
-        async with JsonClient(visit) as client:
-            with pytest.raises(NetError, match=rf"\[::1\]:{switch.port}"):
-                await client.get("x", "/a")
-
-
-async def test_everything_is_closed_after_a_visit(tmp_path) -> None:
-    async with https_switch(lambda asked: says({}), tmp_path) as switch:
-        await one(switch)
-        await switch.quiet.wait()
-        before = descriptors()
-        for _ in range(5):
-            async with JsonClient(switch.visit()) as client:
-                await asyncio.gather(*(client.get("x", f"/{number}") for number in range(5)))
-        await switch.quiet.wait()
-        assert len(descriptors()) == len(before)
 
 
 async def test_everything_is_closed_when_a_visit_is_cancelled(tmp_path) -> None:
@@ -602,14 +520,6 @@ async def test_exchanges_are_kept_only_on_request_and_never_hold_a_secret(tmp_pa
     spoken = " ".join((*(entry.reply for entry in client.logged), caplog.text, repr(https.JARS)))
     assert "echo" in spoken
     assert not any(secret in spoken for secret in (*SECRETS, "tok/en"))
-
-
-async def test_a_fault_is_kept_for_the_debug_page_too(tmp_path) -> None:
-    async with https_switch(lambda asked: Says(status=500), tmp_path) as switch:
-        async with JsonClient(switch.visit(record=True)) as client:
-            with pytest.raises(NetError):
-                await client.get("x", "/a")
-        assert "500" in client.logged[0].reply
 
 
 # Sources

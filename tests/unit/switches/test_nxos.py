@@ -18,10 +18,8 @@ from roce_exporter.switches.systems.nxos.ports import (
     bitmap,
     command_body,
     counter,
-    modules,
     port_name,
     qos_group,
-    rows,
 )
 
 CLASSIC, CLOUD = "switch-nxos", "switch-nxos-cloudscale"
@@ -172,13 +170,6 @@ def test_a_command_that_failed_is_one_line_without_its_text(reply, words) -> Non
         command_body(reply)
     assert "hunter2" not in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_tables_of_other_forms_have_no_rows() -> None:
-    for node in (None, [], "x", {"TABLE_a": "x"}, {"TABLE_a": {"ROW_a": ["x", None]}}, {"TABLE_a": [1]}):
-        assert list(rows(node, "a")) == []
-        with pytest.raises(NetError, match="TABLE_module"):
-            modules(node)
 
 
 # Forms

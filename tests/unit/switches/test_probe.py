@@ -122,16 +122,6 @@ async def test_a_target_that_gets_no_turn_says_so(switch: FakeSwitch) -> None:
     await first
 
 
-async def test_a_client_that_cannot_wait_gets_a_failed_probe_that_is_not_kept(switch: FakeSwitch) -> None:
-    switch.gate.clear()
-    one = prober()
-    answer = await one.probe("leaf1", "", 0.05)
-    assert as_text(answer)['roce_switch_probe_success{device="leaf1"}'] == 0
-    switch.gate.set()
-    assert as_text(await one.probe("leaf1", "", 10))[FRAMES] == 1
-    assert switch.rounds == 1, "the round went on"
-
-
 async def test_the_deadline_leaves_time_to_read_the_replies(switch: FakeSwitch) -> None:
     one = prober(leaf(timeout=3))
     now = asyncio.get_running_loop().time()

@@ -60,7 +60,7 @@ async def test_the_series_are_those_from_redis(tmp_path: Path, priorities: str) 
 
 def test_the_replies_are_those_that_the_recorded_switch_gave() -> None:
     recorded = json.loads(RECORDED["replies.json"])
-    assert {path: virtual(path, DATABASES) for path in PATHS} == recorded
+    assert {path: virtual(path, DATABASES) for path in recorded} == recorded
 
 
 async def test_what_is_requested_is_limited_to_lossless_objects(tmp_path: Path) -> None:
@@ -89,6 +89,16 @@ def without_drops(databases: Databases) -> None:
         databases["COUNTERS_DB"].pop(f"COUNTERS:{oid}", None)
 
 
+def with_health(databases: Databases) -> None:
+    """State and faults of a port, its module, and the bit error ratios that a switch gave for RATES/Ethernet*."""
+    oid = databases["COUNTERS_DB"]["COUNTERS_PORT_NAME_MAP"]["Ethernet68"]
+    databases["COUNTERS_DB"][f"RATES:{oid}"] = {"FEC_PRE_BER": "5.3e-10", "FEC_POST_BER": "0"}
+    databases["APPL_DB"]["PORT_TABLE:Ethernet68"] = {"oper_status": "up", "speed": "400000", "mtu": "9100"}
+    databases["STATE_DB"]["PORT_OPERR_TABLE|Ethernet68"] = {"mac_local_fault_count": "2"}
+    databases["STATE_DB"]["TRANSCEIVER_DOM_SENSOR|Ethernet68"] = {"rx1power": "-1.24", "temperature": "41.5"}
+    databases["STATE_DB"]["TRANSCEIVER_INFO|Ethernet68"] = {"type": "QSFP-DD", "model": "M"}
+
+
 def no_number(text: str) -> Callable[[Databases], None]:
     def change(databases: Databases) -> None:
         counters = databases["COUNTERS_DB"]
@@ -104,6 +114,7 @@ def no_number(text: str) -> Callable[[Databases], None]:
         (without_aliases, "no alias"),
         (with_exchanged_aliases, "no alias"),
         (without_drops, "buffer_discards_total"),
+        (with_health, "link_changes_total"),
         *((no_number(text), "no number") for text in ("NaN", str(2**64), "-1", "x")),
         (no_number(""), "pfc_receive_frames_total Ethernet68 3"),
     ],
@@ -150,7 +161,7 @@ def refusing(part: str, code: grpc.StatusCode) -> Callable[[GnmiQuestion], bytes
         ("COUNTERS/Ethernet*/Queues", {"queue_counters"}),
         ("PriorityGroups", {"watermarks"}),
         ("USER_WATERMARKS", {"watermarks"}),
-        ("STATE_DB", {"state"}),
+        ("STATE_DB", {"state", "transceivers"}),
         ("LLDP", {"lldp"}),
         ("COUNTERS/oid", {"priority_group_counters"}),
         (

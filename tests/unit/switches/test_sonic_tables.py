@@ -19,7 +19,7 @@ from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.readings import Unreadable
 from roce_exporter.switches.reply_values import plain_mac
-from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, chosen_names, names_of
+from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, names_of
 from roce_exporter.switches.systems.sonic.read import read_tables
 from roce_exporter.switches.systems.sonic.scope import lossless_of
 from roce_exporter.switches.systems.sonic.tables import (
@@ -32,7 +32,6 @@ from roce_exporter.switches.systems.sonic.tables import (
     fields_of,
     numbers_of,
     ranges_with,
-    reference,
     rows_of,
 )
 
@@ -317,14 +316,6 @@ def test_traps_12_and_15_all_priorities_and_kinds_of_queues_are_apart() -> None:
     assert {queue for _, queue in found} == {"3", "MC3", "VOQ3", "ALL3", "NEW TYPE-3"}
 
 
-def test_trap_14_no_label_is_an_object_identifier() -> None:
-    maps = recorded("switch-sonic")["counters_db"]
-    names = names_of([maps.get(name, {}) for name in NAME_MAPS])
-    assert set(names.ports.values()) == {"Ethernet0", "Ethernet8", "Ethernet16"}
-    assert all(oid.startswith("oid:") for oid in names.queues)
-    assert SonicQueue("Ethernet0", 1, "MULTICAST") in names.queues.values(), "Ethernet0:9 of the name map"
-
-
 def test_a_key_of_several_ports_and_a_range() -> None:
     rows = rows_of({"QUEUE|Ethernet0,Ethernet4|2-4": {"wred_profile": "W"}, "PFC_WD|GLOBAL": {"x": "y"}})
     assert set(rows.queues) == {(port, n) for port in ("Ethernet0", "Ethernet4") for n in (2, 3, 4)}
@@ -338,14 +329,6 @@ def test_every_range_that_can_hold_a_queue() -> None:
     assert len(found) == len(set(found)) == 24
     assert {"3", "4", "3-4", "0-7", "2-3"} <= set(found)
     assert not {"0", "5-7", "2"} & set(found)
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [("W", "W"), ("[WRED_PROFILE|W]", "W"), ("[T:W]", "W"), ("NULL", ""), (None, ""), ("[NULL]", "")],
-)
-def test_references(text: str | None, name: str) -> None:
-    assert reference(text) == name
 
 
 @pytest.mark.parametrize(
@@ -384,16 +367,6 @@ def test_no_series_twice_and_no_label_empty() -> None:
         assert len(plan.series) == len(set(plan.series))
         kept = sum(len(reading.values) for reading in found.readings) + len(found.facts)
         assert kept == len(plan.series), "every value has a row of the catalogue"
-
-
-def test_only_lossless_queues_are_chosen_unless_all_are_wanted() -> None:
-    tables = recorded("switch-sonic")
-    names = names_of([tables["counters_db"].get(name, {}) for name in NAME_MAPS])
-    plan = lossless_of(rows_of(tables["config_db"]))
-    lossless = chosen_names(names, plan, everything=False)
-    assert len(lossless.queues) == len(lossless.groups) == 4
-    assert chosen_names(names, plan, everything=True) is names
-    assert len(chosen_names(names, None, everything=False).queues) == 3 * 8, "unicast, all priorities"
 
 
 # Broken in every way: any mapping of texts gives readings, and never an exception.

@@ -11,13 +11,21 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
+from roce_exporter.catalog.named import (
+    SWITCH_INFO,
+    SWITCH_NEIGHBOR_INFO,
+    SWITCH_PORT_INFO,
+    SWITCH_QUEUE_INFO,
+    SWITCH_TRANSCEIVER_INFO,
+)
 from roce_exporter.catalog.switch_systems import CUMULUS
-from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings, Unreadable
 from roce_exporter.switches.reply_values import (
     UP_DOWN,
+    at_least_zero,
     below,
     bits_per_second,
+    fraction,
     is_absent,
     members,
     neighbor_labels,
@@ -25,12 +33,13 @@ from roce_exporter.switches.reply_values import (
     numbers,
     said,
     switched,
+    watts,
     word,
 )
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from roce_exporter.switches.readings import RawNumber
     from roce_exporter.switches.targets import SwitchTarget
@@ -46,6 +55,8 @@ PFC = "pfc"
 PROFILES = "pfc_profiles"
 CONGESTION = "congestion_control"
 LINKS = "links"
+PHY = "phy_detail"
+MODULES = "transceivers"
 NEIGHBORS = "lldp_neighbors"
 QUEUES = "queue_mapping"
 SYSTEM = "system"
@@ -56,6 +67,25 @@ LINK_COUNTERS = (
     *(f"{way}-{name}" for way in ("in", "out") for name in ("bytes", "errors", "drops")),
 )
 """Not `in-pkts`, which has more than unicast packets."""
+NO_ERRORS = 1e-100
+"""Smaller ratios are NVUE's 15E-255 for no error at all."""
+BINS = tuple(f"rs-num-corr-err-bin{number}" for number in range(1, 16))
+RAW_ERRORS = tuple(f"phy-raw-errors-lane{lane}" for lane in range(8))
+POWER = re.compile(r"ch-([1-8])-rx-power", re.ASCII)
+MODULE_FACTS = {"type": "identifier", "vendor": "vendor-name", "model": "vendor-pn"}
+Subtree = tuple[str, ...]
+SUBTREES: dict[str, tuple[Subtree, ...]] = {
+    COUNTERS: (("counters", "qos"), ("qos", "counters")),
+    WATCHDOG: (("qos", "pfc-watchdog"),),
+    PFC: (("qos", "pfc"),),
+    CONGESTION: (("qos", "congestion-control"),),
+    NEIGHBORS: (("lldp", "neighbor"),),
+    LINKS: (("link",),),
+    PHY: (("link", "phy", "health"), ("link", "phy-detail")),
+    MODULES: (("transceiver",),),
+}
+"""Subtrees of every port, the newest name first: `counters qos` is `qos counters` up to 5.4, `link phy health` `link phy-detail` up to
+5.14. The PHY's is there since 5.10, the transceiver's since 5.11."""
 DEFAULT_PROFILE = "default-global"
 INTERFACE_NAME = ("ifname", "interface-name")
 WATCHDOG_STATES = {"ok": 0, "deadlock": 1}
@@ -135,18 +165,20 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
             documents[source] = reply
         elif reply is not None:  # None: the switch does not have it
             faults[source] = "the reply is no JSON object"
-    counters = subtree(documents.get(COUNTERS), ("counters", "qos"), ("qos", "counters"))
-    watchdog = subtree(documents.get(WATCHDOG), ("qos", "pfc-watchdog"))
+    counters = subtree(documents.get(COUNTERS), *SUBTREES[COUNTERS])
+    watchdog = subtree(documents.get(WATCHDOG), *SUBTREES[WATCHDOG])
     if COUNTERS in documents and not counters:
         faults[COUNTERS] = "the reply has no QoS counters of any port (swp)"
     scopes = port_classes(documents, counters, watchdog, everything=target.priorities == ALL_PRIORITIES)
-    congestion = subtree(documents.get(CONGESTION), ("qos", "congestion-control"))
+    congestion = subtree(documents.get(CONGESTION), *SUBTREES[CONGESTION])
     readings = (
         *_pfc_readings(documents, scopes),
         *_counter_readings(counters, scopes),
         *_watchdog_readings(watchdog, watchdog_times(documents.get(SETTINGS)), scopes),
         *_congestion_readings(congestion, scopes),
-        *_link_readings(subtree(documents.get(LINKS), ("link",))),
+        *_link_readings(subtree(documents.get(LINKS), *SUBTREES[LINKS])),
+        *_phy_readings(subtree(documents.get(PHY), *SUBTREES[PHY])),
+        *_module_readings(subtree(documents.get(MODULES), *SUBTREES[MODULES])),
     )
     return SwitchReadings(
         name=said(below(documents.get(SYSTEM), "hostname")),
@@ -181,7 +213,7 @@ def pfc_of_ports(documents: Mapping[str, Any]) -> dict[str, frozenset[str] | Non
     A port on which PFC neither sends nor obeys pause has none.
     """
     found: dict[str, frozenset[str] | None] = {}
-    for port, settings in subtree(documents.get(PFC), ("qos", "pfc")).items():
+    for port, settings in subtree(documents.get(PFC), *SUBTREES[PFC]).items():
         name = settings.get("profile")
         profile = below(documents.get(PROFILES), name if isinstance(name, str) else DEFAULT_PROFILE)
         switches = [switched(settings[way]) for way in ("rx", "tx") if way in settings]
@@ -219,7 +251,12 @@ def port_classes(
     for port in sorted({*counters, *watchdog, *pfc}):
         on = pfc.get(port)
         watched = dict(classes(below(watchdog.get(port), "status")))
-        priorities = _paused(counters.get(port)) if on is None else on
+        frames = classes(below(counters.get(port), PRIORITIES.name)) if on is None else ()
+        priorities = on or frozenset(
+            priority
+            for priority, node in frames
+            if any(exact(node.get(name)) for name in PRIORITIES.counters)
+        )
         known = frozenset(queues[priority] for priority in priorities if priority in queues)
         if not queues:
             known = frozenset(watched)
@@ -227,15 +264,6 @@ def port_classes(
             known |= {queue for queue, node in watched.items() if any(_watched(node).values())}
         scopes[port] = PortClasses(everything, priorities, known, off=on == frozenset())
     return scopes
-
-
-def _paused(counters: Any) -> frozenset[str]:
-    """The priorities with PFC frames."""
-    return frozenset(
-        priority
-        for priority, node in classes(below(counters, PRIORITIES.name))
-        if any(exact(node.get(name)) for name in PRIORITIES.counters)
-    )
 
 
 def _pfc_readings(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
@@ -249,18 +277,11 @@ def _pfc_readings(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses
 def _counter_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
     for port, document in ports.items():
         scope = scopes[port]
-        yield from _counted(port, document, PRIORITIES, scope.has_priority)
-        yield from _counted(port, document, EGRESS_QUEUES, scope.has_queue)
-        if scope.everything:
-            yield from _counted(port, document, GROUPS, scope.has_queue)
-
-
-def _counted(
-    port: str, document: dict[str, Any], table: CounterTable, wanted: Callable[[str], bool]
-) -> Iterator[SwitchReading]:
-    for key, node in classes(document.get(table.name)):
-        if wanted(key):
-            yield _of(COUNTERS, port, table.label, key, numbers(node, table.counters, exact))
+        tables = [(PRIORITIES, scope.has_priority), (EGRESS_QUEUES, scope.has_queue)]
+        for table, wanted in [*tables, (GROUPS, scope.has_queue)] if scope.everything else tables:
+            for key, node in classes(document.get(table.name)):
+                if wanted(key):
+                    yield _of(COUNTERS, port, table.label, key, numbers(node, table.counters, exact))
 
 
 def watchdog_times(document: Any) -> dict[str, RawNumber]:
@@ -316,6 +337,38 @@ def _link_readings(ports: Ports) -> Iterator[SwitchReading]:
         yield SwitchReading(LINKS, (("port", port),), values)
 
 
+def _phy_readings(ports: Ports) -> Iterator[SwitchReading]:
+    """Errors and bit error ratios of the PHY (AmBER). Bin n of Reed-Solomon counts code words in which n symbols were corrected."""
+    for port, phy in ports.items():
+        values = numbers(phy, ("symbol-errors",), exact)
+        for name, ratio in numbers(phy, ("raw-ber", "effective-ber"), at_least_zero).items():
+            values[name] = 0.0 if isinstance(ratio, float) and ratio < NO_ERRORS else ratio
+        for raw, names in (("corrected-blocks", BINS), ("corrected-bits", RAW_ERRORS)):
+            parts = [*numbers(phy, names, exact).values()]
+            if parts and not any(isinstance(part, Unreadable) for part in parts):
+                values[raw] = number(sum(part for part in parts if not isinstance(part, Unreadable)))
+        yield SwitchReading(PHY, (("port", port),), values)
+
+
+def _module_readings(ports: Ports) -> Iterator[SwitchReading]:
+    """Light and temperature of the transceivers: `0.8625 mW / -0.64 dBm`, `42.56 degrees C / 108.61 degrees F`."""
+    for port, module in ports.items():
+        values: dict[str, RawNumber] = {}
+        for name, value in module.items():
+            found = POWER.fullmatch(name)
+            power, _, unit = str(value).partition(" / ")[0].partition(" ")
+            if found and not is_absent(power):
+                milliwatts = at_least_zero(power)
+                linear = (
+                    milliwatts if isinstance(milliwatts, Unreadable) else float(f"{milliwatts / 1000:.12g}")
+                )
+                values[f"rx-power-{found[1]}"] = linear if unit == "mW" else watts(power)
+        celsius = str(module.get("temperature", "")).partition(" ")[0]
+        if not is_absent(celsius):
+            values["temperature"] = fraction(celsius)
+        yield SwitchReading(MODULES, (("port", port),), values)
+
+
 def _of(source: str, port: str, label: str, value: str, values: Mapping[str, RawNumber]) -> SwitchReading:
     return SwitchReading(source, (("port", port), (label, value)), values)
 
@@ -338,12 +391,12 @@ def _facts(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> I
         for priority in sorted(scope.priorities & queues.keys()):
             labels = {"port": port, "priority": priority, "queue": queues[priority], "priority_group": ""}
             yield SwitchFact(SWITCH_QUEUE_INFO, labels)
-    yield from _neighbors(documents.get(NEIGHBORS))
-
-
-def _neighbors(document: Any) -> Iterator[SwitchFact]:
-    """The neighbours by port; NVUE keys them by system name."""
-    for port, neighbors in subtree(document, ("lldp", "neighbor")).items():
+    for port, module in subtree(documents.get(MODULES), *SUBTREES[MODULES]).items():
+        known = {label: said(module.get(name)) for label, name in MODULE_FACTS.items()}
+        if any(known.values()):
+            yield SwitchFact(SWITCH_TRANSCEIVER_INFO, {"port": port, **known})
+    # NVUE keys the neighbours of a port by system name.
+    for port, neighbors in subtree(documents.get(NEIGHBORS), *SUBTREES[NEIGHBORS]).items():
         for key, node in members(neighbors).items():
             name = below(node, "chassis", "system-name")
             labels = neighbor_labels(

@@ -4,7 +4,7 @@ No device was queried for this module: paths and names come from NVIDIA's docume
 5.3 to 5.15) and from public programs that parse these replies; the nesting of the JSON is that of the object model, which the documentation
 shows as tables. `docs/evidence.md` lists what was constructed. Pause durations are not exported: no document states their unit.
 
-Cost: ten requests over at most three connections, whatever the number of ports, where the switch supports the query parameter
+Cost: twelve requests over at most three connections, whatever the number of ports, where the switch supports the query parameter
 `include`. Where it does not, the counters and the watchdog need one request per port each, and one more for the list. The user needs the role nvue-monitor, which
 is read only.
 """
@@ -22,14 +22,11 @@ from roce_exporter.switches.json_client import JsonClient, StatusError, query_so
 from roce_exporter.switches.readings import Module, ProbeRequest
 from roce_exporter.switches.reply_values import below
 from roce_exporter.switches.systems.cumulus.read import (
-    CONGESTION,
     COUNTERS,
-    LINKS,
-    NEIGHBORS,
-    PFC,
     PROFILES,
     QUEUES,
     SETTINGS,
+    SUBTREES,
     SYSTEM,
     WATCHDOG,
     is_port,
@@ -38,6 +35,7 @@ from roce_exporter.switches.systems.cumulus.read import (
 
 if TYPE_CHECKING:
     from roce_exporter.switches.readings import ProbeReply
+    from roce_exporter.switches.systems.cumulus.read import Subtree
 
 ROOT = "/nvue_v1"
 PATHS = {
@@ -47,17 +45,7 @@ PATHS = {
     QUEUES: f"{ROOT}/qos/egress-queue-mapping/default-global",
 }
 """One document per switch. `default-global` is the only profile of the queue mapping."""
-Subtree = tuple[str, ...]
 
-SUBTREES: dict[str, tuple[Subtree, ...]] = {
-    COUNTERS: (("counters", "qos"), ("qos", "counters")),
-    WATCHDOG: (("qos", "pfc-watchdog"),),
-    PFC: (("qos", "pfc"),),
-    CONGESTION: (("qos", "congestion-control"),),
-    NEIGHBORS: (("lldp", "neighbor"),),
-    LINKS: (("link",),),
-}
-"""Subtrees of every port, the newest name first: `counters qos` is `qos counters` up to version 5.4."""
 NO_PATH = (400, 404, 422)
 """How NVUE says that it does not have a path or does not know a parameter."""
 

@@ -1,31 +1,273 @@
-"""What the replies of EOS mean: a pure function from replies to readings."""
+"""What the replies of EOS mean: a pure function from replies to readings.
+
+Its own YANG models have PFC, the watchdog and settings: arista-intf-augments, arista-pfc-history-counters-augment and
+-buffer-counters-augment, arista-qos-augments; EOS 4.36.1F. The others are OpenConfig's.
+"""
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
+from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_QUEUE_INFO
+from roce_exporter.model.values import GARBAGE
 from roce_exporter.net import NetError
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
-from roce_exporter.switches.reply_values import below, is_absent, members, neighbor_labels, number, numbers
-from roce_exporter.switches.systems.eos import models
-from roce_exporter.switches.systems.eos.ports import port_readings
+from roce_exporter.switches.reply_values import (
+    at_least_zero,
+    below,
+    fraction,
+    is_absent,
+    members,
+    number,
+    numbers,
+    watts,
+    word,
+)
+from roce_exporter.switches.systems.openconfig import read as openconfig
+from roce_exporter.switches.systems.openconfig.read import labels
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from roce_exporter.switches.readings import ProbeReply, RawNumber
-    from roce_exporter.switches.systems.eos.models import PfcPriorities, Tables
+    from roce_exporter.switches.systems.openconfig.read import Row, Tables
     from roce_exporter.switches.targets import SwitchTarget
 
+PRIORITY = "interfaces/interface/ethernet/pfc/priorities/priority/state"
+TX_QUEUE = "interfaces/interface/ethernet/pfc/watchdog/tx-queues/tx-queue/state"
+NO_DROP = "qos/interfaces/interface/output/pfc/config"
+WATCHDOG = "qos/pfc/watchdog/config"
+
+KEYS = {
+    **openconfig.KEYS,
+    PRIORITY: ("name", "index"),
+    TX_QUEUE: ("name", "index", "queue-type"),
+    NO_DROP: ("interface-id",),
+    WATCHDOG: (),
+}
+LISTS = {
+    **openconfig.LISTS,
+    "interfaces/interface/ethernet/pfc/priorities/priority": ("index",),
+    "interfaces/interface/ethernet/pfc/watchdog/tx-queues/tx-queue": ("index", "queue-type"),
+}
+
+BITMAP = re.compile(r"[0-9a-fA-F]{1,2}", re.ASCII)
+"""The type of `priorities-no-drop`: hexadecimal, one bit per priority."""
+FRONT_PANEL = "Ethernet"
+PRIORITIES = tuple(map(str, range(8)))
+USUAL = ("3", "4")
+"""The usual lossless priorities, shown as off where no port has PFC."""
+
+PfcPriorities = dict[str, frozenset[str]]
+"""Per port the priorities with PFC."""
+
+PRIORITY_LEAVES = ("in-frames", "out-frames", "pfc-on-total-rx-time", "pfc-on-max-rx-time", "rx-transitions")
+GROUP_LEAVES = ("dropped-pkts",)
+WATCHDOG_LEAVES = ("stuck-count", "recovery-count")
+ACTS = {"ERROR_DISABLE": 1, "DROP": 1, "FORCED_DROP": 1, "IGNORE_PFC": 1, "NOTIFY_ONLY": 0}
+"""The watchdog's actions (arista-qos-augments, `watchdog-action`)."""
+DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
+LABEL = re.compile(r"(mc)?[0-9]{1,3}", re.ASCII)
+"""What is the label of a priority or a queue."""
+
+
+def is_port(name: str) -> bool:
+    """Whether the interface is a port of the front panel."""
+    return name.startswith(FRONT_PANEL)
+
+
+def configured_priorities(tables: Tables) -> PfcPriorities:
+    """Per port the priorities that are configured as no-drop; empty if the switch does not say so of any port.
+
+    EOS does not expose by gNMI whether PFC itself is on: a port with no-drop priorities and PFC off is reported as on.
+    """
+    return {
+        port: frozenset(bit for bit in PRIORITIES if int(text, 16) >> int(bit) & 1)
+        for (port,), row in tables[NO_DROP].items()
+        if is_port(port)
+        and BITMAP.fullmatch(text := str(row.get("priorities-no-drop", "")).removeprefix("0x"))
+    }
+
+
+def active_priorities(tables: Tables) -> PfcPriorities:
+    """Per port the priorities that sent or received PFC frames, or had a stuck queue: the next best without configuration."""
+    found: dict[str, set[str]] = {}
+    for (port, index), row in tables[PRIORITY].items():
+        if any(str(row.get(name, "0")) != "0" for name in ("in-frames", "out-frames")):
+            found.setdefault(port, set()).add(index)
+    for port, index, _ in tables[TX_QUEUE]:
+        found.setdefault(port, set()).add(index)
+    return {port: frozenset(indexes) for port, indexes in found.items()}
+
+
+class EosView(NamedTuple):
+    """What is needed to interpret the tables."""
+
+    tables: Tables
+    pfc: PfcPriorities
+    every: bool
+    """Whether readings cover priorities and queues without PFC, too."""
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The priorities that are shown on every port: those with PFC on any port, else the usual ones of RoCE."""
+        return PRIORITIES if self.every else tuple(sorted(frozenset().union(*self.pfc.values()))) or USUAL
+
+    def wants_priority(self, port: str, index: str) -> bool:
+        """Whether readings of this priority are wanted, also on a port on which its PFC is off."""
+        return is_port(port) and index in self.scope
+
+    def wants(self, port: str, label: str) -> bool:
+        """Whether readings of this priority, or of this queue, are wanted.
+
+        The queue of a priority is taken to be that of the same number, as in EOS's default maps: gNMI does not show them.
+        """
+        if not is_port(port) or not LABEL.fullmatch(label):
+            return False
+        return self.every or label in self.pfc.get(port, ())
+
+
+def decimal(value: Any) -> float | Unreadable:
+    """A decimal64 of YANG, which RFC 7951 writes as text."""
+    text = str(value)
+    return float(text) if not isinstance(value, bool) and DECIMAL.fullmatch(text) else Unreadable(GARBAGE)
+
+
+def priority_readings(view: EosView) -> Iterator[SwitchReading]:
+    """PFC frames, pause time and buffer drops per priority. The priority group of a priority has its number on EOS."""
+    for (port, index), row in view.tables[PRIORITY].items():
+        if view.wants_priority(port, index):
+            yield SwitchReading("pfc", labels(port, "priority", index), numbers(row, PRIORITY_LEAVES))
+        if view.wants(port, index):
+            yield SwitchReading("pfc", labels(port, "priority_group", index), numbers(row, GROUP_LEAVES))
+
+
+def watchdog_readings(view: EosView) -> Iterator[SwitchReading]:
+    """Trips and restores per queue.
+
+    A queue without counters has had no storm since they were cleared, if the watchdog is on: EOS lists a queue with its
+    first event. If it is off or not known to be on, such a queue has no reading.
+    """
+    rows: dict[tuple[str, str], Row] = {}
+    if watchdog_enabled(view.tables):
+        none = dict.fromkeys(WATCHDOG_LEAVES, 0)
+        rows = {(port, index): none for port, found in view.pfc.items() for index in sorted(found)}
+    for (port, index, kind), row in view.tables[TX_QUEUE].items():
+        label = f"mc{index}" if kind in ("MULTICAST", "MC") else index
+        if is_port(port) and LABEL.fullmatch(label):
+            rows[port, label] = {**rows.get((port, label), {}), **row}
+    for (port, label), row in rows.items():
+        yield SwitchReading("pfc", labels(port, "queue", label), numbers(row, WATCHDOG_LEAVES))
+
+
+def watchdog_enabled(tables: Tables) -> bool | None:
+    """Whether the watchdog has a timeout, which turns it on; None if the switch does not say so."""
+    timeout = decimal(tables[WATCHDOG].get((), {}).get("default-timeout"))
+    return None if isinstance(timeout, Unreadable) else timeout > 0
+
+
+def setting_readings(view: EosView) -> Iterator[SwitchReading]:
+    """PFC per priority, and the watchdog's settings per queue with PFC.
+
+    They are the switch's own; EOS does not expose by gNMI those that one port overrides.
+    """
+    rows = {port: row for (port,), row in view.tables[NO_DROP].items() if "priorities-no-drop" in row}
+    # A port without the leaf has no such priority; without any leaf the switch does not say so of any port.
+    for port in sorted({*rows, *(port for port, _ in view.tables[PRIORITY])}) if rows else ():
+        is_read = port not in rows or port in view.pfc
+        for index in view.scope if is_port(port) else ():
+            value = int(index in view.pfc.get(port, ())) if is_read else Unreadable(GARBAGE)
+            yield SwitchReading(
+                "configuration", labels(port, "priority", index), {"priorities-no-drop": value}
+            )
+    settings = dict(_watchdog_settings(view.tables))
+    for port, found in view.pfc.items() if settings else ():
+        for index in sorted(found):
+            yield SwitchReading("configuration", labels(port, "queue", index), settings)
+
+
+def _watchdog_settings(tables: Tables) -> Iterator[tuple[str, RawNumber]]:
+    row = tables[WATCHDOG].get((), {})
+    enabled = watchdog_enabled(tables)
+    if enabled is not None:
+        yield "watchdog-enabled", int(enabled)
+    if (action := str(row.get("action"))) in ACTS:
+        yield "action", ACTS[action]
+    for name in ("default-timeout", "default-recovery-time"):
+        # 0 is no time: no watchdog, and a recovery time that EOS chooses by itself
+        if name in row and (seconds := decimal(row[name])) != 0:
+            yield name, seconds
+
+
+CODE_WORDS = ("correctedCodewords", "uncorrectedCodewords")
+INTERFACE_STATES = {"connected": 1, "notconnect": 0, "errdisabled": 0, "disabled": 0}
+Leaves = dict[str, tuple[tuple[str, ...], "Callable[[Any], RawNumber | None]"]]
+"""By raw name where the value is in the row of a port, and what reads it; None: it is not known."""
+
+
+def _more_than_zero(value: Any) -> RawNumber | None:
+    """A speed or an MTU: 0 is none, or none that is known."""
+    return number(value) if value else None
+
+
+def _leaves(*path: str, names: tuple[str, ...]) -> Leaves:
+    return {name: ((*path, name), number) for name in names}
+
+
+PORT_COMMANDS: dict[str, tuple[str, Leaves]] = {
+    "links": (
+        "interfaces",
+        {
+            "interfaceStatus": (("interfaceStatus",), partial(word, meanings=INTERFACE_STATES)),
+            "admin-up": (("interfaceStatus",), lambda state: int(state != "disabled")),
+            "bandwidth": (("bandwidth",), _more_than_zero),
+            "mtu": (("mtu",), _more_than_zero),
+            "lastStatusChangeTimestamp": (("lastStatusChangeTimestamp",), at_least_zero),
+            **_leaves(
+                "interfaceCounters",
+                names=(
+                    *(
+                        f"{way}{name}"
+                        for way in ("in", "out")
+                        for name in ("Octets", "UcastPkts", "Discards")
+                    ),
+                    *("totalInErrors", "totalOutErrors", "linkStatusChanges"),
+                ),
+            ),
+            **_leaves("interfaceCounters", "inputErrorsDetail", names=("fcsErrors", "symbolErrors")),
+        },
+    ),
+    "error_counters": (
+        "interfaceErrorCounters",
+        _leaves(names=("inErrors", "outErrors", "fcsErrors", "symbolErrors")),
+    ),
+    "discard_counters": ("interfaces", _leaves(names=("inDiscards", "outDiscards"))),
+    "fec": (
+        "interfacePhyStatuses",
+        {
+            **{name: (("line", "fec", name, "value"), number) for name in CODE_WORDS},
+            "preFecBer": (("line", "preFecBer", "value"), at_least_zero),
+        },
+    ),
+    "transceivers": (
+        "interfaces",
+        {
+            **{
+                f"rxPower-{lane}": (("parameters", "rxPower", "channels", str(lane)), watts)
+                for lane in range(1, 9)
+            },
+            "rxPower-lowAlarm": (("parameters", "rxPower", "threshold", "lowAlarm"), watts),
+            "temperature": (("parameters", "temperature", "channels", "-"), fraction),
+        },
+    ),
+}
+"""The commands about ports (models of CliPlugin; test data of Arista's anta): where the ports are in a reply, and what is read of each."""
 CASTS = {"ucastQueues": "", "mcastQueues": "mc"}
 STUCK = ("stuckCount", "recoveryCount")
-
-KINDS = {"macAddress": "mac", "MAC_ADDRESS": "mac", "interfaceName": "name", "INTERFACE_NAME": "name"}
-"""Subtypes of the port identifier, as eAPI and openconfig-lldp name them."""
-LEAVES = ("system-name", "chassis-id", "port-id", "port-id-type", "port-description")
 
 
 def member(result: Any, name: str) -> dict[str, Any]:
@@ -40,60 +282,40 @@ def member(result: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def ecn_readings(result: Any, view: models.EosView) -> Iterator[SwitchReading]:
+def ecn_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
     """`show qos interfaces ecn counters queue`: marked packets per queue. A queue with "-" is not counted."""
     for port, interface in members(member(result, "intfQueueCounters")).items():
         counters = interface.get("queueCounters")
         for queue, value in counters.items() if isinstance(counters, dict) else ():
             if view.wants(port, queue) and not is_absent(value):
                 yield SwitchReading(
-                    "ecn_counters", models.labels(port, "queue", queue), {"queueCounter": number(value)}
+                    "ecn_counters", labels(port, "queue", queue), {"queueCounter": number(value)}
                 )
 
 
-def drop_readings(result: Any, view: models.EosView) -> Iterator[SwitchReading]:
+def drop_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
     """`show interfaces counters queue drops`: drops per traffic class, whose queue has the same number by default."""
     for port, interface in members(below(member(result, "egressQueueCounters"), "interfaces")).items():
         for cast, prefix in CASTS.items():
             for name, traffic_class in members(below(interface.get(cast), "trafficClasses")).items():
                 label = prefix + name.removeprefix("TC")
                 precedences = members(below(traffic_class, "dropPrecedences"))
-                if precedences and view.wants(port, label):
-                    dropped = {"droppedPackets": _total(precedences)}
-                    yield SwitchReading("queue_drops", models.labels(port, "queue", label), dropped)
+                parts = [number(one.get("droppedPackets")) for one in precedences.values()]
+                if parts and view.wants(port, label):
+                    # The drops of all drop precedences, if all of them are valid numbers.
+                    bad = next((part for part in parts if isinstance(part, Unreadable)), None)
+                    total = number(sum(int(part) for part in parts if not isinstance(part, Unreadable)))
+                    dropped = {"droppedPackets": total if bad is None else bad}
+                    yield SwitchReading("queue_drops", labels(port, "queue", label), dropped)
 
 
-def _total(precedences: dict[str, dict[str, Any]]) -> RawNumber:
-    """The drops of all drop precedences, if all of them are valid numbers."""
-    total = 0
-    for precedence in precedences.values():
-        dropped = number(precedence.get("droppedPackets"))
-        if isinstance(dropped, Unreadable):
-            return dropped
-        total += int(dropped)
-    return number(total)
-
-
-def stuck_readings(result: Any, view: models.EosView) -> Iterator[SwitchReading]:
+def stuck_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
     """`show priority-flow-control counters watchdog`: an interface is listed with its first event only."""
     for port, interface in members(member(result, "interfaces")).items():
         for queue, row in members(below(interface, "txQueues")).items():
             if view._replace(every=True).wants(port, queue):
                 values = numbers(row, STUCK)
-                yield SwitchReading("watchdog_counters", models.labels(port, "queue", queue), values)
-
-
-def _neighbor(port: str, found: Iterable[Any]) -> SwitchFact:
-    """What LLDP says of a neighbour, in the order of `LEAVES`; None: it did not announce this."""
-    name, chassis, port_id, kind, description = found
-    labels = neighbor_labels(
-        name=name,
-        chassis=chassis,
-        port_id=port_id,
-        description=description,
-        kind=KINDS.get(str(kind), "other"),
-    )
-    return SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": label_text(port), **labels})
+                yield SwitchReading("watchdog_counters", labels(port, "queue", queue), values)
 
 
 def eapi_neighbors(result: Any) -> Iterator[SwitchFact]:
@@ -104,51 +326,59 @@ def eapi_neighbors(result: Any) -> Iterator[SwitchFact]:
     """
     for port, entry in member(result, "lldpNeighbors").items():
         found = entry.get("lldpNeighborInfo") if isinstance(entry, dict) else None
-        for one in found if models.is_port(port) and isinstance(found, list) else ():
+        for one in found if is_port(port) and isinstance(found, list) else ():
             if isinstance(one, dict):
-                yield _eapi_neighbor(port, one)
+                info = below(one, "neighborInterfaceInfo")
+                info = info if isinstance(info, dict) else {}
+                identifier = info.get("interfaceId_v2") or str(info.get("interfaceId") or "").strip('"')
+                kind, text = info.get("interfaceIdType"), info.get("interfaceDescription")
+                known = (one.get("systemName"), one.get("chassisId"), identifier, kind, text)
+                yield openconfig.neighbor_fact(port, known)
 
 
-def _eapi_neighbor(port: str, one: dict[str, Any]) -> SwitchFact:
-    known = below(one, "neighborInterfaceInfo")
-    known = known if isinstance(known, dict) else {}
-    identifier = known.get("interfaceId_v2") or str(known.get("interfaceId") or "").strip('"')
-    kind, description = known.get("interfaceIdType"), known.get("interfaceDescription")
-    return _neighbor(port, (one.get("systemName"), one.get("chassisId"), identifier, kind, description))
-
-
-def gnmi_neighbors(tables: Tables) -> Iterator[SwitchFact]:
-    """The table of openconfig-lldp."""
-    for (port, _), row in tables[models.NEIGHBOR].items():
-        if models.is_port(port):
-            yield _neighbor(port, map(row.get, LEAVES))
-
-
-EAPI_READINGS: Mapping[str, Callable[[Any, models.EosView], Iterator[SwitchReading]]] = {
+EAPI_READINGS: Mapping[str, Callable[[Any, EosView], Iterator[SwitchReading]]] = {
     "ecn_counters": ecn_readings,
     "queue_drops": drop_readings,
     "watchdog_counters": stuck_readings,
 }
 
 
+def port_readings(found: Mapping[str, Any]) -> Iterator[SwitchReading]:
+    """The readings of all commands about ports that answered."""
+    for source, (table, leaves) in PORT_COMMANDS.items():
+        for port, row in members(below(found.get(source), table)).items():
+            if not is_port(port):
+                continue
+            # A port has a list of PHYs; the first one on the line's side with FEC is that of the cable.
+            phys = row.get("phyStatuses") if isinstance(row.get("phyStatuses"), list) else ()
+            line = (one for one in phys or () if below(one, "description", "location") == "line")
+            whole = {**row, "line": next((one for one in line if isinstance(below(one, "fec"), dict)), None)}
+            values = {
+                name: value
+                for name, (path, convert) in leaves.items()
+                if not is_absent(raw := below(whole, *path)) and (value := convert(raw)) is not None
+            }
+            yield SwitchReading(source, (("port", label_text(port)),), values)
+
+
 def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     """The readings of one round. If it is unknown which priorities have PFC, those with PFC frames count as such."""
     found = replies.replies
-    tables = models.tables_of(
-        chain.from_iterable(reply for reply in found.values() if isinstance(reply, tuple))
-    )
-    pfc = models.configured_priorities(tables) or models.active_priorities(tables)
+    leaves = chain.from_iterable(reply for reply in found.values() if isinstance(reply, tuple))
+    tables = openconfig.tables_of(leaves, KEYS, LISTS)
+    pfc = configured_priorities(tables) or active_priorities(tables)
     # Without gNMI nothing says which priorities have PFC: then eAPI's queues are shown as they are.
-    view = models.EosView(
+    view = EosView(
         tables,
         pfc,
-        target.priorities == ALL_PRIORITIES or not (pfc or tables[models.PRIORITY] or tables[models.NO_DROP]),
+        target.priorities == ALL_PRIORITIES or not (pfc or tables[PRIORITY] or tables[NO_DROP]),
     )
     readings = [
-        *models.priority_readings(view),
-        *models.watchdog_readings(view),
-        *models.setting_readings(view),
-        *models.queue_readings(view),
+        *priority_readings(view),
+        *watchdog_readings(view),
+        *setting_readings(view),
+        *openconfig.queue_readings(tables, view.wants),
+        *openconfig.port_readings(tables, is_port),
         *port_readings(found),
     ]
     faults = {}
@@ -158,14 +388,14 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
         except NetError as error:
             faults[source] = str(error)
     # The neighbours that eAPI lists, or else those of openconfig-lldp.
-    neighbors = tuple(gnmi_neighbors(tables))
+    neighbors = tuple(openconfig.neighbor_facts(tables, is_port))
     try:
         neighbors = tuple(eapi_neighbors(found["lldp"])) if "lldp" in found else neighbors
     except NetError as error:
         faults["lldp"] = str(error)
     return SwitchReadings(
         name=label_text(
-            _text(tables[models.SYSTEM].get(()), "hostname") or _text(found.get("hostname"), "hostname")
+            _text(tables[openconfig.SYSTEM].get(()), "hostname") or _text(found.get("hostname"), "hostname")
         ),
         readings=tuple(reading for reading in readings if reading.values),
         facts=(*_switch_facts(found, tables), *_queue_facts(pfc), *neighbors),
@@ -176,18 +406,14 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
 
 def _switch_facts(found: Mapping[str, Any], tables: Tables) -> Iterator[SwitchFact]:
     version = _text(found.get("version"), "version") or _text(
-        tables[models.SYSTEM].get(()), "software-version"
+        tables[openconfig.SYSTEM].get(()), "software-version"
     )
     model = _text(found.get("version"), "modelName")
     if version or model:
         yield SwitchFact(
             SWITCH_INFO, {"os": "eos", "version": label_text(version), "model": label_text(model)}
         )
-    descriptions = {port: row.get("description", "") for (port,), row in tables[models.INTERFACE].items()}
-    ports = dict.fromkeys((*(port for port, _ in tables[models.PRIORITY]), *descriptions))
-    for port in filter(models.is_port, ports):
-        description = label_text(descriptions.get(port) or "")
-        yield SwitchFact(SWITCH_PORT_INFO, {"port": label_text(port), "description": description})
+    yield from openconfig.port_facts(tables, is_port, (port for port, _ in tables[PRIORITY]))
 
 
 def _queue_facts(pfc: PfcPriorities) -> Iterator[SwitchFact]:

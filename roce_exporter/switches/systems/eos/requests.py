@@ -1,4 +1,4 @@
-"""Arista EOS: gNMI for PFC per priority, pause time, watchdog, queues and settings; eAPI for ECN counters, drops and LLDP.
+"""Arista EOS: gNMI for PFC per priority, pause time, watchdog and settings, and OpenConfig's models; eAPI for what it shows.
 
 The paths are those that the YANG models of EOS 4.36.1F support (github.com/aristanetworks/yang, `pathreport.csv`), the
 commands and their revisions those of eAPI. Neither is needed for the other: what one of them does not answer is a fault
@@ -12,7 +12,7 @@ a queue is tripped now.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import EOS
@@ -21,23 +21,19 @@ from roce_exporter.switches.gnmi import AbsentError, GnmiClient
 from roce_exporter.switches.json_client import JsonClient, query_sources
 from roce_exporter.switches.readings import Module
 from roce_exporter.switches.systems.eos.read import read
+from roce_exporter.switches.systems.openconfig.requests import PORT_PATHS, present, subscriptions
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from roce_exporter.switches.readings import ProbeReply, ProbeRequest
 
 PATHS = {
     "pfc": ("interfaces/interface[name=*]/ethernet/pfc",),
-    "queues": ("qos/interfaces/interface[interface-id=*]/output/queues/queue[name=*]/state",),
     "configuration": (
         "qos/interfaces/interface[interface-id=*]/output/pfc/config",
         "qos/pfc/watchdog/config",
     ),
-    "ecn_profiles": ("qos/queue-management-profiles/queue-management-profile[name=*]/wred/uniform/state",),
-    "interfaces": ("interfaces/interface[name=*]/state/description",),
     "system": ("system/state/hostname", "system/state/software-version"),
-    "lldp_gnmi": ("lldp/interfaces/interface[name=*]/neighbors/neighbor[id=*]/state",),
+    **PORT_PATHS,
 }
 """What is subscribed, once, per source. The catalogue has the YANG modules."""
 
@@ -56,6 +52,7 @@ COMMANDS: dict[str, Any] = {
 }
 """The commands that can be sent by eAPI, all of them reading ones, per source."""
 
+SERVICES = {"gnmi": PATHS.keys(), "eapi": COMMANDS.keys()}
 EAPI = "/command-api"
 NOT_HERE = (1002, 1003)
 """Errors of eAPI for a command that the platform or version does not have, or has without JSON."""
@@ -93,34 +90,26 @@ def result_of(reply: Any) -> Any:
 
 
 async def query(probe: ProbeRequest) -> ProbeReply:
-    """Subscribe to all paths once, and send all commands, at the same time."""
+    """Subscribe to all paths once, and send all commands, at the same time.
+
+    A service that does not answer at all, next to one that does, is one source that is down: a site may have enabled one of them only.
+    """
     async with GnmiClient(probe) as gnmi, JsonClient(probe, posts={EAPI: is_reading}) as eapi:
-        sources = {source: _subscribed(gnmi, source) for source in PATHS}
-        sources |= {source: _shown(eapi, source) for source in COMMANDS}
-        answered = await query_sources(sources)
-        replies = {source: reply for source, reply in answered.replies.items() if reply is not None}
-        return replace(answered, replies=replies, logged=(*gnmi.logged, *eapi.logged))
+        shown = {source: partial(_shown, eapi, source) for source in COMMANDS}
+        answered = await query_sources(subscriptions(gnmi, PATHS) | shown)
+        faults = dict(answered.faults)
+        for service, sources in SERVICES.items():
+            if faults.keys() >= sources and answered.replies:
+                line = faults[min(sources)]
+                faults = {one: text for one, text in faults.items() if one not in sources} | {service: line}
+        return present(answered, faults=faults, logged=(*gnmi.logged, *eapi.logged))
 
 
-def _subscribed(client: GnmiClient, source: str) -> Callable[[], Awaitable[Any]]:
-    async def request() -> Any:
-        try:
-            return await client.once(source, PATHS[source])
-        except AbsentError:
-            return None
-
-    return request
-
-
-def _shown(client: JsonClient, source: str) -> Callable[[], Awaitable[Any]]:
-    async def request() -> Any:
-        reply = await client.post(source, EAPI, request_of(source))
-        try:
-            return result_of(reply)
-        except AbsentError:
-            return None
-
-    return request
+async def _shown(client: JsonClient, source: str) -> Any:
+    try:
+        return result_of(await client.post(source, EAPI, request_of(source)))
+    except AbsentError:
+        return None
 
 
 MODULE = Module("eos", EOS, query, read)

@@ -92,6 +92,25 @@ def modules(body: Any) -> list[dict[str, Any]]:
     return found
 
 
+def dme_objects(body: Any, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The port and the attributes of each object of a class in a reply of the DME; the port is empty where it has none.
+
+    Raises:
+        NetError: the reply has no list of objects, or reports an error.
+    """
+    data = below(body, "imdata")
+    if not isinstance(data, list):
+        raise NetError("the reply has no imdata: is this the DME?")
+    if any("error" in item for item in objects(data)):
+        raise NetError("the DME reports an error")
+    for item in objects(data):
+        attributes = below(item, kind, "attributes")
+        if isinstance(attributes, dict):
+            # The layout of dn is not documented; all known ones have the port in brackets.
+            name = str(attributes.get("dn"))
+            yield port_name((name.partition("[")[2]).partition("]")[0]), attributes
+
+
 def port_name(text: Any) -> str:
     """The port in a text as `Ethernet1/1` or, of a breakout, `Ethernet1/1/1`; empty for internal links, SPAN and port-channels.
 
@@ -106,12 +125,6 @@ def qos_group(text: Any) -> str:
     words = str(text) if isinstance(text, int | str) else ""
     found = GROUP.findall(words)
     return found[0] if len(found) == 1 and not SYSTEM_GROUP.search(words) else ""
-
-
-def cos_value(text: Any) -> int | None:
-    """A priority (CoS), 0 to 7."""
-    group = qos_group(text)
-    return int(group) if group else None
 
 
 def bitmap(text: Any) -> frozenset[int] | None:
@@ -229,34 +242,28 @@ def _add_queuing(queuing: QueuingOfPort, row: dict[str, Any]) -> None:
 
 
 def egress_counters(entries: Iterable[dict[str, Any]]) -> dict[str, RawNumber]:
-    """The statistics of one egress queue: unicast, out-of-band unicast and multicast added up."""
-    return {
-        name: value
-        for entry in entries
-        if (name := f"{entry.get('eq-stat-type')} {entry.get('eq-stat-units')}") in EGRESS
-        if (value := _sum(entry)) is not None
-    }
-
-
-def _sum(entry: dict[str, Any]) -> RawNumber | None:
-    """The parts added up, if all of them are numbers; None if the switch has none of them."""
-    parts = [*present(entry, *UNICAST_AND_OTHERS).values()]
-    unreadable = next((part for part in parts if isinstance(part, Unreadable)), None)
-    if unreadable is not None:
-        return unreadable
-    return counter(sum(part for part in parts if not isinstance(part, Unreadable))) if parts else None
+    """The statistics of one egress queue: unicast, out-of-band unicast and multicast added up, if all of them are numbers."""
+    found: dict[str, RawNumber] = {}
+    for entry in entries:
+        name = f"{entry.get('eq-stat-type')} {entry.get('eq-stat-units')}"
+        parts = [*present(entry, *UNICAST_AND_OTHERS).values()]
+        if name in EGRESS and parts:
+            unreadable = next((part for part in parts if isinstance(part, Unreadable)), None)
+            total = counter(sum(part for part in parts if not isinstance(part, Unreadable)))
+            found[name] = total if unreadable is None else unreadable
+    return found
 
 
 def _pauses(row: dict[str, Any]) -> Iterator[PauseCounts]:
     for entry in rows(row, "pfc_stats"):
-        priority = cos_value(entry.get("cos"))
-        if priority is None:
+        priority = qos_group(entry.get("cos"))
+        if not priority:
             continue
         queue = qos_group(entry.get("pfc-qosgrp"))
         group = qos_group(entry.get("pfc-pg")) if "pfc-pg" in entry else queue
         state = str(entry.get("rx-pause-state")).strip().lower()
         yield PauseCounts(
-            priority, queue, group, present(entry, "rx-pause-count", "tx-pause-count"), ACTIVE.get(state)
+            int(priority), queue, group, present(entry, "rx-pause-count", "tx-pause-count"), ACTIVE.get(state)
         )
 
 
@@ -289,20 +296,16 @@ def watchdog_of_ports(body: Any) -> dict[str, WatchdogOfPort]:
                 continue
             watchdog = ports.setdefault(port, WatchdogOfPort())
             watchdog.queues.extend(_watched_queues(row))
-            if "if_name_str" in row:
-                watchdog.values.update(_port_settings(module, row))
+            if "if_name_str" not in row:
+                continue
+            if not is_absent(row.get("wd-status")):
+                status = switched(row["wd-status"])
+                watchdog.values["wd-status"] = 0 if switched(module.get("glb-wd-status")) == 0 else status
+            if not is_absent(row.get("disable-action")):
+                off = switched(row["disable-action"])
+                watchdog.values["disable-action"] = off if isinstance(off, Unreadable) else 1 - off
+            watchdog.values |= _times(module, row.get("intf-multi"))
     return ports
-
-
-def _port_settings(module: dict[str, Any], row: dict[str, Any]) -> dict[str, RawNumber]:
-    values: dict[str, RawNumber] = {}
-    if not is_absent(row.get("wd-status")):
-        status = switched(row["wd-status"])
-        values["wd-status"] = 0 if switched(module.get("glb-wd-status")) == 0 else status
-    if not is_absent(row.get("disable-action")):
-        disabled = switched(row["disable-action"])
-        values["disable-action"] = disabled if isinstance(disabled, Unreadable) else 1 - disabled
-    return values | _times(module, row.get("intf-multi"))
 
 
 def _times(module: dict[str, Any], interface_multiplier: Any) -> dict[str, RawNumber]:

@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
+from roce_exporter.catalog.named import (
+    SWITCH_INFO,
+    SWITCH_NEIGHBOR_INFO,
+    SWITCH_PORT_INFO,
+    SWITCH_QUEUE_INFO,
+    SWITCH_TRANSCEIVER_INFO,
+)
 from roce_exporter.catalog.switch_systems import NXOS
 from roce_exporter.net import NetError
 from roce_exporter.switches.readings import (
     ProbeReply,
+    RawNumber,
     SwitchFact,
     SwitchReading,
     SwitchReadings,
     Unreadable,
     label_text,
 )
-from roce_exporter.switches.reply_values import UNKNOWN_WORD, below, neighbor_labels, said
+from roce_exporter.switches.reply_values import (
+    UNKNOWN_WORD,
+    UP_DOWN,
+    below,
+    bits_per_second,
+    fraction,
+    is_absent,
+    neighbor_labels,
+    said,
+    unix_time,
+    watts,
+    word,
+)
 from roce_exporter.switches.systems.nxos import ports as p
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from roce_exporter.switches.readings import Labels, RawNumber
+    from roce_exporter.switches.readings import Labels
     from roce_exporter.switches.targets import SwitchTarget
 
 K = TypeVar("K")
@@ -37,6 +57,42 @@ VERSION = "version"
 STATISTICS = "queuing_statistics"
 
 REFUSED_DME = "the DME refuses the query"
+MODULES = "transceivers"
+CLASSES = {
+    STATISTICS: "ipqosQueuingStats",
+    "interface_settings": "l1PhysIf",
+    "interface_states": "ethpmPhysIf",
+    "receive_counters": "rmonIfHCIn",
+    "transmit_counters": "rmonIfHCOut",
+    "receive_errors": "rmonIfIn",
+    "transmit_errors": "rmonIfOut",
+    "frame_errors": "rmonEtherStats",
+}
+"""The classes of the DME that are read, by source."""
+HEALTH: dict[str, dict[str, Callable[[Any], RawNumber]]] = {
+    "interface_settings": {"adminSt": partial(word, meanings=UP_DOWN), "mtu": p.counter},
+    "interface_states": {
+        "operSt": partial(word, meanings={**UP_DOWN, "link-up": 1}),
+        "operSpeed": bits_per_second,
+        "lastLinkStChg": unix_time,
+    },
+    **dict.fromkeys(
+        ("receive_counters", "transmit_counters"), dict.fromkeys(("octets", "ucastPkts"), p.counter)
+    ),
+    **dict.fromkeys(("receive_errors", "transmit_errors"), dict.fromkeys(("errors", "discards"), p.counter)),
+    "frame_errors": dict.fromkeys(("cRCAlignErrors", "stompedCRCAlignErrors"), p.counter),
+}
+"""The attributes about a port, by source."""
+NOT_SET = frozenset({"inherit", "auto", "unknown", "never", "1970-01-01T00:00:00.000+00:00"})
+"""Values of attributes that say nothing: a speed without a link, a change that never was."""
+LIGHT = (
+    ("rx_pwr", "rx_pwr-{lane}", watts),
+    ("rx_pwr_alrm_lo", "rx_pwr_alrm_lo", watts),
+    ("temperature", "temperature", fraction),
+    ("temp_alrm_hi", "temp_alrm_hi", fraction),
+)
+"""Keys of a lane of a transceiver, the raw name of each, and what reads it; limits and the temperature are those of the first lane."""
+MODULE_FACTS = {"type": "type", "vendor": "name", "model": "partnum"}
 DME_COUNTERS = (
     "txPackets",
     "txBytes",
@@ -65,26 +121,33 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     # A DME that is late or broken for once must not switch counters to those of the command line, which count differently.
     without_dme = not statistics and (STATISTICS not in faults or faults[STATISTICS].startswith(REFUSED_DME))
     overridden = _parsed(WATCHDOG, p.watchdog_of_switch, bodies, faults)
+    modules = _parsed(MODULES, _modules, bodies, faults)
     readings = (
         *([SwitchReading(WATCHDOG, (), overridden)] if overridden else ()),
         *_pfc_readings(pfc, scope),
-        *_queuing_readings(queuing, scope, without_dme=without_dme),
+        *_queuing_readings(queuing, scope),
+        *(
+            _of_queue(QUEUING, port, queue, values)
+            for port, one in queuing.items()
+            for queue, values in one.egress.items()
+            if without_dme and scope.has_queue(port, queue)
+        ),
         *_watchdog_readings(watchdog, scope),
         *_statistics_readings(statistics, scope),
-    )
-    facts = (
-        *_version_fact(bodies.get(VERSION)),
         *(
-            SwitchFact(SWITCH_PORT_INFO, {"port": port, "alias": "", "description": ""})
-            for port in sorted({*pfc, *queuing, *watchdog})
+            SwitchReading(source, (("port", port),), values)
+            for source in HEALTH
+            for port, values in _parsed(source, partial(_health_readings, source), bodies, faults).items()
         ),
-        *_queue_facts(queuing, watchdog, scope),
-        *_neighbor_facts(bodies.get(NEIGHBORS)),
+        *_module_readings(modules),
     )
     return SwitchReadings(
         name=said(below(bodies.get(VERSION), "host_name")),
         readings=one_per_object(readings),
-        facts=facts,
+        facts=(
+            *_facts(bodies, {*pfc, *queuing, *watchdog, *modules}, modules),
+            *_queue_facts(queuing, watchdog, scope),
+        ),
         faults={source: fault for source, fault in faults.items() if source not in replies.faults},
         sources=tuple(sorted({*bodies, *faults})),
     )
@@ -103,24 +166,16 @@ def _bodies(replies: Mapping[str, Any], faults: dict[str, str]) -> Iterator[tupl
     """What each source replied, without the envelope. A command that the switch does not have is no source."""
     for source, reply in replies.items():
         try:
-            body = reply if source == STATISTICS else p.command_body(reply)
-            if body is not None:
-                yield source, _structured(source, body)
+            body = reply if source in CLASSES else p.command_body(reply)
         except NetError as error:
             faults[source] = str(error)
-
-
-def _structured(source: str, body: Any) -> Any:
-    """The body of a reply as an object.
-
-    Raises:
-        NetError: it is something else. Without neighbours NX-OS returns an empty text.
-    """
-    if isinstance(body, dict):
-        return body
-    if source == NEIGHBORS and body in ("", []):
-        return {}
-    raise NetError("the reply has no structured output")
+            continue
+        if isinstance(body, dict):
+            yield source, body
+        elif source == NEIGHBORS and body in ("", []):  # without neighbours NX-OS returns an empty text
+            yield source, {}
+        elif body is not None:
+            faults[source] = "the reply has no structured output"
 
 
 def _parsed(
@@ -147,34 +202,27 @@ def _pfc_readings(
 
 
 def _queuing_readings(
-    ports: Mapping[str, p.QueuingOfPort], scope: p.LosslessScope, *, without_dme: bool
+    ports: Mapping[str, p.QueuingOfPort], scope: p.LosslessScope
 ) -> Iterator[SwitchReading]:
     for port, queuing in ports.items():
         yield SwitchReading(QUEUING, (("port", port),), queuing.ingress)
-        yield from _pause_readings(port, queuing, scope)
-        for queue, values in queuing.egress.items() if without_dme else ():
-            if scope.has_queue(port, queue):
-                yield _of_queue(QUEUING, port, queue, values)
-
-
-def _pause_readings(port: str, queuing: p.QueuingOfPort, scope: p.LosslessScope) -> Iterator[SwitchReading]:
-    paused: dict[str, int] = {}
-    groups: dict[str, str] = {}
-    for pause in queuing.pauses:
-        if not scope.has_priority(port, pause.priority):
-            continue
-        labels = (("port", port), ("priority", str(pause.priority)))
-        yield SwitchReading(QUEUING, labels, pause.values)
-        if pause.queue:
-            groups[pause.queue] = pause.group
-            if pause.paused is not None:
-                paused[pause.queue] = max(paused.get(pause.queue, 0), pause.paused)
-    for queue, value in paused.items():
-        yield _of_queue(QUEUING, port, queue, {"rx-pause-state": value})
-    for queue, threshold in queuing.thresholds.items():
-        if groups.get(queue):
-            labels = (("port", port), ("priority_group", groups[queue]))
-            yield SwitchReading(QUEUING, labels, {"pause-threshold": threshold})
+        paused: dict[str, int] = {}
+        groups: dict[str, str] = {}
+        for pause in queuing.pauses:
+            if not scope.has_priority(port, pause.priority):
+                continue
+            labels = (("port", port), ("priority", str(pause.priority)))
+            yield SwitchReading(QUEUING, labels, pause.values)
+            if pause.queue:
+                groups[pause.queue] = pause.group
+                if pause.paused is not None:
+                    paused[pause.queue] = max(paused.get(pause.queue, 0), pause.paused)
+        for queue, value in paused.items():
+            yield _of_queue(QUEUING, port, queue, {"rx-pause-state": value})
+        for queue, threshold in queuing.thresholds.items():
+            if groups.get(queue):
+                labels = (("port", port), ("priority_group", groups[queue]))
+                yield SwitchReading(QUEUING, labels, {"pause-threshold": threshold})
 
 
 def _watchdog_readings(
@@ -192,26 +240,60 @@ def _watchdog_readings(
 
 
 def _class_rows(body: Any) -> dict[tuple[str, str], dict[str, Any]]:
-    """By port and class the attributes of the egress queues.
+    """By port and class the attributes of the egress queues. The direction is a segment of dn.
 
     Raises:
-        NetError: the reply has no list of objects, or reports an error.
+        NetError: as `dme_objects`.
     """
-    data = below(body, "imdata")
-    if not isinstance(data, list):
-        raise NetError("the reply has no imdata: is this the DME?")
-    if any("error" in item for item in p.objects(data)):
-        raise NetError("the DME reports an error")
-    found = {}
-    for item in p.objects(data):
-        attributes = below(item, "ipqosQueuingStats", "attributes")
-        name = str(below(attributes, "dn"))
-        # The layout of dn is not documented; all known ones have the port in brackets, and the direction as a segment.
-        port = p.port_name((name.partition("[")[2]).partition("]")[0])
-        label = str(below(attributes, "cmapName"))
-        if port and "/in/" not in name and not label.startswith("c-in"):
-            found[port, label] = attributes
+    return {
+        (port, label): attributes
+        for port, attributes in p.dme_objects(body, CLASSES[STATISTICS])
+        if port
+        and "/in/" not in str(attributes.get("dn"))
+        and not (label := str(attributes.get("cmapName"))).startswith("c-in")
+    }
+
+
+def _health_readings(source: str, body: Any) -> dict[str, dict[str, RawNumber]]:
+    """By port the values of one class about ports.
+
+    Raises:
+        NetError: as `dme_objects`.
+    """
+    found: dict[str, dict[str, RawNumber]] = {}
+    for port, attributes in p.dme_objects(body, CLASSES[source]):
+        if port:
+            found[port] = values = {
+                name: convert(attributes[name])
+                for name, convert in HEALTH[source].items()
+                if not is_absent(attributes.get(name)) and str(attributes[name]) not in NOT_SET
+            }
+            if values.get("operSt") != 1:
+                values.pop("operSpeed", None)
+            # A cut-through switch passes damaged packets on with a stomped checksum: the damage was done on another link.
+            crc, stomped = values.get("cRCAlignErrors"), values.get("stompedCRCAlignErrors")
+            if isinstance(crc, int) and isinstance(stomped, int) and stomped <= crc:
+                values["cRCAlignErrors"] = crc - stomped
     return found
+
+
+def _modules(body: Any) -> dict[str, dict[str, Any]]:
+    """By port its row of `show interface transceiver details`, without empty cages."""
+    found = ((p.port_name(row.get("interface")), row) for row in p.rows(body, "interface"))
+    return {port: row for port, row in found if port and str(row.get("sfp")).strip() == "present"}
+
+
+def _module_readings(modules: Mapping[str, dict[str, Any]]) -> Iterator[SwitchReading]:
+    """What modules measure, per lane. Values can have their unit behind them, and a module of one lane can have no lanes."""
+    for port, row in modules.items():
+        values: dict[str, RawNumber] = {}
+        for lane in [*p.rows(row, "lane")] or [row]:
+            number = str(lane.get("lane_number", "1")).strip()
+            for name, raw, convert in LIGHT:
+                text = str(lane.get(name)).partition(" ")[0]
+                if not is_absent(text) and number in set("12345678"):
+                    values.setdefault(raw.format(lane=number), convert(text))
+        yield SwitchReading(MODULES, (("port", port),), values)
 
 
 def _statistics_readings(
@@ -231,11 +313,29 @@ def _of_queue(source: str, port: str, queue: str, values: Mapping[str, RawNumber
     return SwitchReading(source, (("port", port), ("queue", queue)), values)
 
 
-def _version_fact(body: Any) -> Iterator[SwitchFact]:
-    if isinstance(body, dict):
+def _facts(
+    bodies: Mapping[str, Any], ports: set[str], modules: Mapping[str, dict[str, Any]]
+) -> Iterator[SwitchFact]:
+    if isinstance(body := bodies.get(VERSION), dict):
         version = body.get("nxos_ver_str") or body.get("kickstart_ver_str")
         labels = {"os": NXOS, "version": said(version), "model": said(body.get("chassis_id")), "asic": ""}
         yield SwitchFact(SWITCH_INFO, labels)
+    for port in sorted(ports):
+        yield SwitchFact(SWITCH_PORT_INFO, {"port": port, "alias": "", "description": ""})
+    for port, row in modules.items():
+        known = {label: said(row.get(name)) for label, name in MODULE_FACTS.items()}
+        yield SwitchFact(SWITCH_TRANSCEIVER_INFO, {"port": port, **known})
+    for row in p.rows(bodies.get(NEIGHBORS), "nbor_detail"):
+        if port := p.port_name(row.get("l_port_id")):
+            port_id = row.get("port_id")
+            labels = neighbor_labels(
+                name=row.get("sys_name"),
+                chassis=row.get("chassis_id"),
+                port_id=p.port_name(port_id) or port_id,
+                description=row.get("port_desc"),
+                kind="name" if str(row.get("port_type")).strip().lower() in INTERFACE_NAME else "",
+            )
+            yield SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": port, **labels})
 
 
 def _queue_facts(
@@ -254,19 +354,3 @@ def _queue_facts(
         if priority in scope.priorities.get(port, ()):
             labels = {"port": port, "priority": str(priority), "queue": queue, "priority_group": group}
             yield SwitchFact(SWITCH_QUEUE_INFO, labels)
-
-
-def _neighbor_facts(body: Any) -> Iterable[SwitchFact]:
-    """The neighbours, by the keys of `show lldp neighbors detail`."""
-    for row in p.rows(body, "nbor_detail"):
-        port = p.port_name(row.get("l_port_id"))
-        if port:
-            port_id = row.get("port_id")
-            labels = neighbor_labels(
-                name=row.get("sys_name"),
-                chassis=row.get("chassis_id"),
-                port_id=p.port_name(port_id) or port_id,
-                description=row.get("port_desc"),
-                kind="name" if str(row.get("port_type")).strip().lower() in INTERFACE_NAME else "",
-            )
-            yield SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": port, **labels})

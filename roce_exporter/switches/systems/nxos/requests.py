@@ -1,4 +1,4 @@
-"""Cisco NX-OS: show commands through NX-API CLI, and queue statistics from the DME by one class query.
+"""Cisco NX-OS: show commands through NX-API CLI, and statistics of queues and ports from the DME by class queries.
 
 No device was queried for this module: forms and names come from Cisco's show command reference (release 9.3(x)), from the NX-API documentation and
 from public programs that parse these replies; `docs/evidence.md` lists what was constructed. WRED and ECN thresholds are not read: no public
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 
 from roce_exporter.switches.systems.nxos.read import (
+    CLASSES,
+    MODULES,
     NEIGHBORS,
     PFC,
     QUEUING,
     REFUSED_DME,
-    STATISTICS,
     VERSION,
     WATCHDOG,
     read,
@@ -41,10 +42,11 @@ COMMANDS = {
     PFC: "show interface priority-flow-control",
     NEIGHBORS: "show lldp neighbors detail",
     VERSION: "show version",
+    MODULES: "show interface transceiver details",
 }
 """In the order of precedence for the connections: the slowest one first."""
 INS = "/ins"
-CLASS_QUERY = "/api/node/class/ipqosQueuingStats.json"
+CLASS_QUERIES = {source: f"/api/node/class/{kind}.json" for source, kind in CLASSES.items()}
 NX_API_COOKIE = SessionCookie("nxapi_auth")
 """Valid for ten minutes after the first request that was authenticated with a password."""
 
@@ -78,13 +80,14 @@ DME_COOKIE = SessionCookie("APIC-cookie", "/api/aaaLogin.json", login_document)
 
 
 async def query(probe: ProbeRequest) -> ProbeReply:
-    """Run the show commands and the class query, each as a source of its own."""
+    """Run the show commands and the class queries, each as a source of its own."""
     async with (
         JsonClient(probe, {INS: only_show}, NX_API_COOKIE) as cli,
         JsonClient(probe, cookie=DME_COOKIE, connections=1) as dme,
     ):
         commands = {source: partial(_command, cli, source, text) for source, text in COMMANDS.items()}
-        return await query_sources({STATISTICS: partial(_statistics, dme), **commands}, cli, dme)
+        classes = {source: partial(_class, dme, source) for source in CLASSES}
+        return await query_sources({**classes, **commands}, cli, dme)
 
 
 async def _command(client: JsonClient, source: str, command: str) -> Any:
@@ -100,10 +103,10 @@ async def _command(client: JsonClient, source: str, command: str) -> Any:
         return document
 
 
-async def _statistics(client: JsonClient) -> Any:
+async def _class(client: JsonClient, source: str) -> Any:
     """The reply of the DME; None where there is no DME."""
     try:
-        return await client.get(STATISTICS, CLASS_QUERY)
+        return await client.get(source, CLASS_QUERIES[source])
     except StatusError as error:
         if error.status in NO_DME:
             return None

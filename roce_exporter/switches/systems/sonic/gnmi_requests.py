@@ -55,6 +55,7 @@ IDENTIFIER = re.compile(r"oid:0x[0-9a-f]{1,16}", re.ASCII)
 COUNTERS_DB, CONFIG_DB, STATE_DB, APPL_DB = "COUNTERS_DB", "CONFIG_DB", "STATE_DB", "APPL_DB"
 PORTS = "COUNTERS/Ethernet*"
 QUEUES = "COUNTERS/Ethernet*/Queues"
+RATES = "RATES/Ethernet*"
 PERIODIC_GROUPS = "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups"
 NEIGHBORS = "LLDP_ENTRY_TABLE"
 CHOSEN_GROUPS = "BUFFER_PG_TABLE"
@@ -74,6 +75,13 @@ CONFIG_TABLES = (
     "BUFFER_PROFILE",
     "BUFFER_POOL",
 )
+HEALTH_TABLES = (
+    "PORT_OPERR_TABLE",
+    "TRANSCEIVER_DOM_SENSOR",
+    "TRANSCEIVER_DOM_THRESHOLD",
+    "TRANSCEIVER_INFO",
+)
+"""Of STATE_DB, each with a request of its own: not every switch has them."""
 STATE_TABLES = ("QUEUE_COUNTER_CAPABILITIES", "BUFFER_PROFILE_TABLE", "BUFFER_POOL_TABLE")
 NO_ALIASES = (
     "ports are named by the vendor's alias, which is in the table PORT of CONFIG_DB, which cannot be used"
@@ -120,6 +128,8 @@ class _GnmiRound:
     """Rows of CONFIG_DB."""
     state: dict[str, Fields] | None = None
     lldp: dict[str, Fields] | None = None
+    links: dict[str, Fields] | None = None
+    modules: dict[str, Fields] = field(default_factory=dict)
     by_name: dict[str, tuple[Leaf, ...]] = field(default_factory=dict)
     """The replies for all ports by path. Their names of ports are aliases."""
     hashes: dict[str, Fields] = field(default_factory=dict)
@@ -135,6 +145,8 @@ class _GnmiRound:
             for source, path in ((t.PORT_COUNTERS, PORTS), (t.QUEUE_COUNTERS, QUEUES)):
                 group.create_task(self._of_all_ports(source, path))
             group.create_task(self._of_all_ports(t.WATERMARKS, PERIODIC_GROUPS, optional=True))
+            group.create_task(self._of_all_ports(t.LINKS, RATES, optional=True))
+            group.create_task(self._health())
             group.create_task(self._state())
             group.create_task(self._lldp())
             await asyncio.wait({maps})
@@ -188,6 +200,20 @@ class _GnmiRound:
         named = documents(await self._get((t.LLDP,), APPL_DB, paths, optional=True) or ())
         self.lldp[CHASSIS] = fields_of({name: named.get(f"{CHASSIS}/{name}") for name in CHASSIS_FIELDS})
 
+    async def _health(self) -> None:
+        """State, faults and modules of the ports."""
+        reply = await self._get((t.LINKS,), APPL_DB, ("PORT_TABLE",), optional=True)
+        if reply is not None:
+            self.links = {key.partition(":")[2]: row for key, row in rows_of_tables(reply, ":").items()}
+        for name in HEALTH_TABLES:
+            found = await self._get((t.TRANSCEIVERS,), STATE_DB, (name,), optional=True)
+            for key, row in rows_of_tables(found or (), "|").items():
+                table, _, port = key.partition("|")
+                if table != "PORT_OPERR_TABLE":
+                    self.modules.setdefault(port, {}).update(row)
+                elif self.links is not None:
+                    self.links.setdefault(port, {}).update(row)
+
     async def _by_identifier(self) -> None:
         """What has no path by name, of the queues and groups that are wanted."""
         everything = self.probe.target.priorities != PFC_PRIORITIES
@@ -210,7 +236,13 @@ class _GnmiRound:
 
     def tables(self) -> SonicTables:
         """What was read, by SONiC's names of ports."""
-        rest = SonicTables(configuration=self.rows, state=self.state, lldp=self.lldp)
+        rest = SonicTables(
+            configuration=self.rows,
+            state=self.state,
+            lldp=self.lldp,
+            links=self.links,
+            transceivers=self.modules,
+        )
         if self.chosen is None:
             return rest
         names = names_of([*self.maps.values()])
@@ -221,6 +253,9 @@ class _GnmiRound:
         has_queues = self._named(t.QUEUE_COUNTERS, QUEUES, "COUNTERS", queues)
         self._named(t.QUEUE_COUNTERS, QUEUES, periodic, {f"{name}:periodic": queues[name] for name in queues})
         self._named(t.WATERMARKS, PERIODIC_GROUPS, periodic, groups)
+        if self.links is not None and self._named(t.LINKS, RATES, "RATES", ports):
+            for port, row in self.links.items():
+                row.update(self.hashes.get(f"RATES/{ports.get(port)}", {}))
         found: dict[str, Any] = {
             table.source: {
                 one: self.hashes.get(f"COUNTERS/{oid}", {})

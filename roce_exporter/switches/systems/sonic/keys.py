@@ -42,19 +42,33 @@ WATERMARK_TABLES = {
 
 RATES = "RATES"
 SENSORS = "TRANSCEIVER_DOM_SENSOR"
-PORT_ROW = ("alias", "description", "role")
-QOS_ROW = ("pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map")
-WATCHDOG_ROW = ("action", "detection_time", "restoration_time")
 METADATA_ROW = ("hostname", "hwsku", "platform", "asic_type", "switch_type", "asic_name")
 PROFILE_ROW = ("pool", "xoff", "static_th", "dynamic_th")
 WRED_ROW = ("ecn", "green_min_threshold", "green_max_threshold", "green_drop_probability")
-NEIGHBOR_ROW = (
-    "lldp_rem_sys_name",
-    "lldp_rem_chassis_id",
-    "lldp_rem_port_id",
-    "lldp_rem_port_id_subtype",
-    "lldp_rem_port_desc",
-)
+PORT_ROWS: dict[str, tuple[Row, ...]] = {
+    t.CONFIGURATION: (
+        ("PORT|", ("alias", "description", "role")),
+        ("PORT_QOS_MAP|", ("pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map")),
+        ("PFC_WD|", ("action", "detection_time", "restoration_time")),
+    ),
+    t.LINKS: (("PORT_TABLE:", t.LINK_FIELDS),),
+    t.LLDP: (
+        (
+            "LLDP_ENTRY_TABLE:",
+            tuple(
+                f"lldp_rem_{name}"
+                for name in ("sys_name", "chassis_id", "port_id", "port_id_subtype", "port_desc")
+            ),
+        ),
+    ),
+    t.TRANSCEIVERS: (
+        ("PORT_OPERR_TABLE|", t.FAULT_FIELDS),
+        (f"{SENSORS}|", t.SENSOR_FIELDS),
+        ("TRANSCEIVER_DOM_THRESHOLD|", t.LIMIT_FIELDS),
+        ("TRANSCEIVER_INFO|", t.MODULE_FIELDS),
+    ),
+}
+"""By source the tables with a row per port: the key up to the port, and the fields."""
 NO_ROWS: Mapping[str, Fields] = {}
 METADATA: Row = ("DEVICE_METADATA|localhost", METADATA_ROW)
 CHASSIS: Row = ("LLDP_LOC_CHASSIS", ("lldp_loc_sys_name", "lldp_loc_sys_desc"))
@@ -121,19 +135,20 @@ def chosen_names(names: SonicNames, lossless: Lossless | None, *, everything: bo
     )
 
 
+def port_rows(source: str, ports: Iterable[str]) -> list[Row]:
+    """The rows of this source whose keys are known from the names of the ports."""
+    return [(f"{start}{port}", fields) for port in ports for start, fields in PORT_ROWS[source]]
+
+
 def first_rows(ports: Iterable[str]) -> list[Row]:
-    """The rows of CONFIG_DB whose keys are known from the names of the ports."""
-    rows: list[Row] = [METADATA, ("PFC_WD|GLOBAL", ("BIG_RED_SWITCH",))]
-    rows += [
-        (f"FLEX_COUNTER_TABLE|{group}", ("POLL_INTERVAL", "FLEX_COUNTER_STATUS")) for group in t.FLEX_GROUPS
+    """The rows of CONFIG_DB whose keys are known."""
+    polling = ("POLL_INTERVAL", "FLEX_COUNTER_STATUS")
+    return [
+        METADATA,
+        ("PFC_WD|GLOBAL", ("BIG_RED_SWITCH",)),
+        *((f"FLEX_COUNTER_TABLE|{group}", polling) for group in t.FLEX_GROUPS),
+        *port_rows(t.CONFIGURATION, ports),
     ]
-    for port in ports:
-        rows += [
-            (f"PORT|{port}", PORT_ROW),
-            (f"PORT_QOS_MAP|{port}", QOS_ROW),
-            (f"PFC_WD|{port}", WATCHDOG_ROW),
-        ]
-    return rows
 
 
 class RangeSearch:
@@ -196,16 +211,6 @@ class RangeSearch:
         )
 
 
-def lossless_numbers(ports: Iterable[str], lossless: Lossless, table: str) -> dict[str, frozenset[int]]:
-    """Per port the numbers of the lossless queues, or of the lossless priority groups."""
-    wanted = {}
-    for port in ports:
-        plan = lossless.shown.get(port)
-        parts = {} if plan is None else plan.queues if table == "QUEUE" else plan.groups
-        wanted[port] = frozenset(parts.values())
-    return wanted
-
-
 def profile_rows(configuration: Mapping[str, Fields]) -> list[Row]:
     """The profiles to which queues and priority groups refer."""
     rows = t.rows_of(configuration)
@@ -244,27 +249,3 @@ def state_rows(profiles: Iterable[str]) -> list[Row]:
     """The rows of STATE_DB that are known before pools are: what the ASIC can count, and profiles that the switch chose."""
     rows: list[Row] = [(key, ("isSupported",)) for key in t.CAPABILITIES.values()]
     return rows + [(f"BUFFER_PROFILE_TABLE|{name}", PROFILE_ROW) for name in profiles]
-
-
-def link_rows(ports: Iterable[str]) -> list[Row]:
-    """The rows of APPL_DB with the state of the ports."""
-    return [(f"PORT_TABLE:{port}", t.LINK_FIELDS) for port in ports]
-
-
-def module_rows(ports: Iterable[str]) -> list[Row]:
-    """The rows of STATE_DB with the faults of the ports, and their transceivers."""
-    return [
-        (f"{table}|{port}", fields)
-        for port in ports
-        for table, fields in (
-            ("PORT_OPERR_TABLE", t.FAULT_FIELDS),
-            (SENSORS, t.SENSOR_FIELDS),
-            ("TRANSCEIVER_DOM_THRESHOLD", t.LIMIT_FIELDS),
-            ("TRANSCEIVER_INFO", t.MODULE_FIELDS),
-        )
-    ]
-
-
-def lldp_rows(ports: Iterable[str]) -> list[Row]:
-    """The rows of APPL_DB with the neighbours."""
-    return [CHASSIS, *((f"LLDP_ENTRY_TABLE:{port}", NEIGHBOR_ROW) for port in ports)]

@@ -27,29 +27,19 @@ from roce_exporter.switches.reply_values import (
     word,
 )
 from roce_exporter.switches.systems.sonic import tables as t
-from roce_exporter.switches.systems.sonic.configuration import (
-    configuration_readings,
-    missing_rows,
-    override_reading,
-    queue_facts,
-)
 from roce_exporter.switches.systems.sonic.keys import RATES, SENSORS, WATERMARK_TABLES
 from roce_exporter.switches.systems.sonic.scope import (
     NamespaceView,
+    configuration_readings,
     lossless_by_counters,
     lossless_of,
+    missing_rows,
+    override_reading,
     polling_of,
     ports_with_unicast,
+    queue_facts,
     queue_label,
     renewals_of,
-)
-from roce_exporter.switches.systems.sonic.tables import (
-    PAUSE_STATUS,
-    WATCHDOG_STATUS,
-    SonicRows,
-    is_front_panel,
-    port_fields,
-    rows_of,
 )
 from roce_exporter.switches.targets import PFC_PRIORITIES
 from roce_exporter.words import few
@@ -59,7 +49,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.switches.readings import Labels, Origin, RawNumber
-    from roce_exporter.switches.systems.sonic.tables import Fields
 
 ENTRY = "LLDP_ENTRY_TABLE:"
 VERSION = re.compile(r"SONiC Software Version: (?:SONiC\.)?(\S{1,100})")
@@ -69,8 +58,8 @@ PORT_ID_KINDS = {"1": "name", "3": "mac", "5": "name"}
 """IEEE 802.1AB subtypes of port identifiers: interface alias, MAC address, interface name; all others are `other`."""
 
 CONVERSIONS: dict[str, Callable[[str], RawNumber]] = {
-    WATCHDOG_STATUS: partial(word, meanings={"stormed": 1, "operational": 0}),
-    PAUSE_STATUS: partial(word, meanings={"true": 1, "false": 0}),
+    t.WATCHDOG_STATUS: partial(word, meanings={"stormed": 1, "operational": 0}),
+    t.PAUSE_STATUS: partial(word, meanings={"true": 1, "false": 0}),
     "oper_status": partial(word, meanings=UP_DOWN),
     "admin_status": partial(word, meanings=UP_DOWN),
     **dict.fromkeys(t.RATE_FIELDS, at_least_zero),
@@ -122,11 +111,11 @@ def port_facts(view: NamespaceView) -> Iterator[SwitchFact]:
             )
     for key, entry in (view.tables.lldp or {}).items():
         port = key.removeprefix(ENTRY)
-        if key.startswith(ENTRY) and (port in view.ports or (not view.ports and is_front_panel(port))):
+        if key.startswith(ENTRY) and (port in view.ports or (not view.ports and t.is_front_panel(port))):
             yield _neighbor(port, entry)
 
 
-def _neighbor(port: str, entry: Fields) -> SwitchFact:
+def _neighbor(port: str, entry: t.Fields) -> SwitchFact:
     identifier = entry.get("lldp_rem_port_id", "")
     kind = PORT_ID_KINDS.get(entry.get("lldp_rem_port_id_subtype", ""), "other")
     return _fact(
@@ -150,11 +139,11 @@ def _fact(row: Row, labels: Mapping[str, str | None]) -> SwitchFact:
     return SwitchFact(row, {label: text for label, text in known.items() if text})
 
 
-def _metadata(view: NamespaceView) -> Fields:
+def _metadata(view: NamespaceView) -> t.Fields:
     return view.rows.get("DEVICE_METADATA|localhost")
 
 
-def _chassis(view: NamespaceView) -> Fields:
+def _chassis(view: NamespaceView) -> t.Fields:
     return (view.tables.lldp or {}).get("LLDP_LOC_CHASSIS", {})
 
 
@@ -200,7 +189,7 @@ def _counted(
         return
     names = table.fields
     if table.source == t.PORT_COUNTERS:
-        names = port_fields(view.priorities)
+        names = t.port_fields(view.priorities)
     elif table.source == t.QUEUE_COUNTERS:
         names = view.polling.fresh(names)
     watchdog = tuple(name for name in names if name.startswith("PFC_WD_"))
@@ -293,7 +282,7 @@ def read_tables(
 
 def _views(namespaces: Sequence[t.SonicTables], *, everything: bool) -> list[NamespaceView]:
     """The namespaces with what is needed to interpret each. A port belongs to the first namespace that has it."""
-    parts = [(tables, rows_of(tables.configuration or {})) for tables in namespaces]
+    parts = [(tables, t.rows_of(tables.configuration or {})) for tables in namespaces]
     lossless = [
         lossless_of(rows) if tables.configuration else lossless_by_counters(tables) for tables, rows in parts
     ]
@@ -310,7 +299,7 @@ def _views(namespaces: Sequence[t.SonicTables], *, everything: bool) -> list[Nam
     return views
 
 
-def _front_panel(tables: t.SonicTables, rows: SonicRows) -> set[str]:
+def _front_panel(tables: t.SonicTables, rows: t.SonicRows) -> set[str]:
     """The ports of the namespace that lead out of the switch. The `role` of others is Int, Inb, Rec or Dpc."""
     names = {*(tables.port_counters or {}), *rows.ports}
     names |= {queue.port for queue in tables.queue_counters or {}}

@@ -244,7 +244,11 @@ class _NamespaceRound:
         """The rows of queues and priority groups, both tables in the same pipelines."""
         searches = []
         for table in ("QUEUE", "BUFFER_PG"):
-            lossless = keys.lossless_numbers(ports, plan, table)
+            known = {
+                port: (one.queues if table == "QUEUE" else one.groups).values()
+                for port, one in plan.shown.items()
+            }
+            lossless = {port: frozenset(known.get(port, ())) for port in ports}
             both = {port: numbers | {*PRIORITIES} for port, numbers in lossless.items()}
             tried = both if self.everything else lossless
             searches.append(keys.RangeSearch(table, tried, lossless, self.read[t.CONFIGURATION]))
@@ -267,7 +271,7 @@ class _NamespaceRound:
             known = await self.found
             database.source = t.TRANSCEIVERS
             ports = () if known is None else known.ports.values()
-            found = await self._rows(database, t.TRANSCEIVERS, keys.module_rows(ports))
+            found = await self._rows(database, t.TRANSCEIVERS, keys.port_rows(t.TRANSCEIVERS, ports))
             modules = self.read.setdefault(t.TRANSCEIVERS, {})
             for key, fields in found.items():
                 table, _, port = key.partition("|")
@@ -279,10 +283,12 @@ class _NamespaceRound:
         async with self._attempt(t.LINKS, t.LLDP), self._open(t.LINKS, layouts.APPL_DB) as database:
             known = await self.found
             ports = () if known is None else known.ports.values()
-            found = await self._rows(database, t.LINKS, keys.link_rows(ports))
+            found = await self._rows(database, t.LINKS, keys.port_rows(t.LINKS, ports))
             self.read[t.LINKS] = {key.partition(":")[2]: fields for key, fields in found.items()}
             database.source = t.LLDP
-            self.read[t.LLDP] = await self._rows(database, t.LLDP, keys.lldp_rows(ports))
+            self.read[t.LLDP] = await self._rows(
+                database, t.LLDP, [keys.CHASSIS, *keys.port_rows(t.LLDP, ports)]
+            )
             if known is None:
                 raise NetError(NO_NAMES)
 

@@ -25,7 +25,7 @@ from roce_exporter.switches.systems.sonic.redis_client import SLICE, open_databa
 from roce_exporter.switches.systems.sonic.tables import RATE_FIELDS, SENSOR_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roce_exporter.normalise.series import Value
     from roce_exporter.switches.readings import Origin, ProbeRequest, RawNumber, SwitchReadings
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         Command,
         Hash,
         RedisAddress,
-        RedisDatabase,
         Tls,
     )
 
@@ -175,26 +174,22 @@ class SonicRepeat:
             async with opened as connection:
                 for part in parts:
                     for compared in (part.fast, part.slow) if slow else (part.fast,):
-                        if await _digest(connection, compared.slices) != compared.digest:
+                        found = hashlib.blake2b(digest_size=16)
+                        for one in compared.slices:
+                            found.update(await connection.raw(one, OK))
+                        if found.digest() != compared.digest:
                             return False
                     for columns in (*part.columns, *part.slow_columns) if slow else part.columns:
-                        found = columns.values(await connection.raw(columns.sent(), OK))
-                        if found is None:
+                        numbers = columns.values(await connection.raw(columns.sent(), OK))
+                        if numbers is None:
                             return False
                         places = iter(columns.positions)
-                        for texts in found:
+                        for texts in numbers:
                             for place, value in zip(islice(places, len(texts)), texts, strict=True):
                                 values[place] = value
         except (NetError, ValueError):
             return False
         return True
-
-
-async def _digest(connection: RedisDatabase, slices: Iterable[bytes]) -> bytes:
-    found = hashlib.blake2b(digest_size=16)
-    for one in slices:
-        found.update(await connection.raw(one, OK))
-    return found.digest()
 
 
 def repeat_of(
@@ -249,15 +244,11 @@ def _compared(address: RedisAddress, commands: Sequence[tuple[Command, Hash]]) -
     slices, digest = [], hashlib.blake2b(digest_size=16)
     for first in range(0, len(commands), SLICE):
         part = commands[first : first + SLICE]
-        slices.append(_framed(address, [command for command, _ in part]))
+        # Between two SELECT: one chooses the database, the reply to the other one is the end.
+        select = ("SELECT", str(address.number))
+        slices.append(packed((select, *(command for command, _ in part), select)))
         digest.update(OK + b"".join(_reply(command, found) for command, found in part) + OK)
     return Compared(tuple(slices), digest.digest())
-
-
-def _framed(address: RedisAddress, commands: Sequence[Command]) -> bytes:
-    """The commands between two SELECT: one chooses the database, the reply to the other one is the end."""
-    select = ("SELECT", str(address.number))
-    return packed((select, *commands, select))
 
 
 def _reply(command: Command, found: Hash) -> bytes:

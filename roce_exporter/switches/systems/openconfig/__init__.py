@@ -1,0 +1,1 @@
+"""Any switch with OpenConfig's models over gNMI."""

@@ -1,0 +1,286 @@
+"""OpenConfig's models: the leaves of a reply as tables, and what they say of ports, light, queues, ECN and neighbours.
+
+Models: openconfig-interfaces, -if-ethernet, -platform-transceiver, -qos, -lldp and -system (openconfig/public). Priorities with PFC are in
+none of them: a vendor's module adds its own tables, and says which queues are shown.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.catalog.named import (
+    SWITCH_INFO,
+    SWITCH_NEIGHBOR_INFO,
+    SWITCH_PORT_INFO,
+    SWITCH_TRANSCEIVER_INFO,
+)
+from roce_exporter.catalog.switch_systems import OPENCONFIG
+from roce_exporter.net.gnmi_messages import flat, plain_name
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
+from roce_exporter.switches.reply_values import (
+    at_least_zero,
+    fraction,
+    is_absent,
+    neighbor_labels,
+    number,
+    numbers,
+    said,
+    watts,
+    word,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from roce_exporter.net.gnmi_messages import Leaf, Path
+    from roce_exporter.switches.readings import Labels, ProbeReply, RawNumber
+    from roce_exporter.switches.targets import SwitchTarget
+
+INTERFACE = "interfaces/interface/state"
+COUNTERS = "interfaces/interface/state/counters"
+ETHERNET = "interfaces/interface/ethernet/state"
+ETHERNET_COUNTERS = "interfaces/interface/ethernet/state/counters"
+MODULE = "components/component/transceiver/state"
+LIGHT = "components/component/transceiver/physical-channels/channel/state/input-power"
+HEAT = "components/component/state/temperature"
+PRE_FEC, POST_FEC = f"{MODULE}/pre-fec-ber", f"{MODULE}/post-fec-ber"
+QUEUE = "qos/interfaces/interface/output/queues/queue/state"
+PROFILE = "qos/queue-management-profiles/queue-management-profile/wred/uniform/state"
+SYSTEM = "system/state"
+NEIGHBOR = "lldp/interfaces/interface/neighbors/neighbor/state"
+
+KEYS = {
+    **dict.fromkeys(
+        (INTERFACE, COUNTERS, ETHERNET, ETHERNET_COUNTERS, MODULE, HEAT, PRE_FEC, POST_FEC), ("name",)
+    ),
+    LIGHT: ("name", "index"),
+    QUEUE: ("interface-id", "name"),
+    PROFILE: ("name",),
+    SYSTEM: (),
+    NEIGHBOR: ("name", "id"),
+}
+"""The tables that are kept, each with the keys of its rows."""
+LISTS = {
+    "interfaces/interface": ("name",),
+    "components/component": ("name",),
+    "components/component/transceiver/physical-channels/channel": ("index",),
+    "qos/interfaces/interface": ("interface-id",),
+    "qos/interfaces/interface/output/queues/queue": ("name",),
+    "qos/queue-management-profiles/queue-management-profile": ("name",),
+    "lldp/interfaces/interface": ("name",),
+    "lldp/interfaces/interface/neighbors/neighbor": ("id",),
+}
+"""The lists of the models with their keys, for replies that hold a document for a subtree."""
+
+Row = dict[str, Any]
+Tables = dict[str, dict[tuple[str, ...], Row]]
+
+DOWN = dict.fromkeys(("down", "testing", "dormant", "not_present", "lower_layer_down"), 0)
+SPEED = re.compile(r"SPEED_([0-9]{1,5})([MG])B", re.ASCII)
+
+
+def bits_of_speed(value: object) -> int | Unreadable:
+    """The speed that an identity such as `SPEED_400GB` names."""
+    found = SPEED.fullmatch(plain_name(str(value)))
+    return int(found[1]) * (10**6 if found[2] == "M" else 10**9) if found else Unreadable("unknown_word")
+
+
+STATE = partial(word, meanings={"up": 1, **DOWN})
+COUNTED = ("octets", "unicast-pkts", "errors", "discards")
+PORT_LEAVES: dict[str, tuple[str, dict[str, Callable[[Any], RawNumber]]]] = {
+    INTERFACE: (
+        "interfaces",
+        {"oper-status": STATE, "admin-status": STATE, "mtu": number, "last-change": number},
+    ),
+    COUNTERS: (
+        "interfaces",
+        dict.fromkeys(
+            (
+                *(f"{way}-{name}" for way in ("in", "out") for name in COUNTED),
+                "in-fcs-errors",
+                "carrier-transitions",
+            ),
+            number,
+        ),
+    ),
+    ETHERNET: ("ethernet_state", {"port-speed": bits_of_speed}),
+    ETHERNET_COUNTERS: (
+        "ethernet_state",
+        dict.fromkeys(
+            ("in-crc-errors", "in-symbol-error", "fec-corrected-blocks", "fec-uncorrectable-blocks"), number
+        ),
+    ),
+}
+"""What is read of a port: by table its source, and its leaves with what reads them."""
+MODULE_COUNTERS = ("fec-uncorrectable-blocks", "fec-corrected-bits")
+MEASURED: dict[str, tuple[str, Callable[[Any], RawNumber]]] = {
+    "pre-fec-ber": (PRE_FEC, at_least_zero),
+    "post-fec-ber": (POST_FEC, at_least_zero),
+    "temperature": (HEAT, fraction),
+}
+"""What is read of a module besides: by raw name the table whose leaf `instant` has it."""
+QUEUE_LEAVES = ("transmit-pkts", "transmit-octets", "dropped-pkts", "wred-dropped-pkts", "ecn-marked-pkts")
+PROFILE_LEAVES = ("enable-ecn", "min-threshold", "max-threshold", "max-drop-probability-percent")
+NO_SPEED = frozenset({"SPEED_UNKNOWN"})
+LAST_NUMBER = re.compile(r"([0-9]{1,3})$", re.ASCII)
+KINDS = {"macAddress": "mac", "MAC_ADDRESS": "mac", "interfaceName": "name", "INTERFACE_NAME": "name"}
+"""Subtypes of the port identifier, as eAPI and openconfig-lldp name them."""
+NEIGHBOR_LEAVES = ("system-name", "chassis-id", "port-id", "port-id-type", "port-description")
+MANAGEMENT = re.compile(r"(mgmt|management|ma\d|fxp|em\d|me\d|eth\d)", re.IGNORECASE | re.ASCII)
+
+
+def tables_of(
+    leaves: Iterable[Leaf],
+    keys: Mapping[str, tuple[str, ...]] = KEYS,
+    lists: Mapping[str, tuple[str, ...]] = LISTS,
+) -> Tables:
+    """The rows of all tables of `keys`, by table and by the values of the row's keys."""
+    found: Tables = {table: {} for table in keys}
+    place: Path = ()
+    row: Row | None = None
+    for leaf in leaves:
+        parent, is_one = leaf.path[:-1], not isinstance(leaf.value, dict | list)
+        if is_one and row is not None and parent == place:
+            # The next leaf of the same row: thousands of them make up a reply.
+            row[plain_name(leaf.path[-1].name)] = leaf.value
+            continue
+        place, row = parent, None
+        for spot, value in flat(leaf, lists):
+            table = "/".join(spot.names[:-1])
+            if table in keys:
+                row = found[table].setdefault(tuple(spot.keys.get(key, "") for key in keys[table]), {})
+                row[spot.names[-1]] = value
+        row = row if is_one else None
+    return found
+
+
+def labels(port: str, name: str, index: str) -> Labels:
+    """The labels of a reading of one priority, queue or group."""
+    return ("port", label_text(port)), (name, index)
+
+
+def port_readings(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[SwitchReading]:
+    """State, speed and counters of the ports, and what their modules measure."""
+    for table, (source, leaves) in PORT_LEAVES.items():
+        for (port,), row in tables[table].items():
+            values = {
+                name: convert(row[name])
+                for name, convert in leaves.items()
+                if not is_absent(row.get(name)) and plain_name(str(row[name])) not in NO_SPEED
+            }
+            if is_port(port):
+                yield SwitchReading(source, (("port", label_text(port)),), values)
+    for port, component, channels in _modules(tables, is_port):
+        values = numbers(tables[MODULE].get((component,), {}), MODULE_COUNTERS)
+        for raw, (table, convert) in MEASURED.items():
+            if not is_absent(value := tables[table].get((component,), {}).get("instant")):
+                values[raw] = convert(value)
+        for (name, index), row in tables[LIGHT].items():
+            # The first channel has the index 0, and the first lane the number 1.
+            is_own = name == component and index in set("01234567") and (not channels or index in channels)
+            if is_own and not is_absent(value := row.get("instant")):
+                values[f"input-power-{int(index) + 1}"] = watts(value)
+        yield SwitchReading("optics", (("port", label_text(port)),), values)
+
+
+def _modules(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Each port with the component that is its module, and the channels of it that are the port's; none: all of them."""
+    known = {name for name, *_ in (*tables[MODULE], *tables[LIGHT])}
+    for (port,), row in tables[INTERFACE].items():
+        component = str(row.get("transceiver") or port)
+        if is_port(port) and component in known:
+            channels = row.get("physical-channel")
+            yield port, component, frozenset(map(str, channels if isinstance(channels, list) else ()))
+
+
+def queue_of(name: str, row: Mapping[str, Any]) -> str:
+    """The label of a queue: its position on the interface, or else the number at the end of its name; empty without one.
+
+    Queues that carry multicast alone have `mc` before it.
+    """
+    position = number(row.get("id"))
+    if isinstance(position, Unreadable):
+        position = number(found[1] if (found := LAST_NUMBER.search(name)) else "")
+    if isinstance(position, Unreadable):
+        return ""
+    return f"mc{position}" if row.get("queue-type") in ("MULTICAST", "MC") else str(position)
+
+
+def queue_readings(tables: Tables, wants: Callable[[str, str], bool]) -> Iterator[SwitchReading]:
+    """Counters per queue, and the marking profile that it refers to."""
+    profiles = {name: numbers(row, PROFILE_LEAVES) for (name,), row in tables[PROFILE].items()}
+    for (port, name), row in tables[QUEUE].items():
+        label = queue_of(name, row)
+        if label and wants(port, label):
+            here = labels(port, "queue", label)
+            yield SwitchReading("queues", here, numbers(row, QUEUE_LEAVES))
+            profile = profiles.get(str(row.get("queue-management-profile", "")), {})
+            yield SwitchReading("ecn_profiles", here, profile)
+
+
+def neighbor_fact(port: str, found: Iterable[Any]) -> SwitchFact:
+    """What LLDP says of a neighbour, in the order of `NEIGHBOR_LEAVES`; None: it did not announce this."""
+    name, chassis, port_id, kind, description = found
+    known = neighbor_labels(
+        name=name,
+        chassis=chassis,
+        port_id=port_id,
+        description=description,
+        kind=KINDS.get(plain_name(str(kind)), "other"),
+    )
+    return SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": label_text(port), **known})
+
+
+def port_facts(
+    tables: Tables, is_port: Callable[[str], bool], more: Iterable[str] = ()
+) -> Iterator[SwitchFact]:
+    """The names of the ports, and their modules; `more` are ports that other tables have."""
+    interfaces = {port: row for (port,), row in tables[INTERFACE].items()}
+    for port in filter(is_port, dict.fromkeys((*more, *interfaces))):
+        description = label_text(interfaces.get(port, {}).get("description") or "")
+        yield SwitchFact(SWITCH_PORT_INFO, {"port": label_text(port), "description": description})
+    for port, component, _ in _modules(tables, is_port):
+        row = tables[MODULE].get((component,), {})
+        kind = plain_name(str(row.get("form-factor") or ""))
+        known = {"type": said(kind), "vendor": said(row.get("vendor")), "model": said(row.get("vendor-part"))}
+        if any(known.values()):
+            yield SwitchFact(SWITCH_TRANSCEIVER_INFO, {"port": label_text(port), **known})
+
+
+def neighbor_facts(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[SwitchFact]:
+    """The table of openconfig-lldp."""
+    for (port, _), row in tables[NEIGHBOR].items():
+        if is_port(port):
+            yield neighbor_fact(port, map(row.get, NEIGHBOR_LEAVES))
+
+
+def read(replies: ProbeReply, _: SwitchTarget) -> SwitchReadings:
+    """The readings of one round. No model has the priorities with PFC, so all queues are shown."""
+    tables = tables_of(chain.from_iterable(replies.replies.values()))
+
+    def is_port(name: str) -> bool:
+        row = tables[INTERFACE].get((name,), {})
+        kind = plain_name(str(row.get("type", "ethernetCsmacd")))
+        others = any(row.get(leaf) in (True, "true") for leaf in ("management", "logical", "cpu"))
+        is_ethernet = kind in ("ethernetCsmacd", "IF_ETHERNET") and (name,) in tables[ETHERNET]
+        return is_ethernet and not others and not MANAGEMENT.match(name)
+
+    system = tables[SYSTEM].get((), {})
+    version = label_text(system.get("software-version") or "")
+    readings = (
+        *port_readings(tables, is_port),
+        *queue_readings(tables, lambda port, _: is_port(port)),
+    )
+    return SwitchReadings(
+        name=said(system.get("hostname")),
+        readings=tuple(reading for reading in readings if reading.values),
+        facts=(
+            *([SwitchFact(SWITCH_INFO, {"os": OPENCONFIG, "version": version})] if system else ()),
+            *port_facts(tables, is_port),
+            *neighbor_facts(tables, is_port),
+        ),
+        sources=tuple(dict.fromkeys((*replies.replies, *replies.faults))),
+    )
