@@ -52,7 +52,7 @@ def headline(summary: WireSummary, dropped: int | None) -> str:
         counted(len(summary.pairs), "pair"),
     ]
     if summary.first:
-        parts.append(f"{summary.seconds:.1f} s")
+        parts.append(duration(summary.seconds))
     if dropped is not None:
         parts.append(f"{dropped:,} dropped by the ring")
     return ", ".join(parts)
@@ -63,21 +63,22 @@ def text_table(summary: WireSummary, top: int, dropped: int | None = None, width
     rows = [_row(pair) for pair in summary.pairs[:top]]
     lines = [headline(summary, dropped), ""]
     if rows:
-        lines += table([HEADINGS, *rows], right=range(TEXT_COLUMNS, len(HEADINGS)), width=width)
+        lines += _counts([HEADINGS, *rows], 2 + TEXT_COLUMNS, range(TEXT_COLUMNS, len(HEADINGS)), width)
         if (left := len(summary.pairs) - len(rows)) > 0:
             lines.append(f"... and {left:,} pairs that hurt less (--top)")
         lines.append("")
     if summary.intervals:
-        lines += [
-            *table(
-                [INTERVAL_HEADINGS, *map(_interval, summary.intervals)],
-                right=range(1, len(INTERVAL_HEADINGS)),
-                width=width,
-            ),
-            "",
-        ]
+        intervals = [INTERVAL_HEADINGS, *map(_interval, summary.intervals)]
+        lines += [*_counts(intervals, 3, range(1, len(INTERVAL_HEADINGS)), width), ""]
     said = sentences(summary, top) or ("Nothing wrong was seen in these packets.",)
     return "\n".join([*lines, *said]) + "\n"
+
+
+def _counts(rows: list[tuple[str, ...]], always: int, right: range, width: int | None) -> list[str]:
+    """A table without the columns behind the first `always` in which nothing was counted: so it fits a terminal."""
+    kept = [at for at in range(len(rows[0])) if at < always or any(row[at] != "-" for row in rows[1:])]
+    shown = [tuple(row[at] for at in kept) for row in rows]
+    return table(shown, right=[place for place, at in enumerate(kept) if at in right], width=width)
 
 
 def _interval(one: Interval) -> tuple[str, ...]:

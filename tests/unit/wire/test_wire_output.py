@@ -131,10 +131,14 @@ def test_pause_frames_have_sentences() -> None:
 
 def test_the_table() -> None:
     lines = text_table(summary(), 2, 0).splitlines()
-    assert lines[0] == "1,310 frames, 1,310 RoCE packets, 4 pairs, 0.0 s, 0 dropped by the ring"
+    assert lines[0] == "1,310 frames, 1,310 RoCE packets, 4 pairs, 0.0013 s, 0 dropped by the ring"
     assert lines[2].split()[:4] == ["source", "destination", "packets", "bytes"]
     assert lines[3].split()[:3] + lines[3].split()[4:6] == [A, B, "100", "17", "1,204"]
     assert lines[5] == "... and 2 pairs that hurt less (--top)"
+    quiet = text_table(summary([roce(bth(WRITE), bytes(16))]), 5).splitlines()
+    assert quiet[2].split() == ["source", "destination", "packets", "bytes"], (
+        "columns without a count are left out"
+    )
     assert text_table(summary([]), 5).splitlines()[-1].startswith("No RoCE packet was seen.")
     quiet = text_table(summary([roce(bth(WRITE), bytes(16))]), 5)
     assert quiet.splitlines()[-1] == "Nothing wrong was seen in these packets."
