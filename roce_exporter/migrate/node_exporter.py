@@ -12,6 +12,7 @@ import re
 
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 from roce_exporter.migrate.naming import PORT, Written, expanded, in_words
+from roce_exporter.words import word_list
 
 OF_COUNTERS = {
     "excessive_buffer_overrun_errors": "excessive_buffer_overrun_errors_total",
@@ -70,15 +71,9 @@ OF_HW_COUNTERS = {
     "rx_write_requests": "rx_write_requests_total",
 }
 OF_PORT = {"state": "state_id", "phys_state": "physical_state_id", "rate": "rate_bytes_per_second"}
-LEGACY = (
-    "multicast_packets_received",
-    "multicast_packets_transmitted",
-    "data_received_bytes",
-    "packets_received",
-    "unicast_packets_received",
-    "unicast_packets_transmitted",
-    "data_transmitted_bytes",
-    "packets_transmitted",
+LEGACY = word_list(
+    "multicast_packets_received multicast_packets_transmitted data_received_bytes packets_received "
+    "unicast_packets_received unicast_packets_transmitted data_transmitted_bytes packets_transmitted"
 )
 
 WELL_KNOWN = {

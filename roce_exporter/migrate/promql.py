@@ -138,16 +138,8 @@ def replaced(text: str, edits: list[Edit]) -> str:
     return "".join((*parts, text[place:]))
 
 
-SELECTOR, CALL, AGGREGATE, BINARY, UNARY, PAREN, SUBQUERY, LITERAL = (
-    "selector",
-    "call",
-    "aggregate",
-    "binary",
-    "unary",
-    "paren",
-    "subquery",
-    "literal",
-)
+SELECTOR, CALL, AGGREGATE, BINARY = "selector", "call", "aggregate", "binary"
+UNARY, PAREN, SUBQUERY, LITERAL = "unary", "paren", "subquery", "literal"
 MOST_CHARACTERS = 20_000
 MOST_NESTED = 60
 """The parser recurses without a limit of its own."""

@@ -45,6 +45,7 @@ from roce_exporter.migrate.promql_names import (
     unequal,
     without,
 )
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,48 +58,22 @@ Factor = tuple[int, int]
 SAME: Factor = (1, 1)
 
 LINEAR_OVER_TIME = frozenset(
-    (
-        "avg_over_time",
-        "delta",
-        "deriv",
-        "double_exponential_smoothing",
-        "first_over_time",
-        "holt_winters",
-        "idelta",
-        "increase",
-        "irate",
-        "last_over_time",
-        "mad_over_time",
-        "max_over_time",
-        "min_over_time",
-        "predict_linear",
-        "quantile_over_time",
-        "rate",
-        "stddev_over_time",
-        "sum_over_time",
+    word_list(
+        "avg_over_time delta deriv double_exponential_smoothing first_over_time holt_winters idelta "
+        "increase irate last_over_time mad_over_time max_over_time min_over_time predict_linear "
+        "quantile_over_time rate stddev_over_time sum_over_time"
     )
 )
 BLIND_OVER_TIME = frozenset(
-    (
-        "absent_over_time",
-        "changes",
-        "count_over_time",
-        "present_over_time",
-        "resets",
-        "ts_of_first_over_time",
-        "ts_of_last_over_time",
-        "ts_of_max_over_time",
-        "ts_of_min_over_time",
+    word_list(
+        "absent_over_time changes count_over_time present_over_time resets ts_of_first_over_time "
+        "ts_of_last_over_time ts_of_max_over_time ts_of_min_over_time"
     )
 )
 """Functions whose result is the same when all samples are multiplied by one positive number."""
-LINEAR = frozenset(
-    ("abs", "label_join", "label_replace", "sort", "sort_by_label", "sort_by_label_desc", "sort_desc")
-)
+LINEAR = frozenset(word_list("abs label_join label_replace sort sort_by_label sort_by_label_desc sort_desc"))
 BLIND = frozenset(("absent", "timestamp"))
-LINEAR_AGGREGATIONS = frozenset(
-    ("avg", "bottomk", "limitk", "limit_ratio", "max", "min", "quantile", "stddev", "sum", "topk")
-)
+LINEAR_AGGREGATIONS = frozenset(word_list("avg bottomk limitk limit_ratio max min quantile stddev sum topk"))
 BLIND_AGGREGATIONS = frozenset(("count", "group"))
 
 

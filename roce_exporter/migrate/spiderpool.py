@@ -11,6 +11,7 @@ import re
 
 from roce_exporter.catalog.row import ETHTOOL, HW_COUNTERS
 from roce_exporter.migrate.naming import Written, in_words
+from roce_exporter.words import word_list
 
 DEVICE = (("ifname", "device"),)
 NETDEV = (*DEVICE, ("net_dev_name", "netdev"))
@@ -23,18 +24,9 @@ PRIORITIES = {
     "tx_prio{priority}_discards": "tx_discards",
 }
 
-LOST = (
-    "node_name",
-    "node_guid",
-    "sys_image_guid",
-    "is_root",
-    "rdma_parent_name",
-    "pod_namespace",
-    "pod_name",
-    "owner_api_version",
-    "owner_kind",
-    "owner_namespace",
-    "owner_name",
+LOST = word_list(
+    "node_name node_guid sys_image_guid is_root rdma_parent_name pod_namespace pod_name "
+    "owner_api_version owner_kind owner_namespace owner_name"
 )
 """Labels of all its series that ours do not have."""
 
