@@ -1,22 +1,18 @@
 """Runs of `promtool test rules`: the tests expect nothing, so its complaints list what fired, when, and with which texts."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 from alert_scenario import labels_of
 from prometheus_client.parser import text_string_to_metric_families
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 ALERTS = Path(__file__).parents[2] / "alerts"
 RULES = ALERTS / "roce.rules.yml"

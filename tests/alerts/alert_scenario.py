@@ -10,19 +10,15 @@ A case has `series`, with the movement of each: `rate 2` (a counter's growth per
 Words in capitals are labels and series of `cases/shared.yml`. `<host>` is the name of the host; a switch is scraped under that name too.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 FOLDER = Path(__file__).with_name("cases")
 LARGE = 1_000_000

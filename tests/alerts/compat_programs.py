@@ -1,13 +1,8 @@
 """A sysfs of files that our exporter and others read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 COUNTERS = (
     *("VL15_dropped", "excessive_buffer_overrun_errors", "link_downed", "link_error_recovery"),

@@ -1,16 +1,11 @@
 """A real Alertmanager with our configuration, whose receivers are web hooks of the tests."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import servers
 from alert_hooks import Alertmanager, Hooks, hooked
 from tools import need
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="session")

@@ -1,23 +1,19 @@
 """The tables of docs/migration.md. `python tests/alerts/migration_tables.py` writes them."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what pytest does: the folder of all tests
+
+from collections.abc import Iterable, Iterator, Mapping
 
 from migration_uses import ALL, BOARDS, NOTHING, PARTLY, SOURCES, Source, alerts, given, level, panels
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.migrate.foreign import EXPORTERS, foreign_metrics, untranslatable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 DOCUMENT = Path(__file__).parents[2] / "docs/migration.md"
 BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

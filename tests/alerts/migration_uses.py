@@ -1,12 +1,11 @@
 """Which alerts and panels have their data where only another exporter runs: found in the syntax tree of PromQL."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import promql_parser as promql
 import yaml
@@ -16,9 +15,6 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 from roce_exporter.migrate.compat_rules import facts_of
 from roce_exporter.migrate.foreign import terms
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 RULE_FILES = (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml")

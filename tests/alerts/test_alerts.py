@@ -1,18 +1,11 @@
 """Every alert: it fires at this time, with these labels and texts, for the faulty host alone; it ends; and it fires for nothing less."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from alert_checks import problems, run_case
-from alert_scenario import CASES
+from alert_scenario import CASES, Case
 from mutants.rules import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from alert_scenario import Case
 
 pytestmark = pytest.mark.usefixtures("promtool")
 

@@ -1,18 +1,11 @@
 """All rules over one history with a cluster for each situation: only these alerts fire, at any time."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from alert_promtool import delivered, fired, history, needed
-from alert_scenario import CASES, Case, Variant, input_series, labels_written, series_written
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from alert_scenario import Series
+from alert_scenario import CASES, Case, Series, Variant, input_series, labels_written, series_written
 
 pytestmark = pytest.mark.usefixtures("promtool")
 

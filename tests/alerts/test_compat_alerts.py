@@ -1,15 +1,10 @@
 """Our alerts on hosts that run only another exporter: those that docs/migration.md lists fire, and healthy hosts are silent."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 from alert_promtool import COMPAT, fired, history, rules_of_cases, series, written
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.ci, pytest.mark.usefixtures("promtool")]
 

@@ -1,8 +1,7 @@
 """The real node_exporter and ours read one sysfs: the rules turn each one's series into those of the other."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import servers
@@ -11,10 +10,6 @@ from compat_programs import ours_on, write_tree
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.migrate.foreign import foreign_metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 pytestmark = [pytest.mark.ci, pytest.mark.usefixtures("promtool")]
 

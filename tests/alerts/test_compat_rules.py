@@ -1,9 +1,8 @@
 """The rules of `alerts/compat/` on samples shaped as the exporters print them (constructed after their sources)."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,10 +10,6 @@ from alert_promtool import COMPAT, OURS, THEIRS, Samples, Seen, complaint, serie
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.migrate.compat_rules import files
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 ROWS = {row.name for row in CATALOG}
 

@@ -1,21 +1,14 @@
 """Simulated hosts, Prometheus with our rules, Alertmanager with our routes: a storm, from NIC to page."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import servers
-from alert_hooks import rules_with
+from alert_hooks import Alertmanager, rules_with
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from alert_hooks import Alertmanager
-
 
 pytestmark = pytest.mark.timeout(
     300

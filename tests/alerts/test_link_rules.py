@@ -1,15 +1,11 @@
 """The join of host and switch ports: which link wins, that no rule ever fails, and both ends of a link under one name."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from alert_promtool import complaints, delivered, name_of, needed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("promtool")
 

@@ -1,7 +1,5 @@
 """The tables of docs/migration.md are current, and what says whether an expression has its data is right."""
 
-from __future__ import annotations
-
 import pytest
 from migration_tables import DOCUMENT, document
 from migration_uses import ALL, BOARDS, NOTHING, PARTLY, SOURCES, alerts, given, level, panels

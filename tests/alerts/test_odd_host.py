@@ -1,13 +1,11 @@
 """The recording rule of a job's odd host, evaluated by promtool, and the same rule in Python, which `bench/odd_host.py` judges on many jobs."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tools import need
@@ -15,12 +13,7 @@ from tools import need
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from odd_host import LIMIT, judge, scores, simulated_job  # noqa: E402 - the folder is on the path from here on
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from odd_host import HostFacts
+from odd_host import LIMIT, HostFacts, judge, scores, simulated_job  # noqa: E402 - the folder is on the path from here on
 
 MINUTES = 30
 

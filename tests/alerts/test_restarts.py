@@ -3,25 +3,18 @@
 One constructed host serves a page that the test changes. Prometheus is stopped as systemd stops it, and its data remain.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import servers
 import yaml
-from alert_hooks import rules_with
-from http_answers import answering
+from alert_hooks import Alertmanager, rules_with
+from http_answers import Answers, answering
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from alert_hooks import Alertmanager
-    from http_answers import Answers
 
 pytestmark = pytest.mark.ci
 

@@ -1,18 +1,13 @@
 """A simulated host fires the same alerts in every metric set, from counters of the NIC to the alert. Which they are in which fault: test_week.py."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from alert_promtool import delivered, fired, history
 from simulated_daemon import EVERY, ServedScrape, SimulatedDaemon, sample_lines
 
 from roce_exporter.catalog.row import MetricSet
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("promtool")
 

@@ -1,21 +1,16 @@
 """Both ends of a link: a simulated host and its simulated switch, the exporters, Prometheus, Alertmanager: one storm, one page."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import servers
+from alert_hooks import Alertmanager
 from sonic_server import sonic_server
 from test_end_to_end import alerts_of, configuration, failing_rules, firing, hasty_rules
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from alert_hooks import Alertmanager
 
 pytestmark = pytest.mark.ci
 

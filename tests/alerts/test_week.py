@@ -1,9 +1,8 @@
 """The judged week: what stands in for Prometheus and Alertmanager there does what they do, and the week is as good as it must be."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,11 +16,6 @@ from week import all_clips, judged, simulated
 from week_hosts import GONE, MINUTE
 from week_plan import CRITICAL, FAULTS, KINDS, Fleet, draw
 from week_rules import FLAGS, Fired, evaluated, spans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 CONFIG = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
 UNSEEN = 20261126

@@ -4,8 +4,6 @@ The truth is drawn first (`week_plan.py`), then what hosts and switches serve (`
 (`week_rules.py`), and a model of Alertmanager with our configuration sends the messages (`alert_messages.py`), which are compared with the truth.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics
@@ -16,26 +14,21 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 # ruff: noqa: E402, T201 - a command as well: what pytest does to the path; it prints a table
+from collections.abc import Mapping, Sequence
+
 import yaml
-from alert_messages import messages
+from alert_messages import Message, messages
 from alert_promtool import ALERTS
 from remote_write import send
 from servers import prometheus
-from week_plan import CRITICAL, DAY, FAULTS, KINDS, PER, Fleet, clip_of, courses, draw, written
-from week_rules import FLAGS, evaluated, groups_of_alerts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from alert_messages import Message
-    from week_hosts import Clip
-    from week_plan import Event
-    from week_rules import Fired
+from week_hosts import Clip
+from week_plan import CRITICAL, DAY, FAULTS, KINDS, PER, Event, Fleet, clip_of, courses, draw, written
+from week_rules import FLAGS, Fired, evaluated, groups_of_alerts
 
 BEGIN = 1_767_225_600
 """2026-01-01T00:00:00Z."""

@@ -1,7 +1,5 @@
 """Rewrite fired.yml from what fires now, and the messages in docs/alerts.md: `python tests/alerts/write_fired.py`; read the diff."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -3,8 +3,6 @@
 `facts/` holds the paths, names and values as tables, and what follows from them in `expected.tsv`; README.md lists where each was published.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,19 +1,14 @@
 """Authorities, certificates and users, and a daemon that uses them."""
 
-from __future__ import annotations
-
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import bcrypt
 import trustme
 from chaos_daemon import Daemon, exporter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SIMULATED = ("--host.simulate=quiet", "--sampler.mode=off", "--log.level=debug")
 PASSWORD = "sesame-opens-4711"  # noqa: S105 - a test searches for it where it must not be

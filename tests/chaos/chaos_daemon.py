@@ -1,21 +1,17 @@
 """The daemon as a separate process, real clients, and private namespaces in which the kernel itself refuses."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import servers
 from prometheus_client.parser import text_string_to_metric_families
 from servers import GENEROUS
 from tools import lacking, need
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 Samples = dict[Key, float]

@@ -3,8 +3,6 @@
 The environment variable FAULT names the task: `first_collection`, `supervision`, `fast_loop`, `accept` or `follow`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import NoReturn

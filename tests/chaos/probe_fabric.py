@@ -3,8 +3,6 @@
 Each host has a TUN device, whose other end the router reads. netem would need a module that few build machines have. Needs root.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import ipaddress
@@ -14,8 +12,9 @@ import struct
 import subprocess
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from clock import Clock
 from waiting import wait_until
@@ -23,9 +22,6 @@ from waiting import wait_until
 from roce_exporter.model import Device, Gid, Port
 from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.service import ProbeService, ProbeSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_NO_PI = 0x0001, 0x1000

@@ -1,22 +1,17 @@
 """A background task that fails ends the daemon: with its traceback, a status on which systemd restarts it, and no further notification."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket
+import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from faulty_daemon import PLACES
 from servers import FREE, GENEROUS, listening, process
 
 from roce_exporter.background import background
-
-if TYPE_CHECKING:
-    import subprocess
 
 pytestmark = pytest.mark.ci
 

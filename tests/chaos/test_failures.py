@@ -1,28 +1,22 @@
 """One thing of one of eight devices breaks. The rest is served completely, the loss is visible, nothing becomes 0."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os
 import re
 import shutil
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from chaos_daemon import Key, key, parse
 from host_tree import COUNTERS, HostTree, failing_pread
+from worker_threads import WorkerThreads
 
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.kernel.live import LiveKernel
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from worker_threads import WorkerThreads
 
 BROKEN = "mlx5_3"
 LOST = "roce_cnp_sent_total"

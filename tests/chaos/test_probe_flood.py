@@ -1,7 +1,5 @@
 """A responder under a flood of forged requests: it answers no more than its limits, keeps its memory, and serves the honest prober."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import time

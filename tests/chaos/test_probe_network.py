@@ -1,9 +1,7 @@
 """Faults of a network between real sockets in namespaces: what the probes of all hosts say of each."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 from probe_fabric import ProbeFabric, Seen
@@ -12,9 +10,6 @@ from tools import need
 from roce_exporter.probe.fleet import blame, port_reports
 from roce_exporter.probe.vote import HOST, TOR, Component
 from roce_exporter.view.history import timed_samples
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.ci
 

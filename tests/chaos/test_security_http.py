@@ -3,15 +3,14 @@
 test_web_hostile.py covers what one connection may do byte by byte; here are many connections, and access rights.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import socket
 import ssl
 import subprocess
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import trustme
@@ -20,10 +19,6 @@ from tools import need
 from waiting import wait_until
 
 from roce_exporter.web.server import is_loopback
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.ci
 

@@ -1,19 +1,14 @@
 """The web config file and the files that it names, rewritten while clients send requests."""
 
-from __future__ import annotations
-
 import http.client
 import ssl
 import threading
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from chaos_credentials import PASSWORD, USER, Credentials, config_text, hashed, make_credentials, secured
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.ci
 

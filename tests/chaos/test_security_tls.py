@@ -1,12 +1,11 @@
 """TLS, client certificates and users with real clients: curl and openssl. Unauthorised clients are refused."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess
 from base64 import b64encode
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 from chaos_credentials import (
@@ -22,9 +21,6 @@ from chaos_daemon import Daemon, namespace
 from servers import EXPORTER
 from tools import need
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.ci
 

@@ -3,8 +3,6 @@
 `ROCE_SOAK_COLLECTIONS` sets the number of collections, `ROCE_SOAK_SEED` repeats a run by its printed seed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno
@@ -18,8 +16,8 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -29,9 +27,6 @@ from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.kernel.live import LiveKernel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.nightly
 

@@ -1,7 +1,5 @@
 """What a host may do to the daemon: kill it, stop it, fill the disk, remove /proc, change the clock, exhaust the memory."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re
@@ -10,9 +8,9 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Collection, Iterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import psutil
@@ -23,9 +21,6 @@ from tools import lacking, need
 from waiting import wait_until
 
 from roce_exporter.cli.daemon import report_alive
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
 
 pytestmark = pytest.mark.ci
 

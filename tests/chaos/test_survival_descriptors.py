@@ -1,18 +1,13 @@
 """A host that lets the daemon open fewer files than its devices have."""
 
-from __future__ import annotations
-
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from chaos_daemon import Samples, exporter
 from host_tree import HostTree
 from servers import GENEROUS
 from tools import need
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.ci
 

@@ -1,14 +1,12 @@
 """Hostile and broken clients: the cost of each is bounded, and the next scrape is served."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -16,9 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roce_exporter.web import ClientLimits, Request, Response, Server
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
 
 IMPATIENT = ClientLimits(request_seconds=0.3, stalled_seconds=0.3, linger_seconds=0.3)
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"

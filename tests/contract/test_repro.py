@@ -1,7 +1,5 @@
 """The scripts of tests/repro, which no test runs, still name modules and functions that are there."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 from pathlib import Path

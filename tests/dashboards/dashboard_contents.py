@@ -1,21 +1,16 @@
 """The content of the committed dashboards: panels, queries, names."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from promql_uses import Use, of_grafana, uses
 
 from roce_exporter.catalog import INDEX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.catalog.row import Row
+from roce_exporter.catalog.row import Row
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "dashboards"

@@ -4,15 +4,11 @@ The kubelet gave the first VF of a host to its pod. Each host runs one Slurm job
 into state ERR while the host's ports send pause. Enough for queries to have a result, no model of applications.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import NamedTuple
 
 DEVICE = re.compile(r'roce_port_up\{.*?device="(\w+)".*?\}')
 PAUSED = re.compile(r'roce_pfc_transmit_pause_seconds_total\{.*?device="(\w+)".*?\} (\S+)')

@@ -4,28 +4,22 @@
 second, and ends with its input. A folder that already holds a history is served unchanged.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from dashboard_contents import DASHBOARDS, RULES, queries, read
 from dashboard_history import END, HOSTS, SCRAPE, Samples, history
 from remote_write import send, timed
-from servers import prometheus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from servers import Running
+from servers import Running, prometheus
 
 LOOKBACK = 30
 """Seconds. Written series have no staleness markers; a window of two scrape intervals replaces them."""

@@ -4,17 +4,13 @@ What the host transmits its switch receives, so both ends agree. Everything else
 the pause by simple proportions: enough for queries to have a result, no model of a switch.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dashboard_contents import ROWS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SAMPLE = re.compile(r"(roce_\w+)\{(.*)\} (\S+)")
 LABEL = re.compile(r'(\w+)="([^"]*)"')

@@ -1,11 +1,9 @@
 """What makes a board mislead at 3 a.m., or cost too much: each rule with a board that it rejects."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
@@ -13,9 +11,6 @@ from boards.written import seen_sum
 from dashboard_contents import DASHBOARDS, FOLDER, ROOT, ROWS, Json, panels, read, row_of
 
 from roce_exporter.catalog.row import HISTOGRAM
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 HOSTS, PORTS, SCRAPE, RANGE, STEPS = 2000, 8, 15, 6 * 3600, 360
 SAMPLES_PER_SECOND = 10_000_000

@@ -1,23 +1,18 @@
 """Every query of every panel, variable and annotation, run on a real Prometheus that holds the scenarios' histories."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from boards.model import Panel, Query
 from boards.rules import SETTINGS
 from boards.written import BOARDS
 from dashboard_contents import FOLDER, Json, read, selector
 from dashboard_history import END, HOSTS
 from past import past
 from promql_uses import INTERVAL, escaped, interpolate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from boards.model import Panel, Query
-    from servers import Running
+from servers import Running
 
 pytestmark = pytest.mark.ci
 

@@ -3,16 +3,12 @@
 Each rule has the behaviour, and a small board that it rejects. What depends on pixels is shown by `make pictures`.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import pytest
 from dashboard_contents import DASHBOARDS, FOLDER, Json, panels, read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 JUDGING = ("red", "orange", "yellow", "green")
 """Hues that mean good or bad; their shades begin with `light-`, `dark-` and so on."""

@@ -5,17 +5,12 @@ it. Options of data sources and the meaning of values are not in a schema: `graf
 those.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from dashboard_contents import DASHBOARDS, Json, panels, read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMAS: dict[str, Json] = json.loads(
     Path(__file__).with_name("grafana_schemas.json").read_text(encoding="utf-8")

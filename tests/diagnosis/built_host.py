@@ -1,24 +1,19 @@
 """Hosts built from the names that drivers use for counters and files: `incidents.toml`. Two ports of one driver carry traffic; the first one has the fault."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fault_histories import recorded_history
 
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roce_exporter.view.history import History
+from roce_exporter.view.history import History
 
 TABLE = Path(__file__).with_name("incidents.toml")
 EPOCH = 1_790_000_000

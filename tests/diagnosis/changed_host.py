@@ -1,26 +1,20 @@
 """Two moments of a healthy simulated host as a recording, changed as an entry of the table says."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fault_table import Fault
 
 from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.moment import TIME
-from roce_exporter.host.recorded.recorded import play_recording
+from roce_exporter.host.recorded.recorded import RecordedKernel, play_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.view.host_history import HostClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from fault_table import Fault
-
-    from roce_exporter.host.recorded.recorded import RecordedKernel
 
 MOMENTS = (100.0, 115.0)
 """Seconds from the start of the simulation: the host has carried traffic before."""

@@ -1,14 +1,10 @@
 """The table of faults, `truth.toml`."""
 
-from __future__ import annotations
-
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 TABLE = Path(__file__).with_name("truth.toml")
 

@@ -1,23 +1,17 @@
 """Trials on real NICs (`hardware/SOURCES.md`) as recorded hosts: a quiet minute, the fault, a sample every 5 s."""
 
-from __future__ import annotations
-
 import csv
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fault_histories import recorded_history
 
+from roce_exporter.checks.finding import Finding
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roce_exporter.checks.finding import Finding
-    from roce_exporter.view.history import History
+from roce_exporter.view.history import History
 
 HERE = Path(__file__).with_name("hardware")
 QUIET, APART, AFTER = 60, 5, 15

@@ -1,12 +1,10 @@
 """What `check health` says of each fault, compared with the truth."""
 
-from __future__ import annotations
-
 import math
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unittest import mock
 
 from changed_host import healthy_moments
@@ -14,17 +12,12 @@ from fault_histories import fault_history
 from fault_table import Fault, load_faults
 
 from roce_exporter.catalog.row import FULL, MetricSet
-from roce_exporter.checks.finding import Finding, Status
+from roce_exporter.checks.finding import Finding, Report, Status
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.exposition.served_series import ServedSeries
+from roce_exporter.normalise.series import Samples
 from roce_exporter.view import host_history
 from roce_exporter.view.history import TimedSamples, timed_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from roce_exporter.checks.finding import Report
-    from roce_exporter.normalise.series import Samples
 
 
 @dataclass(frozen=True, slots=True)

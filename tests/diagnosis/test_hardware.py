@@ -1,7 +1,5 @@
 """Counters of real NICs during faults (`hardware/SOURCES.md`): what `check health` says first, and how soon."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import pytest

@@ -1,11 +1,9 @@
 """Properties of a verdict that need no truth: what does not change a host does not change its findings."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from changed_host import healthy_moments
@@ -16,12 +14,7 @@ from hardware_trials import load_trials, trial_history
 from roce_exporter.catalog import INDEX
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import KEPT
-from roce_exporter.view.history import TimedSamples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from roce_exporter.view.history import History, LabelValues
+from roce_exporter.view.history import History, LabelValues, TimedSamples
 
 Found = list[tuple[str, str, str, str, str]]
 CHEAP = [one for one in load_faults() if not (one.simulate or one.script)]

@@ -1,9 +1,5 @@
 """No healthy host has failed: all recorded quiet hosts, and a simulated day of a host with a port of each vendor."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from fault_histories import recorded_history, simulated_history
 from recorded import HOSTS, recording
@@ -12,10 +8,8 @@ from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.view.history import History
 from roce_exporter.view.host_history import HostClock
-
-if TYPE_CHECKING:
-    from roce_exporter.view.history import History
 
 FAULTY = {
     "sick",  # every kind of garbage

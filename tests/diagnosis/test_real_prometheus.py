@@ -1,13 +1,12 @@
 """`check health --prometheus` against a real Prometheus that holds the history of a fault: the same findings as from the samples."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from changed_host import healthy_moments
@@ -19,12 +18,7 @@ from tools import need
 from roce_exporter.catalog import CATALOG
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.cli.entry import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from roce_exporter.view.history import History
+from roce_exporter.view.history import History
 
 pytestmark = pytest.mark.ci
 

@@ -3,23 +3,16 @@
 And what the set lean leaves out takes nothing from a diagnosis: every fault, seen through lean and standard.
 """
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
-from fault_table import load_faults
+from fault_table import Fault, load_faults
 from scoreboard import Said, accused, judge_all, scored
 from write_diagnosis import DOCUMENT, TABLE, cause_lines, document, filled, whole_table
 
 from roce_exporter.catalog.row import LEAN, STANDARD
+from roce_exporter.checks.finding import Report
 from roce_exporter.checks.health.causes import CAUSES
-
-if TYPE_CHECKING:
-    from fault_table import Fault
-
-    from roce_exporter.checks.finding import Report
 
 SIDES, NAMES = 0.95, 0.85
 """The goals: shares of faults whose side, and whose side and cause, are right."""

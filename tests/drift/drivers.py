@@ -5,13 +5,8 @@ forms in which the driver prints its strings, or it is not a table of counters a
 table or format stops the extraction: a new kernel has something new.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RDMA = "drivers/infiniband"
 NET = "drivers/net/ethernet"

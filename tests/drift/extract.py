@@ -10,20 +10,15 @@ kernel's configuration on. A number that a driver inserts at run time is written
 Fails when the tree has a table, a format or a file of names that `drivers.py` does not describe.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from drivers import COUNTERS, ETHTOOL, FIRMWARE, NET, NO_COUNTERS, OTHERS, PLACES, RDMA, WITHOUT, Place
 from series import CORE, TABLE, Named, with_kernel, written
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*')

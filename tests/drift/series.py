@@ -1,14 +1,10 @@
 """The table of names in this folder, read and written."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 TABLE = Path(__file__).parent / "names.tsv"
 HEAD = "driver\tsource\tkernels\tnames"

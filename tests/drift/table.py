@@ -5,8 +5,6 @@
 writes the tables between the marks in tests/drift/README.md and docs/evidence.md. A name with a placeholder counts once.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

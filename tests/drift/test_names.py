@@ -1,7 +1,5 @@
 """Every name in the source of every RoCE driver, of every kernel in this folder, has a row or a reason; the documents count them."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

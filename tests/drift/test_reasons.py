@@ -1,20 +1,13 @@
 """The reasons in `left_out.txt` hold, as far as a machine can check them."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from series import CORE, port_names, table
+from series import CORE, Named, port_names, table
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog import left_out as reasons
 from roce_exporter.catalog.row import ANY, COUNTERS, HW_COUNTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from series import Named
 
 NAMES = {named for named in table() if named.driver != CORE}
 PORT = port_names()

@@ -8,8 +8,6 @@ With --replay it runs each file of the folders once, without atheris, and prints
 branches that they reach.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Every decoder accepts every input of its corpus, and some thousand new inputs that are guided by coverage."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -4,20 +4,16 @@
 of a limit or of a report makes users read.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from recorded import HOSTS, recording
 
 from roce_exporter.cli.entry import main
 from roce_exporter.host.simulated.scenarios import SCENARIOS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GOLDEN = Path(__file__).parent / "findings.tsv"
 CASES = {

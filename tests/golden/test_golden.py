@@ -4,20 +4,21 @@ Golden files have series alone: the catalogue has HELP and TYPE, with which both
 recording with a base has the lines that differ from the base's. `pytest --rewrite-golden` rewrites the files; read the diff.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import subprocess
+from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from observed import observe, samples
+from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 from recorded import HOSTS, RECORDINGS, recording
 from tools import need
 
@@ -26,12 +27,6 @@ from roce_exporter.catalog.row import FULL, LEAN, STANDARD, MetricSet
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.host.recorded.recorded import load_recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from prometheus_client.metrics_core import Metric
-    from prometheus_client.samples import Sample
 
 GOLDEN = Path(__file__).parent
 COMPARED = {"moving": (0, 1, 8)}

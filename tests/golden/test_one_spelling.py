@@ -3,8 +3,6 @@
 A new choice would show two hardware counters as one, and their difference as a reset or a burst.
 """
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

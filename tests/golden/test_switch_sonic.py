@@ -3,26 +3,20 @@
 `pytest --rewrite-golden` rewrites the golden files; read the diff.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from recorded import files
 from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of
 
+from roce_exporter.normalise.series import Samples
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.probe import probe_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.normalise.series import Samples
-    from roce_exporter.switches.readings import SwitchReadings
-    from roce_exporter.switches.targets import SwitchTarget
+from roce_exporter.switches.readings import SwitchReadings
+from roce_exporter.switches.targets import SwitchTarget
 
 GOLDEN = Path(__file__).parent
 NAMES = ("switch-sonic", "switch-sonic-breakout/0", "switch-sonic-breakout/1")

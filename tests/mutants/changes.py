@@ -5,14 +5,10 @@ argument itself. Fine ones change one operator, constant, condition or statement
 ones sees that the function runs, not what it does.
 """
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

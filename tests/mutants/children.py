@@ -1,7 +1,5 @@
 """Forked children that run tests and report them through pipes."""
 
-from __future__ import annotations
-
 import json
 import os
 import selectors
@@ -9,12 +7,10 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 SILENCE = 40.0
 """Seconds without a report after which a child is killed; pytest-timeout ends a test that hangs long before."""

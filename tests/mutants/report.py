@@ -1,16 +1,12 @@
 """What breaks.py found, as text: `python tests/mutants/report.py RESULTS.json` prints it again."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 EXCUSED = Path(__file__).with_name("never_failed.txt")
 Results = dict[str, Any]

@@ -4,27 +4,21 @@ Usage: python tests/mutants/rules.py [--all] [NAME ...], names of alerts or reco
 is 1 if a smaller share is noticed than `FLOOR`. tests/mutants/README.md has the last result and why breaks survive.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import promql_parser
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in (".", "alerts")]
 
 from alert_checks import problems, run_case  # noqa: E402 - their folder
-from alert_promtool import name_of, needed, rules_of_cases  # noqa: E402
+from alert_promtool import Groups, name_of, needed, rules_of_cases  # noqa: E402
 from alert_scenario import CASES  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from alert_promtool import Groups
 
 Rule = dict[str, Any]
 FLOOR = 0.8

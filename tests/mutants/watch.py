@@ -1,14 +1,10 @@
 """Which code is executed, in every thread."""
 
-from __future__ import annotations
-
 import _thread
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 
 class Watch:

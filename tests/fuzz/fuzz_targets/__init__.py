@@ -4,13 +4,9 @@ Each module names in `ALLOWED` the exceptions that its decoder may raise for bad
 lines count as covered, and in `WORDS` texts that random bytes would rarely contain.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import NamedTuple
 
 NAMES = (
     "rdma_netlink",

@@ -1,7 +1,5 @@
 """A recording as a tar archive, compressed or not."""
 
-from __future__ import annotations
-
 import io
 
 from fuzz_targets.host import visit

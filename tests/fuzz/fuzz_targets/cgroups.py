@@ -1,7 +1,5 @@
 """/proc/PID/cgroup and the names of a process: its owner has safe labels, and a capture leaves no word in it that it does not know."""
 
-from __future__ import annotations
-
 import re
 
 from roce_exporter.host.recorded.scrub import Scrubber, is_ordinary, scrub_process

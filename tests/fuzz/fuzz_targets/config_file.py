@@ -1,7 +1,5 @@
 """The configuration file of all commands."""
 
-from __future__ import annotations
-
 import atexit
 import tempfile
 from pathlib import Path

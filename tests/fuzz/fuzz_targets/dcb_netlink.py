@@ -1,7 +1,5 @@
 """DCB netlink: every attribute of IEEE_GET; a recording of it reads the same."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from dataclasses import replace

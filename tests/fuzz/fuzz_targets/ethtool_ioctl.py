@@ -1,7 +1,5 @@
 """The buffers of the ethtool ioctl: the kernel writes the next piece of the input over the query."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import struct

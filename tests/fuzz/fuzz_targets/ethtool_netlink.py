@@ -1,7 +1,5 @@
 """ethtool netlink: the family's number, then pause, link, FEC, standard counters or a page of a transceiver."""
 
-from __future__ import annotations
-
 import contextlib
 
 from fuzz_targets.wire import Wire, counts

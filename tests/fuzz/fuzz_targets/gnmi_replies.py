@@ -1,7 +1,5 @@
 """Replies to Get and Subscribe of gNMI: protobuf messages whose values may be JSON."""
 
-from __future__ import annotations
-
 from roce_exporter.net import NetError
 from roce_exporter.net.gnmi_messages import LeafReader, flat, path_of, path_text
 

@@ -1,28 +1,21 @@
 """Every query to a recorded host."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.host.recorded.ethtool_text import parse_transceiver, print_transceiver
 from roce_exporter.host.recorded.rdma_text import print_object, read_objects
+from roce_exporter.host.recorded.recorded import RecordedKernel
 from roce_exporter.host.recorded.recorded_objects import print_processes
 from roce_exporter.host.recorded.scrub import Scrubber, scrub_process
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.sources.netdev import MAC_ADDRESS, read_netdev_identity
-from roce_exporter.model.owner import ObjectKind
+from roce_exporter.model import RdmaDevice
+from roce_exporter.model.owner import ObjectKind, RdmaObject
 from roce_exporter.owners.identify import owner_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roce_exporter.host.recorded.recorded import RecordedKernel
-    from roce_exporter.model import RdmaDevice
-    from roce_exporter.model.owner import RdmaObject
 
 PATHS = ("class/infiniband", "class/infiniband/mlx5_0/ports/1/state", "class/net/eth0", "a", "..", "")
 LARGEST_DIGITS = 10**20

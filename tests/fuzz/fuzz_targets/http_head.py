@@ -1,7 +1,5 @@
 """Requests of a client: heads, bodies and the bytes after them, and the headers that are decoded after the head."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import contextlib

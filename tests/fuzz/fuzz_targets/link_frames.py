@@ -1,7 +1,5 @@
 """Pause frames and LLDP as a mirror port receives them; what a switch calls itself goes to labels and to a terminal."""
 
-from __future__ import annotations
-
 from roce_exporter.wire.decode.link_frames import read_lldp, read_mac_control
 
 CORE = ("wire/decode/link_frames.py",)

@@ -1,7 +1,5 @@
 """RDMA netlink: lists of objects part by part, and counter sets."""
 
-from __future__ import annotations
-
 import contextlib
 
 from fuzz_targets.wire import Wire, counts

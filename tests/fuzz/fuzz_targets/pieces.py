@@ -1,12 +1,7 @@
 """The format of several replies in one input: each is preceded by its length in two bytes, little-endian."""
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 LENGTH = struct.Struct("<H")
 

@@ -1,7 +1,5 @@
 """RDMA netlink: lists of devices and ports, counters (also with a learnt layout), optional counters, objects."""
 
-from __future__ import annotations
-
 import contextlib
 
 from fuzz_targets.pieces import join, split

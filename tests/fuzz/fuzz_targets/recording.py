@@ -1,7 +1,5 @@
 """The files of a recording: JSON of rdma and dcb, text of ethtool. Each piece is a file; its first byte names it."""
 
-from __future__ import annotations
-
 from fuzz_targets.host import visit
 from fuzz_targets.pieces import split
 from roce_exporter.host.recorded.recorded import play_recording

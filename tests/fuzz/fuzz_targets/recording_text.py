@@ -1,7 +1,5 @@
 """A recording as a text. What is read is the same after it is written and read again."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 

@@ -1,7 +1,5 @@
 """Replies of Redis (RESP 2) as a switch sends them, in the pieces in which they arrive."""
 
-from __future__ import annotations
-
 import asyncio
 
 from fuzz_targets.pieces import split

@@ -1,7 +1,5 @@
 """A transceiver's memory, 128 bytes a part, in the order of PARTS; parts that the input lacks are zero."""
 
-from __future__ import annotations
-
 import contextlib
 
 from roce_exporter.host.kernel.transceiver import PageAddress, read_transceiver

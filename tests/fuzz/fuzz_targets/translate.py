@@ -1,7 +1,5 @@
 """A file that `translate` reads: the first byte is its kind, a dashboard, rules or PromQL."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from roce_exporter.migrate.foreign_files import recorded_in, text_of_file, translate_file

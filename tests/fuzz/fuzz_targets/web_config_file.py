@@ -1,7 +1,5 @@
 """The web config file, in a folder that holds a certificate, its key and an authority."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import tempfile

@@ -1,7 +1,5 @@
 """A netlink socket that returns the next piece of the input for each receive, and times out after the last."""
 
-from __future__ import annotations
-
 import struct
 
 from fuzz_targets.pieces import split

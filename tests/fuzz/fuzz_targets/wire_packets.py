@@ -1,7 +1,5 @@
 """A capture: first byte even: any file, in batches; odd: one frame of a link type. A batch finds what each frame alone holds."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

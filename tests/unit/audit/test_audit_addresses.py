@@ -1,15 +1,13 @@
 """The IP side: recorded hosts with one fault each, and each check with the values that decide it."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from observed import observe
 from recorded import recording
 
-from roce_exporter.checks.finding import Status
+from roce_exporter.checks.finding import Finding, Status
 from roce_exporter.checks.settings import Profile, address_checks, audit, built_in, load_profile, rail_checks
 from roce_exporter.checks.settings.auditor import judge
 from roce_exporter.checks.settings.ip_settings import (
@@ -24,11 +22,6 @@ from roce_exporter.checks.settings.ip_settings import (
 from roce_exporter.checks.settings.port_settings import PortSettings
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.model import Reading
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roce_exporter.checks.finding import Finding
 
 IP_ONLY = Profile("IP side", addresses=True, multi_rail=True)
 CHECKS = {check.id for check in (*address_checks.CHECKS, *rail_checks.CHECKS)}

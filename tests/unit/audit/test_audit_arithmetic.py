@@ -1,7 +1,5 @@
 """DSCP, ToS, ECN, headroom and RDMA MTU: values computed by hand, and properties of all values."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

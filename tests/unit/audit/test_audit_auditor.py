@@ -1,9 +1,6 @@
 """The series of the audit: 0, 1 or none at all, a fingerprint, and no work while nothing changes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -16,9 +13,7 @@ from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.checks.settings.consistency import COMPARED, comparable, fingerprint
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.model import DeviceReadings, Gid, Reading
-
-if TYPE_CHECKING:
-    from roce_exporter.normalise.series import Samples, Value
+from roce_exporter.normalise.series import Samples, Value
 
 
 async def devices_of(host: str) -> tuple[DeviceReadings, ...]:

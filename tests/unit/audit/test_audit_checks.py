@@ -1,21 +1,16 @@
 """Each check alone: the right value, the wrong value, an unreadable value, and a profile without the key."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from roce_exporter.catalog.row import ANY
+from roce_exporter.checks.finding import Finding
 from roce_exporter.checks.settings import ALL_CHECKS, Profile, address_checks, load_profile, rail_checks
 from roce_exporter.checks.settings.auditor import findings, judge
 from roce_exporter.checks.settings.commands import fill
 from roce_exporter.checks.settings.port_settings import PcieLink, PortSettings
 from roce_exporter.model import Gid
-
-if TYPE_CHECKING:
-    from roce_exporter.checks.finding import Finding
 
 NVIDIA = load_profile("nvidia-lossless")
 AUTO = load_profile("auto")

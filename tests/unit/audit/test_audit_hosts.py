@@ -1,22 +1,14 @@
 """Recorded hosts, each with one fault: the audit finds exactly that fault."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from observed import observe
 from recorded import recording
 
-from roce_exporter.checks.finding import Status
+from roce_exporter.checks.finding import Finding, Status
 from roce_exporter.checks.settings import audit, load_profile
 from roce_exporter.host.recorded.recorded import load_recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roce_exporter.checks.finding import Finding
-
 
 LONG_CABLES = "extends: nvidia-lossless\ncable_metres: 100\n"
 SHORT_CABLES = "extends: nvidia-lossless\ncable_metres: 7\n"

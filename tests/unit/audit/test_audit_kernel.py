@@ -1,10 +1,8 @@
 """Kernel reads that only the audit needs: the refresh interval of bnxt, the settings of a peer, and captures of settings."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from test_audit_source import CM, MLX5, write
@@ -16,9 +14,6 @@ from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.dcb_text import print_dcb, read_dcb
 from roce_exporter.host.recorded.ethtool_text import parse_settings, print_settings
 from roce_exporter.host.sources.configuration import texts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REFRESH = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: off\nstats-block-usecs:\t{}\nsample-interval:\tn/a\n"
 

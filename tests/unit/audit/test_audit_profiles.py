@@ -1,7 +1,5 @@
 """Profiles: those of the package are valid, a site's own may extend one, and invalid ones are refused with their line."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,9 +1,7 @@
 """Settings are read at long intervals outside the scrape; missing files are absent, a failure costs only its own value."""
 
-from __future__ import annotations
-
 import errno
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from host_tree import failing_pread
@@ -21,13 +19,8 @@ from roce_exporter.host.sources.configuration import (
     parse_trust,
     parse_version,
 )
-from roce_exporter.model import Device, Netdev, Port
+from roce_exporter.model import Device, Netdev, Port, Reading
 from roce_exporter.model.values import EMPTY, GARBAGE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roce_exporter.model import Reading
 
 PORT = Port(1, "Ethernet", (Netdev("eth0", "port"),))
 MLX5 = Device("mlx5_0", "mlx5_core", "mlx5", pci="0000:3b:00.0", ports=(PORT,))

@@ -1,7 +1,5 @@
 """A network device whose pause counters a test sets, and the fast loop's polls of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from roce_exporter.fastloop.episodes import Counts

@@ -1,7 +1,5 @@
 """The histogram of pause lengths is that of the simulated pauses, whatever their lengths and the moments of the reads."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 import pytest

@@ -3,8 +3,6 @@
 The lessons are the bugs of SONiC's pfcwd and the reports of Guo et al. (SIGCOMM 2016); each test names its own.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

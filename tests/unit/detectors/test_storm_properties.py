@@ -1,7 +1,5 @@
 """Invariants for all counter values: no order of events counts a storm twice or invents one."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

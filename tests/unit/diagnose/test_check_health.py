@@ -1,9 +1,9 @@
 """`roce-exporter check health` from flags to output: what is printed, and the exit status."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import recorded
@@ -11,10 +11,6 @@ import recorded
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import CAUSES
 from roce_exporter.cli.entry import main
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 COLUMNS = 80
 ONE_PORT = "--host.simulate-ports=mlx5"

@@ -1,10 +1,10 @@
 """`check health --prometheus`: answers of a server on the loopback device, and everything that can be wrong with one."""
 
-from __future__ import annotations
-
 import json
 import ssl
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -13,10 +13,6 @@ from http_answers import Answers, answering
 from servers import kept_port
 
 from roce_exporter.cli.entry import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PASSWORD = "open-sesame"  # noqa: S105 - of a server that the test makes
 AUTHORIZATION = "Basic b3A6b3Blbi1zZXNhbWU="

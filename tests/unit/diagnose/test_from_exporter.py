@@ -1,10 +1,9 @@
 """`check --target`: what another host's exporter serves is judged as if it were read there."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from http_answers import Answers, answering
@@ -14,9 +13,6 @@ from roce_exporter.catalog.row import HISTOGRAM
 from roce_exporter.cli.entry import main
 from roce_exporter.view.from_exporter import parse_samples
 from roce_exporter.view.from_prometheus import ROWS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HEAD = b"# TYPE roce_exporter_build_info gauge\nroce_exporter_build_info 1\n"
 

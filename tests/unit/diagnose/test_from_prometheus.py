@@ -1,7 +1,5 @@
 """A matrix of Prometheus as a history."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

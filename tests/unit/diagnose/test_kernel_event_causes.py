@@ -1,7 +1,5 @@
 """Events of the kernel log that mean a failure have a cause."""
 
-from __future__ import annotations
-
 from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS
 from roce_exporter.checks.health.driver_rules import DEVICE_EVENTS
 

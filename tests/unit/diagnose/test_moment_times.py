@@ -1,8 +1,6 @@
 """Times of a recording's moments: the files `time`, and what stands in for them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.view.host_history import HostClock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def trees(*contents: str | None) -> list[Tree]:

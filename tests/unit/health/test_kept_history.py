@@ -1,7 +1,5 @@
 """The daemon's history: dense in the last minutes, sparse before, an hour in all."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from roce_exporter.view.history import MOST_AGE, History, TimedSamples, kept

@@ -1,7 +1,5 @@
 """Rises with resets and wraps; what is absent is not seen."""
 
-from __future__ import annotations
-
 import pytest
 from health_history import history
 

@@ -1,7 +1,5 @@
 """Rules about the link: up, steady, fast, clean."""
 
-from __future__ import annotations
-
 import pytest
 from health_history import causes, history, only
 

@@ -1,7 +1,5 @@
 """Limits of rules: those of `alerts/thresholds.yml`, and of an operator's copy of it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

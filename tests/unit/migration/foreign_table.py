@@ -1,7 +1,5 @@
 """A small table of other exporters' names, constructed after their public sources, so that each rule of a translation has a case."""
 
-from __future__ import annotations
-
 from roce_exporter.migrate.foreign import Foreign
 from roce_exporter.migrate.promql_names import Names
 

@@ -1,9 +1,7 @@
 """What the names of other exporters mean is made from the catalogue, and a name with two meanings is refused."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -15,9 +13,6 @@ from roce_exporter.migrate.naming import expanded
 from roce_exporter.migrate.node_exporter import ethtool_name
 from roce_exporter.migrate.rdma_exporter import counter_name
 from roce_exporter.migrate.spiderpool import statistic_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROWS = INDEX.named
 

@@ -1,7 +1,5 @@
 """`translate`: files in and out, exit codes, the report, and every invalid input in one line."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -3,8 +3,6 @@
 The queries are those of public dashboards (grafana.com 24241 and 23823, spiderpool's chart), typed again into small dashboards.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

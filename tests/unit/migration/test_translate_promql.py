@@ -1,7 +1,5 @@
 """One expression: what it becomes, and what is refused. Expectations are worked out by hand."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

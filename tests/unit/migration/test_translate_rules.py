@@ -1,7 +1,5 @@
 """Rule files: expressions, templates and recorded names, with every style and comment of YAML kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

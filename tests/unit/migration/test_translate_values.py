@@ -1,20 +1,15 @@
 """Prometheus itself evaluates expressions before and after the translation, on the same facts in both forms: the values are equal."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from foreign_table import NAMES
 
 from roce_exporter.migrate.promql_names import names_of
 from roce_exporter.migrate.translation import translate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 

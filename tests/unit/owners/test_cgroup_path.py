@@ -5,8 +5,6 @@ forms were compared with the tests of other readers of these paths (ceems, conta
 with escapes as in Python, kind and name of the place, and its other fields.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

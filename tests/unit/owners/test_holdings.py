@@ -1,7 +1,5 @@
 """Lists of objects added up per owner, and which owners are shown."""
 
-from __future__ import annotations
-
 from owner_fakes import queue_pair, region
 
 from roce_exporter.model.owner import UNKNOWN_OWNER, ObjectKind, Owner, RdmaObject

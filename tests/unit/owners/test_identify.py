@@ -1,7 +1,5 @@
 """Who a process is: names and labels of owners, reused process IDs, hidden processes."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

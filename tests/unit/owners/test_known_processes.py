@@ -1,7 +1,5 @@
 """Processes read for one device and used for the next: never for another process, never for long, never without bound."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading

@@ -1,7 +1,5 @@
 """Totals of owners from counter sets that come and go."""
 
-from __future__ import annotations
-
 import pytest
 
 from roce_exporter.catalog import INDEX

@@ -1,8 +1,6 @@
 """The flags of the survey, their keys in the configuration file, and what they do to a surveyor."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from owner_fakes import FakeHost
@@ -12,9 +10,6 @@ from roce_exporter.cli import main
 from roce_exporter.cli.options import OptionError, parse_options
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.owners import SurveyLimits, Surveyor
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def limits(*argv: str) -> SurveyLimits:

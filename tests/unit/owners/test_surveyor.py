@@ -1,7 +1,5 @@
 """Rounds over devices that a test sets: what is shown, and what a failing or hanging device costs."""
 
-from __future__ import annotations
-
 from clock import EPOCH
 from owner_fakes import POD_CGROUP, FakeHost, following, process, queue_pair, region, survey
 

@@ -1,24 +1,18 @@
 """Devices that hang, fail or go away while their objects are listed: what that costs, and that nothing of it remains."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from owner_fakes import FakeHost, device, following, process, queue_pair, region, shown, survey
 from waiting import Gate, until
+from worker_threads import WorkerThreads
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from worker_threads import WorkerThreads
 
 QUEUE_PAIR = ObjectKind.QUEUE_PAIR
 IMPATIENT = SurveyLimits(timeout=0.01)

@@ -1,10 +1,8 @@
 """`check fabric`: the findings of all hosts in a Prometheus, by the command and its real requests."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -12,9 +10,6 @@ from http_answers import answering
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.cli.entry import main
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RACKS, HOSTS = 3, 4
 NAMES = [f"h{rack}{number}" for rack in range(RACKS) for number in range(HOSTS)]

@@ -1,7 +1,5 @@
 """Who probes whom: every host computes the same plan, each port is probed, and nothing exceeds its bound."""
 
-from __future__ import annotations
-
 import ipaddress
 import random
 from collections import Counter

@@ -1,11 +1,9 @@
 """A sender and a responder over real sockets of the kernel on loopback: what is measured, and what each failure is called."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from clock import Clock
@@ -16,9 +14,6 @@ from roce_exporter.probe.plan import RACK, Probe, ProbeTarget
 from roce_exporter.probe.responder import Responder
 from roce_exporter.probe.sender import LATE, LOST, Sender, TrafficClass
 from roce_exporter.probe.stamp import StampRequest, pack_request, read_reply
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEY = b"0123456789abcdef"
 ROCE = TrafficClass("roce", 26, is_ecn_capable=True)

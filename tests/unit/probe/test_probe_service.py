@@ -1,11 +1,10 @@
 """The sender and the responder of a host together, over the kernel's loopback: from the list of targets to the samples."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from clock import Clock
@@ -14,18 +13,13 @@ from waiting import until
 
 from roce_exporter.cli.entry import main
 from roce_exporter.model import Device, Gid, Port
+from roce_exporter.normalise.series import Samples
 from roce_exporter.probe.guard import FOLLOW_UPS, KNOWN_SECONDS, SOURCES, Guard, GuardLimits
 from roce_exporter.probe.plan import ProbeTarget, SendRate
 from roce_exporter.probe.sender import LOST
 from roce_exporter.probe.service import ProbeService, ProbeSettings, own_addresses, own_networks
 from roce_exporter.probe.stamp import FollowUp
 from roce_exporter.probe.target_source import TargetsError, read_document, read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from roce_exporter.normalise.series import Samples
 
 ONE, TWO = "127.0.0.1", "127.0.0.2"
 

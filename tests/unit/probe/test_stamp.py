@@ -1,7 +1,5 @@
 """The packets of STAMP: what one end packs the other reads, scapy reads it as well, and nothing else is accepted."""
 
-from __future__ import annotations
-
 import subprocess
 from contextlib import suppress
 

@@ -1,10 +1,8 @@
 """The sources of the list besides files: HTTP, DNS, and a Prometheus that scrapes the hosts."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,9 +13,6 @@ from roce_exporter.net.http import Access
 from roce_exporter.net.login import Login
 from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.target_source import TargetsError, read_here, read_remote
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GROUPS = [{"targets": ["10.0.1.1"], "labels": {"rack": "r1", "host": "h1", "rail": "0"}}]
 TARGET = ProbeTarget("r1", "h1", "0", ipaddress.ip_address("10.0.1.1"), 10124)

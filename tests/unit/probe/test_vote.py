@@ -1,7 +1,5 @@
 """The vote names the component that loses probes, and no host that is only busy. `bench/probe_vote.py` prints the whole table."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

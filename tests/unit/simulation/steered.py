@@ -1,16 +1,10 @@
 """Shared by the tests of the simulated host: reads of everything in a host."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from roce_exporter.host.simulated.conditions import ETHTOOL, NETLINK
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.host.simulated.kernel import SimulatedKernel
-    from roce_exporter.host.simulated.world import Card, SimulatedNetdev
+from roce_exporter.host.simulated.kernel import SimulatedKernel
+from roce_exporter.host.simulated.world import Card, SimulatedNetdev
 
 START = 1000.0
 """When a host starts: the first moment of `clock.Clock`."""

@@ -1,7 +1,5 @@
 """The VFs of the simulated host: two on its first mlx5 port, with a part of its traffic, and the same after a capture."""
 
-from __future__ import annotations
-
 import pytest
 from clock import Clock
 

@@ -1,13 +1,12 @@
 """Messages of the kernel log are counted once, for the devices that they are about."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kernel import host
@@ -26,9 +25,6 @@ from roce_exporter.surroundings.kernel_log_follower import (
     KernelLogFollower,
     LogDevices,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FIRST, SECOND = "0000:3b:00.0", "0000:3b:00.1"
 UNPLUGGED = "Port module event: module 0, Cable unplugged"

@@ -1,12 +1,12 @@
 """The kubelet's pod-resources API: a real gRPC server on a Unix socket whose replies are encoded by hand."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kernel import host
@@ -15,10 +15,6 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.net.grpc import grpc
 from roce_exporter.surroundings.host_sources import HostSource, HostSources
 from roce_exporter.surroundings.pod_resources import MOST_DEVICES, PodResources
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 VF, SECOND, THIRD, GPU = "0000:3b:01.2", "0000:3b:01.3", "0000:3b:01.4", "0000:5e:00.0"
 

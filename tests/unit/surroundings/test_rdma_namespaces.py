@@ -1,7 +1,5 @@
 """RDMA devices of other network namespaces: the mode, what is hidden, the helper and its socket."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno
@@ -11,7 +9,9 @@ import struct
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from descriptors import open_descriptors
@@ -38,10 +38,6 @@ from roce_exporter.surroundings.namespace_helper import (
     open_helper,
 )
 from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MLX5 = RdmaDevice(0, "mlx5_0", "", "roce", "")
 

@@ -1,7 +1,5 @@
 """A switch behind every module."""
 
-from __future__ import annotations
-
 import pytest
 from switch_fakes import FakeSwitch
 

@@ -1,7 +1,5 @@
 """Which addresses of switches are connected to."""
 
-from __future__ import annotations
-
 import _thread
 import ipaddress
 import socket

@@ -1,23 +1,17 @@
 """`roce-exporter check switches`: which switches are read, what is printed, and the exit code."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from switch_fakes import FakeSwitch
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.cli import main
 from roce_exporter.cli.check_switches import _probe_all, with_all_priorities
 from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import Discovery, SwitchesFile, SwitchTarget
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from switch_fakes import FakeSwitch
 
 CONFIGURATION = """
 targets:

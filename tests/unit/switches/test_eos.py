@@ -1,8 +1,6 @@
 """What EOS's replies mean, apart from the recorded ones: golden/switch-eos.*.txt has the series of those."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from switch_recordings import assert_sound, read_recorded, recorded, series, target
@@ -11,12 +9,9 @@ from roce_exporter.net import NetError
 from roce_exporter.net.gnmi_messages import Leaf, path_of
 from roce_exporter.switches.gnmi import AbsentError
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.readings import ProbeReply
+from roce_exporter.switches.readings import ProbeReply, SwitchReadings
 from roce_exporter.switches.systems.eos import requests as eos
 from roce_exporter.switches.systems.eos.requests import COMMANDS, PATHS, is_reading, request_of, result_of
-
-if TYPE_CHECKING:
-    from roce_exporter.switches.readings import SwitchReadings
 
 DOCUMENTS = recorded("switch-eos")
 

@@ -1,7 +1,5 @@
 """The other end of each switch port, from what neighbours announce."""
 
-from __future__ import annotations
-
 import pytest
 from fabric_views import MadeSwitch, views
 

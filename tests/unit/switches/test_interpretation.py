@@ -1,17 +1,11 @@
 """Readings of switches become samples by the catalogue, in base units, with one spelling per series."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from roce_exporter.catalog import CATALOG, SWITCH_SYSTEMS
 from roce_exporter.catalog.named import SWITCH_PORT_INFO
 from roce_exporter.introspection.debug import series_text
+from roce_exporter.normalise.series import Samples
 from roce_exporter.switches.interpretation import MOST_ABSENT, Interpreter
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable
-
-if TYPE_CHECKING:
-    from roce_exporter.normalise.series import Samples
 
 PORT = (("port", "Ethernet0"),)
 PAUSE = "SAI_PORT_STAT_PFC_3_RX_PAUSE_DURATION_US"

@@ -1,7 +1,5 @@
 """The pause tree as a document (`golden/pause-tree.txt` has it as text), and what is no root of pause."""
 
-from __future__ import annotations
-
 import json
 
 from fabric_views import MadeSwitch, slow_receiver, views

@@ -3,12 +3,11 @@
 Each case of the table is a small fabric; `golden/pause-tree.txt` holds the whole tree of it, worked out by hand.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from fabric_views import MadeSwitch, leaf_spine, linked, slow_receiver, views
@@ -26,10 +25,6 @@ from roce_exporter.switches.pause.pause_report import (
 )
 from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.switch_view import SwitchView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 GOLDEN = Path(__file__).parent / "golden/pause-tree.txt"
 LLDP, INFO, RECEIVED = "lldp_neighbor_info", "queue_info", "pfc_receive_pause_seconds_total"

@@ -1,10 +1,9 @@
 """/debug/pause-tree over the answers of probes, and the views that it and the audit are made of."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from switch_fakes import FakeSwitch, leaf, prober
@@ -12,20 +11,13 @@ from switch_fakes import FakeSwitch, leaf, prober
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.probe import Prober
+from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.switch_view import NOT_PROBED, answer_views
-from roce_exporter.switches.targets import ProbeLimits
+from roce_exporter.switches.targets import ProbeLimits, SwitchTarget
 from roce_exporter.web import Request, Response
 from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from roce_exporter.switches.probe import Prober
-    from roce_exporter.switches.readings import ProbeReply
-    from roce_exporter.switches.targets import SwitchTarget
 
 ALWAYS = ProbeLimits(cache_seconds=0)
 NEIGHBOR = {"port": "Ethernet0", "neighbor": "gpu-007", "neighbor_port": "eth2", "port_id_kind": "name"}

@@ -3,20 +3,16 @@
 `golden/switch-cases.txt` holds the series and sources that this adds and removes.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from switch_recordings import assert_sound, changed, paths, read_recorded, recorded, series
 
 from roce_exporter.net import NetError
 from roce_exporter.switches.systems.cumulus import requests as cumulus
 from roce_exporter.switches.systems.eos import requests as eos
 from roce_exporter.switches.systems.nxos import requests as nxos
-
-if TYPE_CHECKING:
-    import pytest
 
 GOLDEN = Path(__file__).parent / "golden/switch-cases.txt"
 MODULES = {"cumulus": cumulus, "eos": eos, "nxos": nxos, "nxos-cloudscale": nxos}

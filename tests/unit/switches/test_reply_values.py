@@ -1,7 +1,5 @@
 """Numbers and words in the replies of switches: values, or the reason why they are none."""
 
-from __future__ import annotations
-
 import pytest
 
 from roce_exporter.switches.readings import LABEL_CHARACTERS, Unreadable, label_text

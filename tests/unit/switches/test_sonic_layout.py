@@ -1,9 +1,8 @@
 """Which of SONiC's databases is where."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from recorded import files
@@ -20,9 +19,6 @@ from roce_exporter.switches.systems.sonic.database_layout import (
 from roce_exporter.switches.systems.sonic.redis_client import RedisAddress
 from roce_exporter.switches.systems.sonic.tables import SOURCES
 from roce_exporter.switches.targets import Route
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PLAIN: dict[str, Any] = json.loads(files("switch-sonic")["database_config.json"])
 NAMES = ("APPL_DB", "COUNTERS_DB", "CONFIG_DB", "STATE_DB")

@@ -1,12 +1,10 @@
 """The Redis client against servers that are not Redis, hostile, slow or refuse; without a real Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from descriptors import open_descriptors
@@ -27,10 +25,6 @@ from roce_exporter.switches.systems.sonic.redis_client import (
     packed,
 )
 from roce_exporter.switches.systems.sonic.tables import SOURCES
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-    from pathlib import Path
 
 PASSWORD = "correct-horse-battery"  # noqa: S105 - of the servers of this test alone
 Script = Callable[[bytes], bytes]

@@ -1,9 +1,7 @@
 """Rounds that read the values of a SONiC again: the same as whole ones, with a real Redis, whatever changes in between."""
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 from sonic_redis import DATABASES, RedisServer, need_redis, recorded, target_of
@@ -11,12 +9,8 @@ from sonic_redis import DATABASES, RedisServer, need_redis, recorded, target_of
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.probe import Prober, ProbeResult
 from roce_exporter.switches.systems.sonic import repeat
+from roce_exporter.switches.systems.sonic.repeat import SonicRepeat
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-
-    from roce_exporter.switches.systems.sonic.repeat import SonicRepeat
 
 
 @pytest.fixture(scope="module")

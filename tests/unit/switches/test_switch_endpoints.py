@@ -1,9 +1,7 @@
 """The paths of `roce-exporter serve --switches.config`."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -16,17 +14,13 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
+from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.readings import SwitchReading, SwitchReadings
 from roce_exporter.switches.reply_values import number
 from roce_exporter.web import Request, Response
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
 from roce_exporter.web.switch_pages import SwitchPages
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roce_exporter.switches.probe import Prober
 
 
 def pages_of(one: Prober) -> Application:

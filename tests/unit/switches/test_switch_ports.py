@@ -1,7 +1,5 @@
 """The health of a switch's ports: values in the words of switches, a VOQ chassis, and neighbours that are missing."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,9 +1,7 @@
 """The configuration file of `roce-exporter serve --switches.config`: what it says, and one line for everything that is wrong."""
 
-from __future__ import annotations
-
 import ipaddress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.targets import Link, ProbeLimits
 from roce_exporter.switches.targets_file import read_switches_file
 from roce_exporter.yaml_document import DocumentError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FULL = """\
 targets:

@@ -1,7 +1,5 @@
 """Capture files are read as dpkt reads them, in batches; damage is one line."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import struct

@@ -1,7 +1,5 @@
 """`roce-exporter wire` from flags to output."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal
@@ -10,7 +8,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -21,11 +18,9 @@ from roce_exporter.cli import main
 from roce_exporter.cli.serve import wire_section
 from roce_exporter.web import Request
 from roce_exporter.web.application import Application
+from roce_exporter.wire.frames import Frames
 from roce_exporter.wire.tally.pair_counts import LosslessMarks
 from roce_exporter.wire.wire_session import WireSession
-
-if TYPE_CHECKING:
-    from roce_exporter.wire.frames import Frames
 
 FRAMES = [roce(bth(WRITE, psn=psn), bytes(16)) for psn in range(30)] + [
     roce(bth(CNP), bytes(16), source=B, destination=A)

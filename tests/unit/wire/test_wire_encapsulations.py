@@ -1,12 +1,11 @@
 """The same packets in every encapsulation are the same counts; what is not decoded is named; copies and what a mirror lost are no faults."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import struct
+from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,10 +39,6 @@ from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.tally.tally import Tally
 from roce_exporter.wire.wire_summary import WireSummary, summarise
 from roce_exporter.wire.wire_text import sentences
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 PLAIN = roce(bth(WRITE, psn=5), bytes(16), tags=[3 << 13])
 PACKET = roce(bth(WRITE, psn=5), bytes(16))[14:]

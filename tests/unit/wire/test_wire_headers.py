@@ -1,7 +1,5 @@
 """Each header as the standard defines it; scapy's contrib.roce is the oracle (its licence forbids more than tests)."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The document, the table and the sentences, and the samples of a scrape."""
 
-from __future__ import annotations
-
 import json
 import struct
 from os import terminal_size

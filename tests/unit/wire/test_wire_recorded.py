@@ -1,7 +1,5 @@
 """Recorded packets, re-typed, whose facts are stated."""
 
-from __future__ import annotations
-
 import struct
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The kernel's filter accepts what the decoders read and little else; run by an interpreter of classic BPF, and by the kernel."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct

@@ -1,21 +1,17 @@
 """What unknown senders on a mirrored link can do: take places for a while, and never make a counter fall."""
 
-from __future__ import annotations
-
 import struct
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
+from roce_exporter.wire.decode.columns import Decoded
 from roce_exporter.wire.decode.link_frames import LinkNeighbour, PauseFrame
 from roce_exporter.wire.tally.key_tables import PairTable
 from roce_exporter.wire.tally.pair_counts import BLOCKS
 from roce_exporter.wire.tally.tally import MOST_NEIGHBOURS, MOST_SENDERS, OTHER_SENDER, LinkEvents
 from roce_exporter.wire.wire_samples import ShownPairs
-
-if TYPE_CHECKING:
-    from roce_exporter.wire.decode.columns import Decoded
 
 PACKETS = BLOCKS["operation_packets"].start
 QUANTA = (None, None, None, 65535, None, None, None, None)

@@ -1,7 +1,5 @@
 """What the tally counts, against counts by hand and against a plain loop over the packets."""
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from dataclasses import asdict

@@ -4,8 +4,6 @@ Where tshark 4.0 disagrees with the InfiniBand specification, the specification 
 FECN and BECN and verifies no CRC: scapy is the oracle of those, in test_wire_headers.py.
 """
 
-from __future__ import annotations
-
 import random
 import struct
 import subprocess

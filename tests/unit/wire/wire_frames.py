@@ -1,10 +1,9 @@
 """Frames for the tests of the wire view, made by hand, and captures of them."""
 
-from __future__ import annotations
-
 import io
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,6 @@ from roce_exporter.wire.frames import ETHERNET, NO_TAG, Frames
 from roce_exporter.wire.inputs.capture_file import CaptureFile
 from roce_exporter.wire.packet_lines import packets
 from roce_exporter.wire.tally.tally import Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 BEGIN = 1_800_000_000_000_000_000
 A, B, C = "10.0.0.1", "10.0.0.2", "10.0.0.3"
