@@ -148,8 +148,8 @@ async def _filtered(client: JsonClient, source: str, names: tuple[Subtree, ...])
     reply = None
     for subtree in names:
         reply = await _document(client, source, all_ports(subtree))
-        if holds(reply, (subtree,)):
-            break
+        if holds(reply, (subtree,)) or not isinstance(reply, dict | None):
+            break  # what is no object is no answer about an older name, but a fault
     return reply
 
 
