@@ -11,6 +11,7 @@ from boards.fleet_where import FIRST_PANELS, LOAD_RULES, STORMS_PANELS
 from boards.limits import CLUSTER_PAUSE, CNP_DEFICIT, DRIFT, LOSS_FAST, LOSS_SLOW, PAUSE_BUDGET, plain, steps
 from boards.model import Board, Query, Row, cell
 from boards.panels import all_series, coloured, lines, ranking
+from boards.probes import FLEET_PROBES
 from boards.rules import (
     CHECKS_FAILED,
     CNPS_HANDLED,
@@ -163,6 +164,7 @@ BOARD = Board(
             "a lossless fabric has none. Loss without drops here occurs in a switch or on a cable",
             LOSS_PANELS,
         ),
+        Row("Probes", "what is lost, delayed or changed while counters are clean", FLEET_PROBES),
         Row("Configuration", "a failed check breaks the fabric later, not now", CONFIGURATION_PANELS),
         Row("Missing data", "other alerts cannot fire for the items listed here", BLIND_PANELS),
     ),

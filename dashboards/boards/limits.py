@@ -24,6 +24,8 @@ MARKED = f"port:roce_ecn_marked:ratio_rate{MEDIUM}"
 LOSS = f"port_direction:roce_transport_loss:ratio_rate{MEDIUM}"
 STALLED = f"netdev:roce_pcie_stalled:ratio_rate{MEDIUM}"
 DRIFT = "cluster_device_setting:roce_config:range"
+PROBES_TO_PATH = f"cluster_rack:roce_probe_lost:ratio_rate{MEDIUM}"
+PROBES_TO_HOST = f"cluster_host:roce_probe_lost:rate{MEDIUM}"
 WORKLOADS = "owner:roce_workload:info"
 
 
@@ -77,6 +79,7 @@ OVERRUN = step("sampler_ticks")
 RESOURCES = step("resources_used")
 BROKEN_PAIRS, SURVEY_AGE = step("queue_pairs_in_error", "queue_pairs"), step("owner_survey_age", "seconds")
 WIRE_RETRANSMISSIONS, WIRE_DROPS = step("wire_retransmissions"), step("wire_frames_dropped")
+PATH_LOSS, REMARKED = step("probe_path_loss"), step("probe_remarked")
 HEADROOM = step("switch_headroom")
 
 

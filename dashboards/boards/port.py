@@ -33,6 +33,7 @@ from boards.panels import (
 )
 from boards.port_faults import DROPS_PANELS, WIRE_PANELS
 from boards.port_series import DIRECTED, SAID, TWO_WAYS, both, chain, event, limit_line
+from boards.probes import PORT_PROBES
 from boards.scopes import HOST, OF_PORT, PORT, PRIORITY, alerts, storms, to_switch_port
 from boards.tables import table
 from roce_exporter.catalog.row import MetricSet
@@ -403,6 +404,7 @@ BOARD = Board(
             "less light on one lane: the module; on all lanes: the fibre",
             WIRE_PANELS,
         ),
+        Row("Probes", "lost with clean counters: a path, a peer or a queue, whether or not there is traffic", PORT_PROBES),
     ),
     (alerts(THIS), storms(PRIORITY)),
     metric_set=MetricSet.STANDARD,

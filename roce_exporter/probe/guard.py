@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from roce_exporter.probe.plan import Address, Network
     from roce_exporter.probe.stamp import FollowUp
@@ -91,9 +91,9 @@ class Guard:
         self, allowed: Sequence[Network], clock: Callable[[], float], limits: GuardLimits | None = None
     ) -> None:
         """Networks that are answered, next to the `listed` addresses. `clock` returns monotonic seconds."""
-        self.allowed = tuple(allowed)
-        self.listed: frozenset[Address] = frozenset()
-        """The addresses of the list of targets: who is probed, probes."""
+        self._places: dict[str, bool] = {}
+        """Whether an address is answered, for addresses that have asked."""
+        self.allow(allowed)
         self.dropped: Counter[str] = Counter()
         """By reason: packets that were not answered."""
         self._limits = limits or GuardLimits()
@@ -109,17 +109,27 @@ class Guard:
     def __len__(self) -> int:
         return len(self._old) + len(self._new)
 
+    def allow(self, networks: Sequence[Network], listed: Iterable[Address] = ()) -> None:
+        """Answer these networks and the addresses of the list of targets from now on: who is probed, probes."""
+        self._allowed, self._listed = tuple(networks), frozenset(listed)
+        self._places.clear()
+
     def admit_address(self, address: str, port: int) -> bool:
         """Whether a request from there may be looked at: a reply can neither loop nor go to a service, and its network is allowed."""
         if port < UNPRIVILEGED_PORT:
             self.dropped["port"] += 1
             return False
-        place = ipaddress.ip_address(address.partition("%")[0])
-        is_allowed = place in self.listed or any(place in one for one in self.allowed)
-        if place.is_multicast or place.is_unspecified or not is_allowed:
+        allowed = self._places.get(address)
+        if allowed is None:
+            place = ipaddress.ip_address(address.partition("%")[0])
+            allowed = place in self._listed or any(place in one for one in self._allowed)
+            allowed = allowed and not (place.is_multicast or place.is_unspecified)
+            if len(self._places) >= SOURCES:
+                self._places.clear()
+            self._places[address] = allowed
+        if not allowed:
             self.dropped["not_allowed"] += 1
-            return False
-        return True
+        return allowed
 
     def admit(self, address: str) -> Requester | None:
         """The source to answer, or None if it is above its rate or all are. Called for requests that are valid."""

@@ -83,11 +83,9 @@ def plan(
     With `cross_rails` one minute in eight goes to partners of any rail.
     """
     minute = int(now // PARTNER_SECONDS)
-    others = sorted(
-        {one for one in targets if one.address != own.address and one.address.version == own.address.version},
-        key=ring_order,
-    )
-    rail = [one for one in others if one.rail == own.rail]
+    version = own.address.version
+    # The own rail first: a list may have a hundred thousand ports, and an address is slow to compare.
+    rail = _others(own, (one for one in targets if one.rail == own.rail), version)
     if len(rail) < MESH:
         return tuple(
             Probe(one, path, _scope(own, one))
@@ -98,6 +96,7 @@ def plan(
     near = _neighbours(own, rack)
     far = [one for one in rail if one.rack != own.rack] or [one for one in rack if one not in near]
     if cross_rails and _number(own, minute) % 8 == 0:
+        others = _others(own, targets, version)
         far = [one for one in others if one.rack != own.rack and one.host != own.host] or far
     partners = {far[_number(own, minute, turn) % len(far)] for turn in range(FAR_PARTNERS)} if far else set()
     return (
@@ -108,6 +107,12 @@ def plan(
             for path in range(FAR_PATHS)
         ),
     )
+
+
+def _others(own: ProbeTarget, targets: Iterable[ProbeTarget], version: int) -> list[ProbeTarget]:
+    """In the order of the ring, each once."""
+    found = {one for one in targets if one.address.version == version and one.address != own.address}
+    return sorted(found, key=ring_order)
 
 
 def _scope(own: ProbeTarget, other: ProbeTarget) -> str:
@@ -139,13 +144,14 @@ def bursts(
         if not probes:
             continue
         size = min(len(probes), rate.burst)
-        left: dict[ProbeTarget, float] = {}
+        # By identity: the probes of a plan share the object of their target, and an address is slow to hash.
+        left: dict[int, float] = {}
         chosen = islice(cycle(probes), turn * size % len(probes), turn * size % len(probes) + size)
         found[own] = []
         for one in chosen:
-            left.setdefault(one.target, max(1.0, rate.per_target * rate.interval))
-            if left[one.target] >= 1:
-                left[one.target] -= 1
+            allowed = left.get(id(one.target), max(1.0, rate.per_target * rate.interval))
+            if allowed >= 1:
+                left[id(one.target)] = allowed - 1
                 found[own].append(one)
     return found
 

@@ -51,7 +51,7 @@ class Responder:
         Raises:
             OSError: the address is not of this host, or the port is in use.
         """
-        self.socket = ProbeSocket(address, port)
+        self.socket = ProbeSocket(address, port, with_ttl=True)
         self.answered = 0
         self._own_port = self.socket.port
         self._address = address

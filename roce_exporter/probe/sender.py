@@ -17,13 +17,14 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from roce_exporter.probe.plan import Probe
 from roce_exporter.probe.stamp import StampError, StampRequest, pack_request, read_reply
 from roce_exporter.probe.udp import ProbeSocket, Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from roce_exporter.probe.plan import Address, Probe
+    from roce_exporter.probe.plan import Address
     from roce_exporter.probe.stamp import FollowUp
     from roce_exporter.probe.udp import Packet
 
@@ -82,6 +83,7 @@ class _Pending:
 
     probe: Probe
     kind: TrafficClass
+    to: tuple[str, int]
     number: int
     """Of the packet on its socket."""
     begun: float
@@ -112,25 +114,29 @@ class Path:
         self._sequence = 0
         self._overflow = 0
 
-    def send(self, probe: Probe, kind: TrafficClass, now: float, outcomes: Outcomes) -> None:
-        """Send one probe; `now` in monotonic seconds."""
-        probe = probe._replace(path=self.socket.port)
+    def send(
+        self, probe: Probe, kind: TrafficClass, to: tuple[str, int], now: float, outcomes: Outcomes
+    ) -> None:
+        """Send one probe to the target's address as text; `now` in monotonic seconds."""
+        probe = Probe(probe.target, self.socket.port, probe.scope)
         sequence = self._sequence
         self._sequence = (sequence + 1) & 0xFFFFFFFF
         packet = pack_request(StampRequest(sequence, time.time_ns(), self.session, kind.dscp), self._key)
-        number = self.socket.send(packet, (str(probe.target.address), probe.target.port), kind.tos)
+        number = self.socket.send(packet, to, kind.tos)
         if number is None:
             outcomes.refused(probe, kind)
             return
         outcomes.sent(probe, kind)
-        self._waiting[sequence] = self._numbers[number] = _Pending(probe, kind, number, now)
+        self._waiting[sequence] = self._numbers[number] = _Pending(probe, kind, to, number, now)
 
     def collect(self, now: float, outcomes: Outcomes) -> None:
         """Read what the kernel has: send times first, then replies; then decide about probes that have waited too long."""
         for one in self.socket.send_times():
             pending = self._numbers.get(one.number)
             if pending is not None:
-                pending.left = Times(*(new or old for new, old in zip(one.times, pending.left, strict=True)))
+                # each clock reports by itself
+                old, new = pending.left, one.times
+                pending.left = Times(new.software or old.software, new.hardware or old.hardware)
         for packet in self.socket.receive(BATCH):
             self._reply(packet, now, outcomes)
         if self.socket.dropped > self._overflow:
@@ -150,7 +156,11 @@ class Path:
             outcomes.dropped(str(error), 1)
             return
         pending = self._waiting.get(reply.sequence)
-        if pending is None or reply.session not in (0, self.session) or not _is_from(packet, pending):
+        if (
+            pending is None
+            or reply.session not in (0, self.session)
+            or not _is_from(packet.source, pending.to)
+        ):
             outcomes.dropped("unknown", 1)
             return
         del self._waiting[reply.sequence]
@@ -191,9 +201,8 @@ def _elapsed(left: Times, received: Times) -> int:
     return received.software - left.software if left.software and received.software else 0
 
 
-def _is_from(packet: Packet, pending: _Pending) -> bool:
-    target = pending.probe.target
-    return packet.source[1] == target.port and packet.source[0].partition("%")[0] == str(target.address)
+def _is_from(source: tuple[str, int], to: tuple[str, int]) -> bool:
+    return source == to or (source[0].partition("%")[0], source[1]) == to
 
 
 class Sender:
@@ -213,11 +222,14 @@ class Sender:
         Raises:
             OSError: the address is not of this host any more, or no socket can be opened.
         """
+        target, to = None, ("", 0)
         for probe, kind in probes:
+            if probe.target is not target:
+                target, to = probe.target, (str(probe.target.address), probe.target.port)
             path = self._paths.get(probe.path)
             if path is None:
                 path = self._paths[probe.path] = Path(self.address, self._session, self._key)
-            path.send(probe, kind, self._clock(), outcomes)
+            path.send(probe, kind, to, self._clock(), outcomes)
 
     def collect(self, outcomes: Outcomes) -> None:
         """Read replies and send times of all paths."""

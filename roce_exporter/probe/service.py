@@ -19,7 +19,7 @@ import psutil
 
 from roce_exporter.probe.guard import Guard, GuardLimits
 from roce_exporter.probe.outcomes import Distribution, PortTally, ProcessCounts, probe_samples
-from roce_exporter.probe.plan import ProbeTarget, SendRate, bursts, interval, plan
+from roce_exporter.probe.plan import PARTNER_SECONDS, ProbeTarget, SendRate, bursts, interval, plan
 from roce_exporter.probe.responder import Responder
 from roce_exporter.probe.sender import Sender, TrafficClass
 from roce_exporter.probe.stamp import DEFAULT_PORT
@@ -142,6 +142,8 @@ class ProbeService:
         self._unusable: set[Address] = set()
         """Own addresses that cannot be bound to or sent from; each was logged."""
         self._plans: dict[ProbeTarget, tuple[Probe, ...]] = {}
+        self._planned: tuple[int, tuple[ProbeTarget, ...], tuple[ProbeTarget, ...]] | None = None
+        """What the plans are for: the minute, the list, and the own ports."""
         self._changes = 0
         self._turn = 0
         self._answered_before = 0
@@ -164,8 +166,11 @@ class ProbeService:
         self._unusable &= found.keys()
         if before != {address: (port.device, port.port) for address, port in self._ports.items()}:
             self._changes += 1
+        self._allow()
+
+    def _allow(self) -> None:
         if not self.settings.allowed:
-            self._guard.allowed = own_networks(self._ports)
+            self._guard.allow(own_networks(self._ports), [one.address for one in self.targets])
 
     def _note(self, address: Address, error: OSError) -> None:
         """One line in the log until the address can be used again."""
@@ -211,8 +216,7 @@ class ProbeService:
             self.targets = found
             self._changes += 1
         by_address = {one.address: one for one in found}
-        if not self.settings.allowed:
-            self._guard.listed = frozenset(by_address)
+        self._allow()
         for address, port in self._ports.items():
             port.tally.target = by_address.get(address)
             port.target = port.tally.target or port.target
@@ -238,10 +242,14 @@ class ProbeService:
     def burst(self, wall: float) -> float:
         """Send one burst from every port; `wall` in Unix seconds. Returns the seconds until the next one."""
         own = {port.target: port for port in self._ports.values()}
-        others = without_own(self.targets, own)
-        plans = {target: plan(target, others, wall, cross_rails=self.settings.cross_rails) for target in own}
+        valid = int(wall // PARTNER_SECONDS), self.targets, tuple(own)
+        if valid != self._planned:
+            others = without_own(self.targets, own)
+            cross = self.settings.cross_rails
+            self._planned = valid
+            self._plans = {target: plan(target, others, wall, cross_rails=cross) for target in own}
         kind = self.settings.kind(self._turn)
-        for target, probes in bursts(plans, self.settings.rate, self._turn).items():
+        for target, probes in bursts(self._plans, self.settings.rate, self._turn).items():
             port = own[target]
             try:
                 port.sender.send([(probe, kind) for probe in probes], port.tally)
@@ -249,8 +257,7 @@ class ProbeService:
             except OSError as error:
                 self._note(target.address, error)
         self._turn += 1
-        self._plans = plans
-        return interval(plans, self.settings.rate)
+        return interval(self._plans, self.settings.rate)
 
     def collect(self) -> None:
         """Read what has been answered."""

@@ -74,13 +74,17 @@ class Sent(NamedTuple):
 class ProbeSocket:
     """One bound, non-blocking UDP socket. Only one task uses it."""
 
-    def __init__(self, address: Address, port: int = 0) -> None:
-        """Bind to this address; port 0 is one that the kernel chooses.
+    def __init__(self, address: Address, port: int = 0, *, with_ttl: bool = False) -> None:
+        """Bind to this address; port 0 is one that the kernel chooses. `with_ttl`: what arrives is reported with its TTL.
 
         Raises:
             OSError: the address is not of this host, or the port is in use.
         """
         self.is_ipv4 = isinstance(address, ipaddress.IPv4Address)
+        self._tos_option = (
+            (socket.IPPROTO_IP, socket.IP_TOS) if self.is_ipv4 else (socket.IPPROTO_IPV6, IPV6_TCLASS)
+        )
+        self._tos = 0
         self.dropped = 0
         """Packets that arrived while the receive queue was full, as the kernel has reported them so far."""
         self.sent = 0
@@ -89,28 +93,25 @@ class ProbeSocket:
             socket.AF_INET if self.is_ipv4 else socket.AF_INET6, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
         )
         try:
-            self._prepare()
+            self._prepare(with_ttl=with_ttl)
             self._socket.bind((str(address), port))
+            self.port = int(self._socket.getsockname()[1])
+            """The port that it is bound to."""
         except BaseException:
             self._socket.close()
             raise
 
-    def _prepare(self) -> None:
+    def _prepare(self, *, with_ttl: bool) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, QUEUE_BYTES)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, WANTED)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_RXQ_OVFL, 1)
         if self.is_ipv4:
-            for option in (IP_RECVTTL, IP_RECVTOS):
+            for option in (IP_RECVTTL, IP_RECVTOS) if with_ttl else (IP_RECVTOS,):
                 self._socket.setsockopt(socket.IPPROTO_IP, option, 1)
         else:
             self._socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            for option in (IPV6_RECVHOPLIMIT, IPV6_RECVTCLASS):
+            for option in (IPV6_RECVHOPLIMIT, IPV6_RECVTCLASS) if with_ttl else (IPV6_RECVTCLASS,):
                 self._socket.setsockopt(socket.IPPROTO_IPV6, option, 1)
-
-    @property
-    def port(self) -> int:
-        """The port that it is bound to."""
-        return int(self._socket.getsockname()[1])
 
     def fileno(self) -> int:
         """The descriptor, for the event loop."""
@@ -122,9 +123,11 @@ class ProbeSocket:
 
     def send(self, content: bytes, to: tuple[str, int], tos: int) -> int | None:
         """Send one packet; returns its number on this socket, or None if the kernel refused it (no route, a full queue)."""
-        kind = (socket.IPPROTO_IP, socket.IP_TOS) if self.is_ipv4 else (socket.IPPROTO_IPV6, IPV6_TCLASS)
         try:
-            self._socket.sendmsg([content], [(*kind, INT.pack(tos))], 0, to)
+            if tos != self._tos:
+                self._socket.setsockopt(*self._tos_option, tos)
+                self._tos = tos
+            self._socket.sendto(content, to)
         except OSError:
             return None
         self.sent += 1
@@ -146,12 +149,12 @@ class ProbeSocket:
                 elif level == socket.SOL_SOCKET and kind == SO_RXQ_OVFL:
                     self.dropped = UINT.unpack(data)[0]
                 elif kind in (socket.IP_TTL, IPV6_HOPLIMIT) and level != socket.SOL_SOCKET:
-                    ttl = INT.unpack(data)[0]
+                    (ttl,) = INT.unpack(data)
                 elif level == socket.IPPROTO_IP and kind == socket.IP_TOS:
                     tos = data[0]
                 elif level == socket.IPPROTO_IPV6 and kind == IPV6_TCLASS:
-                    tos = INT.unpack(data)[0]
-            yield Packet(content, (source[0], source[1]), times, ttl, tos)
+                    (tos,) = INT.unpack(data)
+            yield Packet(content, source[:2], times, ttl, tos)
 
     def send_times(self) -> Iterator[Sent]:
         """The send times that have become known since the last call."""

@@ -12,7 +12,7 @@ from clock import Clock
 from owner_history import HostOwners, kubernetes
 from recorded import recording
 from switch_history import LEAVES, OtherEnd
-from wire_history import CAPTURED, Capture
+from wire_history import CAPTURED, Capture, Probers
 
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.health.health_watch import HealthWatch
@@ -108,7 +108,7 @@ async def _history(host: Host, seconds: int, wanted: Collection[str]) -> Samples
     own = OwnRegistry().render(openmetrics=False).decode()
     owners = HostOwners(host.cluster, host.seed)
     switch = OtherEnd(host.cluster, host.seed, first=host.seed == 1) if host.cluster in LEAVES else None
-    capture = Capture() if host.cluster in CAPTURED else None
+    capture, probers = (Capture(), Probers()) if host.cluster in CAPTURED else (None, None)
     while clock.now <= seconds:
         answers, text = clock.now <= seconds * host.answers, ""
         if answers:
@@ -128,6 +128,10 @@ async def _history(host: Host, seconds: int, wanted: Collection[str]) -> Samples
             found.add("roce-switches", switch.instance, switch.scrape(text, SCRAPE), at)
         if capture:
             found.add("roce-wire", capture.instance, capture.scrape(text, SCRAPE), at)
+        if probers:
+            probed = tuple(probers.scrape(SCRAPE))
+            for instance in (host.instance, "another:10099"):
+                found.add("roce-probe", instance, probed, at)
         end = clock.now + SCRAPE
         while (due := sampler.tick()) < end:
             clock.now = max(due, clock.now)

@@ -423,7 +423,7 @@ def test_rates_follow_the_resolution_and_counters_are_only_shown_as_rates() -> N
 def test_queries_over_time_read_one_host_or_one_series_per_host() -> None:
     """With thousands of hosts, what is of ports is read over time for one host only, or recorded; current values are narrowed by cluster and job.
 
-    One switch is chosen by its own name, a capture by the addresses of its pairs.
+    One switch is chosen by its own name, a capture by the addresses of its pairs, a prober by its host.
     """
     of_all_switches = {
         "roce_switch_source_up",
@@ -439,6 +439,8 @@ def test_queries_over_time_read_one_host_or_one_series_per_host() -> None:
                 if name.startswith("roce_switch_"):
                     one = name in of_all_switches or 'device=~"$switch"' in matchers
                     needed = {"cluster"} if one else {"cluster", "device"}
+                elif name.startswith("roce_probe_"):  # the job of a host's prober is another one
+                    needed = {"cluster", "instance"}
                 elif name.startswith("roce_wire_") or (uid == "roce-fleet" and not row):
                     needed = {"cluster"}
                 elif not row:

@@ -66,3 +66,29 @@ class Capture:
     def _add(self, series: str, more: float) -> str:
         self._counted[series] += more
         return f"{series} {self._counted[series]}"
+
+
+class Probers:
+    """The probers of a host with two devices and of another, which both lose probes to a third."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def scrape(self, seconds: float) -> Iterator[str]:
+        """Samples without labels of the target."""
+        self._seconds += seconds
+        yield "roce_probe_targets{} 4"
+        for device in ("mlx5_0", "mlx5_1"):
+            port = f'device="{device}",port="1"'
+            yield f'roce_probe_port_info{{{port},address="198.51.100.1",host="gpu-1",rack="r1",rail="{device}"}} 1'
+            yield f'roce_probe_port_info{{{port},address="fd00::1",host="gpu-1",rack="r1",rail="{device}"}} 1'
+            yield f'roce_probe_pair_lost_total{{{port},peer="gpu-9",source_port="50001"}} {self._seconds / 30}'
+            for scope in ("rack", "fabric"):
+                at = f'{port},scope="{scope}"'
+                yield f'roce_probe_sent_total{{{at},class="roce"}} {2 * self._seconds}'
+                yield f'roce_probe_lost_total{{{at},class="roce"}} {self._seconds / 30}'
+                for name in ("marked", "remarked"):
+                    yield f"roce_probe_{name}_total{{{at}}} {self._seconds / 50}"
+                for name in ("network", "responder"):
+                    yield f'roce_probe_{name}_seconds_sum{{{at},le=""}} {self._seconds / 1000}'
+                    yield f'roce_probe_{name}_seconds_count{{{at},le=""}} {2 * self._seconds}'

@@ -32,6 +32,7 @@ from write_chart import (
 
 import roce_exporter
 from roce_exporter.cli.options import parse_options
+from roce_exporter.probe.stamp import DEFAULT_PORT
 
 VERSIONS = [f"1.{minor}" for minor in range(25, 38)]
 IMAGE = {"image": {"repository": "registry.example.com/roce-exporter"}}
@@ -58,6 +59,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {**IMAGE, "switches": {"enabled": True, "configSecret": "x"}},
         "switches.webConfigSecret is empty",
     ),
+    "probes without a list": ({**IMAGE, "probe": {"enabled": True}}, "probe.targets is empty"),
     "a probe without targets": (
         {
             **IMAGE,
@@ -174,7 +176,7 @@ def test_every_case_is_right_for_every_kubernetes_and_for_the_exporter(
 ) -> None:
     found = cases[case]
     assert (found["error"], found["lint"], found["problems"]) == (None, [], [])
-    (container,) = pod_of(cases, case.removesuffix("-values"))["containers"]
+    container = pod_of(cases, case.removesuffix("-values"))["containers"][0]
     (port,) = container["ports"]
     assert parse_options(container["args"]).web_listen_address == [f":{port['containerPort']}"]
     assert container["livenessProbe"].get("httpGet", {}).get("path", "/-/healthy") == "/-/healthy"
@@ -291,6 +293,30 @@ def test_monitors_select_the_pods_and_name_the_job_as_the_alerts_want(
         rule["targetLabel"]: rule["replacement"] for rule in endpoint["relabelings"] if "replacement" in rule
     }
     assert (constant, endpoint["port"]) == ({"job": "roce", **added}, "metrics")
+
+
+@pytest.mark.ci
+def test_the_prober_next_to_the_exporter_has_no_privileges_and_a_job_of_its_own(
+    cases: dict[str, Any],
+) -> None:
+    _, container = pod_of(cases, "probe")["containers"]
+    assert container["securityContext"] == RESTRICTED | {"seccompProfile": {"type": "RuntimeDefault"}}
+    *arguments, config, _ = container["args"]
+    assert config == "--config.file=/etc/roce-exporter-probe/probe.yml"
+    options = parse_options(arguments)
+    ports = {port["name"]: (port["containerPort"], port["protocol"]) for port in container["ports"]}
+    assert ports["probe"] == (DEFAULT_PORT, "UDP")
+    assert (options.command, options.web_listen_address) == ("probe", [f":{ports['probe-metrics'][0]}"])
+    assert options.probe_targets == VALUES["probe-values"]["probe"]["targets"]
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts == {"/host/sys", "/etc/roce-exporter", "/etc/roce-exporter-probe"}
+    (monitor,) = of_kind(cases, "probe", "PodMonitor")
+    jobs = {
+        one["port"]: one["relabelings"][0]["replacement"] for one in monitor["spec"]["podMetricsEndpoints"]
+    }
+    assert jobs == {"metrics": "roce", "probe-metrics": "roce-probe"}
+    (policy,) = of_kind(cases, "probe", "NetworkPolicy")
+    assert policy["spec"]["ingress"][1] == {"ports": [{"port": "probe", "protocol": "UDP"}]}
 
 
 @pytest.mark.ci

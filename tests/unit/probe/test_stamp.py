@@ -2,6 +2,7 @@
 
 import subprocess
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,9 @@ from roce_exporter.probe.stamp import (
     read_request,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 KEY = b"0123456789abcdef"
 KEYS = [pytest.param(b"", id="open"), pytest.param(KEY, id="keyed")]
 REQUEST = StampRequest(7, 1_700_000_000_123_456_789, 99, dscp=26)
@@ -59,6 +63,32 @@ def test_a_request_and_its_reply_say_what_was_packed_and_have_one_length(key: by
 def test_what_the_responder_does_not_know_is_missing_and_not_zero(key: bytes) -> None:
     reply = read_reply(reply_to(pack_request(REQUEST, key), key, tos=None, follow_up=None), key)
     assert (reply.tos, reply.follow_up) == (None, None)
+
+
+@given(
+    st.binary(min_size=OPEN_BYTES, max_size=OPEN_BYTES),
+    st.booleans(),
+    st.lists(st.integers(0, OPEN_BYTES - 1), max_size=3),
+)
+def test_our_own_packets_are_read_in_one_step_like_all_others(
+    noise: bytes, answered: bool, changed: list[int]
+) -> None:
+    """A packet with one more octet of padding is read step by step."""
+    packet = bytearray(reply_to(pack_request(REQUEST)) if answered else pack_request(REQUEST))
+    for at in changed:
+        packet[at] = noise[at]
+    for read in (read_request, read_reply):
+        assert outcome(read, bytes(packet)) == outcome(read, bytes(packet) + bytes(4))
+    with suppress(StampError):
+        assert reply_to(bytes(packet)) == reply_to(bytes(packet) + bytes(4))[:OPEN_BYTES]
+
+
+def outcome(read: Callable[[bytes], object], packet: bytes) -> object:
+    """What was read, or why not."""
+    try:
+        return read(packet)
+    except StampError as error:
+        return str(error)
 
 
 def test_scapy_reads_our_packets() -> None:

@@ -36,7 +36,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- /* The alerts select jobs whose name begins with roce. The host is the node, because pod names change. */ -}}
 {{- define "roce-exporter.relabelings" -}}
 - targetLabel: job
-  replacement: roce
+  replacement: {{ .job | default "roce" }}
 - sourceLabels: [__meta_kubernetes_pod_node_name]
   targetLabel: instance
 {{- with .Values.cluster }}
@@ -48,11 +48,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "roce-exporter.probe" -}}
 {{- if .Values.webConfigSecret -}}
 tcpSocket:
-  port: metrics
+  port: {{ .port | default "metrics" }}
 {{- else -}}
 httpGet:
   path: {{ .path }}
-  port: metrics
+  port: {{ .port | default "metrics" }}
 {{- end }}
 {{- end -}}
 
