@@ -404,7 +404,11 @@ BOARD = Board(
             "less light on one lane: the module; on all lanes: the fibre",
             WIRE_PANELS,
         ),
-        Row("Probes", "lost with clean counters: a path, a peer or a queue, whether or not there is traffic", PORT_PROBES),
+        Row(
+            "Probes",
+            "lost with clean counters: a path, a peer or a queue, whether or not there is traffic",
+            PORT_PROBES,
+        ),
     ),
     (alerts(THIS), storms(PRIORITY)),
     metric_set=MetricSet.STANDARD,

@@ -21,7 +21,9 @@ def _share(name: str, by: str) -> str:
 
 
 def _mean(name: str, by: str, scope: str = PROBED) -> str:
-    seconds, count = (f"sum by ({by}) (rate({name}_{part}{{{scope}}}[{WINDOW}]))" for part in ("sum", "count"))
+    seconds, count = (
+        f"sum by ({by}) (rate({name}_{part}{{{scope}}}[{WINDOW}]))" for part in ("sum", "count")
+    )
     return f"{seconds} / ({count} > 0)"
 
 
@@ -29,7 +31,8 @@ PORT_PROBES = (
     lines(
         "Probes lost",
         "Share of the probes that this port sent, in its rack and to others (`fabric`), by class. Only one class: a queue. Only `fabric`: an uplink or a spine. "
-        "The peer may be what loses: compare with *Peers that probes are lost to*.\n\n" + meanings("roce_probe_lost_total"),
+        "The peer may be what loses: compare with *Peers that probes are lost to*.\n\n"
+        + meanings("roce_probe_lost_total"),
         "percentunit",
         Query(_share("roce_probe_lost_total", "scope, class"), "{{scope}} {{class}}"),
         limits=steps(PATH_LOSS),
@@ -41,7 +44,9 @@ PORT_PROBES = (
         "Pairs that lost a probe in the range shown. Many peers: this port or its switch. One peer: that host. One source port of several: one path.\n\n"
         + meanings("roce_probe_pair_lost_total"),
         "pps",
-        Query(f"topk(10, {moved('roce_probe_pair_lost_total', PROBED)})", "{{peer}} from port {{source_port}}"),
+        Query(
+            f"topk(10, {moved('roce_probe_pair_lost_total', PROBED)})", "{{peer}} from port {{source_port}}"
+        ),
         empty="No probe was lost, or no prober runs on this host",
         proof=PROOF,
     ),
