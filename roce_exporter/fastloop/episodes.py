@@ -54,6 +54,21 @@ class Histogram:
         return (*cumulative, self._sum, running)
 
 
+class RecentMedian:
+    """The median of the last `kept` values; 0 until there are `needed`, so that one odd value does not count."""
+
+    def __init__(self, kept: int, needed: int) -> None:
+        self._last: deque[float] = deque(maxlen=kept)
+        self._needed = needed
+        self.seconds = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Enter a value."""
+        self._last.append(seconds)
+        if len(self._last) >= self._needed:
+            self.seconds = sorted(self._last)[(len(self._last) - 1) // 2]
+
+
 WINDOW = 300.0
 SLICE = 30.0
 

@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.fastloop.watch import difference
+from roce_exporter.fastloop.watch import PauseKey, difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from roce_exporter.fastloop.hot import Hot
     from roce_exporter.fastloop.pfc_storm import Ended
-    from roce_exporter.fastloop.watch import PauseKey
 
 LOG = logging.getLogger(__name__)
 
@@ -95,7 +94,16 @@ class Events:
             return
         event, first, latest = self._open.pop(place)
         event.end, event.duration, event.reason = what.end + self._wall(), what.end - what.begin, what.reason
-        _note_changes(event, place, first, latest)
+        key = PauseKey(place.priority, place.direction)
+        if key in first.counts and key in latest.counts:
+            change = difference(first.counts[key], latest.counts[key])
+            event.paused_seconds, event.pause_frames, event.packets = (
+                change.paused,
+                change.stops,
+                change.packets,
+            )
+        if first.stalled is not None and latest.stalled is not None:
+            event.pcie_stalled_seconds = latest.stalled - first.stalled
         LOG.warning("PFC storm ends", extra={"fields": _fields(event)})
 
     def hint(self, place: StormPlace) -> str:
@@ -105,15 +113,6 @@ class Events:
     def documents(self) -> list[dict[str, Any]]:
         """All kept storms, newest first, for JSON. Times are RFC 3339 in UTC, durations in seconds."""
         return [_document(event) for event in reversed(self._kept)]
-
-
-def _note_changes(event: Event, place: StormPlace, before: Hot, after: Hot) -> None:
-    key = next((key for key in after.counts if key == (place.priority, place.direction)), None)
-    if key is not None and key in before.counts:
-        change = difference(before.counts[key], after.counts[key])
-        event.paused_seconds, event.pause_frames, event.packets = change.paused, change.stops, change.packets
-    if before.stalled is not None and after.stalled is not None:
-        event.pcie_stalled_seconds = after.stalled - before.stalled
 
 
 def guess(

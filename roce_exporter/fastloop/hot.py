@@ -125,9 +125,15 @@ def _picks(series: Sequence[Series]) -> dict[PauseKey, itemgetter[tuple[Value, .
         if one.row.name in MEANING:
             quantity, direction = MEANING[one.row.name]
             places.setdefault(PauseKey(one.labels[-1], direction), {})[quantity] = position
+    nowhere = len(series)
     # Packets are counted for every priority, but a priority without pause counters is not watched.
     return {
-        key: itemgetter(*_counted(found, len(series)))
+        key: itemgetter(
+            found.get(PAUSED, nowhere),
+            found.get(XOFF if XOFF in found else FRAMES, nowhere),
+            found.get(TRANSITIONS if PAUSED in found else XON, nowhere),
+            found.get(PACKETS, nowhere),
+        )
         for key, found in sorted(places.items())
         if found.keys() != {PACKETS}
     }
@@ -139,16 +145,6 @@ def _positions(series: Sequence[Series], name: str) -> tuple[int, ...]:
 
 def _sum(positions: Sequence[int], values: Sequence[Value]) -> Value:
     return sum([values[position] or 0 for position in positions]) if positions else None
-
-
-def _counted(places: Mapping[str, int], nowhere: int) -> tuple[int, int, int, int]:
-    """The positions of the fields of `Counts`; `nowhere` for fields that are not counted."""
-    return (
-        places.get(PAUSED, nowhere),
-        places.get(XOFF if XOFF in places else FRAMES, nowhere),
-        places.get(TRANSITIONS if PAUSED in places else XON, nowhere),
-        places.get(PACKETS, nowhere),
-    )
 
 
 LINK_FILES = ("operstate", "carrier_down_count")

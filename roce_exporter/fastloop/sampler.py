@@ -146,13 +146,17 @@ class Sampler(ExporterPart):
             await asyncio.sleep(SUPERVISION)
 
     def start(self) -> None:
-        """Start polling in a new thread.
+        """Poll in a new thread, and end the one before.
 
         Raises:
             RuntimeError: no thread can be started.
         """
-        if self._pace.mode != OFF:
-            self._start_worker()
+        if self._pace.mode == OFF:
+            return
+        if self._worker is not None:
+            self._worker.retire()
+        worker = self._worker = Worker("roce-sampler")
+        worker.submit(partial(self._work, worker))
 
     def supervise(self) -> None:
         """Give up a read that has not returned, and continue without that network device. To be called periodically.
@@ -177,7 +181,7 @@ class Sampler(ExporterPart):
         halted = f"{stuck} reads do not return" if stuck >= MOST_STUCK else ""
         try:
             if not halted:
-                self._start_worker()
+                self.start()
         except RuntimeError as error:
             halted = str(error)
         with self._lock:
@@ -229,12 +233,6 @@ class Sampler(ExporterPart):
             for target in self._targets.values():
                 self._in_flight.when_idle(target.key, target.close)
             self._targets.clear()
-
-    def _start_worker(self) -> None:
-        if self._worker is not None:
-            self._worker.retire()
-        worker = self._worker = Worker("roce-sampler")
-        worker.submit(partial(self._work, worker))
 
     def _work(self, worker: Worker) -> None:
         while worker is self._worker and (due := self.tick()) is not None:

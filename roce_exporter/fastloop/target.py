@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import logging
 import math
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.fastloop.episodes import Histogram, Longest
+from roce_exporter.fastloop.episodes import Histogram, Longest, RecentMedian
 from roce_exporter.fastloop.hot import HotCounters, LinkFiles, read_cross_check
 from roce_exporter.fastloop.watch import CounterSample, PauseKey, Watch
 from roce_exporter.host.kernel import Absent
@@ -48,25 +47,8 @@ class Pace:
         return max(self.interval if fast else self.idle, self.cost_ratio * cost)
 
 
-REMEMBERED = 9
-NEEDED = 3
-
-
-class Cost:
-    """The read time of a driver: the median of the last few, so that one slow read does not slow the loop down.
-
-    0 until there are a few: the very first read is slower, with cold caches.
-    """
-
-    def __init__(self) -> None:
-        self._last: deque[float] = deque(maxlen=REMEMBERED)
-        self.seconds = 0.0
-
-    def note(self, seconds: float) -> None:
-        """Enter the seconds that a read took."""
-        self._last.append(seconds)
-        self.seconds = sorted(self._last)[(len(self._last) - 1) // 2] if len(self._last) >= NEEDED else 0.0
-
+READS, NEEDED_READS = 9, 3
+"""Read times of which the cost is the median. The very first read is slower, with cold caches."""
 
 LOG = logging.getLogger(__name__)
 
@@ -112,7 +94,7 @@ class Target:
         self.absent = False
         """Whether the driver has no private counters, so that there is nothing to poll."""
         self.ticks = self.late = self.missed = self.errors = 0
-        self.cost = Cost()
+        self.cost = RecentMedian(READS, NEEDED_READS)
         self.reads = Histogram(DURATIONS)
         self.ratios: dict[PauseKey, Histogram] = {}
         self.longest: dict[PauseKey, Longest] = {}
@@ -132,21 +114,18 @@ class Target:
         """Read the counters. Never raises: a failure is part of the result."""
         begin = clock()
         try:
-            return self._read(clock)
+            hot = self._hot.read(clock)
+            self._link = self._link or LinkFiles(self._kernel, self.netdev)
+            link = self._link.read(hot.end)
+            cross_check = None
+            if self.watch.wants_cross_check:
+                cross_check = read_cross_check(self._kernel, self.device.name, self.port)
         except OSError as error:
             self.absent = isinstance(error, Absent)
             return ReadResult(begin, clock(), None, None, None, errno.errorcode.get(error.errno or 0, "EIO"))
         except Exception:
             LOG.exception("%s: a read of the fast loop failed", self.netdev)
             return ReadResult(begin, clock(), None, None, None, FAULT)
-
-    def _read(self, clock: Callable[[], float]) -> ReadResult:
-        hot = self._hot.read(clock)
-        self._link = self._link or LinkFiles(self._kernel, self.netdev)
-        link = self._link.read(hot.end)
-        cross_check = None
-        if self.watch.wants_cross_check:
-            cross_check = read_cross_check(self._kernel, self.device.name, self.port)
         return ReadResult(hot.begin, hot.end, hot, link, cross_check)
 
     def note_lateness(self, now: float) -> None:
@@ -181,7 +160,10 @@ class Target:
         changes = self.watch.see(sample)
         if self.watch.active:
             self.paused_at = sample.time
-        self._note(sample.time)
+        for key, share in self.watch.shares:
+            self.ratios.setdefault(key, Histogram(RATIOS)).observe(share)
+        for key, track in self.watch.tracks.items():
+            self.longest.setdefault(key, Longest()).note(sample.time, track.unbroken_pause)
         return changes
 
     def plan(self, now: float, pace: Pace, cost: float) -> None:
@@ -193,9 +175,3 @@ class Target:
     def close(self) -> None:
         if self._link is not None:
             self._link.close()
-
-    def _note(self, now: float) -> None:
-        for key, share in self.watch.shares:
-            self.ratios.setdefault(key, Histogram(RATIOS)).observe(share)
-        for key, track in self.watch.tracks.items():
-            self.longest.setdefault(key, Longest()).note(now, track.unbroken_pause)

@@ -5,12 +5,10 @@ An unusable sample is dropped and the next one starts a new span. Nothing is ass
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.fastloop.episodes import Counts
+from roce_exporter.fastloop.episodes import Counts, RecentMedian
 from roce_exporter.fastloop.pfc_storm import (
     Begun,
     CountedSpan,
@@ -39,25 +37,16 @@ FINE = 0.3
 """Samples further apart than this, in seconds, cannot show a refresh interval of one second."""
 
 
-class Refresh:
-    """The refresh interval of one network device."""
+class Refresh(RecentMedian):
+    """The refresh interval of one network device: the median time between two refreshes, 0 while it is not known."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
-        """Median time between two refreshes; 0 while it is not known."""
-        self._intervals: deque[float] = deque()
-        self._sorted: list[float] = []
+        super().__init__(REMEMBERED, NEEDED)
 
-    def note(self, interval: float, poll: float) -> None:
+    def changed(self, interval: float, poll: float) -> None:
         """Enter that counters changed under traffic `interval` seconds after the last change, polled every `poll` seconds."""
-        if poll > FINE:
-            return
-        self._intervals.append(interval)
-        insort(self._sorted, interval)
-        if len(self._intervals) > REMEMBERED:
-            del self._sorted[bisect_left(self._sorted, self._intervals.popleft())]
-        if len(self._sorted) >= NEEDED:
-            self.seconds = self._sorted[len(self._sorted) // 2]
+        if poll <= FINE:
+            self.note(interval)
 
     def is_cached(self, poll: float) -> bool:
         """Whether samples `poll` seconds apart contain the same copy more than once."""
@@ -212,7 +201,7 @@ class Watch:
         packets = sum([step.packets or 0 for step in steps.values()])
         self._busy = self.active or packets >= BUSY * interval
         if self._busy:
-            self.refresh.note(interval, sample.poll)
+            self.refresh.changed(interval, sample.poll)
         self.wants_cross_check, self._cross_check = False, None
         changes = []
         for key, step in steps.items():

@@ -120,11 +120,11 @@ def test_the_longest_is_the_largest_of_the_window_to_one_slice(steps) -> None:
 def test_a_refresh_is_learnt_from_short_intervals_only() -> None:
     refresh = Refresh()
     for _ in range(10):
-        refresh.note(1.0, poll=1.0)
+        refresh.changed(1.0, poll=1.0)
     assert refresh.seconds == 0.0
     assert not refresh.is_cached(0.1)
     for _ in range(4):
-        refresh.note(1.0, poll=0.1)
+        refresh.changed(1.0, poll=0.1)
     assert refresh.seconds == 1.0
     assert refresh.is_cached(0.1)
     assert not refresh.is_cached(1.0)

@@ -1,8 +1,8 @@
 """The packets of STAMP: what one end packs the other reads, scapy reads it as well, and nothing else is accepted."""
 
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -32,9 +32,6 @@ from roce_exporter.probe.stamp import (
     read_reply,
     read_request,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KEY = b"0123456789abcdef"
 KEYS = [pytest.param(b"", id="open"), pytest.param(KEY, id="keyed")]

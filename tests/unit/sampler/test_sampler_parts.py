@@ -14,12 +14,12 @@ from clock import EPOCH, Clock
 
 from roce_exporter.catalog import storm
 from roce_exporter.fastloop import OFF, Pace, Sampler
-from roce_exporter.fastloop.episodes import Counts, Histogram, Longest
+from roce_exporter.fastloop.episodes import Counts, Histogram, Longest, RecentMedian
 from roce_exporter.fastloop.events import KEPT, STALLS, Events, StormPlace, guess
 from roce_exporter.fastloop.hot import SPEED_EVERY, Hot, HotCounters, LinkFiles, LinkState, read_cross_check
 from roce_exporter.fastloop.pfc_storm import Begun, Ended, Method, StormLimits, StormState, Track
 from roce_exporter.fastloop.samples import PER_TARGET, PER_TRACK, SamplerSamples
-from roce_exporter.fastloop.target import FAULT, FIXED, RATIOS, Cost, ReadResult, Target
+from roce_exporter.fastloop.target import FAULT, FIXED, RATIOS, ReadResult, Target
 from roce_exporter.fastloop.watch import Change, CounterSample, PauseKey, Watch
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
@@ -65,7 +65,7 @@ def test_the_pace_follows_pause_and_cost(mode: str, since_pause: float, cost: fl
 
 
 def test_a_cost_is_the_median_of_the_last_nine_and_0_before_the_third() -> None:
-    cost, seen = Cost(), []
+    cost, seen = RecentMedian(9, 3), []
     assert cost.seconds == 0.0
     for seconds in (9, 1, 5, 3, 7, 2, 8, 4, 6, 1, 1, 1):
         cost.note(seconds)
@@ -711,7 +711,7 @@ def storming(sampler: Sampler, kernel: Kernel, clock: Clock) -> Target:
 
 
 def hang(sampler: Sampler, kernel: Kernel, clock: Clock, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sampler, "_start_worker", lambda: None)
+    patch.setattr(sampler, "start", lambda: None)
     read = kernel.ethtool_statistics
 
     def hanging(netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
@@ -779,7 +779,7 @@ def test_a_storm_ends_with_the_fault_of_its_device(  # noqa: PLR0917 - fixtures
 def test_a_hung_read_of_a_removed_device_does_not_affect_its_successor(
     sampler: Sampler, clock: Clock, monkeypatch: pytest.MonkeyPatch, incarnation: int
 ) -> None:
-    monkeypatch.setattr(sampler, "_start_worker", lambda: None)
+    monkeypatch.setattr(sampler, "start", lambda: None)
     claimed = sampler._claim()
     assert claimed
     sampler.follow([DeviceReadings(device("eth0", incarnation=incarnation), ())] if incarnation else [])
