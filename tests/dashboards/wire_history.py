@@ -69,7 +69,7 @@ class Capture:
 
 
 class Probers:
-    """The probers of a host with two devices and of another, which both lose probes to a third."""
+    """The probers of a host with two devices and of another, which both lose probes to five others: a path."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -82,7 +82,8 @@ class Probers:
             port = f'device="{device}",port="1"'
             yield f'roce_probe_port_info{{{port},address="198.51.100.1",host="gpu-1",rack="r1",rail="{device}"}} 1'
             yield f'roce_probe_port_info{{{port},address="fd00::1",host="gpu-1",rack="r1",rail="{device}"}} 1'
-            yield f'roce_probe_pair_lost_total{{{port},peer="gpu-9",source_port="50001"}} {self._seconds / 30}'
+            for number in range(5):
+                yield f'roce_probe_pair_lost_total{{{port},peer="gpu-{number}",source_port="50001"}} {self._seconds / 150}'
             for scope in ("rack", "fabric"):
                 at = f'{port},scope="{scope}"'
                 yield f'roce_probe_sent_total{{{at},class="roce"}} {2 * self._seconds}'
