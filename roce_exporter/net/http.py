@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 HEAD_BYTES = 16 * 1024
-BODY_BYTES = 8 * 1024 * 1024
-"""A switch of 1,024 ports sends a quarter of it at once. Decoded it can take eight times as much, with one letter outside the BMP."""
+BODY_BYTES = 6 * 1024 * 1024
+"""A switch of 1,024 ports sends a third of it at once. Decoded it can take eight times as much, with one letter outside the BMP."""
 ERROR_BODY_BYTES = 64 * 1024
 """Of a reply that is not 200. The rest of a longer body is not read, which costs the connection."""
 INTERIM_RESPONSES = 8
 READ_BYTES = 16 * 1024
-"""What is parsed between two turns of the event loop: some thousand pieces of one byte each."""
+TURN_PIECES = 128
+"""The bytes, and the pieces of a body, that are parsed between two turns of the event loop."""
 MOST_PIECES = 50_000
 """Chunks and received pieces of a body: a whole one in chunks of 400 bytes."""
 OK = 200
@@ -296,6 +297,8 @@ class _Connection:
                 pieces += 1
                 if pieces > MOST_PIECES:
                     raise NetError(f"the reply comes in more than {MOST_PIECES:,} pieces")
+                if pieces % TURN_PIECES == 0:
+                    await asyncio.sleep(0)
             elif event is h11.NEED_DATA:
                 await self._feed(READ_BYTES)
         return bytes(body)

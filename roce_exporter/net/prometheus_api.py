@@ -36,11 +36,12 @@ async def get(  # noqa: PLR0917 - all of them say what to get
     query: Mapping[str, str],
     seconds: float,
     body_bytes: int = REPLY_BYTES,
+    most_values: int = REPLY_BYTES,
 ) -> object:
     """The `data` of the answer of `/api/v1/WHAT`.
 
     Raises:
-        NetError: no answer, an error, or an answer that is not Prometheus', or larger than `body_bytes`.
+        NetError: no answer, an error, or an answer that is not Prometheus', or larger than these bytes or values.
         TimeoutError: it took longer than `seconds`.
     """
     reply = await fetch(server, f"/api/v1/{what}?{urlencode(query)}", access, seconds, body_bytes)
@@ -51,8 +52,7 @@ async def get(  # noqa: PLR0917 - all of them say what to get
     if reply.status in REMEDY:
         raise NetError(f"HTTP {reply.status}: {REMEDY[reply.status]}")
     try:
-        # Each value has a comma or a bracket, and few have no other character.
-        document = await read_json(reply.body, most=body_bytes // 8)
+        document = await read_json(reply.body, most=most_values)
     except NetError:
         document = None
     found = document if isinstance(document, dict) else {}

@@ -15,6 +15,7 @@ import ipaddress
 import json
 import re
 import socket
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ import yaml
 from roce_exporter.errors import UserError
 from roce_exporter.net import NetError
 from roce_exporter.net.http import OK, fetch, parse_server
+from roce_exporter.net.json_reply import count_values, decode_aside
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
 from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.stamp import DEFAULT_PORT
@@ -90,13 +92,13 @@ async def read_remote(source: str, access: Access) -> tuple[ProbeTarget, ...]:
         raise TargetsError(f"{name}: no answer in {SECONDS:g} s") from None
     if reply.status != OK:
         raise TargetsError(f"{name}: HTTP {reply.status}")
-    return read_document(name, reply.body)
+    return await decode_aside(len(reply.body), partial(read_document, name, reply.body))
 
 
 async def _of_prometheus(server: HttpServer, access: Access) -> tuple[ProbeTarget, ...]:
     """The ports that hosts export; the rail is the device's name, the rack the switch that has the port as a neighbour."""
     gids, netdevs, neighbors = [
-        list(_labels(await get(server, access, "query", {"query": one}, SECONDS, MOST_BYTES)))
+        list(_labels(await get(server, access, "query", {"query": one}, SECONDS, MOST_BYTES, MOST_VALUES)))
         for one in (GIDS, NETDEVS, NEIGHBORS)
     ]
     racks = _racks(neighbors)
@@ -144,8 +146,10 @@ def _labels(data: object) -> Iterable[dict[str, str]]:
         raise NetError("the answer is not a valid vector") from None
 
 
-MOST_BYTES = 32 << 20
+MOST_BYTES = 16 << 20
 """A list of 100,000 ports has 10 MB."""
+MOST_VALUES = 1_000_000
+"""Ten of each port."""
 MOST_TARGETS = 200_000
 LONGEST_LABEL = 253
 ROCE_PORT = 4791
@@ -184,6 +188,10 @@ def read_document(name: str, content: bytes, *, is_yaml: bool = False) -> tuple[
     if len(content) > MOST_BYTES:
         raise TargetsError(
             f"{name}: has more than {MOST_BYTES >> 20} MiB; split the fabric into several lists"
+        )
+    if not is_yaml and count_values(content) > MOST_VALUES:
+        raise TargetsError(
+            f"{name}: has more than {MOST_VALUES:,} values; split the fabric into several lists"
         )
     try:
         document: Any = yaml.safe_load(content) if is_yaml else json.loads(content)

@@ -15,11 +15,14 @@ import logging
 import os
 import stat
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.kernel.network_namespace import list_namespaces, read_namespace
 from roce_exporter.model.values import reason_of
+from roce_exporter.net import NetError
+from roce_exporter.net.json_reply import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +34,12 @@ MOST_BYTES = 1024 * 1024
 """Size of a document that is read."""
 MOST_DEVICES = 1024
 """Devices of all namespaces that are shown."""
+MOST_KINDS = 16
+"""Kinds of objects of one device."""
+MOST_CHARACTERS = 255
+"""Of a name."""
+MOST_VALUES = 50_000
+"""Of a document."""
 
 
 class NamespaceReport(NamedTuple):
@@ -58,13 +67,13 @@ def decode_report(document: bytes) -> NamespaceReport:
         ValueError: it is no such document.
     """
     try:
-        found = json.loads(document)
+        found = decode_json(document, most=MOST_VALUES)
         devices = {
-            (str(one["namespace"]), str(one["device"])): _objects(one["objects"])
+            (_name(one["namespace"]), _name(one["device"])): _objects(one["objects"])
             for one in found["devices"][:MOST_DEVICES]
         }
         failed = {str(name): str(why) for name, why in found["failed"].items()}
-    except (TypeError, KeyError, AttributeError, RecursionError, ValueError):
+    except (TypeError, KeyError, AttributeError, ValueError, NetError):
         raise ValueError("the document is not one of `roce-exporter tool namespaces`") from None
     return NamespaceReport(devices, failed)
 
@@ -72,7 +81,11 @@ def decode_report(document: bytes) -> NamespaceReport:
 def _objects(found: dict[str, Any]) -> dict[str, int]:
     if not all(isinstance(number, int) for number in found.values()):
         raise ValueError("an object count is not a number")
-    return {str(kind): number for kind, number in found.items()}
+    return {_name(kind): number for kind, number in islice(found.items(), MOST_KINDS)}
+
+
+def _name(found: object) -> str:
+    return str(found)[:MOST_CHARACTERS]
 
 
 LOG = logging.getLogger(__name__)

@@ -99,7 +99,7 @@ CONNECTION = (
 
 GET = "/gnmi.gNMI/Get"
 SUBSCRIBE = "/gnmi.gNMI/Subscribe"
-MESSAGE_BYTES = 8 << 20
+MESSAGE_BYTES = 6 << 20
 REPLY_BYTES = 32 << 20
 """Most bytes of all messages of a subscription: each leaf has its whole path."""
 EXCHANGE_CHARACTERS = 256 * 1024

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter.net import NetError
 from roce_exporter.net.http import OK, HttpClient, HttpReply, HttpServer
-from roce_exporter.net.json_reply import read_json
+from roce_exporter.net.json_reply import count_values, read_json
 from roce_exporter.net.login import HIDDEN, LoginRefusedError, authorization, hide
 from roce_exporter.switches.readings import LoggedRequest, ProbeReply
 
@@ -37,6 +37,8 @@ LOG = logging.getLogger(__name__)
 CONNECT_SECONDS = 3.0
 CONNECTIONS = 3
 """Most connections to one switch at a time. Web servers of switches have few workers, which others use too."""
+MOST_VALUES = 300_000
+"""Of all replies of a round; a switch of 1,024 ports has 200,000 in one."""
 EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
 COOKIE = re.compile(r'"?[!#-+\--:<-\[\]-~]{1,4096}"?', re.ASCII)
@@ -121,6 +123,7 @@ class JsonClient:
         self._jar = kept_jar(target.name, cookie.name, (address, port, probe.login))
         self._slots = asyncio.Semaphore(connections)
         self._login_turn = asyncio.Lock()
+        self._values = 0
         self._started = asyncio.get_running_loop().time()
 
     async def __aenter__(self) -> Self:
@@ -170,8 +173,9 @@ class JsonClient:
             raise
         text = reply.body.decode("utf-8", errors="replace") if self._probe.record else ""
         self._record(source, method, path, body, text)
+        left, self._values = MOST_VALUES - self._values, self._values + count_values(reply.body)
         try:
-            return await read_json(reply.body, reply.header("content-type"))
+            return await read_json(reply.body, reply.header("content-type"), left)
         except NetError as error:
             raise NetError(f"{method} {path}: {error}") from None
 

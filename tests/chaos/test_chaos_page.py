@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,9 +31,10 @@ from roce_exporter.exposition import Format
 from roce_exporter.net import NetError
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.readings import Module
-from roce_exporter.web import ClientLimits, Server
+from roce_exporter.web import ClientLimits, Request, Response, Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
+from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -60,6 +62,7 @@ class Fault(NamedTuple):
     name: str
     begin: Callable[[Host], object]
     end: Callable[[Host], object]
+    where: str = "host"
 
 
 def failing(place: str, error: Exception) -> Change:
@@ -125,11 +128,16 @@ FAULTS = (
         "the process stood still for two hours",
         lambda host: setattr(host, "skew", host.skew + 7200.0),
         lambda _: None,
+        "clock",
     ),
-    Fault(
-        "the wall clock is set to 2060",
-        lambda host: setattr(host.sampler, "_wall", lambda: 2.8e9),
-        lambda _: None,
+    *(
+        Fault(
+            f"the wall clock is set to {year}",
+            lambda host, wall=wall: setattr(host.sampler, "_wall", lambda: wall),
+            lambda host: setattr(host.sampler, "_wall", time.time),
+            "clock",
+        )
+        for year, wall in (("2060", 2.8e9), ("1970", 0.0), ("1901", -2.1e9))
     ),
 )
 # fmt: on
@@ -185,13 +193,16 @@ async def of_host(root: Path) -> AsyncIterator[str]:
         fault.end(host)
         scrapes, found = 1, await settled(host)
         while found != whole and scrapes < MOST_SCRAPES:
+            await asyncio.sleep(
+                0.2
+            )  # the fast loop runs in the time of this machine, not in that of the scrapes
             scrapes, found = scrapes + 1, await scraped(host)
         missing = whole - during
         names = ", ".join(sorted({one[1] for one in missing if len(one) > 1}))
         lost = f"{len(missing)} of {len(whole)} series ({names})" if missing else "nothing"
         left = Counter((await resources())[0]) - files
         assert found == whole, f"{fault.name}: {sorted(found ^ whole)[:5]}"
-        yield row(fault.name, "host", lost, scrapes if missing else 0, "descriptors" * bool(left))
+        yield row(fault.name, fault.where, lost, scrapes if missing else 0, "descriptors" * bool(left))
     host.sampler.close()
     host.collector.close()
 
@@ -248,6 +259,57 @@ async def of_web(root: Path) -> AsyncIterator[str]:
     host.collector.close()
 
 
+async def of_files(root: Path) -> AsyncIterator[str]:
+    """The web config file, which is followed while clients send requests."""
+    place = root / "web.yml"
+    text = "http_server_config: {headers: {X-Frame-Options: deny}}\n"
+    place.write_text(text)
+
+    async def hello(_: Request) -> Response:
+        return Response(200, b"hello", "text/plain; charset=utf-8")
+
+    server = Server(hello, WebConfigFile(place), ClientLimits())
+    (address,) = await server.start(["127.0.0.1:0"])
+
+    async def honest() -> bool:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+        writer.write(REQUEST + b"Connection: close\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return b"hello" in answer and b"deny" in answer
+
+    def fifo() -> None:
+        place.unlink()
+        os.mkfifo(place)
+
+    def end() -> None:
+        if place.is_fifo():  # who reads it gets its end
+            os.close(os.open(place, os.O_WRONLY | os.O_NONBLOCK))
+        place.unlink(missing_ok=True)
+        place.write_text(text)
+
+    assert await honest()
+    files = Counter(open_files())
+    for name, begin in (
+        ("the web config file is removed", place.unlink),
+        ("the web config file is empty", lambda: place.write_text("")),
+        ("the web config file is half written", lambda: place.write_text(text[:30])),
+        ("the web config file is 300 KB of brackets", lambda: place.write_text("[" * 300_000)),
+        ("a read of the web config file hangs", fifo),
+    ):
+        begin()
+        during = [await honest() for _ in range(3)]
+        end()
+        scrapes = 1
+        while not await honest() and scrapes < MOST_SCRAPES:
+            scrapes += 1
+        left = Counter(open_files()) - files
+        lost = f"{during.count(False)} of 3 scrapes" if not all(during) else "nothing"
+        yield row(name, "files", lost, scrapes if lost != "nothing" else 0, "descriptors" * bool(left))
+    await server.close()
+
+
 async def of_switches() -> AsyncIterator[str]:
     fake = FakeSwitch()
     fake.gate.set()
@@ -262,19 +324,43 @@ async def of_switches() -> AsyncIterator[str]:
     async def defect(_: object) -> object:
         raise ValueError("a fault")
 
-    query = fake.query
-    for name, begin, end in (
-        ("one source fails", lambda: fake.faults.update(port_counters="no reply"), fake.faults.clear),
-        ("a switch never answers", fake.gate.clear, fake.gate.set),
+    def route(change: Callable[..., object]) -> Callable[[], object]:
+        return lambda: setattr(probe_module, "find_route", change)
+
+    async def unresolved(*_: object) -> object:
+        raise NetError("the name does not resolve")
+
+    async def silent(*_: object) -> object:
+        return await asyncio.Event().wait()
+
+    query, find_route, dial = fake.query, probe_module.find_route, probe_module.dial
+    for where, name, begin, end in (
         (
+            "switch",
+            "one source fails",
+            lambda: fake.faults.update(port_counters="no reply"),
+            fake.faults.clear,
+        ),
+        ("switch", "a switch never answers", fake.gate.clear, fake.gate.set),
+        (
+            "switch",
             "a switch refuses connections",
             lambda: setattr(fake, "query", refused),
             lambda: setattr(fake, "query", query),
         ),
         (
+            "switch",
             "a module of the exporter fails",
             lambda: setattr(fake, "query", defect),
             lambda: setattr(fake, "query", query),
+        ),
+        ("network", "the name of a switch does not resolve", route(unresolved), route(find_route)),
+        ("network", "the server of names does not answer", route(silent), route(find_route)),
+        (
+            "network",
+            "packets to a switch are dropped",
+            lambda: setattr(probe_module, "dial", silent),
+            lambda: setattr(probe_module, "dial", dial),
         ),
     ):
         begin()
@@ -286,7 +372,7 @@ async def of_switches() -> AsyncIterator[str]:
         lost = len(whole) - len(during & whole)
         yield row(
             name,
-            "switch",
+            where,
             f"{lost} of {len(whole)} series" if lost else "nothing",
             scrapes,
             "descriptors" * bool(Counter(open_files()) - files),
@@ -313,6 +399,7 @@ async def table(root: Path) -> None:
         if (threads := (await resources())[1]) <= LEAST_THREADS:
             break
     assert threads <= LEAST_THREADS
+    rows += [one async for one in of_files(root)]
     rows += [one async for one in of_switches()]  # last, for asyncio keeps the threads that interpret
     assert psutil.Process().memory_info().rss - memory < 24 * MEGABYTE
     sys.stdout.write(HEAD + "\n".join(rows) + "\n")
@@ -338,7 +425,7 @@ def test_the_table_of_faults_is_what_happens(tmp_path: Path) -> None:
         README.write_text(before + BEGIN + done.stdout + END + after)
         return
     assert page == done.stdout
-    assert len(re.findall("(?m)^\\| ", page)) > 30
+    assert len(re.findall("(?m)^\\| ", page)) > 40
 
 
 if __name__ == "__main__":

@@ -198,8 +198,7 @@ async def soak(root: Path) -> None:
     whole, *resources = await host.account()
     memory = psutil.Process().memory_info().rss
     for step in range(COLLECTIONS):
-        if dice.random() < 0.2:
-            disturb(host, dice)
+        disturb(host, dice)
         if step % 50 == 0:
             host.sampler.supervise()
             host.skew += dice.choice((0.0, 1.0, 40.0))

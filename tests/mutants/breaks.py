@@ -338,6 +338,9 @@ def main() -> int:
     print(report.text(results))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"\n{used.ru_utime + used.ru_stime:.0f} CPU-seconds")
+    if not breaks.breaks:
+        print("nothing was broken: no test executes a function of --functions")
+        return 1
     return 1 if report.excused() and report.unexcused(results) else 0
 
 

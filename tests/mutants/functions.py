@@ -29,6 +29,7 @@ class Functions:
     def __init__(self, package: str) -> None:
         self._package = package
         self._live: dict[int, list[FunctionType]] = defaultdict(list)
+        gc.unfreeze()  # what tests/conftest.py has frozen is in no list of objects
         for thing in gc.get_objects():
             if isinstance(thing, FunctionType) and thing.__code__.co_filename.startswith(package):
                 self._live[id(thing.__code__)].append(thing)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PATH = "/dev/kmsg"
 
+READ_BYTES = 4 << 20
+"""After which a read ends: 20,000 usual records."""
 _HIDDEN = (errno.EPERM, errno.EACCES, errno.ENOENT)
 """Errors of open that mean that this process may not follow the log: `dmesg_restrict`, file mode, a /dev without the node."""
 
@@ -74,8 +76,8 @@ class LiveKernelLog:
 
     def read(self, most: int) -> LogPart:
         records: list[bytes] = []
-        overruns = 0
-        while len(records) < most and overruns < most:
+        overruns = size = 0
+        while len(records) < most and overruns < most and size < READ_BYTES:
             try:
                 record = self._read(self._descriptor, MOST_BYTES)
             except BlockingIOError:
@@ -87,6 +89,7 @@ class LiveKernelLog:
             if not record:
                 raise OSError(errno.ENODEV, "ends, although a kernel log has no end", PATH)
             records.append(record)
+            size += len(record)
         return LogPart(tuple(records), overruns)
 
     def close(self) -> None:

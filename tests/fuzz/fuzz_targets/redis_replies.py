@@ -6,7 +6,7 @@ from fuzz_targets.pieces import split
 from roce_exporter.net import NetError
 from roce_exporter.switches.systems.sonic.redis_client import MOST_CHARACTERS, ReplyError, ReplyReader
 
-CORE = ("switches/systems/sonic/redis_replies.py",)
+CORE = ("switches/systems/sonic/redis_client.py",)
 WORDS = (b"*2\r\n", b"$3\r\nabc\r\n", b"$-1\r\n", b":1\r\n", b"+OK\r\n", b"-ERR ", b"*99999999\r\n")
 
 

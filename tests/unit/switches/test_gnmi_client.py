@@ -275,7 +275,7 @@ async def test_a_reply_that_never_ends_is_cut(  # noqa: PLR0917 - a row of the t
 async def test_a_message_that_is_too_large_is_a_fault(tmp_path: Path) -> None:
     large = get_response((path_of("x"), {"json_ietf_val": b" " * (9 << 20)}))
     async with gnmi_switch(lambda asked: large, tmp_path) as switch:
-        assert (await fault(get, switch.visit(seconds=60))).endswith(": the reply is larger than 8 MiB")
+        assert (await fault(get, switch.visit(seconds=60))).endswith(": the reply is larger than 6 MiB")
 
 
 async def test_a_subscription_that_ends_early_is_a_fault(tmp_path: Path) -> None:

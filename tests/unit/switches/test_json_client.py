@@ -231,7 +231,7 @@ def whole(body: bytes, *headers: str) -> bytes:
         (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, "too many interim"),
         (whole(b"{}", "Content-Length: 2", "Content-Encoding: gzip"), "compressed"),
         (whole(b"{}", "Content-Length: 2", "Content-Length: 3"), "not valid HTTP"),
-        (whole(b" " * (BODY_BYTES + 1), f"Content-Length: {BODY_BYTES + 1}"), "larger than 8 MiB"),
+        (whole(b" " * (BODY_BYTES + 1), f"Content-Length: {BODY_BYTES + 1}"), "larger than 6 MiB"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -36,6 +36,8 @@ EXCHANGE_CHARACTERS = 2000
 ERROR_CHARACTERS = 120
 MOST_BYTES = 8 << 20
 """Of all replies of one connection. Everything of 64 ports with 20 queues is 1 MiB."""
+MOST_VALUES = 300_000
+"""Of all replies of one connection: a switch of 1,024 ports with 20 queues has half."""
 MOST_ITEMS = 1 << 17
 """Fields and values of one hash: 65,536 queues."""
 MOST_CHARACTERS = 1 << 16
@@ -83,7 +85,7 @@ class ReplyReader:
         self._stream = stream
         self._buffer = b""
         self._position = 0
-        self._received = 0
+        self._received = self._values = 0
 
     async def read(self) -> Reply:
         """The next reply; an error of Redis is a value of the type `ReplyError`.
@@ -138,6 +140,9 @@ class ReplyReader:
         while True:
             self._take(items, count)
             if len(items) >= count:
+                self._values += count
+                if self._values > MOST_VALUES:
+                    raise NetError(f"the replies have more than {MOST_VALUES:,} values")
                 return items
             await self._receive(waiting=MOST_CHARACTERS + MOST_HEADER)
 
@@ -175,6 +180,7 @@ class ReplyReader:
             raise NetError(f"the replies are longer than {MOST_BYTES >> 20} MiB: is this a SONiC switch?")
         self._buffer = self._buffer[self._position :] + chunk
         self._position = 0
+        await asyncio.sleep(0)  # a server that sends as fast as this reads must not keep the others waiting
 
 
 def _text_length(header: bytes) -> int:
@@ -245,7 +251,9 @@ class RedisDatabase:
         replies: list[Hash | ReplyError] = []
         for start in range(0, len(commands), SLICE):
             part = commands[start : start + SLICE]
-            for command, reply in zip(part, await self._exchange(part), strict=True):
+            sent = iter(part)
+            async for reply in self._exchange(part):
+                command = next(sent)
                 found = _hash_of(command, reply)
                 replies.append(found)
                 if keep and not isinstance(found, ReplyError):
@@ -273,11 +281,12 @@ class RedisDatabase:
             f"Redis returned the error: {error[:ERROR_CHARACTERS]}", self.password
         )
 
-    async def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
+    async def _exchange(self, commands: Sequence[Command]) -> AsyncIterator[Reply]:
         try:
             self.writer.write(packed(commands))
             await self.writer.drain()
-            return [await self.replies.read() for _ in commands]
+            for _ in commands:
+                yield await self.replies.read()
         except OSError as error:
             raise NetError(f"{self.address}: the connection broke ({type(error).__name__})") from None
         except NetError as error:
@@ -305,7 +314,7 @@ class RedisDatabase:
 
     async def _session(self, command: Command, remedy: str) -> None:
         """Send a command of the session. The error may hold the password, so it is not shown."""
-        (reply,) = await self._exchange([command])
+        (reply,) = [one async for one in self._exchange([command])]
         if isinstance(reply, ReplyError):
             raise NetError(f"{self.address}: {REMEDIES.get(reply.code, remedy)}")
         if reply != "OK":

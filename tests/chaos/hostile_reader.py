@@ -1,0 +1,152 @@
+"""One process with every reader of other programs' replies and a web server, for `test_hostile_peers.py`.
+
+It reads again and again until its standard input ends, then prints what it has seen as JSON: how many rounds, the most calls of Python between two
+turns of the event loop, and the largest thing that the loop decoded itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import sys
+import time
+from asyncio.base_events import BaseEventLoop
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from roce_exporter.collect.collector import Collector, Settings
+from roce_exporter.errors import UserError
+from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format
+from roce_exporter.host.kernel.kmsg import LiveKernelLog
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.net import gnmi_messages, json_reply
+from roce_exporter.net.http import Access
+from roce_exporter.probe import target_source
+from roce_exporter.surroundings.host_sources import HostSources
+from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
+from roce_exporter.surroundings.pod_resources import PodResources
+from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
+from roce_exporter.switches.probe import Prober
+from roce_exporter.switches.targets_file import read_switches_file
+from roce_exporter.web import Server
+from roce_exporter.web.application import Application
+from roce_exporter.web.host_pages import HostPages
+
+ROUNDS = 4
+"""Of each reader: each kind of reply at least once for those that send several requests in one."""
+
+
+class Turns:
+    """Counts the calls of Python in the thread of the loop, between two of its turns."""
+
+    def __init__(self) -> None:
+        self.calls, self.where = Counter[str](), ""
+        self.most = self.decoded = 0
+
+    def note(self, frame: Any, event: str, _: object) -> None:
+        if event == "call":
+            if frame.f_code is BaseEventLoop._run_once.__code__:
+                if (calls := self.calls.total()) > self.most:
+                    self.most, self.where = calls, str(self.calls.most_common(4))
+                self.calls.clear()
+            self.calls[frame.f_code.co_qualname] += 1
+
+    def watch(self, module: Any, name: str) -> None:
+        """Note the size of what this function decodes in the thread of the loop."""
+        decode, own = getattr(module, name), os.getpid()
+
+        def watched(*arguments: Any, **options: Any) -> Any:
+            if sys.getprofile() and os.getpid() == own:
+                self.decoded = max(
+                    self.decoded, *(len(one) for one in arguments if isinstance(one, bytes | str)), 0
+                )
+            return decode(*arguments, **options)
+
+        setattr(module, name, watched)
+
+
+class EndlessLog(LiveKernel):
+    """A host whose kernel log has no end, and whose RDMA devices are in other namespaces."""
+
+    def open_kernel_log(self, *, oldest: bool) -> LiveKernelLog:
+        records = self._records()
+        return LiveKernelLog(-1, lambda *_: next(records))
+
+    def _records(self) -> Any:
+        number = 0
+        while True:
+            number += 1
+            yield b"4,%d,1,-;mlx5_core 0000:3b:00.0 eth0: %s\n" % (number, b"x" * (number % 8000))
+
+    def rdma_namespaces_shared(self) -> bool:
+        return False
+
+
+async def main(given: dict[str, Any]) -> None:
+    target_source.SECONDS = 4.0
+    turns, rounds, is_enough = Turns(), Counter[int](), False
+    for module, name in ((json_reply.DECODER, "decode"), (gnmi_messages.LeafReader, "add")):
+        turns.watch(module, name)
+    kernel = EndlessLog("/nonexistent", netlink=False)
+    sources = HostSources(
+        (
+            PodResources(given["kubelet"], kernel),
+            RdmaNamespaces(kernel, given["namespaces"]),
+            KernelLogFollower(kernel),
+        ),
+        time.monotonic,
+    )
+    exporter = Exporter(
+        Collector(simulate("quiet", clock=time.monotonic), Settings(), time.monotonic), [sources]
+    )
+    server = Server(Application((HostPages(exporter, 0.0),)), None)
+    prober = Prober(read_switches_file(given["switches"]))
+    (address,) = await server.start(["127.0.0.1:0"])
+
+    async def again(number: int, read: Any) -> None:
+        nonlocal is_enough
+        while True:
+            with contextlib.suppress(UserError):
+                await read()
+            rounds[number] += 1
+            if len(rounds) == len(reads) and min(rounds.values()) >= ROUNDS and not is_enough:
+                is_enough = True
+                sys.stdout.write("enough\n")
+                sys.stdout.flush()
+
+    reads = [
+        sources.read_once,
+        *(lambda url=url: target_source.read_remote(url, Access()) for url in given["prometheus"]),
+        *(lambda name=name: prober.probe(name, "", 60.0) for name in prober.targets),
+    ]
+    exporter.render(await exporter.observe(), Format.TEXT)  # the first one has more work than all later ones
+    sys.setprofile(turns.note)
+    tasks = [asyncio.create_task(again(number, read)) for number, read in enumerate(reads)]
+    sys.stdout.write(f"{address}\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.read)
+    sys.setprofile(None)
+    faults = [task.exception() for task in tasks if task.done()]
+    seen = {
+        "rounds": sorted(rounds.values()),
+        "calls": turns.most,
+        "where": turns.where,
+        "decoded": turns.decoded,
+    }
+    sys.stdout.write(json.dumps(seen | {"faults": list(map(repr, faults))}) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # what a peer keeps open is not waited for
+
+
+if __name__ == "__main__":
+    document = json.loads(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_AS, (document["address_space"],) * 2)
+    if document["group"]:
+        Path(document["group"], "cgroup.procs").write_text("0")
+    asyncio.run(main(document))
