@@ -73,7 +73,7 @@ CAUSES = {
     "drops": f"{_rises('roce_buffer_discards_total', scope=PRIORITY)} > bool 0",
     "packets lost": f"{_rises('roce_transport_out_of_sequence_total', 'roce_transport_packet_sequence_errors_total')} > bool 0",
     "timeouts": f"{_rises('roce_transport_ack_timeouts_total', 'roce_transport_retries_exceeded_total')} > bool 0",
-    "queue pairs in ERR": f"sum({now('roce_owner_queue_pairs', BROKEN)}) > bool 0",
+    "queue pairs in ERR": f"sum({now('roce_owner_queue_pairs', BROKEN)} or 0 * {now('roce_owner_queue_pairs', THIS)}) > bool 0",
 }
 """What can be wrong with a port, each before what it causes."""
 CAME_FIRST = states(
