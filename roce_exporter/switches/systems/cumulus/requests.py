@@ -133,7 +133,7 @@ async def _counters(client: JsonClient, ports: PortList, target: str) -> Any:
     try:
         if target not in PER_PORT:
             filtered = await _filtered(client, COUNTERS, names)
-            if holds(filtered, names):
+            if holds(filtered, names) or not isinstance(filtered, dict | None):
                 return filtered
             if len(PER_PORT) >= MOST_TARGETS:
                 PER_PORT.clear()
