@@ -2,7 +2,7 @@
 
 Half an hour of simulated hosts under an incast, some with a fault, is backfilled; then three servers scrape the same hosts every 15 s
 at the same time: without rules, with the other rules, and with those of the working tree. The other rules are the same files of a commit
-(`ROCE_BENCH_BEFORE`), or one file of the working tree (`ROCE_BENCH_FILE=alerts/compat/node_exporter.rules.yml`). The processor time of
+(`ROCE_BENCH_BEFORE`, by default the last one), or one file of the working tree (`ROCE_BENCH_FILE=alerts/compat/node_exporter.rules.yml`). The processor time of
 the first is that of scraping. Other load on the machine affects all alike: rely on the ratio.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 FILES = ("alerts/roce.rules.yml", "dashboards/roce-dashboards.rules.yml")
 FILE = os.environ.get("ROCE_BENCH_FILE", "")
-OTHER = FILE or os.environ.get("ROCE_BENCH_BEFORE", "a8ce78b")
+OTHER = FILE or os.environ.get("ROCE_BENCH_BEFORE", "HEAD")
 HOSTS = int(os.environ.get("ROCE_BENCH_HOSTS", "40"))
 HISTORY = int(os.environ.get("ROCE_BENCH_HISTORY", "1800"))
 SECONDS = int(os.environ.get("ROCE_BENCH_SECONDS", "240"))

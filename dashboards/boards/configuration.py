@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boards.colours import ON_OFF, ROCE_VERSION, SEVERITY, TRUST, WARNING
 from boards.configuration_details import ADDRESSES_PANELS, BUFFERS_PANELS, DCQCN_PANELS, VERSIONS_PANELS
-from boards.configuration_series import FIELDS, LINKS, check_texts, spread, value_texts
+from boards.configuration_series import FIELDS, LINKS, check_texts, spreads, value_texts
 from boards.limits import DRIFT, steps
 from boards.measures import meanings, now
 from boards.model import Board, Query, Row, Variable, cell
@@ -146,6 +146,17 @@ JUDGED_PANELS = (
     ),
 )  # fmt: skip
 PEER = f"{now('roce_pfc_enabled', FLEET)} != on (cluster, job, instance, device, port, netdev, priority) group_right () {now('roce_config_pfc_peer_enabled', FLEET)}"
+SPREADS_LOSSLESS = (
+    ("DSCP → priority", "roce_config_dscp_priority", "RoCE is DSCP 26 and CNPs 48 almost everywhere.", "", 12, "DSCP is not mapped, or DCB is not readable"),
+    ("Trust", "roce_config_trust_dscp", "Routed RoCE needs DSCP.", TRUST, 12, "No driver here exposes it (Linux 6.2 and newer)", "audited"),
+    ("MTU", "roce_port_mtu_bytes", "From 4200 on RDMA can use its largest MTU.", "", 8, "No ports found"),
+    ("Global pause with PFC", "roce_config_global_pause_transmit_enabled", "Must be off where PFC is on.", ON_OFF, 8, "The drivers do not expose it"),
+    ("Pause watchdog", "roce_config_pfc_prevention_timeout_seconds", "", "s", 8, "The drivers do not expose it"),
+    ("ToS on all packets", "roce_config_traffic_class", "106 is DSCP 26 with ECT(0); 104 is without ECT, so switches cannot mark the packets.", "", 8, "Not forced: each program sets its own", "audited"),
+    ("ToS of RDMA-CM", "roce_config_cm_tos", "Default for connections whose program sets no ToS.", "", 8, "configfs is not mounted, or not readable", "audited"),
+    ("RoCE version of RDMA-CM", "roce_config_cm_roce_version", "Version 2 can be routed.", ROCE_VERSION, 8, "configfs is not mounted, or not readable", "audited"),
+    ("Allowance for cables", "roce_config_pfc_delay", "Headroom is computed from this length: a value that is too short loses packets.", "", 8, "The drivers do not expose it"),
+)  # fmt: skip
 LOSSLESS_PANELS = (
     table(
         "PFC by priority",
@@ -172,77 +183,7 @@ LOSSLESS_PANELS = (
         empty="No mismatch reported (most firmware does not expose the peer's DCBX state)",
         proof="audited",
     ),
-    spread(
-        "DSCP → priority",
-        "roce_config_dscp_priority",
-        "RoCE is DSCP 26 and CNPs 48 almost everywhere.",
-        width=12,
-        empty="DSCP is not mapped, or DCB is not readable",
-    ),
-    spread(
-        "Trust",
-        "roce_config_trust_dscp",
-        "Routed RoCE needs DSCP.",
-        codes=TRUST,
-        width=12,
-        empty="No driver here exposes it (Linux 6.2 and newer)",
-        proof="audited",
-    ),
-    spread(
-        "MTU",
-        "roce_port_mtu_bytes",
-        "From 4200 on RDMA can use its largest MTU.",
-        width=8,
-        empty="No ports found",
-    ),
-    spread(
-        "Global pause with PFC",
-        "roce_config_global_pause_transmit_enabled",
-        "Must be off where PFC is on.",
-        codes=ON_OFF,
-        width=8,
-        empty="The drivers do not expose it",
-    ),
-    spread(
-        "Pause watchdog",
-        "roce_config_pfc_prevention_timeout_seconds",
-        "",
-        "s",
-        width=8,
-        empty="The drivers do not expose it",
-    ),
-    spread(
-        "ToS on all packets",
-        "roce_config_traffic_class",
-        "106 is DSCP 26 with ECT(0); 104 is without ECT, so switches cannot mark the packets.",
-        width=8,
-        empty="Not forced: each program sets its own",
-        proof="audited",
-    ),
-    spread(
-        "ToS of RDMA-CM",
-        "roce_config_cm_tos",
-        "Default for connections whose program sets no ToS.",
-        width=8,
-        empty="configfs is not mounted, or not readable",
-        proof="audited",
-    ),
-    spread(
-        "RoCE version of RDMA-CM",
-        "roce_config_cm_roce_version",
-        "Version 2 can be routed.",
-        codes=ROCE_VERSION,
-        width=8,
-        empty="configfs is not mounted, or not readable",
-        proof="audited",
-    ),
-    spread(
-        "Allowance for cables",
-        "roce_config_pfc_delay",
-        "Headroom is computed from this length: a value that is too short loses packets.",
-        width=8,
-        empty="The drivers do not expose it",
-    ),
+    *spreads(SPREADS_LOSSLESS),
 )
 BOARD = Board(
     "roce-configuration",

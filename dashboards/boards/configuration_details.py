@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boards.colours import DCBX, ON_OFF, SCHEDULING
-from boards.configuration_series import FIELDS, LINKS, spread, with_units
+from boards.configuration_series import FIELDS, LINKS, spreads, with_units
 from boards.measures import meanings, now
 from boards.model import cell
 from boards.panels import by_name
@@ -11,79 +11,27 @@ from boards.rules import PARAMETER
 from boards.scopes import FLEET, to_host
 from boards.tables import table, with_setting
 
-BUFFERS_PANELS = (
-    spread(
-        "Priority → buffer",
-        "roce_config_priority_buffer",
-        "The lossless priority should have a separate buffer.",
-        width=12,
-        empty="The drivers do not expose it",
-    ),
-    spread(
-        "Buffer sizes",
-        "roce_config_buffer_bytes",
-        "",
-        "bytes",
-        width=12,
-        empty="The drivers do not expose it",
-    ),
-    spread(
-        "Priority → traffic class",
-        "roce_config_priority_traffic_class",
-        "",
-        width=12,
-        empty="DCB is not readable",
-    ),
-    spread(
-        "Scheduling",
-        "roce_config_ets_algorithm",
-        "",
-        codes=SCHEDULING,
-        width=12,
-        empty="DCB is not readable",
-    ),
-    spread(
-        "Bandwidth shares",
-        "roce_config_ets_transmit_bandwidth_ratio",
-        "",
-        "percentunit",
-        width=12,
-        empty="DCB is not readable",
-    ),
-    spread(
-        "Who negotiates DCB",
-        "roce_config_dcbx_mode",
-        "Firmware that negotiates may override the host's settings.",
-        codes=DCBX,
-        width=12,
-        empty="DCB is not readable",
-    ),
-)
+SPREADS_BUFFERS = (
+    ("Priority → buffer", "roce_config_priority_buffer", "The lossless priority should have a separate buffer.", "", 12, "The drivers do not expose it"),
+    ("Buffer sizes", "roce_config_buffer_bytes", "", "bytes", 12, "The drivers do not expose it"),
+    ("Priority → traffic class", "roce_config_priority_traffic_class", "", "", 12, "DCB is not readable"),
+    ("Scheduling", "roce_config_ets_algorithm", "", SCHEDULING, 12, "DCB is not readable"),
+    ("Bandwidth shares", "roce_config_ets_transmit_bandwidth_ratio", "", "percentunit", 12, "DCB is not readable"),
+    ("Who negotiates DCB", "roce_config_dcbx_mode", "Firmware that negotiates may override the host's settings.", DCBX, 12, "DCB is not readable"),
+)  # fmt: skip
+BUFFERS_PANELS = (*spreads(SPREADS_BUFFERS),)
 
 
 COUNTED = f"sum by (cluster, role, parameter, value) ({PARAMETER}{{{FLEET}}})"
 UNITS = {"_seconds": " µs", "_bytes_per_second": " B/s", "_bytes": " B"}
 
 
+SPREADS_DCQCN = (
+    ("Notification point", "roce_config_notification_point_enabled", "Must be on for the lossless priority.", ON_OFF, 12, "No driver here exposes it: only MLNX_OFED does", "audited"),
+    ("Reaction point", "roce_config_reaction_point_enabled", "Must be on for the lossless priority.", ON_OFF, 12, "No driver here exposes it: only MLNX_OFED does", "audited"),
+)  # fmt: skip
 DCQCN_PANELS = (
-    spread(
-        "Notification point",
-        "roce_config_notification_point_enabled",
-        "Must be on for the lossless priority.",
-        codes=ON_OFF,
-        width=12,
-        empty="No driver here exposes it: only MLNX_OFED does",
-        proof="audited",
-    ),
-    spread(
-        "Reaction point",
-        "roce_config_reaction_point_enabled",
-        "Must be on for the lossless priority.",
-        codes=ON_OFF,
-        width=12,
-        empty="No driver here exposes it: only MLNX_OFED does",
-        proof="audited",
-    ),
+    *spreads(SPREADS_DCQCN),
     table(
         "DCQCN parameters",
         "Number of ports with each value. A parameter with two values in a cluster slows some senders more than others.\n\n"

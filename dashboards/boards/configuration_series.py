@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from boards.colours import DCBX, ON_OFF, ROCE_VERSION, SCHEDULING, TRUST
 from boards.measures import meanings, row
@@ -15,44 +15,41 @@ from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings import ALL_CHECKS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 FIELDS = ("cluster", "job", "instance", "device", "port", "netdev")
 LINKS = (by_name("instance", ("links", [to_host()])), by_name("device", ("links", [to_port()])))
 
 
-def spread(
-    title: str,
-    metric: str,
-    reading: str,
-    unit: str = "none",
-    *,
-    codes: Mapping[int, str] | None = None,
-    **place: object,
-) -> Panel:
-    """The number of ports with each value of a setting: normally one line, or one per kind of NIC."""
-    by = tuple(name for name in PLACES if name in row(metric).labels)
-    columns = ("cluster", *by, "value", "Value")
-    counted = f'sum by ({", ".join(columns[:-1])}) ({SETTING}{{setting="{metric}",{FLEET}}})'
-    wide_text = max((len(text) for text in (codes or {}).values()), default=0) * 7 + 20
-    return table(
-        title,
-        f"Number of ports with each value; rare values are the exceptions. {reading}\n\n{meanings(metric)}",
-        columns,
-        cell(counted),
-        names={"Value": "ports"},
-        sort="Value",
-        rarest=True,
-        numeric=("value",),
-        overrides=(
-            by_name("value", ("unit", unit), ("mappings", _texts(codes)), ("custom.width", min(max(120, wide_text), 180))),
-        ),
-        **place,  # type: ignore[arg-type]  # what a panel takes, passed on
-    )  # fmt: skip
+Spread = tuple[Any, ...]
+"""Title, metric, how to read it, its unit or the texts of its codes, width, text for no data, and the scenario with data if it is not the usual one."""
 
 
-def _texts(codes: Mapping[int, str] | None) -> list[Json]:
-    return [named({value: (text, "") for value, text in codes.items()})] if codes else []
+def spreads(rows: Iterable[Spread]) -> Iterator[Panel]:
+    """The number of ports with each value of a setting, a panel each: normally one line, or one per kind of NIC."""
+    for title, metric, reading, shown, width, empty, *proof in rows:
+        unit, codes = (shown or "none", {}) if isinstance(shown, str) else ("none", shown)
+        by = tuple(name for name in PLACES if name in row(metric).labels)
+        columns = ("cluster", *by, "value", "Value")
+        counted = f'sum by ({", ".join(columns[:-1])}) ({SETTING}{{setting="{metric}",{FLEET}}})'
+        wide_text = max((len(text) for text in codes.values()), default=0) * 7 + 20
+        texts = [named({value: (text, "") for value, text in codes.items()})] if codes else []
+        yield table(
+            title,
+            f"Number of ports with each value; rare values are the exceptions. {reading}\n\n{meanings(metric)}",
+            columns,
+            cell(counted),
+            names={"Value": "ports"},
+            sort="Value",
+            rarest=True,
+            numeric=("value",),
+            overrides=(
+                by_name("value", ("unit", unit), ("mappings", texts), ("custom.width", min(max(120, wide_text), 180))),
+            ),
+            width=width,
+            empty=empty,
+            **({"proof": proof[0]} if proof else {}),
+        )  # fmt: skip
 
 
 CODES: dict[str, Mapping[int, str]] = {

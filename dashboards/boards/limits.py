@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from boards import thresholds
 from boards.colours import GOOD, NOTHING, SEVERITY
 from boards.thresholds import LIMITS, SHARED
 
 SHORT: str = SHARED["short"]
 MEDIUM: str = SHARED["medium"]
-LONG: str = SHARED["long"]
 SLOW_INTERVAL: str = SHARED["slow_interval"]
 EXPORTERS = 'job=~"{exporter_jobs}",job!~"{switch_jobs}|{wire_jobs}|{probe_jobs}"'.format_map(SHARED)
 """The targets that the alerts on exporters are about."""
@@ -22,7 +20,6 @@ STORM_HOSTS = "cluster_direction:roce_pfc_storm_hosts:count"
 HOSTS = "cluster:roce_hosts:count"
 MARKED = f"port:roce_ecn_marked:ratio_rate{MEDIUM}"
 LOSS = f"port_direction:roce_transport_loss:ratio_rate{MEDIUM}"
-STALLED = f"netdev:roce_pcie_stalled:ratio_rate{MEDIUM}"
 DRIFT = "cluster_device_setting:roce_config:range"
 PROBES_TO_PATH = f"cluster_rack:roce_probe_lost:ratio_rate{MEDIUM}"
 PROBES_TO_HOST = f"cluster_host:roce_probe_lost:rate{MEDIUM}"
@@ -49,9 +46,9 @@ def percent(value: float) -> str:
     return f"{plain(value * 100)}%"
 
 
-def step(name: str, key: str = "ratio", *, least: float = 0.0) -> tuple[float, str]:
-    """A limit and the colour of its severity. A limit of 0 begins at `least`."""
-    return thresholds.at_least(limit(name, key), least), SEVERITY[LIMITS[name]["severity"]]
+def step(name: str, key: str = "ratio") -> tuple[float, str]:
+    """A limit and the colour of its severity."""
+    return limit(name, key), SEVERITY[LIMITS[name]["severity"]]
 
 
 def burn(name: str) -> tuple[float, str]:
@@ -69,7 +66,6 @@ SENT_SATURATED, RECEIVED_SATURATED = (step(f"pause_saturated_{way}") for way in 
 SATURATED = {"receive": RECEIVED_SATURATED, "transmit": SENT_SATURATED}
 PAUSE_BUDGET = burn("pause_budget_days"), burn("pause_budget_hours")
 PAUSE_OBJECTIVE = limit("pause_budget_hours", "objective")
-DROPS = step("lossless_drops", "packets", least=0.001)
 LOSS_SLOW, LOSS_FAST = step("packet_loss"), step("packet_loss_severe")
 MARKS_HIGH = step("marked_packets")
 CNPS_IGNORED_RATE, CNP_DEFICIT = step("cnps_ignored", "per_second"), limit("cnp_delivery")

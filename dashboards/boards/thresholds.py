@@ -17,8 +17,3 @@ ALERTS = _READ["alerts"]
 LIMITS = _READ["limits"]
 """Limits by what is measured."""
 SHARED = _READ["shared"]
-
-
-def at_least(value: float, least: float) -> float:
-    """The greater of a limit and a number."""
-    return max(value, least)

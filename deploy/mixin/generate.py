@@ -132,7 +132,6 @@ def mark_boards() -> Colours:
     colours, thresholds = (importlib.import_module(f"boards.{name}") for name in ("colours", "thresholds"))
     named = Colours(colours.SEVERITY)
     colours.SEVERITY = named
-    thresholds.at_least = Number.at_least
     thresholds.SHARED = marked(thresholds.SHARED, "shared")
     for section in ("ALERTS", "LIMITS"):
         listed = getattr(thresholds, section)

@@ -57,10 +57,6 @@ class Number(float):
     def __round__(self, digits: int | None = None) -> Number:  # type: ignore[override]
         return Number(round(float(self), digits or 0), f"rounded({self.expression}, {digits})")
 
-    def at_least(self, least: float) -> Number:
-        """The greater of the two."""
-        return Number(max(float(self), least), f"std.max({self.expression}, {least})")
-
     def _refuse(self, _: object = None) -> NoReturn:
         raise TypeError(f"{self.expression}: this operation is not written in Jsonnet")
 

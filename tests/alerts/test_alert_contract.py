@@ -30,7 +30,6 @@ RULES = [rule for group in delivered() for rule in group["rules"]]
 ALERTING = {rule["alert"]: rule for rule in RULES if "alert" in rule}
 RECORDED = {rule["record"] for rule in RULES if "record" in rule}
 RUNBOOKS = {place.stem: place.read_text() for place in (ALERTS / "runbooks").glob("Roce*.md")}
-SWITCHES = (ALERTS / "runbooks/switches.md").read_text()
 WENT = yaml.safe_load((ALERTS / "went.yml").read_text())
 THRESHOLDS = yaml.safe_load((ALERTS / "thresholds.yml").read_text())
 README = (ALERTS / "README.md").read_text()

@@ -311,13 +311,6 @@ def test_no_alert_is_muted_by_one_that_is_evaluated_less_often() -> None:
     assert slower <= {("RoceExporterDown", "RoceDataMissing"), ("RocePortFaulty", "RocePortCause")}
 
 
-def aftermath(rule: dict[str, Any]) -> int:
-    """Seconds for which an alert may last after its cause is over: its longest window, and how long it is kept."""
-    lasting = re.sub(r"min_over_time\([^)]*\)", "", rule["expr"])  # ends with the first low value
-    windows = re.findall(r"(?:\[|:(?:ratio_)?(?:rate|increase))(\d+[smhd])", lasting)
-    return max(map(seconds, windows), default=0) + seconds(rule.get("keep_firing_for", "0s"))
-
-
 EFFECTS = {"RocePeerUnreachable", "RocePacketLoss"}
 """What a storm causes at other ports, and notifies. Budgets of hours and the reasons of a port are meant to last longer."""
 

@@ -4,7 +4,6 @@ import pytest
 from migration_tables import DOCUMENT, document
 from migration_uses import ALL, BOARDS, NOTHING, PARTLY, SOURCES, alerts, given, level, panels
 
-BY_TITLE = {source.title: source for source in SOURCES}
 OLD, NEW, ETHTOOL, RDMA, POOL = SOURCES
 CNP, BYTES, PAUSE, DISCARDS = (
     "roce_cnp_sent_total",

@@ -1,7 +1,7 @@
 """The boards checked against the schemas that Grafana 10 to 13 publish (`@grafana/schema`), as far as these go.
 
 `grafana_schemas.json` holds the facts of the four packages; `dashboards/preview/README.md` has the command that derives
-it. Options of data sources and the meaning of values are not in a schema: `grafana_rules` and a real Grafana check
+it. Options of data sources and the meaning of values are not in a schema: `test_board_rules.py` and a real Grafana check
 those.
 """
 
