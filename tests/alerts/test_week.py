@@ -13,9 +13,11 @@ from remote_write import regular, send
 from servers import prometheus
 from test_all_rules import MINUTES, SITUATIONS, of_cluster
 from week import all_clips, judged, simulated
-from week_hosts import GONE, MINUTE
-from week_plan import CRITICAL, FAULTS, KINDS, Fleet, draw
+from week_hosts import GONE, MINUTE, Clip, names
+from week_plan import CRITICAL, FAULTS, KINDS, Fleet, _stuck, _switch, draw
 from week_rules import FLAGS, Fired, evaluated, spans
+
+from roce_exporter.catalog import INDEX
 
 CONFIG = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
 UNSEEN = 20261126
@@ -86,6 +88,16 @@ def test_the_truth_has_every_kind_of_fault() -> None:
     assert len(FAULTS) >= 20
     known = {rule.get("alert") for group in delivered() for rule in group["rules"]}
     assert {word for kind in FAULTS for word in kind.alerts.split()} <= known
+
+
+def test_series_that_are_made_by_hand_are_those_of_the_catalogue() -> None:
+    """An alert that reads another name or label would miss the fault, and the week would say so of the alert."""
+    made = {*_stuck(Clip(1, {}), 1).series, *_switch("leaf", ("h",), ["m"], [], 1)} - {"up"}
+    assert len(made) > 15
+    for one in made:
+        name = one.partition("{")[0]
+        assert {*labels_of(one)} == {*INDEX.named[name].labels}, one
+        assert name in names(), f"no rule reads {name}"
 
 
 @pytest.mark.nightly
