@@ -25,7 +25,7 @@ from roce_exporter.catalog.row import MetricSet, Row, Spelling
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 TABLES = word_list("ports transport requests pause settings ethernet link exporter switches host")
 """The files of rows, in the order of the catalogue."""
@@ -75,6 +75,26 @@ def sections(name: str, text: str | None = None) -> tuple[tuple[str, tuple[Table
     return tuple(
         (heading, tuple(one for one in entries if one.head)) for heading, entries in _sections(name, text)
     )
+
+
+def parts(entry: TableLine, names: Collection[str]) -> dict[str, list[str]]:
+    """The lines `NAME: TEXT` below an entry by name, with what is indented further as part of the text; all names, some without a text.
+
+    Raises:
+        CatalogError: a line has another name.
+    """
+    found: dict[str, list[str]] = {name: [] for name in names}
+    last: list[str] = []
+    for place, line in entry.more:
+        name, colon, text = line.strip().partition(": ")
+        if line.startswith("    "):
+            last[-1] += f" {line.strip()}"
+        elif colon and name in found:
+            last = found[name]
+            last.append(text)
+        else:
+            raise CatalogError(f"{place}: {line.strip()!r} is none of {', '.join(names)}")
+    return found
 
 
 def _sections(name: str, text: str | None = None) -> Iterator[tuple[str, list[TableLine]]]:

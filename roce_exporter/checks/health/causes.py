@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.table import CatalogError, sections
+from roce_exporter.catalog.table import CatalogError, parts, sections
 from roce_exporter.checks.finding import Finding, Side, Status, Sure, Topic
 
 if TYPE_CHECKING:
@@ -125,30 +125,20 @@ class Cause:
 def _cause(entry: TableLine) -> Cause:
     head, _, title = entry.head.partition(": ")
     name, side, health, runbook, sure, area, end = head.split(" ")
-    parts: dict[str, list[str]] = {part: [] for part in _PARTS}
-    found: list[str] = []
-    for place, line in entry.more:
-        part, colon, text = line.strip().partition(": ")
-        if line.startswith("    "):
-            found[-1] += f" {line.strip()}"
-        elif colon and part in parts:
-            found = parts[part]
-            found.append(text)
-        else:
-            raise CatalogError(f"{place}: {line.strip()!r} is no part of a cause")
+    found = parts(entry, _PARTS)
     return Cause(
         name,
         Side(side),
         Status[health.upper()],
         title,
-        " ".join(parts["likely"]),
-        tuple(_steps(parts["next"])),
+        " ".join(found["likely"]),
+        tuple(_steps(found["next"])),
         runbook,
         Sure(sure),
-        " ".join(parts["wrong if"]),
+        " ".join(found["wrong if"]),
         area,
-        frozenset(" ".join(parts["then"]).split()),
-        _begin(entry.place, parts["begins"]),
+        frozenset(" ".join(found["then"]).split()),
+        _begin(entry.place, found["begins"]),
         End(end),
     )
 

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.sign import Sign
-from roce_exporter.checks.settings.consistency import CONSISTENCY
-from roce_exporter.checks.settings.host_checks import CHECKS as HOST_CHECKS
-from roce_exporter.checks.settings.lossless_checks import CHECKS as LOSSLESS_CHECKS
-from roce_exporter.checks.settings.marking_checks import CHECKS as MARKING_CHECKS
+from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,7 +60,7 @@ SYMPTOMS: Mapping[str, tuple[str, ...]] = {
 """What a wrong setting leads to on its port, by check."""
 AT_THE_OTHER_END = frozenset({"peer_pfc"})
 """Checks of what the switch announces (DCBX)."""
-TITLES = {check.id: check.title for check in (*LOSSLESS_CHECKS, *MARKING_CHECKS, *HOST_CHECKS, CONSISTENCY)}
+TITLES = {check.id: check.title for check in ALL_CHECKS}
 SAID = re.compile(r"check ([a-z0-9_]+) of ")
 
 

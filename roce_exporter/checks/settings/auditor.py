@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import (
@@ -16,19 +17,14 @@ from roce_exporter.catalog.named import (
     FINGERPRINT,
     RDMA_MTU,
 )
-from roce_exporter.catalog.row import HW_COUNTERS
+from roce_exporter.catalog.row import ANY, HW_COUNTERS
+from roce_exporter.catalog.table import parts, sections
 from roce_exporter.checks.finding import NotChecked, Report, Topic
-from roce_exporter.checks.settings import (
-    address_checks,
-    host_checks,
-    lossless_checks,
-    marking_checks,
-    rail_checks,
-)
+from roce_exporter.checks.settings import host_checks, lossless_checks, marking_checks, rail_checks
 from roce_exporter.checks.settings.arithmetic import rdma_mtu
-from roce_exporter.checks.settings.check import CheckResult
+from roce_exporter.checks.settings.check import Check, CheckResult, not_alone
 from roce_exporter.checks.settings.commands import fill
-from roce_exporter.checks.settings.consistency import CONSISTENCY, comparable, compare, fingerprint
+from roce_exporter.checks.settings.consistency import comparable, compare, fingerprint
 from roce_exporter.checks.settings.ip_settings import with_rails
 from roce_exporter.checks.settings.port_settings import ADAPTIVE, SOURCES, port_settings
 from roce_exporter.collect.exporter_part import ExporterPart
@@ -36,8 +32,9 @@ from roce_exporter.host.sources.configuration import AGE
 from roce_exporter.normalise.series import NO_SAMPLES, Series
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from roce_exporter.checks.finding import Finding
-    from roce_exporter.checks.settings.consistency import Judged
     from roce_exporter.checks.settings.port_settings import PortSettings
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.model import DeviceReadings, Reading
@@ -61,15 +58,37 @@ def settings_report(host: View) -> Report:
     return Report(tuple(found), gaps)
 
 
-CHECKS = (
-    *lossless_checks.CHECKS,
-    *marking_checks.CHECKS,
-    *host_checks.CHECKS,
-    *address_checks.CHECKS,
-    *rail_checks.CHECKS,
-)
+def _checks() -> Iterator[Check]:
+    text = Path(__file__).with_name("checks.txt").read_text(encoding="utf-8")
+    modules = {one.__name__.rpartition(".")[2]: one for one in _MODULES}
+    for heading, entries in sections("checks.txt", text):
+        for entry in entries:
+            head, _, title = entry.head.partition(": ")
+            name, _, only = head.partition(" of ")
+            found = {part: " ".join(texts) for part, texts in parts(entry, _PARTS).items() if texts}
+            yield Check(
+                name,
+                title,
+                found.pop("why"),
+                getattr(modules.get(heading), name, not_alone),
+                {
+                    part.removeprefix("fix").strip() or ANY: SCRIPTS.get(fix, fix)
+                    for part, fix in found.items()
+                },
+                tuple(only.split(",")) if only else (),
+            )
 
-ALL_CHECKS = (*CHECKS, CONSISTENCY)
+
+_MODULES = (lossless_checks, marking_checks, host_checks, rail_checks)
+_PARTS = ("why", "fix", "fix mlx5", "fix bnxt_re")
+SCRIPTS = {
+    "BNXT_SETUP": "bnxt_setupcc.sh -d {device} -i {netdev} -m 3 -s {dscp} -p {cnp_dscp} -r {priority} -c {cnp_priority}"
+}
+"""Broadcom's script sets PFC, DSCP mapping, scheduling and congestion control at once."""
+
+ALL_CHECKS = tuple(_checks())
+CONSISTENCY = next(check for check in ALL_CHECKS if check.judge is not_alone)
+"""It compares ports, the others judge one."""
 
 VOLATILE = ("pfc_requests_", "pfc_indications_", "down_events", "receive_frames", "transmit_", "aer_", *AGE)
 """Prefixes of values that change without a change of settings, although the same sources report them."""
@@ -107,16 +126,16 @@ def findings(ports: Sequence[PortSettings], profile: Profile) -> tuple[Finding, 
     )
 
 
-def judge(ports: Sequence[PortSettings], profile: Profile) -> list[Judged]:
+def judge(ports: Sequence[PortSettings], profile: Profile) -> list[tuple[Check, PortSettings, CheckResult]]:
     """Check, port and result of all checks that the profile enables, by port."""
     found = [
         (check, settings, result)
         for settings in ports
-        for check in CHECKS
+        for check in ALL_CHECKS
         if check.applies_to(settings.dialect) and (result := check.judge(settings, profile)) is not None
     ]
     if profile.consistent:
-        found.extend(compare(ports))
+        found.extend((CONSISTENCY, *one) for one in compare(ports))
     order = {_labels(settings): number for number, settings in enumerate(ports)}
     return sorted(found, key=lambda one: order[_labels(one[1])])
 

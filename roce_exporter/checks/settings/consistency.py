@@ -6,8 +6,7 @@ import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.row import ANY
-from roce_exporter.checks.settings.check import Check, CheckResult, judged, not_alone
+from roce_exporter.checks.settings.check import CheckResult, judged
 from roce_exporter.checks.settings.port_settings import PortSettings
 
 if TYPE_CHECKING:
@@ -67,19 +66,10 @@ def _plain(value: object) -> object:
     return value
 
 
-CONSISTENCY = Check(
-    "consistency",
-    "same settings as similar ports",
-    "Jobs stripe over all ports of a host: the one with different settings limits the pace.",
-    not_alone,
-    {ANY: "set the same values as on the port that is named"},
-)
+Compared = tuple[PortSettings, CheckResult]
 
 
-Judged = tuple[Check, PortSettings, CheckResult]
-
-
-def compare(ports: Sequence[PortSettings]) -> Iterator[Judged]:
+def compare(ports: Sequence[PortSettings]) -> Iterator[Compared]:
     """A result per port that shares its driver, model and function with another port of the host.
 
     The most frequent settings are the expected ones; if none is the most frequent, those of the first port. A setting that
@@ -94,7 +84,7 @@ def compare(ports: Sequence[PortSettings]) -> Iterator[Judged]:
             yield from _compare([(settings, comparable(settings)) for settings in alike])
 
 
-def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iterator[Judged]:
+def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iterator[Compared]:
     (usual, _), *_ = Counter(fingerprint(values) for _, values in ports).most_common(1)
     model, expected_values = next(pair for pair in ports if fingerprint(pair[1]) == usual)
     for settings, values in ports:
@@ -102,4 +92,4 @@ def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iter
         other = [COMPARED[name] for name in names if expected_values[name] != values[name]]
         expected = f"as {model.netdev} of {model.device}"
         found = f"differs in {', '.join(other)}" if other else expected
-        yield CONSISTENCY, settings, judged(not other, expected, found)
+        yield settings, judged(not other, expected, found)

@@ -1,14 +1,20 @@
-"""Checks of the host: addresses, MTU, PCIe, and the update interval of the counters."""
+"""Checks of the host: GIDs, MTU, PCIe, the update interval of the counters; addresses and neighbours: what a port needs to reach any peer, although no counter moves without it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings.arithmetic import least_mtu, rdma_mtu
-from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
+from roce_exporter.checks.settings.check import CheckResult, judged, unreadable
+from roce_exporter.checks.settings.ip_settings import is_readable
+from roce_exporter.host.sources.ip_side import REACHABLE
+from roce_exporter.model.ip import RESOLVED
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.checks.settings.ip_settings import IpNetdev, IpSide
     from roce_exporter.checks.settings.port_settings import PortSettings
     from roce_exporter.checks.settings.profile import Profile
 
@@ -34,15 +40,6 @@ def gid(settings: PortSettings, profile: Profile) -> CheckResult | None:
     return judged(bool(indices), expected, found)
 
 
-GID = Check(
-    "gid",
-    "GID table",
-    "Programs select a GID by its index: with one of RoCE v1, or of the wrong subnet, no peer behind a router is reachable.",
-    gid,
-    {ANY: "give {netdev} an IPv4 address: ip address add ADDRESS/LENGTH dev {netdev}"},
-)
-
-
 def mtu(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the expected RDMA MTU fits into the network device's MTU."""
     size = profile.rdma_mtu
@@ -53,15 +50,6 @@ def mtu(settings: PortSettings, profile: Profile) -> CheckResult | None:
         return unreadable(expected)
     fits = rdma_mtu(settings.mtu)
     return judged(fits >= size, expected, f"{settings.mtu}, for {fits}")
-
-
-MTU = Check(
-    "mtu",
-    "MTU",
-    "Packets of a quarter of the size reduce throughput; packets of a peer with a larger MTU are dropped here.",
-    mtu,
-    {ANY: "ip link set dev {netdev} mtu {mtu}"},
-)
 
 
 def pcie(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -82,15 +70,6 @@ def _link(width: int, speed: int) -> str:
     return f"x{width} at {speed / 1_000_000_000:g} GT/s"
 
 
-PCIE = Check(
-    "pcie",
-    "PCIe link",
-    "The host accepts data more slowly than the port delivers it: the NIC pauses the switch.",
-    pcie,
-    {ANY: "check the slot, its BIOS settings and the riser: lspci -vv -s {pci}"},
-)
-
-
 def statistics_refresh(settings: PortSettings, profile: Profile) -> CheckResult | None:  # noqa: ARG001 - signature of a check
     """Whether bnxt updates the counters of the port: at an interval of 0 it does not."""
     if settings.refresh is None:
@@ -98,13 +77,92 @@ def statistics_refresh(settings: PortSettings, profile: Profile) -> CheckResult 
     return judged(settings.refresh > 0, "above 0", f"{settings.refresh} us")
 
 
-STATISTICS_REFRESH = Check(
-    "statistics_refresh",
-    "update interval of the counters",
-    "The counters of the port do not change: no storm would be detected.",
-    statistics_refresh,
-    {ANY: "ethtool -C {netdev} stats-block-usecs 1000000"},
-    only=("bnxt_re",),
-)
+def ip_address(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether a port with a link has an address that peers elsewhere can use. A VF may wait for the pod that gets it."""
+    side = settings.ip
+    if not profile.addresses or side is None or settings.up is False or settings.kind.endswith("vf"):
+        return None
+    expected = "an address that is not link-local"
+    if not all(map(is_readable, side.own)):
+        return unreadable(expected)
+    usable = [
+        f"{one.address}/{one.length}"
+        for netdev in side.own
+        for one in netdev.addresses
+        if one.scope in REACHABLE and not one.failed
+    ]
+    others = sorted({one.scope for netdev in side.own for one in netdev.addresses})
+    return judged(
+        bool(usable),
+        expected,
+        few(usable) or f"only of scope {', '.join(others)}" if usable or others else "none",
+    )
 
-CHECKS = (GID, MTU, PCIE, STATISTICS_REFRESH)
+
+def duplicate_address(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether another port of this host, or by IPv6's detection another host, has an address of this port."""
+    side = settings.ip
+    if not profile.addresses or side is None:
+        return None
+    expected = "each address once"
+    if not all(map(is_readable, side.own)):
+        return unreadable(expected)
+    found = [text for one in side.own for text in _duplicates(side, one)]
+    if not found and not any(one.addresses for one in side.own):
+        return None
+    return judged(not found, expected, few(found) or expected)
+
+
+def _duplicates(side: IpSide, own: IpNetdev) -> Iterator[str]:
+    for mine in own.addresses:
+        if mine.failed:
+            yield f"{mine.address} is used by another host"
+        for _, other in side.host if mine.scope in REACHABLE else ():
+            if other.netdev != own.netdev and any(one.address == mine.address for one in other.addresses):
+                yield f"{mine.address} is also on {other.netdev}"
+
+
+def neighbour(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the gateways resolve, and more of the peers than fail.
+
+    One peer that does not resolve may just be switched off, so a few are no fault of this host.
+    """
+    side = settings.ip
+    if not profile.addresses or side is None:
+        return None
+    expected = "gateways and peers resolve"
+    if not all(map(is_readable, side.own)):
+        return unreadable(expected)
+    gateways = [
+        f"gateway {address} {state}"
+        for one in side.own
+        for address, state in one.gateways.items()
+        if state in ("failed", "incomplete")
+    ]
+    failing = [f"{address} {state}" for one in side.own for address, state in one.failing.items()]
+    resolved = sum(one.neighbours.get(RESOLVED, 0) for one in side.own)
+    if not gateways and not failing and not resolved:
+        return None
+    found = ", ".join(filter(None, (few([*gateways, *failing]), f"{resolved} resolved")))
+    return judged(not gateways and (not failing or len(failing) < resolved), expected, found)
+
+
+def path_mtu(settings: PortSettings, profile: Profile) -> CheckResult | None:
+    """Whether a route, or what routers replied, limits a path to less than the RDMA MTU of the port needs."""
+    side = settings.ip
+    if not profile.addresses or side is None:
+        return None
+    limits = {
+        prefix: mtu
+        for one in side.own
+        for prefix, mtu in (*one.limits.items(), *((path.prefix, path.mtu) for path in one.paths))
+        if mtu
+    }
+    if not limits:
+        return None
+    if settings.mtu is None:
+        return unreadable("no path below the RDMA MTU")
+    size = rdma_mtu(settings.mtu)
+    low = [f"{mtu} to {prefix}" for prefix, mtu in sorted(limits.items()) if rdma_mtu(mtu) < size]
+    least = f"at least {min(limits.values())}"
+    return judged(not low, f"room for an RDMA MTU of {size}", few(low) or least)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.row import ANY
-from roce_exporter.checks.settings.arithmetic import SLOWEST, headroom
-from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
+from roce_exporter.checks.settings.arithmetic import SLOWEST
+from roce_exporter.checks.settings.arithmetic import headroom as needed_headroom
+from roce_exporter.checks.settings.check import CheckResult, judged, unreadable
 from roce_exporter.checks.settings.expectations import lossless_priorities, priority_of, roce_priority
 from roce_exporter.checks.settings.port_settings import PRIORITIES, is_firmware_managed
 
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 
 ETS = 2
 """IEEE_8021QAZ_TSA_ETS of include/uapi/linux/dcbnl.h."""
-
-BNXT_SETUP = (
-    "bnxt_setupcc.sh -d {device} -i {netdev} -m 3 -s {dscp} -p {cnp_dscp} -r {priority} -c {cnp_priority}"
-)
-"""Broadcom's script sets PFC, DSCP mapping, scheduling and congestion control at once."""
 
 
 def listed(priorities: Iterable[int]) -> str:
@@ -40,19 +35,6 @@ def trust(settings: PortSettings, profile: Profile) -> CheckResult | None:
     return judged(settings.trust == expected, expected, settings.trust)
 
 
-TRUST = Check(
-    "trust",
-    "trust",
-    "RoCE packets without a VLAN tag get priority 0, which is lossy, unless the port trusts DSCP.",
-    trust,
-    {
-        ANY: "dcb apptrust set dev {netdev} order dscp",
-        "mlx5": "mlnx_qos -i {netdev} --trust {trust}",
-        "bnxt_re": "dcb app replace dev {netdev} dscp-prio {dscp}:{priority}",
-    },
-)
-
-
 def pfc(settings: PortSettings, profile: Profile) -> CheckResult:
     """Whether PFC is on for the priorities of the profile; without them, for one priority at most."""
     return judged_pfc(settings.pfc, profile)
@@ -68,19 +50,6 @@ def judged_pfc(found: Collection[int] | None, profile: Profile) -> CheckResult:
     return judged(right, expected, listed(found))
 
 
-PFC = Check(
-    "pfc",
-    "priorities with PFC",
-    "Without PFC the priority drops packets; with PFC on several, NIC and switch lack headroom for all of them.",
-    pfc,
-    {
-        ANY: "dcb pfc set dev {netdev} prio-pfc {pfc}",
-        "mlx5": "mlnx_qos -i {netdev} --pfc {mask}",
-        "bnxt_re": "dcb pfc set dev {netdev} prio-pfc {pfc}",
-    },
-)
-
-
 def peer_pfc(settings: PortSettings, profile: Profile) -> CheckResult | None:  # noqa: ARG001 - signature of a check
     """Whether the switch has PFC on for the same priorities. Only firmware that runs DCBX reports it."""
     if settings.peer_pfc is None or settings.pfc is None:
@@ -88,15 +57,6 @@ def peer_pfc(settings: PortSettings, profile: Profile) -> CheckResult | None:  #
     return judged(
         settings.peer_pfc == settings.pfc, f"{listed(settings.pfc)} as here", listed(settings.peer_pfc)
     )
-
-
-PEER_PFC = Check(
-    "peer_pfc",
-    "PFC of the switch port",
-    "A priority that is lossless on one side of the link only drops packets, or sends pause frames that the peer ignores.",
-    peer_pfc,
-    {ANY: "set the same PFC priorities on the switch port, or here: dcb pfc set dev {netdev} prio-pfc {pfc}"},
-)
 
 
 def dscp_priority(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -113,19 +73,6 @@ def dscp_priority(settings: PortSettings, profile: Profile) -> CheckResult | Non
     return _mapped(settings, profile.roce_dscp, priority)
 
 
-DSCP_PRIORITY = Check(
-    "dscp_priority",
-    "priority of RoCE's DSCP",
-    "RoCE packets go to a queue that is not the lossless one.",
-    dscp_priority,
-    {
-        ANY: "dcb app replace dev {netdev} dscp-prio {dscp}:{priority}",
-        "mlx5": "mlnx_qos -i {netdev} --dscp2prio set,{dscp},{priority}",
-        "bnxt_re": BNXT_SETUP,
-    },
-)
-
-
 def cnp_mapping(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the DSCP of CNPs maps to their priority."""
     if profile.cnp_dscp is None or profile.cnp_priority is None or settings.trust == "pcp":
@@ -138,19 +85,6 @@ def _mapped(settings: PortSettings, dscp: int, priority: int) -> CheckResult:
     return (
         unreadable(expected) if given is None else judged(given == priority, expected, f"{dscp} to {given}")
     )
-
-
-CNP_MAPPING = Check(
-    "cnp_mapping",
-    "priority of the CNPs' DSCP",
-    "CNPs go to a queue where they wait or are dropped, and senders slow down too late.",
-    cnp_mapping,
-    {
-        ANY: "dcb app replace dev {netdev} dscp-prio {cnp_dscp}:{cnp_priority}",
-        "mlx5": "mlnx_qos -i {netdev} --dscp2prio set,{cnp_dscp},{cnp_priority}",
-        "bnxt_re": BNXT_SETUP,
-    },
-)
 
 
 def lossless_bandwidth(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -168,19 +102,6 @@ def lossless_bandwidth(settings: PortSettings, profile: Profile) -> CheckResult 
     )
 
 
-LOSSLESS_BANDWIDTH = Check(
-    "lossless_bandwidth",
-    "share of RoCE's traffic class",
-    "Under load the class is starved, or starves all others.",
-    lossless_bandwidth,
-    {
-        ANY: "dcb ets set dev {netdev} tc-tsa all:ets {cnp_class}:strict tc-bw all:0 0:{rest} {class}:{bandwidth}",
-        "mlx5": "mlnx_qos -i {netdev} --tsa {algorithms} --tcbw {shares}",
-        "bnxt_re": BNXT_SETUP,
-    },
-)
-
-
 def cnp_strict(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the traffic class of CNPs has strict priority."""
     if not profile.cnp_strict or profile.cnp_priority is None:
@@ -194,19 +115,6 @@ def cnp_strict(settings: PortSettings, profile: Profile) -> CheckResult | None:
 
 def _scheduler(algorithm: int) -> str:
     return {0: "strict", 1: "credit-based shaper", ETS: "ETS", 255: "vendor"}.get(algorithm, str(algorithm))
-
-
-CNP_STRICT = Check(
-    "cnp_strict",
-    "scheduling of CNPs",
-    "CNPs wait behind the traffic that they are meant to slow down.",
-    cnp_strict,
-    {
-        ANY: "dcb ets set dev {netdev} tc-tsa {cnp_class}:strict",
-        "mlx5": "mlnx_qos -i {netdev} --tsa {algorithms} --tcbw {shares}",
-        "bnxt_re": BNXT_SETUP,
-    },
-)
 
 
 def lossless_buffer(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -224,20 +132,7 @@ def lossless_buffer(settings: PortSettings, profile: Profile) -> CheckResult | N
     )
 
 
-LOSSLESS_BUFFER = Check(
-    "lossless_buffer",
-    "receive buffer",
-    "A lossy priority in the same buffer uses up the headroom, or is paused together with the lossless one.",
-    lossless_buffer,
-    {
-        ANY: "dcb buffer set dev {netdev} prio-buffer all:0 {priority}:1",
-        "mlx5": "mlnx_qos -i {netdev} --prio2buffer {buffers}",
-    },
-    only=("mlx5",),
-)
-
-
-def headroom_bytes(settings: PortSettings, profile: Profile) -> CheckResult | None:
+def headroom(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the lossless buffers hold the packets in flight when the NIC sends a pause frame."""
     priorities = lossless_priorities(settings, profile)
     if not priorities:
@@ -245,25 +140,12 @@ def headroom_bytes(settings: PortSettings, profile: Profile) -> CheckResult | No
     metres = profile.cable_metres or settings.delay
     if settings.buffer_of is None or settings.buffer_bytes is None or settings.mtu is None or metres is None:
         return unreadable("as much as cable, speed and MTU need")
-    needed = headroom(settings.mtu, settings.speed or SLOWEST, metres)
+    needed = needed_headroom(settings.mtu, settings.speed or SLOWEST, metres)
     smallest = min(settings.buffer_bytes[settings.buffer_of[priority]] for priority in priorities)
     return judged(smallest >= needed, f"{needed} bytes or more for {metres} m", f"{smallest} bytes")
 
 
-HEADROOM = Check(
-    "headroom",
-    "size of the receive buffer",
-    "Packets in flight when the NIC sends a pause frame do not fit: a lossless priority drops packets.",
-    headroom_bytes,
-    {
-        ANY: "dcb buffer set dev {netdev} buffer-size {buffer}:{headroom}",
-        "mlx5": "mlnx_qos -i {netdev} --cable_len {metres}",
-    },
-    only=("mlx5",),
-)
-
-
-def cable_metres(settings: PortSettings, profile: Profile) -> CheckResult | None:
+def cable_length(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the driver's cable length is at least that of the longest cable. The default of mlx5 is 7 m."""
     metres = profile.cable_metres
     if metres is None or not lossless_priorities(settings, profile):
@@ -274,17 +156,6 @@ def cable_metres(settings: PortSettings, profile: Profile) -> CheckResult | None
     return judged(settings.delay >= metres, expected, f"{settings.delay} m")
 
 
-CABLE_LENGTH = Check(
-    "cable_length",
-    "cable length",
-    "The driver computes headroom for a shorter cable: a lossless priority drops packets while it is paused.",
-    cable_metres,
-    {ANY: "dcb pfc set dev {netdev} delay {metres}", "mlx5": "mlnx_qos -i {netdev} --cable_len {metres}"},
-    # elsewhere the setting is in bit times
-    only=("mlx5",),
-)
-
-
 def dcbx(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether DCB is managed by the side that the profile expects (host or firmware)."""
     if profile.dcbx is None:
@@ -293,15 +164,6 @@ def dcbx(settings: PortSettings, profile: Profile) -> CheckResult | None:
         return unreadable(profile.dcbx)
     found = "firmware" if is_firmware_managed(settings.dcbx) else "host"
     return judged(found == profile.dcbx, profile.dcbx, found)
-
-
-DCBX = Check(
-    "dcbx",
-    "manager of DCB",
-    "Host and firmware overwrite each other's settings, or settings change with those of the switch.",
-    dcbx,
-    {ANY: "dcb dcbx set dev {netdev} host ieee", "mlx5": "mlnx_qos -i {netdev} --dcbx {dcbx_owner}"},
-)
 
 
 def global_pause(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -318,15 +180,6 @@ def _switch(on: bool) -> str:
     return "on" if on else "off"
 
 
-GLOBAL_PAUSE = Check(
-    "global_pause",
-    "global pause (802.3x)",
-    "It stops all priorities of the port at once, and most NICs do no PFC while it is on.",
-    global_pause,
-    {ANY: "ethtool -A {netdev} autoneg off rx off tx off"},
-)
-
-
 def pfc_prevention(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the NIC stops a storm that it causes before the switch has to."""
     limit = profile.pfc_prevention
@@ -337,29 +190,3 @@ def pfc_prevention(settings: PortSettings, profile: Profile) -> CheckResult | No
         return unreadable(expected)
     found = f"{settings.prevention} ms" if settings.prevention else "never"
     return judged(0 < settings.prevention <= limit, expected, found)
-
-
-PFC_PREVENTION = Check(
-    "pfc_prevention",
-    "the NIC's own pause watchdog",
-    "Until it expires, a host that hangs pauses its switch port and the fabric behind it.",
-    pfc_prevention,
-    {ANY: "ethtool --set-tunable {netdev} pfc-prevention-tout auto"},
-    only=("mlx5",),
-)
-
-CHECKS = (
-    TRUST,
-    PFC,
-    PEER_PFC,
-    DSCP_PRIORITY,
-    CNP_MAPPING,
-    LOSSLESS_BANDWIDTH,
-    CNP_STRICT,
-    LOSSLESS_BUFFER,
-    HEADROOM,
-    CABLE_LENGTH,
-    DCBX,
-    GLOBAL_PAUSE,
-    PFC_PREVENTION,
-)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.settings.arithmetic import dscp_of, is_ect
-from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
+from roce_exporter.checks.settings.check import CheckResult, judged, unreadable
 from roce_exporter.checks.settings.expectations import (
     expected_tos,
     lossless_priorities,
     priority_of,
     roce_priority,
 )
-from roce_exporter.checks.settings.lossless_checks import BNXT_SETUP, listed
+from roce_exporter.checks.settings.lossless_checks import listed
 
 if TYPE_CHECKING:
     from roce_exporter.checks.settings.port_settings import PortSettings
@@ -24,25 +23,10 @@ CNP_DSCP_NAME = "np.cnp_dscp.one"
 CNP_PRIORITY_NAME = "np.cnp_priority.one"
 """Names in `PortSettings.dcqcn`."""
 
-BNXT_ENABLE = "echo 1 > /sys/kernel/debug/bnxt_re/{pci}/cc_config/enable_cc"
-
 
 def cm_tos(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether RDMA-CM connections have the ToS byte of RoCE."""
     return _tos(settings, profile, settings.cm_tos)
-
-
-CM_TOS = Check(
-    "cm_tos",
-    "ToS of RDMA-CM connections",
-    "Without ECT (104 instead of 106) switches cannot mark packets and only pause or drop; with 0 the traffic is lossy.",
-    cm_tos,
-    {
-        ANY: "mkdir -p /sys/kernel/config/rdma_cm/{device} && "
-        "echo {tos} > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_tos",
-        "mlx5": "cma_roce_tos -d {device} -p {port} -t {tos}",
-    },
-)
 
 
 def traffic_class(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -87,20 +71,6 @@ def _shown(tos: int) -> str:
     return f"{tos} (DSCP {dscp_of(tos)}, {ecn})"
 
 
-TRAFFIC_CLASS = Check(
-    "traffic_class",
-    "traffic class of all connections",
-    "Without ECT (104 instead of 106) switches cannot mark packets and only pause or drop; programs that set no traffic "
-    "class send with 0, which is lossy.",
-    traffic_class,
-    {
-        ANY: "start the programs with NCCL_IB_TC={tos} and UCX_IB_TRAFFIC_CLASS={tos}",
-        "mlx5": "echo {tos} > /sys/class/infiniband/{device}/tc/{port}/traffic_class",
-        "bnxt_re": BNXT_SETUP,
-    },
-)
-
-
 def notification_point(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the NIC answers marks on RoCE's priority with CNPs."""
     return _enabled(settings, profile, settings.notification, settings.reaction)
@@ -138,47 +108,9 @@ def _whole(settings: PortSettings, expected: str) -> CheckResult:
     return judged(found == expected, expected, found)
 
 
-NOTIFICATION_POINT = Check(
-    "notification_point",
-    "CNPs for marked packets",
-    "The NIC does not answer the switches' marks: senders never slow down.",
-    notification_point,
-    {
-        ANY: "enable congestion control with the tool of the NIC's vendor",
-        "mlx5": "echo 1 > /sys/class/net/{netdev}/ecn/roce_np/enable/{priority}",
-        "bnxt_re": BNXT_ENABLE,
-    },
-)
-
-REACTION_POINT = Check(
-    "reaction_point",
-    "reaction to CNPs",
-    "The NIC ignores CNPs: this host keeps sending at full speed into a full queue.",
-    reaction_point,
-    {
-        ANY: "enable congestion control with the tool of the NIC's vendor",
-        "mlx5": "echo 1 > /sys/class/net/{netdev}/ecn/roce_rp/enable/{priority}",
-        "bnxt_re": BNXT_ENABLE,
-    },
-)
-
-
 def cnp_dscp(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the NIC's CNPs have the DSCP by which the fabric recognises them."""
     return _parameter(settings, profile.cnp_dscp, CNP_DSCP_NAME)
-
-
-CNP_DSCP = Check(
-    "cnp_dscp",
-    "DSCP of CNPs",
-    "Switches put CNPs into a queue where they wait or are dropped.",
-    cnp_dscp,
-    {
-        ANY: "set the DSCP of CNPs to {cnp_dscp} with the tool of the NIC's vendor",
-        "mlx5": "echo {cnp_dscp} > /sys/class/net/{netdev}/ecn/roce_np/cnp_dscp",
-        "bnxt_re": BNXT_SETUP,
-    },
-)
 
 
 def cnp_priority(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -198,20 +130,7 @@ def _parameter(settings: PortSettings, expected: int | None, name: str) -> Check
     return unreadable(expected) if found is None else judged(found == expected, expected, found)
 
 
-CNP_PRIORITY = Check(
-    "cnp_priority",
-    "priority of CNPs",
-    "CNPs wait behind the traffic that they are meant to slow down, or are dropped.",
-    cnp_priority,
-    {
-        ANY: "set the priority of CNPs to {cnp_priority} with the tool of the NIC's vendor",
-        "mlx5": "echo {cnp_priority} > /sys/class/net/{netdev}/ecn/roce_np/cnp_802p_prio",
-        "bnxt_re": BNXT_SETUP,
-    },
-)
-
-
-def cm_version(settings: PortSettings, profile: Profile) -> CheckResult | None:
+def roce_version(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether RDMA-CM connections use the expected RoCE version."""
     if profile.roce_version is None:
         return None
@@ -219,19 +138,6 @@ def cm_version(settings: PortSettings, profile: Profile) -> CheckResult | None:
     if settings.cm_version is None:
         return unreadable(expected)
     return judged(settings.cm_version == profile.roce_version, expected, f"RoCE v{settings.cm_version}")
-
-
-ROCE_VERSION = Check(
-    "roce_version",
-    "RoCE version of RDMA-CM",
-    "RoCE v1 does not use IP: it cannot be routed, has no DSCP, and cannot be marked.",
-    cm_version,
-    {
-        ANY: "mkdir -p /sys/kernel/config/rdma_cm/{device} && "
-        "echo 'RoCE v{version}' > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_mode",
-        "mlx5": "cma_roce_mode -d {device} -p {port} -m {version}",
-    },
-)
 
 
 def adaptive_retransmission(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -246,24 +152,3 @@ def adaptive_retransmission(settings: PortSettings, profile: Profile) -> CheckRe
     if settings.adaptive is None or profile.adaptive_retransmission != settings.adaptive:
         return unreadable(expected)
     return judged(True, expected, "on, it happened" if settings.adaptive else "no retransmission")
-
-
-ADAPTIVE_RETRANSMISSION = Check(
-    "adaptive_retransmission",
-    "adaptive retransmission",
-    "An acceleration for lossy fabrics, and the earliest sign of a peer that does not answer: without it only timeouts show one.",
-    adaptive_retransmission,
-    {ANY: "set it with the tool of the NIC's vendor"},
-    only=("mlx5",),
-)
-
-CHECKS = (
-    CM_TOS,
-    TRAFFIC_CLASS,
-    NOTIFICATION_POINT,
-    REACTION_POINT,
-    CNP_DSCP,
-    CNP_PRIORITY,
-    ROCE_VERSION,
-    ADAPTIVE_RETRANSMISSION,
-)

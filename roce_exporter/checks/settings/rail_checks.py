@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.row import ANY
-from roce_exporter.checks.settings.check import Check, CheckResult, judged, unreadable
+from roce_exporter.checks.settings.check import CheckResult, judged, unreadable
 from roce_exporter.checks.settings.ip_settings import are_paths_readable, remote_prefixes, shared_subnets
 from roce_exporter.model.ip import version_of
 from roce_exporter.words import few
@@ -84,17 +83,6 @@ def _are_known(side: IpSide) -> bool:
     )
 
 
-IP_RULE = Check(
-    "ip_rule",
-    "rules per port",
-    "Packets of this port leave by another one: peers see a foreign MAC address, replies are dropped, one port carries the load of two.",
-    ip_rule,
-    {
-        ANY: "ip route add {subnet} dev {ip_netdev} src {address} table {table}{via}; ip rule add from {address} table {table}"
-    },
-)
-
-
 def ip_route(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether packets from each address leave at all, and reach what most NICs of the same kind reach."""
     side = settings.ip
@@ -125,17 +113,6 @@ def _without_route(side: IpSide, kind: str, one: IpNetdev) -> Iterator[str]:
             yield f"no route to {prefix}, which {has} of {len(others)} similar ports have"
 
 
-IP_ROUTE = Check(
-    "ip_route",
-    "routes per port",
-    "Without a route the kernel sends ARP requests for distant peers on this link, which no host replies to.",
-    ip_route,
-    {
-        ANY: "ip route add {subnet} dev {ip_netdev} src {address} table {table}{via}; ip route show table {table}"
-    },
-)
-
-
 def rp_filter(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the reverse path filter drops packets that arrive at this rail: strict, and replies leave by another one."""
     side = settings.ip
@@ -151,15 +128,6 @@ def rp_filter(settings: PortSettings, profile: Profile) -> CheckResult | None:
 
 def _listed(values: list[int | None]) -> str:
     return ", ".join(str(value) for value in dict.fromkeys(values))
-
-
-RP_FILTER = Check(
-    "rp_filter",
-    "reverse path filter",
-    "The kernel drops packets, and ARP requests, that arrive here from peers to whom it would reply by another port.",
-    rp_filter,
-    {ANY: "sysctl -w net/ipv4/conf/{ip_netdev}/rp_filter=2"},
-)
 
 
 def arp_ignore(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -191,21 +159,3 @@ def _in_shared_subnet(
     neighbours = sorted({netdev for _, netdevs in shared for netdev in netdevs})
     found = f"{_listed(values)}, same subnet as {few(neighbours)}"
     return judged(filtered or all(value in right for value in values), expected, found)
-
-
-ARP_IGNORE = Check(
-    "arp_ignore",
-    "ARP replies",
-    "Every port of the host replies for every address in this subnet, so peers send to whichever replied last (ARP flux).",
-    arp_ignore,
-    {ANY: "sysctl -w net/ipv4/conf/{ip_netdev}/arp_ignore=1"},
-)
-ARP_ANNOUNCE = Check(
-    "arp_announce",
-    "ARP requests",
-    "ARP requests of this port carry the address of another one, and peers store its MAC address for it (ARP flux).",
-    arp_announce,
-    {ANY: "sysctl -w net/ipv4/conf/{ip_netdev}/arp_announce=2"},
-)
-
-CHECKS = (IP_RULE, IP_ROUTE, RP_FILTER, ARP_IGNORE, ARP_ANNOUNCE)

@@ -8,7 +8,8 @@ from observed import observe
 from recorded import recording
 
 from roce_exporter.checks.finding import Finding, Status
-from roce_exporter.checks.settings import Profile, address_checks, audit, built_in, load_profile, rail_checks
+from roce_exporter.checks.health.settings_rules import IP_CHECKS
+from roce_exporter.checks.settings import Profile, audit, built_in, load_profile
 from roce_exporter.checks.settings.auditor import judge
 from roce_exporter.checks.settings.ip_settings import (
     FollowedPath,
@@ -24,7 +25,7 @@ from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.model import Reading
 
 IP_ONLY = Profile("IP side", addresses=True, multi_rail=True)
-CHECKS = {check.id for check in (*address_checks.CHECKS, *rail_checks.CHECKS)}
+CHECKS = IP_CHECKS.keys()
 
 FINDINGS: list[tuple[str, set[str], set[str]]] = [
     ("rails-right", set(), set()),

@@ -6,7 +6,8 @@ import pytest
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.finding import Finding
-from roce_exporter.checks.settings import ALL_CHECKS, Profile, address_checks, load_profile, rail_checks
+from roce_exporter.checks.health.settings_rules import IP_CHECKS
+from roce_exporter.checks.settings import ALL_CHECKS, Profile, load_profile
 from roce_exporter.checks.settings.auditor import findings, judge
 from roce_exporter.checks.settings.commands import fill
 from roce_exporter.checks.settings.port_settings import PcieLink, PortSettings
@@ -139,7 +140,7 @@ def test_one_wrong_setting_fails_its_check_alone_with_expected_and_found(
 
 def test_the_table_above_fails_every_check_but_those_with_a_test_of_their_own() -> None:
     elsewhere = {"cable_length", "statistics_refresh", "consistency", "adaptive_retransmission"}
-    elsewhere |= {check.id for check in (*address_checks.CHECKS, *rail_checks.CHECKS)}
+    elsewhere |= IP_CHECKS.keys()
     assert {check for check, *_ in WRONG} | elsewhere == {check.id for check in ALL_CHECKS}
 
 
