@@ -24,6 +24,7 @@ from roce_exporter.net import NetError
 from roce_exporter.net.http import parse_server
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
 from roce_exporter.view.from_exporter import parse_scrapes, read_metrics
+from roce_exporter.view.from_prometheus import escaped
 
 if TYPE_CHECKING:
     import argparse
@@ -80,7 +81,7 @@ async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[F
         items = tuple(check_targets(targets, options.target, hostname, server.text))
         if not (instance := instance_of(targets, options.target, hostname)):
             return items
-        query = {"query": f'roce_exporter_devices{{instance="{_escaped(instance)}"}}'}
+        query = {"query": f'roce_exporter_devices{{instance="{escaped(instance)}"}}'}
         found = await ask("query", query, PATIENCE)
         return (*items, check_samples_arrive(found, instance))
     except NetError as error:
@@ -94,7 +95,3 @@ def _hostname(kernel: Kernel) -> str:
         return kernel.hostname()
     except OSError:
         return ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -145,7 +145,7 @@ class PrometheusQueries:
         """
         instance = instance or await self._only_instance()
         query = {
-            "query": f'{{__name__=~"roce_.+",instance="{_escaped(instance)}"}}',
+            "query": f'{{__name__=~"roce_.+",instance="{escaped(instance)}"}}',
             "step": f"{self._span.step:.3f}",
         }
         try:
@@ -165,7 +165,7 @@ class PrometheusQueries:
         if not macs:
             return history
         pattern = "|".join(re.escape(mac) for mac in macs)
-        found = await self.values(f'{NEIGHBOURS}{{neighbor_mac=~"{_escaped(pattern)}"}}')
+        found = await self.values(f'{NEIGHBOURS}{{neighbor_mac=~"{escaped(pattern)}"}}')
         values = {tuple(labels.get(name, "") for name in row.labels): value for labels, value in found}
         newest = history[-1]
         return (
@@ -244,5 +244,6 @@ class PrometheusQueries:
             raise NetError(f"{error}; use a shorter --since") from None
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """The text as the content of a quoted string of PromQL."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

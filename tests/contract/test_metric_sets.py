@@ -15,7 +15,7 @@ from promql_uses import Use, of_grafana, of_template, uses
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.catalog.row import FULL, HISTOGRAM, LEAN, STANDARD, MetricSet
-from roce_exporter.checks.health.sight import DEVICE_SIGHTS, SIGHTS
+from roce_exporter.checks.health.coverage import COVERAGE, DEVICE_COVERAGE
 from roce_exporter.exposition.served_series import OF_SOURCES
 from roce_exporter.view.from_prometheus import PROBE
 
@@ -159,7 +159,7 @@ def test_every_recording_rule_reads_what_some_user_of_it_has() -> None:
 def test_what_the_rules_of_health_judge_is_in_standard_or_said_to_be_unseen() -> None:
     """`check --prometheus` selects `roce_.+`, so that what it can judge is what the set has."""
     assert STANDARD.includes(ROWS[PROBE].metric_set)
-    for sight in (*SIGHTS, *DEVICE_SIGHTS):
+    for sight in (*COVERAGE, *DEVICE_COVERAGE):
         assert any(STANDARD.includes(ROWS[name].metric_set) for name in sight.rows), sight.what
 
 

@@ -19,7 +19,7 @@ from waiting import wait_until
 from roce_exporter.checks.finding import NotChecked, Report, Status
 from roce_exporter.checks.health.causes import NAMED, Cause
 from roce_exporter.checks.health.health_document import health_document
-from roce_exporter.checks.health.port_health import HeldReason, HeldReasons
+from roce_exporter.checks.health.port_health import Condition, PortConditions
 
 PLUGIN = DEPLOY / "node-problem-detector/check-roce-health.sh"
 MONITOR = DEPLOY / "node-problem-detector/roce-port-monitor.json"
@@ -30,11 +30,11 @@ DRAIN = DEPLOY / "examples/drain-slurm-node.sh"
 def document(*causes: Cause, age: float = 0.0, judged: bool = True) -> bytes:
     """The document of a host with two ports, of which the second has these causes."""
     now = time.time() - age
-    reasons = tuple(HeldReason(cause.finding("mlx5_1", "1", ("a",), harm=1.0), now, now) for cause in causes)
+    reasons = tuple(Condition(cause.finding("mlx5_1", "1", ("a",), harm=1.0), now, now) for cause in causes)
     worst = max((cause.health for cause in causes), default=Status.OK)
     ports = {
-        ("mlx5_0", "1"): HeldReasons((), Status.OK, now, ()),
-        ("mlx5_1", "1"): HeldReasons(reasons, worst, now, ()),
+        ("mlx5_0", "1"): PortConditions((), Status.OK, now, ()),
+        ("mlx5_1", "1"): PortConditions(reasons, worst, now, ()),
     }
     found = health_document(
         ports if judged else {}, Report((), (NotChecked("optics"),)), now, now if judged else None, 15.0

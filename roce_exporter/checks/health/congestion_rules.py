@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.checks.health.pause_rules import RECEIVE, paused_priorities
-from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
+from roce_exporter.checks.health.symptom import MEDIUM, Symptom, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.symptom import Rule
     from roce_exporter.view.host_view import PortView, Rise
 
 
@@ -32,35 +32,35 @@ def _sum(port: PortView, name: str, end: str, **match: str) -> dict[str, float]:
     return rates
 
 
-def _retransmitted(port: PortView) -> Iterator[Sign]:
+def _retransmitted(port: PortView) -> Iterator[Symptom]:
     again = _sum(port, "roce_wire_retransmitted_packets_total", "source")
     packets = _sum(port, "roce_wire_packets_total", "source")
     for peer, rate in again.items():
         if packets.get(peer, 0.0) <= port.limit("wire_retransmissions", "packets_per_second"):
             continue
         if rate / packets[peer] > port.limit("wire_retransmissions", "ratio"):
-            yield Sign(
+            yield Symptom(
                 "packet_loss",
                 (f"a capture saw {share(rate / packets[peer])} of the packets to {peer} again",),
             )
 
 
-def _wire_incast(port: PortView) -> Iterator[Sign]:
+def _wire_incast(port: PortView) -> Iterator[Symptom]:
     cnps = _sum(port, "roce_wire_cnps_total", "source")
     slowed = [peer for peer, rate in cnps.items() if rate > port.limit("wire_cnps", "cnps_per_second")]
     if len(slowed) >= port.limit("wire_cnps", "senders"):
-        yield Sign("incast", (f"a capture saw CNPs of this port to {number(len(slowed))} senders",))
+        yield Symptom("incast", (f"a capture saw CNPs of this port to {number(len(slowed))} senders",))
 
 
-def _corrupted(port: PortView) -> Iterator[Sign]:
+def _corrupted(port: PortView) -> Iterator[Symptom]:
     bad = _sum(port, "roce_wire_bad_icrc_packets_total", "source")
     for peer, rate in bad.items():
         if rate:
             said = f"a capture saw corrupted packets of this port to {peer}"
-            yield Sign("corruption", (said,), side=Side.UNKNOWN)
+            yield Symptom("corruption", (said,), side=Side.UNKNOWN)
 
 
-def _wire_outside(port: PortView) -> Iterator[Sign]:
+def _wire_outside(port: PortView) -> Iterator[Symptom]:
     name, limit = "roce_wire_outside_lossless_packets_total", "wire_outside_lossless"
     outside, packets = _sum(port, name, "source"), _sum(port, "roce_wire_packets_total", "source")
     total = sum(packets.values())
@@ -68,7 +68,7 @@ def _wire_outside(port: PortView) -> Iterator[Sign]:
         limit, "ratio"
     ):
         said = f"a capture saw {share(sum(outside.values()) / total)} of this port's packets outside the lossless priority"
-        yield Sign("outside_lossless_priority", (said,))
+        yield Symptom("outside_lossless_priority", (said,))
 
 
 WIRE_RULES: tuple[Rule, ...] = (_retransmitted, _wire_incast, _corrupted, _wire_outside)
@@ -88,7 +88,7 @@ DROPS = (
 )
 
 
-def _unanswered(port: PortView) -> Iterator[Sign]:
+def _unanswered(port: PortView) -> Iterator[Symptom]:
     marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
     if marks is None or sent is None or sent.amount > 0:
         return
@@ -99,13 +99,13 @@ def _unanswered(port: PortView) -> Iterator[Sign]:
             if value == 0
         ]
         setting = f"the notification point is off for priority {', '.join(off)}" if off else None
-        yield Sign(
+        yield Symptom(
             "marks_without_cnps",
             texts([rose(marks, "marked packets, and no CNP was sent"), setting]),
         )
 
 
-def _ignored(port: PortView) -> Iterator[Sign]:
+def _ignored(port: PortView) -> Iterator[Symptom]:
     ignored, handled = port.rise(IGNORED, MEDIUM), port.rise(HANDLED, MEDIUM)
     if ignored is None or handled is None or ignored.rate <= port.limit("cnps_ignored", "per_second"):
         return
@@ -114,7 +114,7 @@ def _ignored(port: PortView) -> Iterator[Sign]:
         said = (
             f"{number(ignored.amount)} CNPs ignored within {duration(ignored.seconds)}, {share(ratio)} of all"
         )
-        yield Sign("cnps_ignored", (said,), weight=ratio)
+        yield Symptom("cnps_ignored", (said,), weight=ratio)
 
 
 def _received(port: PortView) -> Rise | None:
@@ -124,7 +124,7 @@ def _received(port: PortView) -> Rise | None:
     )
 
 
-def _incast(port: PortView) -> Iterator[Sign]:
+def _incast(port: PortView) -> Iterator[Symptom]:
     marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
     packets = _received(port)
     if marks is None or packets is None or packets.rate <= port.limit("marked_packets", "packets_per_second"):
@@ -136,10 +136,10 @@ def _incast(port: PortView) -> Iterator[Sign]:
     if ratio > most and (sent is None or sent.amount > 0):
         answered = rose(sent, "CNPs sent") if sent else None
         said = f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
-        yield Sign("incast", texts([said, answered]), weight=ratio)
+        yield Symptom("incast", texts([said, answered]), weight=ratio)
 
 
-def _lossless_drops(port: PortView) -> Iterator[Sign]:
+def _lossless_drops(port: PortView) -> Iterator[Symptom]:
     window = port.limit("lossless_drops", "window")
     sees_pfc = bool(port.current("roce_pfc_enabled"))
     for name, what in DROPS:
@@ -154,10 +154,10 @@ def _lossless_drops(port: PortView) -> Iterator[Sign]:
             said = rose(rise, what.format(match["priority"]))
             cause = "lossless_drops" if port.highest("roce_pfc_enabled", **match) else "port_drops"
             if cause == "lossless_drops" or not sees_pfc:
-                yield Sign(cause, (said,), note=NAMED[cause].begins.is_few(rise.amount, 0.0))
+                yield Symptom(cause, (said,), note=NAMED[cause].begins.is_few(rise.amount, 0.0))
 
 
-def _outside(port: PortView) -> Iterator[Sign]:
+def _outside(port: PortView) -> Iterator[Symptom]:
     rdma = port.rise("roce_port_transmit_bytes_total", MEDIUM)
     enabled = [track.labels for track, value in port.current("roce_pfc_enabled") if value]
     if rdma is None or not enabled or rdma.rate <= port.limit("lossless_traffic", "bytes_per_second"):
@@ -171,7 +171,7 @@ def _outside(port: PortView) -> Iterator[Sign]:
     known = [rise.amount for rise in rises if rise is not None]
     if known and sum(known) / rdma.amount < port.limit("lossless_traffic", "ratio"):
         said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
-        yield Sign("outside_lossless_priority", (said,), weight=1 - sum(known) / rdma.amount)
+        yield Symptom("outside_lossless_priority", (said,), weight=1 - sum(known) / rdma.amount)
 
 
 CONGESTION_RULES: tuple[Rule, ...] = (_unanswered, _ignored, _incast, _lossless_drops, _outside)

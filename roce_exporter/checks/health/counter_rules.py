@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.table import sections
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.sign import MEDIUM, Sign, rose
+from roce_exporter.checks.health.symptom import MEDIUM, Symptom, rose
 from roce_exporter.checks.thresholds import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.symptom import Rule
     from roce_exporter.view.host_view import PortView, Rise
 
 FUNCTIONS, OWNED = "roce_vf_info", "roce_owner_queue_pairs"
@@ -84,15 +84,15 @@ def counters_of(cause: str) -> tuple[str, ...]:
     return tuple(one.row for one in (*OF_PORTS, *OF_DEVICES) if one.cause == cause)
 
 
-def _signs(counted: Sequence[Counted], port: PortView) -> Iterator[Sign]:
+def _symptoms(counted: Sequence[Counted], port: PortView) -> Iterator[Symptom]:
     for one in counted:
         window = seconds_of(one.window)
         rise = port.rise(one.row, port.limit(one.window, "window") if window is None else window)
         if rise and rise.amount >= max(one.least, 1):
-            yield Sign(one.cause, (rose(rise, one.what),))
+            yield Symptom(one.cause, (rose(rise, one.what),))
 
 
-def _rises(port: PortView) -> Iterator[Sign]:
+def _rises(port: PortView) -> Iterator[Symptom]:
     packets = [port.rose(f"roce_port_{way}_packets_total", MEDIUM) for way in ("receive", "transmit")]
     for name, kind in FAULT_ROWS.items():
         rise = port.rise(name, MEDIUM)
@@ -103,7 +103,7 @@ def _rises(port: PortView) -> Iterator[Sign]:
             continue
         intervals = [amount for _, _, amount in port.stretches(name, 0.0, MEDIUM)]
         if sum(amount > 0 for amount in intervals) >= min(ROUNDS, len(intervals)):
-            yield Sign(kind.cause, (f"{_said(port, name, rise)}, normally 0",), side=kind.side)
+            yield Symptom(kind.cause, (f"{_said(port, name, rise)}, normally 0",), side=kind.side)
 
 
 def _said(port: PortView, name: str, rise: Rise) -> str:
@@ -126,9 +126,9 @@ def _function(port: PortView, netdev: str, vf: str) -> str:
     return ""
 
 
-COUNTED_RULES: tuple[Rule, ...] = (partial(_signs, OF_PORTS),)
+COUNTED_RULES: tuple[Rule, ...] = (partial(_symptoms, OF_PORTS),)
 """Rules of one port."""
-DEVICE_COUNTED_RULES: tuple[Rule, ...] = (partial(_signs, OF_DEVICES),)
+DEVICE_COUNTED_RULES: tuple[Rule, ...] = (partial(_symptoms, OF_DEVICES),)
 """Rules of a whole device."""
 COUNTER_RULES: tuple[Rule, ...] = (_rises,)
 """Rules of one port of which no other rule says anything."""

@@ -11,13 +11,13 @@ from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report
 from roce_exporter.checks.health.causes import CAUSES, NAMED, End
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
 from roce_exporter.checks.health.counter_rules import COUNTED_RULES, COUNTER_RULES, DEVICE_COUNTED_RULES
+from roce_exporter.checks.health.coverage import fine_of, unseen_of
 from roce_exporter.checks.health.driver_rules import DEVICE_DRIVER_RULES, OWNER_RULES
 from roce_exporter.checks.health.link_rules import DEVICE_HEAT_RULES, LINK_RULES, OPTICS_RULES
 from roce_exporter.checks.health.pause_rules import PAUSE_RULES
 from roce_exporter.checks.health.pcie_rules import PCIE_DEVICE_RULES, PCIE_PORT_RULES
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, symptoms_of, with_symptoms
-from roce_exporter.checks.health.sight import fine_of, unseen_of
-from roce_exporter.checks.health.sign import LONG, MEDIUM
+from roce_exporter.checks.health.symptom import LONG, MEDIUM
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.view.host_view import PortView, View
@@ -25,7 +25,7 @@ from roce_exporter.view.host_view import PortView, View
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.checks.health.sign import Rule, Sign
+    from roce_exporter.checks.health.symptom import Rule, Symptom
     from roce_exporter.checks.thresholds import Thresholds
     from roce_exporter.view.history import History
 
@@ -139,7 +139,7 @@ def _judged(port: PortView, findings: Sequence[Finding], unseen: Sequence[NotChe
 
 def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
     """The findings of these rules, one per cause: signs of the same cause are one finding with all their evidence."""
-    merged: dict[str, Sign] = {}
+    merged: dict[str, Symptom] = {}
     times: dict[str, list[tuple[float, float]]] = {}
     for rule in rules:
         port.host.moved.clear()
@@ -173,7 +173,7 @@ def _span(host: View, moved: Sequence[tuple[float, float]]) -> tuple[float, floa
     return min(since for since, _ in moved), 0.0 if lasts else last
 
 
-def _merge(before: Sign | None, sign: Sign) -> Sign:
+def _merge(before: Symptom | None, sign: Symptom) -> Symptom:
     if before is None:
         return sign
     return before._replace(

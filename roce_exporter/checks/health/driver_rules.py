@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.causes import NAMED
-from roce_exporter.checks.health.sign import MEDIUM, Sign, texts
+from roce_exporter.checks.health.symptom import MEDIUM, Symptom, texts
 from roce_exporter.words import counted, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.symptom import Rule
     from roce_exporter.view.host_view import PortView, SeriesTrack
 
 WINDOW = 900.0
@@ -24,7 +24,7 @@ OWNED = "roce_owner_queue_pairs"
 KINDS = (("qp", "queue pairs"), ("cq", "completion queues"), ("mr", "memory regions"))
 
 
-def _in_error(device: PortView) -> Iterator[Sign]:
+def _in_error(device: PortView) -> Iterator[Symptom]:
     for track, now in device.current(OWNED):
         if track.labels["state"] != "ERR":
             continue
@@ -36,14 +36,14 @@ def _in_error(device: PortView) -> Iterator[Sign]:
         silent = device.rose("roce_transport_retries_exceeded_total", WINDOW) or device.rose(
             "roce_transport_ack_timeouts_total", WINDOW
         )
-        yield Sign("queue_pairs_in_error", (evidence,), side=Side.PEER if silent else None)
+        yield Symptom("queue_pairs_in_error", (evidence,), side=Side.PEER if silent else None)
 
 
-def _exhausted(device: PortView) -> Iterator[Sign]:
+def _exhausted(device: PortView) -> Iterator[Symptom]:
     for kind, what in KINDS:
         used, most = device.highest(f"roce_resource_{kind}"), device.highest(f"roce_resource_{kind}_limit")
         if used is not None and most and used / most > device.limit("resources_used", "ratio"):
-            yield Sign(
+            yield Symptom(
                 "resources_exhausted",
                 (f"{used:,.0f} of {most:,.0f} {what} are in use",),
                 weight=used / most,
@@ -86,7 +86,7 @@ REPORTER = "roce_devlink_health_state"
 REPORTER_ERRORS = "roce_devlink_health_errors_total"
 
 
-def _vanished(device: PortView) -> Iterator[Sign]:
+def _vanished(device: PortView) -> Iterator[Symptom]:
     """A device that is gone, or that was gone meanwhile. A virtual function was most likely given to a container or a guest."""
     seen = {point[0] for track in device.tracks("roce_device_info") for point in track.points}
     times = [moment.time for moment in device.host.history if moment.values]
@@ -97,24 +97,24 @@ def _vanished(device: PortView) -> Iterator[Sign]:
         said = f"last seen {duration(device.host.end - max(seen))} ago; other series are still reported"
         is_virtual = device.label("roce_device_info", "function") == VIRTUAL
         device.host.moved.append((max(seen), device.host.end))
-        yield Sign("taken_away" if is_virtual else "device_vanished", (said,))
+        yield Symptom("taken_away" if is_virtual else "device_vanished", (said,))
     elif gone and device.host.end - gone[-1] < WINDOW:
         back = min(time for time in seen if time > gone[-1])
         device.host.moved.append((gone[0], back))
-        yield Sign(
+        yield Symptom(
             "restarted",
             (f"it was gone for up to {duration(back - max(time for time in seen if time < gone[-1]))}",),
         )
 
 
-def _sources(device: PortView) -> Iterator[Sign]:
+def _sources(device: PortView) -> Iterator[Symptom]:
     states = device.current(SOURCE_UP)
     down = [track for track, value in states if value == 0]
     stuck = [
         track.labels["netdev"] for track, value in device.current("roce_exporter_sampler_stuck") if value
     ]
     if stuck:
-        yield Sign(
+        yield Symptom(
             "driver_not_responding",
             (f"a read of {', '.join(sorted(set(stuck)))} does not return (roce_exporter_sampler_stuck)",),
         )
@@ -126,12 +126,12 @@ def _sources(device: PortView) -> Iterator[Sign]:
     )
     worked = any(value for track in down for _, value in track.points)
     if len(down) == len(states) and len(states) > 1 and worked:
-        yield Sign("driver_not_responding", (evidence, "all of them worked before"))
+        yield Symptom("driver_not_responding", (evidence, "all of them worked before"))
     else:
-        yield Sign("source_broken", (evidence,))
+        yield Symptom("source_broken", (evidence,))
 
 
-def _unreadable(device: PortView) -> Iterator[Sign]:
+def _unreadable(device: PortView) -> Iterator[Symptom]:
     """Values that cannot be read although their interface works: once is a device that was just removed or reset.
 
     Values that the device does not have ("not available") are unreadable, too, but count no error.
@@ -142,7 +142,7 @@ def _unreadable(device: PortView) -> Iterator[Sign]:
         lasting = seen and min(value for _, value in track.points[-2:]) > 0
         if count and lasting and errors.get(_source(track)) != 0:
             said = f"{counted(int(count), 'value')} of the source {track.labels['source']} cannot be read"
-            yield Sign("source_broken", (said,))
+            yield Symptom("source_broken", (said,))
 
 
 def _source(track: SeriesTrack) -> tuple[str, str]:
@@ -162,7 +162,7 @@ def _newest(device: PortView, event: str) -> float:
     )
 
 
-def _log(device: PortView) -> Iterator[Sign]:
+def _log(device: PortView) -> Iterator[Symptom]:
     recovered = _newest(device, "device_recovered")
     # A driver that does not respond says so again with every command of the exporter, and its interfaces fail.
     responds = all(value for _, value in device.current(SOURCE_UP))
@@ -173,14 +173,14 @@ def _log(device: PortView) -> Iterator[Sign]:
         newest = _newest(device, event)
         said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
         if NAMED[cause].health is Status.FAILED and event not in LASTING and recovered >= newest > 0:
-            yield Sign("device_warning", (said, "the driver has recovered the device since"))
+            yield Symptom("device_warning", (said, "the driver has recovered the device since"))
         elif cause == "driver_not_responding" and responds and 0 < newest < device.host.end - MEDIUM:
-            yield Sign(cause, (said, "all its interfaces respond since"), until=newest)
+            yield Symptom(cause, (said, "all its interfaces respond since"), until=newest)
         else:
-            yield Sign(cause, (said,))
+            yield Symptom(cause, (said,))
 
 
-def _devlink(device: PortView) -> Iterator[Sign]:
+def _devlink(device: PortView) -> Iterator[Symptom]:
     broken = {track.labels["reporter"] for track, value in device.current(REPORTER) if value}
     for track in device.tracks(REPORTER_ERRORS):
         rise = device.rise_of(REPORTER_ERRORS, track, WINDOW)
@@ -196,12 +196,12 @@ def _devlink(device: PortView) -> Iterator[Sign]:
             ]
         )
         if reporter in broken:
-            yield Sign("device_error", said)
+            yield Symptom("device_error", said)
         else:
-            yield Sign("device_warning", said, (f"reporter {reporter} recovered",))
+            yield Symptom("device_warning", said, (f"reporter {reporter} recovered",))
         broken.discard(reporter)
     for reporter in sorted(broken):
-        yield Sign("device_error", (f"devlink's reporter {reporter} is in error",))
+        yield Symptom("device_error", (f"devlink's reporter {reporter} is in error",))
 
 
 DEVICE_DRIVER_RULES: tuple[Rule, ...] = (_vanished, _sources, _unreadable, _log, _devlink)

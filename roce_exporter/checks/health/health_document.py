@@ -14,13 +14,13 @@ from roce_exporter.checks.report import document
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roce_exporter.checks.health.port_health import HeldReason, HeldReasons, PortKey
+    from roce_exporter.checks.health.port_health import Condition, PortConditions, PortKey
 
 VERSION = 1
 
 
 def health_document(
-    ports: Mapping[PortKey, HeldReasons],
+    ports: Mapping[PortKey, PortConditions],
     report: Report,
     at: float,
     judged: float | None,
@@ -40,7 +40,7 @@ def health_document(
 
 
 def findings_document(
-    ports: Mapping[PortKey, HeldReasons],
+    ports: Mapping[PortKey, PortConditions],
     report: Report,
     at: float,
     judged: float | None,
@@ -62,7 +62,7 @@ def findings_document(
     }
 
 
-def described(held: HeldReasons, now: float) -> str:
+def described(held: PortConditions, now: float) -> str:
     """The health of a port with its worst reason: `failed: link_down (link)`."""
     if held.health < Status.DEGRADED:
         return ": ".join(
@@ -73,7 +73,7 @@ def described(held: HeldReasons, now: float) -> str:
     return f"{_name(held.health)}: {reason.finding.check}{side}"
 
 
-def _summary(ports: Mapping[PortKey, HeldReasons], now: float) -> str:
+def _summary(ports: Mapping[PortKey, PortConditions], now: float) -> str:
     """One line: every port that is degraded or failed with its worst reason, the failed ones first."""
     troubled = [(key, held) for key, held in ports.items() if held.health >= Status.DEGRADED]
     if not troubled:
@@ -83,7 +83,7 @@ def _summary(ports: Mapping[PortKey, HeldReasons], now: float) -> str:
     return ", ".join(f"{device}/{port} {described(held, now)}" for (device, port), held in troubled)
 
 
-def _port(key: PortKey, held: HeldReasons, now: float) -> dict[str, Any]:
+def _port(key: PortKey, held: PortConditions, now: float) -> dict[str, Any]:
     device, port = key
     return {
         "device": device,
@@ -97,7 +97,7 @@ def _port(key: PortKey, held: HeldReasons, now: float) -> dict[str, Any]:
     }
 
 
-def _reason(reason: HeldReason) -> dict[str, Any]:
+def _reason(reason: Condition) -> dict[str, Any]:
     finding = reason.finding
     follows = [f"can follow from {', '.join(finding.caused_by)}"] if finding.caused_by else []
     return {

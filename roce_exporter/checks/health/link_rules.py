@@ -7,99 +7,72 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import NAMED
-from roce_exporter.checks.health.sign import Sign, rose, texts
+from roce_exporter.checks.health.symptom import Symptom, rose, texts
 from roce_exporter.view.host_view import Rise, rise_between
 from roce_exporter.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.symptom import Rule
     from roce_exporter.view.host_view import PortView
 
 
-class OpticalLimit(NamedTuple):
-    """A value of a lane, and the module's own alarm limit for it."""
+class ModuleLimit(NamedTuple):
+    """A value of a module or of one of its lanes, which the module itself compares with an alarm limit."""
 
     name: str
-    alarm: str
-    cause: str
-    too_low: bool
-    scale: float
     unit: str
+    end: str
+    """`low` or `high`."""
+    cause: str
+    scale: float
+    shown: str
+    """The unit in texts."""
+
+    @property
+    def value(self) -> str:
+        """The row of the value."""
+        return f"roce_transceiver_{self.name}_{self.unit}"
+
+    @property
+    def alarm(self) -> str:
+        """The row of the limit."""
+        return f"roce_transceiver_{self.name}_{self.end}_alarm_{self.unit}"
 
 
-OPTICAL_LIMITS = tuple(
-    OpticalLimit(
-        f"roce_transceiver_{name}_{unit}",
-        f"roce_transceiver_{name}_{'low' if too_low else 'high'}_alarm_{unit}",
-        cause,
-        too_low,
-        scale,
-        shown,
-    )
-    for name, unit, scale, shown, limits in (
-        (
-            "receive_power",
-            "watts",
-            1e3,
-            "mW",
-            ((True, "optics_receive_power_low"), (False, "optics_receive_power_high")),
-        ),
-        (
-            "transmit_power",
-            "watts",
-            1e3,
-            "mW",
-            ((True, "optics_transmit_power_low"), (False, "module_fault")),
-        ),
-        (
-            "bias",
-            "amperes",
-            1e3,
-            "mA",
-            ((True, "optics_transmit_power_low"), (False, "optics_bias_high")),
-        ),
-        ("voltage", "volts", 1.0, "V", ((True, "module_fault"), (False, "module_fault"))),
-    )
-    for too_low, cause in limits
+MODULE_LIMITS = (
+    ModuleLimit("receive_power", "watts", "low", "optics_receive_power_low", 1e3, "mW"),
+    ModuleLimit("receive_power", "watts", "high", "optics_receive_power_high", 1e3, "mW"),
+    ModuleLimit("transmit_power", "watts", "low", "optics_transmit_power_low", 1e3, "mW"),
+    ModuleLimit("transmit_power", "watts", "high", "module_fault", 1e3, "mW"),
+    ModuleLimit("bias", "amperes", "low", "optics_transmit_power_low", 1e3, "mA"),
+    ModuleLimit("bias", "amperes", "high", "optics_bias_high", 1e3, "mA"),
+    ModuleLimit("voltage", "volts", "low", "module_fault", 1.0, "V"),
+    ModuleLimit("voltage", "volts", "high", "module_fault", 1.0, "V"),
+    ModuleLimit("temperature", "celsius", "high", "too_hot", 1.0, "°C"),
 )
 
 
-def _light(port: PortView) -> Iterator[Sign]:
-    for one in OPTICAL_LIMITS:
-        yield from _beyond(port, one)
+def _beyond(port: PortView) -> Iterator[Symptom]:
+    """Each value beyond the module's own limit. A limit of 0 is none; a dark port has no link, which others report."""
+    for one in MODULE_LIMITS:
+        limits = {track.labels["netdev"]: value for track, value in port.current(one.alarm) if value > 0}
+        for track, value in port.current(one.value):
+            netdev = track.labels["netdev"]
+            most = limits.get(netdev)
+            if most is None or not (value < most if one.end == "low" else value > most):
+                continue
+            if one.end == "low" and port.highest("roce_link_up", netdev=netdev) != 1:
+                continue
+            lane = f" on lane {track.labels['lane']}" if track.labels.get("lane") else ""
+            said = f"{value * one.scale:.3g} {one.shown}{lane} of {netdev}"
+            yield Symptom(
+                one.cause, (f"{said}, the module's alarm limit is {most * one.scale:.3g} {one.shown}",)
+            )
 
 
-def _beyond(port: PortView, one: OpticalLimit) -> Iterator[Sign]:
-    """Each lane beyond the module's own limit. A limit of 0 is none; a dark port has no link, which others report."""
-    limits = {track.labels["netdev"]: value for track, value in port.current(one.alarm) if value > 0}
-    for track, value in port.current(one.name):
-        netdev = track.labels["netdev"]
-        most = limits.get(netdev)
-        if most is None or not (value < most if one.too_low else value > most):
-            continue
-        if one.too_low and port.highest("roce_link_up", netdev=netdev) != 1:
-            continue
-        lane = f" on lane {track.labels['lane']}" if track.labels.get("lane") else ""
-        shown = f"{value * one.scale:.3g} {one.unit}{lane} of {netdev}"
-        yield Sign(one.cause, (f"{shown}, the module's alarm limit is {most * one.scale:.3g} {one.unit}",))
-
-
-def _heat(port: PortView) -> Iterator[Sign]:
-    limits = {
-        track.labels["netdev"]: value
-        for track, value in port.current("roce_transceiver_temperature_high_alarm_celsius")
-        if value > 0
-    }
-    for track, value in port.current("roce_transceiver_temperature_celsius"):
-        most = limits.get(track.labels["netdev"])
-        if most is not None and value > most:
-            said = f"the transceiver of {track.labels['netdev']} has {value:.0f} °C, its alarm limit is {most:.0f}"
-            yield Sign("too_hot", (said,))
-
-
-def _nic_heat(device: PortView) -> Iterator[Sign]:
+def _nic_heat(device: PortView) -> Iterator[Symptom]:
     limits = {
         track.labels["sensor"]: value
         for track, value in device.current("roce_temperature_critical_celsius")
@@ -109,10 +82,10 @@ def _nic_heat(device: PortView) -> Iterator[Sign]:
         sensor = track.labels["sensor"]
         if sensor in limits and value >= limits[sensor]:
             said = f"sensor {sensor} has {value:.0f} °C, {limits[sensor]:.0f} is critical"
-            yield Sign("too_hot", (said,))
+            yield Symptom("too_hot", (said,))
 
 
-OPTICS_RULES: tuple[Rule, ...] = (_light, _heat)
+OPTICS_RULES: tuple[Rule, ...] = (_beyond,)
 """Rules of one port."""
 DEVICE_HEAT_RULES: tuple[Rule, ...] = (_nic_heat,)
 """Rules of a whole device."""
@@ -138,7 +111,7 @@ TREND_FLOOR = 100.0
 CORRECTED = ("roce_phy_corrected_errors_total", "roce_phy_fec_corrected_blocks_total")
 
 
-def _down(port: PortView) -> Iterator[Sign]:
+def _down(port: PortView) -> Iterator[Symptom]:
     up = port.highest(UP)
     if up is None or up > 0 or is_unused(port):
         return
@@ -152,14 +125,16 @@ def _down(port: PortView) -> Iterator[Sign]:
     against = texts(["the network device has a link (roce_link_up is 1)" if carrier else None])
     reasons = _reasons(port)
     if is_taken_away(port):
-        yield Sign("taken_away", ("the RDMA device is there, its network device is not",))
+        yield Symptom("taken_away", ("the RDMA device is there, its network device is not",))
     elif is_set_down(port):
-        yield Sign("set_down", texts(["its network device is set down (IFF_UP is missing)", *evidence[1:]]))
+        yield Symptom(
+            "set_down", texts(["its network device is set down (IFF_UP is missing)", *evidence[1:]])
+        )
     elif was_up(port):
-        yield Sign("link_down", (*evidence, *reasons), against)
+        yield Symptom("link_down", (*evidence, *reasons), against)
     elif losses_ever(port):
         lost = f"the link was lost {losses_ever(port):.0f} times since the counters began"
-        yield Sign("link_lost", (*evidence, lost, *reasons), against, note=not reasons)
+        yield Symptom("link_lost", (*evidence, lost, *reasons), against, note=not reasons)
 
 
 NO_CABLE = 4.0
@@ -252,7 +227,7 @@ def _losses(port: PortView, window: float) -> Iterator[tuple[Rise, str]]:
                 yield Rise(lost, rise.seconds), netdev
 
 
-def _unsteady(port: PortView) -> Iterator[Sign]:
+def _unsteady(port: PortView) -> Iterator[Symptom]:
     window = port.limit("link_flaps", "window")
     rise, netdev = max(_losses(port, window), default=(None, ""))
     if rise is None or rise.amount < 1:
@@ -262,12 +237,12 @@ def _unsteady(port: PortView) -> Iterator[Sign]:
     member = f" of {netdev}" if netdev and netdev in _members(port) else ""
     evidence = (rose(rise, f"losses of the link{member}"),)
     if rise.amount >= port.limit("link_flaps", "events") or quick:
-        yield Sign("link_flapping", evidence, weight=min(1.0, rise.amount / 100))
+        yield Symptom("link_flapping", evidence, weight=min(1.0, rise.amount / 100))
     elif port.highest(UP) and not (member and port.highest("roce_link_up", netdev=netdev) == 0):
-        yield Sign("link_interrupted", evidence)
+        yield Symptom("link_interrupted", evidence)
 
 
-def _slow(port: PortView) -> Iterator[Sign]:
+def _slow(port: PortView) -> Iterator[Symptom]:
     # A port that is down reports the lowest speed of its type.
     if any(not now for _, now in port.current(UP)):
         return
@@ -280,11 +255,11 @@ def _slow(port: PortView) -> Iterator[Sign]:
             before = max(value for _, value in track.points)
             if 0 < now < before:
                 evidence = f"{now * scale:g} {what} now, {before * scale:g} {what} before ({name})"
-                yield Sign("link_slow", (evidence,))
+                yield Symptom("link_slow", (evidence,))
                 return
 
 
-def _legs(port: PortView) -> Iterator[Sign]:
+def _legs(port: PortView) -> Iterator[Symptom]:
     """A LAG is up as long as one leg is: each leg is compared with the others."""
     legs = _members(port)
     if len(legs) < 2 or not port.highest(UP):  # noqa: PLR2004 - a port without a LAG has one
@@ -298,13 +273,13 @@ def _legs(port: PortView) -> Iterator[Sign]:
     rest = f"{left * 8e-9:g} of {best * len(legs) * 8e-9:g} Gbit/s are left"
     if dead:
         said = f"{len(dead)} of {len(legs)} legs have no link: {', '.join(dead)}; {rest}"
-        yield Sign("leg_down", (said,))
+        yield Symptom("leg_down", (said,))
     if set_down:
         said = f"member {', '.join(set_down)} of the LAG is set down (IFF_UP is missing); {rest}"
-        yield Sign("set_down", (said,))
+        yield Symptom("set_down", (said,))
     if slow:
         said = f"leg {', '.join(slow)} runs at {speeds[slow[0]] * 8e-9:g} Gbit/s, the fastest at {best * 8e-9:g}; {rest}"
-        yield Sign("link_slow", (said,))
+        yield Symptom("link_slow", (said,))
 
 
 def _members(port: PortView) -> list[str]:
@@ -317,7 +292,7 @@ SIBLINGS = 3
 """Ports of one model that have one speed, so that another one is the odd one out; among two there is no majority."""
 
 
-def _slower_than_siblings(port: PortView) -> Iterator[Sign]:
+def _slower_than_siblings(port: PortView) -> Iterator[Symptom]:
     """A port that was slow when watching began is told by the ports of the same card model."""
     speed, model = _speed_and_model(port)
     if not speed or not model:
@@ -329,7 +304,7 @@ def _slower_than_siblings(port: PortView) -> Iterator[Sign]:
         said = (
             f"{speed * 8e-9:g} Gbit/s, {alike.count(usual)} other ports of this model have {usual * 8e-9:g}"
         )
-        yield Sign("link_slow", (said,))
+        yield Symptom("link_slow", (said,))
 
 
 def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
@@ -339,7 +314,7 @@ def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
     return max(speeds, default=0.0), model if is_whole else ()
 
 
-def _uncorrected(port: PortView) -> Iterator[Sign]:
+def _uncorrected(port: PortView) -> Iterator[Symptom]:
     window = port.limit("link_errors", "window")
     yield from _error_sign(
         port,
@@ -352,7 +327,7 @@ def _uncorrected(port: PortView) -> Iterator[Sign]:
     )
 
 
-def _crc(port: PortView) -> Iterator[Sign]:
+def _crc(port: PortView) -> Iterator[Symptom]:
     window = port.limit("crc_errors", "window")
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
     for sign in _error_sign(
@@ -373,7 +348,7 @@ def _crc(port: PortView) -> Iterator[Sign]:
 
 def _error_sign(
     port: PortView, cause: str, window: float, counters: tuple[tuple[str, str], ...]
-) -> Iterator[Sign]:
+) -> Iterator[Symptom]:
     rises = [
         (rise, what)
         for name, what in counters
@@ -384,7 +359,7 @@ def _error_sign(
         return
     worst, _ = max(rises, key=lambda one: one[0].amount)
     bits = (port.highest("roce_link_speed_bytes_per_second") or 0.0) * 8 * worst.seconds
-    yield Sign(
+    yield Symptom(
         cause,
         tuple(rose(rise, what) for rise, what in rises),
         weight=min(1.0, worst.rate / 1000),
@@ -392,20 +367,20 @@ def _error_sign(
     )
 
 
-def _bit_errors(port: PortView) -> Iterator[Sign]:
+def _bit_errors(port: PortView) -> Iterator[Symptom]:
     for sign in (*_near_limit(port), *_trend(port)):
         yield sign
         return
 
 
-def _near_limit(port: PortView) -> Iterator[Sign]:
+def _near_limit(port: PortView) -> Iterator[Symptom]:
     errors = port.rise("roce_phy_corrected_errors_total", QUICK)
     if errors is None or not (line := _line_bytes(port, errors.seconds)):
         return
     ratio = errors.amount / (line * 8)
     if ratio > FEC_RATIO:
         said = f"{ratio:.1e} bit errors per bit before correction; RS(544,514) corrects up to 2.4e-4"
-        yield Sign("bit_errors_rising", (said,), weight=min(1.0, ratio / 2.4e-4))
+        yield Symptom("bit_errors_rising", (said,), weight=min(1.0, ratio / 2.4e-4))
 
 
 def _line_bytes(port: PortView, seconds: float) -> float:
@@ -414,7 +389,7 @@ def _line_bytes(port: PortView, seconds: float) -> float:
     return line.amount if line else (port.highest("roce_link_speed_bytes_per_second") or 0.0) * seconds
 
 
-def _trend(port: PortView) -> Iterator[Sign]:
+def _trend(port: PortView) -> Iterator[Symptom]:
     """The newest quarter of the history against the calmest of the others."""
     begin, end = port.host.begin, port.host.end
     if end - begin < TREND_SECONDS or port.rose("roce_netdev_carrier_changes_total", end - begin):
@@ -429,7 +404,7 @@ def _trend(port: PortView) -> Iterator[Sign]:
                     f"{newest.rate:,.0f} corrected errors per second in the last {duration(newest.seconds)}, "
                     f"{min(before):,.0f} at the calmest of the {duration(end - begin)} before"
                 )
-                yield Sign("bit_errors_rising", (said,))
+                yield Symptom("bit_errors_rising", (said,))
                 return
 
 

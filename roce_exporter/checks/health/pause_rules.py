@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.pcie_rules import sees_stalls, stalled
-from roce_exporter.checks.health.sign import MEDIUM, SHORT, Sign, rose, texts
+from roce_exporter.checks.health.symptom import MEDIUM, SHORT, Symptom, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.symptom import Rule
     from roce_exporter.view.host_view import PortView, SeriesTrack
 
 RECEIVE, TRANSMIT = "receive", "transmit"
@@ -53,7 +53,7 @@ PROGRESS = {
 }
 
 
-def _storms(port: PortView) -> Iterator[Sign]:
+def _storms(port: PortView) -> Iterator[Symptom]:
     for direction, cause in STORMS.items():
         found = [*_detected(port, direction), *_blocked(port, direction), *_proven(port, direction)]
         if not found:
@@ -63,7 +63,7 @@ def _storms(port: PortView) -> Iterator[Sign]:
         }
         hint = f"hint of the detector: {', '.join(sorted(hints))}" if hints else None
         last = max(time for _, time in found)
-        yield Sign(cause, texts([*(said for said, _ in found), hint]), until=_stopped(port, last))
+        yield Symptom(cause, texts([*(said for said, _ in found), hint]), until=_stopped(port, last))
 
 
 def _stopped(port: PortView, last: float) -> float:
@@ -225,7 +225,7 @@ def _against(paused: list[Paused]) -> str | None:
     return None
 
 
-def _slow_receiver(port: PortView) -> Iterator[Sign]:
+def _slow_receiver(port: PortView) -> Iterator[Symptom]:
     paused = paused_priorities(port, TRANSMIT)
     if not paused:
         yield from _flood(port)
@@ -234,7 +234,7 @@ def _slow_receiver(port: PortView) -> Iterator[Sign]:
     calm = "PCIe is not stalled: rather the NIC's caches or the receiving program" if not signs else None
     extra = [*signs, *_drops(port)]
     against = texts([_against(paused), calm if sees_stalls(port) else None])
-    yield Sign(
+    yield Symptom(
         "slow_receiver",
         (*_evidence(paused), *extra),
         against,
@@ -242,12 +242,12 @@ def _slow_receiver(port: PortView) -> Iterator[Sign]:
     )
 
 
-def _flood(port: PortView) -> Iterator[Sign]:
+def _flood(port: PortView) -> Iterator[Symptom]:
     """Where a NIC counts XOFF and XON frames and no time: many of both, and drops at the port meanwhile."""
     stops = port.rise("roce_pfc_transmit_xoff_frames_total", SHORT)
     drops = port.rise("roce_phy_receive_discards_total", SHORT)
     if stops and drops and drops.amount and stops.rate > FLOOD:
-        yield Sign(
+        yield Symptom(
             "slow_receiver",
             (
                 rose(stops, "times it stopped its switch"),
@@ -267,7 +267,7 @@ def _drops(port: PortView) -> Iterator[str]:
             yield rose(rise, what)
 
 
-def _received(port: PortView) -> Iterator[Sign]:
+def _received(port: PortView) -> Iterator[Symptom]:
     paused = paused_priorities(port, RECEIVE)
     if not paused:
         return
@@ -276,7 +276,7 @@ def _received(port: PortView) -> Iterator[Sign]:
     slowed = port.rise("roce_cnp_handled_total", MEDIUM)
     made_here = port.rose("roce_transport_slow_restart_cnps_total", MEDIUM)
     answers = slowed is not None and slowed.amount - made_here > SLOWED * slowed.seconds
-    yield Sign(
+    yield Symptom(
         "pause_received",
         (
             *_evidence(paused),
@@ -289,13 +289,13 @@ def _received(port: PortView) -> Iterator[Sign]:
     )
 
 
-def _global(port: PortView) -> Iterator[Sign]:
+def _global(port: PortView) -> Iterator[Symptom]:
     if not port.highest("roce_pfc_enabled"):
         return
     for direction, side in ((RECEIVE, Side.FABRIC), (TRANSMIT, Side.HOST)):
         rise = _frames(port, direction)
         if rise:
-            yield Sign(
+            yield Symptom(
                 "global_pause",
                 (f"{number(rise)} frames of global pause were {direction[:-1]}ed",),
                 side=side,
@@ -311,7 +311,7 @@ def _frames(port: PortView, direction: str) -> float:
     return max(port.rose(name, window) for name in names)
 
 
-def _unexpected(port: PortView) -> Iterator[Sign]:
+def _unexpected(port: PortView) -> Iterator[Symptom]:
     window = port.limit("pfc_on_lossy_priority", "window")
     for track, enabled in port.current("roce_pfc_enabled"):
         match = {label: track.labels[label] for label in ("netdev", "priority")}
@@ -321,7 +321,7 @@ def _unexpected(port: PortView) -> Iterator[Sign]:
         count = port.rose("roce_pfc_receive_frames_total", window, **match)
         if count:
             said = f"{number(count)} pause frames for priority {match['priority']}, which has no PFC here"
-            yield Sign("pfc_mismatch", (said,))
+            yield Symptom("pfc_mismatch", (said,))
 
 
 PAUSE_RULES: tuple[Rule, ...] = (_storms, _slow_receiver, _received, _global, _unexpected)

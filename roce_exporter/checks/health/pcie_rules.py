@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
+from roce_exporter.checks.health.symptom import MEDIUM, Symptom, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.symptom import Rule
     from roce_exporter.view.host_view import PortView
 
 CORRECTED_EVENTS = 100.0
@@ -30,22 +30,22 @@ SPEED, SPEED_MAX = (
 )
 
 
-def _errors(device: PortView) -> Iterator[Sign]:
+def _errors(device: PortView) -> Iterator[Symptom]:
     window = device.limit("pcie_errors", "window")
     corrected = device.rise("roce_pcie_correctable_errors_total", window)
     logged = device.events("roce_kernel_log_events_total", window, event="pcie_aer_correctable")
     many = max(corrected.amount if corrected else 0.0, logged)
     if many >= CORRECTED_EVENTS:
-        yield Sign("pcie_errors", (f"{number(many)} corrected errors within {duration(window)}",))
+        yield Symptom("pcie_errors", (f"{number(many)} corrected errors within {duration(window)}",))
 
 
-def _width(device: PortView) -> Iterator[Sign]:
+def _width(device: PortView) -> Iterator[Symptom]:
     now, most = device.highest(WIDTH), device.highest(WIDTH_MAX)
     if now is not None and most is not None and now < most:
-        yield Sign("pcie_narrow", (f"{now:.0f} of {most:.0f} lanes are in use",), weight=1 - now / most)
+        yield Symptom("pcie_narrow", (f"{now:.0f} of {most:.0f} lanes are in use",), weight=1 - now / most)
 
 
-def _speed(device: PortView) -> Iterator[Sign]:
+def _speed(device: PortView) -> Iterator[Symptom]:
     """A slower slot is permanent on a card that is newer than its board: a note, unless it fell or the slot limits the traffic."""
     now, most = device.highest(SPEED), device.highest(SPEED_MAX)
     if now is None or most is None or now >= most:
@@ -54,7 +54,7 @@ def _speed(device: PortView) -> Iterator[Sign]:
     limits = stalled(device)
     said = f"{now / 1e9:g} GT/s per lane, the card supports {most / 1e9:g}"
     fell = f"it was {before / 1e9:g} GT/s before" if before > now else None
-    yield Sign("pcie_slow", texts([said, fell, *limits]), note=not fell and not limits)
+    yield Symptom("pcie_slow", texts([said, fell, *limits]), note=not fell and not limits)
 
 
 def stalled(port: PortView) -> list[str]:
@@ -84,7 +84,7 @@ def sees_stalls(port: PortView) -> bool:
     return any(port.current(name) for name, _ in STALLS) or bool(port.current("roce_pcie_inbound_congested"))
 
 
-def _congestion(port: PortView) -> Iterator[Sign]:
+def _congestion(port: PortView) -> Iterator[Symptom]:
     evidence = stalled(port)
     if not evidence:
         return
@@ -95,7 +95,7 @@ def _congestion(port: PortView) -> Iterator[Sign]:
         if whole and not slow
         else None
     )
-    yield Sign("pcie_congestion", tuple(evidence), texts([against]))
+    yield Symptom("pcie_congestion", tuple(evidence), texts([against]))
 
 
 PCIE_PORT_RULES: tuple[Rule, ...] = (_congestion,)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import NAMED, End
+from roce_exporter.checks.health.coverage import FACTUAL_SOURCES
 from roce_exporter.checks.health.link_rules import is_set_down
-from roce_exporter.checks.health.sight import FACTUAL_SOURCES
 from roce_exporter.view.host_view import PortView, View
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ PortKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class HeldReason:
+class Condition:
     """One reason on one port, as last seen. Times are seconds since 1970."""
 
     finding: Finding
@@ -76,22 +76,22 @@ class HeldReason:
         return now - self.last < self.recovery
 
 
-class HeldReasons(NamedTuple):
+class PortConditions(NamedTuple):
     """All reasons of one port: those that hold, and those that are remembered."""
 
-    reasons: tuple[HeldReason, ...] = ()
+    reasons: tuple[Condition, ...] = ()
     health: Status = Status.UNKNOWN
     since: float = 0.0
     """Since when the port has this health."""
     unknown: tuple[str, ...] = (NO_HISTORY,)
     """Names of `UNKNOWN_REASONS` at present; only listed while the health is UNKNOWN."""
 
-    def holding(self, now: float) -> list[HeldReason]:
+    def holding(self, now: float) -> list[Condition]:
         """The reasons that hold, the worst first."""
         held = [reason for reason in self.reasons if reason.holds(now)]
         return sorted(held, key=lambda reason: -reason.finding.harm)
 
-    def shifted(self, seconds: float) -> HeldReasons:
+    def shifted(self, seconds: float) -> PortConditions:
         """The same with all times moved."""
         reasons = tuple(
             replace(one, since=one.since + seconds, last=one.last + seconds) for one in self.reasons
@@ -99,10 +99,10 @@ class HeldReasons(NamedTuple):
         return self._replace(reasons=reasons, since=self.since + seconds)
 
 
-HostHealth = dict[PortKey, HeldReasons]
+HostHealth = dict[PortKey, PortConditions]
 
 
-def judge(before: Mapping[PortKey, HeldReasons], history: History, diagnosis: Report) -> HostHealth:
+def judge(before: Mapping[PortKey, PortConditions], history: History, diagnosis: Report) -> HostHealth:
     """The health of all ports of the history, given what was known before and the verdict on it.
 
     What the history forgets is no recovery: a link that was lost is down until it is up, and a device that vanished is
@@ -113,7 +113,7 @@ def judge(before: Mapping[PortKey, HeldReasons], history: History, diagnosis: Re
     ports = {(port.device, port.port): port for port in host.ports()}
     found: HostHealth = {}
     for key, port in ports.items():
-        held = before.get(key, HeldReasons(since=now))
+        held = before.get(key, PortConditions(since=now))
         findings = [finding for finding in diagnosis.findings if _concerns(finding, port)]
         found[key] = _judged(held, [*findings, *_still_down(held, port, findings, now)], _gaps(port), now)
     for key, held in before.items():
@@ -122,7 +122,9 @@ def judge(before: Mapping[PortKey, HeldReasons], history: History, diagnosis: Re
     return found
 
 
-def _still_down(held: HeldReasons, port: PortView, findings: Iterable[Finding], now: float) -> list[Finding]:
+def _still_down(
+    held: PortConditions, port: PortView, findings: Iterable[Finding], now: float
+) -> list[Finding]:
     if (
         port.highest("roce_port_up") != 0
         or is_set_down(port)
@@ -132,7 +134,7 @@ def _still_down(held: HeldReasons, port: PortView, findings: Iterable[Finding], 
     return [reason.finding for reason in held.holding(now) if reason.finding.check == "link_down"]
 
 
-def _missing(held: HeldReasons, now: float) -> list[Finding]:
+def _missing(held: PortConditions, now: float) -> list[Finding]:
     return [
         reason.finding
         for reason in held.holding(now)
@@ -140,7 +142,7 @@ def _missing(held: HeldReasons, now: float) -> list[Finding]:
     ]
 
 
-def not_judged(before: Mapping[PortKey, HeldReasons], now: float) -> HostHealth:
+def not_judged(before: Mapping[PortKey, PortConditions], now: float) -> HostHealth:
     """The health of all ports after rules that failed: what held before holds until it has recovered, the rest is UNKNOWN."""
     return {key: _judged(held, None, (NOT_JUDGED,), now) for key, held in before.items()}
 
@@ -150,28 +152,28 @@ def _concerns(finding: Finding, port: PortView) -> bool:
 
 
 def _judged(
-    before: HeldReasons, findings: Iterable[Finding] | None, gaps: tuple[str, ...], now: float
-) -> HeldReasons:
+    before: PortConditions, findings: Iterable[Finding] | None, gaps: tuple[str, ...], now: float
+) -> PortConditions:
     """What is known with these findings; None: nothing was judged, so nothing has ended."""
     reasons = before.reasons if findings is None else tuple(_renewed(before.reasons, list(findings), now))
     health = max((one.status for one in reasons if one.holds(now)), default=Status.OK)
     if health == Status.OK and gaps:
         health = Status.UNKNOWN
     since = before.since if health == before.health else now
-    return HeldReasons(reasons, health, since, gaps if health == Status.UNKNOWN else ())
+    return PortConditions(reasons, health, since, gaps if health == Status.UNKNOWN else ())
 
 
-def _renewed(reasons: Iterable[HeldReason], findings: list[Finding], now: float) -> Iterator[HeldReason]:
+def _renewed(reasons: Iterable[Condition], findings: list[Finding], now: float) -> Iterator[Condition]:
     """The reasons with their newest signs; those without a sign for `MEMORY` are forgotten."""
     known = {reason.finding.check: reason for reason in reasons}
     for finding in findings:
         reason = known.pop(finding.check, None)
         if reason is None:
-            yield HeldReason(finding, now, now)
+            yield Condition(finding, now, now)
         elif reason.holds(now):
             yield replace(reason, finding=finding, last=now, ended=False)
         else:
-            yield HeldReason(finding, now, now, reason.returns + 1)
+            yield Condition(finding, now, now, reason.returns + 1)
     for reason in known.values():
         if now - reason.last < MEMORY:
             yield replace(reason, ended=NAMED[reason.finding.check].ends is not End.EVENT)

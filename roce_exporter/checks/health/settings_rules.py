@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.counter_rules import counters_of
-from roce_exporter.checks.health.sign import Sign
+from roce_exporter.checks.health.symptom import Symptom
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from roce_exporter.checks.finding import Finding
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.symptom import Rule
     from roce_exporter.view.host_view import PortView
 
 MTU = "roce_port_mtu_bytes"
@@ -100,7 +100,7 @@ def _is_odd(port: PortView) -> bool:
     return found.count(0) * 2 < len(found)
 
 
-def _checks(port: PortView) -> Iterator[Sign]:
+def _checks(port: PortView) -> Iterator[Symptom]:
     for track, ok in port.current("roce_config_check_ok"):
         # The rules of PCIe judge its width and speed: a card that is newer than its slot is slower for good, and healthy.
         if not ok and track.labels["check"] != "pcie":
@@ -108,16 +108,16 @@ def _checks(port: PortView) -> Iterator[Sign]:
             cause = IP_CHECKS.get(check, "misconfigured")
             said = f"check {check} of {track.labels['netdev'] or 'the port'} fails"
             if check != CONSISTENCY.id or _is_odd(port):
-                yield Sign(cause, (said,))
+                yield Symptom(cause, (said,))
             else:
-                yield Sign(
+                yield Symptom(
                     cause,
                     ("two ports of one kind are set differently: check settings lists in what",),
                     note=True,
                 )
 
 
-def _smaller_mtu(port: PortView) -> Iterator[Sign]:
+def _smaller_mtu(port: PortView) -> Iterator[Symptom]:
     """Packets that are too long, at a port with a smaller MTU than another port of the host: the port is the one that differs."""
     own = port.highest(MTU)
     if own is None or not any(port.rose(name, WINDOW) >= OVERSIZED for name in counters_of("path_mtu")):
@@ -125,7 +125,7 @@ def _smaller_mtu(port: PortView) -> Iterator[Sign]:
     most = max(other.highest(MTU) or 0.0 for other in port.host.ports())
     if own < most:
         said = f"its MTU is {own:.0f}, that of another port of this host {most:.0f}"
-        yield Sign("path_mtu", (said,), side=Side.HOST)
+        yield Symptom("path_mtu", (said,), side=Side.HOST)
 
 
 SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu)

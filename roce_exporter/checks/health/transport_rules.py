@@ -12,13 +12,13 @@ from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.link_rules import losses
 from roce_exporter.checks.health.pause_rules import RECEIVE, TRANSMIT
-from roce_exporter.checks.health.sign import MEDIUM, Sign, rose, texts
+from roce_exporter.checks.health.symptom import MEDIUM, Symptom, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.sign import Rule
+    from roce_exporter.checks.health.symptom import Rule
     from roce_exporter.view.host_view import PortView, Rise
 
 WINDOW = 600.0
@@ -70,7 +70,7 @@ OWNED = (
 )
 
 
-def _silence(port: PortView) -> Iterator[Sign]:
+def _silence(port: PortView) -> Iterator[Symptom]:
     """Retries that were used up, packets sent again and again, or timeouts: a peer that does not answer, unless packets are seen to get lost."""
     exceeded, timeouts, again = (port.rise(name, WINDOW) for name in (EXCEEDED, TIMEOUTS, ADAPTIVE))
     uncounted = _unexplained(port) if _is_silent(port) and exceeded is None else 0.0
@@ -100,7 +100,7 @@ def _silence(port: PortView) -> Iterator[Sign]:
         Side.FABRIC: "a peer that restarts loses packets, too",
     }
     cause = "peer_silent" if unanswered else "ack_timeouts"
-    yield Sign("retries_exceeded" if gave_up else cause, evidence, texts([against.get(side)]), side)
+    yield Symptom("retries_exceeded" if gave_up else cause, evidence, texts([against.get(side)]), side)
 
 
 def _whose(port: PortView) -> Iterator[str]:
@@ -161,7 +161,7 @@ IDLE = 10.0
 """Packets per second: whoever sends fewer is sent no CNPs."""
 
 
-def _uncounted(port: PortView) -> Iterator[Sign]:
+def _uncounted(port: PortView) -> Iterator[Symptom]:
     """GPU-initiated (DEVX) queue pairs: the port counts no timeout of theirs, but the reactions to what is sent again."""
     reactions = port.rise(REACTIONS, WINDOW)
     silent = port.tracks("roce_transport_slow_restart_cnps_total") and not any(
@@ -174,7 +174,7 @@ def _uncounted(port: PortView) -> Iterator[Sign]:
     blind = None if port.current(TRANSMITTED) else "what this port sent meanwhile is not seen"
     sent = port.between(TRANSMITTED, bursts[-1][0], end) / (end - bursts[-1][0])
     if bursts[-1][0] - bursts[0][1] <= RETRY_TIME and sent < IDLE:
-        yield Sign(
+        yield Symptom(
             "retransmissions_uncounted",
             (
                 f"{number(reactions.amount)} reactions to congestion within {duration(end - begin)} on a port that sends next to nothing",
@@ -198,7 +198,7 @@ def _lost(port: PortView) -> list[tuple[Rise, str]]:
     return [(rise, what) for rise, what in rises if rise is not None and rise.amount > 0]
 
 
-def _loss(port: PortView) -> Iterator[Sign]:
+def _loss(port: PortView) -> Iterator[Symptom]:
     for names, direction, what in (
         ((OUT_OF_SEQUENCE,), RECEIVE, "received packets were out of sequence"),
         (tuple(name for name, _ in LOST[:2]), TRANSMIT, "sent packets or their responses were lost"),
@@ -220,7 +220,7 @@ def _loss(port: PortView) -> Iterator[Sign]:
         again = sum(port.rose(name, MEDIUM) for name in SENT_AGAIN)
         alone = bool(spray) and not side and not again
         weight = min(1.0, amount / passed.amount * 100) if passed and passed.amount else 0.0
-        yield Sign(
+        yield Symptom(
             "packet_loss", texts([said, why]), texts([spray]), side, weight, alone, direction=direction
         )
 
@@ -254,7 +254,7 @@ def _side_of_loss(port: PortView, lost: float, direction: str) -> tuple[Side | N
     return None, None
 
 
-def _not_ready(port: PortView) -> Iterator[Sign]:
+def _not_ready(port: PortView) -> Iterator[Symptom]:
     gave_up = port.rise(RNR_EXCEEDED, WINDOW)
     naks, lately = port.rise(RNR_NAKS, WINDOW), port.rise(RNR_NAKS, MEDIUM)
     many = lately is not None and lately.rate > port.limit("receiver_not_ready", "per_second")
@@ -268,10 +268,10 @@ def _not_ready(port: PortView) -> Iterator[Sign]:
             rose(naks, "NAKs of peers that were not ready") if naks and naks.amount else None,
             f"{number(failed)} work requests failed meanwhile" if failed >= 1 else None,
         ]
-        yield Sign("receiver_not_ready", texts(evidence))
+        yield Symptom("receiver_not_ready", texts(evidence))
 
 
-def _empty(port: PortView) -> Iterator[Sign]:
+def _empty(port: PortView) -> Iterator[Symptom]:
     for name, what in (
         ("roce_transport_rnr_naks_sent_total", "times this host was not ready"),
         ("roce_out_of_buffer_total", "packets dropped for lack of a receive request"),
@@ -285,10 +285,10 @@ def _empty(port: PortView) -> Iterator[Sign]:
             packets is not None and rise.amount / packets.amount > port.limit("packet_loss_severe", "ratio")
         )
         if rise.rate > port.limit("receiver_not_ready", "per_second") or relative:
-            yield Sign("receive_queue_empty", (rose(rise, what),))
+            yield Symptom("receive_queue_empty", (rose(rise, what),))
 
 
-def _local(port: PortView) -> Iterator[Sign]:
+def _local(port: PortView) -> Iterator[Symptom]:
     if any(port.rose(name, WINDOW) for name in counters_of("local_errors")):
         return
     failed, rest = port.rise(FAILED, WINDOW), _unexplained(port)
@@ -297,10 +297,10 @@ def _local(port: PortView) -> Iterator[Sign]:
     refused = port.rise(RNR_EXCEEDED, WINDOW) is None and port.rose(RNR_NAKS, WINDOW)
     if failed and rest >= 1 and not silent and not refused:
         said = f"{number(rest)} work requests failed within {duration(failed.seconds)} that no NAK and no retry explains"
-        yield Sign("local_errors", (said,))
+        yield Symptom("local_errors", (said,))
 
 
-def _corruption(port: PortView) -> Iterator[Sign]:
+def _corruption(port: PortView) -> Iterator[Symptom]:
     rise = port.rise("roce_transport_icrc_errors_total", port.limit("icrc_errors", "window"))
     if rise and rise.amount:
         own = port.rose("roce_phy_receive_crc_errors_total", port.limit("icrc_errors", "window"))
@@ -314,7 +314,7 @@ def _corruption(port: PortView) -> Iterator[Sign]:
             if own
             else None
         )
-        yield Sign(
+        yield Symptom(
             "corruption",
             texts([rose(rise, "packets with a wrong invariant CRC"), clean]),
             texts([crc]),

@@ -14,11 +14,11 @@ from roce_exporter.catalog.kernel_events import EVENTS, Severity
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES, NAMED, Cause
 from roce_exporter.checks.health.counter_rules import KINDS, OF_DEVICES, OF_PORTS, ROWS_OF_COUNTERS
+from roce_exporter.checks.health.coverage import AREAS
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.driver_rules import DEVICE_EVENTS
 from roce_exporter.checks.health.health_watch import KEPT
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
-from roce_exporter.checks.health.sight import AREAS
 from roce_exporter.view import host_view
 from roce_exporter.view.history import TimedSamples
 
@@ -39,7 +39,7 @@ def test_rules_name_causes_and_every_cause_has_a_rule() -> None:
         call.args[0].value
         for place in (ROOT / "roce_exporter/checks/health").glob("*_rules.py")
         for call in ast.walk(ast.parse(place.read_text()))
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Sign"
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Symptom"
         if isinstance(call.args[0], ast.Constant)
     }
     tables = {one.cause for one in (*OF_PORTS, *OF_DEVICES, *KINDS)}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roce_exporter.view.host_view import View
 
 
-class Sight(NamedTuple):
+class Coverage(NamedTuple):
     """One kind of trouble that only some rows can show; any one of them is sufficient."""
 
     what: str
@@ -24,13 +24,13 @@ class Sight(NamedTuple):
     """Whether a port of which it is not seen cannot be called healthy."""
 
 
-SIGHTS = (
-    Sight("state of the port", ("roce_port_up",), needed=True),
-    Sight(
+COVERAGE = (
+    Coverage("state of the port", ("roce_port_up",), needed=True),
+    Coverage(
         "losses of the link",
         ("roce_netdev_carrier_down_total", "roce_link_down_events_total", "roce_port_link_downed_total"),
     ),
-    Sight(
+    Coverage(
         "errors of the link",
         (
             "roce_phy_symbol_errors_total",
@@ -39,14 +39,14 @@ SIGHTS = (
             "roce_mac_frame_check_sequence_errors_total",
         ),
     ),
-    Sight(
+    Coverage(
         "bit errors before correction",
         ("roce_phy_corrected_errors_total", "roce_phy_fec_corrected_blocks_total"),
     ),
-    Sight("optical power and temperature of the transceiver", ("roce_transceiver_temperature_celsius",)),
-    Sight("PCIe width and speed", ("roce_pcie_link_width_lanes",)),
-    Sight("PCIe errors (AER)", ("roce_pcie_nonfatal_errors_total",)),
-    Sight(
+    Coverage("optical power and temperature of the transceiver", ("roce_transceiver_temperature_celsius",)),
+    Coverage("PCIe width and speed", ("roce_pcie_link_width_lanes",)),
+    Coverage("PCIe errors (AER)", ("roce_pcie_nonfatal_errors_total",)),
+    Coverage(
         "PCIe stalls",
         (
             "roce_pcie_write_stalled_seconds_total",
@@ -54,7 +54,7 @@ SIGHTS = (
             "roce_pcie_inbound_congested",
         ),
     ),
-    Sight(
+    Coverage(
         "received pause",
         (
             "roce_pfc_receive_pause_seconds_total",
@@ -62,7 +62,7 @@ SIGHTS = (
             "roce_pfc_receive_xoff_frames_total",
         ),
     ),
-    Sight(
+    Coverage(
         "transmitted pause",
         (
             "roce_pfc_transmit_pause_seconds_total",
@@ -70,25 +70,27 @@ SIGHTS = (
             "roce_pfc_transmit_xoff_frames_total",
         ),
     ),
-    Sight(
+    Coverage(
         "storms between two samples (the fast loop is not part of these samples)",
         ("roce_pfc_storm_detector_state", "roce_pfc_storms_total"),
     ),
-    Sight("ECN marks", ("roce_ecn_marked_packets_total",)),
-    Sight("CNPs sent", ("roce_cnp_sent_total",)),
-    Sight("ignored CNPs", ("roce_cnp_ignored_total",)),
-    Sight("drops of lossless priorities", ("roce_buffer_discards_total", "roce_host_buffer_discards_total")),
-    Sight(
+    Coverage("ECN marks", ("roce_ecn_marked_packets_total",)),
+    Coverage("CNPs sent", ("roce_cnp_sent_total",)),
+    Coverage("ignored CNPs", ("roce_cnp_ignored_total",)),
+    Coverage(
+        "drops of lossless priorities", ("roce_buffer_discards_total", "roce_host_buffer_discards_total")
+    ),
+    Coverage(
         "loss on the path",
         ("roce_transport_out_of_sequence_total", "roce_transport_packet_sequence_errors_total"),
     ),
-    Sight("acknowledgement timeouts", ("roce_transport_ack_timeouts_total",)),
-    Sight("queue pairs that gave up", ("roce_transport_retries_exceeded_total",)),
-    Sight(
+    Coverage("acknowledgement timeouts", ("roce_transport_ack_timeouts_total",)),
+    Coverage("queue pairs that gave up", ("roce_transport_retries_exceeded_total",)),
+    Coverage(
         "receivers that are not ready", ("roce_transport_rnr_naks_received_total", "roce_out_of_buffer_total")
     ),
-    Sight("corrupted packets (ICRC)", ("roce_transport_icrc_errors_total",)),
-    Sight("settings compared with a profile", ("roce_config_check_ok",)),
+    Coverage("corrupted packets (ICRC)", ("roce_transport_icrc_errors_total",)),
+    Coverage("settings compared with a profile", ("roce_config_check_ok",)),
 )
 """Per port."""
 
@@ -97,7 +99,7 @@ AREAS = {
     "PCIe": ("roce_pcie_link_width_lanes", "roce_pcie_nonfatal_errors_total"),
     "link": ("roce_port_up",),
     "optics": ("roce_transceiver_temperature_celsius",),
-    "pause": SIGHTS[8].rows,
+    "pause": COVERAGE[8].rows,
     "drops": ("roce_phy_receive_discards_total", "roce_port_receive_discards_total"),
     "loss": ("roce_transport_out_of_sequence_total", "roce_transport_ack_timeouts_total"),
     "addresses": ("roce_config_check_ok",),
@@ -105,9 +107,9 @@ AREAS = {
 }
 """What causes are about, and the rows of which one shows that it was looked at."""
 
-DEVICE_SIGHTS = (
-    Sight("queue pairs in error, by owner", ("roce_owner_queue_pairs",)),
-    Sight("devlink health reporters", ("roce_devlink_health_state",)),
+DEVICE_COVERAGE = (
+    Coverage("queue pairs in error, by owner", ("roce_owner_queue_pairs",)),
+    Coverage("devlink health reporters", ("roce_devlink_health_state",)),
 )
 """Per device."""
 
@@ -142,8 +144,8 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
         )
     ports = host.ports()
     devices = [PortView(host, device) for device in host.devices()]
-    yield from _blind_places([(port, _blind(port, SIGHTS)) for port in ports])
-    yield from _blind_places([(device, _blind(device, DEVICE_SIGHTS)) for device in devices])
+    yield from _blind_places([(port, _blind(port, COVERAGE)) for port in ports])
+    yield from _blind_places([(device, _blind(device, DEVICE_COVERAGE)) for device in devices])
     if not any(track.now for track in host.tracks("roce_kernel_log_readable")):
         yield NotChecked("the kernel log: it is not followed, or the exporter may not read it")
     if not ports:
@@ -166,11 +168,11 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
         yield from _missing(port)
 
 
-def _blind(port: PortView, sights: tuple[Sight, ...]) -> list[Sight]:
+def _blind(port: PortView, sights: tuple[Coverage, ...]) -> list[Coverage]:
     return [sight for sight in sights if not any(port.current(row) for row in sight.rows)]
 
 
-def _blind_places(blind: list[tuple[PortView, list[Sight]]]) -> Iterator[NotChecked]:
+def _blind_places(blind: list[tuple[PortView, list[Coverage]]]) -> Iterator[NotChecked]:
     """What no place shows, then per place what others show."""
     if not blind:
         return

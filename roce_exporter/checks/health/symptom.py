@@ -19,7 +19,7 @@ SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
 
 
-class Sign(NamedTuple):
+class Symptom(NamedTuple):
     """A cause that the facts of one port support."""
 
     cause: str
@@ -38,7 +38,7 @@ class Sign(NamedTuple):
     """`receive` or `transmit`, where only what the port receives or sends is affected."""
 
 
-Rule = Callable[[PortView], Iterator[Sign]]
+Rule = Callable[[PortView], Iterator[Symptom]]
 """One rule: pure, and silent where it sees too little."""
 
 
