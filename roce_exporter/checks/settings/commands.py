@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.settings.arithmetic import SLOWEST, headroom, least_mtu
-from roce_exporter.checks.settings.expectations import expected_tos, lossless_priorities, roce_priority
 from roce_exporter.checks.settings.ip_settings import VERSIONS, OwnAddress
-from roce_exporter.checks.settings.port_settings import PRIORITIES
+from roce_exporter.checks.settings.port_settings import (
+    PRIORITIES,
+    expected_tos,
+    lossless_priorities,
+    roce_priority,
+)
 
 if TYPE_CHECKING:
     from roce_exporter.checks.settings.port_settings import PortSettings

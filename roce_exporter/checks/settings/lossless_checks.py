@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.settings.arithmetic import SLOWEST
 from roce_exporter.checks.settings.arithmetic import headroom as needed_headroom
 from roce_exporter.checks.settings.check import CheckResult, judged, unreadable
-from roce_exporter.checks.settings.expectations import lossless_priorities, priority_of, roce_priority
-from roce_exporter.checks.settings.port_settings import PRIORITIES, is_firmware_managed
+from roce_exporter.checks.settings.port_settings import (
+    PRIORITIES,
+    is_firmware_managed,
+    lossless_priorities,
+    priority_of,
+    roce_priority,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.settings.arithmetic import dscp_of, is_ect
 from roce_exporter.checks.settings.check import CheckResult, judged, unreadable
-from roce_exporter.checks.settings.expectations import (
+from roce_exporter.checks.settings.lossless_checks import listed
+from roce_exporter.checks.settings.port_settings import (
     expected_tos,
     lossless_priorities,
     priority_of,
     roce_priority,
 )
-from roce_exporter.checks.settings.lossless_checks import listed
 
 if TYPE_CHECKING:
     from roce_exporter.checks.settings.port_settings import PortSettings

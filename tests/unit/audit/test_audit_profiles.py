@@ -7,7 +7,7 @@ import pytest
 
 from roce_exporter.checks.settings import ProfileError, built_in, load_profile
 from roce_exporter.checks.settings import profile as profile_module
-from roce_exporter.checks.settings.expectations import expected_tos
+from roce_exporter.checks.settings.port_settings import expected_tos
 from roce_exporter.cli.options import parse_options
 from roce_exporter.errors import UserError
 
