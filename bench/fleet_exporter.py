@@ -12,9 +12,9 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Sampler
+from roce_exporter.host_sources import HostSources
+from roce_exporter.host_sources.kernel_log import KernelLogFollower
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.surroundings.host_sources import HostSources
-from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from fleet_exporter import SETS, SimulatedHost
 
 from roce_exporter.fastloop import Pace
-from roce_exporter.host.simulated import RECEIVE, TRANSMIT, Pause, PortSeed, ScriptedPort, overlay, paused
+from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Pause
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
-from roce_exporter.host.simulated.scenarios import Window, quiet
-from roce_exporter.host.simulated.world import make_scripted_world
+from roce_exporter.host.simulated.scenarios import PortSeed, Window, overlay, paused, quiet
+from roce_exporter.host.simulated.world import ScriptedPort, make_scripted_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

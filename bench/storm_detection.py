@@ -28,9 +28,9 @@ from roce_exporter.fastloop.hot import HotCounters
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.fastloop.watch import PauseKey, difference
 from roce_exporter.host.inventory import describe, list_devices
-from roce_exporter.host.simulated import BUSY, QUIET, Conditions, Pause, Span, bursts, overlay, paused
+from roce_exporter.host.simulated.conditions import Conditions, Pause, Span
 from roce_exporter.host.simulated.kernel import ScriptedPort, simulate_script
-from roce_exporter.host.simulated.scenarios import Window
+from roce_exporter.host.simulated.scenarios import BUSY, QUIET, Window, bursts, overlay, paused
 from roce_exporter.model import DeviceReadings
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host_sources import HostSource, HostSources
+from roce_exporter.host_sources.kernel_log import KernelLogFollower
+from roce_exporter.host_sources.rdma_namespaces import RdmaNamespaces
 from roce_exporter.owners import SurveyLimits, Surveyor
-from roce_exporter.surroundings.host_sources import HostSource, HostSources
-from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
-from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +88,7 @@ def assemble(kernel: Kernel, parts: Parts | None = None, clock: Clock = Clock())
 def _host_sources(kernel: Kernel, parts: Parts) -> Iterator[HostSource]:
     timeout = parts.collect.timeout
     if parts.pods:
-        from roce_exporter.surroundings.pod_resources import PodResources  # noqa: PLC0415 - with the option only
+        from roce_exporter.host_sources.pod_resources import PodResources  # noqa: PLC0415 - with the option only
 
         yield PodResources(parts.pods, kernel, timeout)
     if isinstance(kernel, LiveKernel):

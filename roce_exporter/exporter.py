@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
     from roce_exporter.collect.collector import Collector
-    from roce_exporter.collect.exporter_part import ExporterPart
+    from roce_exporter.collect.rounds import ExporterPart
     from roce_exporter.exposition.served_series import ServedSeries
     from roce_exporter.model import DeviceReadings, Snapshot, SourceState
     from roce_exporter.normalise.series import Samples

@@ -52,6 +52,11 @@ def word_list(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
+def word_map(text: str) -> dict[str, str]:
+    """The words `NAME=VALUE` of a text, as `word_list`."""
+    return dict(word.split("=", 1) for word in text.split())
+
+
 def table(
     rows: Sequence[Sequence[str]], *, right: Collection[int] = (), indent: str = "", width: int | None = None
 ) -> list[str]:

@@ -16,7 +16,7 @@ from roce_exporter.catalog.drivers import ANY_FUNCTION, ESSENTIALS, PHYSICAL, RE
 from roce_exporter.catalog.kernel_events import EVENTS, MESSAGES
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.windows import WINDOWS_SETTINGS
-from roce_exporter.introspection.windows_explain import row_of
+from roce_exporter.introspection.explain import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -134,7 +134,9 @@ def check(rows: Iterable[Row]) -> Index:
 @cache
 def pattern_of(raw: str) -> re.Pattern[str]:
     """The expression for a raw name that holds placeholders: `rx_prio{priority}_pause`."""
-    return re.compile(_PLACEHOLDER.sub(lambda match: f"(?P<{match[1]}>{_form(match[1])})", re.escape(raw)))
+    return re.compile(
+        _PLACEHOLDER.sub(lambda match: f"(?P<{match[1]}>{FORMS.get(match[1], NUMBERS)})", re.escape(raw))
+    )
 
 
 @cache
@@ -155,11 +157,8 @@ FORMS = {
     "state": "[a-z]+",
     "hostname": "(?s:.*)",
 }
-"""What a placeholder matches. All others (priority, lane, queue and so on) match numbers only."""
-
-
-def _form(placeholder: str) -> str:
-    return FORMS.get(placeholder, "[0-9]+")
+"""What a placeholder matches. All others (priority, lane, queue and so on) match `NUMBERS`."""
+NUMBERS = "[0-9]+"
 
 
 def _claim(claims: dict[Claim, Row], claim: Claim, row: Row) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
+from roce_exporter.words import word_map
 
 ANY_FUNCTION = "any"
 """Every function of the driver reports it."""
@@ -22,26 +23,18 @@ RENAMED = "renamed"
 """Old firmware or an old kernel may lack it, so it counts as missing only where the interface has names without a row."""
 
 METRICS = {
-    "cnp_sent": ("roce_cnp_sent_total",),
-    "cnp_handled": ("roce_cnp_handled_total",),
-    "ecn_marked": ("roce_ecn_marked_packets_total",),
-    "ack_timeouts": ("roce_transport_ack_timeouts_total",),
-    "out_of_sequence": ("roce_transport_out_of_sequence_total",),
-    "sequence_errors": ("roce_transport_packet_sequence_errors_total",),
-    "retries_exceeded": ("roce_transport_retries_exceeded_total",),
-    "retransmits": ("roce_transport_retransmitted_packets_total",),
-    "operations": ("roce_read_requests_received_total", "roce_write_requests_received_total"),
-    "out_of_buffer": ("roce_out_of_buffer_total",),
-    "port_bytes": ("roce_port_receive_bytes_total",),
-    "port_packets": ("roce_port_receive_packets_total",),
-    "pfc_frames": (
-        "roce_pfc_receive_frames_total",
-        "roce_pfc_receive_xoff_frames_total",
-        "roce_pfc_receive_all_frames_total",
-    ),
-    "pfc_pause_time": ("roce_pfc_receive_pause_seconds_total",),
-    "link_bytes": ("roce_phy_receive_bytes_total",),
-    "crc_errors": ("roce_phy_receive_crc_errors_total",),
+    fact: tuple(f"roce_{metric}_total" for metric in metrics.split(","))
+    for fact, metrics in word_map(
+        """
+        cnp_sent=cnp_sent cnp_handled=cnp_handled ecn_marked=ecn_marked_packets ack_timeouts=transport_ack_timeouts
+        out_of_sequence=transport_out_of_sequence sequence_errors=transport_packet_sequence_errors
+        retries_exceeded=transport_retries_exceeded retransmits=transport_retransmitted_packets
+        operations=read_requests_received,write_requests_received out_of_buffer=out_of_buffer
+        port_bytes=port_receive_bytes port_packets=port_receive_packets
+        pfc_frames=pfc_receive_frames,pfc_receive_xoff_frames,pfc_receive_all_frames
+        pfc_pause_time=pfc_receive_pause_seconds link_bytes=phy_receive_bytes crc_errors=phy_receive_crc_errors
+        """
+    ).items()
 }
 """The essential facts: any one of the metrics is sufficient."""
 

@@ -5,10 +5,10 @@
 
     roce_NAME{LABEL,LABEL} KIND UNIT SET [experimental] [usual=N] [only LABEL=VALUE,VALUE]
         HELP, on as many lines as it needs.
-      DRIVER SOURCE: RAW [x N] [/ N] [(N bits)]
+      DRIVER[,DRIVER] SOURCE: RAW [x N] [/ N] [(N bits)] [| RAW ...]
 
-A line with a raw name adds one driver's name of the row's fact; their order is the order of preference. `A + B` is the sum of
-several names, `A minus B` a difference. The name may hold `{priority}` and other labels of the row. The value in base units is
+A line with raw names adds the names that these drivers have for the row's fact; their order is the order of preference. `A + B` is
+the sum of several names, `A minus B` a difference. The name may hold `{priority}` and other labels of the row. The value in base units is
 raw x N / N; a width that is not stated is 64 bits. The driver is `*` for names that mean the same for every driver. `#` begins
 a line that is a comment. Text, not Python, because a formatter gives every argument a line of its own: these rows are half as
 long as in Python, and load as fast as compiled modules.
@@ -36,9 +36,9 @@ _HEAD = re.compile(
     r"(?P<name>[^\s{]*)\{(?P<labels>[^}\s]*)\} (?P<kind>\S+) (?P<unit>\S+) (?P<set>lean|standard|full)"
     r"(?P<stability> experimental)?(?: usual=(?P<usual>[0-9]+))?(?: only (?P<label>\w+)=(?P<values>.+))?"
 )
+_RAWS = re.compile(r"  (?P<dialects>\S+) (?P<source>\w+): (?P<raws>.+)")
 _RAW = re.compile(
-    r"  (?P<dialect>\S+) (?P<source>\w+): (?P<raw>.+?)"
-    r"(?: x (?P<times>[0-9]+))?(?: / (?P<per>[0-9]+))?(?: \((?P<bits>[0-9]+) bits\))?"
+    r"(?P<raw>.+?)(?: x (?P<times>[0-9]+))?(?: / (?P<per>[0-9]+))?(?: \((?P<bits>[0-9]+) bits\))?"
 )
 _SETS = {str(one): one for one in MetricSet}
 
@@ -125,11 +125,7 @@ def areas() -> tuple[Area, ...]:
 
 
 def read(name: str, text: str | None = None) -> Iterator[Area]:
-    """The areas of one file.
-
-    Raises:
-        CatalogError: a line is not of one of the forms above.
-    """
+    """The areas of one file. CatalogError: a line is not of one of the forms above."""
     for heading, entries in _sections(name, text):
         first = next(
             (number for number, one in enumerate(entries) if "{" in one.head.partition(" ")[0]), len(entries)
@@ -151,7 +147,9 @@ def _row(entry: TableLine) -> Row:
         intern(found["kind"]),
         intern(found["unit"]),
         " ".join(line.strip() for _, line in entry.more if line.startswith("    ")),
-        tuple(_spelling(*one) for one in entry.more if not one[1].startswith("    ")),
+        tuple(
+            spelling for one in entry.more if not one[1].startswith("    ") for spelling in _spellings(*one)
+        ),
         tuple(intern(label) for label in found["labels"].split(",") if label),
         "experimental" if found["stability"] else "stable",
         _SETS[found["set"]],
@@ -160,17 +158,16 @@ def _row(entry: TableLine) -> Row:
     )
 
 
-def _spelling(place: str, line: str) -> Spelling:
-    found = _RAW.fullmatch(line)
+def _spellings(place: str, line: str) -> Iterator[Spelling]:
+    found = _RAWS.fullmatch(line)
     if not found:
         raise CatalogError(f"{place}: {line.strip()!r} is not DRIVER SOURCE: RAW")
-    difference = " minus " in found["raw"]
-    return Spelling(
-        intern(found["dialect"]),
-        intern(found["source"]),
-        tuple(map(intern, found["raw"].split(" minus " if difference else " + "))),
-        int(found["bits"] or 64),
-        int(found["times"] or 1),
-        int(found["per"] or 1),
-        difference,
-    )
+    for text in found["raws"].split(" | "):
+        one = _RAW.fullmatch(text)
+        if not one:
+            raise CatalogError(f"{place}: {text!r} is not RAW")
+        difference = " minus " in one["raw"]
+        raw = tuple(map(intern, one["raw"].split(" minus " if difference else " + ")))
+        numbers = int(one["bits"] or 64), int(one["times"] or 1), int(one["per"] or 1)
+        for dialect in found["dialects"].split(","):
+            yield Spelling(intern(dialect), intern(found["source"]), raw, *numbers, difference)

@@ -79,7 +79,9 @@ def _read() -> tuple[tuple[WindowsSetting, ...], tuple[PublicSource, ...]]:
     for heading, entries in sections("windows.txt"):
         by, _, title = heading.partition(" by ")
         if by in ("used", "listed"):
-            sources.append(PublicSource(title, by == "used", tuple(one.head for one in entries)))
+            listed = [one.head.split(SEPARATOR, 1) for one in entries]
+            names = (f"{place}{SEPARATOR}{name}" for place, parts in listed for name in parts.split(" | "))
+            sources.append(PublicSource(title, by == "used", tuple(names)))
             continue
         for entry in entries:
             name, _, linux = entry.head.partition(" = ")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.cli.daemon import READY, STOPPING, notify, stop_event
 from roce_exporter.cli.options import OptionError
-from roce_exporter.surroundings.namespace_helper import NamespaceHelper, open_helper
+from roce_exporter.host_sources.namespace_helper import NamespaceHelper, open_helper
 
 if TYPE_CHECKING:
     import argparse

@@ -15,8 +15,8 @@ from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import OFF, Pace
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host.kernel.live import LiveKernel, raise_descriptor_limit
+from roce_exporter.host_sources.kernel_log import KERNEL_LOG
 from roce_exporter.owners import OWNERS, SurveyLimits
-from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG
 
 if TYPE_CHECKING:
     import argparse

@@ -345,7 +345,13 @@ class Collector:
 
     def _adopt(self, listed: tuple[Listed, ...]) -> None:
         """Start work on new devices and end it on removed ones."""
-        wanted = {one.name: one for one in listed if self._is_wanted(one.name)}
+        include, exclude = self._settings.include, self._settings.exclude
+        wanted = {
+            one.name: one
+            for one in listed
+            if (include is None or include.fullmatch(one.name))
+            and not (exclude is not None and exclude.fullmatch(one.name))
+        }
         works = dict(self._works)
         for name, work in self._works.items():
             if wanted.get(name) != work.listed:
@@ -359,12 +365,6 @@ class Collector:
                 )
         self._works = dict(sorted(works.items()))
         self._excluded = len(listed) - len(wanted)
-
-    def _is_wanted(self, name: str) -> bool:
-        include, exclude = self._settings.include, self._settings.exclude
-        return (include is None or include.fullmatch(name) is not None) and (
-            exclude is None or exclude.fullmatch(name) is None
-        )
 
 
 def _width(seconds: float) -> int:

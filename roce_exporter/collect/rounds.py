@@ -1,4 +1,4 @@
-"""Sources that are read now and then between scrapes: when, with which deadline, and what the last read found."""
+"""Parts of an exporter that read or judge between two scrapes: when, with which deadline, and what the last read found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from roce_exporter.model.values import reason_of
 from roce_exporter.normalise.series import NO_SAMPLES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from roce_exporter.model import DeviceReadings
+    from roce_exporter.normalise.series import Samples
 
 LOG = logging.getLogger(__name__)
 
@@ -94,3 +97,30 @@ class Rounds:
         self.state = before._replace(up=up, seconds=seconds, error=error, errors_total=total)
         if error != before.error:
             log_change(self.state)
+
+
+class ExporterPart:
+    """One part of an exporter, used from one event loop. By default it does nothing and shows nothing."""
+
+    def follow(self, devices: Sequence[DeviceReadings]) -> None:
+        """The devices of a complete collection."""
+
+    def samples(self) -> tuple[Samples, ...]:
+        """The current samples. Called by every scrape, so nothing is read here."""
+        return ()
+
+    def states(self) -> tuple[SourceState, ...]:
+        """The state of each source that this part reads."""
+        return ()
+
+    def note(self, samples: tuple[Samples, ...]) -> None:
+        """The samples of a complete collection, of all parts. Called by every scrape: they are judged later."""
+
+    async def read_once(self) -> None:
+        """Read everything once, for an exposition without `run`."""
+
+    async def run(self) -> None:
+        """Read again and again until cancelled."""
+
+    def close(self) -> None:
+        """Release threads and descriptors."""

@@ -23,7 +23,7 @@ from roce_exporter.demo.servers import LOOPBACK, SwitchJob, monitoring_servers
 from roce_exporter.demo.switch_end import switch_end
 from roce_exporter.demo.views import view
 from roce_exporter.fastloop import Sampler
-from roce_exporter.host.simulated import SCENARIOS
+from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.owners import SurveyLimits
 from roce_exporter.view.history import timed_samples
 from roce_exporter.web import Server

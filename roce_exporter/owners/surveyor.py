@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from roce_exporter.collect.exporter_part import ExporterPart
-from roce_exporter.collect.rounds import Rounds
+from roce_exporter.collect.rounds import ExporterPart, Rounds
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
 from roce_exporter.normalise.series import NO_SAMPLES
 from roce_exporter.owners.identify import LIFE, KnownProcesses, ProcessOwners

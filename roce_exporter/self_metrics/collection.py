@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog import named
 from roce_exporter.model import SourceState
-from roce_exporter.normalise.missing_facts import missing_now
+from roce_exporter.normalise.normaliser import missing_now
 from roce_exporter.normalise.series import Samples, Series
 
 if TYPE_CHECKING:

@@ -132,39 +132,25 @@ class CountedEvents:
 
 
 class MeasuredValue:
-    """A gauge without labels that is read when it is rendered."""
+    """A gauge that is read when it is rendered, with labels that never change."""
 
-    def __init__(self, name: str, text: str, read: Callable[[], float]) -> None:
+    def __init__(
+        self, name: str, text: str, read: Callable[[], float], labels: dict[str, str] | None = None
+    ) -> None:
         self._name = name
         self._text = text
         self._read = read
-
-    def collect(self) -> Iterator[Metric]:
-        """The family with its sample."""
-        yield GaugeMetricFamily(self._name, self._text, self._read())
-
-    def values(self) -> tuple[float, ...]:
-        """The value now."""
-        return (self._read(),)
-
-
-class ConstantInfo:
-    """A gauge that is always 1 and whose labels carry the information."""
-
-    def __init__(self, name: str, text: str, labels: dict[str, str]) -> None:
-        self._name = name
-        self._text = text
-        self._labels = labels
+        self._labels = labels or {}
 
     def collect(self) -> Iterator[Metric]:
         """The family with its sample."""
         family = GaugeMetricFamily(self._name, self._text, labels=tuple(self._labels))
-        family.add_metric(tuple(self._labels.values()), 1)
+        family.add_metric(tuple(self._labels.values()), self._read())
         yield family
 
     def values(self) -> tuple[float, ...]:
-        """Always 1."""
-        return (1,)
+        """The value now."""
+        return (self._read(),)
 
 
 class OwnRegistry:
@@ -176,16 +162,18 @@ class OwnRegistry:
         self._templates: dict[tuple[bool, tuple[int, ...]], bytes] = {}
         self.register(ProcessFamilies())
         self.register(
-            ConstantInfo(
+            MeasuredValue(
                 "roce_exporter_build_info",
                 "The version of the exporter and of the Python that runs it; always 1.",
+                lambda: 1,
                 {"version": __version__, "python": platform.python_version()},
             )
         )
         self.register(
-            ConstantInfo(
+            MeasuredValue(
                 "roce_exporter_kernel_info",
                 "The release of the kernel that the exporter runs on, as `uname -r` prints it; always 1.",
+                lambda: 1,
                 {"release": platform.release()},
             )
         )

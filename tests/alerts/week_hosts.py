@@ -27,9 +27,10 @@ from roce_exporter.collect.collector import Settings
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Pace, Sampler
-from roce_exporter.host.simulated import Conditions, PortSeed, ScriptedPort, Span, bursts, overlay
+from roce_exporter.host.simulated.conditions import Conditions, Span
 from roce_exporter.host.simulated.kernel import simulate_script
-from roce_exporter.host.simulated.scenarios import EASE, QUIET, RUSH, Window
+from roce_exporter.host.simulated.scenarios import EASE, QUIET, RUSH, PortSeed, Window, bursts, overlay
+from roce_exporter.host.simulated.world import ScriptedPort
 from roce_exporter.view.host_history import HostClock, play
 
 if TYPE_CHECKING:

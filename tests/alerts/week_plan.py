@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from remote_write import regular
 from week_hosts import GONE, LEAD, MINUTE, RESTARTS, TAIL, Clip, Course, Part, changed, clip, week
 
-from roce_exporter.host.simulated import RECEIVE, TRANSMIT, Pause, paused
-from roce_exporter.host.simulated.conditions import ETHTOOL, HOT
+from roce_exporter.host.simulated.conditions import ETHTOOL, HOT, RECEIVE, TRANSMIT, Pause
+from roce_exporter.host.simulated.scenarios import paused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -25,13 +25,13 @@ from roce_exporter.exposition import Format
 from roce_exporter.host.kernel.kmsg import LiveKernelLog
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host_sources import HostSources
+from roce_exporter.host_sources.kernel_log import KernelLogFollower
+from roce_exporter.host_sources.pod_resources import PodResources
+from roce_exporter.host_sources.rdma_namespaces import RdmaNamespaces
 from roce_exporter.net import gnmi_messages, json_reply
 from roce_exporter.net.http import Access
 from roce_exporter.probe import target_source
-from roce_exporter.surroundings.host_sources import HostSources
-from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
-from roce_exporter.surroundings.pod_resources import PodResources
-from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.targets_file import read_switches_file
 from roce_exporter.web import Server

@@ -12,9 +12,9 @@ from roce_exporter.assemble import Clock
 from roce_exporter.cli.check_host import HostCourse, sampled
 from roce_exporter.cli.options import parse_options
 from roce_exporter.host.recorded.recorded import load_recording
-from roce_exporter.host.simulated import Pause, ScriptedPort, Span
-from roce_exporter.host.simulated.conditions import Conditions
+from roce_exporter.host.simulated.conditions import Conditions, Pause, Span
 from roce_exporter.host.simulated.kernel import simulate, simulate_script
+from roce_exporter.host.simulated.world import ScriptedPort
 from roce_exporter.view.host_history import HostClock, jump, play
 
 if TYPE_CHECKING:

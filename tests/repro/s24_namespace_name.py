@@ -3,8 +3,8 @@ import asyncio, os, sys, tempfile, time
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel import Absent
 from roce_exporter.normalise.series import Samples
-from roce_exporter.surroundings.namespace_helper import NamespaceHelper, open_helper
-from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
+from roce_exporter.host_sources.namespace_helper import NamespaceHelper, open_helper
+from roce_exporter.host_sources.rdma_namespaces import RdmaNamespaces
 class Kernel:
     def rdma_namespaces_shared(self): return False
     def rdma_devices(self): return ()

@@ -3,7 +3,7 @@ import os, sys
 from roce_exporter.model import decode_record
 from roce_exporter.model import Device, Netdev, Port
 from roce_exporter.normalise.log_lines import event_of, read_line
-from roce_exporter.surroundings.kernel_log_follower import LogDevices
+from roce_exporter.host_sources.kernel_log import LogDevices
 LINKS = {"class/infiniband/mlx5_0/device": "0000:3b:00.0", "class/net/eth0/device": "0000:3b:00.0"}
 class Kernel:
     def link(self, path):

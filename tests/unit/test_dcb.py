@@ -11,7 +11,7 @@ from roce_exporter.catalog import INDEX
 from roce_exporter.host.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc, decode_ieee
 from roce_exporter.host.recorded.dcb_text import KINDS, print_dcb, read_dcb
 from roce_exporter.host.recorded.tree import RecordingError
-from roce_exporter.host.sources.dcb import flatten
+from roce_exporter.host.sources.netdev import flatten
 
 LITTLE_ENDIAN = pytest.mark.skipif(
     sys.byteorder != "little", reason="the dumps are a little-endian machine's"

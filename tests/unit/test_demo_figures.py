@@ -28,8 +28,9 @@ from roce_exporter.demo.screen import screen
 from roce_exporter.demo.views import changes
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
-from roce_exporter.host.simulated import SCENARIOS, VENDORS
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
+from roce_exporter.host.simulated.scenarios import SCENARIOS
+from roce_exporter.host.simulated.world import VENDORS
 from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.view.history import TimedSamples, timed_samples
 

@@ -20,13 +20,11 @@ from roce_exporter.catalog.windows import (
     WINDOWS_SETTINGS,
     WINOF2,
     counter_path,
-    is_used,
     proof_of,
 )
 from roce_exporter.cli import main
 from roce_exporter.host.sources.configuration import MLX5_DEBUGFS, OFED
-from roce_exporter.introspection.explain import NEAREST, nearest
-from roce_exporter.introspection.windows_explain import on_linux, row_of
+from roce_exporter.introspection.explain import NEAREST, nearest, on_linux, row_of
 
 SPELLINGS = [
     (row, spelling, raw)
@@ -202,7 +200,9 @@ def test_every_public_source_is_of_a_spelling() -> None:
     assert len(stated) == len(set(stated))
     assert {raw for raw in RAW if proof_of(raw) == UNPROVED} == RAW - set(stated)
     winof2 = {f"Mellanox WinOF-2 {one}" for one in ("Diagnostics", "Port QoS", "Port Traffic")}
-    assert {counter_path(raw)[0] for raw in RAW if is_used(raw)} == winof2 | {"RDMA Activity"}
+    assert {counter_path(raw)[0] for one in PUBLIC_SOURCES if one.used for raw in one.names} == winof2 | {
+        "RDMA Activity"
+    }
 
 
 def test_pause_durations_are_swapped_and_pause_frames_are_not() -> None:

@@ -16,9 +16,9 @@ from roce_exporter.fastloop.hot import HotCounters
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.kernel.netlink import REMEMBERED, remembered
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
+from roce_exporter.host.sources.hw_counters import resources_reader
 from roce_exporter.host.sources.netdev import PAUSE
 from roce_exporter.host.sources.query_reader import QueryReader
-from roce_exporter.host.sources.rdma_objects import resources_reader
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading, Snapshot, SourceState
 from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.normalise.series import Samples, Series

@@ -16,7 +16,7 @@ from roce_exporter.host.kernel import Absent, live
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
-from roce_exporter.host.sources.rdma_objects import limits_reader
+from roce_exporter.host.sources.hw_counters import limits_reader
 from roce_exporter.model import Device, RdmaDevice
 
 DEVICE = RdmaDevice(0, "rxe0", "0000:0000:0000:0001", "roce", "")

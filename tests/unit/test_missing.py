@@ -8,8 +8,7 @@ from roce_exporter.catalog import DIALECTS, INDEX
 from roce_exporter.catalog.drivers import ESSENTIALS, RENAMED
 from roce_exporter.catalog.row import ETHTOOL, HW_COUNTERS
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Netdev, Port, Reading
-from roce_exporter.normalise.missing_facts import missing_now
-from roce_exporter.normalise.normaliser import Normaliser
+from roce_exporter.normalise.normaliser import Normaliser, missing_now
 from roce_exporter.self_metrics.collection import NAMES_SHOWN, gaps_of
 
 OLD_BNXT = {

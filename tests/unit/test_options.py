@@ -22,9 +22,9 @@ from roce_exporter.host import sources
 from roce_exporter.host.kernel.network_namespace import FOLDER
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.host.simulated.world import VENDORS
+from roce_exporter.host_sources.kernel_log import KERNEL_LOG
 from roce_exporter.migrate import foreign
 from roce_exporter.owners import OWNERS
-from roce_exporter.surroundings.kernel_log_follower import KERNEL_LOG
 from roce_exporter.web.application import LEAST_INTERVAL
 
 RECORDING = recording("moving")

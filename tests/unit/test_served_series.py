@@ -19,10 +19,10 @@ from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host_sources import HostSources
+from roce_exporter.host_sources.kernel_log import KernelLogFollower
 from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.surroundings.host_sources import HostSources
-from roce_exporter.surroundings.kernel_log_follower import KernelLogFollower
 from roce_exporter.view.host_history import HostClock, play
 
 ROWS = INDEX.named

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from kernel import Faults, host
 
 from roce_exporter.exposition import Format, Renderer
-from roce_exporter.host.inventory import Listed, describe
+from roce_exporter.host.inventory import Listed, describe, list_devices
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.recorded import RecordedKernel
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.host.sources import NAMES, SLOW, Reader, open_readers
 from roce_exporter.host.sources.netdev import fec_numbers
 from roce_exporter.host.sources.pci_device import (
@@ -309,3 +310,9 @@ def test_the_kernels_bins_become_a_histogram_and_those_of_lanes_stay() -> None:
         f'roce_phy_fec_lane_codewords_total{{{where},lane="1",low="0",high="0"}} 100',
     ]
     assert normaliser.plans["mlx5_0"].unmapped == ()
+
+
+def test_the_names_are_those_of_the_readers_in_their_order() -> None:
+    kernel = simulate("quiet", clock=lambda: 0.0)
+    device = describe(kernel, list_devices(kernel)[0])
+    assert tuple(dict.fromkeys(one.source for one in open_readers(kernel, device))) == NAMES

@@ -27,7 +27,7 @@ from roce_exporter.checks.settings.commands import fill
 from roce_exporter.checks.settings.consistency import comparable, compare, fingerprint
 from roce_exporter.checks.settings.ip_settings import with_rails
 from roce_exporter.checks.settings.port_settings import ADAPTIVE, SOURCES, port_settings
-from roce_exporter.collect.exporter_part import ExporterPart
+from roce_exporter.collect.rounds import ExporterPart
 from roce_exporter.host.sources.configuration import AGE
 from roce_exporter.normalise.series import NO_SAMPLES, Series
 

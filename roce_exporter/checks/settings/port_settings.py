@@ -14,9 +14,8 @@ from roce_exporter.checks.settings.arithmetic import ECT_0, NOT_ECT, precedence_
 from roce_exporter.checks.settings.ip_settings import IpSide, read_ip_settings
 from roce_exporter.host.kernel.dcb_netlink import DCBX_LLD_MANAGED
 from roce_exporter.host.sources.configuration import CONFIGURATION
-from roce_exporter.host.sources.dcb import DCB
 from roce_exporter.host.sources.ip_side import ADDRESSES
-from roce_exporter.host.sources.netdev import LINK, PAUSE, SETTINGS, hardware_netdevs
+from roce_exporter.host.sources.netdev import DCB, LINK, PAUSE, SETTINGS, hardware_netdevs
 from roce_exporter.host.sources.pci_device import PCIE
 from roce_exporter.host.sources.port import PORT, UP
 from roce_exporter.model import WHOLE_DEVICE, Gid

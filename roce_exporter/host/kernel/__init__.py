@@ -188,11 +188,7 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
         """The same host for the fast loop, which need not read the names of counters in every sample."""
 
     def entries(self, path: str) -> tuple[str, ...]:
-        """The sorted names in a directory.
-
-        Raises:
-            Absent: there is no such directory.
-        """
+        """The sorted names in a directory. Absent: there is no such directory."""
 
     def text(self, path: str) -> str:
         """The content of a file, at most `TEXT_BYTES`, stripped, undecodable bytes replaced.
@@ -203,11 +199,7 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
         """
 
     def link(self, path: str) -> str:
-        """The last component of a symbolic link's target.
-
-        Raises:
-            Absent: there is no such link.
-        """
+        """The last component of a symbolic link's target. Absent: there is no such link."""
 
     def identity(self, path: str) -> int:
         """A number that changes when the object at this path is replaced by another of the same name.
@@ -220,25 +212,13 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
         """Prepare to read at most `size` bytes of each file. A file that cannot be opened fails when it is read."""
 
     def rdma_devices(self) -> tuple[RdmaDevice, ...]:
-        """Every RDMA device of this host that netlink lists.
-
-        Raises:
-            Absent: this host has no RDMA netlink.
-        """
+        """Every RDMA device of this host that netlink lists. Absent: this host has no RDMA netlink."""
 
     def rdma_ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
-        """The ports of one device.
-
-        Raises:
-            Absent: netlink does not report them.
-        """
+        """The ports of one device. Absent: netlink does not report them."""
 
     def rdma_statistics(self, device: RdmaDevice, port: int) -> Mapping[str, int]:
-        """Every hardware counter of one port, one snapshot (RDMA_NLDEV_CMD_STAT_GET).
-
-        Raises:
-            Absent: the driver has no port statistics.
-        """
+        """Every hardware counter of one port, one snapshot (RDMA_NLDEV_CMD_STAT_GET). Absent: the driver has no port statistics."""
 
     def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
         """The optional counters of one port, and whether each is on (RDMA_NLDEV_CMD_STAT_GET_STATUS).
@@ -255,12 +235,9 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
         """
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
-        """Names and values of the driver's private counters, as `ethtool -S` prints them.
+        """Names and values of the driver's private counters, as `ethtool -S` prints them. Absent: the driver has none.
 
         The names are the same object as long as they have not changed. Names may repeat; the first one wins.
-
-        Raises:
-            Absent: the driver has none.
         """
 
     def ethtool_driver(self, netdev: str) -> str:
@@ -326,11 +303,7 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
         """
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
-        """The VFs of a network device, at most `kernel.rtnetlink.MOST_VFS`.
-
-        Raises:
-            Absent: it has none.
-        """
+        """The VFs of a network device, at most `kernel.rtnetlink.MOST_VFS`. Absent: it has none."""
 
     def ip_facts(self, netdev: str) -> IpFacts:
         """Addresses, neighbours and routes of a network device, and the policy rules of its network namespace.
@@ -353,8 +326,4 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
         """
 
     def dcb(self, netdev: str) -> Dcb:
-        """PFC, scheduling, priority mapping and buffers of a network device.
-
-        Raises:
-            Absent: the driver has no DCB.
-        """
+        """PFC, scheduling, priority mapping and buffers of a network device. Absent: the driver has no DCB."""

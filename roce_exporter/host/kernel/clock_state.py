@@ -30,12 +30,7 @@ class ClockState(NamedTuple):
 
 
 def read_clock_state() -> ClockState:
-    """The state of this host's clock.
-
-    Raises:
-        Absent: this is not a 64-bit Linux.
-        OSError: the kernel refuses.
-    """
+    """The state of this host's clock. Absent: this is not a 64-bit Linux. OSError: the kernel refuses."""
     if ctypes.sizeof(ctypes.c_void_p) != 8:  # noqa: PLR2004 - bytes of a pointer
         raise Absent(errno.ENOSYS, "the layout of struct timex is not known on this machine")
     buffer = ctypes.create_string_buffer(TIMEX_BYTES)

@@ -88,11 +88,7 @@ class DevlinkSocket(GenericNetlinkSocket):  # type: ignore[misc]
     async_class = AsyncDevlink
 
     def exchange(self, command: int, attributes: Sequence[tuple[str, Any]], *, dump: bool) -> Sequence[Any]:
-        """The kernel's replies to one request.
-
-        Raises:
-            NetlinkError: the kernel replied with an error, its `code`.
-        """
+        """The kernel's replies to one request. NetlinkError: the kernel replied with an error, its `code`."""
         message = DevlinkMessage()
         message["cmd"] = command
         message["version"] = 1
@@ -102,12 +98,7 @@ class DevlinkSocket(GenericNetlinkSocket):  # type: ignore[misc]
 
 
 def open_socket() -> DevlinkSocket:
-    """A socket that is bound to devlink.
-
-    Raises:
-        NetlinkError: this kernel has no devlink.
-        OSError: no such socket.
-    """
+    """A socket that is bound to devlink. NetlinkError: this kernel has no devlink. OSError: no such socket."""
     found = DevlinkSocket()
     try:
         found.bind("devlink", DevlinkMessage)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
 from roce_exporter.host.kernel.pyroute import open_devlink, os_errors
@@ -44,23 +44,10 @@ _ABSENT = (errno.ENODEV, errno.EOPNOTSUPP, errno.ENOENT)
 """No such instance, no such function of the driver, no devlink in this kernel."""
 
 
-class DevlinkReply(Protocol):
-    """The methods of a message of pyroute2 that are used here; a nested attribute is one as well."""
-
-    def get_attr(self, name: str) -> Any:
-        """The first value of an attribute, or None."""
-
-    def get_attrs(self, name: str) -> Sequence[Any]:
-        """All values of an attribute."""
-
-
-class DevlinkQuery(Protocol):
-    """A socket of `kernel.devlink_messages`."""
-
-    def exchange(
-        self, command: int, attributes: Sequence[tuple[str, Any]], *, dump: bool
-    ) -> Sequence[DevlinkReply]:
-        """The kernel's replies; a NetlinkError where it replies with an error, its `code`."""
+DevlinkQuery = Any
+"""`devlink_messages.DevlinkSocket`: pyroute2 has no types."""
+DevlinkReply = Any
+"""A message of pyroute2; a nested attribute is one as well."""
 
 
 class ReporterPlace(NamedTuple):
@@ -111,7 +98,12 @@ class DevlinkNetlink:
                 self._places[instance] = places
                 return found
         replies = query.exchange(HEALTH_REPORTER_GET, _named(instance), dump=True)
-        own = [reply for reply in replies if _instance_of(reply) == instance]
+        own = [
+            reply
+            for reply in replies
+            if f"{reply.get_attr('DEVLINK_ATTR_BUS_NAME')}/{reply.get_attr('DEVLINK_ATTR_DEV_NAME')}"
+            == instance
+        ]
         if len(own) < len(replies):
             self._places[instance] = tuple(
                 ReporterPlace(reply.get_attr("DEVLINK_ATTR_PORT_INDEX"), _read_reporter(reply).name)
@@ -127,10 +119,6 @@ class DevlinkNetlink:
 def _named(instance: str, *more: tuple[str, Any]) -> tuple[tuple[str, Any], ...]:
     bus, _, name = instance.partition("/")
     return (("DEVLINK_ATTR_BUS_NAME", bus), ("DEVLINK_ATTR_DEV_NAME", name), *more)
-
-
-def _instance_of(reply: DevlinkReply) -> str:
-    return f"{reply.get_attr('DEVLINK_ATTR_BUS_NAME')}/{reply.get_attr('DEVLINK_ATTR_DEV_NAME')}"
 
 
 def _reporter(query: DevlinkQuery, instance: str, place: ReporterPlace) -> Iterator[HealthReporter]:

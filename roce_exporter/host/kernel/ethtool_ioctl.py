@@ -109,9 +109,10 @@ class EthtoolIoctl:
     def private_flags(self, netdev: str) -> dict[str, bool]:
         """The driver's private flags, as `ethtool --show-priv-flags` prints them."""
         count = self._count(netdev, PRIVATE_FLAGS_SET)
-        names = self._strings(netdev, PRIVATE_FLAGS_SET, min(count, FLAGS)) if count else None
-        if names is None:
+        asked = min(count, FLAGS)
+        if not count or self._query_strings(netdev, PRIVATE_FLAGS_SET, asked) != asked:
             raise Absent(errno.EOPNOTSUPP, "the driver has no private flags", netdev)
+        names = self._copy(_STRINGS.size, NAME_BYTES * asked)
         bits = _FLAGS.unpack_from(self._query(netdev, _FLAGS.pack(GPFLAGS, 0), 0))[1]
         return {name: bool(bits >> position & 1) for position, name in enumerate(_decode_names(names))}
 
@@ -159,12 +160,6 @@ class EthtoolIoctl:
             known = alike or _Known(now, raw, _decode_names(raw))
         self._known[netdev] = known._replace(read_at=now)
         return known.names
-
-    def _strings(self, netdev: str, strings: int, count: int) -> bytes | None:
-        """A set of strings, 32 bytes each; None if their number differs from `count`."""
-        if self._query_strings(netdev, strings, count) != count:
-            return None
-        return self._copy(_STRINGS.size, NAME_BYTES * count)
 
     def _query_strings(self, netdev: str, strings: int, count: int) -> int:
         """Have the kernel write a set of strings into the buffer; returns their number."""

@@ -15,7 +15,9 @@ import asyncio
 import errno
 import os
 import socket
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
@@ -24,8 +26,7 @@ from roce_exporter.model import ip
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
 T = TypeVar("T")
 
@@ -84,24 +85,14 @@ FAILURES = {
 """What the errors of RTM_GETROUTE mean. The kernel returns EINVAL for a blackhole, and for a source that it does not have."""
 
 
-class RouteSocket(Protocol):
-    """The methods of pyroute2's `AsyncIPRoute` that are used here: `dump` is a list, `get` one entry.
+RouteSocket = Any
+"""pyroute2's `AsyncIPRoute`, which has no types: `addr`, `neigh`, `rule` and `route` with the commands `dump` (a list) and `get` (one
+entry). They raise NetlinkError where the kernel replies with an error, its `code`."""
 
-    Every method raises NetlinkError where the kernel replies with an error, its `code`.
-    """
-
-    async def addr(self, command: str, **fields: Any) -> AsyncIterator[Any]: ...
-
-    async def neigh(self, command: str, **fields: Any) -> AsyncIterator[Any]: ...
-
-    async def rule(self, command: str, **fields: Any) -> AsyncIterator[Any]: ...
-
-    async def route(self, command: str, **fields: Any) -> Any: ...
+OpenSocket = Callable[[], AbstractAsyncContextManager[RouteSocket]]
 
 
-def read_ip_facts(
-    netdev: str, open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]] = open_route_socket
-) -> ip.IpFacts:
+def read_ip_facts(netdev: str, open_socket: OpenSocket = open_route_socket) -> ip.IpFacts:
     """Addresses, neighbours and routes of one network device of this network namespace, and all rules.
 
     Raises:
@@ -117,13 +108,9 @@ def read_ip_facts(
 
 def read_ip_paths(
     pairs: Sequence[tuple[str, str]],
-    open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]] = open_route_socket,
+    open_socket: OpenSocket = open_route_socket,
 ) -> tuple[ip.IpPath, ...]:
-    """How a packet from the first to the second address leaves, for each pair.
-
-    Raises:
-        OSError: a reply is malformed or lost.
-    """
+    """How a packet from the first to the second address leaves, for each pair. OSError: a reply is malformed or lost."""
     return _run(_paths(open_socket, pairs), "RTM_GETROUTE") if pairs else ()
 
 
@@ -141,9 +128,7 @@ def _run(work: Coroutine[Any, Any, T], what: str) -> T:
         work.close()
 
 
-async def _facts(
-    open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]], netdev: str, index: int
-) -> ip.IpFacts:
+async def _facts(open_socket: OpenSocket, netdev: str, index: int) -> ip.IpFacts:
     requests: dict[str, dict[str, object]] = {
         "addr": {"index": index},
         "neigh": {"NDA_IFINDEX": index},
@@ -169,7 +154,7 @@ async def _facts(
 
 
 async def _lists(
-    open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]],
+    open_socket: OpenSocket,
     requests: Mapping[str, Mapping[str, object]],
 ) -> tuple[dict[str, list[tuple[int, Any]]], tuple[str, ...]]:
     """The entries of each list with their version of IP, and the names of the lists that were cut."""
@@ -201,9 +186,7 @@ async def _first(listed: Any) -> tuple[list[Any], bool]:
     return found, True
 
 
-async def _paths(
-    open_socket: Callable[[], AbstractAsyncContextManager[RouteSocket]], pairs: Sequence[tuple[str, str]]
-) -> tuple[ip.IpPath, ...]:
+async def _paths(open_socket: OpenSocket, pairs: Sequence[tuple[str, str]]) -> tuple[ip.IpPath, ...]:
     async with open_socket() as query:
         return tuple([await _path(query, source, destination) for source, destination in pairs])
 

@@ -238,20 +238,16 @@ class LiveKernel:
         return self.link(f"class/net/{netdev}/device/driver")
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
-        self._check_own(netdev)
-        return self._mine(EthtoolNetlink).pause(netdev)
+        return self._of(EthtoolNetlink, netdev).pause(netdev)
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
-        self._check_own(netdev)
-        return self._mine(EthtoolNetlink).link(netdev)
+        return self._of(EthtoolNetlink, netdev).link(netdev)
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
-        self._check_own(netdev)
-        return self._mine(EthtoolNetlink).fec(netdev)
+        return self._of(EthtoolNetlink, netdev).fec(netdev)
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
-        self._check_own(netdev)
-        return self._mine(EthtoolNetlink).standard(netdev)
+        return self._of(EthtoolNetlink, netdev).standard(netdev)
 
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
         self._check_own(netdev)
@@ -271,8 +267,7 @@ class LiveKernel:
         return found
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
-        self._check_own(netdev)
-        netlink = self._mine(EthtoolNetlink)
+        netlink = self._of(EthtoolNetlink, netdev)
         return read_transceiver(lambda place: netlink.module_page(netdev, place))
 
     def mac_address(self, netdev: str) -> str:
@@ -302,8 +297,7 @@ class LiveKernel:
         return open_live_log(oldest=oldest)
 
     def dcb(self, netdev: str) -> Dcb:
-        self._check_own(netdev)
-        return self._mine(DcbNetlink).ieee(netdev)
+        return self._of(DcbNetlink, netdev).ieee(netdev)
 
     def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
         return self._own_devlink(instance).reporters(instance)
@@ -332,6 +326,10 @@ class LiveKernel:
             found = make() if make else kind()
             setattr(self._local, kind.__name__, found)
         return found
+
+    def _of(self, kind: type[S], netdev: str) -> S:
+        self._check_own(netdev)
+        return self._mine(kind)
 
     def _check_own(self, netdev: str) -> None:
         # Sockets report this network namespace, which must not be mixed with the sysfs of another host.

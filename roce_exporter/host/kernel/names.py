@@ -49,11 +49,7 @@ def encode_name(text: str) -> bytes:
 
 
 def given_hostname(text: str) -> str:
-    """The host's name in a text of the kernel.
-
-    Raises:
-        Absent: it is not set (UTS_NODENAME of include/linux/uts.h).
-    """
+    """The host's name in a text of the kernel. Absent: it is not set (UTS_NODENAME of include/linux/uts.h)."""
     name = text.strip()
     if name in ("", _NO_HOSTNAME):
         raise Absent(errno.ENOENT, "the host has no name")
@@ -61,11 +57,7 @@ def given_hostname(text: str) -> str:
 
 
 def encode_netdev(name: str) -> bytes:
-    """The bytes of a network device's name.
-
-    Raises:
-        OSError: ENODEV, not a valid name of a network device.
-    """
+    """The bytes of a network device's name. OSError: ENODEV, not a valid name of a network device."""
     raw = encode_name(name)
     if not raw or len(raw) > LONGEST_NETDEV or b"\0" in raw:
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), name)

@@ -186,10 +186,11 @@ class Reply:
             Malformed: it violates the message format.
             OSError: ENOBUFS, the kernel lost a part.
         """
-        return any(self._is_last(message) for message in decode_messages(datagram) if self._is_mine(message))
-
-    def _is_mine(self, message: Message) -> bool:
-        return (message.sequence, message.port_id) == self._expected
+        return any(
+            self._is_last(message)
+            for message in decode_messages(datagram)
+            if (message.sequence, message.port_id) == self._expected
+        )
 
     def _is_last(self, message: Message) -> bool:
         self.interrupted |= bool(message.flags & DUMP_INTERRUPTED)
@@ -273,29 +274,24 @@ class Netlink:
         self.close()
 
     def _exchange(self, kind: int, flags: int, payload: bytes) -> Reply:
-        wire = self._wire or self._open()
+        wire = self._wire
+        if wire is None:
+            wire = self._wire = self._open_socket(self._family)
+            self._port_id = wire.getsockname()[0]
         # Never reset: a new socket may be given the old port id.
         self._sequence = self._sequence % _SEQUENCE_LIMIT + 1
         answer = Reply(self._sequence, self._port_id)
         try:
             wire.send(encode_message(Message(kind, flags, self._sequence, 0, payload)))
-            self._listen(wire, answer)
+            for _ in range(MOST_DATAGRAMS):
+                if answer.take(receive_datagram(wire, self._buffer)):
+                    return answer
         except Refused:
             raise
         except BaseException:
             self.close()
             raise
-        return answer
-
-    def _open(self) -> NetlinkSocket:
-        wire = self._wire = self._open_socket(self._family)
-        self._port_id = wire.getsockname()[0]
-        return wire
-
-    def _listen(self, wire: NetlinkSocket, answer: Reply) -> None:
-        for _ in range(MOST_DATAGRAMS):
-            if answer.take(receive_datagram(wire, self._buffer)):
-                return
+        self.close()
         raise _lost()
 
 

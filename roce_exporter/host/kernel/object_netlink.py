@@ -39,69 +39,6 @@ ONLY_SEQUENCE = 1
 """The sequence number on a socket that is used for one request."""
 
 
-class PacedDump:
-    """A list, one datagram per `next_part`, on a socket of its own. Not thread-safe.
-
-    The flag of a list that changed meanwhile is ignored. The socket is closed at the end of the list, after any error,
-    and by `close`.
-    """
-
-    def __init__(
-        self,
-        family: int,
-        kind: int,
-        payload: bytes,
-        size: int,
-        open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket,
-    ) -> None:
-        """Send the request. `size` is the most bytes of a part: the kernel fills a buffer of that size, up to 32 KiB.
-
-        Raises:
-            OSError: the socket failed.
-        """
-        self._wire: netlink.NetlinkSocket | None = None
-        self._buffer = bytearray(size)
-        wire = self._wire = open_socket(family)
-        try:
-            self._answer = netlink.Reply(ONLY_SEQUENCE, wire.getsockname()[0])
-            wire.send(
-                netlink.encode_message(
-                    netlink.Message(kind, netlink.REQUEST | netlink.DUMP, ONLY_SEQUENCE, 0, payload)
-                )
-            )
-        except BaseException:
-            self.close()
-            raise
-
-    def next_part(self) -> list[bytes] | None:
-        """The payloads of the next datagram, none if another process sent it. None at the end of the list.
-
-        Raises what `Netlink.request` does; ENOBUFS: a part was lost.
-        """
-        wire = self._wire
-        if wire is None:
-            return None
-        try:
-            ended = self._answer.take(netlink.receive_datagram(wire, self._buffer))
-        except BaseException:
-            self.close()
-            raise
-        payloads, self._answer.payloads = self._answer.payloads, []
-        if ended:
-            self.close()
-        return payloads if payloads or not ended else None
-
-    def close(self) -> None:
-        """Give up the rest of the list. May be called again."""
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            wire.close()
-
-    def __del__(self) -> None:
-        # A list that is dropped before its end must not keep its socket.
-        self.close()
-
-
 T = TypeVar("T")
 
 MOST_EMPTY_PARTS = 8
@@ -132,7 +69,11 @@ def number_or_zero(values: Mapping[int, bytes], kind: int) -> int:
 
 
 class EntryDump(Generic[T]):
-    """One list of a device, part by part. Not thread-safe."""
+    """One list of a device, a datagram per part, on a socket of its own. Not thread-safe.
+
+    The flag of a list that changed meanwhile is ignored. The socket is closed at the end of the list, after any error,
+    and by `close`.
+    """
 
     def __init__(
         self,
@@ -159,11 +100,18 @@ class EntryDump(Generic[T]):
         self._decode = decode
         self._empty_parts = 0
         self._is_known = False
+        self._first: tuple[T, ...] | None = None
+        self._buffer = bytearray(part_bytes)
+        self._wire: netlink.NetlinkSocket | None = None
         try:
-            self._dump = PacedDump(
-                rdma_netlink.NETLINK_RDMA, listing.command, selection, part_bytes, open_socket
+            wire = self._wire = open_socket(rdma_netlink.NETLINK_RDMA)
+            self._answer = netlink.Reply(ONLY_SEQUENCE, wire.getsockname()[0])
+            flags = netlink.REQUEST | netlink.DUMP
+            wire.send(
+                netlink.encode_message(netlink.Message(listing.command, flags, ONLY_SEQUENCE, 0, selection))
             )
         except OSError as error:
+            self.close()
             raise rdma_netlink.explain_socket_error(error) from None
         self._first = self._read()
         self._is_known = True
@@ -176,17 +124,38 @@ class EntryDump(Generic[T]):
     def close(self) -> None:
         """Give up the rest. May be called again."""
         self._first = None
-        self._dump.close()
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
+
+    def __del__(self) -> None:
+        # A list that is dropped before its end must not keep its socket.
+        self.close()
 
     def _read(self) -> tuple[T, ...] | None:
         try:
-            payloads = self._dump.next_part()
+            payloads = self._next_payloads()
             return None if payloads is None else self._decode_part(payloads)
         except netlink.Refused as error:
+            self.close()
             raise self._explain(error) from None
         except BaseException:
-            self._dump.close()
+            self.close()
             raise
+
+    def _next_payloads(self) -> list[bytes] | None:
+        """The payloads of the next datagram, none if another process sent it. None at the end of the list.
+
+        Raises what `Netlink.request` does; ENOBUFS: a part was lost.
+        """
+        wire = self._wire
+        if wire is None:
+            return None
+        ended = self._answer.take(netlink.receive_datagram(wire, self._buffer))
+        payloads, self._answer.payloads = self._answer.payloads, []
+        if ended:
+            self.close()
+        return payloads if payloads or not ended else None
 
     def _decode_part(self, payloads: list[bytes]) -> tuple[T, ...]:
         part = tuple(

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import errno
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.names import encode_netdev
 from roce_exporter.host.kernel.pyroute import open_route, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
 
@@ -64,29 +64,8 @@ _SLAVE = ("IFLA_LINKINFO", "IFLA_INFO_SLAVE_KIND")
 _BEFORE_BOND = ("IFLA_LINKINFO", "IFLA_INFO_SLAVE_DATA", "IFLA_BOND_SLAVE_PERM_HWADDR")
 
 
-class LinkMessage(Protocol):
-    """The methods of pyroute2's `ifinfmsg` that are used here."""
-
-    def get_attr(self, name: str) -> Any:
-        """The value of an attribute, or None."""
-
-    def get_nested(self, *names: str) -> Any:
-        """The value of an attribute of attributes, or None."""
-
-
-class LinkQuery(Protocol):
-    """The method of pyroute2's `IPRoute` that is used here."""
-
-    def link(self, command: str, *, ifname: bytes, ext_mask: int = 0) -> Sequence[LinkMessage]:
-        """The kernel's reply to RTM_GETLINK.
-
-        Raises:
-            NetlinkError: the kernel replied with an error, its `code`.
-        """
-
-
 def read_link_addresses(
-    netdev: str, open_query: Callable[[], AbstractContextManager[LinkQuery]] = open_route
+    netdev: str, open_query: Callable[[], AbstractContextManager[Any]] = open_route
 ) -> LinkAddresses:
     """The addresses of one network device of this network namespace; `Absent` where there is none, also when it was removed just now."""
     name = encode_netdev(netdev)
@@ -144,7 +123,7 @@ class VirtualFunction(NamedTuple):
 
 
 def read_virtual_functions(
-    netdev: str, open_query: Callable[[], AbstractContextManager[LinkQuery]] = open_route
+    netdev: str, open_query: Callable[[], AbstractContextManager[Any]] = open_route
 ) -> tuple[VirtualFunction, ...]:
     """The VFs of one network device of this network namespace, at most `MOST_VFS`, in the kernel's order; `Absent` without any.
 
@@ -160,7 +139,7 @@ def read_virtual_functions(
     return found[:MOST_VFS]
 
 
-def _virtual_function(one: LinkMessage) -> VirtualFunction:
+def _virtual_function(one: Any) -> VirtualFunction:
     mac, counted = one.get_attr("IFLA_VF_MAC"), one.get_attr("IFLA_VF_STATS")
     settings = {
         name: found[field]

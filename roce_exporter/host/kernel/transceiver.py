@@ -132,7 +132,7 @@ def _sff8472(read: Callable[[PageAddress], bytes], lower: bytes) -> dict[str, in
     if not kind & 0x40 or kind & 0x04:  # nothing measured, or only after a write that changes the address
         raise Absent(errno.EOPNOTSUPP, "the transceiver measures nothing")
     limits = read(PageAddress(i2c=0x51))
-    scale = _external(limits) if kind & 0x10 else _internal
+    scale = _external(limits) if kind & 0x10 else lambda _, raw: raw
     found = {
         "temperature": round(scale("temperature", _signed(limits, 96)) * TEMPERATURE),
         "voltage": round(scale("voltage", _number(limits, 98)) * VOLTAGE),
@@ -143,10 +143,6 @@ def _sff8472(read: Callable[[PageAddress], bytes], lower: bytes) -> dict[str, in
     found |= _temperature_alarms(limits, 0) | _alarms("voltage", limits, 8, VOLTAGE)
     found |= _alarms("bias", limits, 16, BIAS) | _alarms("transmit_power", limits, 24, POWER)
     return found | _alarms("receive_power", limits, 32, POWER)
-
-
-def _internal(quantity: str, raw: int) -> float:  # noqa: ARG001 - the signature of a calibration
-    return raw
 
 
 def _external(page: bytes) -> Callable[[str, int], float]:

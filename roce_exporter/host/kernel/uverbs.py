@@ -14,6 +14,7 @@ import ctypes
 import errno
 import os
 import struct
+from io import FileIO
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from roce_exporter.host.kernel import Absent
@@ -93,11 +94,7 @@ class UverbsFile(Protocol):
     """An open uverbs device."""
 
     def write(self, request: bytes, /) -> int:
-        """Send a request; the kernel has written the reply when this returns.
-
-        Raises:
-            OSError: the kernel or the driver refuses.
-        """
+        """Send a request; the kernel has written the reply when this returns. OSError: the kernel or the driver refuses."""
 
     def close(self) -> None:
         """Close the device, which ends the context."""
@@ -170,21 +167,8 @@ def _character_device(values: dict[int, bytes]) -> CharacterDevice:
     return CharacterDevice(name, (major, minor), abi, driver)
 
 
-class OpenUverbs:
-    """A uverbs device that is open. Requests are accepted only from the thread's own credentials."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def write(self, request: bytes, /) -> int:
-        return os.write(self._descriptor, request)
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-
-def open_character_device(place: CharacterDevice, folder: str = FOLDER) -> OpenUverbs:
-    """Open a uverbs device.
+def open_character_device(place: CharacterDevice, folder: str = FOLDER) -> UverbsFile:
+    """Open a uverbs device. It accepts requests only from the thread's own credentials.
 
     Raises:
         OSError: it is not there (a container without the device, systemd's `PrivateDevices=`), may not be opened, or is
@@ -197,4 +181,4 @@ def open_character_device(place: CharacterDevice, folder: str = FOLDER) -> OpenU
         raise OSError(
             errno.ENXIO, f"is not the uverbs device {place.number[0]}:{place.number[1]}", place.name
         )
-    return OpenUverbs(descriptor)
+    return FileIO(descriptor, "r+")

@@ -37,6 +37,7 @@ from roce_exporter.host.sources.configuration import texts
 from roce_exporter.host.sources.hw_counters import SETTINGS
 from roce_exporter.host.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs
 from roce_exporter.host.sources.pci_device import PARSERS
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -55,13 +56,7 @@ DEVICE_TIMEOUT = 30.0
 DEVICE_FILES = ("fw_ver", "board_id", "hca_type", "hw_rev", "node_type", "node_guid", "sys_image_guid")
 PORT_FILES = ("state", "phys_state", "rate", "link_layer")
 NETDEV_FILES = (
-    "mtu",
-    "flags",
-    "operstate",
-    "dev_port",
-    "phys_port_name",
-    "bonding/slaves",
-    "bonding/mode",
+    *word_list("mtu flags operstate dev_port phys_port_name bonding/slaves bonding/mode"),
     *COUNTER_FILES,
     *(f"statistics/{name}" for name in STATISTICS_FILES),
 )

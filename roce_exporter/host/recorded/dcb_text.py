@@ -83,7 +83,10 @@ def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> dc
         ets=part("ets", _read_ets),
         app=part("app", _read_app),
         buffer=part("buffer", _read_buffer),
-        dcbx=part("dcbx", _read_dcbx),
+        dcbx=part(
+            "dcbx",
+            lambda found: sum(bit for name, bit in MODES.items() if _flag(found.get(name, False), name)),
+        ),
         peer_pfc=part(PEER_PFC, _read_pfc),
     )
 
@@ -136,10 +139,6 @@ def _read_buffer(document: Document) -> dcb_netlink.Buffer:
         size=_numbers(document, "buffer_size"),
         total=_number(document.get("total_size"), "total_size"),
     )
-
-
-def _read_dcbx(document: Document) -> int:
-    return sum(bit for name, bit in MODES.items() if _flag(document.get(name, False), name))
 
 
 def _row(row: object, name: str, selector: int) -> dcb_netlink.App:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.host.kernel.ethtool_netlink import bin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roce_exporter.host.kernel.ethtool_netlink import Bin
 
@@ -35,11 +35,7 @@ _PAUSE = {
     "tx_pause_storm_events": "transmit_storm_events",
 }
 
-_FEC = {
-    "corrected_blocks": "corrected_blocks",
-    "uncorrectable_blocks": "uncorrectable_blocks",
-    "corrected_bits": "corrected_bits",
-}
+_FEC = ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
 
 _FEC_BIN = re.compile(
     rf"^ *(?P<name>fec_symbols_err_[0-9a-z_]+): (?P<value>{_DIGITS})"
@@ -74,21 +70,24 @@ def parse_pause(text: str) -> dict[str, int]:
     return {_PAUSE[name]: number for name, number in _numbers(text) if name in _PAUSE}
 
 
+_LINK: dict[str, tuple[str, str, Callable[[str], int]]] = {
+    "speed": ("Speed", rf"({_DIGITS})Mb/s", lambda mbit: int(mbit) * 1_000_000 // 8),
+    "lanes": ("Lanes", f"({_DIGITS})", int),
+    "full_duplex": ("Duplex", "(Full|Half)", lambda word: int(word == "Full")),
+    "up": ("Link detected", r"(yes|no(?!\S)).*", lambda word: int(word == "yes")),
+    "down_events": ("Link Down Events", f"({_DIGITS})", int),
+}
+"""Names of the values of a link, what ethtool calls each, how it prints it, and what that means."""
+
+
 def parse_link(text: str) -> dict[str, int]:
     """`ethtool DEV`: up (1 or 0), speed in bytes per second, lanes, duplex (1 full), link down events."""
     fields = dict(_fields(text))
-    found = {}
-    if match := re.fullmatch(rf"({_DIGITS})Mb/s", fields.get("speed", "")):
-        found["speed"] = int(match[1]) * 1_000_000 // 8
-    if _COUNT.fullmatch(fields.get("lanes", "")):
-        found["lanes"] = int(fields["lanes"])
-    if fields.get("duplex") in ("Full", "Half"):
-        found["full_duplex"] = int(fields["duplex"] == "Full")
-    if fields.get("link detected", "")[:3].rstrip() in ("yes", "no"):
-        found["up"] = int(fields["link detected"].startswith("yes"))
-    if _COUNT.fullmatch(fields.get("link down events", "")):
-        found["down_events"] = int(fields["link down events"])
-    return found
+    return {
+        name: read(match[1])
+        for name, (title, form, read) in _LINK.items()
+        if (match := re.fullmatch(form, fields.get(title.lower(), "")))
+    }
 
 
 def parse_settings(text: str) -> dict[str, int]:
@@ -109,7 +108,7 @@ def parse_settings(text: str) -> dict[str, int]:
 
 def parse_fec(text: str) -> dict[str, int]:
     """`ethtool -I --show-fec`: corrected and uncorrectable blocks, corrected bits, bins, if they are counted."""
-    found = {_FEC[name]: number for name, number in _numbers(text) if name in _FEC}
+    found = {name: number for name, number in _numbers(text) if name in _FEC}
     for row in _FEC_BIN.finditer(text):
         lanes = re.findall(r"\d+", row["lanes"] or "")
         found[row["name"]] = int(row["value"])
@@ -139,17 +138,12 @@ def print_pause(found: Mapping[str, int]) -> str:
 
 def print_link(found: Mapping[str, int]) -> str:
     """As `ethtool DEV` prints them."""
-    lines = []
-    if "speed" in found:
-        lines.append(f"\tSpeed: {found['speed'] * 8 // 1_000_000}Mb/s")
-    if "lanes" in found:
-        lines.append(f"\tLanes: {found['lanes']}")
-    if "full_duplex" in found:
-        lines.append(f"\tDuplex: {'Full' if found['full_duplex'] else 'Half'}")
-    if "up" in found:
-        lines.append(f"\tLink detected: {'yes' if found['up'] else 'no'}")
-    if "down_events" in found:
-        lines.append(f"\tLink Down Events: {found['down_events']}")
+    printed: dict[str, Callable[[int], object]] = {
+        "speed": lambda speed: f"{speed * 8 // 1_000_000}Mb/s",
+        "full_duplex": lambda full: "Full" if full else "Half",
+        "up": lambda up: "yes" if up else "no",
+    }
+    lines = [f"\t{_LINK[name][0]}: {printed.get(name, int)(found[name])}" for name in _LINK if name in found]
     return "\n".join(("Settings:", *lines)) + "\n"
 
 
@@ -157,11 +151,11 @@ def print_settings(found: Mapping[str, int]) -> str:
     """As `ethtool --show-priv-flags` and `--get-tunable` print them."""
     flags = {name.removeprefix("flag_"): on for name, on in found.items() if name.startswith("flag_")}
     lines = [f"{name}: {'on' if on else 'off'}\n" for name, on in flags.items()]
-    if "pfc_prevention_timeout" in found:
-        lines.append(f"pfc-prevention-tout: {found['pfc_prevention_timeout']}\n")
-    if "stats_block_microseconds" in found:
-        lines.append(f"stats-block-usecs: {found['stats_block_microseconds']}\n")
-    return "".join(lines)
+    numbers = (
+        ("pfc_prevention_timeout", "pfc-prevention-tout"),
+        ("stats_block_microseconds", "stats-block-usecs"),
+    )
+    return "".join((*lines, *(f"{title}: {found[name]}\n" for name, title in numbers if name in found)))
 
 
 def print_fec(found: Mapping[str, int]) -> str:

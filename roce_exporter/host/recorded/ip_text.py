@@ -303,12 +303,7 @@ COUNTS = {
 
 
 def parse_virtual_functions(text: str, netdev: str) -> tuple[VirtualFunction, ...]:
-    """The VFs of a network device.
-
-    Raises:
-        Absent: it has none.
-        Malformed: the text is not the JSON of `ip`.
-    """
+    """The VFs of a network device. Absent: it has none. Malformed: the text is not the JSON of `ip`."""
     try:
         (link,) = json.loads(text)
         found = tuple(map(_virtual_function, link.get("vfinfo_list", ())))

@@ -88,13 +88,13 @@ class HeldFiles:
         self._paths = tuple(paths)
 
     def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:
-        return [None if position in skip else self._one(path) for position, path in enumerate(self._paths)]
-
-    def _one(self, path: str) -> bytes | OSError:
-        try:
-            return self._content(path)[: self._size]
-        except OSError as error:
-            return error
+        found: list[bytes | OSError | None] = []
+        for position, path in enumerate(self._paths):
+            try:
+                found.append(None if position in skip else self._content(path)[: self._size])
+            except OSError as error:
+                found.append(error)
+        return found
 
     def close(self) -> None:
         pass  # nothing is open

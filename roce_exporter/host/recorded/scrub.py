@@ -59,9 +59,12 @@ class SubnetScrubber:
     def address(self, text: str) -> str:
         """The stand-in of an address."""
         address = ipaddress.ip_address(text)
-        if _has_no_owner(address) or text in ANYWHERE.values():
+        is_ipv6 = isinstance(address, ipaddress.IPv6Address)
+        if address.is_unspecified or address.is_loopback or address.is_multicast or text in ANYWHERE.values():
             return str(address)
-        if isinstance(address, ipaddress.IPv6Address):
+        if address.is_link_local and not is_ipv6:
+            return str(address)
+        if is_ipv6:
             kept, first = (64, LINK_LOCAL) if address.is_link_local else (32, DOCUMENTATION)
             return str(
                 ipaddress.IPv6Address(self._flipped(int(address), 128, kept) % 2 ** (128 - kept) + first)
@@ -88,12 +91,6 @@ class SubnetScrubber:
             ).digest()
             found ^= (digest[0] & 1) << (bits - position - 1)
         return found
-
-
-def _has_no_owner(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    if address.is_unspecified or address.is_loopback or address.is_multicast:
-        return True
-    return address.version == 4 and address.is_link_local  # noqa: PLR2004 - of IP
 
 
 KEY_BYTES = 32
@@ -140,7 +137,10 @@ class Scrubber:
     def gid(self, address: str) -> str:
         """The stand-in of an IP address as a GID in the eight groups of sysfs."""
         found = ipaddress.ip_address(self.ip(address))
-        return _mapped(int(found)) if found.version == 4 else found.exploded  # noqa: PLR2004 - of IP
+        if isinstance(found, ipaddress.IPv6Address):
+            return found.exploded
+        # By hand, because newer Pythons write a mapped address with dots where sysfs has groups.
+        return f"0000:0000:0000:0000:0000:ffff:{int(found) >> 16:04x}:{int(found) & 0xFFFF:04x}"
 
     def text(self, text: str) -> str:
         """The text with every GUID and MAC address replaced, except those that are all zeros."""
@@ -223,9 +223,13 @@ class Scrubber:
         if not hexadecimal.strip("0"):
             return found[0]
         if len(hexadecimal) == _MAC_DIGITS:
-            made = self._stand_in("mac", hexadecimal, _mac)
+            made = self._stand_in(
+                "mac", hexadecimal, lambda number: f"02:00:00:{(number % 2**24).to_bytes(3).hex(':')}"
+            )
         else:
-            made = self._stand_in("guid", hexadecimal, _guid)
+            made = self._stand_in(
+                "guid", hexadecimal, lambda one: f"0200:00ff:fe{one >> 16 & 0xFF:02x}:{one & 0xFFFF:04x}"
+            )
         shown = made.translate(_SEPARATORS)
         self._digits |= {hexadecimal: shown, _reversed(hexadecimal): _reversed(shown)}
         return made
@@ -285,19 +289,6 @@ def _unmapped(address: str) -> str:
     found = ipaddress.ip_address(address)
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     return str(mapped or found)
-
-
-def _mapped(value: int) -> str:
-    # By hand, because newer Pythons write a mapped address with dots where sysfs has groups.
-    return f"0000:0000:0000:0000:0000:ffff:{value >> 16:04x}:{value & 0xFFFF:04x}"
-
-
-def _guid(number: int) -> str:
-    return f"0200:00ff:fe{number >> 16 & 0xFF:02x}:{number & 0xFFFF:04x}"
-
-
-def _mac(number: int) -> str:
-    return f"02:00:00:{number >> 16 & 0xFF:02x}:{number >> 8 & 0xFF:02x}:{number & 0xFF:02x}"
 
 
 _WORD = re.compile(r"(?:[^\W_]|\\x[0-9a-f]{2})+")
@@ -434,12 +425,6 @@ def _workload(scrub: Scrubber, found: re.Match[str]) -> str:
         return scrub.numbered("container", found[0], lambda n: f"{n:012x}".ljust(64, "0"))
     if found["static"]:
         return scrub.numbered("pod", found[0], lambda n: f"{n:032x}")
-    return _pod(scrub, found[0])
-
-
-def _pod(scrub: Scrubber, uid: str) -> str:
-    separator = "_" if "_" in uid else "-"
-    made = scrub.numbered(
-        "pod", uid.replace("_", "-"), lambda number: f"00000000-0000-4000-8000-{number:012x}"
-    )
-    return made.replace("-", separator)
+    uid = found[0].replace("_", "-")
+    made = scrub.numbered("pod", uid, lambda n: f"00000000-0000-4000-8000-{n:012x}")
+    return made.replace("-", "_") if "_" in found[0] else made

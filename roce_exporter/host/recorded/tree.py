@@ -107,11 +107,7 @@ class Tree:
         return added
 
     def resolve(self, path: str) -> str:
-        """The path with every symbolic link followed.
-
-        Raises:
-            Absent: the path does not exist, or the links form a loop.
-        """
+        """The path with every symbolic link followed. Absent: the path does not exist, or the links form a loop."""
         done, todo, followed = "", path.split("/")[::-1], 0
         while todo:
             part = todo.pop()

@@ -198,11 +198,7 @@ _GARBAGE = ("carrier_changes", "counters/port_xmit_discards", "ports/1/rate")
 
 
 def spoil(faults: frozenset[str], path: str, content: bytes) -> bytes:
-    """The content of a file of the port, given that it should be `content`.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """The content of a file of the port, given that it should be `content`. OSError: it cannot be read."""
     if FILES not in faults:
         return content
     for ending, number in _FAILING.items():
@@ -212,10 +208,6 @@ def spoil(faults: frozenset[str], path: str, content: bytes) -> bytes:
 
 
 def refuse(faults: frozenset[str], fault: str, what: str) -> None:
-    """Fail if the port has this fault.
-
-    Raises:
-        OSError: EIO.
-    """
+    """Fail if the port has this fault. OSError: EIO."""
     if fault in faults:
         raise OSError(errno.EIO, os.strerror(errno.EIO), what)

@@ -67,7 +67,7 @@ def moving_files(cards: Sequence[Card]) -> dict[str, MovingFile]:
 def _files(cards: Sequence[Card]) -> Iterator[tuple[str, MovingFile]]:
     for card in cards:
         faults = card.members[0].setup.faults
-        for path, content in (*_port_files(card), *_counter_files(card)):
+        for path, content in _port_files(card):
             yield f"class/infiniband/{card.name}/ports/1/{path}", MovingFile(content, faults)
         for member in card.members:
             for path, content in _netdev_files(member):
@@ -78,9 +78,6 @@ def _port_files(card: Card) -> Iterator[tuple[str, Content]]:
     yield "state", lambda now: "4: ACTIVE" if card.up(now) else "1: DOWN"
     yield "phys_state", lambda now: "5: LinkUp" if card.up(now) else "2: Polling"
     yield "rate", lambda now: rate_text(card.speed(now)) if card.up(now) else card.driver.down_rate
-
-
-def _counter_files(card: Card) -> Iterator[tuple[str, Content]]:
     groups = {"hw_counters": card.driver.hw_counters, "counters": card.driver.counters}
     for folder, reported in groups.items():
         for one in reported:
@@ -211,10 +208,6 @@ class SimulatedKernel(RecordedKernel):
         with self.world.lock:
             return member.statistics(self.world.now())
 
-    def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
-        self._netdev(netdev)
-        return super().ethtool_pause(netdev)
-
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
         # Without a link there is no speed.
         member = self._netdev(netdev)
@@ -234,19 +227,6 @@ class SimulatedKernel(RecordedKernel):
             name: int(facts.get(name, 0))
             for name in ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
         }
-
-    def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
-        self._netdev(netdev)
-        return super().ethtool_settings(netdev)
-
-    def transceiver(self, netdev: str) -> Mapping[str, int]:
-        # A copper cable has no measurements.
-        self._netdev(netdev)
-        return super().transceiver(netdev)
-
-    def mac_address(self, netdev: str) -> str:
-        self._netdev(netdev)
-        return super().mac_address(netdev)
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
         member = self._netdev(netdev)
@@ -307,6 +287,11 @@ class SimulatedKernel(RecordedKernel):
     def devlink_vnic(self, instance: str) -> Mapping[str, int]:
         with self.world.lock:
             return self._devlinks.vnic(instance, self.world.now())
+
+    def _ethtool(self, netdev: str, kind: str) -> str:
+        if kind != "driver":  # sysfs has it where ethtool fails
+            self._netdev(netdev)
+        return super()._ethtool(netdev, kind)
 
     def _card(self, device: RdmaDevice) -> Card:
         card = self._cards.get(device.name)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Span, TimedConditions, settle
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,18 +54,12 @@ AIMED = "aimed_"
 """Prefix of the part of a quantity that hits the training job alone."""
 
 TROUBLES = frozenset(
-    {
-        *(
-            "marks",
-            "cnps_sent",
-            "cnps_handled",
-            "out_of_sequence",
-            "sequence_errors",
-            "implied_naks",
-            "duplicates",
-        ),
-        *("timeouts", "retransmits", "not_ready", "out_of_buffer", "retries_exceeded", "flushed"),
-    }
+    word_list(
+        """
+        marks cnps_sent cnps_handled out_of_sequence sequence_errors implied_naks duplicates timeouts retransmits not_ready
+        out_of_buffer retries_exceeded flushed
+        """
+    )
 )
 """Quantities that can be aimed at one job."""
 

@@ -77,8 +77,9 @@ def overlay(background: Iterable[Span], windows: Iterable[Window]) -> Iterator[S
     """The background, changed in the windows, which are in order and do not overlap."""
     coming = iter(windows)
     window = next(coming, None)
-    for start, end, conditions in _on_clock(background):
-        here = start
+    here = 0.0
+    for seconds, conditions in background:
+        end = here + seconds
         while here < end:
             while window and window.end <= here:
                 window = next(coming, None)
@@ -101,13 +102,6 @@ def paused(*pauses: Pause) -> Callable[[Conditions], Conditions]:
         return replace(conditions, pauses=kept + pauses)
 
     return change
-
-
-def _on_clock(spans: Iterable[Span]) -> Iterator[tuple[float, float, Conditions]]:
-    start = 0.0
-    for seconds, conditions in spans:
-        yield start, start + seconds, conditions
-        start += seconds
 
 
 EASE = Conditions(load=0.3, corrected_blocks=20.0)
@@ -211,21 +205,11 @@ _MISTAKES: tuple[tuple[Setup, Conditions], ...] = (
 )
 
 
-def _mistake(position: int) -> tuple[Setup, Conditions]:
-    return _MISTAKES[position % len(_MISTAKES)]
-
-
 def _misconfigured(port: PortSeed) -> Iterator[Span]:
-    _, conditions = _mistake(port.position)
+    _, conditions = _MISTAKES[port.position % len(_MISTAKES)]
     background = bursts(port.random(), conditions, replace(conditions, load=0.8), QUIET, priority=None)
     off = _changed(first=(30.0, 60.0), lasting=(10.0, 20.0), every=(60.0, 120.0), lossless=())
     return overlay(background, off(port.random()) if port.position % len(_MISTAKES) == 1 else ())
-
-
-def _flapping(port: PortSeed) -> Iterator[Span]:
-    if port.position:
-        return quiet(port)
-    return overlay(quiet(port), _flaps(port.random("flaps")))
 
 
 def _flaps(random: Random) -> Iterator[Window]:
@@ -293,12 +277,12 @@ _ALL = (
         "a port each: PFC on another priority and ToS without ECT; another DSCP map and no pause watchdog; trust by VLAN tag "
         "and RoCE v1; marks without CNPs",
         _misconfigured,
-        lambda position: _mistake(position)[0],
+        lambda position: _MISTAKES[position % len(_MISTAKES)][0],
     ),
     Scenario(
         "flapping",
         "the first port's link goes down again and again, every third time with a reset",
-        _flapping,
+        _one_port("flaps", _flaps),
     ),
     Scenario(
         "overheating",

@@ -41,6 +41,7 @@ from roce_exporter.host.simulated.simulated_switch_port import (
 )
 from roce_exporter.host.simulated.static_files import hostname_of, mac_of
 from roce_exporter.host.simulated.world import scenario_courses
+from roce_exporter.words import word_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -253,108 +254,74 @@ RENEWAL = {"POLL_INTERVAL": "1000", "FLEX_COUNTER_STATUS": "enable"}
 
 
 def config_db(hostname: str, mac: str, plans: Sequence[SwitchPortPlan]) -> Table:
-    """All tables of CONFIG_DB by key."""
-    found = {
-        "DEVICE_METADATA|localhost": {
-            "hostname": hostname,
-            "hwsku": "ACS-SN5600",
-            "platform": "x86_64-nvidia_sn5600-r0",
-            "mac": mac,
-            "type": "LeafRouter",
-            "default_pfcwd_status": "disable",
-        },
-        **{f"FLEX_COUNTER_TABLE|{group}": dict(RENEWAL) for group in COUNTER_GROUPS},
-        **_maps(),
-        **_buffers(),
-    }
-    polls = {plan.watchdog.poll for plan in plans if plan.watchdog}
-    if polls:
+    """All tables of CONFIG_DB by key. Only lossless traffic has a priority group of its own."""
+    found = _entries(
+        f"""
+        DEVICE_METADATA|localhost hostname={hostname} hwsku=ACS-SN5600 platform=x86_64-nvidia_sn5600-r0 mac={mac} type=LeafRouter default_pfcwd_status=disable
+        BUFFER_POOL|{INGRESS_POOL} type=ingress mode=dynamic size={POOL_BYTES}
+        BUFFER_POOL|{EGRESS_POOL} type=egress mode=dynamic size={POOL_BYTES}
+        BUFFER_PROFILE|pg_lossless_400000_5m_profile pool={INGRESS_POOL} xon={XON_BYTES} xoff={HEADROOM_BYTES} size={XON_BYTES + HEADROOM_BYTES} dynamic_th=0
+        BUFFER_PROFILE|ingress_lossy_profile pool={INGRESS_POOL} size=0 dynamic_th=3
+        BUFFER_PROFILE|egress_lossless_profile pool={EGRESS_POOL} size=0 dynamic_th=7
+        """
+    )
+    found |= {f"FLEX_COUNTER_TABLE|{group}": dict(RENEWAL) for group in COUNTER_GROUPS}
+    # Every priority has the queue and the priority group of its number.
+    same = {str(priority): str(priority) for priority in PRIORITIES}
+    traffic_classes = {str(dscp): str(DEFAULT_QUEUE) for dscp in range(64)}
+    traffic_classes |= {str(ROCE_DSCP): str(ROCE_QUEUE), str(CNP_DSCP): str(CNP_PRIORITY)}
+    found[f"DSCP_TO_TC_MAP|{MAP}"] = traffic_classes
+    found[f"TC_TO_QUEUE_MAP|{MAP}"] = found[f"MAP_PFC_PRIORITY_TO_QUEUE|{MAP}"] = same
+    found[f"TC_TO_PRIORITY_GROUP_MAP|{MAP}"] = dict.fromkeys(same, "0") | {str(ROCE_QUEUE): str(ROCE_QUEUE)}
+    if polls := {plan.watchdog.poll for plan in plans if plan.watchdog}:
         found["PFC_WD|GLOBAL"] = {"POLL_INTERVAL": _milliseconds(min(polls))}
     for number, plan in enumerate(plans):
-        found |= dict(_port(plan, number))
-        found[f"WRED_PROFILE|{plan.wred.name}"] = _wred(plan.wred)
+        found |= _port(plan, number)
     return found
+
+
+def _entries(text: str) -> Table:
+    """The entries of a text: a line has a key, and the fields as words NAME=VALUE."""
+    lines = (line.partition(" ") for line in map(str.strip, text.splitlines()) if line)
+    return {key: word_map(fields) for key, _, fields in lines}
 
 
 def _milliseconds(seconds: float) -> str:
     return str(round(1000 * seconds))
 
 
-def _maps() -> Table:
-    """Every priority has the queue and the priority group of its number; only lossless traffic has a group of its own."""
-    traffic_classes = {str(dscp): str(DEFAULT_QUEUE) for dscp in range(64)}
-    traffic_classes |= {str(ROCE_DSCP): str(ROCE_QUEUE), str(CNP_DSCP): str(CNP_PRIORITY)}
-    same = {str(priority): str(priority) for priority in PRIORITIES}
-    groups = {str(priority): str(priority if priority == ROCE_QUEUE else 0) for priority in PRIORITIES}
-    return {
-        f"DSCP_TO_TC_MAP|{MAP}": traffic_classes,
-        f"TC_TO_QUEUE_MAP|{MAP}": same,
-        f"TC_TO_PRIORITY_GROUP_MAP|{MAP}": groups,
-        f"MAP_PFC_PRIORITY_TO_QUEUE|{MAP}": dict(same),
-    }
-
-
-def _buffers() -> Table:
-    pool = {"mode": "dynamic", "size": str(POOL_BYTES)}
-    lossless = {
-        "pool": INGRESS_POOL,
-        "xon": str(XON_BYTES),
-        "xoff": str(HEADROOM_BYTES),
-        "size": str(XON_BYTES + HEADROOM_BYTES),
-        "dynamic_th": "0",
-    }
-    return {
-        f"BUFFER_POOL|{INGRESS_POOL}": {"type": "ingress", **pool},
-        f"BUFFER_POOL|{EGRESS_POOL}": {"type": "egress", **pool},
-        "BUFFER_PROFILE|pg_lossless_400000_5m_profile": lossless,
-        "BUFFER_PROFILE|ingress_lossy_profile": {"pool": INGRESS_POOL, "size": "0", "dynamic_th": "3"},
-        "BUFFER_PROFILE|egress_lossless_profile": {"pool": EGRESS_POOL, "size": "0", "dynamic_th": "7"},
-    }
-
-
-def _port(plan: SwitchPortPlan, number: int) -> Iterator[tuple[str, dict[str, str]]]:
-    name, lossless = plan.name, ",".join(map(str, plan.lossless))
-    yield (
-        f"PORT|{name}",
-        {
-            "admin_status": "up",
-            "alias": f"etp{number + 1}",
-            "description": f"{plan.neighbor.host}:{plan.neighbor.netdev}",
-            "index": str(number + 1),
-            "lanes": ",".join(str(LANES * number + lane) for lane in range(LANES)),
-            "mtu": str(MTU),
-            "speed": str(plan.speed // MEGABIT),
-        },
+def _port(plan: SwitchPortPlan, number: int) -> Table:
+    name, wred, watchdog = plan.name, plan.wred, plan.watchdog
+    lanes = ",".join(str(LANES * number + lane) for lane in range(LANES))
+    found = _entries(
+        f"""
+        PORT|{name} admin_status=up alias=etp{number + 1} description={plan.neighbor.host}:{plan.neighbor.netdev} index={number + 1} lanes={lanes} mtu={MTU} speed={plan.speed // MEGABIT}
+        PORT_QOS_MAP|{name} dscp_to_tc_map={MAP} tc_to_queue_map={MAP} tc_to_pg_map={MAP} pfc_to_queue_map={MAP} pfc_enable={",".join(map(str, plan.lossless))}
+        BUFFER_PG|{name}|0 profile=ingress_lossy_profile
+        WRED_PROFILE|{wred.name} ecn={"ecn_all" if wred.ecn else "ecn_none"}
+        """
     )
-    maps = ("dscp_to_tc_map", "tc_to_queue_map", "tc_to_pg_map", "pfc_to_queue_map")
-    enabled = {"pfc_enable": lossless}
-    if plan.watchdog:
-        enabled["pfcwd_sw_enable"] = ",".join(map(str, plan.watchdog.priorities))
-        yield (
-            f"PFC_WD|{name}",
-            {
-                "action": plan.watchdog.action,
-                "detection_time": _milliseconds(plan.watchdog.detection),
-                "restoration_time": _milliseconds(plan.watchdog.restoration),
-            },
-        )
-    yield f"PORT_QOS_MAP|{name}", {**dict.fromkeys(maps, MAP), **enabled}
-    yield f"BUFFER_PG|{name}|0", {"profile": "ingress_lossy_profile"}
-    for priority in plan.lossless:
-        yield f"BUFFER_PG|{name}|{priority}", {"profile": "pg_lossless_400000_5m_profile"}
-        yield f"BUFFER_QUEUE|{name}|{priority}", {"profile": "egress_lossless_profile"}
-        yield f"QUEUE|{name}|{priority}", {"scheduler": "scheduler.1", "wred_profile": plan.wred.name}
-
-
-def _wred(wred: WredProfile) -> dict[str, str]:
-    found = {"ecn": "ecn_all" if wred.ecn else "ecn_none"}
     for colour in ("green", "yellow", "red"):
-        found |= {
+        found[f"WRED_PROFILE|{wred.name}"] |= {
             f"wred_{colour}_enable": "true",
             f"{colour}_min_threshold": str(wred.minimum),
             f"{colour}_max_threshold": str(wred.maximum),
             f"{colour}_drop_probability": str(wred.percent),
         }
+    if watchdog:
+        found[f"PORT_QOS_MAP|{name}"]["pfcwd_sw_enable"] = ",".join(map(str, watchdog.priorities))
+        detection, restoration = map(_milliseconds, (watchdog.detection, watchdog.restoration))
+        found |= _entries(
+            f"PFC_WD|{name} action={watchdog.action} detection_time={detection} restoration_time={restoration}"
+        )
+    for priority in plan.lossless:
+        found |= _entries(
+            f"""
+            BUFFER_PG|{name}|{priority} profile=pg_lossless_400000_5m_profile
+            BUFFER_QUEUE|{name}|{priority} profile=egress_lossless_profile
+            QUEUE|{name}|{priority} scheduler=scheduler.1 wred_profile={wred.name}
+            """
+        )
     return found
 
 

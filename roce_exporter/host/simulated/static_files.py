@@ -24,6 +24,7 @@ from roce_exporter.host.simulated.conditions import PRIORITIES
 from roce_exporter.host.simulated.functions import FUNCTIONS, MLX5, ethernet_instance, physical_function
 from roce_exporter.host.simulated.jobs import object_counts
 from roce_exporter.model import ip
+from roce_exporter.words import word_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -95,60 +96,40 @@ def _rules(rails: int) -> tuple[ip.IpRule, ...]:
 MICROSECONDS = 1_000_000
 VERSIONS = {1: "IB/RoCE v1", 2: "RoCE v2"}
 
-REACTION = {
-    "clamp_tgt_rate": 0,
-    "clamp_tgt_rate_after_time_inc": 1,
-    "dce_tcp_g": 1019,
-    "dce_tcp_rtt": 1,
-    "initial_alpha_value": 1023,
-    "rate_reduce_monitor_period": 4,
-    "rate_to_set_on_first_cnp": 0,
-    "rpg_ai_rate": 5,
-    "rpg_byte_reset": 32767,
-    "rpg_gd": 11,
-    "rpg_hai_rate": 50,
-    "rpg_max_rate": 0,
-    "rpg_min_dec_fac": 50,
-    "rpg_min_rate": 1,
-    "rpg_threshold": 1,
-    "rpg_time_reset": 300,
-}
+REACTION = word_map(
+    """
+    clamp_tgt_rate=0 clamp_tgt_rate_after_time_inc=1 dce_tcp_g=1019 dce_tcp_rtt=1 initial_alpha_value=1023
+    rate_reduce_monitor_period=4 rate_to_set_on_first_cnp=0 rpg_ai_rate=5 rpg_byte_reset=32767 rpg_gd=11
+    rpg_hai_rate=50 rpg_max_rate=0 rpg_min_dec_fac=50 rpg_min_rate=1 rpg_threshold=1 rpg_time_reset=300
+    """
+)
 """The reaction point of ConnectX, in the units of MLNX_OFED."""
 
-BNXT = {
-    "cc_mode": 1,
-    "inactivity_cp": 10_000,
-    "init_cr": 200,
-    "init_tr": 200,
-    "num_phase_per_state": 5,
-    "rtt": 40,
-    "run_avg_weight_g": 8,
-    "tcp_cp": 0,
-}
+BNXT = word_map(
+    """
+    cc_mode=1 inactivity_cp=10000 init_cr=200 init_tr=200 num_phase_per_state=5 rtt=40 run_avg_weight_g=8
+    tcp_cp=0
+    """
+)
 """cc_config of Thor2."""
 
-IONIC_REACTION = {
-    "ai_rate": 1,
-    "byte_reset": 431_068,
-    "dce_tcp_g": 4,
-    "gd": 1,
-    "hai_rate": 200,
-    "initial_alpha_value": 64,
-    "min_dec_fac": 50,
-    "min_rate": 1,
-    "rate_reduce_monitor_period": 1,
-    "rate_to_set_on_first_cnp": 85,
-    "threshold": 5,
-    "time_reset": 5,
-    "token_bucket_size": 800_000,
-}
+IONIC_REACTION = word_map(
+    """
+    ai_rate=1 byte_reset=431068 dce_tcp_g=4 gd=1 hai_rate=200 initial_alpha_value=64 min_dec_fac=50
+    min_rate=1 rate_reduce_monitor_period=1 rate_to_set_on_first_cnp=85 threshold=5 time_reset=5
+    token_bucket_size=800000
+    """
+)
 """The default profile of Pollara's driver."""
 
 
 def setting_files(card: Card, slot: str) -> dict[str, str]:
     """The files with the settings of a card, by their path in a recording; `slot` is its PCI address."""
     setup = card.members[0].setup
-    found = _manager(card.name, setup)
+    found = _tree(
+        f"sys/kernel/config/rdma_cm/{card.name}/ports/1",
+        {"default_roce_tos": setup.tos, "default_roce_mode": VERSIONS[setup.roce_version]},
+    )
     if card.driver.module == "mlx5_core":
         found |= _tree(
             f"sys/class/infiniband/{card.name}/tc/1", {"traffic_class": f"Global tclass={setup.tos}"}
@@ -177,11 +158,6 @@ def _tree(folder: str, files: Mapping[str, object]) -> dict[str, str]:
     return {f"{folder}/{name}": str(value) for name, value in files.items()}
 
 
-def _manager(device: str, setup: Setup) -> dict[str, str]:
-    files = {"default_roce_tos": setup.tos, "default_roce_mode": VERSIONS[setup.roce_version]}
-    return _tree(f"sys/kernel/config/rdma_cm/{device}/ports/1", files)
-
-
 def _mlx5(member: SimulatedNetdev) -> dict[str, str]:
     setup, folder = member.setup, f"sys/class/net/{member.netdev}/ecn"
     notification = {
@@ -201,7 +177,7 @@ def _enabled(setup: Setup, *, on: bool) -> dict[str, int]:
     return {str(priority): int(on and priority == setup.priority) for priority in PRIORITIES}
 
 
-def _bnxt(setup: Setup) -> dict[str, int]:
+def _bnxt(setup: Setup) -> dict[str, object]:
     return {
         **BNXT,
         "enable_cc": int(setup.notifies and setup.reacts),

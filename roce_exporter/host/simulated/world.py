@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.simulated.conditions import Span
     from roce_exporter.host.simulated.drivers import Driver, DriverCounter
-    from roce_exporter.host.simulated.scenarios import Scenario
 
 
 class Reset(NamedTuple):
@@ -282,48 +281,36 @@ def scenario_courses(scenario: str, vendors: Sequence[str], seed: int) -> Iterat
 
 def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float]) -> World:
     """The world of scripts, from the clock's first value on. See `simulated.kernel.simulate_script`."""
-    return _world(_checked([_scripted(port) for port in ports]), clock)
+    parts = []
+    for port, driver in zip(ports, _drivers([port.vendor for port in ports]), strict=True):
+        setup = Setup(lossless=port.lossless, priority=port.priority, faults=port.faults)
+        scripts = (port.spans, port.second)[: 1 + driver.lag]
+        courses = tuple(Course(setup, spans, port.afterwards) for spans in scripts)
+        parts.append(Part(driver, courses, port.phase))
+    return _world(parts, clock)
 
 
-def _driver(vendor: str) -> Driver:
-    if vendor not in DRIVERS:
-        raise ScenarioError(f"no vendor {vendor!r}; there are {', '.join(VENDORS)}")
-    return DRIVERS[vendor]
-
-
-def _scenario_parts(scenario: str, vendors: Sequence[str], seed: int) -> list[Part]:
+def _scenario_parts(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[Part]:
     if scenario not in SCENARIOS:
         raise ScenarioError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
-    return _checked([*_parts(SCENARIOS[scenario], vendors, seed)])
-
-
-def _parts(played: Scenario, vendors: Sequence[str], seed: int) -> Iterator[Part]:
-    positions = count()
-    for driver in map(_driver, vendors):
+    played, positions = SCENARIOS[scenario], count()
+    for driver in _drivers(vendors):
         ports = [PortSeed(next(positions), seed) for _ in range(1 + driver.lag)]
         courses = tuple(Course(played.setup(port.position), played.spans(port)) for port in ports)
         yield Part(driver, courses, ports[0].random(f"phase {ports[0].position}").random())
 
 
-def _scripted(port: ScriptedPort) -> Part:
-    driver = _driver(port.vendor)
-    setup = Setup(lossless=port.lossless, priority=port.priority, faults=port.faults)
-    scripts = (port.spans, port.second)[: 1 + driver.lag]
-    return Part(driver, tuple(Course(setup, spans, port.afterwards) for spans in scripts), port.phase)
+def _drivers(vendors: Sequence[str]) -> list[Driver]:
+    for vendor in vendors:
+        if vendor not in DRIVERS:
+            raise ScenarioError(f"no vendor {vendor!r}; there are {', '.join(VENDORS)}")
+    if not 1 <= len(vendors) <= MAX_PORTS:
+        raise ScenarioError(f"{len(vendors)} ports; a simulated host has 1 to {MAX_PORTS}")
+    return [DRIVERS[vendor] for vendor in vendors]
 
 
-def _checked(parts: list[Part]) -> list[Part]:
-    if not 1 <= len(parts) <= MAX_PORTS:
-        raise ScenarioError(f"{len(parts)} ports; a simulated host has 1 to {MAX_PORTS}")
-    return parts
-
-
-def _world(parts: Sequence[Part], clock: Callable[[], float]) -> World:
-    start = clock()
-    return World(tuple(_cards(parts, start)), clock, start)
-
-
-def _cards(parts: Sequence[Part], start: float) -> Iterator[Card]:
+def _world(parts: Iterable[Part], clock: Callable[[], float]) -> World:
+    start, cards = clock(), list[Card]()
     netdevs, numbers, bonds = count(), dict[str, int](), count()
     for driver, courses, phase in parts:
         number = numbers[driver.device] = numbers.get(driver.device, -1) + 1
@@ -333,4 +320,6 @@ def _cards(parts: Sequence[Part], start: float) -> Iterator[Card]:
             )
             for setup, spans, afterwards in courses
         )
-        yield Card(driver.device.format(number), driver, members, f"bond{next(bonds)}" if driver.lag else "")
+        bond = f"bond{next(bonds)}" if driver.lag else ""
+        cards.append(Card(driver.device.format(number), driver, members, bond))
+    return World(cards, clock, start)

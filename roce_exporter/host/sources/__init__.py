@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from roce_exporter.catalog.row import COUNTERS, HW_COUNTERS
-from roce_exporter.host.sources import hw_counters, netdev, pci_device, rdma_objects
+from roce_exporter.host.sources import hw_counters, netdev, pci_device
 from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, Configuration
-from roce_exporter.host.sources.dcb import DCB
-from roce_exporter.host.sources.devlink import DEVLINK, DEVLINK_INFO, DEVLINK_VNIC, devlink_readers
-from roce_exporter.host.sources.ip_side import ADDRESSES, Addresses
-from roce_exporter.host.sources.port import PORT, PortState
+from roce_exporter.host.sources.devlink import devlink_readers
+from roce_exporter.host.sources.ip_side import Addresses
+from roce_exporter.host.sources.port import PortState
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,47 +21,20 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device, Reading
 
-NAMES = (
-    PORT,
-    hw_counters.STATISTICS,
-    HW_COUNTERS,
-    COUNTERS,
-    rdma_objects.RESOURCES,
-    rdma_objects.OPTIONAL_COUNTERS,
-    pci_device.PCIE,
-    pci_device.SENSORS,
-    pci_device.DELAY_DROP,
-    netdev.NETDEV,
-    netdev.EthtoolStatistics.source,
-    DCB,
-    netdev.PAUSE,
-    netdev.SETTINGS,
-    netdev.LINK,
-    netdev.FEC,
-    netdev.STANDARD,
-    netdev.TRANSCEIVER,
-    netdev.MAC_ADDRESS,
-    netdev.VIRTUAL_FUNCTIONS,
-    ADDRESSES,
-    rdma_objects.LIMITS,
-    DEVLINK,
-    DEVLINK_INFO,
-    DEVLINK_VNIC,
-    CONFIGURATION,
+NAMES = word_list(
+    """
+    port rdma_netlink hw_counters counters resources optional_counters pcie sensors delay_drop netdev ethtool dcb pause settings
+    link fec ethernet transceiver mac_address virtual_functions addresses limits devlink devlink_info devlink_vnic configuration
+    """
 )
 """Every source, in the order in which a device's sources are read."""
 
 SLOW = frozenset(
-    {
-        netdev.SETTINGS,
-        netdev.TRANSCEIVER,
-        netdev.MAC_ADDRESS,
-        netdev.VIRTUAL_FUNCTIONS,
-        ADDRESSES,
-        rdma_objects.LIMITS,
-        CONFIGURATION,
-    }
-    | {DEVLINK, DEVLINK_INFO, DEVLINK_VNIC}
+    word_list(
+        """
+        settings transceiver mac_address virtual_functions addresses limits configuration devlink devlink_info devlink_vnic
+        """
+    )
 )
 """Sources whose values hardly ever change, or change slowly, and are expensive to read: see `collect.collector`."""
 
@@ -105,8 +77,8 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         statistics,
         hw_counters.HardwareCounters(kernel, device, statistics.reported),
         hw_counters.counters_reader(kernel, device),
-        rdma_objects.resources_reader(kernel, device),
-        rdma_objects.optional_counters_reader(kernel, device),
+        hw_counters.resources_reader(kernel, device),
+        hw_counters.optional_counters_reader(kernel, device),
         pci_device.pcie_reader(kernel, device),
         pci_device.sensors_reader(kernel, device),
         pci_device.delay_drop_reader(kernel, device),
@@ -116,7 +88,7 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
             for port in device.ports
             if port.netdevs and device.protocol in ("roce", "") and port.link_layer in ("Ethernet", "")
         ),
-        rdma_objects.limits_reader(kernel, device),
+        hw_counters.limits_reader(kernel, device),
         *devlink_readers(kernel, device),
         Configuration(kernel, device),
     )

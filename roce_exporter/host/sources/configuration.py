@@ -29,9 +29,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.netdev import hardware_netdevs
+from roce_exporter.host.sources.query_reader import OneRequest
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.model.values import GARBAGE, make_reading, reason_of, unreadable
-from roce_exporter.words import word_list
+from roce_exporter.words import word_list, word_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -40,24 +41,18 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device, Reading
 
 
-_REACTION = {
-    "clamp_tgt_rate": "clamp_target_rate.one",
-    "clamp_tgt_rate_after_time_inc": "clamp_target_rate_after_time_increase.one",
-    "time_reset": "time_reset_seconds.us",
-    "byte_reset": "byte_reset.one",
-    "threshold": "threshold.one",
-    "ai_rate": "additive_increase_bytes_per_second.mbps",
-    "hai_rate": "hyper_increase_bytes_per_second.mbps",
-    "max_rate": "max_rate_bytes_per_second.mbps",
-    "min_dec_fac": "min_decrease_ratio.percent",
-    "min_rate": "min_rate_bytes_per_second.mbps",
-    "rate_to_set_on_first_cnp": "first_cnp_rate_bytes_per_second.mbps",
-    "dce_tcp_g": "alpha_gain_ratio.per1024",
-    "dce_tcp_rtt": "alpha_update_seconds.us",
-    "rate_reduce_monitor_period": "rate_reduce_monitor_seconds.us",
-    "initial_alpha_value": "initial_alpha_ratio.per1024",
-    "gd": "alpha_to_rate_shift.one",
-}
+_REACTION = word_map(
+    """
+    clamp_tgt_rate=clamp_target_rate.one
+    clamp_tgt_rate_after_time_inc=clamp_target_rate_after_time_increase.one time_reset=time_reset_seconds.us
+    byte_reset=byte_reset.one threshold=threshold.one ai_rate=additive_increase_bytes_per_second.mbps
+    hai_rate=hyper_increase_bytes_per_second.mbps max_rate=max_rate_bytes_per_second.mbps
+    min_dec_fac=min_decrease_ratio.percent min_rate=min_rate_bytes_per_second.mbps
+    rate_to_set_on_first_cnp=first_cnp_rate_bytes_per_second.mbps dce_tcp_g=alpha_gain_ratio.per1024
+    dce_tcp_rtt=alpha_update_seconds.us rate_reduce_monitor_period=rate_reduce_monitor_seconds.us
+    initial_alpha_value=initial_alpha_ratio.per1024 gd=alpha_to_rate_shift.one
+    """
+)
 """Of mlx5, without the prefixes that distinguish the firmware's generic parameters from its own."""
 
 _GENERIC = frozenset(
@@ -88,43 +83,27 @@ MLX5_DEBUGFS = {
 }
 """cc_params of the kernel's own mlx5."""
 
-BNXT_DEBUGFS = {
-    "enable_cc": "cc.enabled.one",
-    "cc_mode": "cc.mode.one",
-    "tos_ecn": "cc.ecn_codepoint.one",
-    "tos_dscp": "cc.roce_dscp.one",
-    "tcp_cp": "cc.tcp_compatibility.one",
-    "alt_vlan_pcp": "np.cnp_priority.one",
-    "alt_tos_dscp": "np.cnp_dscp.one",
-    "alt_vlan_dscp": "np.cnp_dscp.one",
-    "run_avg_weight_g": "rp.alpha_weight.one",
-    "num_phase_per_state": "rp.phases_per_state.one",
-    "init_cr": "rp.initial_current_rate.one",
-    "init_tr": "rp.initial_target_rate.one",
-    "rtt": "rp.round_trip_seconds.us",
-    "inactivity_cp": "rp.inactivity_seconds.us",
-}
+BNXT_DEBUGFS = word_map(
+    """
+    enable_cc=cc.enabled.one cc_mode=cc.mode.one tos_ecn=cc.ecn_codepoint.one tos_dscp=cc.roce_dscp.one
+    tcp_cp=cc.tcp_compatibility.one alt_vlan_pcp=np.cnp_priority.one alt_tos_dscp=np.cnp_dscp.one
+    alt_vlan_dscp=np.cnp_dscp.one run_avg_weight_g=rp.alpha_weight.one
+    num_phase_per_state=rp.phases_per_state.one init_cr=rp.initial_current_rate.one
+    init_tr=rp.initial_target_rate.one rtt=rp.round_trip_seconds.us inactivity_cp=rp.inactivity_seconds.us
+    """
+)
 """cc_config. `tx_queue` is not read: the driver always returns EINVAL."""
 
-BNXT_CONFIGFS = {
-    "ecn_enable": "cc.enabled.one",
-    "cc_mode": "cc.mode.one",
-    "ecn_marking": "cc.ecn_codepoint.one",
-    "roce_dscp": "cc.roce_dscp.one",
-    "roce_prio": "cc.roce_priority.one",
-    "tcp_cp": "cc.tcp_compatibility.one",
-    "disable_prio_vlan_tx": "cc.priority_vlan_disabled.one",
-    "cnp_prio": "np.cnp_priority.one",
-    "cnp_dscp": "np.cnp_dscp.one",
-    "g": "rp.alpha_weight.one",
-    "nph_per_state": "rp.phases_per_state.one",
-    "time_pph": "rp.time_per_phase.one",
-    "pkts_pph": "rp.packets_per_phase.one",
-    "init_cr": "rp.initial_current_rate.one",
-    "init_tr": "rp.initial_target_rate.one",
-    "rtt": "rp.round_trip_seconds.us",
-    "inact_th": "rp.inactivity.one",
-}
+BNXT_CONFIGFS = word_map(
+    """
+    ecn_enable=cc.enabled.one cc_mode=cc.mode.one ecn_marking=cc.ecn_codepoint.one
+    roce_dscp=cc.roce_dscp.one roce_prio=cc.roce_priority.one tcp_cp=cc.tcp_compatibility.one
+    disable_prio_vlan_tx=cc.priority_vlan_disabled.one cnp_prio=np.cnp_priority.one cnp_dscp=np.cnp_dscp.one
+    g=rp.alpha_weight.one nph_per_state=rp.phases_per_state.one time_pph=rp.time_per_phase.one
+    pkts_pph=rp.packets_per_phase.one init_cr=rp.initial_current_rate.one init_tr=rp.initial_target_rate.one
+    rtt=rp.round_trip_seconds.us inact_th=rp.inactivity.one
+    """
+)
 """ports/N/cc of Broadcom's own driver, without its tables and commands (`advanced`, `apply`)."""
 
 UNITS = ("one", "us", "mbps", "percent", "per1024")
@@ -226,18 +205,15 @@ def _of_netdev(kernel: Texts, netdev: str) -> Found:
 
 def _of_port(kernel: Texts, device: str, port: int) -> Found:
     manager = f"kernel/config/rdma_cm/{device}/ports/{port}"
+    path = f"class/infiniband/{device}/tc/{port}/traffic_class"
+    forced = _text(kernel, path, "traffic_class_forced", lambda text: int(GLOBAL in text))
+    if forced.get("traffic_class_forced") == 1:
+        forced |= _text(kernel, path, "traffic_class", parse_traffic_class)
     return {
-        **_traffic_class(kernel, f"class/infiniband/{device}/tc/{port}/traffic_class"),
+        **forced,
         **_number(kernel, f"{manager}/default_roce_tos", "cm_tos"),
         **_text(kernel, f"{manager}/default_roce_mode", "cm_roce_version", parse_version),
     }
-
-
-def _traffic_class(kernel: Texts, path: str) -> Found:
-    forced = _text(kernel, path, "traffic_class_forced", lambda text: int(GLOBAL in text))
-    if forced.get("traffic_class_forced") != 1:
-        return forced
-    return forced | _text(kernel, path, "traffic_class", parse_traffic_class)
 
 
 def _congestion_control(kernel: Texts, device: Device, port: int) -> Found:
@@ -339,12 +315,10 @@ AGE = ("age",)
 """The name of the whole seconds since the values were read."""
 
 
-class Configuration:
+class Configuration(OneRequest):
     """The settings of one device."""
 
     source = CONFIGURATION
-    netdev = ""
-    quarantined = 0
 
     def __init__(self, kernel: Kernel, device: Device) -> None:
         self._kernel = kernel
@@ -363,6 +337,3 @@ class Configuration:
             make_reading(CONFIGURATION, self._device.name, port, names, tuple(values.values()), netdev=netdev)
             for names, ((port, netdev), values) in zip(self._names, found.items(), strict=True)
         )
-
-    def close(self) -> None:
-        pass  # nothing is open

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import errno
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import COUNTERS, HW_COUNTERS
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.files import CounterFiles, FileReader, Place
-from roce_exporter.host.sources.query_reader import NetlinkPorts
+from roce_exporter.host.sources.query_reader import NetlinkPorts, QueryReader, netlink_of
 from roce_exporter.model import WHOLE_DEVICE, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device
+    from roce_exporter.model import Device, RdmaDevice
 
 
 SETTINGS = frozenset({"lifespan"})
@@ -117,3 +118,36 @@ def counters_reader(kernel: Kernel, device: Device) -> FileReader:
                 yield Place(port.number, directory, kernel.entries(directory))
 
     return FileReader(COUNTERS, kernel, places, device.name, missing="no counters directory")
+
+
+RESOURCES = "resources"
+OPTIONAL_COUNTERS = "optional_counters"
+LIMITS = "limits"
+
+
+def resources_reader(kernel: Kernel, device: Device) -> QueryReader[Mapping[str, int]]:
+    """Queue pairs, completion queues, memory regions and the like that are in use on one device."""
+    return QueryReader(
+        RESOURCES, lambda: kernel.rdma_resources(netlink_of(device)), device.name, WHOLE_DEVICE, numbers=dict
+    )
+
+
+def limits_reader(kernel: Kernel, device: Device) -> QueryReader[Mapping[str, int]]:
+    """How many objects of a kind a device can have at once, by the names of `ibv_devinfo`.
+
+    Read until it succeeds once: limits do not change, and reading them opens a context on the device.
+    """
+    once = cache(lambda: kernel.object_limits(netlink_of(device)))
+    return QueryReader(LIMITS, once, device.name, WHOLE_DEVICE, numbers=dict)
+
+
+def optional_counters_reader(kernel: Kernel, device: Device) -> NetlinkPorts:
+    """Which optional counters the ports of one device have, and whether each is on: 1 or 0."""
+
+    def states(netlink: RdmaDevice, port: int) -> Mapping[str, int]:
+        found = kernel.rdma_optional_counters(netlink, port)
+        if not found:
+            raise Absent(errno.EOPNOTSUPP, "no optional counters", device.name)
+        return {name: int(on) for name, on in found.items()}
+
+    return NetlinkPorts(OPTIONAL_COUNTERS, states, device, missing="no optional counters")

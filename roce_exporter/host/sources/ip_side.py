@@ -23,6 +23,7 @@ import ipaddress
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import Absent, read_or
+from roce_exporter.host.sources.query_reader import OneRequest
 from roce_exporter.model.ip import EVERYWHERE, FAILED, NEIGHBOUR_STATES, RESOLVED, network_of, version_of
 from roce_exporter.model.values import GARBAGE, make_reading, reason_of
 
@@ -145,11 +146,10 @@ TCP_HEADERS = {4: 40, 6: 60}
 Found = dict[str, "int | str"]
 
 
-class Addresses:
+class Addresses(OneRequest):
     """The IP side of one port: of its network device (the bond, for a RoCE LAG) and of the VLANs and others above it."""
 
     source = ADDRESSES
-    quarantined = 0
 
     def __init__(self, kernel: Kernel, device: str, port: Port) -> None:
         """`port` has a network device."""
@@ -189,9 +189,6 @@ class Addresses:
         members = {one.name for one in self._port.netdevs}
         of_gids = (gid.netdev for gid in self._port.gids if gid.netdev and gid.netdev not in members)
         return tuple(dict.fromkeys((self.netdev, *uppers, *of_gids)))[: MOST_UPPERS + 1]
-
-    def close(self) -> None:
-        pass  # nothing is open
 
 
 def read_ip_side(kernel: Kernel, netdev: str) -> Found | None:

@@ -1,7 +1,8 @@
 """The sources of each network device behind a port: `ethtool -S`, pause, link, FEC, identity, the kernel's own counters.
 
 Every network device has its own readers: if one fails or hangs, only that source on that device is lost. Of a RoCE LAG the
-member ports are read, not the bond, which has no hardware.
+member ports are read, not the bond, which has no hardware. Data centre bridging is flattened to names and numbers, and read after
+`ethtool -S`, because mlx5 returns the values cached by it.
 """
 
 from __future__ import annotations
@@ -12,19 +13,89 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.kernel.ethtool_netlink import Bin, bin_of
-from roce_exporter.host.sources.dcb import DCB, flatten
+from roce_exporter.host.kernel.dcb_netlink import SELECTOR_DSCP
+from roce_exporter.host.kernel.ethtool_netlink import bin_of
 from roce_exporter.host.sources.files import FileReader, Place
 from roce_exporter.host.sources.port import FLAGS, parse_flags
-from roce_exporter.host.sources.query_reader import QueryReader
+from roce_exporter.host.sources.query_reader import OneRequest, QueryReader
 from roce_exporter.model.values import check_counters, make_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host.kernel.dcb_netlink import App, Dcb, Ets, Pfc
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import Device, Reading
+
+
+DCB = "dcb"
+
+
+def flatten(dcb: Dcb) -> dict[str, int]:
+    """Every number, with a name that ends in its priority, traffic class, buffer or DSCP.
+
+    Parts that the driver does not report are left out.
+    """
+    found: dict[str, int] = {}
+    if dcb.pfc:
+        found |= _pfc(dcb.pfc)
+    if dcb.ets:
+        found |= _ets(dcb.ets)
+    if dcb.max_rate is not None:
+        found |= _numbered("max_rate", dcb.max_rate)
+    if dcb.app is not None:
+        mapped = _dscp_priority(dcb.app)
+        found |= {"dscp_mappings": len(mapped)} | mapped
+    if dcb.trust is not None:
+        found["trust_dscp"] = int(dcb.trust[:1] == (SELECTOR_DSCP,))
+    if dcb.buffer:
+        found |= _numbered("priority_buffer", dcb.buffer.of_priority)
+        found |= _numbered("buffer_bytes", dcb.buffer.size)
+        found["buffer_total"] = dcb.buffer.total
+    if dcb.dcbx is not None:
+        found["dcbx_mode"] = dcb.dcbx
+    return found | _peer(dcb)
+
+
+def _peer(dcb: Dcb) -> dict[str, int]:
+    """The settings that the other end of the link sent by DCBX."""
+    found: dict[str, int] = {}
+    if dcb.peer_pfc:
+        found |= _numbered("pfc_enabled", map(int, dcb.peer_pfc.enabled))
+    if dcb.peer_ets:
+        found |= {name: value for name, value in _ets(dcb.peer_ets).items() if "receive" not in name}
+    found |= _dscp_priority(dcb.peer_app or ())
+    return {f"peer_{name}": value for name, value in found.items()}
+
+
+def _dscp_priority(table: Iterable[App]) -> dict[str, int]:
+    return {f"dscp_priority_{app.protocol}": app.priority for app in table if app.selector == SELECTOR_DSCP}
+
+
+def _pfc(pfc: Pfc) -> dict[str, int]:
+    # A delay of 0 means that the driver does not report it.
+    return (
+        {"pfc_capacity": pfc.capacity}
+        | ({"pfc_delay": pfc.delay} if pfc.delay else {})
+        | _numbered("pfc_enabled", map(int, pfc.enabled))
+        | _numbered("pfc_requests", pfc.requests)
+        | _numbered("pfc_indications", pfc.indications)
+    )
+
+
+def _ets(ets: Ets) -> dict[str, int]:
+    return (
+        {"ets_willing": int(ets.willing)}
+        | _numbered("ets_transmit_bandwidth", ets.transmit_bandwidth)
+        | _numbered("ets_receive_bandwidth", ets.receive_bandwidth)
+        | _numbered("ets_algorithm", ets.algorithm)
+        | _numbered("priority_traffic_class", ets.traffic_class)
+    )
+
+
+def _numbered(name: str, values: Iterable[int]) -> dict[str, int]:
+    return {f"{name}_{number}": value for number, value in enumerate(values)}
 
 
 PAUSE = "pause"
@@ -44,24 +115,18 @@ STATISTICS_FILES = ("rx_dropped", "rx_missed_errors")
 def fec_numbers(found: Mapping[str, int]) -> dict[str, int]:
     """The kernel's FEC counters: `codewords_le_HIGH` for the bins of the port, `lane_0_codewords_1_to_3` for those of lanes."""
     bins = {one: value for name, value in found.items() if (one := bin_of(name))}
-    totals = {name: value for name, value in found.items() if bin_of(name) is None}
-    return totals | dict(_buckets(bins)) | dict(_lanes(bins))
-
-
-def _buckets(bins: Mapping[Bin, int]) -> Iterator[tuple[str, int]]:
+    numbers = {name: value for name, value in found.items() if bin_of(name) is None}
     total = 0
     of_port = sorted(one for one in bins if one.lane is None)
     for one in of_port:
         total += bins[one]
-        yield f"codewords_le_{one.high}", total
+        numbers[f"codewords_le_{one.high}"] = total
     if of_port:
-        yield "codewords_le_+Inf", total
-
-
-def _lanes(bins: Mapping[Bin, int]) -> Iterator[tuple[str, int]]:
-    for one, value in bins.items():
-        if one.lane is not None:
-            yield f"lane_{one.lane}_codewords_{one.low}_to_{one.high}", value
+        numbers["codewords_le_+Inf"] = total
+    of_lanes = {one: value for one, value in bins.items() if one.lane is not None}
+    return numbers | {
+        f"lane_{one.lane}_codewords_{one.low}_to_{one.high}": value for one, value in of_lanes.items()
+    }
 
 
 def read_netdev_identity(kernel: Kernel, netdev: str) -> dict[str, int]:
@@ -120,11 +185,10 @@ def hardware_netdevs(device: Device) -> Iterator[tuple[int, str]]:
                 yield port.number, netdev.name
 
 
-class EthtoolStatistics:
+class EthtoolStatistics(OneRequest):
     """The driver's private counters, `ethtool -S`. The set of names may change from one read to the next."""
 
     source = ETHTOOL
-    quarantined = 0
 
     def __init__(self, kernel: Kernel, device: str, port: int, netdev: str) -> None:
         self.netdev = netdev
@@ -137,9 +201,6 @@ class EthtoolStatistics:
         names, values = self._kernel.ethtool_statistics(self.netdev)
         found = check_counters(values)
         return (make_reading(ETHTOOL, self._device, self._port, names, found, netdev=self.netdev),)
-
-    def close(self) -> None:
-        pass  # nothing is open
 
 
 def _kernel_counters(kernel: Kernel, device: str, port: int, netdev: str) -> FileReader:

@@ -18,10 +18,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class QueryReader(Generic[T]):
-    """One request for one port or network device, or for the whole device."""
+class OneRequest:
+    """What a reader has that keeps no file open: nothing to close, nothing in quarantine."""
 
+    netdev = ""
     quarantined = 0
+
+    def close(self) -> None:
+        pass  # nothing is open
+
+
+class QueryReader(OneRequest, Generic[T]):
+    """One request for one port or network device, or for the whole device."""
 
     def __init__(
         self,
@@ -58,15 +66,9 @@ class QueryReader(Generic[T]):
             )
         return self._readings
 
-    def close(self) -> None:
-        pass  # nothing is open
 
-
-class NetlinkPorts:
+class NetlinkPorts(OneRequest):
     """One request to RDMA netlink for each port of a device."""
-
-    netdev = ""
-    quarantined = 0
 
     def __init__(
         self,
@@ -112,9 +114,6 @@ class NetlinkPorts:
         return make_reading(
             self._named, self._device.name, port, names, check_counters(tuple(found.values()))
         )
-
-    def close(self) -> None:
-        pass  # nothing is open
 
 
 def netlink_of(device: Device) -> RdmaDevice:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.host.recorded.log_text import RecordedLog, numbered
+from roce_exporter.host_sources.kernel_log import LogPosition
 from roce_exporter.model import MOST_TEXT, decode_record
 from roce_exporter.normalise.log_lines import event_of, read_line
-from roce_exporter.surroundings.kernel_log_follower import LogPosition
 
 CORE = (
     "model/__init__.py",
     "normalise/log_lines.py",
     "host/recorded/log_text.py",
-    "surroundings/kernel_log_follower.py",
+    "host_sources/kernel_log.py",
 )
 WORDS = (
     b"6,1,1,-;",

@@ -24,8 +24,9 @@ from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.fastloop import sampler as loop
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host.inventory import describe, list_devices
-from roce_exporter.host.simulated import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span
+from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Span
 from roce_exporter.host.simulated.kernel import ScriptedPort, simulate, simulate_script
+from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.model import DeviceReadings
 
 if TYPE_CHECKING:

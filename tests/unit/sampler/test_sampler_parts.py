@@ -23,7 +23,7 @@ from roce_exporter.fastloop.target import FAULT, FIXED, RATIOS, ReadResult, Targ
 from roce_exporter.fastloop.watch import Change, CounterSample, PauseKey, Watch
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.sources.dcb import DCB
+from roce_exporter.host.sources.netdev import DCB
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.normalise.series import Series
 

@@ -9,9 +9,10 @@ from clock import Clock
 from steered import START, rdma
 
 from roce_exporter.host.kernel import Absent, ObjectKernel
-from roce_exporter.host.simulated import SCENARIOS, VENDORS
 from roce_exporter.host.simulated.jobs import JOBS, OF_PORT_ONLY, SLURM, STORAGE, TRAINING
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
+from roce_exporter.host.simulated.scenarios import SCENARIOS
+from roce_exporter.host.simulated.world import VENDORS
 from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 

@@ -10,8 +10,7 @@ from clock import Clock
 from steered import START, counters, ethtool, rdma
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.simulated import RECEIVE, SCENARIOS, TRANSMIT, Conditions, Pause, Span, Storm
-from roce_exporter.host.simulated.conditions import FILES
+from roce_exporter.host.simulated.conditions import FILES, RECEIVE, TRANSMIT, Conditions, Pause, Span, Storm
 from roce_exporter.host.simulated.kernel import (
     VENDORS,
     ScenarioError,
@@ -20,6 +19,7 @@ from roce_exporter.host.simulated.kernel import (
     simulate,
     simulate_script,
 )
+from roce_exporter.host.simulated.scenarios import SCENARIOS
 
 ORDER = list(VENDORS)
 CASES = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from roce_exporter.host.simulated import VENDORS
 from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host.simulated.world import VENDORS
 from roce_exporter.model import decode_record
 from roce_exporter.normalise.log_lines import event_of, read_line
 

@@ -13,8 +13,9 @@ from steered import START, counters, ethtool, rdma
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
-from roce_exporter.host.simulated import RECEIVE, SCENARIOS, TRANSMIT
+from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT
 from roce_exporter.host.simulated.kernel import VENDORS, simulate
+from roce_exporter.host.simulated.scenarios import SCENARIOS
 
 TEN_MINUTES = START + 600
 

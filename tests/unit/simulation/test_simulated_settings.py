@@ -8,7 +8,7 @@ import re
 import pytest
 
 from roce_exporter.cli import main
-from roce_exporter.host.simulated import VENDORS
+from roce_exporter.host.simulated.world import VENDORS
 
 
 def audited(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, set[str], dict[str, int]]:

@@ -6,10 +6,11 @@ import pytest
 from clock import Clock
 from steered import START, ethtool
 
-from roce_exporter.host.simulated import SCENARIOS, VENDORS
 from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.host.simulated.simulated_switch import SimulatedSwitch, simulate_switch
 from roce_exporter.host.simulated.simulated_switch_port import QUEUE_BYTES, SwitchWatchdog
+from roce_exporter.host.simulated.world import VENDORS
 
 PORTS = ("mlx5",) * 4
 SEED = 57

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roce_exporter.host.simulated import RECEIVE, TRANSMIT, Conditions, Pause, Setup
-from roce_exporter.host.simulated.conditions import settle
+from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, settle
 from roce_exporter.host.simulated.rates import (
     CNP_PER_FLOW,
     FLOWS,

@@ -10,20 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce_exporter.host.simulated import (
-    RECEIVE,
-    TRANSMIT,
-    Conditions,
-    Pause,
-    Setup,
-    Span,
-    bursts,
-    overlay,
-    paused,
-    repeat,
-)
+from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, Span
 from roce_exporter.host.simulated.rates import RunningTotals, hold
-from roce_exporter.host.simulated.scenarios import Window
+from roce_exporter.host.simulated.scenarios import Window, bursts, overlay, paused, repeat
 
 SPEED = 100 * 10**9
 

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.named import POD_DEVICE_INFO
 from roce_exporter.collect.rounds import Calls
+from roce_exporter.host_sources import HostSource
 from roce_exporter.net import NetError
 from roce_exporter.normalise.series import Series
-from roce_exporter.surroundings.host_sources import HostSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host_sources.pod_messages import PodDevice
     from roce_exporter.normalise.series import Value
-    from roce_exporter.surroundings.pod_messages import PodDevice
 
 LIST = "/v1.PodResourcesLister/List"
 
@@ -69,11 +69,7 @@ class PodResources(HostSource):
         self._call = Calls(timeout)
 
     async def read(self) -> Mapping[Series, Value]:
-        """One series per network device of a pod.
-
-        Raises:
-            OSError: no socket, no permission, no usable reply; one line with the remedy.
-        """
+        """One series per network device of a pod. OSError: no socket, no permission, no usable reply; one line with the remedy."""
         await self._call(partial(check_socket, self._path))
         reply, devices_of = await self._list()
         try:
@@ -86,8 +82,8 @@ class PodResources(HostSource):
     async def _list(self) -> tuple[bytes, Callable[[bytes], Iterable[PodDevice]]]:
         """The reply, and what decodes it."""
         try:
+            from roce_exporter.host_sources.pod_messages import pod_devices  # noqa: PLC0415 - the same
             from roce_exporter.net.grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
-            from roce_exporter.surroundings.pod_messages import pod_devices  # noqa: PLC0415 - the same
         except ImportError as error:
             why = f"{FLAG} needs the package {error.name}; install the extra gnmi, in a clone: pip install '.[gnmi]'"
             raise OSError(errno.ELIBACC, why) from None
@@ -103,11 +99,7 @@ class PodResources(HostSource):
 
 
 def check_socket(path: str) -> None:
-    """Refuse a path that no kubelet can be reached at.
-
-    Raises:
-        OSError: one line with the path and the remedy.
-    """
+    """Refuse a path that no kubelet can be reached at. OSError: one line with the path and the remedy."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:

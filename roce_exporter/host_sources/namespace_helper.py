@@ -61,11 +61,7 @@ def encode_report(report: NamespaceReport) -> bytes:
 
 
 def decode_report(document: bytes) -> NamespaceReport:
-    """The report in a document, without the devices beyond `MOST_DEVICES`.
-
-    Raises:
-        ValueError: it is no such document.
-    """
+    """The report in a document, without the devices beyond `MOST_DEVICES`. ValueError: it is no such document."""
     try:
         found = decode_json(document, most=MOST_VALUES)
         devices = {
@@ -94,7 +90,7 @@ REST = 10.0
 """Least seconds between two rounds of visits."""
 TIMEOUT = 2.0
 """Seconds after which a namespace is given up."""
-PATIENCE = 3.0
+ROUND_SECONDS = 3.0
 """Seconds that a client waits for a round. The exporter gives up after five."""
 SEND_SECONDS = 5.0
 """Seconds that a client may take to read its document."""
@@ -121,14 +117,14 @@ class NamespaceHelper:
         """Of the last complete round; of the first one as far as it is."""
 
     async def document(self) -> bytes:
-        """The document of a round that is at most `REST` seconds old; of the last one, where a new one takes longer than `PATIENCE`.
+        """The document of a round that is at most `REST` seconds old; of the last one, where a new one takes longer than `ROUND_SECONDS`.
 
         A round belongs to the helper and not to the client that began it: it goes on when that has gone.
         """
         if self._rounds is None and self._clock() - self._visited >= REST:
             self._rounds = asyncio.create_task(self._round())
         if self._rounds is not None:
-            await asyncio.wait((self._rounds,), timeout=PATIENCE)
+            await asyncio.wait((self._rounds,), timeout=ROUND_SECONDS)
         return encode_report(self._report)
 
     async def answer(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -166,11 +162,7 @@ class NamespaceHelper:
 
 
 async def open_helper(helper: NamespaceHelper, path: str, group: int = -1) -> asyncio.Server:
-    """Listen on a Unix socket that its owner and one group may use, and no other user.
-
-    Raises:
-        OSError: the socket cannot be made.
-    """
+    """Listen on a Unix socket that its owner and one group may use, and no other user. OSError: the socket cannot be made."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             raise FileExistsError(errno.EEXIST, "a file that is no socket is there", path)

@@ -1,6 +1,7 @@
-"""Sources that belong to no RDMA device: each is read between scrapes with a deadline, and a scrape shows its last result.
+"""Sources of the host that belong to no RDMA device: which pod has one, the kernel log, the RDMA namespaces that hide some.
 
-If a read fails, its series are missing until one succeeds, and `roce_exporter_source_up` says so.
+Each is read between scrapes with a deadline, and a scrape shows its last result. If a read fails, its series are missing until
+one succeeds, and `roce_exporter_source_up` says so.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roce_exporter.collect.exporter_part import ExporterPart
-from roce_exporter.collect.rounds import Rounds, every
+from roce_exporter.collect.rounds import ExporterPart, Rounds, every
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -30,12 +30,9 @@ class PodDevice(NamedTuple):
 
 
 def pod_devices(reply: bytes) -> Iterator[PodDevice]:
-    """Every device of every container, one after the other: a reply may have any number.
+    """Every device of every container, one after the other: a reply may have any number. NetError: it is no such reply.
 
     Whatever a pod is called, it is shown.
-
-    Raises:
-        NetError: it is no such reply.
     """
     for pod in _each(reply, POD_RESOURCES):
         namespace, name = _text(pod, NAMESPACE), _text(pod, NAME)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Protocol
 from roce_exporter.catalog.named import HIDDEN_DEVICES, NAMESPACE_OBJECTS, SHARED, UNVISITED
 from roce_exporter.collect.rounds import Calls
 from roce_exporter.host.kernel import Absent, Kernel
+from roce_exporter.host_sources import HostSource
+from roce_exporter.host_sources.namespace_helper import MOST_BYTES, decode_report
 from roce_exporter.normalise.series import Series
-from roce_exporter.surroundings.host_sources import HostSource
-from roce_exporter.surroundings.namespace_helper import MOST_BYTES, decode_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roce_exporter.host_sources.namespace_helper import NamespaceReport
     from roce_exporter.normalise.series import Value
-    from roce_exporter.surroundings.namespace_helper import NamespaceReport
 
 FLAG = "--rdma.namespaces"
 
@@ -30,11 +30,7 @@ class NamespaceKernel(Kernel, Protocol):
     """A host that has a mode of RDMA namespaces."""
 
     def rdma_namespaces_shared(self) -> bool:
-        """Whether all network namespaces see all RDMA devices.
-
-        Raises:
-            Absent: the kernel does not report it.
-        """
+        """Whether all network namespaces see all RDMA devices. Absent: the kernel does not report it."""
 
 
 class RdmaNamespaces(HostSource):

@@ -12,9 +12,9 @@ import pytest
 from kernel import host
 
 from roce_exporter.host.kernel import Absent
+from roce_exporter.host_sources import HostSource, HostSources
+from roce_exporter.host_sources.pod_resources import MOST_DEVICES, PodResources
 from roce_exporter.net.grpc import grpc
-from roce_exporter.surroundings.host_sources import HostSource, HostSources
-from roce_exporter.surroundings.pod_resources import MOST_DEVICES, PodResources
 
 VF, SECOND, THIRD, GPU = "0000:3b:01.2", "0000:3b:01.3", "0000:3b:01.4", "0000:5e:00.0"
 

@@ -1,6 +1,6 @@
 """Messages of the kernel log about the devices of the host, counted by event.
 
-Reads happen in worker threads and end when there is no new message; `surroundings.host_sources` has the rounds. What was in the log
+Reads happen in worker threads and end when there is no new message; the package has the rounds. What was in the log
 before the exporter started is not counted. After a failed read the log is opened again at its oldest record, and those that
 were already read are skipped, so nothing is counted twice and only overwritten messages are lost.
 """
@@ -19,10 +19,10 @@ from roce_exporter.collect.rounds import Calls
 from roce_exporter.host.inventory import CLASS
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError
+from roce_exporter.host_sources import HostSource
 from roce_exporter.model import decode_record
 from roce_exporter.normalise.log_lines import event_of, events_of, read_line
 from roce_exporter.normalise.series import Series
-from roce_exporter.surroundings.host_sources import HostSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -15,16 +15,16 @@ from waiting import Gate, until
 from roce_exporter.catalog.named import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
-from roce_exporter.model import Device, DeviceReadings, Netdev, Port, decode_record
-from roce_exporter.normalise.log_lines import read_line
-from roce_exporter.normalise.series import Series
-from roce_exporter.surroundings.host_sources import HostSource, HostSources
-from roce_exporter.surroundings.kernel_log_follower import (
+from roce_exporter.host_sources import HostSource, HostSources
+from roce_exporter.host_sources.kernel_log import (
     MOST_DEVICES,
     MOST_RECORDS,
     KernelLogFollower,
     LogDevices,
 )
+from roce_exporter.model import Device, DeviceReadings, Netdev, Port, decode_record
+from roce_exporter.normalise.log_lines import read_line
+from roce_exporter.normalise.series import Series
 
 FIRST, SECOND = "0000:3b:00.0", "0000:3b:00.1"
 UNPLUGGED = "Port module event: module 0, Cable unplugged"
@@ -265,8 +265,8 @@ def around(follower: KernelLogFollower, timeout: float = 20.0) -> HostSources:
     return HostSources([follower], lambda: 0.0, timeout)
 
 
-def shown(surroundings: HostSources) -> dict[str, Any]:
-    (samples,) = surroundings.samples()
+def shown(sources: HostSources) -> dict[str, Any]:
+    (samples,) = sources.samples()
     return {
         " ".join((series.row.name, *series.labels)): value
         for series, value in zip(samples.series, samples.values, strict=True)
@@ -276,29 +276,29 @@ def shown(surroundings: HostSources) -> dict[str, Any]:
 async def test_a_log_that_breaks_is_opened_again_and_nothing_counts_twice(
     ring: Ring, follower: KernelLogFollower
 ) -> None:
-    surroundings = around(follower)
-    await surroundings.read_once()
+    sources = around(follower)
+    await sources.read_once()
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
-    await surroundings.read_once()
+    await sources.read_once()
     ring.fails = OSError(errno.ENXIO, os.strerror(errno.ENXIO))
-    await surroundings.read_once()
-    (state,) = surroundings.states()
+    await sources.read_once()
+    (state,) = sources.states()
     assert (state.source, state.up, state.errors_total) == ("kernel_log", False, 1)
-    broken = shown(surroundings)
+    broken = shown(sources)
     assert broken["roce_kernel_log_readable"] == 0
     assert broken["roce_kernel_log_events_total mlx5_0 module_unplugged"] == 1
     assert ring.closed == 1
     ring.write("mlx5_core 0000:3b:00.0 eth0: Link down")
     ring.fails = None
-    await surroundings.read_once()
-    (state,) = surroundings.states()
+    await sources.read_once()
+    (state,) = sources.states()
     assert state.up is True
-    well = shown(surroundings)
+    well = shown(sources)
     assert well["roce_kernel_log_events_total mlx5_0 module_unplugged"] == 1
     assert well["roce_kernel_log_events_total mlx5_0 link_down"] == 1, "written while the log was broken"
     assert well["roce_kernel_log_lost_total"] == 0
     assert ring.opened == [False, True]
-    surroundings.close()
+    sources.close()
     assert ring.closed == 2
 
 
@@ -308,19 +308,19 @@ async def test_a_missing_privilege_is_said_once_and_is_no_fault(
 ) -> None:
     caplog.set_level(logging.INFO)
     ring.refuses = LogHiddenError(number, os.strerror(number), "/dev/kmsg")
-    surroundings = around(follower)
+    sources = around(follower)
     for _ in range(3):
-        await surroundings.read_once()
-    (state,) = surroundings.states()
+        await sources.read_once()
+    (state,) = sources.states()
     assert (state.up, state.error) == (None, "")
-    assert shown(surroundings) == {"roce_kernel_log_readable": 0}
+    assert shown(sources) == {"roce_kernel_log_readable": 0}
     (record,) = caplog.records
     assert record.levelno == logging.INFO
     assert "/dev/kmsg" in record.message
     assert "CAP_SYSLOG" in record.message
     ring.refuses = None
-    await surroundings.read_once()
-    assert shown(surroundings)["roce_kernel_log_readable"] == 1
+    await sources.read_once()
+    assert shown(sources)["roce_kernel_log_readable"] == 1
 
 
 @pytest.mark.parametrize(
@@ -334,17 +334,17 @@ async def test_a_log_that_cannot_be_opened_is_a_fault_and_one_that_is_absent_is_
     ring: Ring, follower: KernelLogFollower, error: OSError, up: bool | None, series: dict[str, int]
 ) -> None:
     ring.refuses = error
-    surroundings = around(follower)
-    await surroundings.read_once()
-    assert [state.up for state in surroundings.states()] == [up]
-    assert shown(surroundings) == series
+    sources = around(follower)
+    await sources.read_once()
+    assert [state.up for state in sources.states()] == [up]
+    assert shown(sources) == series
 
 
 async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
     ring: Ring, follower: KernelLogFollower
 ) -> None:
-    surroundings = around(follower)
-    await surroundings.read_once()
+    sources = around(follower)
+    await sources.read_once()
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
     ring.before_read = gate = Gate()
     hurried = around(follower, timeout=0.05)
@@ -374,8 +374,8 @@ async def test_followers_are_read_more_often_than_neighbours(follower: KernelLog
         async def read(self) -> dict[Any, Any]:
             return {}
 
-    surroundings = HostSources([Pods(), follower], lambda: 0.0, 20.0, sleep)
-    running = asyncio.ensure_future(surroundings.run())
+    sources = HostSources([Pods(), follower], lambda: 0.0, 20.0, sleep)
+    running = asyncio.ensure_future(sources.run())
     await until(lambda: len(slept) > 1)
     running.cancel()
     assert slept == {60.0, 1.0}

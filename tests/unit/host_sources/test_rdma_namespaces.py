@@ -24,11 +24,8 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import Refused, encode_attribute
 from roce_exporter.host.kernel.network_namespace import list_namespaces, read_namespace
 from roce_exporter.host.kernel.rdma_netlink import read_shared_mode
-from roce_exporter.model import RdmaDevice
-from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.surroundings import namespace_helper
-from roce_exporter.surroundings.host_sources import HostSources
-from roce_exporter.surroundings.namespace_helper import (
+from roce_exporter.host_sources import HostSources, namespace_helper
+from roce_exporter.host_sources.namespace_helper import (
     MOST_DEVICES,
     REST,
     NamespaceHelper,
@@ -37,7 +34,9 @@ from roce_exporter.surroundings.namespace_helper import (
     encode_report,
     open_helper,
 )
-from roce_exporter.surroundings.rdma_namespaces import RdmaNamespaces
+from roce_exporter.host_sources.rdma_namespaces import RdmaNamespaces
+from roce_exporter.model import RdmaDevice
+from roce_exporter.normalise.series import Samples, Series
 
 MLX5 = RdmaDevice(0, "mlx5_0", "", "roce", "")
 
@@ -375,7 +374,7 @@ async def test_a_slow_round_goes_on_without_the_client_that_began_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that loses its patience gets what there is so far, and the next one the whole round."""
-    monkeypatch.setattr(namespace_helper, "PATIENCE", 0)
+    monkeypatch.setattr(namespace_helper, "ROUND_SECONDS", 0)
     (tmp_path / "a").touch()
     (tmp_path / "b").touch()
     gate = threading.Event()

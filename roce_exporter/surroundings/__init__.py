@@ -1,1 +1,0 @@
-"""What is around the devices of a host: the pods that have them, the kernel log, and the RDMA namespaces that hide some."""
