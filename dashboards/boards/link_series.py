@@ -11,6 +11,7 @@ from boards.measures import growth, rate, row
 from boards.model import Variable
 from boards.rules import LINK_ENDS
 from boards.scopes import CLUSTER, OF_FLEET
+from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import SWITCH_SYSTEMS
 
 INFO = "link:roce_switch_port:info"
@@ -59,13 +60,20 @@ OF_LINK = (
     ),
 )  # fmt: skip
 
-SYSTEMS = {"sonic": "SONiC", "nxos": "NX-OS", "eos": "EOS", "cumulus": "Cumulus"}
+SYSTEMS = {"sonic": "SONiC", "nxos": "NX-OS", "eos": "EOS", "cumulus": "Cumulus", "openconfig": "OpenConfig"}
 """The names of the switches' operating systems, by dialect."""
+
+MODELS = ("eos", "openconfig")
+"""The dialects that read OpenConfig's models, whose spellings are those of any dialect."""
 
 
 def systems(name: str) -> tuple[str, ...]:
     """The switch systems that report a metric; empty if it does not come from a raw value of the switch."""
-    known = {spelling.dialect for spelling in row(name).spellings}
+    known = {
+        one
+        for spelling in row(name).spellings
+        for one in (MODELS if spelling.dialect == ANY else [spelling.dialect])
+    }
     return tuple(SYSTEMS[dialect] for dialect in SWITCH_SYSTEMS if dialect in known)
 
 
