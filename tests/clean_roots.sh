@@ -108,7 +108,7 @@ for suite; do
   for file in $files; do [ "$file" = commands ] || built="$built $file"; done
   [ "$suite" != jammy ] || { built='' ways=old; }
   if [ -n "$built" ]; then
-    make_root "$suite" "$suite" --include=python3-venv,init-system-helpers,systemd || { status=1; continue; }
+    make_root "$suite" "$suite" --include=python3-venv,init-system-helpers,systemd,iproute2,ethtool,pciutils || { status=1; continue; }
     new_root "$suite"
     add_built_files
   fi

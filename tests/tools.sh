@@ -3,7 +3,7 @@
 # and no service is started.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-ci="amtool:prometheus-alertmanager cpp:cpp curl:curl faketime:faketime fish:fish git:git gpg:gnupg gpgv:gpgv ip:iproute2
+ci="amtool:prometheus-alertmanager cpp:cpp curl:curl ethtool:ethtool faketime:faketime fish:fish git:git gpg:gnupg gpgv:gpgv ip:iproute2 lspci:pciutils
   make:make man:man-db mandoc:mandoc openssl:openssl prometheus:prometheus prometheus-alertmanager:prometheus-alertmanager
   prometheus-node-exporter:prometheus-node-exporter promtool:prometheus ps:procps redis-server:redis-server strace:strace
   systemd-analyze:systemd tshark:tshark unshare:util-linux xz:xz-utils zsh:zsh"

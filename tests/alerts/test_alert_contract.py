@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
 import tomllib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -13,14 +11,12 @@ import yaml
 from alert_checks import expectations
 from alert_promtool import ALERTS, delivered, name_of
 from alert_scenario import CASES, labels_of, metric
-from tools import need
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.kernel_events import FAILED_EVENTS
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES
 from roce_exporter.cli.flags import FLAGS
-from roce_exporter.cli.options import OptionError, parse_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -318,93 +314,6 @@ def test_recorded_names_are_level_metric_and_operations() -> None:
             if "link" not in level and operations != "info":
                 of_clusters = re.search(r" by \(cluster(?!, job, instance)", rule["expr"])
                 assert level.startswith("cluster") == bool(of_clusters), name
-
-
-# ---- commands that people are told to run: the tools themselves parse them
-
-TOOLS = ("ethtool", "dcb", "ip")
-REFUSED = re.compile(
-    r"bad command line|is unknown|Unknown (command|option|parameter)|usage:|unrecognized option|Unsupported filter",
-    re.IGNORECASE,
-)
-PLACES = {
-    "{netdev}": "lo", "{device}": "rxe0", "NETDEV": "lo", "DEV": "lo", "DEVICE": "rxe0", "PORT": "1", "ADDRESS": "127.0.0.1", "PEER": "127.0.0.1",
-}  # fmt: skip
-"""What stands for the placeholders; `lo` refuses every change."""
-IN_TEXT = r"(?:time )?(?:ethtool|dcb|ip|rdma|devlink|curl|show|roce-exporter)"
-BY_PATTERN = {
-    r"rdma (resource|res) show qp dev\b": "queue pairs are selected by `link DEVICE`",
-    r"devlink dev reload$": "needs the device: devlink dev reload pci/0000:BB:DD.F",
-    r"curl .*//(?!localhost|127\.)[^/]*/debug/": "/debug/ answers on loopback only",
-    r"show priority-flow-control(?! (counters|status|watchdog))": "the commands of each system are in switches.md",
-}
-"""What cannot be run here."""
-
-
-def commands(text: str) -> set[str]:
-    """The commands in backticks and in strings; those that name the iproute2 that they need are left out."""
-    found = [*re.finditer(rf"`({IN_TEXT} [^`]+)`", text), *re.finditer(rf'"({IN_TEXT} [^"]+)"', text)]
-    found += re.finditer(rf"First command, on the host: ({IN_TEXT} [^.;\n]+)", text)
-    return {
-        " ".join(one[1].split())
-        for one in found
-        if not re.search(r"iproute2 \d", text[max(0, one.start() - 200) : one.end() + 200])
-    }
-
-
-def refusal(command: str) -> str:
-    """What a tool says if it refuses the arguments; nothing if it only cannot do what they say."""
-    first = re.split(r"[|>;&]", command)[0].strip()
-    for name, value in PLACES.items():
-        first = re.sub(
-            rf"{re.escape(name)}\b|\b{re.escape(name)}" if name[0] == "{" else rf"\b{name}\b", value, first
-        )
-    if all(word.startswith("-") for word in first.split()[1:]):  # the name of a flag, not a command
-        return ""
-    if first.startswith("roce-exporter ") and not re.search(r"[{<…]|\b[A-Z]{2,}\b", first):
-        try:
-            parse_options(shlex.split(first)[1:])
-        except (OptionError, SystemExit) as error:
-            return (
-                ""
-                if str(error).startswith("argument --") and "expected one argument" in str(error)
-                else str(error)
-            )
-        return ""
-    try:
-        words = shlex.split(first)
-    except ValueError:  # a part of a command, because the pattern ends at a quote
-        return ""
-    changes = words[:1] == ["ip"] and {"set", "add", "del", "replace", "flush"} & {*words}
-    if not words or words[0] not in TOOLS or changes or re.search(r"[A-Z{<]{2,}|\{", first):
-        return ""
-    done = subprocess.run(
-        [need(words[0]), *words[1:]], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
-    said = done.stdout + done.stderr
-    return said.strip().partition("\n")[0] if done.returncode and REFUSED.search(said) else ""
-
-
-def test_every_command_is_one_that_its_tool_accepts() -> None:
-    """Of the runbooks, of the texts of alerts, and of the causes and fixes of the checks."""
-    places = [
-        *(ALERTS / "runbooks").glob("*.md"),
-        *ALERTS.glob("rules/*.yml"),
-        *(ALERTS.parent / "roce_exporter/checks").rglob("*.py"),
-    ]
-    found = {(place.name, command) for place in places for command in commands(place.read_text())}
-    assert len(found) > 60
-    wrong = {(name, command, said) for name, command in found if (said := refusal(command))}
-    wrong |= {
-        (name, command, why)
-        for name, command in found
-        for pattern, why in BY_PATTERN.items()
-        if re.search(pattern, command)
-    }
-    assert wrong == set()
-    assert refusal("ethtool --set-tunable NETDEV pfc-prevention-tout auto")
-    assert refusal("dcb pfc shaw dev NETDEV")
-    assert refusal("roce-exporter check health --helth.limit=1")
 
 
 def test_a_runbook_that_shuts_a_switch_port_has_the_commands() -> None:

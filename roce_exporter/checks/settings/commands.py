@@ -45,6 +45,7 @@ def fill(settings: PortSettings, profile: Profile) -> dict[str, object]:
         "trust": profile.trust or "dscp",
         "version": profile.roce_version or 2,
         "dcbx_owner": "fw" if profile.dcbx == "firmware" else "os",
+        "prevention": profile.pfc_prevention or 100,
         "mtu": -(-least_mtu(profile.rdma_mtu or 4096) // ROUND) * ROUND,
         **values,
         **_pfc(settings, profile, values["priority"]),

@@ -257,7 +257,7 @@ def test_the_command_is_that_of_the_nic_and_names_its_port_and_the_profiles_valu
     trust = wrong("trust", replace(GOOD, trust="pcp"))
     assert trust.fix == ("mlnx_qos -i eth0 --trust dscp",)
     assert trust.fixes == {
-        "generic": "dcb apptrust set dev eth0 order dscp",
+        "generic": "dcb apptrust set dev eth0 order dscp # iproute2 6.2 or newer",
         "mlx5": "mlnx_qos -i eth0 --trust dscp",
         "bnxt": "dcb app replace dev eth0 dscp-prio 26:3",
     }
