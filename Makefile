@@ -1,7 +1,7 @@
 # The tasks of a contributor; CONTRIBUTING.md says when to use which. `make` alone lists them.
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 # What `make check` runs in half a minute: the tests of everything that a scrape passes through, and what holds the tree together.
-QUICK ?= tests/contract tests/drift tests/golden tests/unit/test_*.py tests/alerts/test_commands.py
+QUICK ?= tests/contract tests/drift tests/golden tests/unit/test_*.py tests/alerts/test_runbook_commands.py
 TARGET ?= rdma_netlink
 SECONDS ?= 600
 DIST ?= dist

@@ -1,6 +1,6 @@
 """Commands that people are told to run: the real tools parse those of the runbooks, of the texts of alerts, and of the causes and fixes of the checks.
 
-`FILES=zipapp QUICK=tests/alerts/test_commands.py tests/clean_roots.sh trixie` has them parsed by the tools of Debian 13.
+`FILES=zipapp QUICK=tests/alerts/test_runbook_commands.py tests/clean_roots.sh trixie` has them parsed by the tools of Debian 13.
 """
 
 import os
@@ -23,7 +23,7 @@ from roce_exporter.checks.settings.commands import fill
 from roce_exporter.checks.settings.port_settings import PortSettings
 from roce_exporter.cli.options import OptionError, parse_options
 
-TOOLS = {"ethtool", "dcb", "ip", "lspci"}
+TOOLS = {"ethtool", "dcb", "ip", "lspci", "rdma", "devlink"}
 REFUSED = re.compile(
     r"bad command line|is unknown|unknown parameter|usage:|unrecognized option|invalid option|Unsupported filter|garbage|is wrong:|is expected rather than",
     re.IGNORECASE,
