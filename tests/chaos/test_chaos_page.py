@@ -168,6 +168,15 @@ async def scraped(host: Host) -> set[tuple[str, ...]]:
     }
 
 
+async def left_open(files: Counter[str]) -> str:
+    """What of the descriptors does not come back; the thread of a read that hung closes its own when it ends."""
+    for _ in range(500):
+        if not Counter(open_files()) - files:
+            return ""
+        await asyncio.sleep(0.01)
+    return "descriptors"
+
+
 async def resources() -> tuple[Counter[str], int]:
     """Open descriptors and threads, after those that end have ended."""
     await asyncio.sleep(0.05)
@@ -200,9 +209,8 @@ async def of_host(root: Path) -> AsyncIterator[str]:
         missing = whole - during
         names = ", ".join(sorted({one[1] for one in missing if len(one) > 1}))
         lost = f"{len(missing)} of {len(whole)} series ({names})" if missing else "nothing"
-        left = Counter((await resources())[0]) - files
         assert found == whole, f"{fault.name}: {sorted(found ^ whole)[:5]}"
-        yield row(fault.name, fault.where, lost, scrapes if missing else 0, "descriptors" * bool(left))
+        yield row(fault.name, fault.where, lost, scrapes if missing else 0, await left_open(files))
     host.sampler.close()
     host.collector.close()
 
@@ -250,11 +258,7 @@ async def of_web(root: Path) -> AsyncIterator[str]:
             one.transport.abort()
         clients.clear()
         assert await honest()
-        for _ in range(500):
-            await asyncio.sleep(0.01)
-            if not (left := Counter(open_files()) - files):
-                break
-        yield row(name, "web", "nothing" if answered else "1 scrape", 0, "descriptors" * bool(left))
+        yield row(name, "web", "nothing" if answered else "1 scrape", 0, await left_open(files))
     await server.close()
     host.collector.close()
 
@@ -304,9 +308,8 @@ async def of_files(root: Path) -> AsyncIterator[str]:
         scrapes = 1
         while not await honest() and scrapes < MOST_SCRAPES:
             scrapes += 1
-        left = Counter(open_files()) - files
         lost = f"{during.count(False)} of 3 scrapes" if not all(during) else "nothing"
-        yield row(name, "files", lost, scrapes if lost != "nothing" else 0, "descriptors" * bool(left))
+        yield row(name, "files", lost, scrapes if lost != "nothing" else 0, await left_open(files))
     await server.close()
 
 
@@ -375,7 +378,7 @@ async def of_switches() -> AsyncIterator[str]:
             where,
             f"{lost} of {len(whole)} series" if lost else "nothing",
             scrapes,
-            "descriptors" * bool(Counter(open_files()) - files),
+            await left_open(files),
         )
 
 
