@@ -209,6 +209,7 @@ async def of_host(root: Path) -> AsyncIterator[str]:
         missing = whole - during
         names = ", ".join(sorted({one[1] for one in missing if len(one) > 1}))
         lost = f"{len(missing)} of {len(whole)} series ({names})" if missing else "nothing"
+        await resources()  # the next fault begins after the threads of this one have ended
         assert found == whole, f"{fault.name}: {sorted(found ^ whole)[:5]}"
         yield row(fault.name, fault.where, lost, scrapes if missing else 0, await left_open(files))
     host.sampler.close()
