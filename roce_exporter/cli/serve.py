@@ -6,8 +6,10 @@ not be on a host of the cluster: with `--no-host` the daemon runs anywhere.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
+import signal
 import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +27,7 @@ from roce_exporter.cli.daemon import (
 )
 from roce_exporter.cli.flag_types import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
+from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web import Server
@@ -151,6 +154,16 @@ def _switches(options: argparse.Namespace, registry: OwnRegistry, stack: AsyncEx
 
     prober = Prober(read_switches_file(options.switches_config))
     stack.push_async_callback(prober.close)
+
+    def reload() -> None:
+        try:
+            prober.reload(read_switches_file(options.switches_config))
+        except UserError as error:
+            LOG.error("SIGHUP: nothing has changed, because %s", error)  # noqa: TRY400 - it has its line
+        else:
+            LOG.info("SIGHUP: %s was read again", options.switches_config)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
     return ServedPart(SwitchPages(prober, registry))
 
 

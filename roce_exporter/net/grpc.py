@@ -24,7 +24,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from roce_exporter.net import NetError
-from roce_exporter.net.tls import client_context, connection_fault
+from roce_exporter.net.tls import EXPIRED, client_context, connection_fault, expiry_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -177,7 +177,10 @@ async def _shown_certificate(context: ssl.SSLContext, address: str, port: int, n
         # OpenSSL decodes a certificate only for a context that has verified it.
         _, names = await _handshake(trusting, address, port, name)
     except OSError as error:
-        raise NetError(connection_fault(error, f"{address}:{port}")) from None
+        fault = connection_fault(error, f"{address}:{port}")
+        if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code == EXPIRED:
+            fault += await expiry_text(address, port, name)
+        raise NetError(fault) from None
     if not names:
         raise NetError(
             "insecure_skip_verify: the server's certificate has no name: give it one, or use ca_file"

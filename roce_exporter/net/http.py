@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -20,7 +21,7 @@ import h11
 from roce_exporter import __version__
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, authorization
-from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles, client_context, connection_fault
+from roce_exporter.net.tls import EXPIRED, SYSTEM_TLS, TlsFiles, client_context, connection_fault, expiry_text
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -217,7 +218,10 @@ class HttpClient:
                     self._address, server.port, ssl=context, server_hostname=name, limit=READ_BYTES
                 )
         except OSError as error:
-            raise self._fault(error) from None
+            fault = str(self._fault(error))
+            if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code == EXPIRED:
+                fault += await expiry_text(self._address, server.port, name or "")
+            raise NetError(fault) from None
         connection = _Connection(reader, writer, self._body_bytes)
         self._open.add(connection)
         return connection

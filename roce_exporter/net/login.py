@@ -145,6 +145,8 @@ class LoginGate:
         self.is_accepted = False
         self.refusal = ""
         """Why the server refused the credentials; empty while it did not."""
+        self.rest = 0.0
+        """Seconds for which the server asks for no request; 0 while it does not."""
         self._turn = asyncio.Lock()
 
     @asynccontextmanager

@@ -5,7 +5,9 @@ The keys are those of Prometheus' `tls_config`: with `ca_file` only that authori
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +16,10 @@ from roce_exporter.net import NetError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+VALIDITY = re.compile(rb"\x30[\x1e-\x22]" + 2 * rb"(?:\x17\x0d|\x18\x0f(?:\d\d))(\d{6})\d{6}Z")
+"""When a certificate begins and ends to be valid, in DER (RFC 5280, section 4.1.2.5); the groups are YYMMDD."""
+LOOK_SECONDS = 2.0
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
 
@@ -141,14 +147,36 @@ def tls_fault(error: ssl.SSLError) -> str:
     return f"the TLS handshake failed ({reason})"
 
 
-EXPIRED = (9, 10)
+async def expiry_text(address: str, port: int, name: str) -> str:
+    """Until which day the server's certificate was valid, to be added to a fault; empty if it does not show one in time.
+
+    OpenSSL does not say it of a certificate that it refuses, so this is one more handshake. Nothing is sent over it.
+    """
+    looking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    looking.check_hostname = False
+    looking.verify_mode = ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            _, writer = await asyncio.open_connection(address, port, ssl=looking, server_hostname=name)
+    except OSError:
+        return ""
+    shown = VALIDITY.search(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+    writer.transport.abort()
+    await asyncio.sleep(0)  # the event loop closes the descriptor in its next cycle
+    if shown is None:
+        return ""
+    day = shown[2].decode()
+    return f"; it was valid until 20{day[:2]}-{day[2:4]}-{day[4:]}"
+
+
+NOT_YET_VALID, EXPIRED = 9, 10
 WRONG_NAME = (62, 64)
 TOO_WEAK = (66, 67, 68)
 
 
 def _remedy(error: ssl.SSLCertVerificationError) -> str:
     """By the error codes of OpenSSL, x509_vfy.h."""
-    if error.verify_code in EXPIRED:
+    if error.verify_code in (NOT_YET_VALID, EXPIRED):
         return "renew it, or correct the clock"
     if error.verify_code in WRONG_NAME:
         return "set server_name to a name in the certificate"

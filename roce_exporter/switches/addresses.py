@@ -12,6 +12,7 @@ import ipaddress
 import re
 import socket
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
@@ -30,15 +31,17 @@ UNIX = "unix"
 LOOKUP_SECONDS = 60.0
 """After this time the lookup of a name is given up; a probe waits less."""
 DIAL_SECONDS = 2.5
+"""For all addresses of a switch together."""
+MOST_ADDRESSES = 4
 NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+))*\.?", re.IGNORECASE)
 """What `inet_aton` takes for an address."""
 LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 
-async def find_route(
+async def find_routes(
     target: SwitchTarget, allowed: Sequence[Network] | None, lookups: InFlight[str]
-) -> Route:
-    """The address to connect to. `allowed` are the networks for a target of service discovery; None: any network.
+) -> tuple[Route, ...]:
+    """The addresses to connect to, in the resolver's order. `allowed` are the networks for a target of service discovery; None: any network.
 
     `lookups` are those of this target: while one is stuck no other begins.
 
@@ -47,11 +50,12 @@ async def find_route(
         TimeoutError: the lookup is stuck.
     """
     if target.scheme == UNIX:
-        return Route(target.host)
+        return (Route(target.host),)
     addresses = await _resolve(target.host, lookups)
-    for address in addresses:
-        if is_allowed(address, target.host, allowed):
-            return Route(str(address), target.tls.server_name or target.host)
+    name = target.tls.server_name or target.host
+    usable = [address for address in addresses if is_allowed(address, target.host, allowed)]
+    if usable:
+        return tuple(Route(str(address), name) for address in usable[:MOST_ADDRESSES])
     raise NetError(
         f"{target.host}: {addresses[0]} is not an allowed address; "
         + ("write the address itself into the target" if allowed is None else "see discovery.allow")
@@ -109,22 +113,29 @@ def is_odd_address(name: str) -> bool:
     return str(literal) != name if literal else NUMBERS.fullmatch(name) is not None
 
 
-async def dial(target: SwitchTarget, route: Route) -> None:
-    """Connect once to a switch that did not answer last time, without a place among those that are queried.
+async def dial(target: SwitchTarget, routes: Sequence[Route]) -> Route:
+    """The first address that accepts a connection, of a switch that did not answer last time and has no place yet.
 
     Raises:
-        NetError: nothing accepts the connection within DIAL_SECONDS.
+        NetError: none accepts a connection, in DIAL_SECONDS for all.
     """
     if target.scheme == UNIX:
-        return
-    port = target.ports[target.scheme]
-    try:
-        async with asyncio.timeout(DIAL_SECONDS):
-            _, writer = await asyncio.open_connection(route.address, port)
-        writer.transport.abort()
-    except TimeoutError:
-        raise NetError(
-            f"{place_text(route.address, port)}: no connection within {DIAL_SECONDS:g} s"
-        ) from None
-    except OSError as error:
-        raise NetError(connection_fault(error, place_text(route.address, port))) from None
+        return routes[0]
+    ports = [target.ports[target.scheme]]
+    if target.scheme.startswith("grpc") and "https" in target.ports:
+        ports.append(target.ports["https"])  # EOS: one of its two protocols is enough
+    faults = []
+    seconds = DIAL_SECONDS / (len(routes) * len(ports))
+    for route, port in product(routes, ports):
+        place = place_text(route.address, port)
+        try:
+            async with asyncio.timeout(seconds):
+                _, writer = await asyncio.open_connection(route.address, port)
+        except TimeoutError:
+            faults.append(f"{place}: no connection within {seconds:g} s")
+        except OSError as error:
+            faults.append(connection_fault(error, place))
+        else:
+            writer.transport.abort()
+            return route
+    raise NetError("; ".join(faults))

@@ -26,6 +26,7 @@ from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
 from roce_exporter.net.json_reply import decode_aside
 from roce_exporter.net.login import hide
+from roce_exporter.net.tls import expiry_text
 from roce_exporter.switches.readings import LoggedRequest, label_text
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ MEANINGS = {
 NOT_GRPC = re.compile(r"HTTP status|content-type|http status|Stream removed|RST_STREAM")
 """What gRPC reports of a server of HTTP/2 that is no gRPC server."""
 TOO_LARGE = re.compile(r"Received message larger than max|larger than max")
+EXPIRED = "the switch's certificate has expired: renew it, or correct the clock"
 CONNECTION = (
     (
         re.compile(r"Connection refused"),
@@ -56,7 +58,7 @@ CONNECTION = (
     (re.compile(r"No route to host|Network is unreachable|timed out", re.IGNORECASE), "cannot be reached"),
     (
         re.compile(r"certificate has expired"),
-        "the switch's certificate has expired: renew it, or correct the clock",
+        EXPIRED,
     ),
     (
         re.compile(r"not in peer certificate|Hostname Verification"),
@@ -220,6 +222,8 @@ class GnmiClient:
             raise NetError(f"{self._place}: {LATE}") from None
         except grpc.aio.AioRpcError as error:
             line = f"{self._place}: {gnmi_fault(error.code().name, hide(error.details() or '', probe.login))}"
+            if EXPIRED in line:
+                line += await expiry_text(probe.route.address, self._port, probe.server_name)
             if error.code() == grpc.StatusCode.UNAUTHENTICATED:
                 probe.gate.refusal = line
             kind = AbsentError if error.code() == grpc.StatusCode.NOT_FOUND else NetError

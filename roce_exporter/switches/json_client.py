@@ -11,10 +11,12 @@ begins with `http://`, which logs a warning once. No error and no exchange holds
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import logging
 import re
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -43,6 +45,9 @@ EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
 COOKIE = re.compile(r'"?[!#-+\--:<-\[\]-~]{1,4096}"?', re.ASCII)
 """The value of a cookie (RFC 6265, section 4.1.1)."""
+BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+MOST_REST = 3600
+"""Seconds; a switch cannot ask to be left alone for longer."""
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 MEANINGS = {
     400: "the switch does not understand the request",
@@ -231,8 +236,12 @@ class JsonClient:
 
     async def _accepted(self, method: str, path: str, body: bytes, *authority: tuple[str, str]) -> HttpReply:
         """The reply, of status 200."""
-        headers = (("Accept", "application/json"), *authority)
+        headers, gate = (("Accept", "application/json"), *authority), self._probe.gate
+        if gate.rest:
+            raise NetError("not sent, because the switch asks to be left alone (Retry-After)")
         reply = await self._client.request(method, path, headers, body)
+        if reply.status in BUSY:
+            gate.rest = max(gate.rest, seconds_to_rest(reply.header("retry-after")))
         if reply.status != OK:
             raise StatusError(reply.status, reply.body)
         for header in reply.all_headers("set-cookie"):
@@ -269,6 +278,17 @@ def warn_once(target: str) -> None:
     LOG.warning(
         "target %s: credentials are sent without encryption, because its address begins with http://", target
     )
+
+
+def seconds_to_rest(header: str) -> float:
+    """What Retry-After says (RFC 9110, section 10.2.3): seconds or a date; 0 if it says nothing usable."""
+    if header.isascii() and header.isdigit():
+        return float(min(int(header[:9]), MOST_REST))
+    try:
+        date = parsedate_to_datetime(header)
+        return min(max((date - dt.datetime.now(dt.UTC)).total_seconds(), 0.0), MOST_REST)
+    except (TypeError, ValueError):  # no date, or one without a zone
+        return 0.0
 
 
 def status_fault(status: int) -> str:

@@ -28,7 +28,7 @@ from roce_exporter.exposition import OneText, Renderer
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.switches.addresses import dial, find_route, is_odd_address
+from roce_exporter.switches.addresses import dial, find_routes, is_odd_address
 from roce_exporter.switches.interpretation import RARE_COLLECTIONS, Interpreter, neighbor_readings, with_links
 from roce_exporter.switches.readings import (
     REACH,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Value
     from roce_exporter.normalise.series_plan import Source
     from roce_exporter.switches.readings import Module, Repeat
-    from roce_exporter.switches.targets import Network, SwitchesFile, SwitchTarget
+    from roce_exporter.switches.targets import Network, Route, SwitchesFile, SwitchTarget
 
 LOG = logging.getLogger(__name__)
 MOST_TARGETS = 4096
@@ -165,6 +165,10 @@ class _State:
     refused: Login | None = None
     """Credentials that the switch refused."""
     pause: float = 0.0
+    rest_until: float = 0.0
+    """When the switch may be queried again, after it has asked to be left alone (Retry-After)."""
+    route: Route | None = None
+    """The address that answered last, of a name that has several."""
     until: float = 0.0
     """They are not sent again before this time, by the clock of the event loop; the pause grows with each refusal."""
 
@@ -177,7 +181,9 @@ class _State:
         return again if now >= self.whole_until else None
 
     def refusal(self, login: Login, now: float) -> str:
-        """Why these credentials are not sent now; empty if they are."""
+        """Why the switch is not queried now with these credentials; empty if it is."""
+        if now < self.rest_until:
+            return f"the switch asked to be left alone (Retry-After); it is queried again in {self.rest_until - now:.0f} s"
         if self.refused != login or now >= self.until:
             return ""
         return (
@@ -192,6 +198,13 @@ class _State:
             return
         self.refused, self.pause = login, min(max(SHORTEST_PAUSE, 2 * self.pause), LONGEST_PAUSE)
         self.until = now + self.pause
+
+    def settings_of(self, other: _State) -> _State:
+        """Itself, with what it must not forget of the switch under its settings before a reload."""
+        if (self.target.host, self.target.ports) == (other.target.host, other.target.ports):
+            self.refused, self.pause, self.until = other.refused, other.pause, other.until
+            self.rest_until = other.rest_until
+        return self
 
     @property
     def size(self) -> int:
@@ -229,6 +242,28 @@ class Prober:
         """How many targets are queried at once. More simultaneous probes wait, within their deadlines."""
         return self._file.limits.targets_at_once
 
+    def reload(self, file: SwitchesFile) -> None:
+        """Take another configuration. What is kept of targets stays where their settings do, and rounds of the others end.
+
+        Raises:
+            UserError: a target cannot be used; nothing has changed then.
+        """
+        new = Prober(file)
+        for name, state in self._states.items():
+            own = new._states.get(name)
+            if (own is None and state.networks is not None and file.discovery == self._file.discovery) or (
+                own and own.target == state.target and state.networks is None
+            ):
+                new._states[name] = state
+            else:
+                if own:
+                    own.settings_of(state)
+                if state.running:
+                    state.running.cancel()
+        if file.limits.targets_at_once == self.targets_at_once:
+            new._room = self._room
+        self._file, self._states, self._room = file, new._states, new._room
+
     async def close(self) -> None:
         """End all rounds of queries."""
         running = [state.running for state in self._states.values() if state.running]
@@ -261,10 +296,13 @@ class Prober:
             # Whoever began the round, it has the target's own time: a client in a hurry only waits less.
             state.running = asyncio.create_task(self._round(state, now, record=record))
         # A client that disconnects must not end the round that others wait for.
-        done, _ = await asyncio.wait([state.running], timeout=wait)
-        if done:
-            return done.pop().result()
+        running = state.running
+        done, _ = await asyncio.wait([running], timeout=wait)
+        if done and not running.cancelled():
+            return running.result()
         line = f"no answer within the {wait:g} s that the client waits"
+        if done:
+            line = "its settings were changed during this round; the next one has the new ones"
         return _answer(state, SwitchReadings(faults={REACH: line}), Samples((), ()), now)  # it is not kept
 
     def _find(self, name: str, module: str) -> _State:
@@ -356,15 +394,16 @@ class Prober:
     async def _query(self, state: _State, *, record: bool) -> tuple[ProbeReply | list[Value], Login]:
         """The replies; or all values, in the order of the readings of the last whole round, if nothing else has changed."""
         login, target, clock = Login(), state.target, asyncio.get_running_loop().time
+        room = self._room  # a reload may have another one
         reachable = max(target.timeout - READING_SECONDS, READING_SECONDS)
         try:
             async with asyncio.timeout(reachable):
                 login = await read_login(target.basic_auth)
-                route = await find_route(target, state.networks, state.lookups)
+                routes = await find_routes(target, state.networks, state.lookups)
             if line := state.refusal(login, clock()):
                 return ProbeReply(faults={REACH: line}), login
-            if not state.is_reached:
-                await dial(target, route)
+            if not state.is_reached or state.route not in routes:
+                state.route = await dial(target, routes)
         except NetError as error:
             return ProbeReply(faults={REACH: str(error)}), login
         except TimeoutError:
@@ -372,22 +411,23 @@ class Prober:
         try:
             # Waiting for a place is not the target's time.
             async with asyncio.timeout(target.timeout):
-                await self._room.acquire()
+                await room.acquire()
         except TimeoutError:
             line = "too many other switches are being queried; raise limits.targets_at_once"
             return ProbeReply(faults={REACH: line}), login
         try:
-            request = ProbeRequest(target, route, login, clock() + reachable, record)
+            request = ProbeRequest(target, state.route, login, clock() + reachable, record)
             values = await state.again.read(request) if state.again and not record else None
             with RARE_COLLECTIONS:
                 reply = await state.module.query(request) if values is None else values
             state.remember(login, request.gate.refusal, clock())
+            state.rest_until = clock() + request.gate.rest
         except NetError as error:
             return ProbeReply(faults={REACH: str(error)}), login
         else:
             return reply, login
         finally:
-            self._room.release()
+            room.release()
 
     def _log_faults(self, state: _State, readings: SwitchReadings, login: Login) -> None:
         """One line when sources begin to fail, and one when they work again."""

@@ -318,7 +318,7 @@ async def of_switches() -> AsyncIterator[str]:
     fake = FakeSwitch()
     fake.gate.set()
     probe_module.load_module = lambda name: Module(name, "sonic", fake.query, fake.read)  # type: ignore[assignment]
-    probe_module.dial = lambda *_: asyncio.sleep(0)  # type: ignore[assignment]
+    probe_module.dial = lambda _, routes: asyncio.sleep(0, routes[0])  # type: ignore[assignment]
     whole = await probed(fake)
     files = Counter(open_files())
 
@@ -329,7 +329,7 @@ async def of_switches() -> AsyncIterator[str]:
         raise ValueError("a fault")
 
     def route(change: Callable[..., object]) -> Callable[[], object]:
-        return lambda: setattr(probe_module, "find_route", change)
+        return lambda: setattr(probe_module, "find_routes", change)
 
     async def unresolved(*_: object) -> object:
         raise NetError("the name does not resolve")
@@ -337,7 +337,7 @@ async def of_switches() -> AsyncIterator[str]:
     async def silent(*_: object) -> object:
         return await asyncio.Event().wait()
 
-    query, find_route, dial = fake.query, probe_module.find_route, probe_module.dial
+    query, find_routes, dial = fake.query, probe_module.find_routes, probe_module.dial
     for where, name, begin, end in (
         (
             "switch",
@@ -358,8 +358,8 @@ async def of_switches() -> AsyncIterator[str]:
             lambda: setattr(fake, "query", defect),
             lambda: setattr(fake, "query", query),
         ),
-        ("network", "the name of a switch does not resolve", route(unresolved), route(find_route)),
-        ("network", "the server of names does not answer", route(silent), route(find_route)),
+        ("network", "the name of a switch does not resolve", route(unresolved), route(find_routes)),
+        ("network", "the server of names does not answer", route(silent), route(find_routes)),
         (
             "network",
             "packets to a switch are dropped",

@@ -18,7 +18,11 @@ UNKNOWN_TO_DEBIAN = ("consul_sd_configs", "kubernetes_sd_configs")
 
 
 @pytest.mark.parametrize(
-    "name", ["prometheus.yml", "agent.yml", "sharding.yml", "thanos/agent.yml", "cortex/agent.yml"]
+    "name",
+    [
+        *("prometheus.yml", "agent.yml", "sharding.yml", "switches-sharding.yml"),
+        *("thanos/agent.yml", "cortex/agent.yml"),
+    ],
 )
 def test_promtool_finds_nothing_wrong(name: str) -> None:
     flags = ["--agent"] if name.endswith("agent.yml") else []
@@ -93,6 +97,22 @@ def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
     shared = yaml.safe_load((ROOT / "alerts/thresholds.yml").read_text())["shared"]
     for job in ("roce-wire", "roce-probe"):
         assert re.fullmatch(shared[f"{job[5:]}_jobs"], job), "the alerts expect this job"
+
+
+@pytest.mark.ci
+def test_each_switch_has_one_of_the_processes(tmp_path: Path) -> None:
+    names = [f"leaf{number}" for number in range(40)]
+    (tmp_path / "targets").mkdir()
+    (tmp_path / "targets/switches.yml").write_text(yaml.safe_dump([{"targets": names}]))
+    path = tmp_path / shutil.copy(FOLDER / "switches-sharding.yml", tmp_path)
+    with prometheus(tmp_path, path) as server:
+        wait_until(lambda: len(server.ask("targets")["activeTargets"]) == 2 * len(names))
+        targets = server.ask("targets")["activeTargets"]
+    for job, processes in (("roce-switches-two", 2), ("roce-switches-four", 4)):
+        urls = {one["labels"]["instance"]: one["scrapeUrl"] for one in targets if one["scrapePool"] == job}
+        assert sorted(urls) == sorted(names)
+        places = {url.removesuffix(f"/probe?target={name}") for name, url in urls.items()}
+        assert places == {f"http://switches-{number}.example.com:10124" for number in range(processes)}
 
 
 def agent(folder: Path, number: int) -> AbstractContextManager[Running]:

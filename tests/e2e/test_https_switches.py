@@ -1,21 +1,29 @@
 """NX-OS and Cumulus over HTTPS: servers replay the recordings, whole and damaged, to the modules and to the command."""
 
 import asyncio
+import datetime as dt
 import json
 import logging
 import re
+import socket
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-from https_switch import LOGIN, NAME, Says, https_switch, says
+from https_switch import LOGIN, NAME, Asked, HttpsSwitch, Says, https_switch, says, server_context
 from servers import exporter
+from switch_fakes import prober
 from switch_recordings import as_text, assert_sound, read_recorded, recorded
 from switch_replay import SECRETS, nvue, nxapi
 
+from roce_exporter.net.login import BasicAuth
 from roce_exporter.switches import json_client as https
+from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.systems.cumulus import requests as cumulus
 from roce_exporter.switches.systems.nxos import requests as nxos
+from roce_exporter.switches.targets import ProbeLimits
 
 SYSTEMS = {"nxos": (nxos, "switch-nxos", nxapi), "cumulus": (cumulus, "switch-cumulus", nvue)}
 SOURCES = [(system, source) for system, (_, folder, _) in SYSTEMS.items() for source in recorded(folder)]
@@ -146,6 +154,59 @@ EXPECTED = {
     "nxos": 'roce_switch_pfc_watchdog_detection_seconds{device="spine1",port="Ethernet1/2",queue="3"} 0.2',
     "cumulus": 'roce_switch_pfc_receive_frames_total{device="leaf3",port="swp1",priority="3"} 200',
 }
+
+
+def one_target(switch: HttpsSwitch, host: str, folder: Path) -> Prober:
+    (folder / "password").write_text(LOGIN.password)
+    asked = switch.visit("nxos").target
+    tls, login = replace(asked.tls, server_name=NAME), BasicAuth("reader", folder / "password")
+    limits = ProbeLimits(cache_seconds=0)
+    return prober(replace(asked, host=host, tls=tls, basic_auth=login), limits=limits)
+
+
+async def test_a_switch_that_asks_for_rest_gets_it(tmp_path, monkeypatch) -> None:
+    _, folder, replay = SYSTEMS["nxos"]
+    loop, later, busy = asyncio.get_running_loop(), [0.0], [True]
+    time = loop.time
+    monkeypatch.setattr(loop, "time", lambda: time() + later[0])
+
+    def answer(asked: Asked) -> Says:
+        return Says(b"", 429, (("Retry-After", "1800"),)) if busy[0] else replay(asked, recorded(folder))
+
+    async with https_switch(answer, tmp_path) as switch:
+        one = one_target(switch, "127.0.0.1", tmp_path)
+        await one.probe("spine1", "", 60)
+        first = len(switch.asked)
+        busy[0], later[0] = False, 1700.0
+        (fault,) = (await one.probe("spine1", "", 60)).readings.faults.values()
+        assert "asked to be left alone (Retry-After); it is queried again in" in fault
+        assert 1 <= first == len(switch.asked)
+        later[0] = 1801.0
+        assert not (await one.probe("spine1", "", 60)).readings.faults
+
+
+async def test_an_expired_certificate_is_one_line_with_its_day(tmp_path, caplog) -> None:
+    past = dt.datetime(2020, 1, 2, tzinfo=dt.UTC)
+    context, _ = server_context(tmp_path, NAME, not_after=past, not_before=past - dt.timedelta(1))
+    authority = (tmp_path / "ca.pem").read_bytes()
+    async with https_switch(lambda asked: says({}), tmp_path, context=context) as switch:
+        switch.ca_file.write_bytes(authority)
+        one = one_target(switch, "127.0.0.1", tmp_path)
+        for _ in range(2):
+            await one.probe("spine1", "", 60)
+        assert switch.asked == []
+    (line,) = [message for message in caplog.messages if "expired" in message]
+    assert "it was valid until 2020-01-02" in line
+
+
+async def test_the_second_address_of_a_name_is_tried_when_the_first_refuses(tmp_path, monkeypatch) -> None:
+    _, folder, replay = SYSTEMS["nxos"]
+    two = [(0, 0, 0, "", (address, 0)) for address in ("127.0.0.2", "127.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: two)
+    async with https_switch(partial(replay, replies=recorded(folder)), tmp_path) as switch:
+        answer = await one_target(switch, "localhost", tmp_path).probe("spine1", "", 60)
+    assert answer.success
+    assert not answer.readings.faults
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -5,6 +5,7 @@ The page at the end of that way is in tests/alerts/test_switch_page.py.
 
 import json
 import re
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -88,6 +89,23 @@ def test_a_redis_that_ends_and_returns_is_one_line_each(tmp_path: Path) -> None:
     assert all(str(socket) in line or "redis" in line.lower() for line in lines), lines
     assert len({line.partition("msg=")[2] for line in lines}) == len(lines), "each fault once"
     assert "Traceback" not in command.log
+
+
+def test_a_signal_reads_the_file_again_and_keeps_what_is_known(tmp_path: Path) -> None:
+    with sonic_server("quiet") as socket, switches(tmp_path, socket) as command:
+        file = tmp_path / "switches.yml"
+        before = json.loads(file.read_text())
+        assert values(probe(command), "roce_switch_probe_success") == [1.0]
+        target = before["targets"]["leaf"]
+        for text in ("targets: 5", json.dumps({**before, "targets": {"leaf": target, "new": target}})):
+            file.write_text(text)
+            command.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: "SIGHUP: " in command.log)
+            assert values(probe(command), "roce_switch_probe_success") == [1.0]
+        wait_until(lambda: "was read again" in command.log)
+        assert b"roce_switch_probe_success" in command.get("/probe?target=new")
+        assert command.stop() == 0
+    assert "SIGHUP: nothing has changed, because" in command.log
 
 
 class Monitoring(Running):

@@ -1,10 +1,13 @@
 """A switch behind every module."""
 
+from collections.abc import Sequence
+
 import pytest
 from switch_fakes import FakeSwitch
 
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.readings import Module
+from roce_exporter.switches.targets import Route, SwitchTarget
 
 
 @pytest.fixture
@@ -22,7 +25,7 @@ def reachable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Addresses of fake switches accept connections; a test with the mark `dials` connects."""
     if "dials" not in request.keywords:
 
-        async def accept(*_: object) -> None:
-            pass
+        async def accept(_: SwitchTarget, routes: Sequence[Route]) -> Route:
+            return routes[0]
 
         monkeypatch.setattr("roce_exporter.switches.probe.dial", accept)

@@ -1,9 +1,11 @@
 """Which addresses of switches are connected to."""
 
 import _thread
+import asyncio
 import ipaddress
 import socket
 import time
+from dataclasses import replace
 
 import pytest
 from worker_threads import refuse
@@ -11,7 +13,7 @@ from worker_threads import refuse
 from roce_exporter.collect.workers import InFlight
 from roce_exporter.net import NetError
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.switches.addresses import find_route, is_allowed
+from roce_exporter.switches.addresses import dial, find_routes, is_allowed
 from roce_exporter.switches.targets import Route, SwitchTarget
 
 
@@ -66,35 +68,40 @@ def test_special_addresses_must_be_named(
     assert is_allowed(ipaddress.ip_address(address), host, networks) is expected
 
 
-async def test_the_first_allowed_address_is_the_route(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_allowed_addresses_are_the_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved = resolving(monkeypatch, "127.0.0.1", "192.0.2.7", "192.0.2.8")
-    assert await find_route(target("leaf1"), None, lookups()) == Route("192.0.2.7", "leaf1")
+    assert await find_routes(target("leaf1"), None, lookups()) == (
+        Route("192.0.2.7", "leaf1"),
+        Route("192.0.2.8", "leaf1"),
+    )
     assert resolved == ["leaf1"]
 
 
 async def test_the_name_in_the_certificate_can_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "192.0.2.7")
-    assert await find_route(target("leaf1", server_name="switch"), None, lookups()) == Route(
-        "192.0.2.7", "switch"
+    assert await find_routes(target("leaf1", server_name="switch"), None, lookups()) == (
+        Route("192.0.2.7", "switch"),
     )
 
 
 async def test_a_literal_address_is_not_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved = resolving(monkeypatch, "192.0.2.7")
-    assert await find_route(target("2001:db8::1"), None, lookups()) == Route("2001:db8::1", "2001:db8::1")
+    assert await find_routes(target("2001:db8::1"), None, lookups()) == (Route("2001:db8::1", "2001:db8::1"),)
     assert not resolved
 
 
 async def test_the_path_of_a_socket_is_the_route() -> None:
-    assert await find_route(target("/run/redis.sock", "unix"), None, lookups()) == Route("/run/redis.sock")
+    assert await find_routes(target("/run/redis.sock", "unix"), None, lookups()) == (
+        Route("/run/redis.sock"),
+    )
 
 
 async def test_a_refused_address_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "127.0.0.1")
     with pytest.raises(NetError, match=r"leaf1: 127\.0\.0\.1 is not an allowed address; write the address"):
-        await find_route(target("leaf1"), None, lookups())
+        await find_routes(target("leaf1"), None, lookups())
     with pytest.raises(NetError, match=r"see discovery\.allow"):
-        await find_route(target("leaf1"), [ipaddress.ip_network("10.0.0.0/8")], lookups())
+        await find_routes(target("leaf1"), [ipaddress.ip_network("10.0.0.0/8")], lookups())
 
 
 async def test_an_unknown_name_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,10 +110,23 @@ async def test_an_unknown_name_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     with pytest.raises(NetError, match="leaf1: cannot be resolved: Name or service not known"):
-        await find_route(target("leaf1"), None, lookups())
+        await find_routes(target("leaf1"), None, lookups())
 
 
 async def test_a_name_that_no_thread_can_resolve_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     with pytest.raises(NetError, match="leaf1: cannot be resolved: can't start new thread"):
-        await find_route(target("leaf1"), None, lookups())
+        await find_routes(target("leaf1"), None, lookups())
+
+
+@pytest.mark.dials
+async def test_the_first_address_or_protocol_that_accepts_a_connection_is_used() -> None:
+    """127.0.0.2 refuses. EOS without gNMI is one that refuses its first port."""
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        both = (Route("127.0.0.2"), Route("127.0.0.1"))
+        assert await dial(replace(target("leaf1"), ports={"https": port}), both) == both[1]
+        eos = replace(target("leaf1", "grpc"), ports={"grpc": 1, "https": port})
+        assert await dial(eos, both) == both[1]
+    with pytest.raises(NetError, match=r"127\.0\.0\.2:\d+ refuses .*; 127\.0\.0\.1:\d+ refuses"):
+        await dial(replace(target("leaf1"), ports={"https": port}), both)

@@ -148,10 +148,10 @@ async def test_one_source_that_fails_is_one_line(
 async def test_a_name_that_is_not_in_the_file_is_refused_before_anything_is_resolved(
     switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def find_route(*_: object) -> None:
+    async def find_routes(*_: object) -> None:
         pytest.fail("resolved")
 
-    monkeypatch.setattr(probe_module, "find_route", find_route)
+    monkeypatch.setattr(probe_module, "find_routes", find_routes)
     for name in ("leaf9", "192.0.2.1", "", "x" * 10000):
         with pytest.raises(UnknownTargetError, match="is not a target of the configuration file"):
             await prober().probe(name, "", 10)
@@ -221,6 +221,50 @@ async def test_refused_credentials_are_not_sent_again_until_the_file_changes(
     file.write_text("right\n")
     assert [(await one.probe("leaf1", "", 10)).success for _ in range(2)] == [True, True]
     assert switch.rounds == 3
+
+
+async def test_a_reload_keeps_what_is_known_of_targets_with_the_same_settings(
+    switch: FakeSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers, and so the rounds that a client shares; refused credentials also where other settings have changed."""
+    file = tmp_path / "pw"
+    file.write_text("wrong\n")
+    query = switch.query
+
+    async def refuse(visit: ProbeRequest) -> ProbeReply:
+        visit.gate.refusal = "refused" if visit.login.username else ""
+        return await query(visit)
+
+    monkeypatch.setattr(switch, "query", refuse)
+    locked, changed, gone = leaf("leaf2", basic_auth=BasicAuth("ro", file)), leaf("leaf3"), leaf("leaf4")
+    kept = ProbeLimits(cache_seconds=300)
+    one = prober(leaf(), locked, changed, gone, limits=kept)
+    before = {name: await one.probe(name, "", 10) for name in one.targets}
+    with pytest.raises(BadModuleError):
+        one.reload(SwitchesFile({"leaf9": leaf("leaf9", scheme="https")}, None, kept))
+    assert await one.probe("leaf4", "", 10) is before["leaf4"], "a file that is refused changes nothing"
+    other = (Link("Ethernet0", "gpu-001", "eth0"),)
+    new = (leaf(), replace(locked, links=other), replace(changed, links=other), leaf("leaf5"))
+    one.reload(SwitchesFile({each.name: each for each in new}, None, kept))
+    assert switch.rounds == 4
+    assert await one.probe("leaf1", "", 10) is before["leaf1"]
+    assert "is tried again in" in (await one.probe("leaf2", "", 10)).readings.faults["target"]
+    assert switch.rounds == 4, "nothing has been sent yet"
+    for name in ("leaf3", "leaf5"):
+        assert (await one.probe(name, "", 10)).success
+    assert switch.rounds == 6
+    with pytest.raises(UnknownTargetError):
+        await one.probe("leaf4", "", 10)
+
+
+async def test_a_reload_ends_the_round_of_a_target_that_is_gone(switch: FakeSwitch) -> None:
+    switch.gate.clear()
+    one = prober()
+    waiting = asyncio.create_task(one.probe("leaf1", "", 600))
+    await switch.entered.wait()
+    one.reload(SwitchesFile())
+    assert "settings were changed" in (await waiting).readings.faults["target"]
+    assert switch.at_once == 0
 
 
 @pytest.mark.dials
