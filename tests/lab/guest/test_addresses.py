@@ -34,7 +34,7 @@ CHECKS = {
     "arp_announce",
 }
 
-CAUSES = {cause.name for cause in IP_CHECKS.values()}
+CAUSES = set(IP_CHECKS.values())
 
 
 def sysctl(netdev: str, **values: int) -> None:
@@ -115,7 +115,7 @@ def wrong(rails: None, capsys: pytest.CaptureFixture[str]) -> Callable[[], dict[
     def read() -> dict[str, set[str]]:
         main(["check", "settings", "--format=json"])
         found = findings(capsys.readouterr().out)
-        assert blamed() == {rail: {IP_CHECKS[check].name for check in found[rail]} for rail in RAILS}
+        assert blamed() == {rail: {IP_CHECKS[check] for check in found[rail]} for rail in RAILS}
         return found
 
     return read
