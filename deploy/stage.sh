@@ -1,6 +1,6 @@
 #!/bin/sh
 # Lay out the files that every package of a host has in common: deploy/stage.sh ROOT UNITS; UNITS is the folder of systemd's units below ROOT.
-# Needs a Python 3.11 or newer with venv (PYTHON, else python3). Called by deploy/deb/build.sh and deploy/rpm/build.sh.
+# Needs a Python 3.11 or newer with venv (PYTHON, else the first of the PATH: RHEL 9's python3 is 3.9). Called by deploy/deb/build.sh and deploy/rpm/build.sh.
 #
 # The packages of requirements.lock (LOCK=requirements-switches.lock: with the libraries for all switches, LOCK=requirements-wire.lock: for captures)
 # go below /opt/roce-exporter and run with the system's Python. Prints the version of the Python that they are bound to, for example 3.11, or nothing:
@@ -18,7 +18,9 @@ units=$root/${2:?the folder of the units: $0 ROOT UNITS}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"${PYTHON:-python3}" -m venv "$work/build"
+. "$top/deploy/bare.sh"
+find_python || { say "needs Python 3.11 or newer with venv, and no python3 is on the PATH"; exit 2; }
+"$python" -m venv "$work/build"
 pip=$work/build/bin/pip
 "$pip" install --quiet --require-hashes --only-binary=:all: --requirement="$top/requirements-build.lock"
 "$pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir="$work" "$top"
@@ -34,6 +36,8 @@ rm -f "$library"/yaml/_yaml.*.so
 find "$library" -name __pycache__ -prune -exec rm -rf {} +
 
 install -D -m 755 "$top/deploy/deb/roce-exporter.py" "$root/opt/roce-exporter/bin/roce-exporter"
+install -d -m 755 "$root/usr/bin"
+ln -s /opt/roce-exporter/bin/roce-exporter "$root/usr/bin/roce-exporter"
 install -D -m 644 -t "$units" "$top"/deploy/systemd/*.service
 for name in roce-exporter roce-exporter-switches roce-exporter-wire roce-exporter-probe; do
   install -D -m 644 "$top/deploy/systemd/$name.default" "$root/etc/default/$name"

@@ -37,7 +37,7 @@ case $1 in
     ;;
   deb)
     dpkg --install /built/*.deb >/tmp/dpkg.log 2>&1 || { cat /tmp/dpkg.log; exit 1; }
-    python3 tests/storm_in_root.py /opt/roce-exporter/bin/roce-exporter
+    python3 tests/storm_in_root.py /usr/bin/roce-exporter
     quick python3 /opt/roce-exporter/lib
     ;;
   zipapp)

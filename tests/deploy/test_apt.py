@@ -14,7 +14,7 @@ import roce_exporter
 
 pytestmark = pytest.mark.nightly
 
-COMMAND = "/opt/roce-exporter/bin/roce-exporter"
+COMMAND = "roce-exporter"
 VERSION = roce_exporter.__version__
 HIGHER = f"{VERSION}+1"
 INSTALL = ("apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "roce-exporter")

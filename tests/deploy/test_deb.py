@@ -130,7 +130,8 @@ def test_every_library_in_it_has_the_text_of_its_licence(root: Path) -> None:
 
 
 def test_it_runs_with_debians_python(root: Path) -> None:
-    """It is in the first line of the command."""
+    """It is in the first line of the command, which is on the PATH."""
     assert debians_python()
     command = root / "opt/roce-exporter/bin/roce-exporter"
+    assert (root / "usr/bin/roce-exporter").readlink() == Path("/opt/roce-exporter/bin/roce-exporter")
     assert "\nroce_ecn_marked_packets_total{" in printed(command, "once", "--host.simulate=quiet")
