@@ -18,8 +18,11 @@ units=$root/${2:?the folder of the units: $0 ROOT UNITS}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-. "$top/deploy/bare.sh"
-find_python || { say "needs Python 3.11 or newer with venv, and no python3 is on the PATH"; exit 2; }
+python=$(
+  . "$top/deploy/bare.sh"
+  find_python || { say "needs Python 3.11 or newer with venv, and no python3 is on the PATH"; exit 2; }
+  echo "$python"
+)
 "$python" -m venv "$work/build"
 pip=$work/build/bin/pip
 "$pip" install --quiet --require-hashes --only-binary=:all: --requirement="$top/requirements-build.lock"

@@ -228,7 +228,7 @@ class KernelLogFollower(HostSource):
                 if not self._hidden:
                     why = os.strerror(error.errno or errno.EPERM)
                     LOG.info(
-                        "the kernel log is not read: %s: %s (the device node, and CAP_SYSLOG if kernel.dmesg_restrict is 1; see Privileges in README.md)",
+                        "the kernel log is not read: %s: %s (the device node, and CAP_SYSLOG if kernel.dmesg_restrict is 1; see docs/troubleshooting.md)",
                         error.filename,
                         why,
                     )

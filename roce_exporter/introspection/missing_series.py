@@ -23,7 +23,7 @@ PRIVILEGES = {
     "limits": "owners.limits and access to /dev/infiniband/uverbsN",
     "kernel_log": "/dev/kmsg, and CAP_SYSLOG unless the sysctl kernel.dmesg_restrict is 0",
 }
-"""What a source needs besides a readable /sys, as in the table of privileges in README.md."""
+"""What a source needs besides a readable /sys, as in the table of privileges in docs/troubleshooting.md."""
 
 FAST_LOOP = "fast loop"
 SETTINGS = "checks of settings"

@@ -130,7 +130,7 @@ ROOT = 0
 
 
 def check_privileges(found: Privileges) -> Iterator[Finding | NotChecked]:
-    """One result per privilege, in the order of the table in README.md."""
+    """One result per privilege, in the order of the table in docs/troubleshooting.md."""
     yield _whose(found)
     net_admin = "CAP_NET_ADMIN" in found.capabilities
     yield _privilege(

@@ -2,7 +2,7 @@
 
 Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats, drivers/pci/pci-sysfs.c, Documentation/hwmon/sysfs-interface.rst,
 drivers/infiniband/hw/mlx5/main.c. A VF does not report its link. Delay drop is in debugfs, which only root can read: without
-this privilege the interface counts as absent, as on every other NIC. The README lists the metrics that are lost without it.
+this privilege the interface counts as absent, as on every other NIC. docs/troubleshooting.md lists the metrics that are lost without it.
 """
 
 from __future__ import annotations
