@@ -7,7 +7,10 @@ set -euo pipefail
 
 node=${SLURMD_NODENAME:-$(hostname -s)}
 mark=${ROCE_DRAIN_MARK:-RoCE}
-check=${ROCE_CHECK:-$(dirname "$0")/../node-problem-detector/check-roce-health.sh}
+beside=$(dirname "$0")/check-roce-health.sh # as installed, else as in the repository
+[[ -e $beside ]] || beside=$(dirname "$0")/../node-problem-detector/check-roce-health.sh
+check=${ROCE_CHECK:-$beside}
+[[ -x $check ]] || { echo "$check: no such program; install check-roce-health.sh beside $0" >&2; exit 2; }
 
 status=0
 message=$("$check" failed) || status=$?
@@ -19,7 +22,7 @@ fi
 shown=$(scontrol --oneliner show node "$node")
 drained=no
 ours=no
-if [[ $shown =~ State=[A-Z+*]*DRAIN ]]; then drained=yes; fi
+if [[ $shown =~ State=[A-Z_+*]*DRAIN ]]; then drained=yes; fi
 if [[ $shown == *"Reason=$mark: "* ]]; then ours=yes; fi
 
 if ((status == 1)) && [[ $drained == no ]]; then

@@ -224,4 +224,7 @@ OTHERS = "NodeName=gpu-1 State=MIXED+DRAIN Partitions=gpu Reason=disk [root@2026
 def test_a_slurm_node_is_drained_while_a_port_has_failed(
     body: Body, shown: str, changes: list[str], tmp_path: Path
 ) -> None:
-    assert Cluster(tmp_path, "scontrol", shown + "\n").run(DRAIN, body) == changes
+    """Both scripts installed as docs/slurm.md does."""
+    for script in (DRAIN, PLUGIN):
+        shutil.copy(script, tmp_path)
+    assert Cluster(tmp_path, "scontrol", shown + "\n").run(tmp_path / DRAIN.name, body) == changes
