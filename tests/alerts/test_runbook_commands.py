@@ -23,7 +23,7 @@ from roce_exporter.checks.settings.commands import fill
 from roce_exporter.checks.settings.port_settings import PortSettings
 from roce_exporter.cli.options import OptionError, parse_options
 
-TOOLS = {"ethtool", "dcb", "ip", "lspci", "rdma", "devlink"}
+TOOLS = {"ethtool", "dcb", "ip", "lspci"}
 REFUSED = re.compile(
     r"bad command line|is unknown|unknown parameter|usage:|unrecognized option|invalid option|Unsupported filter|garbage|is wrong:|is expected rather than",
     re.IGNORECASE,
