@@ -368,7 +368,7 @@ async def of_switches() -> AsyncIterator[str]:
         ),
     ):
         begin()
-        during = await probed(fake)
+        during = await probed(fake, 1.0)
         end()
         found, scrapes = await probed(fake), 1
         while found != whole and scrapes < MOST_SCRAPES:
@@ -383,10 +383,10 @@ async def of_switches() -> AsyncIterator[str]:
         )
 
 
-async def probed(fake: FakeSwitch) -> set[str]:
-    """The series of a probe whose client waits a second; those of the probe itself are left out."""
+async def probed(fake: FakeSwitch, patience: float = 30.0) -> set[str]:
+    """The series of a probe whose client waits so many seconds; those of the probe itself are left out."""
     try:
-        answer = await prober(leaf()).probe("leaf1", "", 1.0)
+        answer = await prober(leaf()).probe("leaf1", "", patience)
     except ValueError:
         return set()
     text = answer.renderer.render(answer.samples, Format.TEXT).decode()
