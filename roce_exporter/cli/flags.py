@@ -28,7 +28,7 @@ SOURCES = (
 """Sources that can be disabled: those of a collection, and what works between collections."""
 SCENARIOS = (
     *("quiet", "incast", "pfc-storm", "slow-receiver", "victim", "misconfigured", "flapping", "overheating"),
-    *("lossy", "dead-peer", "firmware", "broken"),
+    *("lossy", "lossy-path", "dead-peer", "firmware", "broken"),
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
 PROFILES = ("amd-pollara", "auto", "broadcom-thor2", "lossy", "nvidia-lossless", "pfc-only")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.assemble import assemble
 from roce_exporter.background import background
 from roce_exporter.demo.figures import SURVEY_SECONDS, WANTED, Moments, priorities, shown_owners, storm_events
+from roce_exporter.demo.probed_fabric import probed_fabric
 from roce_exporter.demo.scene import Address, Scene
 from roce_exporter.demo.servers import LOOPBACK, SwitchJob, monitoring_servers
 from roce_exporter.demo.switch_end import switch_end
@@ -79,12 +80,14 @@ async def run_demo(
     with tempfile.TemporaryDirectory(prefix="roce-exporter-demo-") as folder:
         async with (
             served_exporter(kernel, parts) as served,
+            probed_fabric() if SCENARIOS[scenario].probed else contextlib.nullcontext(()) as probers,
             switch_end(leaf, Path(folder), notes) as switch,
             monitoring_servers(
                 served.address,
                 Path(folder),
                 notes,
                 SwitchJob(switch.name, switch.address) if switch else None,
+                probers,
             ) as servers,
         ):
             with view(sys.stdout) as show, keys(pressed):

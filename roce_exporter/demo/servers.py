@@ -42,6 +42,8 @@ ROUTING_KEYS = ("route", "inhibit_rules", "time_intervals", "mute_time_intervals
 SEVERITIES = ("critical", "warning", "info", "")
 
 SWITCH_INTERVAL = "2s"
+PROBER_INTERVAL = "5s"
+"""That of their bursts."""
 
 QUERY_SECONDS = 1.0
 """Timeout of a query to Prometheus."""
@@ -62,6 +64,13 @@ class SwitchJob(NamedTuple):
     """A switch to scrape: its name as a target, and HOST:PORT of the probe."""
 
     name: str
+    address: str
+
+
+class ScrapedProber(NamedTuple):
+    """A prober to scrape: the name of its host, and HOST:PORT of its metrics."""
+
+    host: str
     address: str
 
 
@@ -116,7 +125,9 @@ class MonitoringServers:
         command = alertmanager_command(program, self.folder, address)
         return address if await self._start("alertmanager", command, f"http://{address}/") else None
 
-    async def start_prometheus(self, program: str, target: str, switch: SwitchJob | None) -> None:
+    async def start_prometheus(
+        self, program: str, target: str, switch: SwitchJob | None, probers: Sequence[ScrapedProber]
+    ) -> None:
         """A Prometheus with our rules that scrapes these targets, and its Alertmanager."""
         alertmanager, address = await self.start_alertmanager(), free_address()
         rules = find_file(RULES, alert_folders())
@@ -127,9 +138,8 @@ class MonitoringServers:
                 "http://$1/runbooks", f"http://{target}/runbooks"
             )
             (self.folder / RULES).write_text(text)
-        self._write(
-            "prometheus.yml", prometheus_config(target, switch, RULES if rules else None, alertmanager)
-        )
+        config = prometheus_config(target, switch, RULES if rules else None, alertmanager, probers)
+        self._write("prometheus.yml", config)
         command = prometheus_command(program, self.folder, address)
         if await self._start("prometheus", command, f"http://{address}/alerts"):
             self.prometheus = address
@@ -150,16 +160,20 @@ class MonitoringServers:
 
 @contextlib.asynccontextmanager
 async def monitoring_servers(
-    target: str, folder: Path, notes: list[str] | None = None, switch: SwitchJob | None = None
+    target: str,
+    folder: Path,
+    notes: list[str] | None = None,
+    switch: SwitchJob | None = None,
+    probers: Sequence[ScrapedProber] = (),
 ) -> AsyncIterator[MonitoringServers]:
-    """Starts Prometheus and Alertmanager, if they are on the PATH, to monitor `target` and a switch.
+    """Starts Prometheus and Alertmanager, if they are on the PATH, to monitor `target`, a switch and probers.
 
     Stops them at the end of the block. Messages are added to `notes`.
     """
     async with contextlib.AsyncExitStack() as stack:
         servers = MonitoringServers(folder, stack, [] if notes is None else notes)
         if program := find_program(PROMETHEUS):
-            await servers.start_prometheus(program, target, switch)
+            await servers.start_prometheus(program, target, switch, probers)
         else:
             servers.notes.append("prometheus is not on the PATH: no alerts here until it is installed")
         yield servers
@@ -192,12 +206,20 @@ def free_address() -> str:
 
 
 def evaluated_often(rules: str) -> str:
-    """The rules without the intervals of their groups, and alerts without a `for` of a minute: a demo is short, and its storms last seconds."""
-    return re.sub(r"^ +(interval: \w+|for: 1m)\n", "", rules, flags=re.MULTILINE)
+    """The rules without the intervals of their groups, and alerts without a `for` of a minute: a demo is short, and its storms last seconds.
+
+    The alert on lossy paths does not wait either.
+    """
+    rules = re.sub(r"^ +(interval: \w+|for: 1m)\n", "", rules, flags=re.MULTILINE)
+    return re.sub(r"(- alert: RocePathLoss\n.*\n) +for: \w+\n", r"\1", rules)
 
 
 def prometheus_config(
-    target: str, switch: SwitchJob | None, rules: str | None, alertmanager: str | None
+    target: str,
+    switch: SwitchJob | None,
+    rules: str | None,
+    alertmanager: str | None,
+    probers: Sequence[ScrapedProber] = (),
 ) -> dict[str, Any]:
     """Scrapes the targets and evaluates the rules once a second."""
     jobs = [_job("roce", HOST, target)]
@@ -206,6 +228,10 @@ def prometheus_config(
         times = {"scrape_interval": SWITCH_INTERVAL, "scrape_timeout": SWITCH_INTERVAL}
         probe = {"metrics_path": "/probe", "params": {"target": [switch.name]}}
         jobs.append(_job("roce-switches", switch.name, switch.address) | probe | times)
+    if probers:
+        scraped = [_scraped(one.host, one.address) for one in probers]
+        times = {"scrape_interval": PROBER_INTERVAL, "scrape_timeout": PROBER_INTERVAL}
+        jobs.append({"job_name": "roce-probe", "static_configs": scraped} | times)
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     config: dict[str, Any] = {"global": times, "scrape_configs": jobs}
     if rules:
@@ -216,8 +242,11 @@ def prometheus_config(
 
 
 def _job(name: str, instance: str, address: str) -> dict[str, Any]:
-    scraped = {"targets": [address], "labels": {"instance": instance, "cluster": "demo"}}
-    return {"job_name": name, "static_configs": [scraped]}
+    return {"job_name": name, "static_configs": [_scraped(instance, address)]}
+
+
+def _scraped(instance: str, address: str) -> dict[str, Any]:
+    return {"targets": [address], "labels": {"instance": instance, "cluster": "demo"}}
 
 
 def alertmanager_config(routes: str | None) -> dict[str, Any]:

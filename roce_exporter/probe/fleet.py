@@ -164,21 +164,24 @@ def port_reports(before: TimedSamples | None, now: TimedSamples) -> tuple[PortRe
 def blame(reports: Sequence[PortReport]) -> tuple[Blamed, ...]:
     """The components that lose probes, by the reports of all hosts."""
     known = {(one.port.host, one.port.rail): one.port for one in reports}
-    racks: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    racks: defaultdict[str, defaultdict[str, list[ProbedPort]]] = defaultdict(lambda: defaultdict(list))
     for port in known.values():
-        racks[port.rail][port.rack] = None
-    paths = [
-        path
-        for one in reports
-        for path in _paths(one, known, [rack for rack in racks[one.port.rail] if rack != one.port.rack])
-    ]
+        racks[port.rail][port.rack].append(port)
+    paths: list[PathCount] = []
+    for number, one in enumerate(reports):
+        others = [ports for rack, ports in racks[one.port.rail].items() if rack != one.port.rack]
+        paths += _paths(one, known, [ports[number % len(ports)] for ports in others])
     return vote(paths, _dropped(reports))
 
 
 def _paths(
-    report: PortReport, known: Mapping[tuple[str, str], ProbedPort], racks: Sequence[str]
+    report: PortReport, known: Mapping[tuple[str, str], ProbedPort], partners: Sequence[ProbedPort]
 ) -> Iterable[PathCount]:
-    """`racks`: the others of the rail. Few of them share what went there without a loss, because partners are spread evenly."""
+    """`partners`: a port of each other rack of the rail. Few of them share what went there without a loss, because partners are spread evenly.
+
+    Over all reports each port of a rack is one as often: without it the ports of a rack whose uplinks lose some paths would seem to lose
+    more than the uplinks, which also carry the probes of others that arrive.
+    """
     own = report.port
     rest = dict(report.sent)
     for pair in report.pairs:
@@ -188,9 +191,8 @@ def _paths(
         components = dict.fromkeys((*own.components(scope), *other.components(scope)))
         yield PathCount(tuple(components), round(pair.sent), round(pair.lost))
     for scope, sent in rest.items():
-        there = (
-            [()] if scope == RACK or len(racks) > FEW_RACKS else [_above(rack, own.rail) for rack in racks]
-        )
+        shared = scope != RACK and len(partners) <= FEW_RACKS
+        there = [other.components(FABRIC) for other in partners] if shared else []
         for one in there or [()]:
             components = dict.fromkeys((*own.components(scope), *one))
             yield PathCount(tuple(components), max(0, round(sent / max(1, len(there)))), 0)

@@ -142,6 +142,26 @@ def test_the_crash_of_a_server_is_one_line_and_the_rest_goes_on(environment, tmp
 
 
 @pytest.mark.ci
+def test_a_path_goes_bad_with_clean_counters_and_the_alert_names_it(environment, tmp_path) -> None:
+    """Real probers, real UDP, a real Prometheus with our rules. No counter of the host has an alert."""
+    with running(environment, "--host.simulate=lossy-path") as process:
+        lines = iter(process.stdout.readline, "")
+        assert "scenario lossy-path" in next(lines)
+        prometheus = next(line.split()[1].removesuffix("/alerts") for line in lines if "/alerts" in line)
+        children = descendants(process.pid)
+        assert next(line for line in lines if "alert fires: RocePathLoss (warning)" in line)
+        with urllib.request.urlopen(f"{prometheus}/api/v1/alerts") as reply:
+            alerts = json.load(reply)["data"]["alerts"]
+        process.terminate()
+        finish(process)
+    (found,) = (one for one in alerts if one["labels"]["alertname"] == "RocePathLoss")
+    assert "rack rack-2 rail 0" in found["annotations"]["description"]
+    assert re.search(r"Most are lost to \S+ from port \d+", found["annotations"]["description"])
+    assert not [one for one in alerts if one["labels"]["alertname"] in ("RoceProbeLoss", "RocePortUnhealthy")]
+    assert_nothing_is_left(tmp_path, children)
+
+
+@pytest.mark.ci
 def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path) -> None:
     with running(environment, SOON, "--duration=28") as process:
         lines = [process.stdout.readline() for _ in range(3)]

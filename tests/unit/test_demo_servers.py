@@ -25,14 +25,16 @@ class TestConfiguration:
         assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["127.0.0.1:2"]}]}]
         bare = servers.prometheus_config("127.0.0.1:1", None, None, None)
         assert not {"rule_files", "alerting"} & bare.keys()
+        assert [job["job_name"] for job in bare["scrape_configs"]] == ["roce"]
 
     def test_all_rules_are_evaluated_every_second(self) -> None:
-        """Their own groups have intervals of a minute and more, and no alert waits a minute."""
+        """Their own groups have intervals of a minute and more, and no alert waits a minute, nor that on lossy paths."""
         text = (ROOT / "alerts/roce.rules.yml").read_text()
         written, ours = yaml.safe_load(servers.evaluated_often(text)), yaml.safe_load(text)
         assert [group.pop("interval") for group in ours["groups"] if "interval" in group]
         rules = [rule for group in ours["groups"] for rule in group["rules"]]
         assert [rule.pop("for") for rule in rules if rule.get("for") == "1m"]
+        assert [rule.pop("for") for rule in rules if rule.get("alert") == "RocePathLoss"] == ["10m"]
         assert written == ours
 
     def test_the_demo_sends_no_notifications(self) -> None:

@@ -132,6 +132,8 @@ class Scenario:
     spans: Callable[[PortSeed], Iterator[Span]]
     setup: Callable[[int], Setup] = lambda _: Setup()
     """The setup of the port at this position."""
+    probed: bool = False
+    """Whether the demo has probers next to the host, which see what its counters do not."""
 
 
 def quiet(port: PortSeed) -> Iterator[Span]:
@@ -305,6 +307,12 @@ _ALL = (
                 corrected_blocks=50_000.0,
             ),
         ),
+    ),
+    Scenario(
+        "lossy-path",
+        "an uplink of another rack loses packets while the counters of all hosts are clean: only probes see it",
+        quiet,
+        probed=True,
     ),
     Scenario(
         "dead-peer",

@@ -152,7 +152,8 @@ def rack(
 def test_a_peer_that_many_lose_to_is_named() -> None:
     found = blame([*rack(1, {"h13": (20, 4)}), *rack(2, {"h13": (20, 5)})])
     assert [one.component for one in found] == [Component(HOST, "h13")]
-    assert found[0].sent == 100 + 7 * 20
+    # its own, those of lossy pairs to it, and its part of what the other rack lost nothing of
+    assert found[0].sent == 100 + 7 * 20 + (50 - 20)
 
 
 def test_ports_of_a_rail_are_told_apart() -> None:
@@ -174,6 +175,18 @@ def test_a_rack_whose_probes_to_all_others_are_lost_has_bad_uplinks() -> None:
     lossy = {f"h{other}{one}": (5.0, 1.0) for other in (2, 3, 4) for one in range(2)}
     found = blame([*rack(1, lossy), *rack(2, {}), *rack(3, {}), *rack(4, {})])
     assert [one.component for one in found] == [Component(LINK, "r1")]
+
+
+def test_uplinks_that_lose_on_some_paths_only_are_named_and_not_the_ports_below() -> None:
+    """Eight source ports per peer, of which three lose: what arrives on the others speaks for the ports, too."""
+    hosts = [ProbedPort(f"h{rack}{one}", f"r{rack}", "") for rack in range(1, 4) for one in range(4)]
+    reports = []
+    for own in hosts:
+        far = [one for one in hosts if one.rack != own.rack]
+        through = [one for one in far if "r1" in (own.rack, one.rack)]
+        pairs = tuple(LossyPair(one.host, str(port), 10, 3) for one in through for port in range(3))
+        reports.append(PortReport(own, {RACK: 60, FABRIC: len(far) * 8 * 10}, pairs))
+    assert [one.component for one in blame(reports)] == [Component(LINK, "r1")]
 
 
 def test_racks_that_all_lose_to_all_others_have_a_bad_spine() -> None:
