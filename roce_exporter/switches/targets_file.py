@@ -42,7 +42,7 @@ COMMON_KEYS = ("module", "basic_auth", "tls", "priorities", "timeout", "ports")
 TARGET_KEYS = ("address", *COMMON_KEYS, "links", "database_config")
 DISCOVERY_KEYS = ("allow", *COMMON_KEYS)
 LIMIT_KEYS = ("cache", "targets_at_once", "timeout")
-FLAG = "--config.file"
+FLAG = "--switches.config"
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:.]{2,45}")

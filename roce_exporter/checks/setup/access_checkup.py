@@ -173,7 +173,7 @@ def check_privileges(found: Privileges) -> Iterator[Finding | NotChecked]:
     yield _privilege(
         "CAP_NET_RAW" in found.capabilities,
         "CAP_NET_RAW",
-        "packets of a mirror port, for `wire --interface` only",
+        "packets of a mirror port, for `--wire.interface` only",
         "deploy/systemd/roce-exporter-wire.service",
     )
 
