@@ -152,7 +152,7 @@ def read_thresholds(place: Path) -> Thresholds:
 
 
 def sum_of(limits: dict[str, Values]) -> str:
-    """What tells these limits from others, as the exporters whose checks read them serve it: `roce_health_thresholds_info`."""
+    """The sum that identifies these limits, as the exporters whose checks read them serve it: `roce_health_thresholds_info`."""
     numbers = {
         f"{name}.{key}": seconds(value) if DURATION.fullmatch(str(value)) else value
         for name, keys in limits.items()

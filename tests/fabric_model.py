@@ -228,7 +228,7 @@ class Fabric:
                     self.truth.add(("incast", *link.name))
 
     def tables(self, switch: str, seconds: float) -> dict[str, dict[str, str]]:
-        """The rows of all databases of a switch, whose keys do not clash, with counters as after so many seconds."""
+        """The rows of all databases of a switch, whose keys do not clash, with counters as after `seconds`."""
         chance = random.Random(f"{self.seed}{switch}")  # noqa: S311 - not for secrets
         rows = {
             "DEVICE_METADATA|localhost": {"hostname": switch, "hwsku": "Sim"},

@@ -31,7 +31,7 @@ def of_host(expression: str, *by: str) -> str:
 
 
 def most(expression: str, name: str, scope: str = CLUSTER, *by: str) -> str:
-    """An expression for the ten pairs of which a counter rose most within the range shown, ranked once."""
+    """An expression for the ten pairs whose counter rose most within the range shown, ranked once."""
     risen = f"sum by (cluster, instance, source, destination{''.join(f', {one}' for one in by)}) (increase({name}{{{scope}}}[$__range] @ end()))"
     return f"({of_host(expression, *by)}) and topk(10, {of_host(risen, *by)})"
 

@@ -9,10 +9,10 @@ set -euo pipefail
 
 node=${NODE_NAME:?set NODE_NAME to the name of this node}
 taint=${ROCE_TAINT:-roce.example.com/port-failed}
-beside=$(dirname "$0")/check-roce-health.sh # as installed, else as in the repository
-[[ -e $beside ]] || beside=$(dirname "$0")/../node-problem-detector/check-roce-health.sh
-check=${ROCE_CHECK:-$beside}
-[[ -x $check ]] || { echo "$check: no such program; install check-roce-health.sh beside $0" >&2; exit 2; }
+found=$(dirname "$0")/check-roce-health.sh # as installed, else as in the repository
+[[ -e $found ]] || found=$(dirname "$0")/../node-problem-detector/check-roce-health.sh
+check=${ROCE_CHECK:-$found}
+[[ -x $check ]] || { echo "$check: no such program; install check-roce-health.sh in the folder of $0" >&2; exit 2; }
 
 status=0
 message=$("$check" failed) || status=$?

@@ -15,7 +15,7 @@ local withSeconds(shared) =
   assert bad == [] : '_config.shared: %s must be a duration such as 5m' % std.join(', ', bad);
   shared { [key + '_seconds']: values.seconds(shared[key]) for key in ['short', 'medium', 'long'] };
 
-// What tells these limits from others, as the exporters serve it: sum_of() of alerts/generate.py.
+// The sum that identifies these limits, as the exporters serve it: sum_of() of alerts/generate.py.
 local limitsSum(limits) = std.md5(std.join('\n', std.sort([
   '%s.%s=%s' % [name, key, values.text(if values.isDuration(value) then values.seconds(value) else value)]
   for name in std.objectFields(limits)

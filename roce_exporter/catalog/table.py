@@ -93,7 +93,7 @@ def parts(entry: TableLine, names: Collection[str]) -> dict[str, list[str]]:
             last = found[name]
             last.append(text)
         else:
-            raise CatalogError(f"{place}: {line.strip()!r} is none of {', '.join(names)}")
+            raise CatalogError(f"{place}: {line.strip()!r} is not one of {', '.join(names)}")
     return found
 
 

@@ -152,7 +152,7 @@ async def _show(
 
 @contextlib.contextmanager
 def _screen(options: argparse.Namespace) -> Iterator[Callable[[WireSession], None]]:
-    """Shows the table on a terminal, on the screen that programs have beside the lines."""
+    """Shows the table on a terminal, on the terminal's alternate screen."""
     if options.format == JSON or not sys.stdout.isatty():
         yield lambda _: None
         return

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 RACKS, HOSTS, UPLINKS = 3, 4, 2
 BAD_RACK, BAD_UPLINK = "rack-2", 1
 ONE_OF = 4
-"""Of so many packets the bad uplink loses one."""
+"""The bad uplink loses one packet of this number."""
 
 
 class _LossyFabric(Guard):

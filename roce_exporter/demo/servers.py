@@ -115,7 +115,7 @@ class MonitoringServers:
         return self._alerts
 
     async def start_alertmanager(self) -> str | None:
-        """HOST:PORT of an Alertmanager with our routes; None, and a note, where there is none."""
+        """HOST:PORT of an Alertmanager with our routes; None, and a note, if it cannot run."""
         program = find_program(ALERTMANAGER)
         if program is None:
             self.notes.append("alertmanager is not on the PATH: alerts are not grouped or muted")

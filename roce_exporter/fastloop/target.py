@@ -48,7 +48,7 @@ class Pace:
 
 
 READS, NEEDED_READS = 9, 3
-"""Read times of which the cost is the median. The very first read is slower, with cold caches."""
+"""Read times whose median is the cost. The very first read is slower, with cold caches."""
 
 LOG = logging.getLogger(__name__)
 

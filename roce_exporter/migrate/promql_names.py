@@ -267,7 +267,7 @@ def _raw_names() -> Mapping[str, tuple[str, ...]]:
 
 
 def ours_of(name: str) -> str:
-    """What the longest raw name at the end of a name is here, as a part of a reason; empty if there is none."""
+    """What the longest raw name at the end of a name is here, as a part of a reason; empty if it has no raw name."""
     words = name.removesuffix("_total").split("_")
     ends = ("_".join(words[number:]) for number in range(1, len(words)))
     raw, ours = next(((end, _raw_names()[end]) for end in ends if end in _raw_names()), ("", ()))

@@ -143,5 +143,5 @@ def version_of(text: str) -> int:
 
 
 def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    """The network of a prefix or of an address with its length. ValueError: it is none."""
+    """The network of a prefix or of an address with its length. ValueError: it is neither."""
     return ipaddress.ip_network(text, strict=False)

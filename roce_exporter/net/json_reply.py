@@ -51,7 +51,7 @@ async def read_json(body: bytes, content_type: str = "", most: int = MOST_VALUES
 
 
 async def decode_aside(size: int, decode: Callable[[], T]) -> T:
-    """The result of decoding so many bytes, while the event loop goes on.
+    """The result of decoding this number of bytes, while the event loop goes on.
 
     Raises:
         NetError: there was no thread for it, or it took too long.

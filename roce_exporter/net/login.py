@@ -146,7 +146,7 @@ class LoginGate:
         self.refusal = ""
         """Why the server refused the credentials; empty while it did not."""
         self.rest = 0.0
-        """Seconds for which the server asks for no request; 0 while it does not."""
+        """Seconds for which the server wants no request (Retry-After); 0 without it."""
         self._turn = asyncio.Lock()
 
     @asynccontextmanager

@@ -92,7 +92,7 @@ class Guard:
     ) -> None:
         """Networks that are answered, next to the `listed` addresses. `clock` returns monotonic seconds."""
         self._places: dict[str, bool] = {}
-        """Whether an address is answered, for addresses that have asked."""
+        """Whether an address is answered, for addresses that have sent a request."""
         self.allow(allowed)
         self.dropped: Counter[str] = Counter()
         """By reason: packets that were not answered."""

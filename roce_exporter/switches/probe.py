@@ -166,7 +166,7 @@ class _State:
     """Credentials that the switch refused."""
     pause: float = 0.0
     rest_until: float = 0.0
-    """When the switch may be queried again, after it has asked to be left alone (Retry-After)."""
+    """When the switch may be queried again, by its Retry-After."""
     route: Route | None = None
     """The address that answered last, of a name that has several."""
     until: float = 0.0
@@ -183,7 +183,7 @@ class _State:
     def refusal(self, login: Login, now: float) -> str:
         """Why the switch is not queried now with these credentials; empty if it is."""
         if now < self.rest_until:
-            return f"the switch asked to be left alone (Retry-After); it is queried again in {self.rest_until - now:.0f} s"
+            return f"the switch wants no requests for now (Retry-After); it is queried again in {self.rest_until - now:.0f} s"
         if self.refused != login or now >= self.until:
             return ""
         return (

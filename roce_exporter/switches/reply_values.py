@@ -1,4 +1,4 @@
-"""Values in the words of switches: numbers, powers, speeds and times, most of which are text, and the labels of an LLDP neighbour."""
+"""Values in the words of switches: numbers, powers, speeds and times, mostly as text, and the labels of an LLDP neighbour."""
 
 from __future__ import annotations
 

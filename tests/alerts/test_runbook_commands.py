@@ -1,4 +1,4 @@
-"""Commands that people are told to run: the real tools parse those of the runbooks, of the texts of alerts, and of the causes and fixes of the checks.
+"""Commands for people: the real tools parse those of the runbooks, of the texts of alerts, and of the causes and fixes of the checks.
 
 `FILES=zipapp QUICK=tests/alerts/test_runbook_commands.py tests/clean_roots.sh trixie` has them parsed by the tools of Debian 13.
 """

@@ -58,7 +58,7 @@ class Turns:
             self.calls[frame.f_code.co_qualname] += 1
 
     def watch(self, module: Any, name: str) -> None:
-        """Note the size of what this function decodes in the thread of the loop."""
+        """Note the sizes that this function decodes in the thread of the loop."""
         decode, own = getattr(module, name), os.getpid()
 
         def watched(*arguments: Any, **options: Any) -> Any:

@@ -384,7 +384,7 @@ async def of_switches() -> AsyncIterator[str]:
 
 
 async def probed(fake: FakeSwitch, patience: float = 30.0) -> set[str]:
-    """The series of a probe whose client waits so many seconds; those of the probe itself are left out."""
+    """The series of a probe whose client waits `patience` seconds; those of the probe itself are left out."""
     try:
         answer = await prober(leaf()).probe("leaf1", "", patience)
     except ValueError:

@@ -104,7 +104,7 @@ class Peers:
         return self._serving(answer)
 
     def raw(self, *kinds: bytes) -> Callable[..., Any]:
-        """Sends without being asked, and without end."""
+        """Sends without a request, and without end."""
         bodies = itertools.cycle(kinds)
 
         async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

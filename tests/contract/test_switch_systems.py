@@ -80,7 +80,7 @@ PUBLIC = {
         *("ecn_counters", "queue_drops"),
     )
 } | {("nxos", "transceivers"), ("cumulus", "links"), ("cumulus", "phy_detail"), ("cumulus", "transceivers")}
-"""Sources of which a reply of a switch is in public tests or printed in the vendor's documents; all others are constructed."""
+"""Sources for which a reply of a switch is in public tests or printed in the vendor's documents; all others are constructed."""
 GNMI = {**openconfig.PORT_PATHS, **eos.PATHS}
 COLUMNS = {
     "sonic": (SONIC, lambda source: source not in GNMI),

@@ -179,7 +179,7 @@ async def test_a_switch_that_asks_for_rest_gets_it(tmp_path, monkeypatch) -> Non
         first = len(switch.asked)
         busy[0], later[0] = False, 1700.0
         (fault,) = (await one.probe("spine1", "", 60)).readings.faults.values()
-        assert "asked to be left alone (Retry-After); it is queried again in" in fault
+        assert "wants no requests for now (Retry-After); it is queried again in" in fault
         assert 1 <= first == len(switch.asked)
         later[0] = 1801.0
         assert not (await one.probe("spine1", "", 60)).readings.faults

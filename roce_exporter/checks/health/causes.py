@@ -25,12 +25,12 @@ _BEGIN = re.compile(r"([0-9]+) events(?:, ([0-9e.-]+) of the bits)?")
 
 
 class End(StrEnum):
-    """What ends a cause. One that has ended is told for half an hour, but for states."""
+    """What ends a cause. One that has ended is reported for half an hour more, except states."""
 
     EVENT = "event"
     """Nothing shows the end of what was counted: it lasts as long as the window of its rule."""
     STOPS = "stops"
-    """Its counters or its detector stand still: failed no longer from then on."""
+    """Its counters or its detector have stopped: from then on it is not failed."""
     SEEN = "seen"
     """Another state is read: failed no longer from then on."""
 
@@ -43,7 +43,7 @@ class Begin(NamedTuple):
     """Events per bit that passed, which are few as well: what the standard of the link allows."""
 
     def is_few(self, events: float, bits: float) -> bool:
-        """Whether so many events, while so many bits passed, are a note."""
+        """Whether this number of events, while this number of bits passed, is a note."""
         return events < max(self.events, bits * self.ratio)
 
 

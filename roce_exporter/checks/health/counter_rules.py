@@ -1,4 +1,4 @@
-"""Rules of counters that need no more than a table, `counters.txt`: a rise that is a sign by itself, and what should not rise, on a port of which no other rule says anything."""
+"""Rules of counters that need no more than a table, `counters.txt`: a rise that is a sign by itself, and what should not rise, on a port that no other rule mentions."""
 
 from __future__ import annotations
 

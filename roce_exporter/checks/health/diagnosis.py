@@ -216,7 +216,7 @@ def _settings_first(findings: list[Finding]) -> Iterator[Finding]:
 
 
 def _otherwise_unexplained(host: View, findings: list[Finding]) -> list[Finding]:
-    """What counters of faults that no other rule reads say of ports of which nothing else is said.
+    """What counters of faults that no other rule reads say of ports without another finding.
 
     A fault elsewhere makes no counter of this host's own faults rise.
     """

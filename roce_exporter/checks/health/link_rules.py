@@ -55,7 +55,7 @@ MODULE_LIMITS = (
 
 
 def _beyond(port: PortView) -> Iterator[Symptom]:
-    """Each value beyond the module's own limit. A limit of 0 is none; a dark port has no link, which others report."""
+    """Each value beyond the module's own limit. A limit of 0 means no limit; a dark port has no link, which others report."""
     for one in MODULE_LIMITS:
         limits = {track.labels["netdev"]: value for track, value in port.current(one.alarm) if value > 0}
         for track, value in port.current(one.value):

@@ -33,7 +33,7 @@ class Symptom(NamedTuple):
     note: bool = False
     """Whether it is too little to degrade a port: it is shown, and the health does not change."""
     until: float | None = None
-    """Its last sign, where the rule sees that it has ended, so that it is no failure any more; 0: it lasts. None: the counters tell."""
+    """Its last sign, where the rule sees that it has ended, so that it is not a failure now; 0: it lasts. None: follows from the counters."""
     direction: str = ""
     """`receive` or `transmit`, where only what the port receives or sends is affected."""
 

@@ -236,7 +236,7 @@ def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) 
 
 
 def _side_of_loss(port: PortView, lost: float, direction: str) -> tuple[Side | None, str | None]:
-    """Loss at this port is not loss in the fabric. What it drops on receipt explains nothing of what it sends."""
+    """Loss at this port is not loss in the fabric. Drops on receipt do not explain losses of sent packets."""
     causes = (
         ("roce_phy_receive_crc_errors_total", Side.LINK, "packets arrived here corrupted"),
         ("roce_phy_symbol_errors_total", Side.LINK, "symbol errors of this link"),

@@ -67,7 +67,7 @@ _BEFORE_BOND = ("IFLA_LINKINFO", "IFLA_INFO_SLAVE_DATA", "IFLA_BOND_SLAVE_PERM_H
 def read_link_addresses(
     netdev: str, open_query: Callable[[], AbstractContextManager[Any]] = open_route
 ) -> LinkAddresses:
-    """The addresses of one network device of this network namespace; `Absent` where there is none, also when it was removed just now."""
+    """The addresses of one network device of this network namespace; `Absent` if it does not exist, also when it was removed just now."""
     name = encode_netdev(netdev)
     with os_errors(netdev, "to RTM_GETLINK", absent=(errno.ENODEV,)), open_query() as query:
         (message,) = query.link("get", ifname=name)

@@ -111,7 +111,7 @@ _NO_COUNTERS = frozenset({"ifindex", "ifname", "port", "cntn", "qp-type", "pid",
 
 
 def read_objects(tree: Tree, path: str) -> dict[tuple[str, ObjectKind], tuple[RdmaObject, ...]]:
-    """The recorded objects by device and kind. A recorded kind of which a device has no object is in it, too, as ("", kind)."""
+    """The recorded objects by device and kind. A recorded kind without objects of a device is in it, too, as ("", kind)."""
     found: dict[tuple[str, ObjectKind], list[RdmaObject]] = {}
     for kind, name in OBJECT_FILES.items():
         if name in tree.files:

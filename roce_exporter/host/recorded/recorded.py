@@ -327,7 +327,7 @@ class RecordedKernel:
 
 
 def load_recording(path: str) -> RecordedKernel:
-    """Open a recorded host, or raise `RecordingError`: there is none at this path, or a part of it is malformed."""
+    """Open a recorded host, or raise `RecordingError`: nothing is at this path, or a part of it is malformed."""
     return play_recording(load_tree(path), path)
 
 

@@ -72,7 +72,7 @@ DIRTY = {"roce_phy_receive_crc_errors_total": [0, 7]}
             rises(out_of_sequence=100) | {"roce_phy_receive_discards_total": [0, 50]},
             [("packet_loss", Side.HOST)],
         ),
-        # What this port drops on receipt explains nothing of what it sends.
+        # Drops on receipt do not explain losses of sent packets.
         (
             rises(packet_sequence_errors=100) | {"roce_phy_receive_discards_total": [0, 50]},
             [("port_drops", Side.HOST), ("packet_loss", Side.FABRIC)],

@@ -210,7 +210,7 @@ Leaves = dict[str, tuple[tuple[str, ...], "Callable[[Any], RawNumber | None]"]]
 
 
 def _more_than_zero(value: Any) -> RawNumber | None:
-    """A speed or an MTU: 0 is none, or none that is known."""
+    """A speed or an MTU: 0 means that it is absent or unknown."""
     return number(value) if value else None
 
 

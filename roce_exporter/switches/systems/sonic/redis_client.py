@@ -110,7 +110,7 @@ class ReplyReader:
         raise NetError(NOT_REDIS)
 
     async def until(self, end: bytes) -> bytes:
-        """The bytes of several replies, of which the last one is `end`.
+        """The bytes of several replies; the last one is `end`.
 
         Raises:
             NetError: there are too many of them, or the connection was closed.

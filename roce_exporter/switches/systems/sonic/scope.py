@@ -1,4 +1,4 @@
-"""The priorities with PFC per port, the queue and the priority group behind each, and the settings of what is shown.
+"""The priorities with PFC per port, the queue and the priority group behind each, and the settings of the objects that are shown.
 
 SONiC: PORT_QOS_MAP names the priorities (`pfc_enable`) and the maps from priority to queue and to group; without a map, the
 queue and the group have the number of the priority. The watchdog always takes the queue with the number of the priority
