@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import pytest
-from built_host import Incident, incident_history, load_incidents
+from built_host import FOREIGN, Incident, incident_history, load_incidents
 
+from roce_exporter.checks.health.causes import CAUSES
 from roce_exporter.checks.health.diagnosis import diagnose
 
 INCIDENTS = load_incidents()
+FOREIGNERS = load_incidents(FOREIGN)
 
 
 def test_the_truth_is_complete() -> None:
     assert len({one.id for one in INCIDENTS}) == len(INCIDENTS) >= 80
     assert {one.kind for one in INCIDENTS} == {"fault", "below", "alike", "busy", "idle"}
     assert all((one.truth == "fit") == (one.kind != "fault") for one in INCIDENTS)
+
+
+def test_the_truth_of_the_foreign_hand_is_complete() -> None:
+    names = {cause.name for cause in CAUSES} | {"none"}
+    assert len({one.id for one in (*INCIDENTS, *FOREIGNERS)}) == len(INCIDENTS) + len(FOREIGNERS)
+    assert sum(one.kind == "fault" for one in FOREIGNERS) >= 60
+    assert sum(one.kind != "fault" for one in FOREIGNERS) >= 12
+    for one in FOREIGNERS:
+        assert one.shown in {"values", "names", "words"}, one.id
+        for truth in (one.truth, one.truth_too) if one.kind == "fault" else ():
+            side, _, causes = truth.partition(": ")
+            assert side in {"", "host", "link", "fabric", "peer"}, one.id
+            assert not truth or set(causes.split("|")) <= names, one.id
 
 
 @pytest.mark.ci
