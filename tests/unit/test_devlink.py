@@ -31,8 +31,7 @@ from roce_exporter.host.recorded.devlink_text import (
     HEALTH,
     INFO,
     RecordedDevlink,
-    print_numbers,
-    print_reporters,
+    print_reporter,
     print_versions,
 )
 from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
@@ -348,12 +347,12 @@ def test_other_text_names_the_command(document: object) -> None:
 def test_printed_text_reads_the_same() -> None:
     reporters = (HealthReporter("fw", False, 3, 2, 1_790_000_000.0), HealthReporter("tx", True, 0, 0))
     versions = (ComponentVersion("running", "fw.version", "1 2"), ComponentVersion("stored", "fw", "3"))
-    devlink = RecordedDevlink(
+    devlink = recorded(
         {
-            HEALTH: print_reporters({PF: reporters}),
-            INFO: print_versions({PF: versions}),
-            "devlink/pci_0000:3b:00.0.vnic.json": print_numbers({"cq_overrun": 9}),
-        }.__getitem__
+            HEALTH: {"health": {PF: list(map(print_reporter, reporters))}},
+            INFO: {"info": {PF: print_versions(versions)}},
+            VNIC: {"vNIC env counters": {"cq_overrun": 9}},
+        }
     )
     assert (devlink.reporters(PF), devlink.versions(PF), devlink.vnic(PF)) == (
         reporters,

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.host.recorded.ethtool_text import (
-    parse_driver,
     parse_fec,
+    parse_field,
     parse_link,
     parse_pause,
     parse_settings,
@@ -74,10 +74,8 @@ def test_fec_and_driver() -> None:
     assert parse_fec(
         "FEC parameters for eth2:\nActive FEC encoding: RS\nStatistics:\n  corrected_blocks: 123\n"
     ) == {"corrected_blocks": 123}
-    assert (
-        parse_driver("driver: mlx5_core\nversion: 6.12.0\nfirmware-version: 28.41 (MT_0000000838)\n")
-        == "mlx5_core"
-    )
+    text = "driver: mlx5_core\nversion: 6.12.0\nfirmware-version: 28.41 (MT_0000000838)\n"
+    assert parse_field(text, "driver") == "mlx5_core"
 
 
 def test_the_fec_histogram_is_read_as_ethtool_7_prints_it() -> None:

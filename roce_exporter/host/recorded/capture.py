@@ -31,6 +31,7 @@ from roce_exporter.host.recorded.ip_text import print_virtual_functions
 from roce_exporter.host.recorded.log_text import PATH as LOG_FILE
 from roce_exporter.host.recorded.log_text import kernel_log, scrub_log
 from roce_exporter.host.recorded.moment import TIME, print_time
+from roce_exporter.host.recorded.rdma_text import ON, SUPPORTED
 from roce_exporter.host.recorded.scrub import Scrubber
 from roce_exporter.host.recorded.tree import RecordingError, collect_tree
 from roce_exporter.host.sources.configuration import texts
@@ -40,7 +41,7 @@ from roce_exporter.host.sources.pci_device import PARSERS
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from roce_exporter.host.inventory import Listed
     from roce_exporter.host.kernel import Kernel
@@ -198,9 +199,10 @@ async def _moment(
             whole |= part
             for kind, more in rows.items():
                 rdma.setdefault(kind, []).extend(more)
-        if facts := await _read(in_flight, f"devlink of {one.name}", partial(read_devlink, kernel, device)):
-            devlink.append(facts)
-            whole |= {path: SymbolicLink(target) for path, target in facts.links.items()}
+        if found := await _read(in_flight, f"devlink of {one.name}", partial(read_devlink, kernel, device)):
+            documents, links = found
+            devlink.append(documents)
+            whole |= {path: SymbolicLink(target) for path, target in links.items()}
     whole |= devlink_files(devlink)
     whole |= {f"rdma/{kind}.json": json.dumps(rows, indent=1) + "\n" for kind, rows in rdma.items()}
     if whole and isinstance(kernel, LogKernel):
@@ -235,7 +237,7 @@ def _device(kernel: Kernel, device: Device, scrub: Scrubber) -> tuple[Part, Rdma
     for port in device.ports:
         _port(kernel, part, f"{below}/ports/{port.number}", port, scrub)
         for netdev in port.netdevs:
-            part |= _netdev_files(kernel, netdev.name)
+            _copy(kernel, part, f"class/net/{netdev.name}", NETDEV_FILES)
             for entry in _entries(kernel, f"class/net/{netdev.name}"):
                 if entry.startswith("lower_"):
                     target = SymbolicLink(f"../{entry.removeprefix('lower_')}")
@@ -278,13 +280,7 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
         _copy(kernel, part, sensors, temperatures, home=f"{home}/hwmon/{monitor}")
     for netdev in _entries(kernel, f"{below}/device/net"):
         part[f"{home}/net/{netdev}"] = SymbolicLink(f"../../../class/net/{netdev}")
-        part |= _netdev_files(kernel, netdev)
-    return part
-
-
-def _netdev_files(kernel: Kernel, netdev: str) -> Part:
-    part: Part = {}
-    _copy(kernel, part, f"class/net/{netdev}", NETDEV_FILES)
+        _copy(kernel, part, f"class/net/{netdev}", NETDEV_FILES)
     return part
 
 
@@ -299,7 +295,7 @@ def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
         "fec": lambda: ethtool_text.print_fec(kernel.ethtool_fec(netdev)),
         "module": lambda: ethtool_text.print_transceiver(kernel.transceiver(netdev)),
         # The address that the series shows, also where `ethtool -P` would print `not set`.
-        "permaddr": lambda: ethtool_text.print_permanent_address(scrub.text(kernel.mac_address(netdev))),
+        "permaddr": lambda: f"Permanent address: {scrub.text(kernel.mac_address(netdev))}\n",
     }
     part: Part = {}
     for kind, read in printed.items():
@@ -340,20 +336,13 @@ def _rdma(kernel: Kernel, device: Device, scrub: Scrubber) -> RdmaRows:
     if (objects := read_or(None, kernel.rdma_resources, netlink)) is not None:
         rows["resource"] = [name | dict(objects)]
     for port in device.ports:
-        for kind, row in _rdma_port(kernel, device, port.number):
-            rows.setdefault(kind, []).append({"ifname": device.name, "port": port.number} | row)
+        place = {"ifname": device.name, "port": port.number}
+        if (statistics := read_or(None, kernel.rdma_statistics, netlink, port.number)) is not None:
+            rows.setdefault("statistic", []).append(place | dict(statistics))
+        if optional := read_or(None, kernel.rdma_optional_counters, netlink, port.number):
+            rows.setdefault("mode_supported", []).append(place | {SUPPORTED: list(optional)})
+            rows.setdefault("mode", []).append(place | {ON: [name for name, on in optional.items() if on]})
     return rows
-
-
-def _rdma_port(kernel: Kernel, device: Device, port: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    netlink = device.netlink
-    if netlink is None:
-        return
-    if (statistics := read_or(None, kernel.rdma_statistics, netlink, port)) is not None:
-        yield "statistic", dict(statistics)
-    if optional := read_or(None, kernel.rdma_optional_counters, netlink, port):
-        yield "mode_supported", {"supported optional-counters": list(optional)}
-        yield "mode", {"optional-counters": [name for name, on in optional.items() if on]}
 
 
 def _attempt(read: Callable[[], str]) -> str | int | None:

@@ -32,13 +32,11 @@ from roce_exporter.model.ip import version_of
 from roce_exporter.model.owner import ObjectKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from roce_exporter.host.kernel import Kernel, ObjectKernel
     from roce_exporter.host.recorded.scrub import Scrubber
     from roce_exporter.model import Device, RdmaDevice
     from roce_exporter.model.ip import IpFacts
-    from roce_exporter.model.owner import CounterSet, ProcessFacts, RdmaObject
+    from roce_exporter.model.owner import ProcessFacts, RdmaObject
 
     Row = dict[str, Any]
 
@@ -67,25 +65,18 @@ class IpBook:
             return
         self._seen.add(netdev)
         stand_ins = scrub_facts(facts, self._scrub)
-        self._print(netdev, stand_ins)
-        self._add_paths(netdev, facts, stand_ins)
-        for folder in ("all", netdev):
-            for name in SYSCTLS:
-                path = f"{CONF}/{folder}/{name}"
-                try:
-                    self._files[path.removeprefix("../")] = self._kernel.text(path) + "\n"
-                except OSError:
-                    continue
-
-    def _print(self, netdev: str, facts: IpFacts) -> None:
         rows = self._rows
-        rows.setdefault(ADDRESSES, []).extend(print_addresses({netdev: facts.addresses}))
-        rows.setdefault(NEIGHBOURS, []).extend(print_neighbours(netdev, facts.neighbours))
+        rows.setdefault(ADDRESSES, []).extend(print_addresses({netdev: stand_ins.addresses}))
+        rows.setdefault(NEIGHBOURS, []).extend(print_neighbours(netdev, stand_ins.neighbours))
         for version in ROUTES:
             known = rows.setdefault(ROUTES[version], [])
-            routes = (print_route(one) for one in facts.routes if version_of(one.destination) == version)
+            routes = (print_route(one) for one in stand_ins.routes if version_of(one.destination) == version)
             known.extend(row for row in routes if row not in known)
-            rows[RULES[version]] = [print_rule(one) for one in facts.rules if one.version == version]
+            rows[RULES[version]] = [print_rule(one) for one in stand_ins.rules if one.version == version]
+        self._add_paths(netdev, facts, stand_ins)
+        for path in [f"{CONF}/{folder}/{name}" for folder in ("all", netdev) for name in SYSCTLS]:
+            with contextlib.suppress(OSError):
+                self._files[path.removeprefix("../")] = self._kernel.text(path) + "\n"
 
     def _add_paths(self, netdev: str, facts: IpFacts, stand_ins: IpFacts) -> None:
         """The reply for each packet of the host becomes that for the packet which a reader of the recording will follow."""
@@ -98,8 +89,8 @@ class IpBook:
             for position, destination in enumerate(shown.candidates):
                 path = paths[min(position, len(paths) - 1)]
                 if not path.unknown:
-                    gateway = self._scrub.ip(path.gateway) if path.gateway else ""
-                    rows.append(print_path(shown.source, destination, replace(path, gateway=gateway)))
+                    path = replace(path, gateway=self._scrub.ip(path.gateway))
+                    rows.append(print_path(shown.source, destination, path))
 
     def files(self) -> dict[str, str]:
         """The files of the recording, by path."""
@@ -109,25 +100,23 @@ class IpBook:
 
 def scrub_facts(facts: IpFacts, scrub: Scrubber) -> IpFacts:
     """The same facts with a stand-in for each address and prefix."""
+    routes = [
+        replace(
+            one,
+            destination=scrub.prefix(one.destination),
+            source=scrub.prefix(one.source),
+            hops=tuple(replace(hop, gateway=scrub.ip(hop.gateway)) for hop in one.hops),
+        )
+        for one in facts.routes
+    ]
+    rules = [
+        replace(one, source=scrub.prefix(one.source), destination=scrub.prefix(one.destination))
+        for one in facts.rules
+    ]
+    addresses = tuple(replace(one, address=scrub.ip(one.address)) for one in facts.addresses)
+    neighbours = tuple(replace(one, address=scrub.ip(one.address)) for one in facts.neighbours)
     return replace(
-        facts,
-        addresses=tuple(replace(one, address=scrub.ip(one.address)) for one in facts.addresses),
-        neighbours=tuple(replace(one, address=scrub.ip(one.address)) for one in facts.neighbours),
-        routes=tuple(
-            replace(
-                one,
-                destination=scrub.prefix(one.destination),
-                source=scrub.prefix(one.source),
-                hops=tuple(
-                    replace(hop, gateway=scrub.ip(hop.gateway) if hop.gateway else "") for hop in one.hops
-                ),
-            )
-            for one in facts.routes
-        ),
-        rules=tuple(
-            replace(one, source=scrub.prefix(one.source), destination=scrub.prefix(one.destination))
-            for one in facts.rules
-        ),
+        facts, addresses=addresses, neighbours=neighbours, routes=tuple(routes), rules=tuple(rules)
     )
 
 
@@ -164,45 +153,29 @@ def device_objects(processes: ProcessBook, device: Device) -> tuple[dict[str, An
     netlink = device.netlink
     if netlink is None:
         return {}, {}
+    kernel, scrub, name = processes.kernel, processes.scrub, {"ifindex": netlink.index, "ifname": device.name}
     files: dict[str, Any] = {}
-    files |= _limits(processes.kernel, netlink)
-    name = {"ifindex": netlink.index, "ifname": device.name}
-    rows = dict(_tables(processes, netlink, [port.number for port in device.ports]))
-    return files, {kind: [name | row for row in found] for kind, found in rows.items()}
-
-
-def _limits(kernel: ObjectKernel, device: RdmaDevice) -> dict[str, str]:
-    """The limits of a device, as `ibv_devinfo -v` prints them; no file if neither the kernel nor an option reports them."""
+    rows: dict[str, list[Row]] = {}
     try:
-        return {f"ibv_devinfo/{device.name}.txt": print_limits(device.name, kernel.object_limits(device))}
+        limits = kernel.object_limits(netlink)
+        files[f"ibv_devinfo/{device.name}.txt"] = print_limits(device.name, limits)
     except Absent:
         pass
     except OSError as error:
         LOG.warning("the limits of %s are left out: %s", device.name, error)
-    return {}
-
-
-def _tables(
-    processes: ProcessBook, device: RdmaDevice, ports: Sequence[int]
-) -> Iterator[tuple[str, list[Row]]]:
     for kind in ObjectKind:
-        if (objects := _listed(processes.kernel, device, kind)) is not None:
-            yield (
-                f"resource-{kind.value}",
-                [
-                    print_object(
-                        one._replace(peer=processes.scrub.ip(one.peer)) if one.peer else one,
-                        processes.command(one.pid),
-                    )
-                    for one in objects
-                ],
+        if (objects := _listed(kernel, netlink, kind)) is not None:
+            rows[f"resource-{kind.value}"] = [
+                name | print_object(one._replace(peer=scrub.ip(one.peer)), processes.command(one.pid))
+                for one in objects
+            ]
+    for port in device.ports:
+        with contextlib.suppress(OSError):
+            sets = kernel.counter_sets(netlink, port.number)
+            rows.setdefault("statistic-qp", []).extend(
+                name | print_counter_set(one, processes.command(one.pid)) for one in sets
             )
-    lists = list(_counter_sets(processes.kernel, device, ports))
-    if lists:
-        yield (
-            "statistic-qp",
-            [print_counter_set(one, processes.command(one.pid)) for sets in lists for one in sets],
-        )
+    return files, rows
 
 
 def _listed(kernel: ObjectKernel, device: RdmaDevice, kind: ObjectKind) -> tuple[RdmaObject, ...] | None:
@@ -215,12 +188,3 @@ def _listed(kernel: ObjectKernel, device: RdmaDevice, kind: ObjectKind) -> tuple
         finally:
             objects.close()
     return None
-
-
-def _counter_sets(
-    kernel: ObjectKernel, device: RdmaDevice, ports: Sequence[int]
-) -> Iterator[tuple[CounterSet, ...]]:
-    """The counter sets of each port that has a list of them."""
-    for port in ports:
-        with contextlib.suppress(OSError):
-            yield kernel.counter_sets(device, port)

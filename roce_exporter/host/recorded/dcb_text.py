@@ -9,18 +9,18 @@ second, and the document does not name the unit. dcb does not print the peer's p
 from __future__ import annotations
 
 import reprlib
+from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from roce_exporter.host.kernel import dcb_netlink
 from roce_exporter.host.recorded.tree import RecordingError
+from roce_exporter.words import word_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-
 T = TypeVar("T")
-
-Document = dict[str, object]
 
 KINDS = ("pfc", "ets", "app", "buffer", "dcbx")
 """The documents of one network device in a recording: DEV.pfc.json, DEV.ets.json, ..."""
@@ -30,7 +30,6 @@ PEER_PFC = "peer_pfc"
 
 LARGEST = (1 << 64) - 1
 """The kernel has no wider counter."""
-
 EIGHT = 8
 """Priorities, traffic classes and buffers."""
 
@@ -61,118 +60,6 @@ class _DocumentError(Exception):
     """An invalid document; the text says why."""
 
 
-def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> dcb_netlink.Dcb:
-    """The DCB settings of one network device; `documents` has the JSON of its files by kind (`KINDS` or `PEER_PFC`).
-
-    A kind without a document is None in the result, as is everything that no document contains.
-    """
-
-    def part(kind: str, read: Callable[[Document], T]) -> T | None:
-        if kind not in documents:
-            return None
-        try:
-            return read(_object(documents[kind]))
-        except _DocumentError as error:
-            raise RecordingError(
-                f"recording {recording}: dcb/{netdev}.{kind}.json: {error}; "
-                f"record it with `dcb -s -j {kind} show dev {netdev}`"
-            ) from None
-
-    return dcb_netlink.Dcb(
-        pfc=part("pfc", _read_pfc),
-        ets=part("ets", _read_ets),
-        app=part("app", _read_app),
-        buffer=part("buffer", _read_buffer),
-        dcbx=part(
-            "dcbx",
-            lambda found: sum(bit for name, bit in MODES.items() if _flag(found.get(name, False), name)),
-        ),
-        peer_pfc=part(PEER_PFC, _read_pfc),
-    )
-
-
-def _read_pfc(document: Document) -> dcb_netlink.Pfc:
-    return dcb_netlink.Pfc(
-        capacity=_number(document.get("pfc_cap"), "pfc_cap"),
-        enabled=tuple(_flag(value, "prio_pfc") for value in _eight(document, "prio_pfc")),
-        mbc=_flag(document.get("macsec_bypass"), "macsec_bypass"),
-        delay=_number(document.get("delay"), "delay"),
-        requests=_frames(document, "requests"),
-        indications=_frames(document, "indications"),
-    )
-
-
-def _frames(document: Document, name: str) -> tuple[int, ...]:
-    # Without -s dcb does not print them.
-    return _numbers(document, name) if name in document else ()
-
-
-def _read_ets(document: Document) -> dcb_netlink.Ets:
-    return dcb_netlink.Ets(
-        willing=_flag(document.get("willing"), "willing"),
-        capacity=_number(document.get("ets_cap"), "ets_cap"),
-        cbs=_flag(document.get("cbs"), "cbs"),
-        transmit_bandwidth=_numbers(document, "tc_bw"),
-        receive_bandwidth=_numbers(document, "pg_bw"),
-        algorithm=tuple(_keyword(value, "tc_tsa", ALGORITHMS) for value in _eight(document, "tc_tsa")),
-        traffic_class=_numbers(document, "prio_tc"),
-    )
-
-
-def _read_app(document: Document) -> tuple[dcb_netlink.App, ...]:
-    rows = [
-        _row(row, name, selector)
-        for name, selector in SELECTORS.items()
-        for row in _list(document.get(name, []), name)
-    ]
-    # The kernel stores a port's default priority as that of EtherType 0.
-    rows += [
-        dcb_netlink.App(1, 0, _number(priority, "default_prio"))
-        for priority in _list(document.get("default_prio", []), "default_prio")
-    ]
-    return tuple(rows)
-
-
-def _read_buffer(document: Document) -> dcb_netlink.Buffer:
-    return dcb_netlink.Buffer(
-        of_priority=_numbers(document, "prio_buffer"),
-        size=_numbers(document, "buffer_size"),
-        total=_number(document.get("total_size"), "total_size"),
-    )
-
-
-def _row(row: object, name: str, selector: int) -> dcb_netlink.App:
-    match row:
-        case [str(protocol), priority] if selector == dcb_netlink.SELECTOR_PCP:
-            return dcb_netlink.App(selector, _keyword(protocol, name, PCP), _number(priority, name))
-        case [protocol, priority]:
-            return dcb_netlink.App(selector, _number(protocol, name), _number(priority, name))
-    raise _DocumentError(f"{name} holds {shown(row)}, not a pair")
-
-
-def _object(document: object) -> Document:
-    if not isinstance(document, dict):
-        raise _DocumentError("not an object")
-    return document
-
-
-def _list(value: object, name: str) -> list[object]:
-    if not isinstance(value, list):
-        raise _DocumentError(f"{name} is {shown(value)}, not a list")
-    return value
-
-
-def _eight(document: Document, name: str) -> list[object]:
-    values = _list(document.get(name), name)
-    if len(values) != EIGHT:
-        raise _DocumentError(f"{name} holds {len(values)} values, not {EIGHT}")
-    return values
-
-
-def _numbers(document: Document, name: str) -> tuple[int, ...]:
-    return tuple(_number(value, name) for value in _eight(document, name))
-
-
 def is_count(value: object) -> TypeGuard[int]:
     """Whether a value of a JSON document is a possible value of a kernel counter."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
@@ -195,57 +82,127 @@ def _flag(value: object, name: str) -> bool:
     return value
 
 
-def _keyword(value: object, name: str, known: Mapping[str, int]) -> int:
+def _keyword(known: Mapping[str, int], value: object, name: str) -> int:
     if not isinstance(value, str) or value not in known:
         raise _DocumentError(f"{name} holds {shown(value)}, none of {', '.join(known)}")
     return known[value]
 
 
+def _list(value: object, name: str) -> list[object]:
+    if not isinstance(value, list):
+        raise _DocumentError(f"{name} is {shown(value)}, not a list")
+    return value
+
+
+def _eight(read: Callable[[object, str], T], value: object, name: str) -> tuple[T, ...]:
+    values = _list(value, name)
+    if len(values) != EIGHT:
+        raise _DocumentError(f"{name} holds {len(values)} values, not {EIGHT}")
+    return tuple(read(one, name) for one in values)
+
+
+_FRAMES = ("requests", "indications")
+"""Without -s dcb does not print them."""
+
+_PFC = word_map(
+    "pfc_cap=capacity macsec_bypass=mbc delay=delay prio_pfc=enabled requests=requests indications=indications"
+)
+_ETS = word_map(
+    """
+    willing=willing ets_cap=capacity cbs=cbs tc_bw=transmit_bandwidth pg_bw=receive_bandwidth tc_tsa=algorithm
+    prio_tc=traffic_class
+    """
+)
+_STRUCTS: dict[str, tuple[Any, dict[str, str]]] = {
+    "pfc": (dcb_netlink.Pfc, _PFC),
+    "ets": (dcb_netlink.Ets, _ETS),
+    "buffer": (dcb_netlink.Buffer, word_map("prio_buffer=of_priority buffer_size=size total_size=total")),
+    PEER_PFC: (dcb_netlink.Pfc, _PFC),
+}
+"""The documents with a fixed set of keys, and the field of the struct that each key is."""
+
+_READERS: dict[str, Callable[[object, str], object]] = {
+    "int": _number,
+    "bool": _flag,
+    "tuple[int, ...]": partial(_eight, _number),
+    "tuple[bool, ...]": partial(_eight, _flag),
+}
+"""By the type of the field."""
+
+
+def read_dcb(documents: Mapping[str, object], netdev: str, recording: str) -> dcb_netlink.Dcb:
+    """The DCB settings of one network device; `documents` has the JSON of its files by kind (`KINDS` or `PEER_PFC`).
+
+    A kind without a document is None in the result, as is everything that no document contains.
+    """
+    found: dict[str, Any] = {}
+    for kind, document in documents.items():
+        try:
+            if not isinstance(document, dict):
+                raise _DocumentError("not an object")  # noqa: TRY301 - as the others
+            found[kind] = _read(kind, document)
+        except _DocumentError as error:
+            raise RecordingError(
+                f"recording {recording}: dcb/{netdev}.{kind}.json: {error}; "
+                f"record it with `dcb -s -j {kind} show dev {netdev}`"
+            ) from None
+    return dcb_netlink.Dcb(**found)
+
+
+def _read(kind: str, document: Mapping[str, object]) -> object:
+    if kind == "app":
+        return _read_app(document)
+    if kind == "dcbx":
+        return sum(bit for name, bit in MODES.items() if _flag(document.get(name, False), name))
+    struct, keys = _STRUCTS[kind]
+    readers = {field.name: _READERS[str(field.type)] for field in fields(struct)}
+    found: dict[str, object] = {}
+    for key, name in keys.items():
+        read = partial(_eight, partial(_keyword, ALGORITHMS)) if key == "tc_tsa" else readers[name]
+        found[name] = () if key in _FRAMES and key not in document else read(document.get(key), key)
+    return struct(**found)
+
+
+def _read_app(document: Mapping[str, object]) -> tuple[dcb_netlink.App, ...]:
+    rows = [
+        _row(row, name, selector)
+        for name, selector in SELECTORS.items()
+        for row in _list(document.get(name, []), name)
+    ]
+    # The kernel stores a port's default priority as that of EtherType 0.
+    priorities = _list(document.get("default_prio", []), "default_prio")
+    return (*rows, *(dcb_netlink.App(1, 0, _number(priority, "default_prio")) for priority in priorities))
+
+
+def _row(row: object, name: str, selector: int) -> dcb_netlink.App:
+    match row:
+        case [str(protocol), priority] if selector == dcb_netlink.SELECTOR_PCP:
+            return dcb_netlink.App(selector, _keyword(PCP, protocol, name), _number(priority, name))
+        case [protocol, priority]:
+            return dcb_netlink.App(selector, _number(protocol, name), _number(priority, name))
+    raise _DocumentError(f"{name} holds {shown(row)}, not a pair")
+
+
 def print_dcb(dcb: dcb_netlink.Dcb) -> dict[str, dict[str, Any]]:
     """A document for each reported part, by its kind. Rates, and the peer's parts except PFC, are not printed."""
+    algorithms = {number: name for name, number in ALGORITHMS.items()}
     found: dict[str, dict[str, Any]] = {}
-    if dcb.pfc:
-        found["pfc"] = _pfc(dcb.pfc)
-    if dcb.ets:
-        found["ets"] = _ets(dcb.ets)
+    for kind, (_, keys) in _STRUCTS.items():
+        if part := getattr(dcb, kind):
+            values = {key: getattr(part, name) for key, name in keys.items()}
+            if kind == "ets":
+                values["tc_tsa"] = tuple(algorithms.get(number, "vendor") for number in part.algorithm)
+            # An empty list would not be valid.
+            found[kind] = {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in values.items()
+                if value != ()
+            }
     if dcb.app is not None:
         found["app"] = _app(dcb.app)
-    if dcb.buffer:
-        found["buffer"] = {
-            "prio_buffer": list(dcb.buffer.of_priority),
-            "buffer_size": list(dcb.buffer.size),
-            "total_size": dcb.buffer.total,
-        }
     if dcb.dcbx is not None:
         found["dcbx"] = {name: True for name, bit in MODES.items() if dcb.dcbx & bit}
-    if dcb.peer_pfc:
-        found[PEER_PFC] = _pfc(dcb.peer_pfc)
     return found
-
-
-def _pfc(pfc: dcb_netlink.Pfc) -> dict[str, Any]:
-    counts = {"requests": list(pfc.requests), "indications": list(pfc.indications)}
-    return {
-        "pfc_cap": pfc.capacity,
-        "macsec_bypass": pfc.mbc,
-        "delay": pfc.delay,
-        "prio_pfc": list(pfc.enabled),
-        # Without -s dcb prints no counts, and an empty list would not be valid.
-        **{name: frames for name, frames in counts.items() if frames},
-    }
-
-
-def _ets(ets: dcb_netlink.Ets) -> dict[str, Any]:
-    names = {number: name for name, number in ALGORITHMS.items()}
-    return {
-        "willing": ets.willing,
-        "ets_cap": ets.capacity,
-        "cbs": ets.cbs,
-        "tc_bw": list(ets.transmit_bandwidth),
-        "pg_bw": list(ets.receive_bandwidth),
-        "tc_tsa": [names.get(number, "vendor") for number in ets.algorithm],
-        "prio_tc": list(ets.traffic_class),
-    }
 
 
 def _app(table: tuple[dcb_netlink.App, ...]) -> dict[str, Any]:

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 # The number of digits of 64 bits. Python raises ValueError for a number of thousands of digits.
 _DIGITS = "[0-9]{1,20}"
 
-_COUNT = re.compile(_DIGITS)
+_COUNT = re.compile(rf"{_DIGITS}(?![0-9])")
 
 # More digits than 64 bits have are accepted here, so that the value is later counted as unreadable.
 _STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,64})\s*")
 
-_PAUSE = {
-    "autonegotiate": "autonegotiate",
-    "rx": "receive",
-    "tx": "transmit",
+_PAUSE_SWITCHES = {"autonegotiate": "autonegotiate", "rx": "receive", "tx": "transmit"}
+_PAUSE_COUNTS = {
     "tx_pause_frames": "transmit_frames",
     "rx_pause_frames": "receive_frames",
     "tx_pause_storm_events": "transmit_storm_events",
 }
+_PAUSE = _PAUSE_SWITCHES | _PAUSE_COUNTS
+_SETTINGS = {"pfc-prevention-tout": "pfc_prevention_timeout", "stats-block-usecs": "stats_block_microseconds"}
 
 _FEC = ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
 
@@ -50,19 +50,9 @@ def parse_statistics(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return tuple(row["name"] for row in rows), tuple(int(row["value"]) for row in rows)
 
 
-def parse_driver(text: str) -> str:
-    """The driver's name in `ethtool -i`; empty if missing."""
-    return dict(_fields(text)).get("driver", "")
-
-
-def parse_permanent_address(text: str) -> str:
-    """The address in `ethtool -P`, or `not set`; empty if missing."""
-    return dict(_fields(text)).get("permanent address", "")
-
-
-def print_permanent_address(mac: str) -> str:
-    """`ethtool -P`."""
-    return f"Permanent address: {mac}\n"
+def parse_field(text: str, name: str) -> str:
+    """The value of `NAME: VALUE`, as in `ethtool -i` and `ethtool -P`; the name in lower case. Empty if missing."""
+    return dict(_fields(text)).get(name, "")
 
 
 def parse_pause(text: str) -> dict[str, int]:
@@ -70,14 +60,29 @@ def parse_pause(text: str) -> dict[str, int]:
     return {_PAUSE[name]: number for name, number in _numbers(text) if name in _PAUSE}
 
 
-_LINK: dict[str, tuple[str, str, Callable[[str], int]]] = {
-    "speed": ("Speed", rf"({_DIGITS})Mb/s", lambda mbit: int(mbit) * 1_000_000 // 8),
-    "lanes": ("Lanes", f"({_DIGITS})", int),
-    "full_duplex": ("Duplex", "(Full|Half)", lambda word: int(word == "Full")),
-    "up": ("Link detected", r"(yes|no(?!\S)).*", lambda word: int(word == "yes")),
-    "down_events": ("Link Down Events", f"({_DIGITS})", int),
+_LINK: dict[str, tuple[str, str, Callable[[str], int], Callable[[int], str]]] = {
+    "speed": (
+        "Speed",
+        rf"({_DIGITS})Mb/s",
+        lambda mbit: int(mbit) * 1_000_000 // 8,
+        lambda speed: f"{speed * 8 // 1_000_000}Mb/s",
+    ),
+    "lanes": ("Lanes", f"({_DIGITS})", int, str),
+    "full_duplex": (
+        "Duplex",
+        "(Full|Half)",
+        lambda word: int(word == "Full"),
+        lambda full: ("Half", "Full")[full],
+    ),
+    "up": (
+        "Link detected",
+        r"(yes|no(?!\S)).*",
+        lambda word: int(word == "yes"),
+        lambda up: ("no", "yes")[up],
+    ),
+    "down_events": ("Link Down Events", f"({_DIGITS})", int, str),
 }
-"""Names of the values of a link, what ethtool calls each, how it prints it, and what that means."""
+"""Names of the values of a link, what ethtool calls each, how it prints it, what that means, and how a capture prints it."""
 
 
 def parse_link(text: str) -> dict[str, int]:
@@ -85,7 +90,7 @@ def parse_link(text: str) -> dict[str, int]:
     fields = dict(_fields(text))
     return {
         name: read(match[1])
-        for name, (title, form, read) in _LINK.items()
+        for name, (title, form, read, _) in _LINK.items()
         if (match := re.fullmatch(form, fields.get(title.lower(), "")))
     }
 
@@ -99,10 +104,8 @@ def parse_settings(text: str) -> dict[str, int]:
     for name, value in _fields(text):
         if value in ("on", "off"):
             found[f"flag_{name}"] = int(value == "on")
-        elif name == "pfc-prevention-tout" and (match := _COUNT.match(value)):
-            found["pfc_prevention_timeout"] = int(match[0])
-        elif name == "stats-block-usecs" and _COUNT.fullmatch(value):
-            found["stats_block_microseconds"] = int(value)
+        elif name in _SETTINGS and (match := _COUNT.match(value)):
+            found[_SETTINGS[name]] = int(match[0])
     return found
 
 
@@ -125,37 +128,28 @@ def print_statistics(names: Sequence[str], values: Sequence[int]) -> str:
 
 def print_pause(found: Mapping[str, int]) -> str:
     """As `ethtool -I -a` prints them."""
-    printed_as = {meaning: name for name, meaning in _PAUSE.items()}
-    switches = ("autonegotiate", "receive", "transmit")
-    lines = [
-        f"{printed_as[name].upper()}:\t{'on' if value else 'off'}"
-        for name, value in found.items()
-        if name in switches
+    switches = [
+        f"{name.upper()}:\t{'on' if found[known] else 'off'}\n"
+        for name, known in _PAUSE_SWITCHES.items()
+        if known in found
     ]
-    counts = [f"  {printed_as[name]}: {value}" for name, value in found.items() if name not in switches]
-    return "\n".join(("Pause parameters:", *lines, "Statistics:", *counts)) + "\n"
+    counts = [f"  {name}: {found[known]}\n" for name, known in _PAUSE_COUNTS.items() if known in found]
+    return "".join(("Pause parameters:\n", *switches, "Statistics:\n", *counts))
 
 
 def print_link(found: Mapping[str, int]) -> str:
     """As `ethtool DEV` prints them."""
-    printed: dict[str, Callable[[int], object]] = {
-        "speed": lambda speed: f"{speed * 8 // 1_000_000}Mb/s",
-        "full_duplex": lambda full: "Full" if full else "Half",
-        "up": lambda up: "yes" if up else "no",
-    }
-    lines = [f"\t{_LINK[name][0]}: {printed.get(name, int)(found[name])}" for name in _LINK if name in found]
-    return "\n".join(("Settings:", *lines)) + "\n"
+    lines = [f"\t{_LINK[name][0]}: {_LINK[name][3](found[name])}\n" for name in _LINK if name in found]
+    return "".join(("Settings:\n", *lines))
 
 
 def print_settings(found: Mapping[str, int]) -> str:
     """As `ethtool --show-priv-flags` and `--get-tunable` print them."""
     flags = {name.removeprefix("flag_"): on for name, on in found.items() if name.startswith("flag_")}
     lines = [f"{name}: {'on' if on else 'off'}\n" for name, on in flags.items()]
-    numbers = (
-        ("pfc_prevention_timeout", "pfc-prevention-tout"),
-        ("stats_block_microseconds", "stats-block-usecs"),
+    return "".join(
+        (*lines, *(f"{title}: {found[name]}\n" for title, name in _SETTINGS.items() if name in found))
     )
-    return "".join((*lines, *(f"{title}: {found[name]}\n" for name, title in numbers if name in found)))
 
 
 def print_fec(found: Mapping[str, int]) -> str:
@@ -191,22 +185,20 @@ def _numbers(text: str) -> Iterator[tuple[str, int]]:
 UNITS = {"degrees C": 1e6, "V": 1e6, "mW": 1e6, "mA": 1e3}
 """Each printed unit in ours: micro-degrees, microvolts, nanowatts, microamperes."""
 
-QUANTITIES = {
-    "Module temperature": "temperature",
-    "Module voltage": "voltage",
-    "Laser tx bias current": "bias",
-    "Laser bias current": "bias",
-    "Transmit avg optical power": "transmit_power",
-    "Laser output power": "transmit_power",
-    "Laser tx power": "transmit_power",
-    "Rcvr signal avg optical power": "receive_power",
-    "Receiver signal average optical power": "receive_power",
-    "Receiver signal OMA": "receive_power",
-    "Rcvr signal OMA": "receive_power",
-    "Laser rx power": "receive_power",
+_MODULE = {
+    "temperature": ("degrees C", "Module temperature"),
+    "voltage": ("V", "Module voltage"),
+    "bias": ("mA", "Laser tx bias current", "Laser bias current"),
+    "transmit_power": ("mW", "Transmit avg optical power", "Laser output power", "Laser tx power"),
+    "receive_power": (
+        *("mW", "Rcvr signal avg optical power", "Laser rx power"),
+        *("Receiver signal average optical power", "Receiver signal OMA", "Rcvr signal OMA"),
+    ),
 }
-
-OF_MODULE = ("temperature", "voltage")
+"""The unit of each quantity and what ethtool calls it: version 6 for a QSFP, for its thresholds, and other names."""
+_TITLES = {title: quantity for quantity, (_, *titles) in _MODULE.items() for title in titles}
+_OF_MODULE = ("temperature", "voltage")
+_NAME = re.compile(rf"(?P<quantity>{'|'.join(_MODULE)})(?:_(?P<lane>\d{{1,9}})|_(?P<level>high|low)_alarm)?")
 
 # Nearly every repetition is possessive: otherwise matching a line of blanks takes time cubic in its length.
 _LINE = re.compile(
@@ -218,43 +210,22 @@ _LINE = re.compile(
 
 def parse_transceiver(text: str) -> dict[str, int]:
     """The values of a module, with the names and units of `kernel.transceiver`; other lines are ignored."""
-    return dict(_parts(text))
-
-
-def _parts(text: str) -> Iterator[tuple[str, int]]:
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is None or (quantity := QUANTITIES.get(match["what"])) is None:
-            continue
-        value = round(float(match["value"]) * UNITS[match["unit"]])
-        if match["level"]:
-            yield f"{quantity}_{match['level']}_alarm", value
-        else:
-            yield quantity if quantity in OF_MODULE else f"{quantity}_{match['lane'] or 1}", value
-
-
-LINES = {
-    "temperature": ("Module temperature", "Module temperature", "degrees C"),
-    "voltage": ("Module voltage", "Module voltage", "V"),
-    "bias": ("Laser tx bias current", "Laser bias current", "mA"),
-    "transmit_power": ("Transmit avg optical power", "Laser output power", "mW"),
-    "receive_power": ("Rcvr signal avg optical power", "Laser rx power", "mW"),
-}
-"""The names of ethtool 6 for each quantity of a QSFP and for its thresholds, and the unit."""
-
-_NAME = re.compile(rf"(?P<quantity>{'|'.join(LINES)})(?:_(?P<lane>\d{{1,9}})|_(?P<level>high|low)_alarm)?")
+    found = {}
+    for match in filter(None, map(_LINE.match, text.splitlines())):
+        if quantity := _TITLES.get(match["what"], ""):
+            of_lane = quantity if quantity in _OF_MODULE else f"{quantity}_{match['lane'] or 1}"
+            name = f"{quantity}_{match['level']}_alarm" if match["level"] else of_lane
+            found[name] = round(float(match["value"]) * UNITS[match["unit"]])
+    return found
 
 
 def print_transceiver(found: Mapping[str, int]) -> str:
     """As `ethtool -m` prints them, with all digits."""
-    return "".join(f"\t{line}\n" for name, value in found.items() if (line := _printed(name, value)))
-
-
-def _printed(name: str, value: int) -> str:
-    match = _NAME.fullmatch(name)
-    if match is None:
-        return ""
-    measured, limit, unit = LINES[match["quantity"]]
-    words = f"{limit} {match['level']} alarm threshold" if match["level"] else measured
-    lane = f" (Channel {match['lane']})" if match["lane"] else ""
-    return f"{words + lane:<42}: {value / UNITS[unit]:.6f} {unit}"
+    lines = []
+    for name, value in found.items():
+        if match := _NAME.fullmatch(name):
+            unit, *titles = _MODULE[match["quantity"]]
+            lane = f" (Channel {match['lane']})" if match["lane"] else ""
+            what = f"{titles[:2][-1]} {match['level']} alarm threshold" if match["level"] else titles[0]
+            lines.append(f"\t{what + lane:<42}: {value / UNITS[unit]:.6f} {unit}\n")
+    return "".join(lines)

@@ -25,7 +25,7 @@ from roce_exporter.model import ip
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 TABLES = {"local": ip.LOCAL, "main": ip.MAIN, "default": ip.DEFAULT, "unspec": 0}
@@ -36,13 +36,11 @@ _STATES = {ip.FAILED: "FAILED", ip.INCOMPLETE: "INCOMPLETE", ip.RESOLVED: "STALE
 
 _BITS = {4: 32, 6: 128}
 
-_SIMPLE = frozenset(
-    word_list(
-        """
+_SIMPLE = word_list(
+    """
     priority not src srclen dst dstlen iif iif_detached oif oif_detached fwmark fwmask table protocol action
     goto nop suppress_prefixlen to_tbl
     """
-    )
 )
 _ACTIONS = ("goto", "nop", "unreachable", "blackhole", "prohibit")
 
@@ -75,18 +73,17 @@ def _parse_address(one: Mapping[str, Any]) -> ip.IpAddress:
 
 def print_addresses(found: Mapping[str, Sequence[ip.IpAddress]]) -> list[dict[str, Any]]:
     """As `ip -j address show` prints them, without links and lifetimes."""
-    return [
-        {"ifname": netdev, "addr_info": [_print_address(one) for one in addresses]}
-        for netdev, addresses in found.items()
-    ]
-
-
-def _print_address(one: ip.IpAddress) -> dict[str, Any]:
-    family = "inet6" if ":" in one.address else "inet"
-    flags = {name: True for name in ("tentative", "failed") if getattr(one, name)}
-    if flags.pop("failed", False):
-        flags["dadfailed"] = True
-    return {"family": family, "local": one.address, "prefixlen": one.length, "scope": one.scope, **flags}
+    listed = []
+    for netdev, addresses in found.items():
+        shown = [
+            {"family": "inet6" if ":" in one.address else "inet", "local": one.address}
+            | {"prefixlen": one.length, "scope": one.scope}
+            | ({"tentative": True} if one.tentative else {})
+            | ({"dadfailed": True} if one.failed else {})
+            for one in addresses
+        ]
+        listed.append({"ifname": netdev, "addr_info": shown})
+    return listed
 
 
 def parse_neighbours(rows: Sequence[Any]) -> dict[str, tuple[ip.IpNeighbour, ...]]:
@@ -118,49 +115,54 @@ def parse_routes(rows: Sequence[Any], version: int) -> tuple[ip.IpRoute, ...]:
 
 
 def _parse_route(row: Mapping[str, Any], version: int) -> ip.IpRoute:
-    limits = {name: value for one in row.get("metrics", ()) for name, value in one.items()}
-    source = str(row.get("from", ""))
+    flags, source = row.get("flags", ()), str(row.get("from", ""))
     return ip.IpRoute(
         _table(row.get("table", ip.MAIN)),
         _prefix(str(row["dst"]), version),
         str(row.get("type", "unicast")),
-        tuple(_hops(row)),
+        tuple(
+            ip.NextHop(
+                _name(one.get("dev", "")), _gateway(one), "dead" not in {*one.get("flags", ()), *flags}
+            )
+            for one in row.get("nexthops") or (row,)
+        ),
         int(row.get("metric", 0)),
-        int(limits.get("mtu", 0)),
-        int(limits.get("advmss", 0)),
+        _limit(row, "mtu"),
+        _limit(row, "advmss"),
         int(str(row.get("tos", 0)), 0),
         _prefix(source, version) if source else "",
     )
 
 
-def _hops(row: Mapping[str, Any]) -> Iterator[ip.NextHop]:
-    for one in row.get("nexthops") or (row,):
-        flags = {*one.get("flags", ()), *row.get("flags", ())}
-        gateway = one.get("gateway") or one.get("via", {}).get("host", "")
-        yield ip.NextHop(_name(one.get("dev", "")), _address(gateway) if gateway else "", "dead" not in flags)
+def _gateway(row: Mapping[str, Any]) -> str:
+    gateway = row.get("gateway") or row.get("via", {}).get("host", "")
+    return _address(gateway) if gateway else ""
+
+
+def _limit(row: Mapping[str, Any], name: str) -> int:
+    return int({key: value for one in row.get("metrics", ()) for key, value in one.items()}.get(name, 0))
 
 
 def print_route(one: ip.IpRoute) -> dict[str, Any]:
     """As `ip -j route show table all` prints it."""
-    kind = {} if one.kind == "unicast" else {"type": one.kind}
-    shown: dict[str, Any] = {**kind, "dst": _short(one.destination)}
-    if one.source:
-        shown["from"] = _short(one.source)
-    if one.tos:
-        shown["tos"] = f"{one.tos:#x}"
     hops = [
-        ({"gateway": hop.gateway} if hop.gateway else {})
-        | {"dev": hop.netdev, "flags": [] if hop.usable else ["dead"]}
+        _without_empty(gateway=hop.gateway) | {"dev": hop.netdev, "flags": [] if hop.usable else ["dead"]}
         for hop in one.hops
     ]
-    shown |= hops[0] if len(hops) == 1 else {"nexthops": hops}
-    if one.table != ip.MAIN:
-        shown["table"] = _NAMES.get(one.table, str(one.table))
-    if one.metric:
-        shown["metric"] = one.metric
-    if limits := {name: value for name in ("mtu", "advmss") if (value := getattr(one, name))}:
-        shown["metrics"] = [limits]
-    return shown
+    limits = _without_empty(mtu=one.mtu, advmss=one.advmss)
+    return (
+        _without_empty(type="" if one.kind == "unicast" else one.kind)
+        | {"dst": _short(one.destination)}
+        | ({"from": _short(one.source)} if one.source else {})
+        | _without_empty(tos=one.tos and f"{one.tos:#x}")
+        | (hops[0] if len(hops) == 1 else {"nexthops": hops})
+        | ({} if one.table == ip.MAIN else {"table": _NAMES.get(one.table, str(one.table))})
+        | _without_empty(metric=one.metric, metrics=[limits] if limits else ())
+    )
+
+
+def _without_empty(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}
 
 
 def parse_rules(rows: Sequence[Any], version: int) -> tuple[ip.IpRule, ...]:
@@ -170,9 +172,12 @@ def parse_rules(rows: Sequence[Any], version: int) -> tuple[ip.IpRule, ...]:
 
 def _parse_rule(row: Mapping[str, Any], version: int) -> ip.IpRule:
     action = next((one for one in _ACTIONS if one in row), str(row.get("action", "lookup")))
-    source, destination = (_prefix_of(row, name, version) for name in ("src", "dst"))
-    mark = int(str(row.get("fwmark", 0)), 0)
-    mask = int(str(row.get("fwmask", ip.NO_LIMIT if "fwmark" in row else 0)), 0)
+    prefixes = []
+    for name in ("src", "dst"):
+        text, length = str(row.get(name, "all")), row.get(f"{name}len")
+        whole = text if length is None else f"{text}/{length}"
+        prefixes.append("" if text == "all" else _prefix(whole, version))
+    (source, destination), target = prefixes, str(row.get("goto", 0))
     return ip.IpRule(
         int(row["priority"]),
         version,
@@ -183,74 +188,53 @@ def _parse_rule(row: Mapping[str, Any], version: int) -> ip.IpRule:
         "not" in row,
         str(row.get("iif", "")),
         str(row.get("oif", "")),
-        mark,
-        mask,
-        int(str(row.get("goto", 0))) if str(row.get("goto", 0)).isdecimal() else 0,
+        int(str(row.get("fwmark", 0)), 0),
+        int(str(row.get("fwmask", ip.NO_LIMIT if "fwmark" in row else 0)), 0),
+        int(target) if target.isdecimal() else 0,
         int(row.get("suppress_prefixlen", ip.NO_LIMIT)),
-        tuple(sorted(row.keys() - _SIMPLE)),
+        tuple(sorted(row.keys() - {*_SIMPLE})),
     )
-
-
-def _prefix_of(row: Mapping[str, Any], name: str, version: int) -> str:
-    text = str(row.get(name, "all"))
-    length = row.get(f"{name}len")
-    return "" if text == "all" else _prefix(text if length is None else f"{text}/{length}", version)
 
 
 def print_rule(one: ip.IpRule) -> dict[str, Any]:
     """As `ip -j rule show` prints it; a selector that has no field here has no value."""
-    shown: dict[str, Any] = {"priority": one.priority}
-    if one.inverted:
-        shown["not"] = None
+    shown: dict[str, Any] = {"priority": one.priority} | ({"not": None} if one.inverted else {})
     for name, text in (("src", one.source), ("dst", one.destination)):
+        address, _, length = text.partition("/")
         if text:
-            address, _, length = text.partition("/")
-            shown |= (
-                {name: address}
-                if int(length) == _BITS[one.version]
-                else {name: address, f"{name}len": int(length)}
-            )
+            shown[name] = address
+        if text and int(length) != _BITS[one.version]:
+            shown[f"{name}len"] = int(length)
     shown.setdefault("src", "all")
-    shown |= {name: text for name, text in (("iif", one.input), ("oif", one.output)) if text}
+    shown |= _without_empty(iif=one.input, oif=one.output)
     if one.mark or one.mask:
         shown |= {"fwmark": hex(one.mark)} | ({} if one.mask == ip.NO_LIMIT else {"fwmask": hex(one.mask)})
     shown |= dict.fromkeys(one.others)
-    if one.action == "lookup":
-        shown["table"] = _NAMES.get(one.table, str(one.table))
-    elif one.action == "goto":
-        shown["goto"] = one.target
-    elif one.action == "nop":
-        shown["nop"] = None
-    else:
-        shown["action"] = one.action
+    actions: dict[str, dict[str, Any]] = {
+        "lookup": {"table": _NAMES.get(one.table, str(one.table))},
+        "goto": {"goto": one.target},
+        "nop": {"nop": None},
+    }
+    shown |= actions.get(one.action, {"action": one.action})
     return shown | ({} if one.suppress == ip.NO_LIMIT else {"suppress_prefixlen": one.suppress})
 
 
 def parse_paths(rows: Sequence[Any]) -> dict[tuple[str, str], ip.IpPath]:
     """The recorded replies of `ip -j route get`, by source and destination."""
-    return {(_address(row["from"]), _address(row["dst"])): _parse_path(row) for row in rows}
-
-
-def _parse_path(row: Mapping[str, Any]) -> ip.IpPath:
-    if "error" in row:
-        return ip.IpPath(failure=str(row["error"]))
-    limits = {name: value for one in row.get("metrics", ()) for name, value in one.items()}
-    gateway = row.get("gateway") or row.get("via", {}).get("host", "")
-    return ip.IpPath(
-        _name(row["dev"]),
-        _address(gateway) if gateway else "",
-        int(limits.get("mtu", 0)),
-        row.get("type") == "local",
-    )
+    return {
+        (_address(row["from"]), _address(row["dst"])): ip.IpPath(failure=str(row["error"]))
+        if "error" in row
+        else ip.IpPath(_name(row["dev"]), _gateway(row), _limit(row, "mtu"), row.get("type") == "local")
+        for row in rows
+    }
 
 
 def print_path(source: str, destination: str, path: ip.IpPath) -> dict[str, Any]:
     """As `ip -j route get` prints it."""
-    shown: dict[str, Any] = {"dst": destination, "from": source}
+    shown = {"dst": destination, "from": source}
     if path.failure:
         return shown | {"error": path.failure}
-    shown |= {"type": "local"} if path.local else {}
-    shown |= {"gateway": path.gateway} if path.gateway else {}
+    shown |= _without_empty(type="local" if path.local else "", gateway=path.gateway)
     return shown | {"dev": path.netdev} | ({"metrics": [{"mtu": path.mtu}]} if path.mtu else {})
 
 
@@ -291,15 +275,10 @@ def _short(prefix: str) -> str:
 
 LINK_STATES = {"auto": 0, "enable": 1, "disable": 2}
 
-COUNTS = {
-    f"{direction}_{name}": (direction, name)
-    for direction, names in (
-        ("rx", ("bytes", "packets", "multicast", "broadcast", "dropped")),
-        ("tx", ("bytes", "packets", "dropped")),
-    )
-    for name in names
-}
-"""Name of a count here, and its place in the JSON."""
+SWITCHES = {"spoof_check": "spoofchk", "trusted": "trust"}
+"""Name of a setting here and in the JSON."""
+COUNTS = word_list("rx_bytes rx_packets rx_multicast rx_broadcast rx_dropped tx_bytes tx_packets tx_dropped")
+"""In the JSON without their direction, below `rx` and `tx`."""
 
 
 def parse_virtual_functions(text: str, netdev: str) -> tuple[VirtualFunction, ...]:
@@ -328,12 +307,11 @@ def print_virtual_functions(found: Sequence[VirtualFunction], netdev: str) -> st
             shown["rate"] = {"max_tx": known["max_rate"], "min_tx": 0}
         if "link_state" in known:
             shown["link_state"] = names[known["link_state"]]
-        keys = (("spoof_check", "spoofchk"), ("trusted", "trust"))
-        shown |= {key: bool(known[name]) for name, key in keys if name in known}
-        stats: dict[str, dict[str, int]] = {"rx": {}, "tx": {}}
-        for name, value in one.counts.items():
-            direction, key = COUNTS[name]
-            stats[direction][key] = value
+        shown |= {key: bool(known[name]) for name, key in SWITCHES.items() if name in known}
+        stats = {
+            way: {name[3:]: value for name, value in one.counts.items() if name.startswith(way)}
+            for way in ("rx", "tx")
+        }
         listed.append(shown | {"stats": stats})
     return json.dumps([{"ifname": netdev, "vfinfo_list": listed}]) + "\n"
 
@@ -342,19 +320,16 @@ def _virtual_function(one: Mapping[str, Any]) -> VirtualFunction:
     settings: dict[str, int] = {}
     if (state := one.get("link_state")) in LINK_STATES:
         settings["link_state"] = LINK_STATES[state]
-    for name, key in (("spoof_check", "spoofchk"), ("trusted", "trust")):
-        if key in one:
-            settings[name] = int(one[key] in (True, "on"))
+    settings |= {name: int(one[key] in (True, "on")) for name, key in SWITCHES.items() if key in one}
     vlans = one.get("vlan_list", [one])
     settings["vlan"] = int(vlans[0].get("vlan", 0)) if vlans else 0
     if "rate" in one:
         settings["max_rate"] = int(one["rate"]["max_tx"])
     counts: dict[str, int] = {}
-    for name, (direction, key) in COUNTS.items():
-        counted = one.get("stats", {}).get(direction, {})
+    for name in COUNTS:
+        counted = one.get("stats", {}).get(name[:2], {})
         # iproute2 names them `tx_bytes` and `tx_packets`, and the received ones without a prefix.
-        value = counted.get(key, counted.get(f"{direction}_{key}"))
-        if value is not None:
+        if (value := counted.get(name[3:], counted.get(name))) is not None:
             counts[name] = int(value)
     # Before version 5.3 iproute2 called the address `mac`.
     mac = str(one["address"] if "address" in one else one["mac"])

@@ -219,7 +219,7 @@ class RecordedKernel:
         return self._names.setdefault(names, names), values
 
     def ethtool_driver(self, netdev: str) -> str:
-        return ethtool_text.parse_driver(self._ethtool(netdev, "driver"))
+        return ethtool_text.parse_field(self._ethtool(netdev, "driver"), "driver")
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
         return ethtool_text.parse_pause(self._ethtool(netdev, "pause"))
@@ -244,7 +244,7 @@ class RecordedKernel:
         return found
 
     def mac_address(self, netdev: str) -> str:
-        permanent = ethtool_text.parse_permanent_address(self._ethtool(netdev, "permaddr"))
+        permanent = ethtool_text.parse_field(self._ethtool(netdev, "permaddr"), "permanent address")
         current = read_or("", self.text, f"class/net/{netdev}/address")
         return choose_mac_address(LinkAddresses(permanent, "", current, self._has_master(netdev)), netdev)
 

@@ -12,7 +12,8 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.recorded import ip_text
 from roce_exporter.host.recorded.rdma_text import read_json
 from roce_exporter.host.recorded.tree import RecordingError
-from roce_exporter.model.ip import LOCAL, NO_LIMIT, IpFacts, IpPath, IpRoute, IpRule, NextHop, version_of
+from roce_exporter.host.sources.ip_side import is_in
+from roce_exporter.model.ip import LOCAL, NO_LIMIT, IpFacts, IpPath, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +27,6 @@ LOOPBACK = "lo"
 MOST_RULES = 10_000
 """Rules that are tried, against a `goto` that leads back: the kernel refuses those, a recording may have them."""
 
-_REJECTING = ("unreachable", "blackhole", "prohibit")
 _FAILURES = {"unreachable": "unreachable", "blackhole": "blackhole", "prohibit": "prohibited"}
 
 UNKNOWN = IpPath(unknown=True)
@@ -50,9 +50,6 @@ class Fib:
             return UNKNOWN
         if ipaddress.ip_address(source) not in self._own:
             return IpPath(failure="blackhole" if version_of(source) == 4 else "unreachable")  # noqa: PLR2004 - of IP
-        return self._decide(source, destination)
-
-    def _decide(self, source: str, destination: str) -> IpPath:
         position, tried = 0, 0
         while position < len(self._rules) and tried < MOST_RULES:
             tried += 1
@@ -69,11 +66,9 @@ class Fib:
                     len(self._rules),
                 )
                 continue
-            if rule.action in _REJECTING:
+            if rule.action in _FAILURES:
                 return IpPath(failure=_FAILURES[rule.action])
-            if rule.action != "lookup":
-                return UNKNOWN
-            found = self._look_up(rule, source, destination)
+            found = self._look_up(rule, source, destination) if rule.action == "lookup" else UNKNOWN
             if found is not None:
                 return found
         return UNREACHABLE
@@ -84,42 +79,35 @@ class Fib:
             route
             for route in self._tables.get(rule.table, ())
             if route.tos == 0
-            and _is_in(destination, route.destination)
-            and (not route.source or _is_in(source, route.source))
+            and is_in(destination, route.destination)
+            and (not route.source or is_in(source, route.source))
         ]
-        for route in sorted(candidates, key=_preference):
+        # IPv6 compares the prefix of the source after that of the destination.
+        for route in sorted(
+            candidates, key=lambda one: (-_length(one.destination), -_length(one.source), one.metric)
+        ):
             if route.kind == "throw":
                 return None
-            if route.kind in _REJECTING:
+            if route.kind in _FAILURES:
                 return IpPath(failure=_FAILURES[route.kind])
             hops = [hop for hop in route.hops if hop.usable]
             if not hops:
                 continue
             if rule.suppress != NO_LIMIT and _length(route.destination) <= rule.suppress:
                 return None
-            return _result(route, hops)
+            if route.kind == "local" or (route.table == LOCAL and route.kind == "anycast"):
+                return IpPath(LOOPBACK, local=True)
+            # With several next hops a hash decides, which differs from connection to connection.
+            known = hops[0].netdev and len({hop.netdev for hop in hops}) == 1
+            return IpPath(hops[0].netdev, hops[0].gateway, route.mtu) if known else UNKNOWN
         return None
-
-
-def _preference(route: IpRoute) -> tuple[int, int, int]:
-    # IPv6 compares the prefix of the source after that of the destination.
-    return -_length(route.destination), -_length(route.source) if route.source else 0, route.metric
-
-
-def _result(route: IpRoute, hops: Sequence[NextHop]) -> IpPath:
-    if route.kind == "local" or (route.table == LOCAL and route.kind == "anycast"):
-        return IpPath(LOOPBACK, local=True)
-    # With several next hops a hash decides, which differs from connection to connection.
-    if len({hop.netdev for hop in hops}) > 1 or not hops[0].netdev:
-        return UNKNOWN
-    return IpPath(hops[0].netdev, hops[0].gateway, route.mtu)
 
 
 def _matches(rule: IpRule, source: str, destination: str) -> bool | None:
     """Whether a packet of this host matches; None if that is not known."""
     simple = (
-        (not rule.source or _is_in(source, rule.source))
-        and (not rule.destination or _is_in(destination, rule.destination))
+        (not rule.source or is_in(source, rule.source))
+        and (not rule.destination or is_in(destination, rule.destination))
         and rule.input in ("", LOOPBACK)
         and not rule.output
         and not rule.mark & rule.mask
@@ -131,27 +119,8 @@ def _matches(rule: IpRule, source: str, destination: str) -> bool | None:
     return simple is not rule.inverted
 
 
-def _is_in(address: str, prefix: str) -> bool:
-    return ipaddress.ip_address(address) in ipaddress.ip_network(prefix, strict=False)
-
-
 def _length(prefix: str) -> int:
-    return int(prefix.rpartition("/")[2])
-
-
-def make_fibs(
-    rules: Mapping[int, Sequence[IpRule]], routes: Mapping[int, Sequence[IpRoute]], own: Iterable[str]
-) -> dict[int, Fib]:
-    """One `Fib` per version of IP."""
-    known = tuple(own)
-    return {
-        version: Fib(
-            rules.get(version, ()),
-            routes.get(version, ()),
-            [one for one in known if version_of(one) == version],
-        )
-        for version in (4, 6)
-    }
+    return int(prefix.rpartition("/")[2] or 0)
 
 
 ADDRESSES, NEIGHBOURS, PATHS = "ip/address.json", "ip/neigh.json", "ip/get.json"
@@ -185,14 +154,12 @@ class RecordedIp:
 
     def paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
         """What `Kernel.ip_paths` returns: the recorded reply, or what rules and routes give."""
-        found = []
-        for source, destination in pairs:
-            path = self.replies.get((source, destination))
-            if path is None:
-                fib = self.fibs.get(version_of(destination))
-                path = fib.path(source, destination) if fib else UNKNOWN
-            found.append(path)
-        return tuple(found)
+        fibs = self.fibs
+        return tuple(
+            self.replies.get(pair)
+            or (fibs[version].path(*pair) if (version := version_of(pair[1])) in fibs else UNKNOWN)
+            for pair in pairs
+        )
 
 
 def read_recorded_ip(tree: Tree, path: str) -> RecordedIp:
@@ -200,22 +167,24 @@ def read_recorded_ip(tree: Tree, path: str) -> RecordedIp:
     if ADDRESSES not in tree.files:
         return RecordedIp()
     addresses = _parsed(tree, path, ADDRESSES, ip_text.parse_addresses, {})
-    routes = {
-        version: _parsed(tree, path, name, partial(ip_text.parse_routes, version=version), ())
-        for version, name in ROUTES.items()
-    }
-    rules = {
-        version: _parsed(tree, path, name, partial(ip_text.parse_rules, version=version), ())
-        for version, name in RULES.items()
-    }
     own = [one.address for found in addresses.values() for one in found]
+    routes, rules = (
+        {
+            version: _parsed(tree, path, name, partial(parse, version=version), ())
+            for version, name in names.items()
+        }
+        for parse, names in ((ip_text.parse_routes, ROUTES), (ip_text.parse_rules, RULES))
+    )
     return RecordedIp(
         addresses,
         _parsed(tree, path, NEIGHBOURS, ip_text.parse_neighbours, {}),
         routes,
         rules,
         _parsed(tree, path, PATHS, ip_text.parse_paths, {}),
-        make_fibs(rules, routes, own),
+        {
+            version: Fib(rules[version], routes[version], [one for one in own if version_of(one) == version])
+            for version in ROUTES
+        },
     )
 
 

@@ -127,7 +127,9 @@ class Scrubber:
         """The digits of each hardware address, also with its bytes reversed, and those of its stand-in."""
 
     def ip(self, address: str) -> str:
-        """The stand-in of an IP address, as text; the one that `gid` has for it."""
+        """The stand-in of an IP address, as text; the one that `gid` has for it. An empty one stays empty."""
+        if not address:
+            return ""
         return self._stand_in("ip", _unmapped(address), lambda _: self._subnets.address(_unmapped(address)))
 
     def prefix(self, prefix: str) -> str:
