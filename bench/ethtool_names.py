@@ -19,8 +19,7 @@ from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, GSTRINGS, EthtoolIoctl
-from roce_exporter.host.recorded.moment import Moment
-from roce_exporter.host.recorded.recorded import RecordedKernel
+from roce_exporter.host.recorded.recorded import Moment, RecordedKernel
 from roce_exporter.host.recorded.tree import Tree
 
 if TYPE_CHECKING:

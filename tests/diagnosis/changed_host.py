@@ -10,8 +10,7 @@ from fault_table import Fault
 
 from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.capture import capture
-from roce_exporter.host.recorded.moment import TIME
-from roce_exporter.host.recorded.recorded import RecordedKernel, play_recording
+from roce_exporter.host.recorded.recorded import TIME, RecordedKernel, play_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.view.host_history import HostClock

@@ -6,9 +6,14 @@ from hypothesis import strategies as st
 from kernel import host, tree_of
 
 from roce_exporter.host.kernel import Absent, ObjectKernel
-from roce_exporter.host.recorded.rdma_text import print_counter_set, print_object
+from roce_exporter.host.recorded.rdma_text import (
+    HeldObjects,
+    print_counter_set,
+    print_object,
+    print_processes,
+    read_processes,
+)
 from roce_exporter.host.recorded.recorded import RecordedKernel
-from roce_exporter.host.recorded.recorded_objects import HeldObjects, print_processes, read_processes
 from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject

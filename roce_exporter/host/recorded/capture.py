@@ -30,8 +30,8 @@ from roce_exporter.host.recorded.devlink_text import devlink_files, read_devlink
 from roce_exporter.host.recorded.ip_text import print_virtual_functions
 from roce_exporter.host.recorded.log_text import PATH as LOG_FILE
 from roce_exporter.host.recorded.log_text import kernel_log, scrub_log
-from roce_exporter.host.recorded.moment import TIME, print_time
 from roce_exporter.host.recorded.rdma_text import ON, SUPPORTED
+from roce_exporter.host.recorded.recorded import TIME
 from roce_exporter.host.recorded.scrub import Scrubber
 from roce_exporter.host.recorded.tree import RecordingError, collect_tree
 from roce_exporter.host.sources.configuration import texts
@@ -123,7 +123,7 @@ async def capture(
         prefix = f"{moment}/" if moments > 1 else ""
         part = await _moment(in_flight, kernel, listed or (), scrub)
         if part:
-            part[TIME] = print_time(begun)
+            part[TIME] = f"{begun:.6f}\n"
         whole |= {prefix + path: content for path, content in part.items()}
     if not whole:
         raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")

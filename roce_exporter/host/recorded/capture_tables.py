@@ -23,9 +23,13 @@ from roce_exporter.host.recorded.ip_text import (
     print_route,
     print_rule,
 )
-from roce_exporter.host.recorded.rdma_text import print_counter_set, print_limits, print_object
+from roce_exporter.host.recorded.rdma_text import (
+    print_counter_set,
+    print_limits,
+    print_object,
+    print_processes,
+)
 from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, PATHS, ROUTES, RULES
-from roce_exporter.host.recorded.recorded_objects import print_processes
 from roce_exporter.host.recorded.scrub import scrub_process
 from roce_exporter.host.sources.ip_side import CONF, SYSCTLS, Addresses, targets
 from roce_exporter.model.ip import version_of

@@ -46,6 +46,8 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.kernel import TEXT_BYTES, Absent, read_or
@@ -53,12 +55,25 @@ from roce_exporter.host.kernel.names import given_hostname
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
 from roce_exporter.host.recorded import ethtool_text
 from roce_exporter.host.recorded.archive import load_tree
+from roce_exporter.host.recorded.dcb_text import KINDS, PEER_PFC, read_dcb
 from roce_exporter.host.recorded.devlink_text import RecordedDevlink
 from roce_exporter.host.recorded.ip_text import parse_virtual_functions
 from roce_exporter.host.recorded.log_text import PATH as KERNEL_LOG
 from roce_exporter.host.recorded.log_text import RecordedLog
-from roce_exporter.host.recorded.moment import PARTS, Moment, moment_times, read_moment, without_wrapper
-from roce_exporter.host.recorded.rdma_text import ON, SUPPORTED, parse_limits
+from roce_exporter.host.recorded.rdma_text import (
+    COUNTER_SET_FILE,
+    OBJECT_FILES,
+    ON,
+    SUPPORTED,
+    HeldObjects,
+    parse_limits,
+    read_counter_sets,
+    read_json,
+    read_objects,
+    read_processes,
+    read_rdma,
+)
+from roce_exporter.host.recorded.recorded_ip import RecordedIp, read_recorded_ip
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.model import RdmaDevice, RdmaPort
 from roce_exporter.model.values import FILE_BYTES
@@ -71,9 +86,109 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel.kmsg import KernelLog
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.host.recorded.rdma_text import Rows
-    from roce_exporter.host.recorded.recorded_objects import HeldObjects
+    from roce_exporter.host.recorded.tree import Tree
     from roce_exporter.model.ip import IpFacts, IpPath
-    from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts
+    from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
+
+TIME = "time"
+"""The name of the file."""
+
+APART = 15.0
+"""Seconds between the moments of a recording without times."""
+
+_SECONDS = re.compile(rb"[0-9]{1,11}(\.[0-9]{1,9})?")
+
+
+def moment_times(trees: Sequence[Tree], path: str) -> tuple[float, ...]:
+    """The time of each moment, increasing; without files the first is 0 and the others follow 15 s apart."""
+    named = [tree.files.get(TIME) for tree in trees]
+    if all(content is None for content in named):
+        return tuple(APART * number for number in range(len(trees)))
+    times: list[float] = []
+    for number, content in enumerate(named):
+        what = f"recording {path}: moment {number}"
+        if content is None:
+            raise RecordingError(
+                f"{what} has no file `{TIME}`, but others have; add it, or remove the others"
+            )
+        text = content.strip()
+        if not _SECONDS.fullmatch(text):
+            shown = ascii(text[:20].decode("utf-8", "replace"))
+            raise RecordingError(
+                f"{what}: `{TIME}` is {shown}; write seconds since 1970, as `date +%s.%N` prints them"
+            )
+        if times and float(text) <= times[-1]:
+            raise RecordingError(
+                f"{what}: its time {float(text):.3f} is not after {times[-1]:.3f}, the one before; correct the files `{TIME}`"
+            )
+        times.append(float(text))
+    return tuple(times)
+
+
+PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc", "ibv_devinfo", "ip", "devlink", "dev"})
+"""The folders of a recording; one without any of them is refused."""
+
+
+FAILING = re.compile(r"(sys|proc/sys|ethtool|devlink|ibv_devinfo)/.*|ip/.*\.link\.json")
+"""Where a recorded host plays a read that fails: what is read when it is needed, not when the recording is opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One moment of a recorded host. `rdma` contains the parsed output of each recorded rdma command."""
+
+    tree: Tree
+    rdma: Mapping[str, Rows]
+    dcb: Mapping[str, Dcb] = field(default_factory=dict)
+    """By network device."""
+    objects: Mapping[tuple[str, ObjectKind], tuple[RdmaObject, ...]] = field(default_factory=dict)
+    """By device and kind; ("", kind) says that the kind was recorded."""
+    counter_sets: Mapping[str, tuple[CounterSet, ...]] | None = None
+    """By device; None: not recorded."""
+    processes: Mapping[int, ProcessFacts] = field(default_factory=dict)
+    ip: RecordedIp = field(default_factory=RecordedIp)
+
+
+def read_moment(tree: Tree, path: str) -> Moment:
+    """The moment in this tree, of the recording that came from `path`."""
+    for place in tree.errors:
+        if not FAILING.fullmatch(place):
+            raise RecordingError(
+                f"recording {path}: {place}: only reads below sys/, proc/sys/ and ethtool/ can fail; remove it"
+            )
+    return Moment(
+        tree,
+        read_rdma(tree, path),
+        _parse_dcb(tree, path),
+        read_objects(tree, path),
+        read_counter_sets(tree, path),
+        read_processes(tree, path),
+        read_recorded_ip(tree, path),
+    )
+
+
+def without_wrapper(tree: Tree) -> Tree:
+    """The recording itself: `tar czf host.tar.gz host/` puts everything below one folder."""
+    names = tree.folders[""]
+    if len(names) == 1 and not names & PARTS:
+        (name,) = names
+        if not name.isdecimal() and name in tree.folders:
+            return tree.below(name)
+    return tree
+
+
+def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
+    documents: dict[str, dict[str, object]] = {}
+    for name in sorted(tree.folders.get("dcb", ())):
+        netdev, _, kind = name.removesuffix(".json").rpartition(".")
+        text = tree.files.get(f"dcb/{name}", b"")
+        # dcb prints an empty line if the driver does not have the requested part.
+        if name.endswith(".json") and netdev and kind in (*KINDS, PEER_PFC) and text.strip():
+            documents.setdefault(netdev, {})[kind] = read_json(
+                text, f"recording {path}: dcb/{name}", "dcb -j"
+            )
+    return {netdev: read_dcb(found, netdev, path) for netdev, found in documents.items()}
+
 
 MAX_MOMENTS = 1000
 """The maximum that `roce-exporter capture` writes."""
@@ -272,16 +387,25 @@ class RecordedKernel:
             raise Absent(errno.EOPNOTSUPP, f"no dcb/{netdev}.*.json in this recording") from None
 
     def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> HeldObjects:
-        return self._moment.held.open_objects(device.name, kind)
+        objects = self._moment.objects
+        if ("", kind) not in objects:
+            raise Absent(errno.EOPNOTSUPP, f"no {OBJECT_FILES[kind]} in this recording")
+        return HeldObjects(objects.get((device.name, kind), ()))
 
     def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
-        return self._moment.held.sets_of(device.name, port)
+        sets = self._moment.counter_sets
+        if sets is None:
+            raise Absent(errno.EOPNOTSUPP, f"no {COUNTER_SET_FILE} in this recording")
+        return tuple(one for one in sets.get(device.name, ()) if one.port == port)
 
     def process(self, pid: int) -> ProcessFacts:
-        return self._moment.held.process(pid)
+        try:
+            return self._moment.processes[pid]
+        except KeyError:
+            raise Absent(errno.ESRCH, os.strerror(errno.ESRCH), f"proc/{pid}") from None
 
     def process_start(self, pid: int) -> float:
-        return self._moment.held.process(pid).created
+        return self.process(pid).created
 
     def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
         return self._devlink.reporters(instance)

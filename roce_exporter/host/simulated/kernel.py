@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogPart
+from roce_exporter.host.recorded.rdma_text import HeldObjects
 from roce_exporter.host.recorded.recorded import RecordedKernel
-from roce_exporter.host.recorded.recorded_objects import HeldObjects
 from roce_exporter.host.simulated.conditions import ETHTOOL, HOT, NETLINK, UNPLUGGED, refuse, spoil
 from roce_exporter.host.simulated.drivers import amounts, rate_text
 from roce_exporter.host.simulated.functions import (

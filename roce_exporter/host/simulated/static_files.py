@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import dcb_netlink
 from roce_exporter.host.recorded import ip_text
-from roce_exporter.host.recorded.moment import Moment
+from roce_exporter.host.recorded.recorded import Moment
 from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, ROUTES, RULES, read_recorded_ip
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import PRIORITIES

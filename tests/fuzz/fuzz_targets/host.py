@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.host.recorded.ethtool_text import parse_transceiver, print_transceiver
-from roce_exporter.host.recorded.rdma_text import print_object, read_objects
+from roce_exporter.host.recorded.rdma_text import print_object, print_processes, read_objects
 from roce_exporter.host.recorded.recorded import RecordedKernel
-from roce_exporter.host.recorded.recorded_objects import print_processes
 from roce_exporter.host.recorded.scrub import Scrubber, scrub_process
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.sources.netdev import MAC_ADDRESS, read_netdev_identity

@@ -9,11 +9,7 @@ ALLOWED = (RecordingError,)
 CORE = (
     "host/recorded/recorded.py",
     "host/recorded/rdma_text.py",
-    "host/recorded/rdma_text.py",
-    "host/recorded/recorded_objects.py",
-    "host/recorded/recorded_objects.py",
     "host/recorded/dcb_text.py",
-    "host/recorded/ethtool_text.py",
     "host/recorded/ethtool_text.py",
 )
 FILES = (

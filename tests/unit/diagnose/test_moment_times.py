@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from roce_exporter.host.recorded.capture import capture
-from roce_exporter.host.recorded.moment import moment_times
-from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.recorded.recorded import load_recording, moment_times
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.view.host_history import HostClock
