@@ -6,6 +6,8 @@
 # go below /opt/roce-exporter and run with the system's Python. Prints the version of the Python that they are bound to, for example 3.11, or nothing:
 # the extension modules of requirements.lock have the stable ABI and load in every Python from 3.11 on; those of the other two do not.
 #
+# MACHINE=aarch64 or x86_64 takes the libraries of another machine than this one.
+#
 # The tree depends on the commit alone: wheels are chosen for glibc 2.28 and not for the machine that builds, and modes and times are fixed.
 set -eu
 LC_ALL=C TZ=UTC
@@ -28,7 +30,7 @@ pip=$work/build/bin/pip
 "$pip" install --quiet --require-hashes --only-binary=:all: --requirement="$top/requirements-build.lock"
 "$pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir="$work" "$top"
 library=$root/opt/roce-exporter/lib
-machine=$(uname -m)
+machine=${MACHINE:-$(uname -m)}
 "$pip" install --quiet --require-hashes --only-binary=:all: --no-compile --requirement="$top/${LOCK:-requirements.lock}" --target="$library" \
   --platform="manylinux_2_28_$machine" --platform="manylinux_2_17_$machine" --platform="manylinux2014_$machine" --platform="manylinux_2_12_$machine"
 "$work/build/bin/python" -m zipfile --extract "$work"/roce_exporter-*.whl "$library"

@@ -7,7 +7,8 @@
 # a user with sudo and as a user without; Ubuntu 22.04, whose Python is too old, must refuse them; tests/commands_in_root.sh says how.
 # FILES="wheel deb zipapp commands" selects, and so does WAYS="root sudo user" of the commands. Roots and the locked wheels are kept in
 # ~/.cache/roce-clean (ROCE_CLEAN_CACHE); delete them to have newer roots. QUICK="tests/unit/test_web.py" selects quick tests,
-# TESTS those of the second command.
+# TESTS those of the second command. ARCH=arm64 makes roots of that architecture, which qemu-user runs: its emulator must be registered in
+# /proc/sys/fs/binfmt_misc with the flag F, as Debian's qemu-user-static does (in a machine without systemd: update-binfmts --enable).
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${ROCE_CLEAN_CACHE:-$HOME/.cache/roce-clean}
@@ -17,6 +18,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM
 files=${FILES:-wheel deb zipapp commands}
+case ${ARCH:=$(dpkg --print-architecture)} in arm64) machine=aarch64 ;; amd64) machine=x86_64 ;; *) echo "$0: no packages for $ARCH" >&2; exit 2 ;; esac
+if [ "$machine" != "$(uname -m)" ] && ! grep -qs 'flags:.*F' "/proc/sys/fs/binfmt_misc/qemu-$machine"; then
+  echo "$0: nothing runs programs of $ARCH here: install qemu-user-static and register it in /proc/sys/fs/binfmt_misc" >&2
+  exit 2
+fi
 if [ -z "${RELEASE:-}" ] && [ "$files" != commands ]; then
   RELEASE=$work/release
   PACKAGES=deb PYTHON=$python "$top/deploy/release/build.sh" "$RELEASE" >&2
@@ -32,11 +38,12 @@ make_root() {
     noble | jammy)
       keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
       [ -e $keyring ] || { keyring=$cache/keys$keyring; bash -c '. "$1/tests/newer.sh" && unpack_newest "$2/keys" ubuntu-keyring' - "$top" "$cache"; }
-      set -- --keyring="$keyring" --components=main,universe --include=apt "$@" "$suite" "$cache/$name.part.tar" http://archive.ubuntu.com/ubuntu
+      case $ARCH in amd64) archive=archive.ubuntu.com/ubuntu ;; *) archive=ports.ubuntu.com/ubuntu-ports ;; esac
+      set -- --keyring="$keyring" --components=main,universe --include=apt "$@" "$suite" "$cache/$name.part.tar" "http://$archive"
       ;;
     *) set -- "$@" "$suite" "$cache/$name.part.tar" ;;
   esac
-  mmdebstrap --quiet --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' "$@" && mv "$cache/$name.part.tar" "$cache/$name.tar"
+  mmdebstrap --quiet --variant=minbase --architectures="$ARCH" --aptopt='Acquire::Check-Valid-Until "false"' "$@" && mv "$cache/$name.part.tar" "$cache/$name.tar"
 }
 
 # What the quick tests need in addition to the package: requirements-test.lock without requirements.lock, the linters and the mixin's renderer.
@@ -48,12 +55,13 @@ tests_lock() {
 
 # fetch_libraries VERSION: the locked wheels for a version of Python, downloaded once.
 fetch_libraries() {
-  folder=$cache/libraries-$1
+  folder=$cache/libraries-$1-$ARCH
   mkdir -p "$folder"
   tests_lock >"$folder/tests.lock"
   cat "$top/requirements.lock" "$folder/tests.lock" >"$work/all.lock"
   cmp -s "$work/all.lock" "$folder/.fetched" && return 0
   "$python" -m pip download --quiet --only-binary=:all: --no-deps --require-hashes --python-version="$1" --dest="$folder" \
+    --platform="manylinux_2_28_$machine" --platform="manylinux_2_17_$machine" --platform="manylinux2014_$machine" --platform="manylinux_2_12_$machine" \
     --requirement="$work/all.lock"
   cp "$work/all.lock" "$folder/.fetched"
 }
@@ -75,7 +83,7 @@ add_built_files() {
   version=$(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   fetch_libraries "$version"
   mkdir "$root/checkout"
-  cp -r "$cache/libraries-$version" "$root/libraries"
+  cp -r "$cache/libraries-$version-$ARCH" "$root/libraries"
   cp -r "$RELEASE" "$root/built"
   git -C "$top" archive HEAD -- . ':!roce_exporter' | tar --extract -C "$root/checkout"
 }
@@ -108,15 +116,15 @@ for suite; do
   for file in $files; do [ "$file" = commands ] || built="$built $file"; done
   [ "$suite" != jammy ] || { built='' ways=old; }
   if [ -n "$built" ]; then
-    make_root "$suite" "$suite" --include=python3-venv,init-system-helpers,systemd,iproute2,ethtool,pciutils || { status=1; continue; }
-    new_root "$suite"
+    make_root "$suite-$ARCH" "$suite" --include=python3-venv,init-system-helpers,systemd,iproute2,ethtool,pciutils || { status=1; continue; }
+    new_root "$suite-$ARCH"
     add_built_files
   fi
   for file in $built; do check "$file" QUICK="${QUICK:-}" sh /checkout/tests/tests_in_root.sh "$file"; done
   case $files in *commands*) ;; *) continue ;; esac
-  make_root "$suite-bare" "$suite" || { status=1; continue; }
+  make_root "$suite-$ARCH-bare" "$suite" || { status=1; continue; }
   for way in $ways; do
-    new_root "$suite-bare"
+    new_root "$suite-$ARCH-bare"
     add_clone
     check "commands, $way" TESTS="${TESTS:-}" PIP_CERT=/certificates sh /clone/tests/commands_in_root.sh "$way"
   done

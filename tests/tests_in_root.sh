@@ -36,7 +36,7 @@ case $1 in
     quick /wheel/bin/python "$(echo /wheel/lib/python3.*/site-packages)"
     ;;
   deb)
-    dpkg --install /built/*.deb >/tmp/dpkg.log 2>&1 || { cat /tmp/dpkg.log; exit 1; }
+    dpkg --install "/built/roce-exporter_"*"_$(dpkg --print-architecture).deb" >/tmp/dpkg.log 2>&1 || { cat /tmp/dpkg.log; exit 1; }
     python3 tests/storm_in_root.py /usr/bin/roce-exporter
     quick python3 /opt/roce-exporter/lib
     ;;

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Build a Debian package and print its path: deploy/deb/build.sh FOLDER. Needs dpkg-deb, and what deploy/stage.sh needs, which has the files.
+# MACHINE=aarch64 builds the package for arm64 on any machine, MACHINE=x86_64 that for amd64; by default it is for this one.
 # The same commit gives the same bytes: every time in it is SOURCE_DATE_EPOCH, by default that of the newest commit.
 set -eu
 LC_ALL=C TZ=UTC
@@ -10,7 +11,7 @@ folder=${1:?where to put the package: $0 FOLDER}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -c safe.directory="*" -C "$top" log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$top/roce_exporter/__init__.py")
-architecture=$(dpkg --print-architecture)
+case ${MACHINE:-} in aarch64) architecture=arm64 ;; x86_64) architecture=amd64 ;; *) architecture=$(dpkg --print-architecture) ;; esac
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 

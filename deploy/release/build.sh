@@ -62,14 +62,17 @@ archive "$name-mixin.tar.gz" --transform="s,^,roce-exporter-$version-," --direct
 chart=$(sed -n 's/^version: //p' deploy/helm/roce-exporter/Chart.yaml)
 archive "$new/roce-exporter-$chart.tgz" --directory=deploy/helm --exclude=.helmignore --exclude=roce-exporter/ci roce-exporter
 
-# Packages: each script prints the path of what it made.
+# Packages, for both architectures; the image is for both by itself. Each script prints the path of what it made.
 for package in ${PACKAGES-deb rpm container}; do
   script=deploy/$package/build.sh
   [ -f "$script" ] || continue
-  "$script" "$new" >"$work/made"
-  while read -r made; do
-    [ -f "$made" ] || { echo "$script printed $made, which is not a file" >&2; exit 1; }
-  done <"$work/made"
+  case $package in container) machines=- ;; *) machines='x86_64 aarch64' ;; esac
+  for machine in $machines; do
+    MACHINE=$machine "$script" "$new" >"$work/made"
+    while read -r made; do
+      [ -f "$made" ] || { echo "$script printed $made, which is not a file" >&2; exit 1; }
+    done <"$work/made"
+  done
 done
 
 # What is inside: of the packages, and of the zipapp, which also has the libraries of the demo.

@@ -2,6 +2,7 @@
 # Build a package for RHEL 9 and its kin and print its path: deploy/rpm/build.sh FOLDER. Needs rpmbuild, and what deploy/stage.sh needs, which has the files.
 # The same commit gives the same bytes: every time in it is SOURCE_DATE_EPOCH, by default that of the newest commit.
 #
+# MACHINE=aarch64 builds for aarch64 on any machine, MACHINE=x86_64 for x86_64; by default it is for this one.
 # RPM_PYTHON=python3.11: the package of Python that it requires, and the name of its command. RHEL 9's own python3 is 3.9, which is too old.
 set -eu
 LC_ALL=C TZ=UTC
@@ -31,7 +32,7 @@ find "$stage/opt/roce-exporter/bin" -exec touch --date="@$SOURCE_DATE_EPOCH" {} 
   (cd "$stage" && find . -not -type d) | sed -e 's|^\./etc/.*|%config(noreplace) "&"|' -e 's|^\./.*|"&"|' -e 's|"\./|"/|'
 } | sort >"$work/files"
 # No macros of the machine that builds may change the payload: no bytecode, no stripping, no links to build ids, no generated requirements.
-rpmbuild -bb --quiet --buildroot="$work/root" \
+rpmbuild -bb --quiet --target="${MACHINE:-$(uname -m)}" --buildroot="$work/root" \
   --define="_topdir $work" --define="_rpmdir $work/out" --define="_tmppath $work" --define="_dbpath $work/db" \
   --define="stage $stage" --define="file_list $work/files" --define="package_version $version" --define="python $python" \
   --define="_buildhost localhost" --define="use_source_date_epoch_as_buildtime 1" --define="clamp_mtime_to_source_date_epoch 1" \

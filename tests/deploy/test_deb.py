@@ -88,6 +88,19 @@ def test_the_same_commit_gives_the_same_bytes(package: Path, tmp_path: Path) -> 
     assert not list(away.iterdir())
 
 
+@pytest.mark.nightly
+def test_it_is_built_for_another_machine(tmp_path: Path) -> None:
+    """Grace, BlueField and Graviton hosts; `ARCH=arm64 tests/clean_roots.sh` runs it. In an ELF header 183 is AArch64."""
+    environment = {**os.environ, **BUILD, "MACHINE": "aarch64"}
+    subprocess.run([DEPLOY / "deb/build.sh", tmp_path / "built"], env=environment, check=True)
+    (built,) = (tmp_path / "built").iterdir()
+    assert built.name.endswith("_arm64.deb")
+    assert printed("dpkg-deb", "--field", built, "Architecture") == "arm64\n"
+    subprocess.run(["dpkg-deb", "--extract", built, tmp_path / "root"], check=True)
+    libraries = [path.read_bytes()[18:20] for path in (tmp_path / "root").rglob("*.so")]
+    assert libraries and set(libraries) == {(183).to_bytes(2, "little")}
+
+
 def test_it_has_the_package_metadata(package: Path) -> None:
     fields = printed("dpkg-deb", "--field", package)
     assert f"Version: {roce_exporter.__version__}\n" in fields

@@ -53,6 +53,10 @@ def test_it_requires_a_python_that_is_new_enough(rpm: Path) -> None:
     assert answer(rpm, "--queryformat=%{ARCH}\\n") == [os.uname().machine]
 
 
+def test_it_is_built_for_another_machine(tmp_path: Path) -> None:
+    assert answer(build(tmp_path, MACHINE="aarch64"), "--queryformat=%{ARCH}\\n") == ["aarch64"]
+
+
 def test_settings_survive_and_nothing_else_is_a_setting(rpm: Path) -> None:
     assert answer(rpm, "--configfiles") == CONFIGS
     flags = answer(rpm, "--queryformat=[%{FILENAMES} %{FILEFLAGS:fflags}\\n]")
