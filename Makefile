@@ -8,7 +8,7 @@ DIST ?= dist
 BUILD ?= build
 
 .DEFAULT_GOAL := help
-.PHONY: help check test test-all nightly generate dist house lab bench fuzz mutants week pictures release release-check
+.PHONY: help check test test-all nightly generate dist house lab bench fuzz mutants week pictures site release release-check
 
 help: ## list these tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
@@ -67,6 +67,11 @@ week: ## the alerts of a simulated week against the truth, an hour and more on t
 
 pictures: ## draw the dashboards with Grafana's libraries; see dashboards/preview/README.md
 	$(PYTHON) dashboards/preview/pictures.py
+
+site: ## the documents as a site with search, in BUILD/site; a link that leads nowhere fails
+	$(PYTHON) -m venv $(BUILD)/site-tools
+	$(BUILD)/site-tools/bin/pip install --quiet mkdocs-material==9.8.2
+	$(BUILD)/site-tools/bin/python docs/generate/site.py $(BUILD)/site
 
 release: ## build what users download into DIST, reproducibly; RELEASE_KEY=KEY signs it, see docs/releasing.md
 	PYTHON=$(PYTHON) deploy/release/build.sh $(DIST)

@@ -20,7 +20,7 @@ trap 'exit 143' HUP INT TERM
 files=${FILES:-wheel deb zipapp commands}
 case ${ARCH:=$(dpkg --print-architecture)} in arm64) machine=aarch64 ;; amd64) machine=x86_64 ;; *) echo "$0: no packages for $ARCH" >&2; exit 2 ;; esac
 if [ "$machine" != "$(uname -m)" ] && ! grep -qs 'flags:.*F' "/proc/sys/fs/binfmt_misc/qemu-$machine"; then
-  echo "$0: nothing runs programs of $ARCH here: install qemu-user-static and register it in /proc/sys/fs/binfmt_misc" >&2
+  echo "$0: nothing runs programs of $ARCH here: install qemu-user-static and arch-test, and register it in /proc/sys/fs/binfmt_misc" >&2
   exit 2
 fi
 if [ -z "${RELEASE:-}" ] && [ "$files" != commands ]; then

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,7 @@ PACKAGES = {
         for line in (DEPLOY / "manual/requirements.in").read_text().splitlines()
         if not line.startswith("#")
     ),
+    "site": tuple(re.findall(r"mkdocs-material==\S+", (ROOT / "Makefile").read_text())),
     "audit": ("pip-audit==2.10.1",),
     "ansible": ("ansible-core==2.18.19", "ansible-lint==26.10.1"),
     "powershell": ("tree-sitter==0.25.2", "tree-sitter-powershell==0.26.4"),
