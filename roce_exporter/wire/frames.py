@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -65,17 +66,10 @@ class Frames(NamedTuple):
 
 def merged(parts: Iterable[Frames]) -> list[Frames]:
     """The same frames in as few batches as possible: those of one link type that follow each other."""
-    found: list[list[Frames]] = []
-    for part in parts:
-        if found and found[-1][0].link == part.link:
-            found[-1].append(part)
-        else:
-            found.append([part])
-    return [_as_one(group) for group in found]
+    return [_as_one(list(group)) for _, group in groupby(parts, lambda part: part.link)]
 
 
 def _as_one(parts: list[Frames]) -> Frames:
-    """Frames of one buffer."""
     if len(parts) == 1:
         return parts[0]
     found = {
@@ -94,27 +88,15 @@ def _as_one(parts: list[Frames]) -> Frames:
 
 def window(data: Bytes, offsets: Integers, width: int) -> Bytes:
     """`width` bytes at each offset, a row each; zeros beyond the end of `data`."""
-    last = len(data) - width
     if not len(offsets):
         return np.zeros((0, width), np.uint8)
-    if int(offsets.max()) <= last:
-        return _rows(data, offsets, width)
-    return _padded(data, offsets, width)
-
-
-def _rows(data: Bytes, offsets: Integers, width: int) -> Bytes:
-    """Every offset of `data` is an element of `width` bytes, which overlap: indexing these is one copy per row."""
-    elements: NDArray[np.void] = np.ndarray((len(data) - width + 1,), f"V{width}", data, 0, (1,))
-    return elements[offsets].view(np.uint8).reshape(-1, width)
-
-
-def _padded(data: Bytes, offsets: Integers, width: int) -> Bytes:
-    """The same where some rows reach beyond the end."""
-    last = len(data) - width
-    inside = offsets <= last
+    inside = offsets <= len(data) - width
+    if inside.all():
+        # Every offset of `data` is an element of `width` bytes, which overlap: indexing these is one copy per row.
+        elements: NDArray[np.void] = np.ndarray((len(data) - width + 1,), f"V{width}", data, 0, (1,))
+        return elements[offsets].view(np.uint8).reshape(-1, width)
     rows = np.zeros((len(offsets), width), np.uint8)
-    if inside.any():
-        rows[inside] = _rows(data, offsets[inside], width)
+    rows[inside] = window(data, offsets[inside], width)
     for row in np.flatnonzero(~inside):
         tail = data[offsets[row] :]
         rows[row, : len(tail)] = tail

@@ -44,6 +44,12 @@ def _packet(frames: Frames, roce: Located, columns: Columns, row: int) -> dict[s
     version, valid = int(columns.versions[row]), int(columns.icrc[row])
     port = frames.data[begin - UDP_BYTES : begin - UDP_BYTES + 2].tobytes()
     tags = _tags(frames, roce, row)
+    headers = read_extensions(bth["opcode"], captured[BTH_BYTES : end - begin - ICRC_BYTES])
+    aeth = headers.get("aeth", {})
+    if aeth.get("kind") == RNR:
+        aeth["rnr_milliseconds"] = RNR_MILLISECONDS[aeth["value"]]
+    elif aeth.get("kind") == NAK:
+        aeth["nak"] = dict(enumerate(NAK_CODES)).get(aeth["value"], "reserved")
     return {
         "time": int(columns.times[row]) / 1e9,
         "version": version,
@@ -57,7 +63,7 @@ def _packet(frames: Frames, roce: Located, columns: Columns, row: int) -> dict[s
         "transport": opcodes.TRANSPORTS[opcodes.transport_of(bth["opcode"])],
         "operation": opcodes.operation_of(bth["opcode"]),
         "bth": bth,
-        **_in_words(read_extensions(bth["opcode"], captured[BTH_BYTES : end - begin - ICRC_BYTES])),
+        **headers,
         "icrc": None if valid == UNKNOWN else int.from_bytes(captured[-ICRC_BYTES:], "little"),
         "icrc_valid": None if valid == UNKNOWN else valid == CORRECT,
     }
@@ -71,13 +77,3 @@ def _tags(frames: Frames, roce: Located, row: int) -> list[int]:
         return []
     places = range(link + TYPE_AT[kind] + 2, network - 2, 4)
     return [int.from_bytes(frames.data[at : at + 2].tobytes()) for at in places]
-
-
-def _in_words(headers: dict[str, Any]) -> dict[str, Any]:
-    """The headers with a syndrome also in words."""
-    aeth = headers.get("aeth", {})
-    if aeth.get("kind") == RNR:
-        aeth["rnr_milliseconds"] = RNR_MILLISECONDS[aeth["value"]]
-    elif aeth.get("kind") == NAK:
-        aeth["nak"] = dict(enumerate(NAK_CODES)).get(aeth["value"], "reserved")
-    return headers

@@ -118,11 +118,11 @@ class Intervals:
         self._totals[number] = (
             counts.packets,
             counts.wire_bytes,
-            counts.ecn()["ce"],
+            counts.named("ecn")["ce"],
             counts.cnps,
             counts.one("retransmissions"),
             counts.one("missing"),
-            sum(counts.naks().values()) + counts.one("rnr_naks"),
+            sum(counts.block("naks")) + counts.one("rnr_naks"),
             sum(one.xoff for one in tally.link.pauses.values()),
         )
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.wire.decode.columns import address_text
-from roce_exporter.wire.tally.pair_counts import ROUND_TRIP_BOUNDS, SEQUENCE_COUNTS
+from roce_exporter.wire.tally.pair_counts import SEQUENCE_COUNTS
 from roce_exporter.wire.wire_text import sentences
 
 if TYPE_CHECKING:
-    from roce_exporter.wire.tally.incasts import Incast
-    from roce_exporter.wire.tally.pair_counts import PairCounts
-    from roce_exporter.wire.wire_summary import PairSummary, PauseSummary, WireSummary
+    from roce_exporter.wire.wire_summary import PairSummary, WireSummary
 
 VERSION = 1
 """Grows when a key changes its meaning or disappears; new keys do not change it."""
@@ -32,9 +30,29 @@ def wire_document(summary: WireSummary, top: int, dropped: int | None = None) ->
         "to": summary.last / 1e9 if summary.last else None,
         "pairs": pairs,
         "pairs_left_out": max(0, len(summary.pairs) - top),
-        "incasts": [_incast(one) for one in summary.incasts],
+        "incasts": [
+            {
+                "receiver": address_text(one.receiver),
+                "senders": sorted(map(address_text, one.senders)),
+                "from": one.first / 1e9,
+                "to": one.last / 1e9,
+                "packets": one.packets,
+                "ce": one.marked,
+                "retransmissions": one.retransmissions,
+            }
+            for one in summary.incasts
+        ],
         "intervals": [one._asdict() for one in summary.intervals],
-        "pfc": [_pause(one) for one in summary.pauses],
+        "pfc": [
+            {
+                "source": one.sender,
+                "priority": one.priority,
+                "frames": one.counts.frames,
+                "pauses": one.counts.xoff,
+                "quanta": one.counts.quanta,
+            }
+            for one in summary.pauses
+        ],
         "neighbors": [one._asdict() for one in summary.neighbours],
         "sentences": list(sentences(summary, top)),
     }
@@ -42,7 +60,7 @@ def wire_document(summary: WireSummary, top: int, dropped: int | None = None) ->
 
 def _pair(pair: PairSummary, queues: dict[int, list[int]] | None) -> dict[str, Any]:
     counts = pair.counts
-    ecn, icrc, sequences = counts.ecn(), counts.icrc(), counts.sequences()
+    ecn, icrc, buckets = counts.named("ecn"), counts.named("icrc"), counts.named("round_trips")
     found: dict[str, Any] = {
         "source": pair.source,
         "destination": pair.destination,
@@ -58,9 +76,9 @@ def _pair(pair: PairSummary, queues: dict[int, list[int]] | None) -> dict[str, A
         "ect1": ecn["ect1"],
         "ce": ecn["ce"],
         "cnps": counts.cnps,
-        "naks": _present(counts.naks()),
+        "naks": _present(counts.named("naks")),
         "rnr_naks": counts.one("rnr_naks"),
-        **sequences,
+        **counts.sequences(),
         "duplicate_acks": counts.one("duplicate_acks"),
         "bad_icrc": icrc["bad"],
         "unverified_icrc": icrc["unverified"],
@@ -68,7 +86,11 @@ def _pair(pair: PairSummary, queues: dict[int, list[int]] | None) -> dict[str, A
         "dscp": {str(value): count for value, count in counts.dscp().items()},
         "cnp_dscp": {str(value): count for value, count in counts.dscp("cnp_dscp").items()},
         "vlan_priority": counts.vlan_priorities(),
-        "round_trips": _round_trips(counts),
+        "round_trips": {
+            "count": sum(buckets.values()),
+            "seconds": counts.one("round_trip_nanoseconds") / 1e9,
+            "buckets": _present(buckets),  # by upper bound in seconds, not cumulative
+        },
     }
     if queues is not None:
         found["queue_pairs"] = {
@@ -77,38 +99,5 @@ def _pair(pair: PairSummary, queues: dict[int, list[int]] | None) -> dict[str, A
     return found
 
 
-def _incast(one: Incast) -> dict[str, Any]:
-    return {
-        "receiver": address_text(one.receiver),
-        "senders": sorted(map(address_text, one.senders)),
-        "from": one.first / 1e9,
-        "to": one.last / 1e9,
-        "packets": one.packets,
-        "ce": one.marked,
-        "retransmissions": one.retransmissions,
-    }
-
-
 def _present(counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
-
-
-def _round_trips(counts: PairCounts) -> dict[str, Any]:
-    """Counts per bucket (not cumulative) by upper bound in seconds, and the sum."""
-    buckets = counts.block("round_trips")
-    names = [*(f"{bound:g}" for bound in ROUND_TRIP_BOUNDS), "+Inf"]
-    return {
-        "count": sum(buckets),
-        "seconds": counts.one("round_trip_nanoseconds") / 1e9,
-        "buckets": _present(dict(zip(names, buckets, strict=True))),
-    }
-
-
-def _pause(one: PauseSummary) -> dict[str, Any]:
-    return {
-        "source": one.sender,
-        "priority": one.priority,
-        "frames": one.counts.frames,
-        "pauses": one.counts.xoff,
-        "quanta": one.counts.quanta,
-    }

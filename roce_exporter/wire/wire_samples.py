@@ -14,7 +14,7 @@ import numpy as np
 from roce_exporter.catalog import INDEX
 from roce_exporter.normalise.series import Series
 from roce_exporter.wire.decode.columns import address_text
-from roce_exporter.wire.tally.pair_counts import BLOCKS, ROUND_TRIP_BOUNDS, WIDTH, PairCounts
+from roce_exporter.wire.tally.pair_counts import BLOCKS, WIDTH, PairCounts
 from roce_exporter.wire.tally.tally import GLOBAL
 from roce_exporter.wire.wire_summary import OTHER_NAME
 
@@ -29,33 +29,10 @@ if TYPE_CHECKING:
 
 Sample = tuple[Series, "Value"]
 
-ROWS = INDEX.named
-
-PACKETS = ROWS["roce_wire_packets_total"]
-BYTES = ROWS["roce_wire_bytes_total"]
-ECN = ROWS["roce_wire_ecn_packets_total"]
-CNPS = ROWS["roce_wire_cnps_total"]
-NAKS = ROWS["roce_wire_naks_total"]
-RNR_NAKS = ROWS["roce_wire_rnr_naks_total"]
-RETRANSMISSIONS = ROWS["roce_wire_retransmitted_packets_total"]
-GAPS = ROWS["roce_wire_sequence_gaps_total"]
-DUPLICATE_ACKS = ROWS["roce_wire_duplicate_acks_total"]
-OUTSIDE_LOSSLESS = ROWS["roce_wire_outside_lossless_packets_total"]
-BAD_ICRC = ROWS["roce_wire_bad_icrc_packets_total"]
-ROUND_TRIP = ROWS["roce_wire_acknowledge_seconds"]
-PFC_FRAMES = ROWS["roce_wire_pfc_frames_total"]
-PAUSE_FRAMES = ROWS["roce_wire_global_pause_frames_total"]
-NEIGHBOR = ROWS["roce_wire_neighbor_info"]
-FRAMES = ROWS["roce_wire_capture_frames_total"]
-DROPPED = ROWS["roce_wire_capture_dropped_frames_total"]
-PAIRS = ROWS["roce_wire_pairs"]
-
-SIMPLE = (
-    (RNR_NAKS, "rnr_naks"),
-    (RETRANSMISSIONS, "retransmissions"),
-    (GAPS, "gaps"),
-    (DUPLICATE_ACKS, "duplicate_acks"),
-)
+SIMPLE = ("rnr_naks", "retransmitted_packets", "sequence_gaps", "duplicate_acks")
+OF_SIMPLE = ("rnr_naks", "retransmissions", "gaps", "duplicate_acks")
+"""Metrics of one counter, and that counter."""
+ROUND_TRIP = "acknowledge_seconds"
 KEEP = 2
 """A shown pair leaves only for one with this many times its recent packets, so that series do not come and go."""
 
@@ -84,7 +61,14 @@ class ShownPairs:
     def choose(self, table: PairTable) -> list[ShownPair]:
         """The pairs that sent most recently, and all others together, with the counts to export."""
         rows = dict(table.pairs())
-        self._score(table, rows)
+        # Packets of late: half of the last score and those since the last scrape.
+        packets = table.counts[:, BLOCKS["operation_packets"].columns].sum(axis=1)
+        now = {key: int(packets[row]) for key, row in rows.items() if packets[row]}
+        self._recent = {
+            key: self._recent.get(key, 0) / 2 + max(0, count - self._packets.get(key, 0))
+            for key, count in now.items()
+        }
+        self._packets = now
         for key, born in list(self._born.items()):
             if key not in rows or table.born[rows[key]] != born:
                 self._retire(key)
@@ -97,16 +81,6 @@ class ShownPairs:
         total = table.counts.sum(axis=0) - self._retired
         others = total - sum((one.counts for one in shown), np.zeros(WIDTH, np.int64))
         return [*shown, ShownPair(b"", others)]
-
-    def _score(self, table: PairTable, rows: dict[bytes, int]) -> None:
-        """Packets of late: half of the last score and those since the last scrape."""
-        packets = table.counts[:, BLOCKS["operation_packets"].columns].sum(axis=1)
-        now = {key: int(packets[row]) for key, row in rows.items() if packets[row]}
-        self._recent = {
-            key: self._recent.get(key, 0) / 2 + max(0, count - self._packets.get(key, 0))
-            for key, count in now.items()
-        }
-        self._packets = now
 
     def _admit(self, table: PairTable, rows: dict[bytes, int]) -> None:
         for key in sorted(self._recent, key=self._recent.__getitem__, reverse=True)[: self._most]:
@@ -135,49 +109,41 @@ def wire_samples(
         ends = (pair.key[:16], pair.key[16:]) if pair.key else ()
         labels = tuple(map(address_text, ends)) or (OTHER_NAME, OTHER_NAME)
         found += _pair(labels, PairCounts(pair.counts), lossless)
-    found += _link(tally)
-    found.append((Series(FRAMES, ()), tally.frames))
+    for (sender, priority), counts in sorted(tally.link.pauses.items()):
+        name, labels = ("global_pause", (sender,)) if priority == GLOBAL else ("pfc", (sender, str(priority)))
+        found.append((_series(f"{name}_frames_total", *labels), counts.xoff))
+    for one in tally.link.neighbours.values():
+        found.append((_series("neighbor_info", one.source, one.chassis, one.port, one.name), 1))
+    found.append((_series("capture_frames_total"), tally.frames))
     if dropped is not None:
-        found.append((Series(DROPPED, ()), dropped))
-    found.append((Series(PAIRS, ()), len(tally.pairs.pairs())))
+        found.append((_series("capture_dropped_frames_total"), dropped))
+    found.append((_series("pairs"), len(tally.pairs.pairs())))
     return found
+
+
+def _series(name: str, *labels: str, part: str = "") -> Series:
+    return Series(INDEX.named[f"roce_wire_{name}"], labels, part)
 
 
 def _pair(labels: tuple[str, ...], counts: PairCounts, lossless: LosslessMarks) -> Iterator[Sample]:
     """Operations and reasons that a pair has never had have no series; plain counters have, from 0 on."""
     for name, (packets, size) in counts.operations().items():
         if packets:
-            yield Series(PACKETS, (*labels, name)), packets
-            yield Series(BYTES, (*labels, name)), size
-    for name, count in counts.ecn().items():
-        yield Series(ECN, (*labels, name)), count
-    yield Series(CNPS, labels), counts.cnps
-    for name, count in counts.naks().items():
+            yield _series("packets_total", *labels, name), packets
+            yield _series("bytes_total", *labels, name), size
+    for name, count in counts.named("ecn").items():
+        yield _series("ecn_packets_total", *labels, name), count
+    yield _series("cnps_total", *labels), counts.cnps
+    for name, count in counts.named("naks").items():
         if count:
-            yield Series(NAKS, (*labels, name)), count
-    for row, name in SIMPLE:
-        yield Series(row, labels), counts.one(name)
-    yield Series(OUTSIDE_LOSSLESS, labels), counts.outside(lossless)
-    yield Series(BAD_ICRC, labels), counts.icrc()["bad"]
-    yield from _round_trips(labels, counts)
-
-
-def _round_trips(labels: tuple[str, ...], counts: PairCounts) -> Iterator[Sample]:
-    buckets = list(accumulate(counts.block("round_trips")))
-    if not buckets[-1]:
-        return
-    names = [*(f"{bound:g}" for bound in ROUND_TRIP_BOUNDS), "+Inf"]
-    for name, count in zip(names, buckets, strict=True):
-        yield Series(ROUND_TRIP, (*labels, name), "_bucket"), count
-    yield Series(ROUND_TRIP, (*labels, ""), "_sum"), counts.one("round_trip_nanoseconds") / 1e9
-    yield Series(ROUND_TRIP, (*labels, ""), "_count"), buckets[-1]
-
-
-def _link(tally: Tally) -> Iterator[Sample]:
-    for (sender, priority), counts in sorted(tally.link.pauses.items()):
-        if priority == GLOBAL:
-            yield Series(PAUSE_FRAMES, (sender,)), counts.xoff
-        else:
-            yield Series(PFC_FRAMES, (sender, str(priority))), counts.xoff
-    for one in tally.link.neighbours.values():
-        yield Series(NEIGHBOR, (one.source, one.chassis, one.port, one.name)), 1
+            yield _series("naks_total", *labels, name), count
+    for name, counter in zip(SIMPLE, OF_SIMPLE, strict=True):
+        yield _series(f"{name}_total", *labels), counts.one(counter)
+    yield _series("outside_lossless_packets_total", *labels), counts.outside(lossless)
+    yield _series("bad_icrc_packets_total", *labels), counts.named("icrc")["bad"]
+    if total := sum(counts.block("round_trips")):
+        buckets = counts.named("round_trips")
+        for name, count in zip(buckets, accumulate(buckets.values()), strict=True):
+            yield _series(ROUND_TRIP, *labels, name, part="_bucket"), count
+        yield _series(ROUND_TRIP, *labels, "", part="_sum"), counts.one("round_trip_nanoseconds") / 1e9
+        yield _series(ROUND_TRIP, *labels, "", part="_count"), total

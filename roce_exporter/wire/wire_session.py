@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.frames import InputError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.normalise.series import Samples
     from roce_exporter.wire.frames import Frames
+    from roce_exporter.wire.inputs.packet_socket import PacketSocket
     from roce_exporter.wire.tally.pair_counts import LosslessMarks
     from roce_exporter.wire.wire_samples import ShownPairs
     from roce_exporter.wire.wire_summary import WireSummary
@@ -27,28 +28,12 @@ MOST_WAITS = 25
 """Times in succession that frames which the kernel has counted are waited for in vain, on a machine that is overloaded."""
 
 
-class LiveFrames(Protocol):
-    """A packet socket."""
-
-    def read(self, seconds: float) -> Frames | None:
-        """The next frames; None after `seconds` without any."""
-
-    def drops(self) -> tuple[int, int]:
-        """Frames received and dropped since opening."""
-
-    def end(self) -> None:
-        """Receive no more."""
-
-    def left(self) -> int:
-        """Frames received that `read` has not returned yet."""
-
-
 class WireSession:
     """A capture that is being read."""
 
     def __init__(
         self,
-        source: CaptureFile | LiveFrames,
+        source: CaptureFile | PacketSocket,
         lossless: LosslessMarks,
         top: int,
         *,
@@ -75,10 +60,14 @@ class WireSession:
     def read(self, ended: Callable[[], None]) -> None:
         """Read the input until it ends or `stop`; `ended` is called in any case."""
         try:
-            if isinstance(self._source, CaptureFile):
-                self._read_file(self._source)
-            else:
+            if not isinstance(self._source, CaptureFile):
                 self._read_live(self._source)
+                return
+            for frames in self._source:
+                if self._stopped:
+                    return
+                self._add(frames)
+            self.fault = self._source.fault
         except InputError as error:
             self.fault = str(error)
         except BaseException as error:  # noqa: BLE001 - the main thread raises it: see check
@@ -86,27 +75,18 @@ class WireSession:
         finally:
             ended()
 
-    def _read_file(self, source: CaptureFile) -> None:
-        for frames in source:
-            if self._stopped:
-                return
-            self._add(frames)
-        self.fault = source.fault
-
-    def _read_live(self, source: LiveFrames) -> None:
-        while not self._ending:
-            self._add_live(source, source.read(POLL))
-        source.end()
-        waits = 0
-        while source.left() and waits < MOST_WAITS:
+    def _read_live(self, source: PacketSocket) -> None:
+        ending, waits = False, 0
+        while not ending or (source.left() and waits < MOST_WAITS):
+            if self._ending and not ending:
+                source.end()
+                ending = True
+                continue
             frames = source.read(POLL)
-            self._add_live(source, frames)
-            waits = waits + 1 if frames is None else 0
-
-    def _add_live(self, source: LiveFrames, frames: Frames | None) -> None:
-        if frames is not None:
-            self._add(frames)
-        self._dropped = source.drops()[1]
+            if frames is not None:
+                self._add(frames)
+            self._dropped = source.drops()[1]
+            waits = waits + 1 if frames is None and ending else 0
 
     def _add(self, frames: Frames) -> None:
         decoded = decode_frames(frames)

@@ -39,11 +39,10 @@ class PairSummary:
     @property
     def hurt(self) -> tuple[int, int, int, int]:
         """The order of pairs: packets about trouble that it caused or had, marks, wrong priority, packets."""
-        icrc, naks = self.counts.icrc()["bad"], sum(self.back.naks().values())
-        trouble = (
-            self.back.cnps + self.counts.one("retransmissions") + naks + self.back.one("rnr_naks") + icrc
-        )
-        return trouble, self.counts.ecn()["ce"], self.outside, self.counts.packets
+        back = self.back
+        naks = sum(back.block("naks")) + back.one("rnr_naks")
+        trouble = back.cnps + self.counts.one("retransmissions") + naks + self.counts.named("icrc")["bad"]
+        return trouble, self.counts.named("ecn")["ce"], self.outside, self.counts.packets
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +99,16 @@ def summarise(
         row: (address_text(key[:16]), address_text(key[16:])) for key, row in table.pairs()
     }
     counts = {row: PairCounts(table.counts[row].copy()) for row in names}
-    found = [
-        PairSummary(
-            *name,
-            counts[row],
-            counts[int(table.reverse[row])],
-            counts[row].outside(lossless),
-            tuple(counts[row].outside_dscp(lossless)),
-        )
-        for row, name in names.items()
-        if counts[row].packets or _accused(counts[int(table.reverse[row])])
-    ]
+    found = []
+    for row, name in names.items():
+        mine, back = counts[row], counts[int(table.reverse[row])]
+        # Replies can be about a direction of which no packet was captured: a mirror of one direction only.
+        if mine.packets or back.cnps or back.one("rnr_naks") or sum(back.block("naks")):
+            outside = mine.outside(lossless), tuple(mine.outside_dscp(lossless))
+            found.append(PairSummary(*name, mine, back, *outside))
+    by_queue: dict[tuple[str, str], dict[int, list[int]]] = {}
+    for pair, queue, row_counts in tally.queue_pairs() if queues else ():
+        by_queue.setdefault(names[pair], {})[queue] = row_counts.tolist()
     pauses = (
         PauseSummary(sender, None if priority == GLOBAL else priority, one)
         for (sender, priority), one in tally.link.pauses.items()
@@ -127,17 +125,5 @@ def summarise(
         dict(tally.others.most_common()),
         tuple(tally.incasts.found),
         tuple(intervals),
-        _queues(tally, names) if queues else {},
+        by_queue,
     )
-
-
-def _accused(back: PairCounts) -> bool:
-    """Whether replies are about a direction of which no packet was captured: a mirror of one direction only."""
-    return bool(back.cnps or back.one("rnr_naks") or sum(back.naks().values()))
-
-
-def _queues(tally: Tally, names: dict[int, tuple[str, str]]) -> dict[tuple[str, str], dict[int, list[int]]]:
-    found: dict[tuple[str, str], dict[int, list[int]]] = {}
-    for pair, queue, counts in tally.queue_pairs():
-        found.setdefault(names[pair], {})[queue] = [int(count) for count in counts]
-    return found

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import terminal_size
 
-    from roce_exporter.wire.selection import Interval
     from roce_exporter.wire.tally.incasts import Incast
     from roce_exporter.wire.wire_summary import PairSummary, WireSummary
 
@@ -32,43 +31,49 @@ def _row(pair: PairSummary) -> tuple[str, ...]:
     numbers = (
         counts.packets,
         counts.wire_bytes,
-        counts.ecn()["ce"],
+        counts.named("ecn")["ce"],
         back.cnps,
         counts.one("retransmissions"),
         counts.one("gaps"),
-        sum(back.naks().values()),
+        sum(back.block("naks")),
         back.one("rnr_naks"),
-        counts.icrc()["bad"],
+        counts.named("icrc")["bad"],
         pair.outside,
     )
-    return pair.source, pair.destination, *(f"{number:,}" if number else "-" for number in numbers)
+    return pair.source, pair.destination, *map(_shown, numbers)
 
 
-def headline(summary: WireSummary, dropped: int | None) -> str:
-    """What was captured, in a line."""
+def _shown(number: float) -> str:
+    return f"{number:,}" if number else "-"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S.%f")
+
+
+def text_table(summary: WireSummary, top: int, dropped: int | None = None, width: int | None = None) -> str:
+    """What was captured in a line, the table, and the sentences."""
     parts = [
         counted(summary.frames, "frame"),
         counted(summary.roce, "RoCE packet"),
         counted(len(summary.pairs), "pair"),
+        *([duration(summary.seconds)] if summary.first else ()),
+        *([f"{dropped:,} dropped by the ring"] if dropped is not None else ()),
     ]
-    if summary.first:
-        parts.append(duration(summary.seconds))
-    if dropped is not None:
-        parts.append(f"{dropped:,} dropped by the ring")
-    return ", ".join(parts)
-
-
-def text_table(summary: WireSummary, top: int, dropped: int | None = None, width: int | None = None) -> str:
-    """Headline, table, and the sentences."""
     rows = [_row(pair) for pair in summary.pairs[:top]]
-    lines = [headline(summary, dropped), ""]
+    lines = [", ".join(parts), ""]
     if rows:
         lines += _counts([HEADINGS, *rows], 2 + TEXT_COLUMNS, range(TEXT_COLUMNS, len(HEADINGS)), width)
         if (left := len(summary.pairs) - len(rows)) > 0:
             lines.append(f"... and {left:,} pairs that hurt less (--top)")
         lines.append("")
     if summary.intervals:
-        intervals = [INTERVAL_HEADINGS, *map(_interval, summary.intervals)]
+        began = [_time(one.start).rstrip("0").rstrip(".") for one in summary.intervals]
+        numbers = [tuple(map(_shown, one[1:])) for one in summary.intervals]
+        intervals = [
+            INTERVAL_HEADINGS,
+            *((start, *row) for start, row in zip(began, numbers, strict=True)),
+        ]
         lines += [*_counts(intervals, 3, range(1, len(INTERVAL_HEADINGS)), width), ""]
     said = sentences(summary, top) or ("Nothing wrong was seen in these packets.",)
     return "\n".join([*lines, *said]) + "\n"
@@ -79,11 +84,6 @@ def _counts(rows: list[tuple[str, ...]], always: int, right: range, width: int |
     kept = [at for at in range(len(rows[0])) if at < always or any(row[at] != "-" for row in rows[1:])]
     shown = [tuple(row[at] for at in kept) for row in rows]
     return table(shown, right=[place for place, at in enumerate(kept) if at in right], width=width)
-
-
-def _interval(one: Interval) -> tuple[str, ...]:
-    began = datetime.fromtimestamp(one.start, UTC).strftime("%H:%M:%S.%f").rstrip("0").rstrip(".")
-    return began, *(f"{number:,}" if number else "-" for number in one[1:])
 
 
 def screen(summary: WireSummary, top: int, dropped: int | None, size: terminal_size) -> str:
@@ -107,7 +107,7 @@ def sentences(summary: WireSummary, top: int) -> tuple[str, ...]:
 
 
 def _incast(one: Incast) -> str:
-    began = datetime.fromtimestamp(one.first / 1e9, UTC).strftime("%H:%M:%S.%f")[:-3]
+    began = _time(one.first / 1e9)[:-3]
     again = f", {one.retransmissions:,} sent again" if one.retransmissions else ""
     return (
         f"incast to {address_text(one.receiver)} at {began} UTC: {len(one.senders)} senders for {duration((one.last - one.first) / 1e9)},"
@@ -130,7 +130,7 @@ def _about_the_capture(summary: WireSummary) -> Iterator[str]:
 def _about(pair: PairSummary, seconds: float) -> Iterator[str]:
     name = f"{pair.source} to {pair.destination}"
     during = f" in {duration(seconds)}" if seconds > 0 else ""
-    ce = pair.counts.ecn()["ce"]
+    ce = pair.counts.named("ecn")["ce"]
     if pair.back.cnps:
         marked = f", {share(ce / pair.counts.packets)} of its packets arrive marked" if ce else ""
         yield (f"{pair.source} congests {pair.destination}: {counted(pair.back.cnps, 'CNP')}{during}{marked}")
@@ -154,10 +154,10 @@ def _losses(pair: PairSummary, name: str) -> Iterator[str]:
         yield f"{name}: {counted(missing, 'packet')} missing in {counted(gaps, 'gap')}, lost or delayed before the capture"
     if unseen := pair.counts.one("not_captured"):
         yield f"{name}: {counted(unseen, 'packet')} not captured: {pair.destination} acknowledged them, so the mirror lost them and the network did not"
-    for reason, count in pair.back.naks().items():
+    for reason, count in pair.back.named("naks").items():
         if count:
             yield f"{pair.destination} refuses packets of {pair.source}: {counted(count, 'NAK')} for {NAK_WORDS.get(reason, 'a reserved code')}"
     if rnr := pair.back.one("rnr_naks"):
         yield f"{pair.destination} has no receive buffers for {pair.source}: {counted(rnr, 'RNR NAK')}"
-    if bad := pair.counts.icrc()["bad"]:
+    if bad := pair.counts.named("icrc")["bad"]:
         yield f"{name}: {counted(bad, 'packet')} with a wrong ICRC, corrupted between the NICs"

@@ -7,7 +7,7 @@ within WINDOW. CNPs are equal by nature, so they are no evidence; of a copied pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,18 +28,11 @@ MOST_KEPT = 8192
 CNPS = np.array([opcodes.group_of(opcode) == opcodes.CNP_GROUP for opcode in range(256)])
 
 
-class _Recent(NamedTuple):
-    """What identifies packets, in the order of the capture."""
-
-    keys: Integers
-    times: Integers
-
-
 class CopyFilter:
     """Finds copies, batch by batch."""
 
     def __init__(self) -> None:
-        self._recent = _Recent(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._keys, self._times = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._seen = np.zeros((1, 2), np.int64)
         """Per row of the table of pairs: packets that were first, and copies; CNPs are in neither."""
 
@@ -50,14 +43,17 @@ class CopyFilter:
     def copies(self, columns: Columns, flows: Integers, pairs: Integers, reverse: Integers) -> Flags:
         """Which packets of a batch are copies. `reverse` is the opposite direction of each pair."""
         keys = (flows << 24 | columns.sequences) * 0x1E3779B97F4A7C15 + columns.crcs  # a product that wraps
-        places = _places(_Recent(keys, columns.times), self._recent)
-        self._recent = _Recent(keys[-MOST_KEPT:], columns.times[-MOST_KEPT:])
+        places = _places(keys, columns.times, self._keys, self._times)
+        self._keys, self._times = keys[-MOST_KEPT:], columns.times[-MOST_KEPT:]
         cnps = CNPS[columns.opcodes]
+        count = len(reverse)
+        if count > len(self._seen):
+            self._seen = np.concatenate((self._seen, np.zeros((count - len(self._seen), 2), np.int64)))
+        for column, mine in enumerate((~cnps & (places == 0), ~cnps & (places > 0))):
+            self._seen[:count, column] += np.bincount(pairs[mine], minlength=count)
         if not (places[~cnps] > 0).any():
-            self._add(pairs, places, ~cnps, len(reverse))
             return np.zeros(len(keys), np.bool_)
-        self._add(pairs, places, ~cnps, len(reverse))
-        first, again = self._seen[: len(reverse)].T
+        first, again = self._seen[:count].T
         both = first + first[reverse]
         # A direction without packets says nothing; one direction alone is told by many packets only.
         each = (first == 0) | (again >= COPIED * first)
@@ -69,20 +65,14 @@ class CopyFilter:
         found: Flags = copied & np.where(cnps, places % times[pairs] > 0, places > 0)
         return found
 
-    def _add(self, pairs: Integers, places: Integers, chosen: Flags, count: int) -> None:
-        if count > len(self._seen):
-            self._seen = np.concatenate((self._seen, np.zeros((count - len(self._seen), 2), np.int64)))
-        for column, mine in enumerate((chosen & (places == 0), chosen & (places > 0))):
-            self._seen[:count, column] += np.bincount(pairs[mine], minlength=count)
 
-
-def _places(batch: _Recent, before: _Recent) -> Integers:
+def _places(keys: Integers, times: Integers, keys_before: Integers, times_before: Integers) -> Integers:
     """How many equal packets are before each one, each within WINDOW of the next."""
-    keys, times = (np.concatenate(parts) for parts in zip(before, batch, strict=True))
+    keys, times = np.concatenate((keys_before, keys)), np.concatenate((times_before, times))
     order = np.argsort(keys, kind="stable")
     keys, times = keys[order], times[order]
     chained = np.concatenate(([False], (keys[1:] == keys[:-1]) & (np.abs(np.diff(times)) <= WINDOW)))
     at = np.arange(len(keys))
     found = np.empty_like(at)
     found[order] = at - np.maximum.accumulate(np.where(chained, 0, at))
-    return found[len(before.keys) :]
+    return found[len(keys_before) :]

@@ -52,14 +52,6 @@ for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
         OPEN_END[_transport << 5 | _low] = True
 
 
-class FlowCounts(NamedTuple):
-    """Counts of sequences per flow that has any."""
-
-    flows: list[int]
-    counts: list[tuple[int, ...]]
-    """As SEQUENCE_COUNTS."""
-
-
 def classes_of(columns: Columns) -> Integers:
     """The class of each packet. NAKs repeat a PSN that is acknowledged later, so they belong to none.
 
@@ -117,8 +109,13 @@ class FlowStates:
             int(renamed[flow]): track for flow, track in self._tracks.items() if renamed[flow] != UNNUMBERED
         }
 
-    def add(self, columns: Columns, flows: Integers, known: Acknowledgements) -> FlowCounts:
-        """Follow a batch; `flows` numbers the flow of each packet, UNNUMBERED is not followed."""
+    def add(
+        self, columns: Columns, flows: Integers, known: Acknowledgements
+    ) -> list[tuple[int, tuple[int, ...]]]:
+        """Follow a batch; `flows` numbers the flow of each packet, UNNUMBERED is not followed.
+
+        Flows that have counts, each with these in the order of SEQUENCE_COUNTS.
+        """
         count = len(known.flow_pairs)
         if (more := count - len(self._low)) > 0:
             self._low = np.concatenate((self._low, np.full(more, NO_STATE, np.int64)))
@@ -126,7 +123,7 @@ class FlowStates:
         classes = classes_of(columns)
         rows = np.flatnonzero((flows != UNNUMBERED) & (classes != UNTRACKED))
         if not len(rows):
-            return FlowCounts([], [])
+            return []
         rows = rows[np.argsort(flows[rows].astype(np.uint16), kind="stable")]
         least, most = steps_of(columns)
         batch = _Sorted(rows, flows[rows], columns.sequences[rows], least[rows], most[rows])
@@ -137,12 +134,13 @@ class FlowStates:
         last = ends[ordered] - 1
         self._low[batch.flows[last]] = (batch.sequences[last] + batch.least[last]) % MODULUS
         self._high[batch.flows[last]] = (batch.sequences[last] + batch.most[last]) % MODULUS
-        found = FlowCounts([], [])
+        found = []
         replies = np.flatnonzero(classes == ACKS)
         for begin, end in zip(begins[~ordered].tolist(), ends[~ordered].tolist(), strict=True):
             acks = self._acks_of(int(batch.flows[begin]), replies, columns, known)
             odd = (np.flatnonzero(~fits[begin:end]) + begin).tolist()
-            self._follow(_Flow(batch, begin, end, odd, acks), found)
+            counts = self._follow(_Flow(batch, begin, end, odd, acks))
+            found.append((int(batch.flows[begin]), counts))
         return found
 
     def _acks_of(
@@ -174,7 +172,7 @@ class FlowStates:
             fits[begins] &= ~np.isin(first, list(self._tracks))
         return fits
 
-    def _follow(self, part: _Flow, found: FlowCounts) -> None:
+    def _follow(self, part: _Flow) -> tuple[int, ...]:
         """One flow: packet by packet from each one that is out of order until nothing is missing."""
         batch, at, end = part.batch, part.begin, part.end
         flow = int(batch.flows[at])
@@ -185,28 +183,22 @@ class FlowStates:
         while at < end:
             if track.settled:
                 following = bisect_left(part.odd, at)
-                at = self._skip(batch, track, at, part.odd[following] if following < len(part.odd) else end)
+                until = part.odd[following] if following < len(part.odd) else end
+                if until > at:  # continue behind packets that are in order
+                    psn = int(batch.sequences[until - 1])
+                    track.low = track.expected = (psn + int(batch.least[until - 1])) % MODULUS
+                    track.high = track.expected_high = (psn + int(batch.most[until - 1])) % MODULUS
+                at = until
             at = _walk(part, track, at)
-        if (
-            track.holes
-        ):  # something is missing that no ACK covers, so what else was lost is not known to be the mirror's
+        if track.holes:
+            # Something is missing that no ACK covers, so what else was lost is not known to be the mirror's.
             track.excuse(-track.counts.not_captured, -track.excused)
         track.excused = 0
-        found.flows.append(flow)
-        found.counts.append(astuple(track.counts))
-        track.counts = SequenceCounts()
+        counts, track.counts = astuple(track.counts), SequenceCounts()
         self._low[flow], self._high[flow] = track.low, track.high
         if not track.settled:
             self._tracks[flow] = track
-
-    @staticmethod
-    def _skip(batch: _Sorted, track: SequenceTrack, at: int, until: int) -> int:
-        """Continue behind packets that are in order."""
-        if until > at:
-            psn = int(batch.sequences[until - 1])
-            track.low = track.expected = (psn + int(batch.least[until - 1])) % MODULUS
-            track.high = track.expected_high = (psn + int(batch.most[until - 1])) % MODULUS
-        return until
+        return counts
 
 
 def _walk(part: _Flow, track: SequenceTrack, at: int) -> int:

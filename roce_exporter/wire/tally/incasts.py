@@ -26,7 +26,6 @@ JOIN = 20
 SENDERS = 3
 CE = 3
 MOST_INCASTS = 256
-"""Of one capture; later ones are only counted."""
 DATA = np.array(
     [opcodes.group_of(opcode) in (opcodes.SEND, opcodes.WRITE, opcodes.RESPONSE) for opcode in range(256)]
 )
@@ -55,7 +54,6 @@ class IncastWatch:
 
     def __init__(self) -> None:
         self.found: list[Incast] = []
-        self.left_out = 0
         self._open: dict[bytes, Incast] = {}
 
     def add(self, columns: Columns, pairs: Integers, table: PairTable) -> None:
@@ -95,8 +93,6 @@ class IncastWatch:
             self._open[part.receiver] = part
             if len(self.found) < MOST_INCASTS:
                 self.found.append(part)
-            else:
-                self.left_out += 1
             return
         known.last = max(known.last, part.last)
         known.senders |= part.senders

@@ -122,12 +122,11 @@ class PairTable:
         back = addresses[16:] + addresses[:16]
         first, second = self._used, self._used + (back != addresses)
         self._used = second + 1
-        if self._used > len(self.counts):
-            more = len(self.counts) + 2
-            self.counts = np.concatenate((self.counts, np.zeros((more, WIDTH), np.int64)))
-            self.reverse = np.concatenate((self.reverse, np.zeros(more, np.int64)))
-            self._active = np.concatenate((self._active, np.zeros(more, np.int64)))
-            self.born = np.concatenate((self.born, np.zeros(more, np.int64)))
+        if (more := self._used - len(self.counts)) > 0:
+            more += len(self.counts)
+            for name in ("counts", "reverse", "_active", "born"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate((array, np.zeros((more, *array.shape[1:]), np.int64))))
         self._added += 1
         self.born[first] = self.born[second] = self._added
         self._numbers[addresses], self._numbers[back] = first, second

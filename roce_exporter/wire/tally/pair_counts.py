@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.wire.decode.infiniband import NAK_CODES
@@ -40,11 +41,8 @@ class Block(NamedTuple):
 
 
 def _blocks(sizes: dict[str, int]) -> dict[str, Block]:
-    found, start = {}, 0
-    for name, size in sizes.items():
-        found[name] = Block(start, size)
-        start += size
-    return found
+    starts = accumulate(sizes.values(), initial=0)
+    return {name: Block(start, size) for (name, size), start in zip(sizes.items(), starts, strict=False)}
 
 
 BLOCKS = _blocks(
@@ -67,6 +65,14 @@ BLOCKS = _blocks(
     }
 )
 WIDTH = sum(block.size for block in BLOCKS.values())
+NAMES = {
+    "operation_packets": GROUPS,
+    "ecn": ECN_NAMES,
+    "naks": NAK_REASONS,
+    "icrc": ICRC_NAMES,
+    "round_trips": (*(f"{bound:g}" for bound in ROUND_TRIP_BOUNDS), "+Inf"),
+}
+"""What each column of a block counts."""
 
 
 class LosslessMarks(NamedTuple):
@@ -93,6 +99,10 @@ class PairCounts:
         """The count of a block of one column."""
         return int(self._row[BLOCKS[name].start])
 
+    def named(self, name: str) -> dict[str, int]:
+        """The counts of one block of `NAMES`."""
+        return dict(zip(NAMES[name], self.block(name), strict=True))
+
     @property
     def packets(self) -> int:
         """All RoCE packets."""
@@ -106,24 +116,12 @@ class PairCounts:
     @property
     def cnps(self) -> int:
         """Congestion notification packets."""
-        return self.operations()["cnp"][0]
+        return self.named("operation_packets")["cnp"]
 
     def operations(self) -> dict[str, tuple[int, int]]:
         """Packets and bytes by group of operations."""
         counts = zip(self.block("operation_packets"), self.block("operation_bytes"), strict=True)
         return dict(zip(GROUPS, counts, strict=True))
-
-    def ecn(self) -> dict[str, int]:
-        """Packets by ECN codepoint."""
-        return dict(zip(ECN_NAMES, self.block("ecn"), strict=True))
-
-    def naks(self) -> dict[str, int]:
-        """NAKs by reason."""
-        return dict(zip(NAK_REASONS, self.block("naks"), strict=True))
-
-    def icrc(self) -> dict[str, int]:
-        """Packets by the state of their CRC."""
-        return dict(zip(ICRC_NAMES, self.block("icrc"), strict=True))
 
     def sequences(self) -> dict[str, int]:
         """Counts of PSN sequences."""

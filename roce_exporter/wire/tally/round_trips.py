@@ -6,7 +6,7 @@ packets wait for (a retransmission, as in Karn's algorithm, or two queue pairs a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,14 +38,6 @@ for _transport in (opcodes.RC, opcodes.XRC):
         ALWAYS_ANSWERED[_transport << 5 | _low] = True
 
 
-class RoundTrips(NamedTuple):
-    """Packets of a batch that were answered or waited for, and the time in nanoseconds."""
-
-    rows: Integers
-    """The replies."""
-    nanoseconds: Integers
-
-
 class PendingRequests:
     """Requests of earlier batches that have no ACK yet."""
 
@@ -54,8 +46,11 @@ class PendingRequests:
         """Pair and PSN, in the order of the capture."""
         self._times = np.zeros(0, np.int64)
 
-    def add(self, columns: Columns, there: Integers, back: Integers) -> RoundTrips:
-        """The round trips that end in a batch. `there` numbers the pair of each packet, `back` the reverse pair."""
+    def add(self, columns: Columns, there: Integers, back: Integers) -> tuple[Integers, Integers]:
+        """The replies of a batch that are timed, and the nanoseconds of each.
+
+        `there` numbers the pair of each packet, `back` the reverse pair.
+        """
         rc = columns.opcodes >> 5
         asked = (columns.ack_requests | ALWAYS_ANSWERED[columns.opcodes]) & (
             CLASSES[columns.opcodes] == REQUESTS
@@ -65,17 +60,18 @@ class PendingRequests:
         replies = np.flatnonzero(REPLIES[columns.opcodes] & (columns.syndromes <= LAST_ACK) & correct)
         keys = np.concatenate((self._keys, _key(there, columns, requests)))
         times = np.concatenate((self._times, columns.times[requests]))
-        trips, left = RoundTrips(replies[:0], replies[:0]), np.ones(len(keys), np.bool_)
+        timed, nanoseconds, left = replies[:0], replies[:0], np.ones(len(keys), np.bool_)
         if len(keys) and len(replies):
-            trips, left = _match(keys, times, replies, _key(back, columns, replies), columns.times)
+            answered = _key(back, columns, replies)
+            timed, nanoseconds, left = _match(keys, times, replies, answered, columns.times)
         self._keys, self._times = keys[left][-MOST_PENDING:], times[left][-MOST_PENDING:]
-        return trips
+        return timed, nanoseconds
 
 
 def _match(
     keys: Keys, times: Integers, replies: Integers, answered: Keys, now: Integers
-) -> tuple[RoundTrips, Flags]:
-    """The replies that are timed, and which requests still wait."""
+) -> tuple[Integers, Integers, Flags]:
+    """The replies that are timed, the time of each, and which requests still wait."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     places = np.minimum(np.searchsorted(ordered, answered), len(keys) - 1)
@@ -87,7 +83,7 @@ def _match(
     _, first = np.unique(places[timed], return_index=True)  # the first ACK of each request
     chosen = np.flatnonzero(timed)[np.sort(first)]
     left: Flags = ~np.isin(keys, answered[matched])
-    return RoundTrips(replies[chosen], taken[chosen]), left
+    return replies[chosen], taken[chosen], left
 
 
 def _key(pairs: Integers, columns: Columns, rows: Integers) -> Keys:

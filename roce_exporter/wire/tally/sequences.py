@@ -94,7 +94,10 @@ class SequenceTrack:
         """The next packet; `least` and `most` are the PSNs that it takes."""
         ahead = distance(psn, self.low)
         if not -RESTART < ahead < RESTART + (self.high - self.low) % MODULUS:
-            self._restart(psn, least, most)
+            self.counts.restarts += 1
+            self._give_up()
+            self._accept(psn, least, most)
+            self.low, self.high = self.expected, self.expected_high
         elif ahead >= 0:
             self._new(psn, ahead, least, most)
         else:
@@ -184,12 +187,6 @@ class SequenceTrack:
         else:
             self.counts.selective += 1
         self.rewound = -1
-
-    def _restart(self, psn: int, least: int, most: int) -> None:
-        self.counts.restarts += 1
-        self._give_up()
-        self._accept(psn, least, most)
-        self.low, self.high = self.expected, self.expected_high
 
     def _give_up(self) -> None:
         """Continue from the highest PSN."""

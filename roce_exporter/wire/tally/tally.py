@@ -25,11 +25,9 @@ from roce_exporter.wire.tally.pair_counts import (
 from roce_exporter.wire.tally.round_trips import PendingRequests
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from roce_exporter.wire.decode.columns import Columns, Decoded
-    from roce_exporter.wire.decode.link_frames import LinkNeighbour, PauseFrame
-    from roce_exporter.wire.frames import Integers
+    from roce_exporter.wire.decode.link_frames import LinkNeighbour
+    from roce_exporter.wire.frames import Flags, Integers
 
 MOST_FLOWS = 60_000
 """Below 65,536: flows are sorted as 16-bit numbers."""
@@ -64,34 +62,31 @@ class LinkEvents:
     def add(self, decoded: Decoded) -> None:
         """The pause frames and neighbours of a batch."""
         for _, frame in decoded.pauses:
-            self._pause(frame)
+            for priority, quanta in enumerate(frame.quanta):
+                if quanta is None:
+                    continue
+                key = (frame.source, priority if frame.per_priority else GLOBAL)
+                if key not in self.pauses and len(self.pauses) >= MOST_SENDERS:
+                    self._forget_half()
+                self._count(key, WirePauseCounts(1, int(quanta > 0), quanta))
         for neighbour in decoded.neighbours:
             self.neighbours.pop(neighbour.source, None)
             self.neighbours[neighbour.source] = neighbour
         for oldest in list(self.neighbours)[: max(0, len(self.neighbours) - MOST_NEIGHBOURS)]:
             del self.neighbours[oldest]
 
-    def _pause(self, frame: PauseFrame) -> None:
-        for priority, quanta in enumerate(frame.quanta):
-            if quanta is None:
-                continue
-            key = (frame.source, priority if frame.per_priority else GLOBAL)
-            if key not in self.pauses and len(self.pauses) >= MOST_SENDERS:
-                self._forget_half()
-            counts = self.pauses.setdefault(key, WirePauseCounts())
-            counts.frames += 1
-            counts.xoff += quanta > 0
-            counts.quanta += quanta
+    def _count(self, key: tuple[str, int], more: WirePauseCounts) -> None:
+        counts = self.pauses.setdefault(key, WirePauseCounts())
+        counts.frames += more.frames
+        counts.xoff += more.xoff
+        counts.quanta += more.quanta
 
     def _forget_half(self) -> None:
         """Add the senders with the fewest frames to `other`, so that invented addresses keep no real one out."""
         ordered = sorted(self.pauses.items(), key=lambda one: (one[0][0] == OTHER_SENDER, one[1].frames))
         for key, counts in ordered[: MOST_SENDERS // 2]:
-            total = self.pauses.setdefault((OTHER_SENDER, key[1]), WirePauseCounts())
-            total.frames += counts.frames
-            total.xoff += counts.xoff
-            total.quanta += counts.quanta
             del self.pauses[key]
+            self._count((OTHER_SENDER, key[1]), counts)
 
 
 class Tally:
@@ -143,11 +138,12 @@ class Tally:
         self.roce += len(columns.times)
         self.incasts.add(columns, pairs, self.pairs)
         self.pairs.touch(pairs, self._batches)
-        _Counting(self.pairs, pairs).add(columns)
+        self._count_packets(columns, pairs)
         self._count_flows(columns, flows, pairs)
         self._count_round_trips(columns, pairs)
 
     def _number_flows(self, columns: Columns) -> Integers:
+        """The number of each packet's flow, as those that are not known are added with their pairs."""
         if len(self._flows) > self._most_flows // 2:
             self._forget_flows()
         if self.pairs.full:
@@ -157,21 +153,16 @@ class Tally:
             self._copies.forget()
         low = columns.queues << 2 | classes_of(columns)
         numbers = self._flows.number(np.column_stack((columns.addresses, low.astype(np.uint64))))
-        self._add_flows(len(self._flows))
+        known = len(self._flow_pairs)
+        if more := len(self._flows) - known:
+            words = self._flows.keys[known:, :4].astype(">u8").tobytes()
+            fresh = [self.pairs.number(words[at : at + 32]) for at in range(0, len(words), 32)]
+            self._flow_pairs = np.concatenate((self._flow_pairs, np.array(fresh, np.int64)))
+            self._flow_active = np.concatenate((self._flow_active, np.zeros(more, np.int64)))
+            room = np.zeros((more, self.flow_counts.shape[1]), np.int64)
+            self.flow_counts = np.concatenate((self.flow_counts, room))
         self._flow_active[numbers] = self._batches
         return numbers
-
-    def _add_flows(self, count: int) -> None:
-        known = len(self._flow_pairs)
-        if count == known:
-            return
-        words = self._flows.keys[known:, :4].astype(">u8").tobytes()
-        fresh = [self.pairs.number(words[at : at + 32]) for at in range(0, len(words), 32)]
-        self._flow_pairs = np.concatenate((self._flow_pairs, np.array(fresh, np.int64)))
-        self._flow_active = np.concatenate((self._flow_active, np.zeros(len(fresh), np.int64)))
-        self.flow_counts = np.concatenate(
-            (self.flow_counts, np.zeros((len(fresh), self.flow_counts.shape[1]), np.int64))
-        )
 
     def _forget_flows(self) -> None:
         """Forget the half that was not active for longest; their packets stay counted in their pairs."""
@@ -189,9 +180,9 @@ class Tally:
         requests = self._flows.keys[:, 4] & np.uint64(3) == REQUESTS
         known = Acknowledgements(pairs, self.pairs.reverse, self._flow_pairs, requests)
         found = self._states.add(columns, flows, known)
-        if not found.flows:
+        if not found:
             return
-        rows, counts = np.array(found.flows), np.array(found.counts, np.int64)
+        rows, counts = (np.array(part, np.int64) for part in zip(*found, strict=True))
         self.flow_counts[rows, 2:] += counts
         acks = self._flows.keys[rows, 4] & np.uint64(3) == ACKS
         pairs = self._flow_pairs[rows]
@@ -203,14 +194,41 @@ class Tally:
     def _count_round_trips(self, columns: Columns, pairs: Integers) -> None:
         """In the row of the request's direction."""
         back = self.pairs.reverse[pairs]
-        trips = self._pending.add(columns, pairs, back)
-        rows = back[trips.rows]
-        buckets = np.searchsorted(BOUNDS, trips.nanoseconds)
+        replies, nanoseconds = self._pending.add(columns, pairs, back)
+        rows = back[replies]
         known = rows != OTHER
-        np.add.at(self.pairs.counts, (rows[known], BLOCKS["round_trips"].start + buckets[known]), 1)
-        np.add.at(
-            self.pairs.counts, (rows[known], BLOCKS["round_trip_nanoseconds"].start), trips.nanoseconds[known]
-        )
+        buckets = BLOCKS["round_trips"].start + np.searchsorted(BOUNDS, nanoseconds)
+        np.add.at(self.pairs.counts, (rows[known], buckets[known]), 1)
+        place = BLOCKS["round_trip_nanoseconds"].start
+        np.add.at(self.pairs.counts, (rows[known], place), nanoseconds[known])
+
+    def _count_packets(self, columns: Columns, pairs: Integers) -> None:
+        """Count what does not depend on earlier packets."""
+        counts, first = self.pairs.counts.reshape(-1), pairs * WIDTH
+
+        def count(block: str, column: Integers | int = 0, chosen: Flags | None = None) -> None:
+            """One more in the column of each packet, of those chosen."""
+            places = first + (BLOCKS[block].start + column)
+            if chosen is None or chosen.any():
+                np.add.at(counts, places if chosen is None else places[chosen], 1)
+
+        groups = GROUPS[columns.opcodes]
+        cnp = groups == opcodes.CNP_GROUP
+        second = columns.versions == 2  # noqa: PLR2004 - RoCE v2
+        priority = np.where(columns.priorities < 0, UNTAGGED, columns.priorities)
+        count("operation_packets", groups)
+        count("ecn", columns.ecn)
+        count("becn", 0, columns.becn & ~cnp)
+        count("icrc", columns.icrc + 1)
+        count("dscp", columns.dscp, second & ~cnp)
+        count("cnp_dscp", columns.dscp, second & cnp)
+        count("priority", priority)
+        count("version_1_priority", priority, ~second)
+        correct = columns.icrc != WRONG
+        kinds, codes = columns.syndromes >> 5, columns.syndromes & 0x1F
+        count("rnr_naks", 0, (kinds == RNR) & correct)
+        count("naks", np.minimum(codes, len(NAK_REASONS) - 1), (kinds == NAK) & correct)
+        np.add.at(counts, first + (BLOCKS["operation_bytes"].start + groups), columns.lengths)
 
     def queue_pairs(self) -> list[tuple[int, int, Integers]]:
         """Row of the pair, destination QP and counts (packets, bytes, SEQUENCE_COUNTS) of the flows that are followed."""
@@ -222,39 +240,3 @@ class Tally:
         counts[words & 3 == ACKS, 2:] = 0
         np.add.at(sums, inverse.reshape(-1), counts)
         return [(int(pair), int(queue), row) for (pair, queue), row in zip(unique, sums, strict=True)]
-
-
-class _Counting:
-    """Counts the packets of a batch that do not depend on earlier ones."""
-
-    def __init__(self, pairs: PairTable, rows: Integers) -> None:
-        self._counts = pairs.counts.reshape(-1)
-        self._first = rows * WIDTH
-        """Where the counters of each packet's pair begin."""
-
-    def add(self, columns: Columns) -> None:
-        groups = GROUPS[columns.opcodes]
-        cnp = groups == opcodes.CNP_GROUP
-        second = columns.versions == 2  # noqa: PLR2004 - RoCE v2
-        priority = np.where(columns.priorities < 0, UNTAGGED, columns.priorities)
-        self._count("operation_packets", groups)
-        self._count("ecn", columns.ecn)
-        self._count("becn", 0, columns.becn & ~cnp)
-        self._count("icrc", columns.icrc + 1)
-        self._count("dscp", columns.dscp, second & ~cnp)
-        self._count("cnp_dscp", columns.dscp, second & cnp)
-        self._count("priority", priority)
-        self._count("version_1_priority", priority, ~second)
-        correct = columns.icrc != WRONG
-        kinds, codes = columns.syndromes >> 5, columns.syndromes & 0x1F
-        self._count("rnr_naks", 0, (kinds == RNR) & correct)
-        self._count("naks", np.minimum(codes, len(NAK_REASONS) - 1), (kinds == NAK) & correct)
-        np.add.at(self._counts, self._first + (BLOCKS["operation_bytes"].start + groups), columns.lengths)
-
-    def _count(self, block: str, columns: Integers | int, chosen: NDArray[np.bool_] | None = None) -> None:
-        """One more in the column of each packet, of those chosen."""
-        places = self._first + (BLOCKS[block].start + columns)
-        if chosen is None:
-            np.add.at(self._counts, places, 1)
-        elif chosen.any():
-            np.add.at(self._counts, places[chosen], 1)

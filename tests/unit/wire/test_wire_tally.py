@@ -118,7 +118,7 @@ def test_duplicate_acks_count_apart_and_naks_are_no_duplicates() -> None:
     counts = pair(tally_of([ack(1), ack(5), ack(5), ack(6, 0x60), ack(6, 0x2A), ack(6), ack(9)])).counts
     assert counts.one("duplicate_acks") == 1
     assert counts.one("retransmissions") == 0
-    assert counts.naks()["psn_sequence_error"] == 1
+    assert counts.named("naks")["psn_sequence_error"] == 1
     assert counts.one("rnr_naks") == 1
 
 
@@ -126,9 +126,9 @@ def test_packets_with_a_wrong_crc_are_counted_and_not_believed() -> None:
     bad = roce(bth(0x07, psn=77), bytes(8), bad=True)
     nak = roce(bth(ACK, psn=1), aeth(0x60), bad=True)
     found = pair(tally_of([*requests(0, 1), bad, *requests(2, 3), nak])).counts
-    assert found.icrc() == {"unverified": 0, "bad": 2, "valid": 4}
+    assert found.named("icrc") == {"unverified": 0, "bad": 2, "valid": 4}
     assert not any(found.sequences().values())
-    assert not any(found.naks().values())
+    assert not any(found.named("naks").values())
 
 
 PSNS = st.lists(st.integers(0, 30), min_size=1, max_size=60)
@@ -276,13 +276,13 @@ def test_all_plain_counts_are_those_of_a_loop_over_the_packets(frames: list[byte
         if not counts.packets:
             continue
         found[one.source, one.destination] = Counter(
-            counts.ecn()
+            counts.named("ecn")
             | {
                 "packets": counts.packets,
                 "bytes": counts.wire_bytes,
                 "cnps": counts.cnps,
                 "rnr": counts.one("rnr_naks"),
-                "naks": sum(counts.naks().values()),
+                "naks": sum(counts.named("naks").values()),
                 "outside": one.outside,
                 "tagged 3": counts.vlan_priorities().get("3", 0),
             }
