@@ -64,6 +64,9 @@ class Frames(NamedTuple):
     sums: Sums | None = None
 
 
+PER_FRAME = ("starts", "captured", "lengths", "times", "tags")
+
+
 def merged(parts: Iterable[Frames]) -> list[Frames]:
     """The same frames in as few batches as possible: those of one link type that follow each other."""
     return [_as_one(list(group)) for _, group in groupby(parts, lambda part: part.link)]
@@ -72,10 +75,7 @@ def merged(parts: Iterable[Frames]) -> list[Frames]:
 def _as_one(parts: list[Frames]) -> Frames:
     if len(parts) == 1:
         return parts[0]
-    found = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("starts", "captured", "lengths", "times", "tags")
-    }
+    found = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_FRAME}
     sums = None
     if any(part.sums for part in parts):
         known = [

@@ -17,8 +17,7 @@ from roce_exporter.wire.decode.infiniband import (
     read_header,
 )
 from roce_exporter.wire.decode.invariant_crc import CORRECT, UNKNOWN
-from roce_exporter.wire.decode.locate import TYPE_AT, locate
-from roce_exporter.wire.decode.tunnels import UDP_BYTES
+from roce_exporter.wire.decode.locate import TYPE_AT, UDP_BYTES, locate
 from roce_exporter.wire.frames import ETHERNET
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def _packet(frames: Frames, roce: Located, columns: Columns, row: int) -> dict[s
         "dscp": int(columns.dscp[row]),
         "ecn": int(columns.ecn[row]),
         "source_port": int.from_bytes(port) if version == 2 else None,  # noqa: PLR2004 - RoCE v2
-        "transport": opcodes.TRANSPORTS[opcodes.transport_of(bth["opcode"])],
+        "transport": opcodes.TRANSPORTS[bth["opcode"] >> 5],
         "operation": opcodes.operation_of(bth["opcode"]),
         "bth": bth,
         **headers,

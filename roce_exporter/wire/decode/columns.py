@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.infiniband import AETH_BYTES, BTH_BYTES, ICRC_BYTES, RETH_BYTES, offset_of
 from roce_exporter.wire.decode.invariant_crc import check_crcs
 from roce_exporter.wire.decode.link_frames import read_lldp, read_mac_control
-from roce_exporter.wire.decode.locate import IPV4_BYTES, IPV6_BYTES, ROCE_V1, locate
-from roce_exporter.wire.decode.tunnels import IPV4
+from roce_exporter.wire.decode.locate import IPV4, IPV4_BYTES, IPV6_BYTES, ROCE_V1, locate
 from roce_exporter.wire.frames import big32, window
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from roce_exporter.wire.decode.locate import Located
     from roce_exporter.wire.frames import Bytes, Frames, Integers
 
+T = TypeVar("T")
 NO_SYNDROME = -1
 EARLIEST = 946_684_800_000_000_000
 """The year 2000. The kernel stamps packets that Soft-RoCE sends with the time since boot, which is no date."""
@@ -94,20 +95,20 @@ def decode_frames(frames: Frames) -> Decoded:
     """The RoCE packets, pause frames and LLDP neighbours of a batch."""
     found = locate(frames)
     ends = frames.starts + frames.captured
-    pauses = []
-    for row, offset in found.control.tolist():
-        start = int(frames.starts[row])
-        if pause := read_mac_control(frames.data[start : ends[row]].tobytes(), offset - start):
-            pauses.append((int(frames.times[row]), pause))
-    neighbours = []
-    for row, offset in found.lldp.tolist():
-        start = int(frames.starts[row])
-        if neighbour := read_lldp(frames.data[start : ends[row]].tobytes(), offset - start):
-            neighbours.append(neighbour)
+
+    def each(places: Integers, read: Callable[[bytes, int], T | None]) -> Iterator[tuple[int, T]]:
+        """What is read of these frames, each with its time."""
+        for row, offset in places.tolist():
+            start = int(frames.starts[row])
+            if one := read(frames.data[start : ends[row]].tobytes(), offset - start):
+                yield int(frames.times[row]), one
+
+    pauses = tuple(each(found.control, read_mac_control))
+    neighbours = tuple(one for _, one in each(found.lldp, read_lldp))
     valid = frames.times[frames.times > EARLIEST]
     first, last = (int(valid.min()), int(valid.max())) if len(valid) else (0, 0)
     columns = read_columns(frames, found.roce)
-    return Decoded(len(frames.times), columns, tuple(pauses), tuple(neighbours), first, last, found.others)
+    return Decoded(len(frames.times), columns, pauses, neighbours, first, last, found.others)
 
 
 def read_columns(frames: Frames, roce: Located) -> Columns:
@@ -118,6 +119,18 @@ def read_columns(frames: Frames, roce: Located) -> Columns:
     codes = bth[:, 0].astype(np.int64)
     queue_word, sequence_word = big32(bth, 4), big32(bth, 8)
     room = np.minimum(roce.limits, roce.end - ICRC_BYTES) - roce.bth - BTH_BYTES
+
+    def extended(offsets: Integers, size: int) -> tuple[NDArray[np.bool_], Bytes]:
+        """Which packets have the whole of an extended header at these offsets, and its bytes."""
+        present = (offsets >= 0) & (room >= offsets + size)
+        return present, window(data, roce.bth[present] + BTH_BYTES + offsets[present], size)
+
+    syndromes = np.full(len(codes), NO_SYNDROME, np.int64)
+    present, head = extended(AETH_OFFSET[codes], AETH_BYTES)
+    syndromes[present] = head[:, 0] & 0x7F
+    read_lengths = np.full(len(codes), -1, np.int64)
+    present, head = extended(READ_OFFSET[codes], RETH_BYTES)
+    read_lengths[present] = big32(head, 12)
     return Columns(
         times=frames.times[roce.rows],
         lengths=frames.lengths[roce.rows],
@@ -131,8 +144,8 @@ def read_columns(frames: Frames, roce: Located) -> Columns:
         dscp=traffic_classes >> 2,
         ecn=traffic_classes & 3,
         priorities=np.where(roce.tags < 0, -1, roce.tags >> 13),
-        syndromes=_syndromes(data, roce, codes, room),
-        read_lengths=_read_lengths(data, roce, codes, room),
+        syndromes=syndromes,
+        read_lengths=read_lengths,
         icrc=check_crcs(frames, roce),
         crcs=np.where(
             roce.end <= roce.limits, window(data, roce.end - ICRC_BYTES, ICRC_BYTES).view("<u4")[:, 0], 0
@@ -165,20 +178,3 @@ READ_OFFSET = np.array(
     [offset_of("reth", one) if one & 0x1F == opcodes.READ_REQUEST else -1 for one in range(256)], np.int64
 )
 """The same for the RETH of a read request."""
-
-
-def _syndromes(data: Bytes, roce: Located, codes: Integers, room: Integers) -> Integers:
-    offsets = AETH_OFFSET[codes]
-    found = np.full(len(codes), NO_SYNDROME, np.int64)
-    present = (offsets >= 0) & (room >= offsets + AETH_BYTES)
-    found[present] = data[roce.bth[present] + BTH_BYTES + offsets[present]] & 0x7F
-    return found
-
-
-def _read_lengths(data: Bytes, roce: Located, codes: Integers, room: Integers) -> Integers:
-    offsets = READ_OFFSET[codes]
-    found = np.full(len(codes), -1, np.int64)
-    present = (offsets >= 0) & (room >= offsets + RETH_BYTES)
-    if present.any():
-        found[present] = big32(window(data, roce.bth[present] + BTH_BYTES + offsets[present], RETH_BYTES), 12)
-    return found

@@ -56,7 +56,7 @@ BTH_BYTES, AETH_BYTES, RETH_BYTES = BYTES["bth"], BYTES["aeth"], BYTES["reth"]
 
 def extensions_of(opcode: int) -> tuple[str, ...]:
     """The extended headers behind the BTH, in the order of figure 9.2; none for an opcode that is not defined."""
-    transport, low = opcodes.transport_of(opcode), opcode & 0x1F
+    transport, low = opcode >> 5, opcode & 0x1F
     if low not in opcodes.DEFINED.get(transport, ()):
         return ()
     requests = low not in opcodes.RESPONSES

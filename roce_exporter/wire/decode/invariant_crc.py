@@ -22,15 +22,14 @@ except ImportError:  # pragma: no cover - a platform without it
     from zlib import crc32
 
 from roce_exporter.wire.decode.infiniband import BTH_BYTES, ICRC_BYTES
-from roce_exporter.wire.decode.locate import IPV4_BYTES, IPV6_BYTES, ROCE_V1, UDP
-from roce_exporter.wire.decode.tunnels import IPV4, IPV6, UDP_BYTES
+from roce_exporter.wire.decode.locate import IPV4, IPV4_BYTES, IPV6, IPV6_BYTES, ROCE_V1, UDP, UDP_BYTES
 from roce_exporter.wire.frames import numbered, window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from roce_exporter.wire.decode.locate import Located
-    from roce_exporter.wire.frames import Bytes, Flags, Frames, Integers
+    from roce_exporter.wire.frames import Bytes, Frames, Integers
 
     Sums = NDArray[np.uint32]
 
@@ -112,8 +111,12 @@ def _check_plain(frames: Frames, roce: Located, rows: Integers, kind: int) -> In
     """The packets whose network header has no options."""
     size = MASKS[kind].size
     begins, ends = roce.network[rows], roce.end[rows] - ICRC_BYTES
-    sums = np.zeros(len(rows), np.uint32) if frames.sums is None else frames.sums.values[roce.rows[rows]]
-    unknown = _unknown(frames, roce, rows)
+    sums, unknown = np.zeros(len(rows), np.uint32), np.ones(len(rows), np.bool_)
+    if (
+        frames.sums is not None
+    ):  # those of other bytes than up to the end of the packet, and 0 where there is none, do not serve
+        sums = frames.sums.values[roce.rows[rows]]
+        unknown = (frames.sums.begins[roce.rows[rows]] != begins) | (roce.end[rows] != roce.limits[rows])
     if unknown.any():
         sums[unknown] = plain_crcs(frames.data, begins[unknown], ends[unknown])
     head = window(frames.data, begins, size)
@@ -124,15 +127,6 @@ def _check_plain(frames: Frames, roce: Located, rows: Integers, kind: int) -> In
     made = sums ^ _moved(differences, ends - begins - size)
     sent = window(frames.data, ends, ICRC_BYTES).view("<u4")[:, 0]
     return np.where(made == sent, CORRECT, WRONG)
-
-
-def _unknown(frames: Frames, roce: Located, rows: Integers) -> Flags:
-    """Packets of which the input computed no CRC, or one of other bytes than those up to the end of the packet."""
-    if frames.sums is None:
-        return np.ones(len(rows), np.bool_)
-    found: Flags = frames.sums.begins[roce.rows[rows]] != roce.network[rows]
-    found |= roce.end[rows] != roce.limits[rows]
-    return found
 
 
 def _check_one(data: Bytes, roce: Located, row: int) -> int:

@@ -35,20 +35,15 @@ def read_mac_control(frame: bytes, offset: int) -> PauseFrame | None:
     """A pause frame whose MAC control opcode is at `offset` of the frame; None for another or an incomplete one."""
     opcode = int.from_bytes(frame[offset : offset + 2])
     if opcode == PAUSE and len(frame) >= offset + 4:
-        return PauseFrame(mac_text(frame[6:12]), (int.from_bytes(frame[offset + 2 : offset + 4]),))
+        return PauseFrame(frame[6:12].hex(":"), (int.from_bytes(frame[offset + 2 : offset + 4]),))
     if opcode != PFC or len(frame) < offset + 4 + 2 * PRIORITIES:
         return None
     enabled = frame[offset + 3]
     times = [int.from_bytes(frame[at : at + 2]) for at in range(offset + 4, offset + 4 + 2 * PRIORITIES, 2)]
     return PauseFrame(
-        mac_text(frame[6:12]),
+        frame[6:12].hex(":"),
         tuple(time if enabled >> priority & 1 else None for priority, time in enumerate(times)),
     )
-
-
-def mac_text(address: bytes) -> str:
-    """A MAC address as text."""
-    return address.hex(":")
 
 
 class LinkNeighbour(NamedTuple):
@@ -76,7 +71,7 @@ def read_lldp(frame: bytes, offset: int) -> LinkNeighbour | None:
     if not fields.get(CHASSIS) or not fields.get(PORT):
         return None
     return LinkNeighbour(
-        mac_text(frame[6:12]),
+        frame[6:12].hex(":"),
         _identifier(fields[CHASSIS], CHASSIS_MAC),
         _identifier(fields[PORT], PORT_MAC),
         _text(fields.get(NAME, b"")),
@@ -85,9 +80,7 @@ def read_lldp(frame: bytes, offset: int) -> LinkNeighbour | None:
 
 def _identifier(value: bytes, mac: int) -> str:
     """The text behind the subtype; a MAC address where the subtype says so."""
-    if value[0] == mac and len(value) == 1 + MAC_BYTES:
-        return mac_text(value[1:])
-    return _text(value[1:])
+    return value[1:].hex(":") if value[0] == mac and len(value) == 1 + MAC_BYTES else _text(value[1:])
 
 
 def _text(value: bytes) -> str:

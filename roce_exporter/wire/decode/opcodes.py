@@ -7,6 +7,7 @@ from __future__ import annotations
 
 TRANSPORTS = ("RC", "UC", "RD", "UD", "CNP", "XRC", "manufacturer 6", "manufacturer 7")
 RC, UC, RD, UD, CNP_TRANSPORT, XRC = range(6)
+WITHOUT_OPERATIONS = (CNP_TRANSPORT, 6, 7)
 CNP = 0x81
 
 OPERATIONS = {
@@ -64,31 +65,20 @@ GROUPS = ("send", "write", "read_request", "read_response", "acknowledge", "atom
 SEND, WRITE, READ, RESPONSE, ACK, ATOMIC, CNP_GROUP, OTHER = range(8)
 
 
-def transport_of(opcode: int) -> int:
-    """The number of the transport: an index of TRANSPORTS."""
-    return opcode >> 5
-
-
 def operation_of(opcode: int) -> str:
     """The operation in words; `opcode 0x..` for one that the specification does not define."""
     if opcode == CNP:
         return "congestion notification"
-    if transport_of(opcode) in (CNP_TRANSPORT, 6, 7):
-        return f"opcode {opcode:#04x}"
-    return OPERATIONS.get(opcode & 0x1F, f"opcode {opcode:#04x}")
+    known = {} if opcode >> 5 in WITHOUT_OPERATIONS else OPERATIONS
+    return known.get(opcode & 0x1F, f"opcode {opcode:#04x}")
 
 
 def group_of(opcode: int) -> int:
     """The group of an opcode: an index of GROUPS."""
     if opcode == CNP:
         return CNP_GROUP
-    if transport_of(opcode) in (CNP_TRANSPORT, 6, 7):
-        return OTHER
-    low = opcode & 0x1F
-    for group, members in _MEMBERS:
-        if low in members:
-            return group
-    return OTHER
+    known = () if opcode >> 5 in WITHOUT_OPERATIONS else _MEMBERS
+    return next((group for group, members in known if opcode & 0x1F in members), OTHER)
 
 
 _MEMBERS = (

@@ -10,14 +10,14 @@ import select
 import time
 import zlib
 from io import FileIO
-from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from roce_exporter.wire.decode.infiniband import ICRC_BYTES
 from roce_exporter.wire.decode.invariant_crc import plain_crcs
 from roce_exporter.wire.decode.locate import locate
-from roce_exporter.wire.frames import Frames, InputError, Sums, merged
+from roce_exporter.wire.frames import PER_FRAME, Frames, InputError, Sums, merged
 from roce_exporter.wire.inputs.pcap_records import HEADER_BYTES, PcapRecords
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class CaptureFile:
             if (content := decompressed(stream, self._first)) is not None:
                 self._stream = content
                 self._first = read_at_least(content, HEADER_BYTES)
-            self._records, self._skip = _recognise(self._first)
+            self._records, self._skip = _records_of(self._first)
         except BaseException as error:
             stream.close()
             if isinstance(error, InputError):
@@ -117,14 +117,14 @@ class CaptureFile:
         begin, until, ended, damage = 0, 0.0, False, None
         last = end + BLOCK
         while end < last and sum(len(part.starts) for part in parts) < MOST_FRAMES:
-            piece = _read_into(self._stream, view[end : end + PIECE], until)
-            end, until, ended = end + piece.size, piece.until, piece.ended
+            count, until, ended = _read_into(self._stream, view[end : end + PIECE], until)
+            end += count
             try:
                 begin = self._split(room, begin, end, parts)
             except InputError as error:
                 damage = error
                 break
-            if piece.size < PIECE:
+            if count < PIECE:
                 break
         yield from merged(parts)
         if damage:
@@ -158,7 +158,7 @@ def open_capture(path: str) -> CaptureFile:
         ) from None
 
 
-def _recognise(first: bytes) -> tuple[Records, int]:
+def _records_of(first: bytes) -> tuple[Records, int]:
     """The format of a file, and the length of its header."""
     if len(first) < HEADER_BYTES:
         raise InputError("is empty or shorter than the header of a capture")
@@ -169,40 +169,28 @@ def _recognise(first: bytes) -> tuple[Records, int]:
     return PcapngBlocks(), 0
 
 
-class _Piece(NamedTuple):
-    """What was read at once."""
-
-    size: int
-    until: float
-    """When the block has waited long enough."""
-    ended: bool
-
-
-def _has_more(stream: FileIO, seconds: float) -> bool:
-    """Whether a read would not wait, after `seconds` at most."""
-    readable = select.poll()  # unlike select, for descriptors of any number
-    readable.register(stream, select.POLLIN)
-    return seconds > 0 and bool(readable.poll(seconds * 1000))
-
-
-def _read_into(stream: Stream, view: memoryview, until: float) -> _Piece:
+def _read_into(stream: Stream, view: memoryview, until: float) -> tuple[int, float, bool]:
     """As much as there is, of a pipe what comes until a time: a batch costs the same for one packet and a thousand.
 
-    Without a time it waits for the first bytes, and from then on for GATHER seconds.
+    Without a time it waits for the first bytes, and from then on for GATHER seconds. Returns the bytes read, the time, and whether the
+    stream has ended.
     """
     if not isinstance(stream, FileIO):
         count = stream.readinto(view) or 0
-        return _Piece(count, until, ended=not count)
+        return count, until, not count
+    readable = select.poll()  # unlike select, for descriptors of any number
+    readable.register(stream, select.POLLIN)
     count = 0
     while count < len(view):
-        if until and not _has_more(stream, until - time.monotonic()):
-            return _Piece(count, until, ended=False)
+        left = until - time.monotonic()
+        if until and not (left > 0 and readable.poll(left * 1000)):
+            return count, until, False
         more = stream.readinto(view[count:])
         if not more:
-            return _Piece(count, until, ended=True)
+            return count, until, True
         count += more
         until = until or time.monotonic() + GATHER
-    return _Piece(count, until, ended=False)
+    return count, until, False
 
 
 def _with_sums(frames: Frames, before: Frames | None) -> Frames:
@@ -226,13 +214,7 @@ def _with_sums(frames: Frames, before: Frames | None) -> Frames:
 def _network_offset(frames: Frames) -> int | None:
     """Bytes before the network header of the first packet of the sample."""
     chosen = slice(None, None, -(-len(frames.starts) // SAMPLES))
-    sample = frames._replace(
-        starts=frames.starts[chosen],
-        captured=frames.captured[chosen],
-        lengths=frames.lengths[chosen],
-        times=frames.times[chosen],
-        tags=frames.tags[chosen],
-    )
+    sample = frames._replace(**{name: getattr(frames, name)[chosen] for name in PER_FRAME})
     roce = locate(sample).roce
     return int(roce.network[0] - sample.starts[roce.rows[0]]) if len(roce.rows) else None
 

@@ -85,16 +85,8 @@ class PacketSocket:
         opened.setsockopt(SOL_PACKET, VERSION, TPACKET_V3)
         _attach(opened, socket_filter())
         size = self._block_bytes * self._blocks
-        request = (
-            self._block_bytes,
-            self._blocks,
-            FRAME_BYTES,
-            size // FRAME_BYTES,
-            RETIRE_MILLISECONDS,
-            0,
-            0,
-        )
-        opened.setsockopt(SOL_PACKET, RX_RING, struct.pack("=7I", *request))
+        request = (self._block_bytes, self._blocks, FRAME_BYTES, size // FRAME_BYTES, RETIRE_MILLISECONDS)
+        opened.setsockopt(SOL_PACKET, RX_RING, struct.pack("=5I8x", *request))
         ring = mmap.mmap(opened.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
         index = socket.if_nametoindex(interface)
         if interface == LOOPBACK:  # what it sends it also receives
@@ -109,10 +101,19 @@ class PacketSocket:
         Raises:
             InputError: the device was removed or is down.
         """
-        self._give_back()
+        if self._held:
+            self._held = False
+            NEXT.pack_into(self._ring, self._next * self._block_bytes + STATUS_AT, KERNEL)
+            self._next = (self._next + 1) % self._blocks
         start = self._next * self._block_bytes
-        if not self._ready(start) and not self._wait(seconds, start):
-            return None
+        if not self._ready(start):
+            for _, events in self._poll.poll(seconds * 1000):
+                if events & (select.POLLERR | select.POLLHUP):
+                    code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                    error = OSError(code, errno.errorcode.get(code, "error"))
+                    raise InputError(f"{self._interface}: {_remedy(error)}")
+            if not self._ready(start):
+                return None
         self._held = True
         _, count, first = BLOCK_HEAD.unpack_from(self._ring, start + STATUS_AT)
         self._returned += count
@@ -120,15 +121,6 @@ class PacketSocket:
 
     def _ready(self, start: int) -> bool:
         return bool(BLOCK_HEAD.unpack_from(self._ring, start + STATUS_AT)[0] & USER)
-
-    def _wait(self, seconds: float, start: int) -> bool:
-        for _, events in self._poll.poll(seconds * 1000):
-            if events & (select.POLLERR | select.POLLHUP):
-                code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                raise InputError(
-                    f"{self._interface}: {_remedy(OSError(code, errno.errorcode.get(code, 'error')))}"
-                )
-        return self._ready(start)
 
     def _frames(self, position: int, count: int) -> Frames:
         places = []
@@ -147,12 +139,6 @@ class PacketSocket:
             times=words[:, 1] * 1_000_000_000 + words[:, 2],
             tags=np.where(words[:, 5] & TAG_VALID, words[:, 8] & 0xFFFF, NO_TAG),
         )
-
-    def _give_back(self) -> None:
-        if self._held:
-            self._held = False
-            NEXT.pack_into(self._ring, self._next * self._block_bytes + STATUS_AT, KERNEL)
-            self._next = (self._next + 1) % self._blocks
 
     def drops(self) -> tuple[int, int]:
         """Frames received, with those dropped, and frames dropped because the ring was full, since opening."""

@@ -95,7 +95,8 @@ class PcapngBlocks:
             if not self._order:
                 raise InputError("a section has no byte order, so the file is damaged")
         length = int(Struct(self._order + "I").unpack_from(data, position + 4)[0])
-        check_length(length)
+        if not is_length(length):
+            raise InputError(f"a block claims {length} bytes, so the file is damaged")
         if position + length > end or (kind in (ENHANCED, SIMPLE)):
             return 0
         if kind == SECTION:
@@ -109,14 +110,13 @@ class PcapngBlocks:
     def _frames(self, data: bytearray, positions: NDArray[np.int64]) -> list[Frames]:
         whole = np.frombuffer(data, np.uint8)
         words = record_fields(whole, positions, ENHANCED_HEADER, self._order)
-        simple = words[:, 0] == SIMPLE
-        names = np.where(simple, 0, words[:, 2])
+        names = np.where(words[:, 0] == SIMPLE, 0, words[:, 2])
         if not self._interfaces or int(names.max()) >= len(self._interfaces):
             raise InputError("a packet names an interface that is not described, so the file is damaged")
+        links = np.array([one.link for one in self._interfaces])[names]
+        chosen = [(link, links == link) for link in np.unique(links).tolist()]
         return [
-            self._of_link(whole, positions, words, names, link)
-            for link in sorted({one.link for one in self._interfaces})
-            if np.isin(names, [at for at, one in enumerate(self._interfaces) if one.link == link]).any()
+            self._of_link(whole, positions[mine], words[mine], names[mine], link) for link, mine in chosen
         ]
 
     def _of_link(
@@ -128,8 +128,6 @@ class PcapngBlocks:
         link: int,
     ) -> Frames:
         """The frames of all interfaces of one link type, in the order of the file."""
-        mine = np.isin(names, [at for at, one in enumerate(self._interfaces) if one.link == link])
-        positions, words, names = positions[mine], words[mine], names[mine]
         simple = words[:, 0] == SIMPLE
         snap = self._interfaces[0].snap or LARGEST
         room = words[:, 1] - np.where(simple, SIMPLE_HEADER + 4, ENHANCED_HEADER + 4)
@@ -159,16 +157,6 @@ class PcapngBlocks:
 def is_length(length: int) -> bool:
     """Whether a writer produces blocks of this length."""
     return SHORTEST <= length <= LARGEST and not length % 4
-
-
-def check_length(length: int) -> None:
-    """Refuse a block length that no writer produces.
-
-    Raises:
-        InputError: it is no multiple of 4, too short or too long.
-    """
-    if not is_length(length):
-        raise InputError(f"a block claims {length} bytes, so the file is damaged")
 
 
 def nanoseconds(ticks: NDArray[np.int64], resolution: int) -> NDArray[np.int64]:

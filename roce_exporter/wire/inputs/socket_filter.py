@@ -10,17 +10,21 @@ from typing import NamedTuple, TypeAlias
 
 from roce_exporter.wire.decode.locate import (
     EXTENSIONS,
+    IP_TUNNELS,
+    IPV4,
+    IPV6,
     IPV6_BYTES,
     LLDP,
     MAC_CONTROL,
     MOST_TAGS,
+    MPLS,
     ROCE_PORT,
     ROCE_V1,
     SFLOW_PORT,
     TAG_TYPES,
     UDP,
+    UDP_TUNNELS,
 )
-from roce_exporter.wire.decode.tunnels import IP_TUNNELS, IPV4, IPV6, MPLS, UDP_TUNNELS
 
 LOAD_HALF, LOAD_BYTE, LOAD_HALF_INDEXED, LOAD_HEADER_LENGTH = 0x28, 0x30, 0x48, 0xB1
 """BPF_LD with BPF_ABS or BPF_IND, and BPF_LDX with BPF_MSH: the length of an IPv4 header into X."""

@@ -8,7 +8,7 @@ import pytest
 from wire_frames import bth, ethernet, ipv4, ipv6, roce, udp
 
 from roce_exporter.wire.decode.columns import decode_frames
-from roce_exporter.wire.decode.tunnels import IP_TUNNELS, UDP_TUNNELS
+from roce_exporter.wire.decode.locate import IP_TUNNELS, UDP_TUNNELS
 from roce_exporter.wire.frames import InputError
 from roce_exporter.wire.inputs.packet_socket import PacketSocket
 from roce_exporter.wire.inputs.socket_filter import socket_filter
