@@ -6,6 +6,7 @@ import re
 import sys
 import textwrap
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import assemble
@@ -54,19 +55,9 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         )
         return 1
     if width := terminal_width(sys.stdout):
-        lines = [part for line in lines for part in _wrapped(line, width)]
+        # What follows the first line is indented by two more.
+        indents = [line[: len(line) - len(line.lstrip())] + "  " for line in lines]
+        fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+        lines = [fill(line, subsequent_indent=more) for line, more in zip(lines, indents, strict=True)]
     print_text("".join(f"{line}\n" for line in lines))
     return 0
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    """The line in as many as it takes, the following ones indented by two more."""
-    indent = line[: len(line) - len(line.lstrip())] + "  "
-    return textwrap.wrap(
-        line,
-        width,
-        subsequent_indent=indent,
-        drop_whitespace=True,
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [line]

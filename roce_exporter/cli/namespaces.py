@@ -28,8 +28,12 @@ async def namespaces(options: argparse.Namespace) -> int:
     stop = stop_event()
     helper = NamespaceHelper(options.namespaces_folder, time.monotonic)
     path = options.rdma_namespaces
+    name = options.namespaces_group
     try:
-        server = await open_helper(helper, path, _group(options.namespaces_group))
+        group = grp.getgrnam(name).gr_gid if name else -1
+        server = await open_helper(helper, path, group)
+    except KeyError:
+        raise OptionError(f"--namespaces.group={name}: no such group") from None
     except OSError as error:
         raise OptionError(f"--rdma.namespaces={path}: {error.strerror or error}") from None
     LOG.info(
@@ -42,12 +46,3 @@ async def namespaces(options: argparse.Namespace) -> int:
     with contextlib.suppress(FileNotFoundError):  # from Python 3.13 on asyncio removes it
         os.unlink(path)
     return 0
-
-
-def _group(name: str) -> int:
-    if not name:
-        return -1
-    try:
-        return grp.getgrnam(name).gr_gid
-    except KeyError:
-        raise OptionError(f"--namespaces.group={name}: no such group") from None

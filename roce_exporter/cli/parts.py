@@ -79,12 +79,22 @@ def parts_of(options: argparse.Namespace) -> Parts:
     served = None
     if "metrics_set" in given:
         served = ServedSeries(MetricSet(options.metrics_set), options.metrics_exclude)
+    pace, storms = Pace(), StormLimits()
+    if "sampler_interval" in given:
+        interval, detect = options.sampler_interval, options.sampler_detection_time
+        if detect < 2 * interval:
+            raise OptionError(
+                f"--sampler.detection-time={detect:g}: shorter than two sampling intervals; use at least "
+                f"{2 * interval:g}, or a shorter --sampler.interval"
+            )
+        pace = Pace(options.sampler_mode, interval, max(pace.idle, interval))
+        storms = StormLimits(detect, options.sampler_restoration_time or 2 * detect)
     return Parts(
         collect=collect_settings(options),
         profile=given.get("audit_profile", "auto"),
         # A recording does not change between two scrapes, so it is not sampled.
-        pace=None if options.host_recording or given.get("sampler_mode") == OFF else _pace(options),
-        storms=_storm_limits(options),
+        pace=None if options.host_recording or given.get("sampler_mode") == OFF else pace,
+        storms=storms,
         owners=None if OWNERS in options.source_disable else SurveyLimits(**owners),
         pods=given.get("kubelet_pod_resources", ""),
         namespaces=given.get("rdma_namespaces", ""),
@@ -93,22 +103,3 @@ def parts_of(options: argparse.Namespace) -> Parts:
         thresholds=given.get("thresholds_file", ""),
         served=served,
     )
-
-
-def _pace(options: argparse.Namespace) -> Pace:
-    if "sampler_interval" not in options:
-        return Pace()
-    interval = options.sampler_interval
-    return Pace(options.sampler_mode, interval, max(Pace().idle, interval))
-
-
-def _storm_limits(options: argparse.Namespace) -> StormLimits:
-    if "sampler_interval" not in options:
-        return StormLimits()
-    detect = options.sampler_detection_time
-    if detect < 2 * options.sampler_interval:
-        raise OptionError(
-            f"--sampler.detection-time={detect:g}: shorter than two sampling intervals; use at least "
-            f"{2 * options.sampler_interval:g}, or a shorter --sampler.interval"
-        )
-    return StormLimits(detect, options.sampler_restoration_time or 2 * detect)

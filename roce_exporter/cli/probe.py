@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import argparse
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device
     from roce_exporter.probe.plan import Network, ProbeTarget
 
 LOG = logging.getLogger(__name__)
@@ -60,8 +59,26 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     settings = ProbeSettings(key=_key(options.probe_key_file), allowed=_networks(options.probe_allow))
     service = ProbeService(settings, read, time.monotonic)
 
+    async def follow() -> None:
+        """Follow the ports of this host. While they cannot be read the last ones hold."""
+        try:
+            devices = await call_in_worker(
+                in_flight,
+                "devices",
+                lambda: tuple(describe(kernel, one) for one in list_devices(kernel)),
+                TIMEOUT,
+            )
+            service.follow(devices)
+        except (TimeoutError, RuntimeError, OSError) as error:
+            LOG.warning("probe: the RDMA devices cannot be read: %s", error)
+
+    async def follow_on() -> None:
+        while True:
+            await asyncio.sleep(REFRESH)
+            await follow()
+
     async def begin() -> None:
-        await _follow_now(service, kernel, in_flight)
+        await follow()
         await service.refresh()
         LOG.info("probe: %d targets", len(service.targets))
 
@@ -70,7 +87,7 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     )
     part = ServedPart(
         SampledSection("Active probes between RoCE ports", page, service.samples),
-        lambda: (service.run(), _follow(service, kernel, in_flight)),
+        lambda: (service.run(), follow_on()),
         begin,
     )
     async with AsyncExitStack() as stack:
@@ -91,29 +108,6 @@ def _plan_document(service: ProbeService) -> object:
         ]
         for own, probes in service.plans().items()
     }
-
-
-async def _follow(service: ProbeService, kernel: Kernel, in_flight: InFlight[str]) -> None:
-    while True:
-        await asyncio.sleep(REFRESH)
-        await _follow_now(service, kernel, in_flight)
-
-
-async def _follow_now(service: ProbeService, kernel: Kernel, in_flight: InFlight[str]) -> None:
-    """Follow the ports of this host. While they cannot be read the last ones hold."""
-    try:
-        service.follow(await _devices(kernel, in_flight))
-    except (TimeoutError, RuntimeError, OSError) as error:
-        LOG.warning("probe: the RDMA devices cannot be read: %s", error)
-
-
-async def _devices(kernel: Kernel, in_flight: InFlight[str]) -> tuple[Device, ...]:
-    return await call_in_worker(
-        in_flight,
-        "devices",
-        lambda: tuple(describe(kernel, one) for one in list_devices(kernel)),
-        TIMEOUT,
-    )
 
 
 async def _access(path: str) -> Access:
@@ -179,14 +173,8 @@ def _print_plan(host: str, targets: tuple[ProbeTarget, ...]) -> int:
     rows: dict[tuple[str, ...], int] = {}
     for one in own:
         for sent in plan(one, targets, time.time()):
-            key = (
-                one.host,
-                str(one.address),
-                one.rail,
-                sent.target.host,
-                str(sent.target.address),
-                sent.scope,
-            )
+            there = sent.target
+            key = (one.host, str(one.address), one.rail, there.host, str(there.address), sent.scope)
             rows[key] = rows.get(key, 0) + 1
     heads = ("FROM", "ADDRESS", "RAIL", "TO", "ADDRESS", "SCOPE", "PATHS")
     lines = table([heads, *((*key, str(count)) for key, count in rows.items())], right=(len(heads) - 1,))

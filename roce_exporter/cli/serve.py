@@ -97,6 +97,14 @@ async def serve_parts(
         UserError: the web config file is invalid, or an address is not free.
     """
     stop = stop_event()
+
+    async def begin() -> None:
+        for part in parts:
+            if part.begin:
+                await part.begin()
+        application.ready = True
+        notify(READY)
+
     application = Application(
         [part.section for part in parts], registry, telemetry_path=options.web_telemetry_path
     )
@@ -106,7 +114,7 @@ async def serve_parts(
         LOG.info("roce_exporter %s listens on %s", __version__, address)
     try:
         async with background(
-            _begin(application, parts),
+            begin(),
             server.accept(),
             *(work for part in parts for work in part.work()),
             report_alive(watchdog_interval()),
@@ -117,14 +125,6 @@ async def serve_parts(
         sys.stderr.write(f"roce-exporter: {error}\n")
         return ENDED
     return 0
-
-
-async def _begin(application: Application, parts: list[ServedPart]) -> None:
-    for part in parts:
-        if part.begin:
-            await part.begin()
-    application.ready = True
-    notify(READY)
 
 
 def _host(options: argparse.Namespace, stack: AsyncExitStack) -> ServedPart:

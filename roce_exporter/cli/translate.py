@@ -148,16 +148,11 @@ def _write(target: Path, text: str) -> None:
                 file.flush()
                 if before:
                     os.fchown(file.fileno(), before.st_uid, before.st_gid)
-                temporary.chmod(before.st_mode & 0o7777 if before else 0o666 & ~_umask())
+                os.umask(mask := os.umask(0))
+                temporary.chmod(before.st_mode & 0o7777 if before else 0o666 & ~mask)
                 temporary.replace(place)
             except OSError:
                 temporary.unlink(missing_ok=True)
                 raise
     except OSError as error:
         raise OutputError(f"{target}: cannot be written: {error.strerror}; choose another --output") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -46,14 +46,19 @@ async def wire(options: argparse.Namespace) -> int:
     Raises:
         OptionError: a package is missing, or the input cannot be opened.
     """
-    _check(options)
+    if options.wire_interface and options.file:
+        options.filter, options.file = [options.file, *options.filter], ""
+    if bool(options.file) == bool(options.wire_interface):
+        raise OptionError("wire needs one input: a FILE, - for standard input, or --wire.interface=DEV")
+    if options.format == PACKETS and (options.wire_interface or options.duration):
+        raise OptionError(
+            "--format=packets prints the packets of a file or of standard input, without other modes"
+        )
     need_packages()
     from roce_exporter.wire.frames import InputError  # noqa: PLC0415 - no other command needs the modules of wire
 
     try:
-        if options.format == PACKETS:
-            return _print_packets(options)
-        return await _run(options)
+        return _print_packets(options) if options.format == PACKETS else await _run(options)
     except InputError as error:
         raise OptionError(str(error)) from None
 
@@ -63,18 +68,6 @@ def need_packages() -> None:
     if find_spec(PACKAGE) is None:
         raise OptionError(
             f"wire needs the package {PACKAGE}; install the extra wire, in a clone: pip install '.[wire]'"
-        )
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Refuse contradictions: no input or two, or a format that cannot be served."""
-    if options.wire_interface and options.file:
-        options.filter, options.file = [options.file, *options.filter], ""
-    if bool(options.file) == bool(options.wire_interface):
-        raise OptionError("wire needs one input: a FILE, - for standard input, or --wire.interface=DEV")
-    if options.format == PACKETS and (options.wire_interface or options.duration):
-        raise OptionError(
-            "--format=packets prints the packets of a file or of standard input, without other modes"
         )
 
 
@@ -94,7 +87,12 @@ async def _run(options: argparse.Namespace) -> int:
     stop = stop_event()  # before the capture begins, so that a signal at any time prints what was counted
     session, ended = await begin_session(options, options.wire_interface, options.file, options.top)
     try:
-        await _show(options, session, ended, stop)
+        if options.duration:
+            asyncio.get_running_loop().call_later(options.duration, stop.set)
+        waiting = asyncio.ensure_future(_either(ended, stop))
+        with _screen(options) as show:  # while it waits for the end of the input, of --duration, or a signal
+            while not (await asyncio.wait((waiting,), timeout=REFRESH))[0]:
+                show(session)
         session.finish()
         if options.wire_interface:
             await _either(ended, asyncio.Event(), limit=DRAIN)
@@ -136,18 +134,6 @@ async def begin_session(
     await run_in_thread(lambda: None, START, thread)
     thread.submit(partial(session.read, end))
     return session, ended
-
-
-async def _show(
-    options: argparse.Namespace, session: WireSession, ended: asyncio.Event, stop: asyncio.Event
-) -> None:
-    """Wait for the end of the input, of --duration, or a signal; meanwhile show the table on a terminal."""
-    if options.duration:
-        asyncio.get_running_loop().call_later(options.duration, stop.set)
-    waiting = asyncio.ensure_future(_either(ended, stop))
-    with _screen(options) as show:
-        while not (await asyncio.wait((waiting,), timeout=REFRESH))[0]:
-            show(session)
 
 
 @contextlib.contextmanager

@@ -39,24 +39,23 @@ def snapshot_document(
             for state in (*snapshot.states, *more)
         ],
         "devices": [
-            _device_document(found, normaliser.plans[found.device.name], samples.values)
+            {
+                "device": found.device.name,
+                "driver": found.device.driver,
+                "dialect": found.device.dialect,
+                "values": list(_values(found, normaliser.plans[found.device.name], samples.values)),
+                "lost": [
+                    {"source": reading.source, "port": reading.port, "raw": loss.name, "reason": loss.reason}
+                    for reading in found.readings
+                    for loss in reading.losses
+                ],
+                "unmapped": [
+                    {"source": source, "port": port, "raw": raw}
+                    for source, port, raw in normaliser.plans[found.device.name].unmapped
+                ],
+            }
             for found, samples in zip(snapshot.devices, observation.samples, strict=False)
         ],
-    }
-
-
-def _device_document(found: DeviceReadings, plan: Plan, values: tuple[Value, ...]) -> dict[str, Any]:
-    return {
-        "device": found.device.name,
-        "driver": found.device.driver,
-        "dialect": found.device.dialect,
-        "values": list(_values(found, plan, values)),
-        "lost": [
-            {"source": reading.source, "port": reading.port, "raw": loss.name, "reason": loss.reason}
-            for reading in found.readings
-            for loss in reading.losses
-        ],
-        "unmapped": [{"source": source, "port": port, "raw": raw} for source, port, raw in plan.unmapped],
     }
 
 

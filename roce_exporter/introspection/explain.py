@@ -42,10 +42,9 @@ def explain(name: str, observation: Observation, normaliser: Normaliser, host: H
     yield from of_windows
     # Before the patterns: some of them match any three words.
     rows = rows or rows_of_counter(name)
-    if not of_windows:
-        rows = rows or [
-            row for row in INDEX.rows if any(_means(spelling, name) for spelling in row.spellings)
-        ]
+    if not (rows or of_windows):
+        raw_names = ((row, raw) for row in INDEX.rows for one in row.spellings for raw in one.raw)
+        rows = list(dict.fromkeys(row for row, raw in raw_names if name == raw or _match(raw, name)))
     for row in rows:
         yield from _about_row(row, name)
         yield from _values_now(row, observation, host)
@@ -98,10 +97,6 @@ def _blank(name: str) -> str:
     return re.sub(r"\d+", "0", name.lower())
 
 
-def _means(spelling: Spelling, name: str) -> bool:
-    return any(name == raw or _match(raw, name) for raw in spelling.raw)
-
-
 def _match(raw: str, name: str) -> re.Match[str] | None:
     # A raw name that consists of a placeholder only would match every name.
     return None if re.fullmatch(r"\{\w+\}", raw) else pattern_of(raw).fullmatch(name)
@@ -114,17 +109,10 @@ def _about_row(row: Row, name: str) -> Iterator[str]:
     yield f"  in the sets {', '.join(sets[sets.index(row.metric_set) :])}"
     for spelling in row.spellings:
         yield f"  {_spelling(spelling)}"
-    if labels := _labels(row, name):
-        yield f"  {name}: {labels}"
-
-
-def _labels(row: Row, name: str) -> str:
-    """The values of the placeholders in this name: `priority 3`."""
-    for spelling in row.spellings:
-        for raw in spelling.raw:
-            if (match := _match(raw, name)) and match.groupdict():
-                return ", ".join(f"{label} {value}" for label, value in match.groupdict().items())
-    return ""
+    # The values of the placeholders in this name: `priority 3`.
+    matches = (_match(raw, name) for spelling in row.spellings for raw in spelling.raw)
+    if labels := next((match.groupdict() for match in matches if match and match.groupdict()), None):
+        yield f"  {name}: {', '.join(f'{label} {value}' for label, value in labels.items())}"
 
 
 def _spelling(spelling: Spelling) -> str:
@@ -160,12 +148,7 @@ def _reasons(name: str, normaliser: Normaliser) -> Iterator[tuple[str, str, str]
     for dialect, source in sorted(here):
         if reason := INDEX.left_out(dialect, source, name):
             yield dialect or "unknown driver", source, reason
-    if not here:
-        yield from _reasons_elsewhere(name)
-
-
-def _reasons_elsewhere(name: str) -> Iterator[tuple[str, str, str]]:
-    for entry in LEFT_OUT:
+    for entry in () if here else LEFT_OUT:
         if re.fullmatch(entry.pattern, name) and not INDEX.claimed(entry.dialect, entry.source, name):
             yield "any driver" if entry.dialect == ANY else entry.dialect, entry.source, entry.reason.text
 
@@ -199,9 +182,14 @@ def rows_of_counter(name: str) -> list[Row]:
 def left_out_counter(name: str) -> Iterator[str]:
     """Lines about a counter of Windows that deliberately has no metric; none for any other name."""
     path = _split(name)
-    for counter_object in windows.OBJECTS if path else ():
-        if path and path[0] in ("", counter_object.casefold()):
-            yield from _windows_reasons(name, f"{counter_object}{windows.SEPARATOR}{path[1]}")
+    objects = [one for one in windows.OBJECTS if path and path[0] in ("", one.casefold())]
+    raw_names = [f"{one}{windows.SEPARATOR}{path[1]}" for one in objects if path]
+    for raw in raw_names:
+        for entry in LEFT_OUT:
+            pattern = re.compile(entry.pattern, re.IGNORECASE)
+            if entry.source == windows.PERFORMANCE_COUNTER and pattern.fullmatch(raw):
+                counter_object, _ = windows.counter_path(raw)
+                yield f"{name} ({entry.dialect}, {counter_object}): not exported: {entry.reason.text}"
 
 
 def about_setting(name: str) -> Iterator[str]:
@@ -250,11 +238,3 @@ def _split(name: str) -> tuple[str, str] | None:
     """Object (empty if not given) and counter in lower case; None for a text that cannot be a counter's path."""
     match = _PATH.fullmatch(name.strip())
     return ((match[1] or "").strip().casefold(), match[2].strip().casefold()) if match else None
-
-
-def _windows_reasons(name: str, raw: str) -> Iterator[str]:
-    for entry in LEFT_OUT:
-        pattern = re.compile(entry.pattern, re.IGNORECASE)
-        if entry.source == windows.PERFORMANCE_COUNTER and pattern.fullmatch(raw):
-            counter_object, _ = windows.counter_path(raw)
-            yield f"{name} ({entry.dialect}, {counter_object}): not exported: {entry.reason.text}"

@@ -79,7 +79,12 @@ def why_missing(row: Row, host: HostStates) -> Iterator[str]:
     if not host.plans and "device" in row.labels:
         yield NO_DEVICE
         return
-    source, quiet = _part_of(row)
+    source, quiet = "", ""
+    if row.name in STORM_NAMES:
+        source, quiet = FAST_LOOP, "no storm, or no priority with PFC whose pause the driver counts"
+    elif not row.spellings:
+        known = (one[1:] for one in OF_PARTS if row.name.startswith(one[0]))
+        source, quiet = next(known, ("", ""))
     if source == FAST_LOOP and not host.has_fast_loop:
         yield f"the fast loop is off: it needs {OPTIONS[FAST_LOOP]}"
     elif source in (FAST_LOOP, SETTINGS):
@@ -94,17 +99,6 @@ def why_not_served(row: Row) -> Iterator[str]:
     """Why /metrics does not show series that the host has, if it does not by default."""
     if not STANDARD.includes(row.metric_set):
         yield f"not served in the set {STANDARD}: --metrics.set={row.metric_set} shows it"
-
-
-def _part_of(row: Row) -> tuple[str, str]:
-    """The source that fills a row without raw names, and what is true if it works; empty if drivers fill it."""
-    if row.spellings:
-        return "", ""
-    if row.name in STORM_NAMES:
-        return FAST_LOOP, "no storm, or no priority with PFC whose pause the driver counts"
-    return next(
-        ((source, quiet) for start, source, quiet in OF_PARTS if row.name.startswith(start)), ("", "")
-    )
 
 
 STORM_NAMES = frozenset(row.name for row in vars(storm).values() if hasattr(row, "spellings"))

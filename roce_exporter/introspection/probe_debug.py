@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.switches.probe import ProbeResult
-    from roce_exporter.switches.readings import RawNumber
+    from roce_exporter.switches.readings import SwitchReading
 
 
 def probe_document(answer: ProbeResult) -> dict[str, Any]:
@@ -51,31 +51,23 @@ def _values(answer: ProbeResult) -> Iterator[dict[str, Any]]:
     for source, value in zip(answer.sources, values, strict=True):
         reading = answer.readings.readings[source.places[0].reading]
         raw = source.raw[0]  # no spelling of a switch adds up several
-        yield {
-            "source": reading.source,
-            "object": dict(reading.labels),
-            "raw": raw,
-            **_raw_value(reading.values[raw]),
-            "series": series_text(source.series),
-            "value": value,
-        }
+        yield {**_raw_value(reading, raw), "series": series_text(source.series), "value": value}
 
 
 def _rest(answer: ProbeResult) -> Iterator[dict[str, Any]]:
     """Raw values that became no series: the switch has a preferred one, or the catalogue has no row."""
     used = {(source.places[0].reading, source.raw[0]) for source in answer.sources}
     for position, reading in enumerate(answer.readings.readings):
-        for raw, value in reading.values.items():
+        for raw in reading.values:
             if (position, raw) not in used:
-                yield {
-                    "source": reading.source,
-                    "object": dict(reading.labels),
-                    "raw": raw,
-                    **_raw_value(value),
-                }
+                yield _raw_value(reading, raw)
 
 
-def _raw_value(value: RawNumber) -> dict[str, Any]:
-    if isinstance(value, Unreadable):
-        return {"raw_value": None, "missing": value.reason}
-    return {"raw_value": value}
+def _raw_value(reading: SwitchReading, raw: str) -> dict[str, Any]:
+    value = reading.values[raw]
+    known = (
+        {"raw_value": None, "missing": value.reason}
+        if isinstance(value, Unreadable)
+        else {"raw_value": value}
+    )
+    return {"source": reading.source, "object": dict(reading.labels), "raw": raw, **known}
