@@ -49,10 +49,7 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     """
     in_flight: InFlight[str] = InFlight(time.monotonic)
     access = await _access(options.http_config_file)
-
-    async def read() -> tuple[ProbeTarget, ...]:
-        return await _read_targets(options.probe_targets, access, in_flight)
-
+    read = partial(_read_targets, options.probe_targets, access, in_flight)
     targets = await read()
     if options.probe_plan:
         return _print_plan(options.probe_plan, targets)
