@@ -1,7 +1,8 @@
 """One page of faults: what each costs while it lasts, and how many scrapes later everything is as before.
 
-`python tests/chaos/test_chaos_page.py FOLDER` prints the table; the test compares it with the one in README.md. Scrapes are 15 s apart,
-by a clock that the run moves. Descriptors and threads are counted after each fault, memory once after all.
+`python tests/chaos/test_chaos_page.py FOLDER` prints the table; the test compares it with the one in README.md. The clock of the host
+moves only here: by 15 s from scrape to scrape, in which the fast loop polls, and by the time after which a read that hangs is given up.
+Descriptors and threads are counted after each fault, memory once after all.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ import psutil
 import pytest
 from switch_fakes import FakeSwitch, leaf, prober
 from test_soak_tree import LEAST_THREADS, PASSING, Host, open_files
+from waiting import HUNG_SECONDS, until
 
 from roce_exporter.collect.collector import Settings
 from roce_exporter.exposition import Format
+from roce_exporter.fastloop import sampler
 from roce_exporter.net import NetError
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.readings import Module
+from roce_exporter.view.host_history import HostClock
 from roce_exporter.web import ClientLimits, Request, Response, Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
@@ -38,6 +42,10 @@ from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from typing import Any
+
+    from roce_exporter.collect.batch import Batch
+    from roce_exporter.collect.reads import Outcome, ReadKey
 
     Change = tuple[Callable[[Host], object], Callable[[Host], object]]
 
@@ -46,6 +54,7 @@ pytestmark = pytest.mark.ci
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- faults: written by test_chaos_page.py -->\n", "<!-- end -->"
 HEAD = "| fault | where | lost while it lasts | back after | left open |\n| --- | --- | --- | --- | --- |\n"
+CLOCK = HostClock()
 SETTINGS = Settings(timeout=2.0, overtake=0.25, refresh=60.0)
 INTERVAL = 15.0
 MOST_SCRAPES = 8
@@ -126,7 +135,7 @@ FAULTS = (
     ),
     Fault(
         "the process stood still for two hours",
-        lambda host: setattr(host, "skew", host.skew + 7200.0),
+        lambda _: setattr(CLOCK, "now", CLOCK.now + 7200.0),
         lambda _: None,
         "clock",
     ),
@@ -143,23 +152,46 @@ FAULTS = (
 # fmt: on
 
 
-async def settled(host: Host) -> set[tuple[str, ...]]:
-    """The series after nothing is in flight any more."""
-    while host.collector._in_flight or host.sampler._in_flight:
-        host.sampler.supervise()
-        await asyncio.sleep(0.002)
-    return await scraped(host)
+def all_hang(host: Host, batch: Batch[Any, ReadKey, Outcome]) -> bool:
+    """Whether every read under way hangs, one of this batch among them. No read is under way twice in a batch."""
+    reads = host.collector._in_flight.since()
+    hang = len(reads) + len(host.sampler._in_flight.since()) == len(host.kernel.held)
+    return hang and reads == host.collector._in_flight.since() and not batch.pending().isdisjoint(reads)
+
+
+async def pass_interval(host: Host) -> None:
+    """Let the fast loop poll until the time of the next scrape; a read that hangs is given up as `supervise` does."""
+    end = CLOCK.now + INTERVAL
+
+    def poll() -> None:
+        while (due := host.sampler.tick()) is not None:
+            CLOCK.now = min(due, end)
+            if due >= end:
+                return
+
+    while CLOCK.now < end:
+        thread = threading.Thread(target=poll)
+        thread.start()
+        await until(lambda: not thread.is_alive() or thread.ident in host.kernel.held)  # noqa: B023 - awaited here
+        if thread.is_alive():
+            CLOCK.now += sampler.TIMEOUT + 0.01
+            host.sampler._give_up()
 
 
 async def scraped(host: Host) -> set[tuple[str, ...]]:
     """The series of one scrape, 15 s after the last."""
-    host.skew += INTERVAL
-    host.sampler.supervise()
-    observation = await host.exporter.observe()
-    for _ in range(20 if host.kernel.hung else 2000):  # what is read after a collection is in the next one
-        if not host.collector._in_flight:
-            break
-        await asyncio.sleep(0.005)
+    await pass_interval(host)
+    collector = host.collector
+    scrape = asyncio.ensure_future(host.exporter.observe())
+    await until(lambda: scrape.done() or (collector._batch and all_hang(host, collector._batch)))
+    if not scrape.done():
+        CLOCK.now += SETTINGS.overtake + 0.01
+        await until(lambda: collector._batch.unfinished == 1 and all_hang(host, collector._batch))  # type: ignore[union-attr]
+        CLOCK.now += SETTINGS.timeout
+    observation = await scrape
+    # What the slow chain reads after a collection is in the next one.
+    slow = collector._slow._batch
+    await until(lambda: slow is None or slow.is_over or all_hang(host, slow))
     return {
         (one.row.name, *one.labels)
         for part in observation.samples
@@ -170,17 +202,11 @@ async def scraped(host: Host) -> set[tuple[str, ...]]:
 
 async def left_open(files: Counter[str]) -> str:
     """What of the descriptors does not come back; the thread of a read that hung closes its own when it ends."""
-    for _ in range(500):
-        if not Counter(open_files()) - files:
-            return ""
-        await asyncio.sleep(0.01)
-    return "descriptors"
-
-
-async def resources() -> tuple[Counter[str], int]:
-    """Open descriptors and threads, after those that end have ended."""
-    await asyncio.sleep(0.05)
-    return Counter(open_files()), len(os.listdir("/proc/self/task"))
+    try:
+        await until(lambda: not Counter(open_files()) - files)
+    except AssertionError:
+        return "descriptors"
+    return ""
 
 
 def row(name: str, where: str, lost: str, scrapes: int, left: object) -> str:
@@ -189,27 +215,24 @@ def row(name: str, where: str, lost: str, scrapes: int, left: object) -> str:
 
 
 async def of_host(root: Path) -> AsyncIterator[str]:
-    host = Host(root)
-    host.collector._settings = SETTINGS
-    host.sampler.start()
+    host = Host(root, SETTINGS, CLOCK)
     for _ in range(8):
-        whole = await settled(host)
+        whole = await scraped(host)
     files = Counter(open_files())
     for fault in FAULTS:
         fault.begin(host)
-        for _ in range(3):
+        for _ in range(5):
             during = await scraped(host)
         fault.end(host)
-        scrapes, found = 1, await settled(host)
+        await until(
+            lambda: not host.kernel.held and not host.collector._in_flight and not host.sampler._in_flight
+        )
+        scrapes, found = 1, await scraped(host)
         while found != whole and scrapes < MOST_SCRAPES:
-            await asyncio.sleep(
-                0.2
-            )  # the fast loop runs in the time of this machine, not in that of the scrapes
             scrapes, found = scrapes + 1, await scraped(host)
         missing = whole - during
         names = ", ".join(sorted({one[1] for one in missing if len(one) > 1}))
         lost = f"{len(missing)} of {len(whole)} series ({names})" if missing else "nothing"
-        await resources()  # the next fault begins after the threads of this one have ended
         assert found == whole, f"{fault.name}: {sorted(found ^ whole)[:5]}"
         yield row(fault.name, fault.where, lost, scrapes if missing else 0, await left_open(files))
     host.sampler.close()
@@ -221,8 +244,7 @@ RESET = struct.pack("ii", 1, 0)
 
 
 async def of_web(root: Path) -> AsyncIterator[str]:
-    host = Host(root)
-    host.collector._settings = SETTINGS
+    host = Host(root, Settings(timeout=HUNG_SECONDS))
     application = Application((HostPages(host.exporter),))
     server = Server(application, None, ClientLimits())
     (address,) = await server.start(["127.0.0.1:0"])
@@ -368,7 +390,8 @@ async def of_switches() -> AsyncIterator[str]:
         ),
     ):
         begin()
-        during = await probed(fake, 1.0)
+        # A probe in which nothing answers loses nothing by a client that waits a short time.
+        during = await probed(fake, 0.1 if name in NEVER_ANSWERS else HUNG_SECONDS)
         end()
         found, scrapes = await probed(fake), 1
         while found != whole and scrapes < MOST_SCRAPES:
@@ -383,7 +406,16 @@ async def of_switches() -> AsyncIterator[str]:
         )
 
 
-async def probed(fake: FakeSwitch, patience: float = 30.0) -> set[str]:
+NEVER_ANSWERS = frozenset(
+    {
+        "a switch never answers",
+        "the server of names does not answer",
+        "packets to a switch are dropped",
+    }
+)
+
+
+async def probed(fake: FakeSwitch, patience: float = HUNG_SECONDS) -> set[str]:
     """The series of a probe whose client waits `patience` seconds; those of the probe itself are left out."""
     try:
         answer = await prober(leaf()).probe("leaf1", "", patience)
@@ -399,10 +431,7 @@ async def table(root: Path) -> None:
     rows = [one async for one in of_host(root / "host")]
     memory = psutil.Process().memory_info().rss  # after the first part, which has loaded what there is
     rows += [one async for one in of_web(root / "web")]
-    for _ in range(500):
-        if (threads := (await resources())[1]) <= LEAST_THREADS:
-            break
-    assert threads <= LEAST_THREADS
+    await until(lambda: len(os.listdir("/proc/self/task")) <= LEAST_THREADS)
     rows += [one async for one in of_files(root)]
     rows += [one async for one in of_switches()]  # last, for asyncio keeps the threads that interpret
     assert psutil.Process().memory_info().rss - memory < 24 * MEGABYTE

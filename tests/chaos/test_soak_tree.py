@@ -42,12 +42,16 @@ class SickKernel(LiveKernel):
     def __init__(self, root: Path) -> None:
         super().__init__(str(root), self._sick_pread, netlink=False)
         self.hung: dict[str, threading.Event] = {}
+        self.held: list[int] = []
+        """The threads that hang."""
         self.broken: dict[str, Exception] = {}
 
     def suffer(self, path: str) -> None:
         for end, gate in list(self.hung.items()):
             if path.endswith(end):
+                self.held.append(threading.get_ident())
                 gate.wait()
+                self.held.remove(threading.get_ident())
         for end, error in list(self.broken.items()):
             if path.endswith(end):
                 raise error
@@ -68,15 +72,20 @@ class SickKernel(LiveKernel):
 NAMES = ("rx_prio3_pause", "rx_prio3_pause_duration", "rx_prio3_pause_transition", "tx_prio3_packets")
 
 
+HASTY = Settings(timeout=0.03, overtake=0.005, refresh=0.2)
+
+
 class Host:
     """A host of a few devices with a network device each, and everything that the daemon runs over it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(
+        self, root: Path, settings: Settings = HASTY, clock: Callable[[], float] | None = None
+    ) -> None:
         self.tree = HostTree(root, devices=0)
         self.skew = 0.0
         self.kernel = SickKernel(root)
-        clock: Callable[[], float] = lambda: time.monotonic() + self.skew  # noqa: E731 - it reads the current skew
-        self.collector = Collector(self.kernel, Settings(timeout=0.03, overtake=0.005, refresh=0.2), clock)
+        clock = clock or (lambda: time.monotonic() + self.skew)
+        self.collector = Collector(self.kernel, settings, clock)
         self.sampler = Sampler(self.kernel, clock, time.time, Pace(mode="fixed", interval=0.05))
         self.exporter = Exporter(self.collector, [self.sampler])
         for number in range(DEVICES):
@@ -101,7 +110,7 @@ class Host:
 
     async def settle(self) -> None:
         """Wait until nothing is in flight any more, and everything has been read again within its deadline."""
-        hasty, self.collector._settings = self.collector._settings, Settings(timeout=20.0, refresh=600.0)
+        self.collector._settings = Settings(timeout=20.0, refresh=600.0)
         for _ in range(3):
             self.skew += 7200.0  # later than every quarantine
             await self.exporter.observe()
@@ -110,7 +119,7 @@ class Host:
                 await asyncio.sleep(0.002)
         for _ in range(3):
             await self.exporter.observe()
-        self.collector._settings = hasty
+        self.collector._settings = HASTY
 
     async def account(self) -> tuple[set[tuple[str, ...]], list[str], int]:
         """Series, open descriptors, and threads."""
