@@ -54,21 +54,16 @@ def load_tables(socket: Path, databases: Databases) -> None:
 
 
 @contextlib.contextmanager
-def sonic_server(
-    scenario: str,
-    *,
-    seed: int = 1,
-    start: float | None = None,
-) -> Iterator[Path]:
+def sonic_server(scenario: str, *, seed: int = 1, at: float | None = None) -> Iterator[Path]:
     """A redis-server whose tables are those of the simulated switch, written every half second; its unix socket.
 
-    `start` is when the scenario began, by the monotonic clock: now, unless given.
+    With `at` the tables are those of this number of seconds after the start of the scenario, and do not change.
     """
-    began = time.monotonic() if start is None else start
+    began = time.monotonic()
     leaf = simulate_switch(scenario, start=began, vendors=PORTS, seed=seed)
     with redis_server() as socket:
-        load_tables(socket, leaf.databases(time.monotonic()))
-        with _written_on(socket, leaf):
+        load_tables(socket, leaf.databases(began + (at or 0.0)))
+        with contextlib.nullcontext() if at is not None else _written_on(socket, leaf):
             yield socket
 
 

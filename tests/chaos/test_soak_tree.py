@@ -22,6 +22,7 @@ from pathlib import Path
 import psutil
 import pytest
 from host_tree import HostTree
+from waiting import until
 
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
@@ -119,6 +120,8 @@ class Host:
                 await asyncio.sleep(0.002)
         for _ in range(3):
             await self.exporter.observe()
+        # The fast loop runs in its own time, also after the last collection.
+        await until(lambda: all(target.last for target in list(self.sampler._targets.values())))
         self.collector._settings = HASTY
 
     async def account(self) -> tuple[set[tuple[str, ...]], list[str], int]:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from roce_exporter.web import ClientLimits, Request, Response, Server
 
-IMPATIENT = ClientLimits(request_seconds=0.3, stalled_seconds=0.3, linger_seconds=0.3)
+GENEROUS = 120.0
+LIMITS = ClientLimits(request_seconds=GENEROUS, stalled_seconds=GENEROUS, linger_seconds=0.3)
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 CLOSE = GET[:-2] + b"Connection: close\r\n\r\n"
 TEXT = "text/plain; charset=utf-8"
-GENEROUS = 120.0
 
 
 async def hello(_: Request) -> Response:
@@ -27,7 +27,7 @@ async def hello(_: Request) -> Response:
 
 
 @contextlib.asynccontextmanager
-async def serving(application=hello, limits: ClientLimits = IMPATIENT, config=None) -> AsyncIterator[int]:
+async def serving(application=hello, limits: ClientLimits = LIMITS, config=None) -> AsyncIterator[int]:
     server = Server(application, config, limits)
     (address,) = await server.start(["127.0.0.1:0"])
     try:
@@ -75,7 +75,7 @@ async def test_a_request_that_drips_in_gains_no_time_by_it() -> None:
             writer.write(b"x")
             await asyncio.sleep(0.02)
 
-    async with serving() as port:
+    async with serving(limits=replace(LIMITS, request_seconds=0.3)) as port:
         reader, writer = await connect(port, b"GET /")
         dripping = asyncio.create_task(drip(writer))
         assert (await everything(reader)).startswith(b"HTTP/1.1 408 ")
@@ -153,7 +153,7 @@ async def test_a_request_being_answered_is_not_dropped_for_a_new_one() -> None:
         await leave.wait()
         return Response(200, b"done", TEXT)
 
-    async with serving(application, replace(IMPATIENT, connections=1)) as port:
+    async with serving(application, replace(LIMITS, connections=1)) as port:
         reader, writer = await connect(port, GET)
         await entered.wait()
         assert await talk(port, GET) == b"", "the only one that can be refused"

@@ -6,7 +6,6 @@ The page at the end of that way is in tests/alerts/test_switch_page.py.
 import json
 import re
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -55,7 +54,7 @@ def values(series: dict[tuple[str, str], float], name: str, *labels: str) -> lis
 
 def test_a_probe_has_the_watchdog_and_the_neighbour_of_every_port(tmp_path: Path) -> None:
     with (
-        sonic_server("pfc-storm", seed=SEED, start=time.monotonic() - STORM - 10) as socket,
+        sonic_server("pfc-storm", seed=SEED, at=STORM + 10) as socket,
         switches(tmp_path, socket) as command,
     ):
         series = probe(command)

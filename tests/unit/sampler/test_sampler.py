@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from clock import EPOCH, Clock
+from clock import EPOCH, Clock, pass_time
 from kernel import Faults
-from waiting import Gate, until, wait_until
+from waiting import HUNG_SECONDS, Gate, until, wait_until
 from worker_threads import WorkerThreads, die, refuse
 
 from roce_exporter.catalog import AREAS
@@ -237,12 +237,30 @@ QUICK = Pace(mode="fixed", interval=0.05)
 ETH0 = ("ethtool_statistics", "eth0")
 
 
+class LateClock:
+    """The time of this machine, and what a test adds: a read that answers has a minute, one that hangs is late at once."""
+
+    def __init__(self) -> None:
+        self.added = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.added
+
+    def give_up(self, sampler: Sampler) -> None:
+        """The only read under way is too late."""
+        self.added += HUNG_SECONDS + 1
+        sampler.supervise()
+
+
+LATE = LateClock()
+
+
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads) -> Iterator[tuple[Sampler, Faults]]:
     """A running loop over two network devices."""
-    monkeypatch.setattr(loop, "TIMEOUT", 0.05)
-    kernel = simulate("quiet", clock=time.monotonic, vendors=["mlx5", "mlx5"])
-    sampler = Sampler(kernel, time.monotonic, time.time, QUICK)
+    monkeypatch.setattr(loop, "TIMEOUT", HUNG_SECONDS)
+    kernel = simulate("quiet", clock=LATE, vendors=["mlx5", "mlx5"])
+    sampler = Sampler(kernel, LATE, time.time, QUICK)
     sampler.follow(devices(kernel))
     yield sampler, Faults(kernel)
     sampler.close()
@@ -272,7 +290,8 @@ def test_after_any_end_of_a_hang_the_device_is_polled_again(
     faults[ETH0] = hang
     sampler.start()
     gate.wait()
-    wait_until(lambda: (sampler.supervise(), stuck(sampler, "eth0"))[1] == 1)
+    LATE.give_up(sampler)
+    assert stuck(sampler, "eth0") == 1
     for _ in range(10):
         sampler.supervise()
     assert len(worker_threads.running()) == 2, "one abandoned read starts one thread"
@@ -290,7 +309,11 @@ def test_after_any_end_of_a_hang_the_device_is_polled_again(
 async def test_one_poll_of_all_leaves_out_a_device_that_hangs(live: tuple[Sampler, Faults]) -> None:
     sampler, faults = live
     gate = faults[ETH0] = Gate()
-    await sampler.read_once()
+    reading = asyncio.ensure_future(sampler.read_once())
+    await gate.entered()
+    LATE.added += HUNG_SECONDS + 1
+    pass_time(HUNG_SECONDS)
+    await reading
     assert faults.calls.count(("ethtool_statistics", "eth1")) == faults.calls.count(ETH0) == 1
     await sampler.read_once()
     assert faults.calls.count(("ethtool_statistics", "eth1")) == 1, "it was polled before"
@@ -333,9 +356,9 @@ def test_a_loop_without_a_thread_reports_all_as_stuck_and_continues_with_the_fir
             patch.setattr(_thread, "start_new_thread", refuse)
         else:
             patch.setattr(loop, "MOST_STUCK", 1)
-        wait_until(lambda: (sampler.supervise(), stuck(sampler, "eth0"))[1] == 1)
+        LATE.give_up(sampler)
         sampler.supervise()
-        assert stuck(sampler, "eth1") == 1
+        assert stuck(sampler, "eth0") == stuck(sampler, "eth1") == 1
         (error,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
         assert error.startswith("PFC storms are detected nowhere: ")
         polls = faults.calls.count(("ethtool_statistics", "eth1"))

@@ -24,6 +24,7 @@ from gnmi_switch import (
     sync_response,
 )
 from https_switch import Says, https_switch
+from waiting import HUNG_SECONDS
 
 from roce_exporter.net import NetError, gnmi_messages
 from roce_exporter.net.gnmi_messages import Leaf, path_of
@@ -238,6 +239,7 @@ async def test_one_request_that_hangs_does_not_cost_the_others(tmp_path: Path) -
 async def test_a_port_that_accepts_and_is_silent(tmp_path: Path, scheme: str, skip: bool) -> None:
     async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
+        pass_time(HUNG_SECONDS)
 
     writers: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(mute, "127.0.0.1", 0)
@@ -245,7 +247,7 @@ async def test_a_port_that_accepts_and_is_silent(tmp_path: Path, scheme: str, sk
     async with gnmi_switch(answers, tmp_path) as switch:
         tls = TlsFiles(ca_file=switch.ca_file, insecure_skip_verify=skip)
         line = await fault(
-            get, at_port(switch.visit(scheme=scheme, login=Login(), seconds=0.5, tls=tls), port)
+            get, at_port(switch.visit(scheme=scheme, login=Login(), seconds=HUNG_SECONDS, tls=tls), port)
         )
     assert "no answer by the deadline" in line
     server.close()
