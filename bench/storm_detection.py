@@ -24,8 +24,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.fastloop import Pace, Sampler
-from roce_exporter.fastloop.hot import HotCounters
 from roce_exporter.fastloop.pfc_storm import StormLimits
+from roce_exporter.fastloop.target import HotCounters
 from roce_exporter.fastloop.watch import PauseKey, difference
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.simulated.conditions import Conditions, Pause, Span

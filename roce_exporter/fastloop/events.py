@@ -13,8 +13,8 @@ from roce_exporter.fastloop.watch import PauseKey, difference
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from roce_exporter.fastloop.hot import Hot
     from roce_exporter.fastloop.pfc_storm import Ended
+    from roce_exporter.fastloop.target import Hot
 
 LOG = logging.getLogger(__name__)
 
@@ -38,11 +38,7 @@ class StormPlace(NamedTuple):
 class Event:
     """One storm. Times are Unix seconds; `end` and `duration` are None while it continues."""
 
-    device: str
-    port: int
-    netdev: str
-    priority: str
-    direction: str
+    place: StormPlace
     method: str
     hint: str
     start: float
@@ -78,7 +74,7 @@ class Events:
 
     def begin(self, place: StormPlace, start: float, method: str, hint: str, hot: Hot) -> None:
         """Enter a detected storm that began at `start` (Unix seconds). `hot` has the counters at detection."""
-        event = Event(*place, method, hint, start)
+        event = Event(place, method, hint, start)
         self._kept.append(event)
         self._open[place] = _Open(event, hot, hot)
         LOG.warning("PFC storm begins", extra={"fields": _fields(event)})
@@ -97,11 +93,7 @@ class Events:
         key = PauseKey(place.priority, place.direction)
         if key in first.counts and key in latest.counts:
             change = difference(first.counts[key], latest.counts[key])
-            event.paused_seconds, event.pause_frames, event.packets = (
-                change.paused,
-                change.stops,
-                change.packets,
-            )
+            event.paused_seconds, event.pause_frames, _, event.packets = change
         if first.stalled is not None and latest.stalled is not None:
             event.pcie_stalled_seconds = latest.stalled - first.stalled
         LOG.warning("PFC storm ends", extra={"fields": _fields(event)})
@@ -134,7 +126,8 @@ def guess(
 
 
 def _document(event: Event) -> dict[str, Any]:
-    found = asdict(event)
+    found = event.place._asdict() | asdict(event)
+    del found["place"]
     for name in ("start", "end"):
         found[name] = found[name] and datetime.fromtimestamp(found[name], UTC).isoformat(
             timespec="milliseconds"

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from roce_exporter.collect.workers import Call
-    from roce_exporter.fastloop.hot import Hot
-    from roce_exporter.fastloop.target import ReadResult, TargetKey
+    from roce_exporter.fastloop.target import Hot, ReadResult, TargetKey
     from roce_exporter.fastloop.watch import Change, PauseKey
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings

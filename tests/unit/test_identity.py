@@ -12,7 +12,7 @@ from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.checks.settings.auditor import MOST_PICKS
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
-from roce_exporter.fastloop.hot import HotCounters
+from roce_exporter.fastloop.target import HotCounters
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.kernel.netlink import REMEMBERED, remembered
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate

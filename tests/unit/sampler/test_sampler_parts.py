@@ -16,10 +16,21 @@ from roce_exporter.catalog import storm
 from roce_exporter.fastloop import OFF, Pace, Sampler
 from roce_exporter.fastloop.episodes import Counts, Histogram, Longest, RecentMedian
 from roce_exporter.fastloop.events import KEPT, STALLS, Events, StormPlace, guess
-from roce_exporter.fastloop.hot import SPEED_EVERY, Hot, HotCounters, LinkFiles, LinkState, read_cross_check
 from roce_exporter.fastloop.pfc_storm import Begun, Ended, Method, StormLimits, StormState, Track
 from roce_exporter.fastloop.samples import PER_TARGET, PER_TRACK, SamplerSamples
-from roce_exporter.fastloop.target import FAULT, FIXED, RATIOS, ReadResult, Target
+from roce_exporter.fastloop.target import (
+    FAULT,
+    FIXED,
+    RATIOS,
+    SPEED_EVERY,
+    Hot,
+    HotCounters,
+    LinkFiles,
+    LinkState,
+    ReadResult,
+    Target,
+    read_cross_check,
+)
 from roce_exporter.fastloop.watch import Change, CounterSample, PauseKey, Watch
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
@@ -530,10 +541,10 @@ def test_the_samples_of_a_target_and_its_tracks(target: Target) -> None:
     assert [found[row.name, own] for row in PER_TARGET] == [1, 2, 3, 4, 0.5, 1, None]
     received, sent = (*own, "3", "receive"), (*own, "3", "transmit")
     assert [found[row.name, received] for row in PER_TRACK] == [
-        1, 1, 2, 3.0, 4, int(StormState.STORM), 0.0, EPOCH, 5, 6.0, None,
+        1, 2, 3.0, 4, 5, 1, int(StormState.STORM), 0.0, EPOCH, 6.0, None,
     ]  # fmt: skip
     assert [found[row.name, sent] for row in PER_TRACK] == [
-        0, 0, 0, 0.0, 0, int(StormState.UNKNOWN), 0.0, None, 0, None, 7.0,
+        0, 0, 0.0, 0, 0, 0, int(StormState.UNKNOWN), 0.0, None, None, 7.0,
     ]  # fmt: skip
     assert found[storm.INFO.name, (*received, "duration")] == 1
     assert found[storm.INFO.name, (*sent, "frames")] == 1
