@@ -16,7 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from roce_exporter.background import background
-from roce_exporter.demo.servers import HOST, LOOPBACK, ScrapedProber
+from roce_exporter.demo.servers import HOST, LOOPBACK, ScrapeTarget
 from roce_exporter.model import Device, Gid, Port
 from roce_exporter.probe.guard import Guard
 from roce_exporter.probe.plan import ProbeTarget
@@ -82,7 +82,7 @@ def fabric_targets() -> tuple[ProbeTarget, ...]:
 
 
 @contextlib.asynccontextmanager
-async def probed_fabric() -> AsyncIterator[tuple[ScrapedProber, ...]]:
+async def probed_fabric() -> AsyncIterator[tuple[ScrapeTarget, ...]]:
     """Probers that probe each other within the block, each with its metrics on a free port of loopback."""
     targets = fabric_targets()
     async with contextlib.AsyncExitStack() as stack:
@@ -99,5 +99,5 @@ async def probed_fabric() -> AsyncIterator[tuple[ScrapedProber, ...]]:
             (address,) = await server.start([f"{LOOPBACK}:0"])
             stack.push_async_callback(server.close)
             await stack.enter_async_context(background(server.accept(), prober.run()))
-            scraped.append(ScrapedProber(own.name, address))
+            scraped.append(ScrapeTarget(own.name, address))
         yield tuple(scraped)

@@ -20,9 +20,9 @@ from roce_exporter.background import background
 from roce_exporter.demo.figures import SURVEY_SECONDS, WANTED, Moments, priorities, shown_owners, storm_events
 from roce_exporter.demo.probed_fabric import probed_fabric
 from roce_exporter.demo.scene import Address, Scene
-from roce_exporter.demo.servers import LOOPBACK, SwitchJob, monitoring_servers
+from roce_exporter.demo.screen import view
+from roce_exporter.demo.servers import LOOPBACK, ScrapeTarget, monitoring_servers
 from roce_exporter.demo.switch_end import switch_end
-from roce_exporter.demo.views import view
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.owners import SurveyLimits
@@ -86,7 +86,7 @@ async def run_demo(
                 served.address,
                 Path(folder),
                 notes,
-                SwitchJob(switch.name, switch.address) if switch else None,
+                ScrapeTarget(switch.name, switch.address) if switch else None,
                 probers,
             ) as servers,
         ):

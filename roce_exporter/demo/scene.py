@@ -27,11 +27,6 @@ class PauseHistory:
     estimated: bool = False
     """Whether the shares are upper bounds, because the NIC counts frames and no time."""
 
-    @property
-    def now(self) -> float | None:
-        """The newest share of the time paused."""
-        return self.shares[-1] if self.shares else None
-
 
 @dataclass(frozen=True, slots=True)
 class Priority:
@@ -114,11 +109,6 @@ class SwitchPriority:
     """Packets per second that the queue marked with ECN."""
     headroom: float | None
     """Share of the headroom that was used at most, in the switch's periodic window."""
-
-    @property
-    def now(self) -> float | None:
-        """The newest share of the time paused."""
-        return self.shares[-1] if self.shares else None
 
     @property
     def place(self) -> str:

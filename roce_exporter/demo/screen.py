@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
-from rich.console import Group
+from rich.console import Console, Group
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from roce_exporter.words import counted
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
+
+    from roce_exporter.demo.scene import Scene
+
+    Show: TypeAlias = Callable[[Scene], None]
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -81,29 +91,24 @@ def screen(scene: Scene, width: int, height: int) -> RenderableType:
 def _further_tables(scene: Scene, spare: int, width: int) -> Iterator[tuple[Table, int]]:
     """The owners and the switch ports that fit in the spare lines, with the lines of each table and the one before.
 
-    Owners leave room for the most urgent port of the switch.
+    Owners leave room for the most urgent port of the switch; of its ports those with the most trips and pause are shown.
     """
-    of_switch = HEADING_LINES + 1 if scene.switch and scene.switch.ports else 0
+    ports = scene.switch.ports if scene.switch else ()
+    of_switch = HEADING_LINES + 1 if ports else 0
     owners = scene.owners[: min(OWNER_LINES, max(0, spare - of_switch - HEADING_LINES))]
     if owners:
         lines = len(owners) + HEADING_LINES
         spare -= lines
         yield owner_table(owners, width), lines
-    ports = _shown_ports(scene, spare)
-    if ports and scene.switch is not None:
-        yield switch_table(scene.switch.name, ports, width), len(ports) + HEADING_LINES
-
-
-def _shown_ports(scene: Scene, room: int) -> list[SwitchPriority]:
-    """As many ports of the switch as fit below an empty line and a heading: those with the most trips and pause."""
-    ports = scene.switch.ports if scene.switch else ()
     urgent = sorted(range(len(ports)), key=lambda number: urgency(ports[number]))
-    return [ports[number] for number in sorted(urgent[: max(0, room - HEADING_LINES)])]
+    shown = [ports[number] for number in sorted(urgent[: max(0, spare - HEADING_LINES)])]
+    if shown and scene.switch is not None:
+        yield switch_table(scene.switch.name, shown, width), len(shown) + HEADING_LINES
 
 
 def urgency(port: SwitchPriority) -> tuple[bool, int, float]:
     """A key that sorts the ports of a switch: tripped ones first, then by trips and pause."""
-    return port.watchdog != "tripped", -(port.trips or 0), -(port.now or 0.0)
+    return port.watchdog != "tripped", -(port.trips or 0), -((port.shares or (0.0,))[-1] or 0.0)
 
 
 def sparkline(history: Iterable[float | None], width: int) -> Text:
@@ -154,19 +159,24 @@ def _line(text: str, style: str = "") -> Text:
     return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
-def _table(priorities: Sequence[Priority], width: int) -> Table:
+def _grid(left: Mapping[str, int], right: Iterable[str], rows: Iterable[Sequence[RenderableType]]) -> Table:
+    """A table: the columns to the left with their least width, those of numbers, and the rows."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    for name, width in left.items():
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=width)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _table(priorities: Sequence[Priority], width: int) -> Table:
     longest = max((len(_port(found)) for found in priorities), default=0)
     room = min(WIDEST, max(NARROWEST, (width - OTHER_COLUMNS - longest) // 2))
-    table.add_column("port, priority", no_wrap=True)
-    table.add_column("pause in", no_wrap=True)
-    table.add_column("pause out", no_wrap=True)
-    table.add_column("state", no_wrap=True, min_width=len("recovering"))
-    for name in ("storms", "ECN/s", "CNP out", "CNP in"):
-        table.add_column(name, justify="right", no_wrap=True, min_width=5)
-    for found in priorities:
-        table.add_row(*_row(found, room))
-    return table
+    left = {"port, priority": 0, "pause in": 0, "pause out": 0, "state": len("recovering")}
+    rows = (_row(found, room) for found in priorities)
+    return _grid(left, ("storms", "ECN/s", "CNP out", "CNP in"), rows)
 
 
 def _port(found: Priority) -> str:
@@ -189,17 +199,10 @@ def _row(found: Priority, room: int) -> list[RenderableType]:
 
 def switch_table(name: str, ports: Sequence[SwitchPriority], width: int) -> Table:
     """The ports of a switch: its view of the same links, so pause in is what the host behind the port sends."""
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     longest = max(len(name), *(len(_switch_port(port)) for port in ports))
     room = min(WIDEST, max(NARROWEST, width - SWITCH_COLUMNS - longest))
-    table.add_column(name, no_wrap=True, min_width=longest)
-    table.add_column("pause in", no_wrap=True)
-    table.add_column("watchdog", no_wrap=True, min_width=len("watchdog"))
-    for heading in ("trips", "ECN/s", "headroom"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
-    for port in ports:
-        table.add_row(*_switch_row(port, room))
-    return table
+    left = {name: longest, "pause in": 0, "watchdog": len("watchdog")}
+    return _grid(left, ("trips", "ECN/s", "headroom"), (_switch_row(port, room) for port in ports))
 
 
 def _switch_port(port: SwitchPriority) -> str:
@@ -221,20 +224,18 @@ def _switch_row(port: SwitchPriority, room: int) -> list[RenderableType]:
 
 def owner_table(owners: Sequence[ShownOwner], width: int) -> Table:
     """Who uses the devices, and who suffers."""
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column(
-        "owner", no_wrap=True, overflow="ellipsis", max_width=max(NARROWEST, width - OWNER_COLUMNS)
-    )
-    for heading in ("queue pairs", "in error", "CNP in", "retries/s"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
-    for owner in owners:
-        table.add_row(
+    rows = (
+        (
             Text(owner.place),
             str(owner.queue_pairs),
             Text(str(owner.in_error), "bold red" if owner.in_error else "dim"),
             short_number(owner.cnps),
             short_number(owner.retries),
         )
+        for owner in owners
+    )
+    table = _grid({"owner": 0}, ("queue pairs", "in error", "CNP in", "retries/s"), rows)
+    table.columns[0].max_width = max(NARROWEST, width - OWNER_COLUMNS)
     return table
 
 
@@ -282,3 +283,127 @@ def _storm(storm: StormEvent) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{storm.start[11:19]}  ").append(f"{lasted:<8}", style)
     return text.append(f"  {storm.place}  {storm.hint}")
+
+
+def wants_screen(console: Console, output: TextIO) -> bool:
+    """Whether the output is a terminal that can move its cursor and draw the bars."""
+    # rich takes everything for a terminal when FORCE_COLOR is set, as CI systems do.
+    drawable = (output.encoding or "").lower().startswith("utf")
+    return output.isatty() and not console.is_dumb_terminal and drawable
+
+
+@contextlib.contextmanager
+def view(output: TextIO) -> Iterator[Show]:
+    """A function that shows a scene on this output. The last line, at the end, sums up."""
+    console = Console(file=output)
+    lines = _Lines(output)
+    if not wants_screen(console, output):
+        yield lines.show
+    else:
+        with Live(
+            console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        ) as live:
+
+            def show(scene: Scene) -> None:
+                lines.last = scene
+                live.update(screen(scene, *console.size), refresh=True)
+
+            yield show
+    lines.close()
+
+
+class _Lines:
+    """Writes a line per event between one scene and the next."""
+
+    def __init__(self, output: TextIO) -> None:
+        self.last: Scene | None = None
+        self._output = output
+
+    def show(self, scene: Scene) -> None:
+        if self.last is None:
+            self._write(opening(scene))
+        before = self.last or replace(scene, storms=(), alerts=(), notes=())
+        self.last = scene
+        self._write(changes(before, scene))
+
+    def close(self) -> None:
+        if self.last is not None:
+            self._write([closing(self.last)])
+
+    def _write(self, lines: list[str]) -> None:
+        self._output.writelines(f"{line}\n" for line in lines)
+        self._output.flush()
+
+
+def opening(scene: Scene) -> list[str]:
+    """The first lines: the scenario, and the pages to open."""
+    return [
+        f"simulated host, scenario {scene.scenario}: {scene.description}",
+        *(f"{address.name:<12} {address.url}" for address in scene.addresses),
+    ]
+
+
+def changes(before: Scene, after: Scene) -> list[str]:
+    """The events between two scenes, each line with the seconds since the beginning."""
+    found = (
+        *after.notes[len(before.notes) :],
+        *_storms(before, after),
+        *_watchdogs(before, after),
+        *_owners(before, after),
+        *_alerts(before, after),
+    )
+    return [f"[{after.seconds:6.1f} s] {text}" for text in found]
+
+
+def closing(scene: Scene) -> str:
+    """The last line."""
+    storms = sum(
+        pause.storms for found in scene.priorities for pause in (found.receive, found.transmit) if pause
+    )
+    return f"ended after {scene.seconds:.0f} s with {counted(storms, 'PFC storm')} seen"
+
+
+def _storms(before: Scene, after: Scene) -> Iterator[str]:
+    known = {storm.identity: storm for storm in before.storms}
+    for storm in reversed(after.storms):
+        if storm.identity not in known:
+            yield f"storm begins: {storm.place}" + (f", hint {storm.hint}" if storm.hint else "")
+        was = known.get(storm.identity)
+        if storm.duration is not None and (was is None or was.duration is None):
+            yield f"storm ends: {storm.place} after {storm.duration:.1f} s, {storm.reason}"
+
+
+def _watchdogs(before: Scene, after: Scene) -> Iterator[str]:
+    if before.switch is None or after.switch is None:
+        return
+    known = {(port.port, port.priority): port for port in before.switch.ports}
+    for port in after.switch.ports:
+        was = known.get((port.port, port.priority), port)
+        place = f"{after.switch.name} {port.place}"
+        if port.trips is not None and was.trips is not None and port.trips > was.trips:
+            yield f"switch watchdog trips: {place}"
+        if was.watchdog == "tripped" != port.watchdog and port.watchdog:
+            yield f"switch watchdog restores: {place}"
+
+
+def _owners(before: Scene, after: Scene) -> Iterator[str]:
+    known = {owner.owner: owner.in_error for owner in before.owners}
+    for owner in after.owners:
+        was = known.get(owner.owner, 0)
+        if owner.in_error > 0 == was:
+            yield f"queue pairs in error: {owner.in_error} of {owner.queue_pairs} of {owner.place}"
+        if owner.in_error == 0 < was:
+            yield f"queue pairs work again: {owner.place}"
+
+
+def _alerts(before: Scene, after: Scene) -> Iterator[str]:
+    if after.alerts is None:
+        return
+    was = {alert.identity for alert in before.firing}
+    now = {alert.identity for alert in after.firing}
+    for alert in after.firing:
+        if alert.identity not in was:
+            yield f"alert fires: {alert.name} ({alert.severity}) {alert.summary}"
+    for alert in before.firing:
+        if alert.identity not in now:
+            yield f"alert resolves: {alert.name} ({alert.severity})"

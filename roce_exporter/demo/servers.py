@@ -60,17 +60,10 @@ PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
 
-class SwitchJob(NamedTuple):
-    """A switch to scrape: its name as a target, and HOST:PORT of the probe."""
+class ScrapeTarget(NamedTuple):
+    """What Prometheus scrapes besides the exporter: the name of a switch or a prober's host, and HOST:PORT of its metrics."""
 
     name: str
-    address: str
-
-
-class ScrapedProber(NamedTuple):
-    """A prober to scrape: the name of its host, and HOST:PORT of its metrics."""
-
-    host: str
     address: str
 
 
@@ -126,7 +119,7 @@ class MonitoringServers:
         return address if await self._start("alertmanager", command, f"http://{address}/") else None
 
     async def start_prometheus(
-        self, program: str, target: str, switch: SwitchJob | None, probers: Sequence[ScrapedProber]
+        self, program: str, target: str, switch: ScrapeTarget | None, probers: Sequence[ScrapeTarget]
     ) -> None:
         """A Prometheus with our rules that scrapes these targets, and its Alertmanager."""
         alertmanager, address = await self.start_alertmanager(), free_address()
@@ -163,8 +156,8 @@ async def monitoring_servers(
     target: str,
     folder: Path,
     notes: list[str] | None = None,
-    switch: SwitchJob | None = None,
-    probers: Sequence[ScrapedProber] = (),
+    switch: ScrapeTarget | None = None,
+    probers: Sequence[ScrapeTarget] = (),
 ) -> AsyncIterator[MonitoringServers]:
     """Starts Prometheus and Alertmanager, if they are on the PATH, to monitor `target`, a switch and probers.
 
@@ -216,10 +209,10 @@ def evaluated_often(rules: str) -> str:
 
 def prometheus_config(
     target: str,
-    switch: SwitchJob | None,
+    switch: ScrapeTarget | None,
     rules: str | None,
     alertmanager: str | None,
-    probers: Sequence[ScrapedProber] = (),
+    probers: Sequence[ScrapeTarget] = (),
 ) -> dict[str, Any]:
     """Scrapes the targets and evaluates the rules once a second."""
     jobs = [_job("roce", HOST, target)]
@@ -229,7 +222,7 @@ def prometheus_config(
         probe = {"metrics_path": "/probe", "params": {"target": [switch.name]}}
         jobs.append(_job("roce-switches", switch.name, switch.address) | probe | times)
     if probers:
-        scraped = [_scraped(one.host, one.address) for one in probers]
+        scraped = [_scraped(*one) for one in probers]
         times = {"scrape_interval": PROBER_INTERVAL, "scrape_timeout": PROBER_INTERVAL}
         jobs.append({"job_name": "roce-probe", "static_configs": scraped} | times)
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
@@ -264,19 +257,18 @@ def alertmanager_config(routes: str | None) -> dict[str, Any]:
 def prometheus_command(program: str, folder: Path, address: str) -> list[str]:
     """Listens on this address, with `prometheus.yml` and its data in this folder."""
     # Resent so often, texts in Alertmanager follow what becomes known, such as a switch's watchdog that trips after the host's alert.
-    own = (f"--storage.tsdb.path={folder}/prometheus", "--rules.alert.resend-delay=1s")
-    return [program, *_flags("prometheus", folder, address), *own]
+    own = f"--storage.tsdb.path={folder}/prometheus", "--rules.alert.resend-delay=1s"
+    return [program, f"--config.file={folder}/prometheus.yml", *_web_flags(address), *own]
 
 
 def alertmanager_command(program: str, folder: Path, address: str) -> list[str]:
     """Listens on this address, without a cluster, with `alertmanager.yml` and its data in this folder."""
-    own = (f"--storage.path={folder}/alertmanager", "--cluster.listen-address=")
-    return [program, *_flags("alertmanager", folder, address), *own]
+    own = f"--storage.path={folder}/alertmanager", "--cluster.listen-address="
+    return [program, f"--config.file={folder}/alertmanager.yml", *_web_flags(address), *own]
 
 
-def _flags(name: str, folder: Path, address: str) -> tuple[str, ...]:
-    where = (f"--web.listen-address={address}", f"--web.external-url=http://{address}/")
-    return f"--config.file={folder}/{name}.yml", *where, "--log.level=warn"
+def _web_flags(address: str) -> tuple[str, ...]:
+    return f"--web.listen-address={address}", f"--web.external-url=http://{address}/", "--log.level=warn"
 
 
 # Processes
@@ -355,15 +347,14 @@ async def fetch_alerts(address: str) -> tuple[Alert, ...]:
 
 def parse_alerts(reply: dict[str, Any]) -> tuple[Alert, ...]:
     """The alerts in a reply of Prometheus' /api/v1/alerts, firing ones first, then by severity and name."""
-    return tuple(sorted(map(_alert, reply["data"]["alerts"]), key=_urgency))
+    found = []
+    for one in reply["data"]["alerts"]:
+        labels, summary = one["labels"], one["annotations"].get("summary", "")
+        shown = labels["alertname"], labels.get("severity", ""), one["state"], summary
+        found.append(Alert(*shown, tuple(sorted(labels.items()))))
+    ranks = {severity: rank for rank, severity in enumerate(SEVERITIES)}
 
+    def urgency(one: Alert) -> tuple[bool, int, str, object]:
+        return one.state != FIRING, ranks.get(one.severity, len(ranks)), one.name, one.labels
 
-def _alert(found: dict[str, Any]) -> Alert:
-    labels, summary = found["labels"], found["annotations"].get("summary", "")
-    severity = labels.get("severity", "")
-    return Alert(labels["alertname"], severity, found["state"], summary, tuple(sorted(labels.items())))
-
-
-def _urgency(alert: Alert) -> tuple[bool, int, str, object]:
-    rank = SEVERITIES.index(alert.severity) if alert.severity in SEVERITIES else len(SEVERITIES)
-    return alert.state != FIRING, rank, alert.name, alert.labels
+    return tuple(sorted(found, key=urgency))

@@ -12,12 +12,13 @@ import os
 import time
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.background import background
 from roce_exporter.demo.figures import SWITCH_WANTED, Moments, switch_ports
 from roce_exporter.demo.scene import Address, ShownSwitch
 from roce_exporter.demo.servers import LOOPBACK, describe_exit, find_program, running
+from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarget
@@ -27,12 +28,13 @@ from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
+    from redis.asyncio import Redis
+
     from roce_exporter.demo.servers import ChildProcess
-    from roce_exporter.demo.table_writer import TableWriter
-    from roce_exporter.host.simulated.simulated_switch import SimulatedSwitch
+    from roce_exporter.host.simulated.simulated_switch import Databases, SimulatedSwitch
 
 REDIS = ("redis-server",)
 
@@ -49,6 +51,74 @@ PROBE_SECONDS = 1.0
 
 LONGEST_SOCKET = 107
 """Bytes of the path of a unix socket (unix(7))."""
+
+
+WRITE_SECONDS = 2.0
+"""Timeout of one request."""
+
+
+class TablesNotWrittenError(Exception):
+    """The Redis server does not answer: one line."""
+
+
+class TableWriter:
+    """Keeps the tables of the simulated switch up to date in the demo's own server: no other place of the package writes to Redis."""
+
+    def __init__(self, clients: dict[str, Redis], error: type[Exception]) -> None:
+        """`error` is what the clients raise besides OSError."""
+        self._clients = clients
+        self._errors = (error, OSError)
+        self._written: Databases = {}
+
+    async def write(self, databases: Databases) -> None:
+        """Replace what has changed since the last call; each database in one transaction, so no reader sees a mixture.
+
+        Raises:
+            TablesNotWrittenError: the server does not answer.
+        """
+        try:
+            for name, tables in databases.items():
+                await self._write(name, tables)
+        except self._errors as error:
+            raise TablesNotWrittenError(f"the tables of the switch cannot be written: {error}") from error
+        self._written = databases
+
+    async def _write(self, name: str, tables: Mapping[str, Mapping[Any, Any]]) -> None:
+        before = self._written.get(name, {})
+        changed = {key: fields for key, fields in tables.items() if before.get(key) != fields}
+        gone = [*(before.keys() - tables.keys()), *changed]
+        if not gone:
+            return
+        async with self._clients[name].pipeline(transaction=True) as pipeline:
+            pipeline.delete(*gone)
+            for key, fields in changed.items():
+                pipeline.hset(key, mapping=fields)
+            await pipeline.execute()
+
+
+@contextlib.asynccontextmanager
+async def table_writer(socket: Path) -> AsyncIterator[TableWriter]:
+    """A writer to the Redis server at this unix socket; it connects with the first call."""
+    # Imported where the demo has found it.
+    import redis.asyncio  # noqa: PLC0415
+    from redis.asyncio.retry import Retry  # noqa: PLC0415
+    from redis.backoff import NoBackoff  # noqa: PLC0415
+
+    never = Retry(NoBackoff(), 0)
+    async with contextlib.AsyncExitStack() as stack:
+        clients = {
+            name: redis.asyncio.Redis(
+                unix_socket_path=str(socket),
+                db=number,
+                retry=never,
+                socket_timeout=WRITE_SECONDS,
+                socket_connect_timeout=WRITE_SECONDS,
+            )
+            for name, number in DATABASE_NUMBERS.items()
+        }
+        for client in clients.values():
+            stack.push_async_callback(client.aclose)
+        yield TableWriter(clients, redis.RedisError)
 
 
 @dataclass(slots=True)
@@ -124,8 +194,6 @@ def _missing(program: str | None, socket: Path) -> str:
 async def _start(
     stack: contextlib.AsyncExitStack, leaf: SimulatedSwitch, program: str, socket: Path, notes: list[str]
 ) -> SwitchEnd | None:
-    from roce_exporter.demo.table_writer import table_writer  # noqa: PLC0415 - imports redis, which may not be installed
-
     try:
         child = await stack.enter_async_context(
             running("redis-server", redis_command(program, socket), socket.with_name("redis-server.log"))
@@ -167,8 +235,6 @@ async def _first_write(
     writer: TableWriter, leaf: SimulatedSwitch, child: ChildProcess, notes: list[str]
 ) -> bool:
     """Write the tables as soon as the server answers; False, and a note, if it does not."""
-    from roce_exporter.demo.table_writer import TablesNotWrittenError  # noqa: PLC0415 - imports redis
-
     end = time.monotonic() + START_SECONDS
     while child.alive and time.monotonic() < end:
         try:
@@ -183,8 +249,6 @@ async def _first_write(
 
 async def keep_written(end: SwitchEnd, writer: TableWriter, leaf: SimulatedSwitch) -> None:
     """Write the tables of the switch every `RENEWAL_SECONDS` until the server ends. Its first failure is noted."""
-    from roce_exporter.demo.table_writer import TablesNotWrittenError  # noqa: PLC0415 - imports redis
-
     failed = False
     while end.child.alive:
         try:

@@ -24,8 +24,7 @@ from roce_exporter.demo.figures import (
     suffering,
 )
 from roce_exporter.demo.scene import Scene, ShownOwner
-from roce_exporter.demo.screen import screen
-from roce_exporter.demo.views import changes
+from roce_exporter.demo.screen import changes, screen
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
@@ -112,7 +111,7 @@ def test_packets_are_counted_over_two_seconds_and_a_missing_counter_is_not_zero(
 def test_a_nic_that_counts_frames_shows_the_bound() -> None:
     (priority,) = last([moment(0.0, bound=1.0), moment(1.0, bound=1.5)], priorities)
     assert priority.transmit.estimated
-    assert priority.transmit.now == 0.5
+    assert priority.transmit.shares[-1] == 0.5
 
 
 def test_only_paused_priorities_are_shown_of_a_nic_that_counts_all() -> None:
@@ -152,7 +151,7 @@ async def test_the_scenes_show_the_storm_of_the_scenario(vendor: str) -> None:
     (stormy,) = (found for found in during.priorities if found.netdev == truth.netdev)
     assert stormy.transmit.state in ("storm", "recovering")
     assert stormy.transmit.storms == 1
-    assert stormy.transmit.now > 0.9
+    assert stormy.transmit.shares[-1] > 0.9
     assert before.storms == ()
     assert all(found.transmit.storms == 0 for found in before.priorities)
 

@@ -15,8 +15,13 @@ from roce_exporter.catalog import INDEX
 from roce_exporter.demo import switch_end as module
 from roce_exporter.demo.figures import SWITCH_WANTED, Moments, switch_ports
 from roce_exporter.demo.servers import running
-from roce_exporter.demo.switch_end import redis_command, switch_end, switches_file
-from roce_exporter.demo.table_writer import TablesNotWrittenError, table_writer
+from roce_exporter.demo.switch_end import (
+    TablesNotWrittenError,
+    redis_command,
+    switch_end,
+    switches_file,
+    table_writer,
+)
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, simulate_switch
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.view.history import TimedSamples, timed_samples
@@ -191,7 +196,7 @@ class TestFigures:
         )
         assert port.shares == (None, 0.5, 0.5)
         assert port.marked == 25
-        assert self.only(port_values(10, 0.0), port_values(12, 2.4)).now == 1.0
+        assert self.only(port_values(10, 0.0), port_values(12, 2.4)).shares[-1] == 1.0
 
     def test_the_same_tables_read_twice_have_the_same_share(self) -> None:
         port = self.only(*(port_values(time, time / 2) for time in (10, 10, 12, 12)))
@@ -217,7 +222,7 @@ class TestFigures:
 
     def test_what_the_switch_does_not_have_is_not_shown_as_zero(self) -> None:
         port = self.only(values(10, ("roce_switch_queue_info", (*PORT, "3", "3", "3"), 1)))
-        assert (port.trips, port.marked, port.headroom, port.now) == (None, None, None, None)
+        assert (port.trips, port.marked, port.headroom, port.shares[-1]) == (None, None, None, None)
         assert (port.neighbor, port.watchdog) == ("", "")
 
     def test_a_neighbour_is_named_by_its_port_unless_that_is_an_address(self) -> None:

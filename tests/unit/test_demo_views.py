@@ -19,8 +19,16 @@ from roce_exporter.demo.scene import (
     StormEvent,
     SwitchPriority,
 )
-from roce_exporter.demo.screen import screen, short_number, sparkline
-from roce_exporter.demo.views import changes, closing, opening, view, wants_screen
+from roce_exporter.demo.screen import (
+    changes,
+    closing,
+    opening,
+    screen,
+    short_number,
+    sparkline,
+    view,
+    wants_screen,
+)
 
 CALM = PauseHistory((0.0, 0.2), "ok", 0)
 STORMY = PauseHistory((0.1, 1.0), "storm", 2)
