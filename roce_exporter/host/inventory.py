@@ -9,10 +9,11 @@ from __future__ import annotations
 import errno
 import ipaddress
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX, dialect_of
-from roce_exporter.host.kernel import Absent, read_or
+from roce_exporter.host.kernel import Absent, entries_of, read_or
 from roce_exporter.model import Device, Gid, Loss, Netdev, Port
 from roce_exporter.model.values import reason_of
 
@@ -143,12 +144,8 @@ def _ports(facts: _Facts, name: str, netlink: RdmaDevice | None) -> tuple[Port, 
 
 
 def _netlink_ports(kernel: Kernel, netlink: RdmaDevice | None) -> dict[int, str]:
-    if netlink is None:
-        return {}
-    try:
-        return {port.number: port.netdev for port in kernel.rdma_ports(netlink)}
-    except OSError:
-        return {}
+    ports = read_or((), kernel.rdma_ports, netlink) if netlink else ()
+    return {port.number: port.netdev for port in ports}
 
 
 def _port(facts: _Facts, name: str, number: int, netdev: str | None, ports: int) -> Port:
@@ -183,27 +180,16 @@ def _bond_of_lag(kernel: Kernel, name: str, netdev: str) -> str:
 def _gids(kernel: Kernel, port: str) -> tuple[Gid, ...]:
     # Up to 1,024 slots. Type and netdev of an empty slot fail with EINVAL by design, so the GID itself is read first.
     found = []
-    try:
-        slots = sorted(int(slot) for slot in kernel.entries(f"{port}/gids") if slot.isdecimal())
-    except Absent:
-        return ()
-    for slot in slots:
+    for slot in sorted(int(slot) for slot in entries_of(kernel, f"{port}/gids") if slot.isdecimal()):
         gid = read_or("", kernel.text, f"{port}/gids/{slot}")
         if gid in ("", _NO_GID):
             continue
         kind = read_or("", kernel.text, f"{port}/gid_attrs/types/{slot}")
         netdev = read_or("", kernel.text, f"{port}/gid_attrs/ndevs/{slot}")
-        if address := _address(gid):
-            found.append(Gid(slot, kind, netdev, address))
+        with suppress(ValueError):  # not an address: the slot is left out
+            address = ipaddress.IPv6Address(gid)
+            found.append(Gid(slot, kind, netdev, str(address.ipv4_mapped or address)))
     return tuple(found)
-
-
-def _address(gid: str) -> str:
-    try:
-        address = ipaddress.IPv6Address(gid)
-    except ValueError:
-        return ""
-    return str(address.ipv4_mapped or address)
 
 
 def _netdev_of_gids(kernel: Kernel, gids: tuple[Gid, ...]) -> str:
@@ -218,11 +204,7 @@ def _netdev_of_gids(kernel: Kernel, gids: tuple[Gid, ...]) -> str:
 
 def _netdev_of_function(kernel: Kernel, name: str, number: int, ports: int) -> str:
     """The port's own network device among those of its PCI function; empty if it is ambiguous."""
-    below = f"{CLASS}/{name}/device/net"
-    try:
-        netdevs = kernel.entries(below)
-    except Absent:
-        return ""
+    netdevs = entries_of(kernel, f"{CLASS}/{name}/device/net")
     if ports > 1:
         netdevs = tuple(one for one in netdevs if _netdev_text(kernel, one, "dev_port") == str(number - 1))
     if len(netdevs) > 1:
@@ -242,10 +224,7 @@ def _bond_slaves(kernel: Kernel, netdev: str) -> tuple[str, ...]:
 
 
 def _lower(kernel: Kernel, netdev: str) -> tuple[str, ...]:
-    try:
-        entries = kernel.entries(f"class/net/{netdev}")
-    except Absent:
-        return ()
+    entries = entries_of(kernel, f"class/net/{netdev}")
     return tuple(entry.removeprefix("lower_") for entry in entries if entry.startswith("lower_"))
 
 
@@ -264,13 +243,7 @@ def _counter_names(
     """Names of the hardware counters, which identify the dialect if the driver is not reported."""
     names: set[str] = set()
     for below in ("hw_counters", *(f"ports/{port.number}/hw_counters" for port in ports)):
-        try:
-            names.update(kernel.entries(f"{CLASS}/{name}/{below}"))
-        except OSError:
-            continue
+        names.update(read_or((), kernel.entries, f"{CLASS}/{name}/{below}"))
     for port in ports if netlink and not names else ():
-        try:
-            names.update(kernel.rdma_statistics(netlink, port.number))  # type: ignore[arg-type]  # not None here
-        except OSError:
-            continue
+        names.update(read_or({}, kernel.rdma_statistics, netlink, port.number))  # type: ignore[arg-type]  # not None here
     return names

@@ -17,9 +17,9 @@ from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.recorded import RecordedKernel
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.host.sources import NAMES, SLOW, Reader, open_readers
+from roce_exporter.host.sources.files import ParsedReader
 from roce_exporter.host.sources.netdev import fec_numbers
 from roce_exporter.host.sources.pci_device import (
-    FunctionFiles,
     delay_drop_reader,
     parse_speed,
     parse_total,
@@ -257,7 +257,7 @@ def test_delay_drop_is_read_where_it_may_be_read(tmp_path: Path) -> None:
 # Temperatures by hwmon
 
 
-def sensors(**files: str) -> FunctionFiles:
+def sensors(**files: str) -> ParsedReader:
     below = f"{MLX5}/device/hwmon/hwmon3"
     return sensors_reader(host({f"{below}/{name}": text for name, text in files.items()} | FILES), DEVICE)
 

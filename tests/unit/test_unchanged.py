@@ -9,7 +9,7 @@ import pytest
 
 from roce_exporter.host.sources import files as counter_files
 from roce_exporter.host.sources.files import MOST_FAILURES, CounterFiles, ParsedFiles
-from roce_exporter.host.sources.port import PortState, parse_mtu
+from roce_exporter.host.sources.port import parse_mtu, port_reader
 from roce_exporter.model import Device, Port, Reading
 
 Text = bytes | OSError
@@ -142,13 +142,13 @@ def test_a_port_that_changes_and_changes_back_is_shown() -> None:
     for history in itertools.product(STATES, repeat=3):
         kernel = ScriptedKernel(("state", "phys_state", "rate"))
         kernel.texts = history[0]
-        state = PortState(kernel, device)  # type: ignore[arg-type]  # only what is used
+        state = port_reader(kernel, device)  # type: ignore[arg-type]  # only what is used
         state.read(0.0)
         for texts in history:
             kernel.opened[0].texts = texts
             new = ScriptedKernel(kernel.names)
             new.texts = texts
-            expected = PortState(new, device).read(0.0)[0]  # type: ignore[arg-type]  # the same
+            expected = port_reader(new, device).read(0.0)[0]  # type: ignore[arg-type]  # the same
             first, second = state.read(0.0)
             assert plain(first) == plain(expected)
             assert second.port == 2

@@ -157,6 +157,22 @@ def read_or(other: S, read: Callable[P, T], *arguments: P.args, **named: P.kwarg
         return other
 
 
+def entries_of(kernel: Texts, folder: str) -> tuple[str, ...]:
+    """The names in a folder; empty if it is absent. OSError: it cannot be read."""
+    try:
+        return kernel.entries(folder)
+    except Absent:
+        return ()
+
+
+class Texts(Protocol):
+    """The part of a kernel that reads small files."""
+
+    def entries(self, path: str) -> tuple[str, ...]: ...
+
+    def text(self, path: str) -> str: ...
+
+
 # Bytes read of any other file: a sysfs attribute has at most one page.
 TEXT_BYTES = 4096
 

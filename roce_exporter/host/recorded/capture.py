@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.errors import UserError
 from roce_exporter.host.inventory import CLASS, describe, list_devices
-from roce_exporter.host.kernel import Absent, ObjectKernel, read_or
+from roce_exporter.host.kernel import Absent, ObjectKernel, entries_of, read_or
 from roce_exporter.host.kernel.kmsg import LogKernel
 from roce_exporter.host.recorded import ethtool_text
 from roce_exporter.host.recorded.archive import SUFFIX, write_tree
@@ -238,7 +238,7 @@ def _device(kernel: Kernel, device: Device, scrub: Scrubber) -> tuple[Part, Rdma
         _port(kernel, part, f"{below}/ports/{port.number}", port, scrub)
         for netdev in port.netdevs:
             _copy(kernel, part, f"class/net/{netdev.name}", NETDEV_FILES)
-            for entry in _entries(kernel, f"class/net/{netdev.name}"):
+            for entry in entries_of(kernel, f"class/net/{netdev.name}"):
                 if entry.startswith("lower_"):
                     target = SymbolicLink(f"../{entry.removeprefix('lower_')}")
                     part[f"sys/class/net/{netdev.name}/{entry}"] = target
@@ -274,11 +274,11 @@ def _function(kernel: Kernel, device: Device, below: str) -> Part:
     if device.function == "pf":
         part[f"{home}/sriov_totalvfs"] = kernel.text(f"{below}/device/sriov_totalvfs") + "\n"
     _copy(kernel, part, f"{below}/device", PARSERS, home=home)
-    for monitor in _entries(kernel, f"{below}/device/hwmon"):
+    for monitor in entries_of(kernel, f"{below}/device/hwmon"):
         sensors = f"{below}/device/hwmon/{monitor}"
-        temperatures = [name for name in _entries(kernel, sensors) if name.startswith("temp")]
+        temperatures = [name for name in entries_of(kernel, sensors) if name.startswith("temp")]
         _copy(kernel, part, sensors, temperatures, home=f"{home}/hwmon/{monitor}")
-    for netdev in _entries(kernel, f"{below}/device/net"):
+    for netdev in entries_of(kernel, f"{below}/device/net"):
         part[f"{home}/net/{netdev}"] = SymbolicLink(f"../../../class/net/{netdev}")
         _copy(kernel, part, f"class/net/{netdev}", NETDEV_FILES)
     return part
@@ -316,7 +316,7 @@ def _virtual_functions(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
         function = f"class/net/{netdev}/device/virtfn{one.number}"
         if pci := read_or(None, kernel.link, function):
             part[f"sys/{function}"] = SymbolicLink(f"../../../../devices/{pci}")
-            for device in _entries(kernel, f"{function}/infiniband"):
+            for device in entries_of(kernel, f"{function}/infiniband"):
                 part[f"sys/devices/{pci}/infiniband/{device}/node_desc"] = "host\n"
     return part
 
@@ -355,15 +355,8 @@ def _attempt(read: Callable[[], str]) -> str | int | None:
         return error.errno or errno.EIO
 
 
-def _entries(kernel: Kernel, folder: str) -> tuple[str, ...]:
-    try:
-        return kernel.entries(folder)
-    except Absent:
-        return ()
-
-
 def _copy_all(kernel: Kernel, part: Part, folder: str) -> None:
-    _copy(kernel, part, folder, tuple(name for name in _entries(kernel, folder) if name not in SETTINGS))
+    _copy(kernel, part, folder, tuple(name for name in entries_of(kernel, folder) if name not in SETTINGS))
 
 
 def _copy(

@@ -31,7 +31,7 @@ from roce_exporter.host.recorded.rdma_text import (
 )
 from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, PATHS, ROUTES, RULES
 from roce_exporter.host.recorded.scrub import scrub_process
-from roce_exporter.host.sources.ip_side import CONF, SYSCTLS, Addresses, targets
+from roce_exporter.host.sources.ip_side import CONF, SYSCTLS, ip_netdevs, targets
 from roce_exporter.model.ip import version_of
 from roce_exporter.model.owner import ObjectKind
 
@@ -58,7 +58,7 @@ class IpBook:
     def add(self, device: Device) -> None:
         """Record the ports of one device."""
         for port in device.ports:
-            for netdev in Addresses(self._kernel, device.name, port).netdevs() if port.netdevs else ():
+            for netdev in ip_netdevs(self._kernel, port):
                 if netdev not in self._seen:
                     self._add(netdev)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.host.sources import hw_counters, netdev, pci_device
-from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, Configuration
+from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, configuration_reader
 from roce_exporter.host.sources.devlink import devlink_readers
-from roce_exporter.host.sources.ip_side import Addresses
-from roce_exporter.host.sources.port import PortState
+from roce_exporter.host.sources.ip_side import addresses_reader
+from roce_exporter.host.sources.port import port_reader
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
     """The readers of one device, in reading order, without the sources in `disabled`."""
     statistics = hw_counters.statistics_reader(kernel, device)
     readers: tuple[Reader, ...] = (
-        PortState(kernel, device),
+        port_reader(kernel, device),
         statistics,
         hw_counters.HardwareCounters(kernel, device, statistics.reported),
         hw_counters.counters_reader(kernel, device),
@@ -84,12 +84,12 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         pci_device.delay_drop_reader(kernel, device),
         *netdev.netdev_readers(kernel, device),
         *(
-            Addresses(kernel, device.name, port)
+            addresses_reader(kernel, device.name, port)
             for port in device.ports
             if port.netdevs and device.protocol in ("roce", "") and port.link_layer in ("Ethernet", "")
         ),
         hw_counters.limits_reader(kernel, device),
         *devlink_readers(kernel, device),
-        Configuration(kernel, device),
+        configuration_reader(kernel, device),
     )
     return tuple(reader for reader in readers if reader.source not in disabled)

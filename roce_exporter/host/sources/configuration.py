@@ -23,22 +23,22 @@ driver's unit is known.
 
 from __future__ import annotations
 
-import errno
+from functools import partial
 from posixpath import normpath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.netdev import hardware_netdevs
-from roce_exporter.host.sources.query_reader import OneRequest
+from roce_exporter.host.sources.query_reader import SeveralReadings
 from roce_exporter.model import WHOLE_DEVICE
-from roce_exporter.model.values import GARBAGE, make_reading, reason_of, unreadable
+from roce_exporter.model.values import GARBAGE, reason_of, unreadable
 from roce_exporter.words import word_list, word_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, Reading
+    from roce_exporter.host.kernel import Kernel, Texts
+    from roce_exporter.model import Device
 
 
 _REACTION = word_map(
@@ -134,14 +134,6 @@ TCP_ECN = "../proc/sys/net/ipv4/tcp_ecn"
 """Relative to /sys; below a foreign root, that host's /proc must be mounted next to its /sys."""
 
 PRIORITIES = range(8)
-
-
-class Texts(Protocol):
-    """The methods of a kernel that are used here."""
-
-    def entries(self, path: str) -> tuple[str, ...]: ...
-
-    def text(self, path: str) -> str: ...
 
 
 class ReadRecorder:
@@ -315,25 +307,7 @@ AGE = ("age",)
 """The name of the whole seconds since the values were read."""
 
 
-class Configuration(OneRequest):
+def configuration_reader(kernel: Kernel, device: Device) -> SeveralReadings:
     """The settings of one device."""
-
-    source = CONFIGURATION
-
-    def __init__(self, kernel: Kernel, device: Device) -> None:
-        self._kernel = kernel
-        self._device = device
-        self._names: tuple[tuple[str, ...], ...] = ()
-
-    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per port and network device."""
-        found = read_settings(self._kernel, self._device)
-        if not found:
-            raise Absent(errno.ENOENT, "no settings in sysfs", self._device.name)
-        # The same object for the same names: see `model.Reading`.
-        known = {names: names for names in self._names}
-        self._names = tuple(known.get(tuple(values), tuple(values)) for values in found.values())
-        return tuple(
-            make_reading(CONFIGURATION, self._device.name, port, names, tuple(values.values()), netdev=netdev)
-            for names, ((port, netdev), values) in zip(self._names, found.items(), strict=True)
-        )
+    query = partial(read_settings, kernel, device)
+    return SeveralReadings(CONFIGURATION, query, device.name, missing="no settings in sysfs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from itertools import compress, count
 from operator import ne
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import Absent
@@ -181,18 +182,26 @@ class FileReader:
             files.close()
 
 
+FileParser = tuple[str, "Callable[[bytes], int | str]"]
+"""The path of a file, and what parses its content."""
+
+
 class ParsedFiles:
-    """Files of a whole device that are not plain counters, each with its own parser."""
+    """Files of a port or of a whole device that are not plain counters, each with its own parser."""
 
     def __init__(
         self,
         kernel: Kernel,
-        files: Mapping[str, tuple[str, Callable[[bytes], int | str]]],
+        files: Mapping[str, FileParser],
+        port: int = WHOLE_DEVICE,
         size: int = FILE_BYTES,
+        derived: Mapping[str, Callable[[Sequence[int | str]], int | str]] = MappingProxyType({}),
     ) -> None:
-        """`files` maps the name of each value to its path and parser; `size` is the number of bytes to read."""
-        self._names = tuple(files)
+        """`files` maps names to paths and parsers; `size` is the number of bytes to read; `derived` are values of those before them."""
+        self._names = (*files, *derived)
+        self._port = port
         self._parsers = tuple(parse for _, parse in files.values())
+        self._derived = tuple(derived.values())
         self._files = kernel.open_files([path for path, _ in files.values()], size)
         self._texts: Sequence[bytes | OSError | None] = ()
         self._reading: Reading | None = None
@@ -207,9 +216,38 @@ class ParsedFiles:
             parse(content) if isinstance(content, bytes) else reason_of(content or OSError())
             for parse, content in zip(self._parsers, texts, strict=True)
         ]
+        found += [derive(found) for derive in self._derived]
         self._texts = texts
-        self._reading = make_reading(source, device, WHOLE_DEVICE, self._names, found)
+        self._reading = make_reading(source, device, self._port, self._names, found)
         return self._reading
 
     def close(self) -> None:
         self._files.close()
+
+
+class ParsedReader:
+    """A source whose values are parsed files, which are opened at the first read."""
+
+    netdev = ""
+    quarantined = 0
+
+    def __init__(
+        self, source: str, device: str, open_files: Callable[[], Iterable[ParsedFiles]], *, missing: str
+    ) -> None:
+        """`missing` says what a device without such files lacks."""
+        self.source = source
+        self._device = device
+        self._open = open_files
+        self._missing = missing
+        self._files: tuple[ParsedFiles, ...] = ()
+
+    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
+        """One reading per port, or for the whole device."""
+        self._files = self._files or tuple(self._open())
+        if not self._files:
+            raise Absent(errno.ENOENT, self._missing, self._device)
+        return tuple([files.read(self.source, self._device) for files in self._files])
+
+    def close(self) -> None:
+        for files in self._files:
+            files.close()

@@ -18,20 +18,19 @@ Facts are text, and a reading has names and numbers, so most names contain the f
 
 from __future__ import annotations
 
-import errno
 import ipaddress
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.sources.query_reader import OneRequest
+from roce_exporter.host.sources.query_reader import SeveralReadings
 from roce_exporter.model.ip import EVERYWHERE, FAILED, NEIGHBOUR_STATES, RESOLVED, network_of, version_of
-from roce_exporter.model.values import GARBAGE, make_reading, reason_of
+from roce_exporter.model.values import GARBAGE, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Port, Reading
+    from roce_exporter.model import Port
     from roce_exporter.model.ip import IpAddress, IpFacts, IpPath, IpRoute
 
 
@@ -146,49 +145,26 @@ TCP_HEADERS = {4: 40, 6: 60}
 Found = dict[str, "int | str"]
 
 
-class Addresses(OneRequest):
-    """The IP side of one port: of its network device (the bond, for a RoCE LAG) and of the VLANs and others above it."""
+def addresses_reader(kernel: Kernel, device: str, port: Port) -> SeveralReadings:
+    """The IP side of one port, which has a network device: one reading per network device that has one."""
 
-    source = ADDRESSES
+    def query() -> dict[tuple[int, str], Found]:
+        found = {(port.number, netdev): read_ip_side(kernel, netdev) for netdev in ip_netdevs(kernel, port)}
+        return {place: facts for place, facts in found.items() if facts is not None}
 
-    def __init__(self, kernel: Kernel, device: str, port: Port) -> None:
-        """`port` has a network device."""
-        self.netdev = port.netdevs[0].name
-        self._kernel = kernel
-        self._device = device
-        self._port = port
-        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+    return SeveralReadings(ADDRESSES, query, device, port.netdevs[0].name, missing="no IP addresses")
 
-    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per network device that has an IP side."""
-        found = {
-            netdev: facts
-            for netdev in self.netdevs()
-            if (facts := read_ip_side(self._kernel, netdev)) is not None
-        }
-        if not found:
-            raise Absent(errno.ENODEV, "no IP addresses", self.netdev)
-        # The same object for the same names: see `model.Reading`.
-        self._names = {names: self._names.get(names, names) for names in map(tuple, found.values())}
-        return tuple(
-            make_reading(
-                ADDRESSES,
-                self._device,
-                self._port.number,
-                self._names[tuple(values)],
-                tuple(values.values()),
-                netdev=netdev,
-            )
-            for netdev, values in found.items()
-        )
 
-    def netdevs(self) -> tuple[str, ...]:
-        """The port's network device, and those above it: a VLAN has addresses, and GIDs, of its own."""
-        entries = read_or((), self._kernel.entries, f"class/net/{self.netdev}")
-        uppers = (entry.removeprefix("upper_") for entry in entries if entry.startswith("upper_"))
-        members = {one.name for one in self._port.netdevs}
-        of_gids = (gid.netdev for gid in self._port.gids if gid.netdev and gid.netdev not in members)
-        return tuple(dict.fromkeys((self.netdev, *uppers, *of_gids)))[: MOST_UPPERS + 1]
+def ip_netdevs(kernel: Kernel, port: Port) -> tuple[str, ...]:
+    """The port's network device (the bond, for a RoCE LAG), and those above it: a VLAN has addresses, and GIDs, of its own."""
+    if not port.netdevs:
+        return ()
+    own = port.netdevs[0].name
+    entries = read_or((), kernel.entries, f"class/net/{own}")
+    uppers = (entry.removeprefix("upper_") for entry in entries if entry.startswith("upper_"))
+    members = {one.name for one in port.netdevs}
+    of_gids = (gid.netdev for gid in port.gids if gid.netdev and gid.netdev not in members)
+    return tuple(dict.fromkeys((own, *uppers, *of_gids)))[: MOST_UPPERS + 1]
 
 
 def read_ip_side(kernel: Kernel, netdev: str) -> Found | None:

@@ -19,17 +19,31 @@ from roce_exporter.host.sources.files import FileReader, Place
 from roce_exporter.host.sources.port import FLAGS, parse_flags
 from roce_exporter.host.sources.query_reader import OneRequest, QueryReader
 from roce_exporter.model.values import check_counters, make_reading
+from roce_exporter.words import word_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.kernel.dcb_netlink import App, Dcb, Ets, Pfc
+    from roce_exporter.host.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import Device, Reading
 
 
 DCB = "dcb"
+
+
+_TABLES = {
+    "pfc": word_map("pfc_enabled=enabled pfc_requests=requests pfc_indications=indications"),
+    "ets": word_map(
+        """
+        ets_transmit_bandwidth=transmit_bandwidth ets_receive_bandwidth=receive_bandwidth ets_algorithm=algorithm
+        priority_traffic_class=traffic_class
+        """
+    ),
+    "buffer": word_map("priority_buffer=of_priority buffer_bytes=size"),
+}
+"""The fields of each struct that have eight values, by the names that we give to these."""
 
 
 def flatten(dcb: Dcb) -> dict[str, int]:
@@ -39,63 +53,46 @@ def flatten(dcb: Dcb) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     if dcb.pfc:
-        found |= _pfc(dcb.pfc)
+        # A delay of 0 means that the driver does not report it.
+        delay = {"pfc_delay": dcb.pfc.delay} if dcb.pfc.delay else {}
+        found |= {"pfc_capacity": dcb.pfc.capacity} | delay | _tables("pfc", dcb.pfc)
     if dcb.ets:
-        found |= _ets(dcb.ets)
+        found |= {"ets_willing": int(dcb.ets.willing)} | _tables("ets", dcb.ets)
     if dcb.max_rate is not None:
-        found |= _numbered("max_rate", dcb.max_rate)
+        found |= {f"max_rate_{number}": rate for number, rate in enumerate(dcb.max_rate)}
     if dcb.app is not None:
         mapped = _dscp_priority(dcb.app)
         found |= {"dscp_mappings": len(mapped)} | mapped
     if dcb.trust is not None:
         found["trust_dscp"] = int(dcb.trust[:1] == (SELECTOR_DSCP,))
     if dcb.buffer:
-        found |= _numbered("priority_buffer", dcb.buffer.of_priority)
-        found |= _numbered("buffer_bytes", dcb.buffer.size)
-        found["buffer_total"] = dcb.buffer.total
+        found |= _tables("buffer", dcb.buffer) | {"buffer_total": dcb.buffer.total}
     if dcb.dcbx is not None:
         found["dcbx_mode"] = dcb.dcbx
-    return found | _peer(dcb)
+    return found | {f"peer_{name}": value for name, value in _peer(dcb).items()}
 
 
 def _peer(dcb: Dcb) -> dict[str, int]:
     """The settings that the other end of the link sent by DCBX."""
     found: dict[str, int] = {}
     if dcb.peer_pfc:
-        found |= _numbered("pfc_enabled", map(int, dcb.peer_pfc.enabled))
+        found |= {f"pfc_enabled_{number}": int(on) for number, on in enumerate(dcb.peer_pfc.enabled)}
     if dcb.peer_ets:
-        found |= {name: value for name, value in _ets(dcb.peer_ets).items() if "receive" not in name}
-    found |= _dscp_priority(dcb.peer_app or ())
-    return {f"peer_{name}": value for name, value in found.items()}
+        own = {"ets_willing": int(dcb.peer_ets.willing)} | _tables("ets", dcb.peer_ets)
+        found |= {name: value for name, value in own.items() if "receive" not in name}
+    return found | _dscp_priority(dcb.peer_app or ())
 
 
 def _dscp_priority(table: Iterable[App]) -> dict[str, int]:
     return {f"dscp_priority_{app.protocol}": app.priority for app in table if app.selector == SELECTOR_DSCP}
 
 
-def _pfc(pfc: Pfc) -> dict[str, int]:
-    # A delay of 0 means that the driver does not report it.
-    return (
-        {"pfc_capacity": pfc.capacity}
-        | ({"pfc_delay": pfc.delay} if pfc.delay else {})
-        | _numbered("pfc_enabled", map(int, pfc.enabled))
-        | _numbered("pfc_requests", pfc.requests)
-        | _numbered("pfc_indications", pfc.indications)
-    )
-
-
-def _ets(ets: Ets) -> dict[str, int]:
-    return (
-        {"ets_willing": int(ets.willing)}
-        | _numbered("ets_transmit_bandwidth", ets.transmit_bandwidth)
-        | _numbered("ets_receive_bandwidth", ets.receive_bandwidth)
-        | _numbered("ets_algorithm", ets.algorithm)
-        | _numbered("priority_traffic_class", ets.traffic_class)
-    )
-
-
-def _numbered(name: str, values: Iterable[int]) -> dict[str, int]:
-    return {f"{name}_{number}": value for number, value in enumerate(values)}
+def _tables(kind: str, part: Pfc | Ets | Buffer) -> dict[str, int]:
+    return {
+        f"{name}_{number}": int(value)
+        for name, field in _TABLES[kind].items()
+        for number, value in enumerate(getattr(part, field))
+    }
 
 
 PAUSE = "pause"
@@ -137,11 +134,9 @@ def read_netdev_identity(kernel: Kernel, netdev: str) -> dict[str, int]:
         OSError: as raised by the kernel.
     """
     mac = kernel.mac_address(netdev)
-    try:
-        hostname = kernel.hostname()
-    except Absent:
-        hostname = ""
-    return {f"{mac} {hostname}": 1}
+    with suppress(Absent):
+        return {f"{mac} {kernel.hostname()}": 1}
+    return {f"{mac} ": 1}
 
 
 class VfNumbers:

@@ -7,13 +7,12 @@ this privilege the interface counts as absent, as on every other NIC. docs/troub
 
 from __future__ import annotations
 
-import errno
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.sources.files import FileReader, ParsedFiles, Place
+from roce_exporter.host.sources.files import FileReader, ParsedFiles, ParsedReader, Place
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.model.values import GARBAGE, NOT_AVAILABLE, parse_counter, unreadable
 
@@ -21,13 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, Reading
+    from roce_exporter.host.sources.files import FileParser
+    from roce_exporter.model import Device
 
-
-FileParser = tuple[str, "Callable[[bytes], int | str]"]
-"""The path of a file, and what parses its content."""
-
-FileParsers = dict[str, FileParser]
 
 PCIE = "pcie"
 
@@ -70,52 +65,31 @@ PARSERS: dict[str, Callable[[bytes], int | str]] = {
 AER_BYTES = 4096
 
 
-class FunctionFiles:
-    """Files below the PCI function of one device; `list_files` maps names to paths and parsers."""
-
-    netdev = ""
-    quarantined = 0
-
-    def __init__(
-        self,
-        source: str,
-        kernel: Kernel,
-        device: str,
-        list_files: Callable[[Kernel, str], FileParsers],
-        *,
-        missing: str,
-    ) -> None:
-        """`missing` says what a device without such files lacks."""
-        self.source = source
-        self._missing = missing
-        self._kernel = kernel
-        self._device = device
-        self._list = list_files
-        self._files: ParsedFiles | None = None
-
-    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading for the whole device."""
-        if self._files is None:
-            files = self._list(self._kernel, f"class/infiniband/{self._device}/device")
-            if not files:
-                raise Absent(errno.ENOENT, self._missing, self._device)
-            self._files = ParsedFiles(self._kernel, files, AER_BYTES)
-        return (self._files.read(self.source, self._device),)
-
-    def close(self) -> None:
-        if self._files:
-            self._files.close()
-
-
-def pcie_reader(kernel: Kernel, device: Device) -> FunctionFiles:
+def pcie_reader(kernel: Kernel, device: Device) -> ParsedReader:
     """Current and maximum link speed and width, and error counters, by the names of the files."""
-    return FunctionFiles(PCIE, kernel, device.name, pcie_files, missing="no PCI function")
+
+    def files(below: str) -> dict[str, FileParser]:
+        present = kernel.entries(below)
+        return {name: (f"{below}/{name}", parse) for name, parse in PARSERS.items() if name in present}
+
+    return _function_reader(PCIE, kernel, device, files, missing="no PCI function")
 
 
-def pcie_files(kernel: Kernel, below: str) -> FileParsers:
-    """The files of the function at a path."""
-    present = kernel.entries(below)
-    return {name: (f"{below}/{name}", parse) for name, parse in PARSERS.items() if name in present}
+def _function_reader(
+    source: str,
+    kernel: Kernel,
+    device: Device,
+    list_files: Callable[[str], dict[str, FileParser]],
+    *,
+    missing: str,
+) -> ParsedReader:
+    """The files below the PCI function of a device."""
+
+    def open_files() -> Iterator[ParsedFiles]:
+        if files := list_files(f"class/infiniband/{device.name}/device"):
+            yield ParsedFiles(kernel, files, size=AER_BYTES)
+
+    return ParsedReader(source, device.name, open_files, missing=missing)
 
 
 SENSORS = "sensors"
@@ -126,27 +100,21 @@ _FILE = re.compile(r"(temp\d+)_(input|crit)")
 _NUMBER = re.compile(rb"-?\d{1,9}")
 
 
-def sensors_reader(kernel: Kernel, device: Device) -> FunctionFiles:
+def sensors_reader(kernel: Kernel, device: Device) -> ParsedReader:
     """Temperatures of the NIC's chip and, for mlx5, the transceivers. Unprivileged, unlike the transceiver's own memory.
 
     `temperature_SENSOR` and `critical_SENSOR`, in thousandths of a degree Celsius.
     """
-    return FunctionFiles(
-        SENSORS,
-        kernel,
-        device.name,
-        lambda *where: dict(_sensor_files(*where)),
-        missing="no temperature sensors",
-    )
 
-
-def _sensor_files(kernel: Kernel, below: str) -> Iterator[tuple[str, FileParser]]:
-    for monitor in kernel.entries(f"{below}/hwmon"):
-        folder = f"{below}/hwmon/{monitor}"
-        for name in kernel.entries(folder):
-            if match := _FILE.fullmatch(name):
+    def files(below: str) -> dict[str, FileParser]:
+        found: dict[str, FileParser] = {}
+        for folder in [f"{below}/hwmon/{monitor}" for monitor in kernel.entries(f"{below}/hwmon")]:
+            for match in filter(None, map(_FILE.fullmatch, kernel.entries(folder))):
                 label = read_or("", kernel.text, f"{folder}/{match[1]}_label") or match[1]
-                yield f"{KINDS[match[2]]}_{label}", (f"{folder}/{name}", parse_temperature)
+                found[f"{KINDS[match[2]]}_{label}"] = (f"{folder}/{match[0]}", parse_temperature)
+        return found
+
+    return _function_reader(SENSORS, kernel, device, files, missing="no temperature sensors")
 
 
 def parse_temperature(content: bytes) -> int | str:

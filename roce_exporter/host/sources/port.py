@@ -7,18 +7,18 @@ Documentation/ABI/stable/sysfs-class-infiniband: `state` is `4: ACTIVE`, `phys_s
 
 from __future__ import annotations
 
-import errno
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.model.values import DERIVED, GARBAGE, make_reading, reason_of, unreadable
+from roce_exporter.host.kernel import entries_of
+from roce_exporter.host.sources.files import ParsedFiles, ParsedReader
+from roce_exporter.model.values import DERIVED, GARBAGE, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from roce_exporter.host.kernel import Files, Kernel
-    from roce_exporter.model import Device, Port, Reading
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.model import Device
 
 PORT = "port"
 
@@ -30,60 +30,6 @@ ACTIVE = 4
 """IB_PORT_ACTIVE of include/rdma/ib_verbs.h."""
 
 _RATE = re.compile(rb"(\d{1,9})(?:\.(\d))? Gb/sec")
-
-
-class PortState:
-    """The state files of all ports of one device."""
-
-    source = PORT
-    netdev = ""
-    quarantined = 0
-
-    def __init__(self, kernel: Kernel, device: Device) -> None:
-        self._kernel = kernel
-        self._device = device
-        self._ports: dict[int, tuple[tuple[str, ...], Files]] = {}
-        self._last: dict[int, tuple[list[bytes | OSError | None], Reading]] = {}
-        """Per port, the content of its files and the reading that this led to."""
-
-    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per port, with the names of this module."""
-        if not self._ports:
-            self._ports = {port.number: opened for port in self._device.ports if (opened := self._open(port))}
-        if not self._ports:
-            raise Absent(errno.ENOENT, "no ports in sysfs", self._device.name)
-        return tuple([self._read(number) for number in self._ports])
-
-    def _open(self, port: Port) -> tuple[tuple[str, ...], Files] | None:
-        directory = f"class/infiniband/{self._device.name}/ports/{port.number}"
-        files = dict.fromkeys(_listed(self._kernel, directory, (STATE, PHYSICAL_STATE, SPEED)), directory)
-        for netdev in port.netdevs[:1]:
-            directory = f"class/net/{netdev.name}"
-            files |= dict.fromkeys(_listed(self._kernel, directory, (MTU, FLAGS)), directory)
-        if not files:
-            return None
-        names = (*files, UP) if STATE in files else tuple(files)
-        return names, self._kernel.open_files([f"{folder}/{name}" for name, folder in files.items()])
-
-    def _read(self, number: int) -> Reading:
-        names, files = self._ports[number]
-        texts = files.read()
-        if (last := self._last.get(number)) is not None and last[0] == texts:
-            return last[1]
-        found = [
-            _PARSERS[name](content) if isinstance(content, bytes) else reason_of(content or OSError())
-            for name, content in zip(names, texts, strict=False)
-        ]
-        if names[-1] == UP:
-            state = found[0]
-            found.append(int(state == ACTIVE) if isinstance(state, int) else DERIVED)
-        reading = make_reading(PORT, self._device.name, number, names, found)
-        self._last[number] = (texts, reading)
-        return reading
-
-    def close(self) -> None:
-        for _, files in self._ports.values():
-            files.close()
 
 
 def parse_state(text: bytes) -> int | str:
@@ -127,9 +73,25 @@ _PARSERS: dict[str, Callable[[bytes], int | str]] = {
 }
 
 
-def _listed(kernel: Kernel, directory: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        entries = kernel.entries(directory)
-    except Absent:
-        return ()
-    return tuple(name for name in wanted if name in entries)
+def port_reader(kernel: Kernel, device: Device) -> ParsedReader:
+    """The state files of all ports of one device, one reading per port, with the names of this module."""
+
+    def open_files() -> Iterator[ParsedFiles]:
+        for port in device.ports:
+            netdevs = [f"class/net/{one.name}" for one in port.netdevs[:1]]
+            places = {f"class/infiniband/{device.name}/ports/{port.number}": (STATE, PHYSICAL_STATE, SPEED)}
+            files = {
+                name: (f"{directory}/{name}", _PARSERS[name])
+                for directory, names in (places | dict.fromkeys(netdevs, (MTU, FLAGS))).items()
+                for name in names
+                if name in entries_of(kernel, directory)
+            }
+            if files:
+                derived = {UP: _is_up} if STATE in files else {}
+                yield ParsedFiles(kernel, files, port.number, derived=derived)
+
+    return ParsedReader(PORT, device.name, open_files, missing="no ports in sysfs")
+
+
+def _is_up(found: Sequence[int | str]) -> int | str:
+    return int(found[0] == ACTIVE) if isinstance(found[0], int) else DERIVED

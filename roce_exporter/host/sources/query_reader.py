@@ -67,6 +67,42 @@ class QueryReader(OneRequest, Generic[T]):
         return self._readings
 
 
+class SeveralReadings(OneRequest):
+    """A query with a result per port and network device: a number by name, or the reason why it is missing."""
+
+    def __init__(
+        self,
+        source: str,
+        query: Callable[[], Mapping[tuple[int, str], Mapping[str, int | str]]],
+        device: str,
+        netdev: str = "",
+        *,
+        missing: str,
+    ) -> None:
+        """`missing` says what a device without any result lacks."""
+        self.source = source
+        self.netdev = netdev
+        self._query = query
+        self._device = device
+        self._missing = missing
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
+        """One reading per port and network device."""
+        found = self._query()
+        if not found:
+            raise Absent(errno.ENOENT, self._missing, self.netdev or self._device)
+        # The same object for the same names: see `model.Reading`.
+        self._names = {names: self._names.get(names, names) for names in map(tuple, found.values())}
+        return tuple(
+            make_reading(
+                *(self.source, self._device, port, self._names[tuple(values)], tuple(values.values())),
+                netdev=netdev,
+            )
+            for (port, netdev), values in found.items()
+        )
+
+
 class NetlinkPorts(OneRequest):
     """One request to RDMA netlink for each port of a device."""
 

@@ -13,7 +13,7 @@ from roce_exporter.host.sources.configuration import (
     MLX5_DEBUGFS,
     OFED,
     UNITS,
-    Configuration,
+    configuration_reader,
     parse_number,
     parse_traffic_class,
     parse_trust,
@@ -53,7 +53,7 @@ def lost(readings: tuple[Reading, ...]) -> dict[str, str]:
 
 
 def read(root: Path, device: Device = MLX5, now: float = 0.0) -> tuple[Reading, ...]:
-    return Configuration(LiveKernel(str(root)), device).read(now)
+    return configuration_reader(LiveKernel(str(root)), device).read(now)
 
 
 CM = "kernel/config/rdma_cm/mlx5_0/ports/1"
@@ -114,7 +114,7 @@ def test_an_empty_file_of_ofed_is_an_error_and_not_zero(sys: Path) -> None:
 def test_a_file_that_fails_costs_its_own_value(sys: Path) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106", f"{CM}/default_roce_mode": "RoCE v2"})
     kernel = LiveKernel(str(sys), failing_pread({"default_roce_tos": errno.EIO}))
-    readings = Configuration(kernel, MLX5).read(0.0)
+    readings = configuration_reader(kernel, MLX5).read(0.0)
     assert told(readings)[1, "", "cm_roce_version"] == 2
     assert lost(readings) == {"cm_tos": "EIO"}
 
@@ -178,16 +178,16 @@ def test_without_the_right_to_read_them_settings_are_absent_and_not_broken(sys: 
     kernel = LiveKernel(str(sys))
     Faults(kernel, entries=refuse, text=refuse)
     with pytest.raises(Absent):
-        Configuration(kernel, MLX5).read(0.0)
+        configuration_reader(kernel, MLX5).read(0.0)
     write(sys, {"../proc/sys/net/ipv4/tcp_ecn": "1", f"{CM}/default_roce_tos": "106"})
-    readings = Configuration(kernel, MLX5).read(0.0)
+    readings = configuration_reader(kernel, MLX5).read(0.0)
     assert told(readings) == {(0, "", "tcp_ecn"): 1}
     assert lost(readings) == {}
 
 
 def test_unchanged_names_stay_the_same_object_and_removed_ones_are_absent(sys: Path) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
-    source = Configuration(LiveKernel(str(sys)), MLX5)
+    source = configuration_reader(LiveKernel(str(sys)), MLX5)
     first, second = source.read(0.0), source.read(60.0)
     assert all(one.names is other.names for one, other in zip(first, second, strict=True))
     (sys / CM / "default_roce_tos").unlink()
@@ -199,7 +199,7 @@ def test_a_read_that_fails_is_reported_and_tried_again(sys: Path) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
     kernel = LiveKernel(str(sys))
     faults = Faults(kernel)
-    source = Configuration(kernel, MLX5)
+    source = configuration_reader(kernel, MLX5)
     source.read(0.0)
     faults["entries"] = OSError(errno.EIO, "Input/output error")
     with pytest.raises(OSError, match="Input/output error"):
