@@ -50,54 +50,30 @@ NOT_GRPC = re.compile(r"HTTP status|content-type|http status|Stream removed|RST_
 """What gRPC reports of a server of HTTP/2 that is no gRPC server."""
 TOO_LARGE = re.compile(r"Received message larger than max|larger than max")
 EXPIRED = "the switch's certificate has expired: renew it, or correct the clock"
-CONNECTION = (
-    (
-        re.compile(r"Connection refused"),
-        "refuses connections: check the port, and that gNMI is enabled on the switch",
-    ),
-    (re.compile(r"No route to host|Network is unreachable|timed out", re.IGNORECASE), "cannot be reached"),
-    (
-        re.compile(r"certificate has expired"),
-        EXPIRED,
-    ),
-    (
-        re.compile(r"not in peer certificate|Hostname Verification"),
-        "the switch's certificate has another name: set tls: server_name to a name in the certificate",
-    ),
-    (
-        re.compile(r"CERTIFICATE_VERIFY_FAILED"),
-        "the switch's certificate is refused: set tls: ca_file to the authority that signed it",
-    ),
-    (
-        re.compile(r"WRONG_VERSION_NUMBER|HTTP_REQUEST|INVALID_.*RECORD"),
-        "the port does not speak TLS: correct the port, or write grpc+insecure:// if it is meant to be unencrypted",
-    ),
-    (re.compile(r"missing selected ALPN|ALPN"), "the port speaks TLS, but not gRPC: correct the port"),
-    (
-        re.compile(r"CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|ALERT_.*(CERTIFICATE|UNKNOWN_CA)"),
-        "the switch refuses the exporter's certificate: set tls: cert_file and key_file",
-    ),
-    (
-        # In TLS 1.3 a server refuses the client's certificate after the handshake.
-        re.compile(r"Unwrap failed|TSI_DATA_CORRUPTED"),
-        "the switch ended TLS, perhaps because it requires a client certificate: set tls: cert_file and key_file",
-    ),
-    (
-        re.compile(
-            r"http1\.x|http/1|last error: OK$|Unexpected HTTP|HTTP status|SETTINGS|settings frame",
-            re.IGNORECASE,
-        ),
-        "the port does not speak gRPC: correct the port, or write grpc:// if it needs TLS",
-    ),
-    (re.compile(r"handshake|SSL_ERROR|TSI_", re.IGNORECASE), "the TLS handshake failed: check the port"),
-    (
-        re.compile(
-            r"Socket closed|Connection reset|GOAWAY|Broken pipe|recvmsg|EOF|Endpoint clos", re.IGNORECASE
-        ),
-        "the switch closed the connection",
-    ),
-)
-"""What gRPC reports of a connection that failed, in the order in which its parts are to be recognised."""
+CONNECTION = [
+    (re.compile(form), line.strip())
+    for form, _, line in (
+        text.partition(" :: ")
+        for text in f"""\
+Connection refused :: refuses connections: check the port, and that gNMI is enabled on the switch
+(?i)No route to host|Network is unreachable|timed out :: cannot be reached
+certificate has expired :: {EXPIRED}
+not in peer certificate|Hostname Verification :: the switch's certificate has another name: set tls: server_name to a name in the certificate
+CERTIFICATE_VERIFY_FAILED :: the switch's certificate is refused: set tls: ca_file to the authority that signed it
+WRONG_VERSION_NUMBER|HTTP_REQUEST|INVALID_.*RECORD :: the port does not speak TLS: correct the port, or write grpc+insecure:// if it is meant to be unencrypted
+missing selected ALPN|ALPN :: the port speaks TLS, but not gRPC: correct the port
+CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|ALERT_.*(CERTIFICATE|UNKNOWN_CA) :: the switch refuses the exporter's certificate: set tls: cert_file and key_file
+Unwrap failed|TSI_DATA_CORRUPTED :: the switch ended TLS, perhaps because it requires a client certificate: set tls: cert_file and key_file
+(?i)http1\\.x|http/1|last error: OK$|Unexpected HTTP|HTTP status|SETTINGS|settings frame :: the port does not speak gRPC: correct the port, or write grpc:// if it needs TLS
+(?i)handshake|SSL_ERROR|TSI_ :: the TLS handshake failed: check the port
+(?i)Socket closed|Connection reset|GOAWAY|Broken pipe|recvmsg|EOF|Endpoint clos :: the switch closed the connection
+""".splitlines()
+    )
+]
+"""What gRPC reports of a connection that failed, in the order in which its parts are to be recognised.
+
+In TLS 1.3 a server refuses the client's certificate after the handshake ("Unwrap failed").
+"""
 
 GET = "/gnmi.gNMI/Get"
 SUBSCRIBE = "/gnmi.gNMI/Subscribe"

@@ -14,13 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.named import (
-    PROBE_SECONDS,
-    PROBE_SUCCESS,
-    SOURCE_RENEWAL,
-    SOURCE_UNREADABLE,
-    SWITCH_SOURCE_UP,
-)
+from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import SYSTEMS
 from roce_exporter.collect.workers import InFlight, run_in_thread
 from roce_exporter.errors import UserError
@@ -30,14 +24,7 @@ from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.addresses import dial, find_routes, is_odd_address
 from roce_exporter.switches.interpretation import RARE_COLLECTIONS, Interpreter, neighbor_readings, with_links
-from roce_exporter.switches.readings import (
-    REACH,
-    LoggedRequest,
-    ProbeReply,
-    ProbeRequest,
-    SwitchReadings,
-    Unreadable,
-)
+from roce_exporter.switches.readings import REACH, ProbeReply, ProbeRequest, SwitchReadings, Unreadable
 from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.targets_file import HOST
 
@@ -47,7 +34,7 @@ if TYPE_CHECKING:
     from roce_exporter.catalog.row import Row
     from roce_exporter.normalise.series import Value
     from roce_exporter.normalise.series_plan import Source
-    from roce_exporter.switches.readings import Module, Repeat
+    from roce_exporter.switches.readings import LoggedRequest, Module, Repeat
     from roce_exporter.switches.targets import Network, Route, SwitchesFile, SwitchTarget
 
 LOG = logging.getLogger(__name__)
@@ -79,11 +66,14 @@ def probe_samples(device: str, readings: SwitchReadings, seconds: float) -> Samp
     )
     usable = [source for source in sources if source not in readings.faults]
     found: list[tuple[Row, tuple[str, ...], Value]] = [
-        (PROBE_SUCCESS, (), int(is_success(readings))),
-        (PROBE_SECONDS, (), seconds),
-        *((SWITCH_SOURCE_UP, (source,), int(source in usable)) for source in sources),
-        *((SOURCE_UNREADABLE, (source,), unreadable[source]) for source in usable),
-        *((SOURCE_RENEWAL, (source,), interval) for source, interval in sorted(readings.renewals.items())),
+        (named.PROBE_SUCCESS, (), int(is_success(readings))),
+        (named.PROBE_SECONDS, (), seconds),
+        *((named.SWITCH_SOURCE_UP, (source,), int(source in usable)) for source in sources),
+        *((named.SOURCE_UNREADABLE, (source,), unreadable[source]) for source in usable),
+        *(
+            (named.SOURCE_RENEWAL, (source,), interval)
+            for source, interval in sorted(readings.renewals.items())
+        ),
     ]
     return Samples(
         tuple(Series(row, (device, *labels)) for row, labels, _ in found),

@@ -6,14 +6,18 @@ import math
 import re
 from calendar import timegm
 from datetime import UTC, datetime
+from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from roce_exporter.catalog import CATALOG, named
 from roce_exporter.model.values import GARBAGE, check_counter
-from roce_exporter.switches.readings import Unreadable, label_text
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, Unreadable, label_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from roce_exporter.catalog.row import Row
     from roce_exporter.switches.readings import RawNumber
 
 DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
@@ -37,6 +41,7 @@ FRACTION = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,3})?",
 NO_LIGHT = frozenset({"-inf", "-infinity"})
 MOST = 1e15
 """No ratio, time or temperature is as large."""
+LANES = range(1, 9)
 MOST_DBM = 60.0
 """A kilowatt: more is not a power that a module receives."""
 SPEED = re.compile(r"([0-9]{1,4})([MGT])(?:bps)?", re.ASCII)
@@ -77,6 +82,45 @@ def numbers(
 ) -> dict[str, RawNumber]:
     """The values of these names in a row of a reply, without those that the switch does not have."""
     return {name: read(row[name]) for name in names if not is_absent(row.get(name))}
+
+
+def total(parts: Iterable[RawNumber], read: Callable[[Any], RawNumber] = number) -> RawNumber:
+    """The sum of parts; the first one that is not readable, if there is one."""
+    found = 0
+    for part in parts:
+        if isinstance(part, Unreadable):
+            return part
+        found += int(part)
+    return read(found)
+
+
+@cache
+def raw_names(dialect: str, source: str) -> tuple[str, ...]:
+    """What the catalogue reads from a source of a system: the raw names in its order, each lane by its number."""
+    spellings = (one for row in CATALOG for one in row.spellings)
+    found = [raw for one in spellings if (one.dialect, one.source) == (dialect, source) for raw in one.raw]
+    lanes = (
+        [raw.replace("{lane}", str(lane)) for lane in LANES] if "{lane}" in raw else [raw] for raw in found
+    )
+    return tuple(dict.fromkeys(chain.from_iterable(lanes)))
+
+
+def of_port(source: str, port: str, values: Mapping[str, RawNumber], **label: object) -> SwitchReading:
+    """The reading of a port, or of what one more label names on it."""
+    more = [(name, label_text(value)) for name, value in label.items()]
+    return SwitchReading(source, (("port", label_text(port)), *more), values)
+
+
+def fact(row: Row, **labels: object) -> SwitchFact:
+    """An info series; a label is empty where the switch says that it has none."""
+    return SwitchFact(row, {label: said(value) for label, value in labels.items()})
+
+
+def module_facts(port: str, kind: object, vendor: object, model: object) -> Iterator[SwitchFact]:
+    """The info series of the module in a port; nothing if the switch says nothing of it."""
+    known = {"type": said(kind), "vendor": said(vendor), "model": said(model)}
+    if any(known.values()):
+        yield fact(named.SWITCH_TRANSCEIVER_INFO, port=port, **known)
 
 
 def word(text: object, meanings: Mapping[str, int]) -> RawNumber:

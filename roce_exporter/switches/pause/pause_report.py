@@ -6,46 +6,23 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.switches.pause.fabric import AWAY, HOST, NOT_CONFIGURED, PORT_UNKNOWN, is_named
+from roce_exporter.switches.pause.fabric import AWAY, HOST, NOT_CONFIGURED, PORT_UNKNOWN, PausePlace, is_named
 from roce_exporter.words import counted, few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.switches.pause.fabric import FabricLink, PausePlace, PortPause
+    from roce_exporter.switches.pause.fabric import FabricLink, PortPause
 
 KILO, MEGA = 1000, 1_000_000
 
-PAUSES = "pauses"
-"""A switch pauses what is behind its port: a start of the walk."""
-NOT_PAUSED = "not_paused"
-"""A port that was chosen, and is not paused now."""
-PAUSED = "paused"
-"""A queue that another switch pauses: the walk goes on there."""
-SLOW_RECEIVER = "slow_receiver"
-"""A host that sends pause and receives none: the pause starts there."""
-PAUSED_RECEIVER = "paused_receiver"
-"""A host that sends pause and receives pause as well."""
-INCAST = "incast"
-"""A full queue that is not paused: more packets arrive for the port than its link carries."""
-LOOP = "loop"
-"""A queue that the walk comes back to."""
-LEAVES = "leaves_known"
-"""A paused queue whose neighbour is not known, or is a switch that does not answer."""
-UNEXPLAINED = "unexplained"
-"""A switch sends pause, and none of its queues is known to be paused or full."""
-ALSO_PAUSES = "also_pauses"
-"""A host that sends far less pause than another one, as hosts of healthy fabrics do."""
-WEAK_LOOP = "possible_loop"
-"""Queues that pause each other in a circle, one of them for a small part of the time only: no deadlock."""
-SEEN = "seen"
-"""Queues, or a switch without a known reason, that the tree already has elsewhere."""
-CUT = "cut"
-"""The tree is deeper than its bound."""
-
+PAUSES, NOT_PAUSED, PAUSED = "pauses", "not_paused", "paused"
+SLOW_RECEIVER, PAUSED_RECEIVER, ALSO_PAUSES = "slow_receiver", "paused_receiver", "also_pauses"
+INCAST, LOOP, WEAK_LOOP = "incast", "loop", "possible_loop"
+LEAVES, UNEXPLAINED, SEEN, CUT = "leaves_known", "unexplained", "seen", "cut"
+"""What the walk found at a step: docs/switches.md says what each kind means."""
 OPEN_ENDS = frozenset({LEAVES, UNEXPLAINED, WEAK_LOOP})
 """Ends of the walk without a reason for the pause."""
-
 CAUSES = frozenset({SLOW_RECEIVER, PAUSED_RECEIVER, INCAST, LOOP}) | OPEN_ENDS
 """Ends of the walk that are findings."""
 
@@ -54,30 +31,30 @@ VERSION = 1
 """Of the document. New keys do not change it; a key that is removed or means something else does."""
 
 
-@dataclass(frozen=True, slots=True)
-class PauseStep:
-    """One line of the tree."""
+class PauseStep(NamedTuple):
+    """One line of the tree; its fields are the keys of the document, which docs/switches.md describes."""
 
-    number: int
+    id: int
     parent: int | None
-    """The number of the step above; None at a start."""
     depth: int
     kind: str
     sentence: str
-    place: PausePlace
+    switch: str
+    port: str
+    priority: str
     neighbor: str
     neighbor_port: str
-    share: float | None
-    """The part of the time for which the neighbour paused the queue; in a loop that of its least paused port."""
-    estimated: bool
-    frames: float | None
-    """Pause frames per second: to the neighbour at a start, else from it."""
-    held: float | None
-    """Bytes in the queue."""
-    tripped: bool | None
-    """Whether the watchdog holds the queue."""
+    pause_ratio: float | None
+    pause_ratio_estimated: bool
+    frames_per_second: float | None
+    queue_bytes: float | None
+    watchdog_tripped: bool | None
     ports: tuple[str, ...] = ()
-    """All queues of a loop; the first of the queues that are elsewhere in the tree."""
+
+    @property
+    def place(self) -> PausePlace:
+        """Where it is."""
+        return PausePlace(self.switch, self.port, self.priority)
 
 
 class PauseGap(NamedTuple):
@@ -195,12 +172,10 @@ def _filled(pause: PortPause) -> str:
 
 def paused(place: PausePlace, link: FabricLink, pause: PortPause, answering: bool) -> str:
     """About a queue that another switch pauses."""
-    denied = (
-        ""
-        if answering
-        else f" {link} counts no pause frames sent: one of the two counters is wrong, or not current."
-    )
-    return f"{link} pauses {place} on priority {place.priority} {_received(pause)}.{denied}{TRIPPED if pause.tripped else ''}"
+    text = f"{link} pauses {place} on priority {place.priority} {_received(pause)}."
+    if not answering:
+        text += f" {link} counts no pause frames sent: one of the two counters is wrong, or not current."
+    return text + (TRIPPED if pause.tripped else "")
 
 
 def leaves(place: PausePlace, link: FabricLink, pause: PortPause) -> str:
@@ -219,17 +194,12 @@ def leaves(place: PausePlace, link: FabricLink, pause: PortPause) -> str:
 def loop(members: Sequence[PausePlace], pauses: Sequence[PortPause]) -> str:
     """About queues that pause each other in a circle."""
     way = " -> ".join(map(str, (*members, members[0])))
-    shares = [pause.receive_share for pause in pauses if pause.receive_share is not None]
-    least = (
-        f" The least paused of them is paused for {share_text(min(shares), estimated=False)}."
-        if shares
-        else ""
-    )
-    held = " The PFC watchdog of a queue in it is tripped." if any(pause.tripped for pause in pauses) else ""
-    return (
-        f"the pause of priority {members[0].priority} forms a loop: {way}. "
-        f"It is a deadlock if packets take this way, which counters do not show.{least}{held}"
-    )
+    text = f"the pause of priority {members[0].priority} forms a loop: {way}. "
+    text += "It is a deadlock if packets take this way, which counters do not show."
+    if shares := [pause.receive_share for pause in pauses if pause.receive_share is not None]:
+        text += f" The least paused of them is paused for {share_text(min(shares), estimated=False)}."
+    held = " The PFC watchdog of a queue in it is tripped."
+    return text + (held if any(pause.tripped for pause in pauses) else "")
 
 
 def unexplained(ingress: PausePlace, fullest: tuple[PausePlace, PortPause] | None) -> str:
@@ -270,18 +240,9 @@ def _lines(tree: PauseTree) -> Iterator[str]:
     switches = counted(tree.switches, "switch", "switches")
     if not tree.steps:
         yield f"No pause is known on {switches}."
-    for heading, ends in (
-        (
-            f"Where it starts ({switches} answered):",
-            [step for step in tree.causes if step.kind not in OPEN_ENDS],
-        ),
-        (
-            f"Where the walk ends without a reason ({switches} answered):",
-            [step for step in tree.causes if step.kind in OPEN_ENDS],
-        ),
-    ):
-        if ends:
-            yield heading
+    for heading, is_open in (("Where it starts", False), ("Where the walk ends without a reason", True)):
+        if ends := [step for step in tree.causes if (step.kind in OPEN_ENDS) is is_open]:
+            yield f"{heading} ({switches} answered):"
             yield from (f"  {step.sentence}" for step in ends)
             yield ""
     if tree.steps:
@@ -304,7 +265,7 @@ def in_order(tree: PauseTree) -> Iterator[PauseStep]:
     while stack:
         step = stack.pop()
         yield step
-        stack += below.get(step.number, [])[::-1]
+        stack += below.get(step.id, [])[::-1]
 
 
 def as_document(tree: PauseTree) -> dict[str, Any]:
@@ -312,8 +273,11 @@ def as_document(tree: PauseTree) -> dict[str, Any]:
     return {
         "version": VERSION,
         "switches": tree.switches,
-        "causes": [step.number for step in tree.causes],
-        "steps": [_object(step) for step in in_order(tree)],
+        "causes": [step.id for step in tree.causes],
+        "steps": [
+            {**step._asdict(), "neighbor": step.neighbor or None, "neighbor_port": step.neighbor_port or None}
+            for step in in_order(tree)
+        ],
         "unknown": [{"switch": gap.switch or None, "text": gap.text} for gap in tree.gaps],
         "not_shown": tree.cut,
     }
@@ -322,24 +286,3 @@ def as_document(tree: PauseTree) -> dict[str, Any]:
 def as_json(tree: PauseTree) -> str:
     """The document as text."""
     return json.dumps(as_document(tree), indent=2, ensure_ascii=False) + "\n"
-
-
-def _object(step: PauseStep) -> dict[str, Any]:
-    return {
-        "id": step.number,
-        "parent": step.parent,
-        "depth": step.depth,
-        "kind": step.kind,
-        "sentence": step.sentence,
-        "switch": step.place.switch,
-        "port": step.place.port,
-        "priority": step.place.priority,
-        "neighbor": step.neighbor or None,
-        "neighbor_port": step.neighbor_port or None,
-        "pause_ratio": step.share,
-        "pause_ratio_estimated": step.estimated,
-        "frames_per_second": step.frames,
-        "queue_bytes": step.held,
-        "watchdog_tripped": step.tripped,
-        "ports": list(step.ports),
-    }

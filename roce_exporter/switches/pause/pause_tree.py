@@ -8,7 +8,7 @@ Counters do not show which port's packets wait in which queue, so every candidat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO, SWITCH_SOURCE_UP
@@ -141,14 +141,19 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
         walk.start(place, is_victim=is_victim)
     steps = _without_everyday_pause(walk.steps)
     # Queues that pause each other in a circle now and then are no news where something else explains the pause.
-    explained = {step.place.priority for step in steps if step.kind in say.CAUSES - say.OPEN_ENDS}
+    explained = {step.priority for step in steps if step.kind in say.CAUSES - say.OPEN_ENDS}
     ends = [
         step
         for step in steps
-        if step.kind in say.CAUSES and not (step.kind == say.WEAK_LOOP and step.place.priority in explained)
+        if step.kind in say.CAUSES and not (step.kind == say.WEAK_LOOP and step.priority in explained)
     ]
     ends.sort(
-        key=lambda step: (step.kind in say.OPEN_ENDS, -(step.share or 0), -(step.frames or 0), step.number)
+        key=lambda step: (
+            step.kind in say.OPEN_ENDS,
+            -(step.pause_ratio or 0),
+            -(step.frames_per_second or 0),
+            step.id,
+        )
     )
     gaps = [*_gaps(views, values, fabric)]
     if choice != EVERYWHERE and not steps and not walk.left_out:
@@ -162,14 +167,15 @@ def _without_everyday_pause(steps: Sequence[PauseStep]) -> tuple[PauseStep, ...]
 
     Hosts of healthy fabrics pause their switch for up to a few hundredths of the time.
     """
-    shares = {step.number: step.share for step in steps if step.kind in RECEIVERS and step.share is not None}
+    shares = {
+        one.id: one.pause_ratio for one in steps if one.kind in RECEIVERS and one.pause_ratio is not None
+    }
     most: dict[str, float] = {}
     for number, share in shares.items():
-        priority = steps[number].place.priority
-        most[priority] = max(share, most.get(priority, 0.0))
+        most[steps[number].priority] = max(share, most.get(steps[number].priority, 0.0))
     return tuple(
-        replace(step, kind=say.ALSO_PAUSES)
-        if shares.get(step.number, 1.0) < min(EVERYDAY, RARE * most.get(step.place.priority, 0.0))
+        step._replace(kind=say.ALSO_PAUSES)
+        if shares.get(step.id, 1.0) < min(EVERYDAY, RARE * most.get(step.priority, 0.0))
         else step
         for step in steps
     )
@@ -268,7 +274,7 @@ class _Walk:
         for parent, places in self._repeats.items():
             depth = self.steps[parent].depth + 1
             number = self._add(places[0], parent, depth, say.SEEN, say.seen(places))
-            self.steps[number] = replace(self.steps[number], ports=tuple(map(str, places[:MOST_NAMED])))
+            self.steps[number] = self.steps[number]._replace(ports=tuple(map(str, places[:MOST_NAMED])))
         self._repeats.clear()
 
     def _visit(self, place: PausePlace, parent: int | None, depth: int, leave: bool) -> None:
@@ -323,28 +329,16 @@ class _Walk:
         shares = [pause.receive_share for pause in pauses if pause.receive_share is not None]
         # A loop is as paused as its least paused port.
         share = min(shares) if len(shares) == len(pauses) else None
-        self.steps[number] = replace(self.steps[number], share=share, ports=tuple(map(str, members)))
+        self.steps[number] = self.steps[number]._replace(pause_ratio=share, ports=tuple(map(str, members)))
 
     def _add(self, place: PausePlace, parent: int | None, depth: int, kind: str, sentence: str) -> int:
         pause, link = self._fabric.pause(place), self._fabric.link(place)
         sends = kind in (say.PAUSES, say.NOT_PAUSED, say.UNEXPLAINED)
-        self.steps.append(
-            PauseStep(
-                number=len(self.steps),
-                parent=parent,
-                depth=depth,
-                kind=kind,
-                sentence=sentence,
-                place=place,
-                neighbor=link.neighbor,
-                neighbor_port=link.neighbor_port,
-                share=None if sends else pause.receive_share,
-                estimated=pause.estimated and not sends,
-                frames=pause.transmit_frames if sends else pause.receive_frames,
-                held=pause.fill.held,
-                tripped=pause.tripped,
-            )
-        )
+        share = None if sends else pause.receive_share
+        frames = pause.transmit_frames if sends else pause.receive_frames
+        ends = (*place, link.neighbor, link.neighbor_port)
+        amounts = (share, pause.estimated and not sends, frames, pause.fill.held, pause.tripped)
+        self.steps.append(PauseStep(len(self.steps), parent, depth, kind, sentence, *ends, *amounts))
         return len(self.steps) - 1
 
 

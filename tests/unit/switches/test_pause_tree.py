@@ -285,8 +285,8 @@ CASES = {
 def shown(tree: PauseTree) -> str:
     """The text, and the fields of each step that it rounds or leaves out."""
     fields = [
-        f"{step.kind} {step.place} {step.place.priority}, {step.neighbor} {step.neighbor_port}: share {step.share and round(step.share, 4)}"
-        f" estimated {step.estimated} frames {step.frames} held {step.held} tripped {step.tripped} ports {', '.join(step.ports)}".rstrip()
+        f"{step.kind} {step.place} {step.place.priority}, {step.neighbor} {step.neighbor_port}: share {step.pause_ratio and round(step.pause_ratio, 4)}"
+        f" estimated {step.pause_ratio_estimated} frames {step.frames_per_second} held {step.queue_bytes} tripped {step.watchdog_tripped} ports {', '.join(step.ports)}".rstrip()
         for step in in_order(tree)
     ]
     ends = [f"cause: {step.kind} {step.place}" for step in tree.causes]

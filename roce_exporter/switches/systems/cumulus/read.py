@@ -9,39 +9,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog.named import (
-    SWITCH_INFO,
-    SWITCH_NEIGHBOR_INFO,
-    SWITCH_PORT_INFO,
-    SWITCH_QUEUE_INFO,
-    SWITCH_TRANSCEIVER_INFO,
-)
+from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import CUMULUS
-from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings, Unreadable
-from roce_exporter.switches.reply_values import (
-    UP_DOWN,
-    at_least_zero,
-    below,
-    bits_per_second,
-    fraction,
-    is_absent,
-    members,
-    neighbor_labels,
-    number,
-    numbers,
-    said,
-    switched,
-    watts,
-    word,
-)
+from roce_exporter.switches import reply_values as v
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable
+from roce_exporter.switches.reply_values import below, fact, is_absent, members, numbers, of_port, raw_names
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from roce_exporter.switches.readings import RawNumber
+    from roce_exporter.switches.readings import ProbeReply, RawNumber
     from roce_exporter.switches.targets import SwitchTarget
 
 EXACT = re.compile(r"([0-9,]{1,26})(?:\s*(?:B|Bytes))?", re.ASCII)
@@ -62,17 +42,17 @@ QUEUES = "queue_mapping"
 SYSTEM = "system"
 PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?", re.ASCII)
 """Front-panel ports, and the parts of a breakout."""
-LINK_COUNTERS = (
-    "carrier-transitions",
-    *(f"{way}-{name}" for way in ("in", "out") for name in ("bytes", "errors", "drops")),
-)
-"""Not `in-pkts`, which has more than unicast packets."""
+LINK_STATES = frozenset({"link-state", "speed", "mtu"})
 NO_ERRORS = 1e-100
 """Smaller ratios are NVUE's 15E-255 for no error at all."""
 BINS = tuple(f"rs-num-corr-err-bin{number}" for number in range(1, 16))
 RAW_ERRORS = tuple(f"phy-raw-errors-lane{lane}" for lane in range(8))
 POWER = re.compile(r"ch-([1-8])-rx-power", re.ASCII)
-MODULE_FACTS = {"type": "identifier", "vendor": "vendor-name", "model": "vendor-pn"}
+GROUP = "priority_group"
+COUNTED = {"pfc-stats": "priority", "egress-queue-stats": "queue", "ingress-buffer-stats": GROUP}
+"""The tables of a port's QoS counters, each with the label of its rows."""
+PRIORITIES = "pfc-stats"
+PFC_FRAMES = ("rx-pause-frames", "tx-pause-frames")
 Subtree = tuple[str, ...]
 SUBTREES: dict[str, tuple[Subtree, ...]] = {
     COUNTERS: (("counters", "qos"), ("qos", "counters")),
@@ -101,7 +81,7 @@ def classes(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def exact(value: Any) -> RawNumber:
     """A counter: a number, or a text like `12 Bytes`. A rounded text is none."""
     found = EXACT.fullmatch(value.strip()) if isinstance(value, str) else None
-    return number(found[1] if found else value)
+    return v.number(found[1] if found else value)
 
 
 def size(value: Any) -> RawNumber:
@@ -110,26 +90,15 @@ def size(value: Any) -> RawNumber:
     return round(float(found[1]) * BYTES[found[2]]) if found else exact(value)
 
 
+def milliwatts(value: Any) -> RawNumber:
+    """An optical power in milliwatts, as watts."""
+    found = v.at_least_zero(value)
+    return found if isinstance(found, Unreadable) else float(f"{found / 1000:.12g}")
+
+
 def state(value: Any) -> RawNumber:
     """As `switched`; NVUE also writes a state as an object with one key: `{"enabled": {}}`."""
-    return switched(next(iter(value))) if isinstance(value, dict) and len(value) == 1 else switched(value)
-
-
-class CounterTable(NamedTuple):
-    """One table of a port's QoS counters: the label of its rows and the counters that are metrics."""
-
-    name: str
-    label: str
-    counters: tuple[str, ...]
-
-
-PRIORITIES = CounterTable("pfc-stats", "priority", ("rx-pause-frames", "tx-pause-frames"))
-EGRESS_QUEUES = CounterTable(
-    "egress-queue-stats",
-    "queue",
-    ("tx-frames", "tx-bytes", "tx-uc-buffer-discards", "wred-discards", "ecn-marked-frames"),
-)
-GROUPS = CounterTable("ingress-buffer-stats", "priority_group", ("rx-buffer-discards",))
+    return v.switched(next(iter(value))) if isinstance(value, dict) and len(value) == 1 else v.switched(value)
 
 
 def is_port(name: Any) -> bool:
@@ -181,7 +150,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
         *_module_readings(subtree(documents.get(MODULES), *SUBTREES[MODULES])),
     )
     return SwitchReadings(
-        name=said(below(documents.get(SYSTEM), "hostname")),
+        name=v.said(below(documents.get(SYSTEM), "hostname")),
         readings=tuple(reading for reading in readings if reading.values),
         facts=tuple(_facts(documents, scopes)),
         faults={source: fault for source, fault in faults.items() if source not in replies.faults},
@@ -216,7 +185,7 @@ def pfc_of_ports(documents: Mapping[str, Any]) -> dict[str, frozenset[str] | Non
     for port, settings in subtree(documents.get(PFC), *SUBTREES[PFC]).items():
         name = settings.get("profile")
         profile = below(documents.get(PROFILES), name if isinstance(name, str) else DEFAULT_PROFILE)
-        switches = [switched(settings[way]) for way in ("rx", "tx") if way in settings]
+        switches = [v.switched(settings[way]) for way in ("rx", "tx") if way in settings]
         if 0 in switches and 1 not in switches:
             found[port] = frozenset()
         else:
@@ -251,12 +220,9 @@ def port_classes(
     for port in sorted({*counters, *watchdog, *pfc}):
         on = pfc.get(port)
         watched = dict(classes(below(watchdog.get(port), "status")))
-        frames = classes(below(counters.get(port), PRIORITIES.name)) if on is None else ()
-        priorities = on or frozenset(
-            priority
-            for priority, node in frames
-            if any(exact(node.get(name)) for name in PRIORITIES.counters)
-        )
+        frames = classes(below(counters.get(port), PRIORITIES)) if on is None else ()
+        used = (key for key, node in frames if any(exact(node.get(name)) for name in PFC_FRAMES))
+        priorities = on or frozenset(used)
         known = frozenset(queues[priority] for priority in priorities if priority in queues)
         if not queues:
             known = frozenset(watched)
@@ -271,17 +237,18 @@ def _pfc_readings(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses
     for port, on in pfc_of_ports(documents).items():
         for priority in "01234567" if on is not None else "":
             if scopes[port].has_priority(priority) or scopes[port].off:
-                yield _of(PFC, port, "priority", priority, {"pfc_enabled": int(priority in (on or ()))})
+                yield of_port(PFC, port, {"pfc_enabled": int(priority in (on or ()))}, priority=priority)
 
 
 def _counter_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
     for port, document in ports.items():
         scope = scopes[port]
-        tables = [(PRIORITIES, scope.has_priority), (EGRESS_QUEUES, scope.has_queue)]
-        for table, wanted in [*tables, (GROUPS, scope.has_queue)] if scope.everything else tables:
-            for key, node in classes(document.get(table.name)):
+        for table, label in COUNTED.items():
+            wanted = scope.has_priority if table == PRIORITIES else scope.has_queue
+            for key, node in classes(document.get(table) if scope.everything or label != GROUP else None):
                 if wanted(key):
-                    yield _of(COUNTERS, port, table.label, key, numbers(node, table.counters, exact))
+                    values = numbers(node, raw_names(CUMULUS, COUNTERS), exact)
+                    yield of_port(COUNTERS, port, values, **{label: key})
 
 
 def watchdog_times(document: Any) -> dict[str, RawNumber]:
@@ -299,11 +266,11 @@ def _watchdog_readings(
         common |= numbers(document, ("state",), state)
         wanted = {*statuses, *scopes[port].queues}
         for queue in sorted(queue for queue in wanted if scopes[port].has_queue(queue)):
-            yield _of(WATCHDOG, port, "queue", queue, common | _watched(statuses.get(queue, {})))
+            yield of_port(WATCHDOG, port, common | _watched(statuses.get(queue, {})), queue=queue)
 
 
 def _watched(node: dict[str, Any]) -> dict[str, RawNumber]:
-    status = numbers(node, ("status",), lambda text: word(text, WATCHDOG_STATES))
+    status = numbers(node, ("status",), lambda text: v.word(text, WATCHDOG_STATES))
     return status | numbers(node, ("deadlock-count",), exact)
 
 
@@ -320,34 +287,36 @@ def _congestion_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Ite
                 values = numbers(node, ("ecn",), state)
                 values |= numbers(node, ("min-threshold", "max-threshold"), size)
                 values |= numbers(node, ("probability",), exact)
-                yield _of(CONGESTION, port, "queue", queue, values)
+                yield of_port(CONGESTION, port, values, queue=queue)
 
 
 def _link_readings(ports: Ports) -> Iterator[SwitchReading]:
     """State, speed and counters of all ports, with PFC or without. A port that is down has no speed."""
     for port, link in ports.items():
-        said = link.get("state")
-        text = next(iter(said)) if isinstance(said, dict) and len(said) == 1 else said
-        values = {} if is_absent(text) else {"link-state": word(text, UP_DOWN)}
+        found = link.get("state")
+        text = next(iter(found)) if isinstance(found, dict) and len(found) == 1 else found
+        values = {} if is_absent(text) else {"link-state": v.word(text, v.UP_DOWN)}
         if values.get("link-state") == 1:
-            values |= numbers(link, ("speed",), bits_per_second)
+            values |= numbers(link, ("speed",), v.bits_per_second)
         stats = link.get("stats")
         values |= numbers(link, ("mtu",), exact)
-        values |= numbers(stats if isinstance(stats, dict) else {}, LINK_COUNTERS, exact)
-        yield SwitchReading(LINKS, (("port", port),), values)
+        # Not `in-pkts`, which has more than unicast packets.
+        names = [name for name in raw_names(CUMULUS, LINKS) if name not in LINK_STATES]
+        values |= numbers(stats if isinstance(stats, dict) else {}, names, exact)
+        yield of_port(LINKS, port, values)
 
 
 def _phy_readings(ports: Ports) -> Iterator[SwitchReading]:
     """Errors and bit error ratios of the PHY (AmBER). Bin n of Reed-Solomon counts code words in which n symbols were corrected."""
     for port, phy in ports.items():
         values = numbers(phy, ("symbol-errors",), exact)
-        for name, ratio in numbers(phy, ("raw-ber", "effective-ber"), at_least_zero).items():
+        for name, ratio in numbers(phy, ("raw-ber", "effective-ber"), v.at_least_zero).items():
             values[name] = 0.0 if isinstance(ratio, float) and ratio < NO_ERRORS else ratio
         for raw, names in (("corrected-blocks", BINS), ("corrected-bits", RAW_ERRORS)):
             parts = [*numbers(phy, names, exact).values()]
-            if parts and not any(isinstance(part, Unreadable) for part in parts):
-                values[raw] = number(sum(part for part in parts if not isinstance(part, Unreadable)))
-        yield SwitchReading(PHY, (("port", port),), values)
+            if parts and not isinstance(found := v.total(parts), Unreadable):
+                values[raw] = found
+        yield of_port(PHY, port, values)
 
 
 def _module_readings(ports: Ports) -> Iterator[SwitchReading]:
@@ -358,19 +327,11 @@ def _module_readings(ports: Ports) -> Iterator[SwitchReading]:
             found = POWER.fullmatch(name)
             power, _, unit = str(value).partition(" / ")[0].partition(" ")
             if found and not is_absent(power):
-                milliwatts = at_least_zero(power)
-                linear = (
-                    milliwatts if isinstance(milliwatts, Unreadable) else float(f"{milliwatts / 1000:.12g}")
-                )
-                values[f"rx-power-{found[1]}"] = linear if unit == "mW" else watts(power)
+                values[f"rx-power-{found[1]}"] = (milliwatts if unit == "mW" else v.watts)(power)
         celsius = str(module.get("temperature", "")).partition(" ")[0]
         if not is_absent(celsius):
-            values["temperature"] = fraction(celsius)
-        yield SwitchReading(MODULES, (("port", port),), values)
-
-
-def _of(source: str, port: str, label: str, value: str, values: Mapping[str, RawNumber]) -> SwitchReading:
-    return SwitchReading(source, (("port", port), (label, value)), values)
+            values["temperature"] = v.fraction(celsius)
+        yield of_port(MODULES, port, values)
 
 
 def _facts(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> Iterator[SwitchFact]:
@@ -378,32 +339,27 @@ def _facts(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> I
     if system is not None:
         # Up to 5.11 the release is at the top, later in an object of its own.
         release = below(system, "product-release") or below(system, "version", "product-release")
-        labels = {
-            "os": CUMULUS,
-            "version": said(release),
-            "model": said(below(system, "platform")),
-            "asic": "",
-        }
-        yield SwitchFact(SWITCH_INFO, labels)
+        model = below(system, "platform")
+        yield fact(named.SWITCH_INFO, os=CUMULUS, version=release, model=model, asic="")
     queues = queue_of_priority(documents.get(QUEUES))
     for port, scope in scopes.items():
-        yield SwitchFact(SWITCH_PORT_INFO, {"port": port, "alias": "", "description": ""})
+        yield fact(named.SWITCH_PORT_INFO, port=port, alias="", description="")
         for priority in sorted(scope.priorities & queues.keys()):
-            labels = {"port": port, "priority": priority, "queue": queues[priority], "priority_group": ""}
-            yield SwitchFact(SWITCH_QUEUE_INFO, labels)
+            labels = {"priority": priority, "queue": queues[priority], "priority_group": ""}
+            yield fact(named.SWITCH_QUEUE_INFO, port=port, **labels)
     for port, module in subtree(documents.get(MODULES), *SUBTREES[MODULES]).items():
-        known = {label: said(module.get(name)) for label, name in MODULE_FACTS.items()}
-        if any(known.values()):
-            yield SwitchFact(SWITCH_TRANSCEIVER_INFO, {"port": port, **known})
+        yield from v.module_facts(
+            port, *(module.get(name) for name in ("identifier", "vendor-name", "vendor-pn"))
+        )
     # NVUE keys the neighbours of a port by system name.
     for port, neighbors in subtree(documents.get(NEIGHBORS), *SUBTREES[NEIGHBORS]).items():
         for key, node in members(neighbors).items():
             name = below(node, "chassis", "system-name")
-            labels = neighbor_labels(
+            labels = v.neighbor_labels(
                 name=key if name is None else name,
                 chassis=below(node, "chassis", "chassis-id"),
                 port_id=below(node, "port", "name"),
                 description=below(node, "port", "description"),
                 kind="name" if str(below(node, "port", "type")).lower() in INTERFACE_NAME else "",
             )
-            yield SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": port, **labels})
+            yield SwitchFact(named.SWITCH_NEIGHBOR_INFO, {"port": port, **labels})

@@ -11,23 +11,14 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_QUEUE_INFO
+from roce_exporter.catalog import named
+from roce_exporter.catalog.switch_systems import EOS
 from roce_exporter.model.values import GARBAGE
 from roce_exporter.net import NetError
+from roce_exporter.switches import reply_values as v
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
-from roce_exporter.switches.reply_values import (
-    at_least_zero,
-    below,
-    fraction,
-    is_absent,
-    members,
-    number,
-    numbers,
-    watts,
-    word,
-)
+from roce_exporter.switches.reply_values import below, fact, is_absent, members, number, numbers, of_port
 from roce_exporter.switches.systems.openconfig import read as openconfig
-from roce_exporter.switches.systems.openconfig.read import labels
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
@@ -42,13 +33,7 @@ TX_QUEUE = "interfaces/interface/ethernet/pfc/watchdog/tx-queues/tx-queue/state"
 NO_DROP = "qos/interfaces/interface/output/pfc/config"
 WATCHDOG = "qos/pfc/watchdog/config"
 
-KEYS = {
-    **openconfig.KEYS,
-    PRIORITY: ("name", "index"),
-    TX_QUEUE: ("name", "index", "queue-type"),
-    NO_DROP: ("interface-id",),
-    WATCHDOG: (),
-}
+TABLES = (*openconfig.TABLES, PRIORITY, TX_QUEUE, NO_DROP, WATCHDOG)
 LISTS = {
     **openconfig.LISTS,
     "interfaces/interface/ethernet/pfc/priorities/priority": ("index",),
@@ -66,7 +51,6 @@ PfcPriorities = dict[str, frozenset[str]]
 """Per port the priorities with PFC."""
 
 PRIORITY_LEAVES = ("in-frames", "out-frames", "pfc-on-total-rx-time", "pfc-on-max-rx-time", "rx-transitions")
-GROUP_LEAVES = ("dropped-pkts",)
 WATCHDOG_LEAVES = ("stuck-count", "recovery-count")
 ACTS = {"ERROR_DISABLE": 1, "DROP": 1, "FORCED_DROP": 1, "IGNORE_PFC": 1, "NOTIFY_ONLY": 0}
 """The watchdog's actions (arista-qos-augments, `watchdog-action`)."""
@@ -141,9 +125,9 @@ def priority_readings(view: EosView) -> Iterator[SwitchReading]:
     """PFC frames, pause time and buffer drops per priority. The priority group of a priority has its number on EOS."""
     for (port, index), row in view.tables[PRIORITY].items():
         if view.wants_priority(port, index):
-            yield SwitchReading("pfc", labels(port, "priority", index), numbers(row, PRIORITY_LEAVES))
+            yield of_port("pfc", port, numbers(row, PRIORITY_LEAVES), priority=index)
         if view.wants(port, index):
-            yield SwitchReading("pfc", labels(port, "priority_group", index), numbers(row, GROUP_LEAVES))
+            yield of_port("pfc", port, numbers(row, ("dropped-pkts",)), priority_group=index)
 
 
 def watchdog_readings(view: EosView) -> Iterator[SwitchReading]:
@@ -161,7 +145,7 @@ def watchdog_readings(view: EosView) -> Iterator[SwitchReading]:
         if is_port(port) and LABEL.fullmatch(label):
             rows[port, label] = {**rows.get((port, label), {}), **row}
     for (port, label), row in rows.items():
-        yield SwitchReading("pfc", labels(port, "queue", label), numbers(row, WATCHDOG_LEAVES))
+        yield of_port("pfc", port, numbers(row, WATCHDOG_LEAVES), queue=label)
 
 
 def watchdog_enabled(tables: Tables) -> bool | None:
@@ -181,13 +165,11 @@ def setting_readings(view: EosView) -> Iterator[SwitchReading]:
         is_read = port not in rows or port in view.pfc
         for index in view.scope if is_port(port) else ():
             value = int(index in view.pfc.get(port, ())) if is_read else Unreadable(GARBAGE)
-            yield SwitchReading(
-                "configuration", labels(port, "priority", index), {"priorities-no-drop": value}
-            )
+            yield of_port("configuration", port, {"priorities-no-drop": value}, priority=index)
     settings = dict(_watchdog_settings(view.tables))
     for port, found in view.pfc.items() if settings else ():
         for index in sorted(found):
-            yield SwitchReading("configuration", labels(port, "queue", index), settings)
+            yield of_port("configuration", port, settings, queue=index)
 
 
 def _watchdog_settings(tables: Tables) -> Iterator[tuple[str, RawNumber]]:
@@ -203,69 +185,26 @@ def _watchdog_settings(tables: Tables) -> Iterator[tuple[str, RawNumber]]:
             yield name, seconds
 
 
-CODE_WORDS = ("correctedCodewords", "uncorrectedCodewords")
 INTERFACE_STATES = {"connected": 1, "notconnect": 0, "errdisabled": 0, "disabled": 0}
-Leaves = dict[str, tuple[tuple[str, ...], "Callable[[Any], RawNumber | None]"]]
-"""By raw name where the value is in the row of a port, and what reads it; None: it is not known."""
-
-
-def _more_than_zero(value: Any) -> RawNumber | None:
-    """A speed or an MTU: 0 means that it is absent or unknown."""
-    return number(value) if value else None
-
-
-def _leaves(*path: str, names: tuple[str, ...]) -> Leaves:
-    return {name: ((*path, name), number) for name in names}
-
-
-PORT_COMMANDS: dict[str, tuple[str, Leaves]] = {
-    "links": (
-        "interfaces",
-        {
-            "interfaceStatus": (("interfaceStatus",), partial(word, meanings=INTERFACE_STATES)),
-            "admin-up": (("interfaceStatus",), lambda state: int(state != "disabled")),
-            "bandwidth": (("bandwidth",), _more_than_zero),
-            "mtu": (("mtu",), _more_than_zero),
-            "lastStatusChangeTimestamp": (("lastStatusChangeTimestamp",), at_least_zero),
-            **_leaves(
-                "interfaceCounters",
-                names=(
-                    *(
-                        f"{way}{name}"
-                        for way in ("in", "out")
-                        for name in ("Octets", "UcastPkts", "Discards")
-                    ),
-                    *("totalInErrors", "totalOutErrors", "linkStatusChanges"),
-                ),
-            ),
-            **_leaves("interfaceCounters", "inputErrorsDetail", names=("fcsErrors", "symbolErrors")),
-        },
-    ),
-    "error_counters": (
-        "interfaceErrorCounters",
-        _leaves(names=("inErrors", "outErrors", "fcsErrors", "symbolErrors")),
-    ),
-    "discard_counters": ("interfaces", _leaves(names=("inDiscards", "outDiscards"))),
-    "fec": (
-        "interfacePhyStatuses",
-        {
-            **{name: (("line", "fec", name, "value"), number) for name in CODE_WORDS},
-            "preFecBer": (("line", "preFecBer", "value"), at_least_zero),
-        },
-    ),
-    "transceivers": (
-        "interfaces",
-        {
-            **{
-                f"rxPower-{lane}": (("parameters", "rxPower", "channels", str(lane)), watts)
-                for lane in range(1, 9)
-            },
-            "rxPower-lowAlarm": (("parameters", "rxPower", "threshold", "lowAlarm"), watts),
-            "temperature": (("parameters", "temperature", "channels", "-"), fraction),
-        },
-    ),
+CONVERSIONS: dict[str, Callable[[Any], RawNumber]] = {
+    "interfaceStatus": partial(v.word, meanings=INTERFACE_STATES),
+    "admin-up": lambda state: int(state != "disabled"),
+    "lastStatusChangeTimestamp": v.at_least_zero,
+    "preFecBer": v.at_least_zero,
+    "temperature": v.fraction,
+    **dict.fromkeys(("rxPower-lowAlarm", *(f"rxPower-{lane}" for lane in v.LANES)), v.watts),
 }
-"""The commands about ports (models of CliPlugin; test data of Arista's anta): where the ports are in a reply, and what is read of each."""
+"""Values that are not counters."""
+MORE_THAN_ZERO = frozenset({"bandwidth", "mtu"})
+"""A speed or an MTU of 0 means that it is absent or unknown."""
+PORT_COMMANDS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
+    "links": ("interfaces", ((), ("interfaceCounters",), ("interfaceCounters", "inputErrorsDetail"))),
+    "error_counters": ("interfaceErrorCounters", ((),)),
+    "discard_counters": ("interfaces", ((),)),
+    "fec": ("interfacePhyStatuses", (("line",), ("line", "fec"))),
+    "transceivers": ("interfaces", ((),)),
+}
+"""The commands about ports (models of CliPlugin; test data of Arista's anta): where ports are in a reply, and where values are of a port."""
 CASTS = {"ucastQueues": "", "mcastQueues": "mc"}
 STUCK = ("stuckCount", "recoveryCount")
 
@@ -288,9 +227,7 @@ def ecn_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
         counters = interface.get("queueCounters")
         for queue, value in counters.items() if isinstance(counters, dict) else ():
             if view.wants(port, queue) and not is_absent(value):
-                yield SwitchReading(
-                    "ecn_counters", labels(port, "queue", queue), {"queueCounter": number(value)}
-                )
+                yield of_port("ecn_counters", port, {"queueCounter": number(value)}, queue=queue)
 
 
 def drop_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
@@ -303,10 +240,7 @@ def drop_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
                 parts = [number(one.get("droppedPackets")) for one in precedences.values()]
                 if parts and view.wants(port, label):
                     # The drops of all drop precedences, if all of them are valid numbers.
-                    bad = next((part for part in parts if isinstance(part, Unreadable)), None)
-                    total = number(sum(int(part) for part in parts if not isinstance(part, Unreadable)))
-                    dropped = {"droppedPackets": total if bad is None else bad}
-                    yield SwitchReading("queue_drops", labels(port, "queue", label), dropped)
+                    yield of_port("queue_drops", port, {"droppedPackets": v.total(parts)}, queue=label)
 
 
 def stuck_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
@@ -314,8 +248,7 @@ def stuck_readings(result: Any, view: EosView) -> Iterator[SwitchReading]:
     for port, interface in members(member(result, "interfaces")).items():
         for queue, row in members(below(interface, "txQueues")).items():
             if view._replace(every=True).wants(port, queue):
-                values = numbers(row, STUCK)
-                yield SwitchReading("watchdog_counters", labels(port, "queue", queue), values)
+                yield of_port("watchdog_counters", port, numbers(row, STUCK), queue=queue)
 
 
 def eapi_neighbors(result: Any) -> Iterator[SwitchFact]:
@@ -345,27 +278,46 @@ EAPI_READINGS: Mapping[str, Callable[[Any, EosView], Iterator[SwitchReading]]] =
 
 def port_readings(found: Mapping[str, Any]) -> Iterator[SwitchReading]:
     """The readings of all commands about ports that answered."""
-    for source, (table, leaves) in PORT_COMMANDS.items():
+    for source, (table, places) in PORT_COMMANDS.items():
         for port, row in members(below(found.get(source), table)).items():
-            if not is_port(port):
-                continue
-            # A port has a list of PHYs; the first one on the line's side with FEC is that of the cable.
-            phys = row.get("phyStatuses") if isinstance(row.get("phyStatuses"), list) else ()
-            line = (one for one in phys or () if below(one, "description", "location") == "line")
-            whole = {**row, "line": next((one for one in line if isinstance(below(one, "fec"), dict)), None)}
-            values = {
-                name: value
-                for name, (path, convert) in leaves.items()
-                if not is_absent(raw := below(whole, *path)) and (value := convert(raw)) is not None
-            }
-            yield SwitchReading(source, (("port", label_text(port)),), values)
+            whole = {**row, **_line(row), **_module(row.get("parameters"))}
+            nodes = [below(whole, *place) for place in places]
+            merged = {name: value for node in nodes if isinstance(node, dict) for name, value in node.items()}
+            values = {}
+            for name in v.raw_names(EOS, source):
+                raw = merged.get("interfaceStatus" if name == "admin-up" else name)
+                raw = raw.get("value") if source == "fec" and isinstance(raw, dict) else raw
+                if not is_absent(raw) and (raw or name not in MORE_THAN_ZERO):
+                    values[name] = CONVERSIONS.get(name, number)(raw)
+            if is_port(port):
+                yield of_port(source, port, values)
+
+
+def _line(row: Row) -> Row:
+    """A port has a list of PHYs; the first one on the line's side with FEC is that of the cable."""
+    phys = row.get("phyStatuses")
+    for one in phys if isinstance(phys, list) else ():
+        if below(one, "description", "location") == "line" and isinstance(below(one, "fec"), dict):
+            return {"line": one}
+    return {}
+
+
+def _module(parameters: Any) -> Row:
+    """What a module measures, by raw name."""
+    light = {f"rxPower-{lane}": below(parameters, "rxPower", "channels", str(lane)) for lane in v.LANES}
+    alarm = below(parameters, "rxPower", "threshold", "lowAlarm")
+    return {
+        **light,
+        "rxPower-lowAlarm": alarm,
+        "temperature": below(parameters, "temperature", "channels", "-"),
+    }
 
 
 def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     """The readings of one round. If it is unknown which priorities have PFC, those with PFC frames count as such."""
     found = replies.replies
     leaves = chain.from_iterable(reply for reply in found.values() if isinstance(reply, tuple))
-    tables = openconfig.tables_of(leaves, KEYS, LISTS)
+    tables = openconfig.tables_of(leaves, TABLES, LISTS)
     pfc = configured_priorities(tables) or active_priorities(tables)
     # Without gNMI nothing says which priorities have PFC: then eAPI's queues are shown as they are.
     view = EosView(
@@ -405,14 +357,10 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
 
 
 def _switch_facts(found: Mapping[str, Any], tables: Tables) -> Iterator[SwitchFact]:
-    version = _text(found.get("version"), "version") or _text(
-        tables[openconfig.SYSTEM].get(()), "software-version"
-    )
-    model = _text(found.get("version"), "modelName")
-    if version or model:
-        yield SwitchFact(
-            SWITCH_INFO, {"os": "eos", "version": label_text(version), "model": label_text(model)}
-        )
+    system, answer = tables[openconfig.SYSTEM].get(()), found.get("version")
+    version = _text(answer, "version") or _text(system, "software-version")
+    if version or _text(answer, "modelName"):
+        yield fact(named.SWITCH_INFO, os=EOS, version=version, model=_text(answer, "modelName"))
     yield from openconfig.port_facts(tables, is_port, (port for port, _ in tables[PRIORITY]))
 
 
@@ -420,8 +368,8 @@ def _queue_facts(pfc: PfcPriorities) -> Iterator[SwitchFact]:
     """The queue of each priority with PFC, by the default map: no reply has the map of the switch."""
     for port, priorities in pfc.items():
         for priority in sorted(priorities):
-            numbers = dict.fromkeys(("priority", "queue", "priority_group"), priority)
-            yield SwitchFact(SWITCH_QUEUE_INFO, {"port": label_text(port), **numbers})
+            same = dict.fromkeys(("priority", "queue", "priority_group"), priority)
+            yield fact(named.SWITCH_QUEUE_INFO, port=port, **same)
 
 
 def _text(result: Any, name: str) -> str:

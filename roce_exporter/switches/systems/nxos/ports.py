@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from roce_exporter.catalog.switch_systems import NXOS
 from roce_exporter.model.values import OUT_OF_RANGE
 from roce_exporter.net import NetError
 from roce_exporter.switches.readings import Unreadable
-from roce_exporter.switches.reply_values import below, is_absent, number, numbers, switched
+from roce_exporter.switches.reply_values import below, is_absent, number, numbers, raw_names, switched, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from roce_exporter.switches.readings import RawNumber
 
+    Values = dict[str, RawNumber]
+
 MOST = 1 << 63
 """Larger counters are not plausible: NX-OS sometimes reports such numbers instead of small negative ones."""
-
 PORT = re.compile(
     r"(?<![a-z0-9])eth(?:ernet)?\s?(\d{1,4}(?:/\d{1,4}){1,3})(?![\d/.])", re.IGNORECASE | re.ASCII
 )
@@ -33,15 +35,13 @@ SYSTEM_GROUP = re.compile(r"control|cpu|span", re.IGNORECASE)
 BITMAP = re.compile(r"\(\s*(?:0x)?([0-9a-f]{1,2})\s*\)", re.IGNORECASE | re.ASCII)
 UNKNOWN_COMMAND = "400"
 DENIED = re.compile(r"permission|denied|not authori", re.IGNORECASE)
-
 ACTIVE = {"active": 1, "inactive": 0}
 WATCHDOG_STATES = {"shutdown": 1, "active": 0}
 """CISCO-PFC-EXT-MIB has a third state, not applicable, which is no state."""
 WATCHDOG_COUNTERS = ("q-shutdown", "q-restored", "q-aggr-pkt-dropped", "q-ing-aggr-pkt-dropped")
-DROPS = ("Dropped", "WRED/AFD & Tail Drop", "WRED & Tail Drop")
-"""What generations of Nexus 9000 call the packets that an egress queue discarded."""
-EGRESS = frozenset({"Tx Pkts", "Tx Byts", "Q Depth Byts", "ECN Pkts", *(f"{name} Pkts" for name in DROPS)})
-"""The egress statistics that are metrics, as `eq-stat-type eq-stat-units`."""
+QUEUING = "queuing_interface"
+QUEUING_NAMES = frozenset(raw_names(NXOS, QUEUING))
+"""Those of egress and ingress statistics are their type and unit: `Tx Pkts`, `Ingress MMU Drop Pkts`."""
 UNICAST_AND_OTHERS = ("eq-uc-stat-value", "eq-oobfc-uc-stat-value", "eq-mc-stat-value")
 
 
@@ -59,8 +59,7 @@ def command_body(reply: Any) -> Any:
     code = str(output["code"]).strip()
     if code == "200":
         return output.get("body")
-    said = f"{output.get('msg', '')} {output.get('clierror', '')}"
-    if DENIED.search(said):
+    if DENIED.search(f"{output.get('msg', '')} {output.get('clierror', '')}"):
         raise NetError("the role of the user does not permit the command: network-operator does")
     if code == UNKNOWN_COMMAND:
         return None
@@ -75,9 +74,7 @@ def rows(node: Any, name: str) -> Iterator[dict[str, Any]]:
 
 def objects(node: Any) -> Iterator[dict[str, Any]]:
     """An object, or the objects in a list."""
-    for item in node if isinstance(node, list) else (node,):
-        if isinstance(item, dict):
-            yield item
+    return (item for item in (node if isinstance(node, list) else (node,)) if isinstance(item, dict))
 
 
 def modules(body: Any) -> list[dict[str, Any]]:
@@ -135,8 +132,7 @@ def bitmap(text: Any) -> frozenset[int] | None:
     found = BITMAP.search(words)
     if not (found and re.search(r"\bon\b", words, re.IGNORECASE)):
         return None
-    bits = int(found[1], 16)
-    return frozenset(priority for priority in range(8) if bits >> priority & 1)
+    return frozenset(priority for priority in range(8) if int(found[1], 16) >> priority & 1)
 
 
 def counter(value: Any) -> RawNumber:
@@ -145,177 +141,172 @@ def counter(value: Any) -> RawNumber:
     return Unreadable(OUT_OF_RANGE) if isinstance(found, int) and found >= MOST else found
 
 
-def present(row: Mapping[str, Any], *names: str) -> dict[str, RawNumber]:
-    """The counters of a row under their own names, without those that the switch does not have."""
-    return numbers(row, names, counter)
-
-
-@dataclass(frozen=True, slots=True)
-class PauseCounts:
+class PauseCounts(NamedTuple):
     """The PFC statistics of one CoS on one port."""
 
     priority: int
     queue: str
     group: str
-    values: Mapping[str, RawNumber]
+    values: Values
     paused: int | None
 
-    def used(self) -> bool:
-        """Whether any PFC frame of this priority was seen."""
-        return bool(self.paused) or any(self.values.values())
 
-
-@dataclass(slots=True)
-class QueuingOfPort:
-    """`show queuing interface` for one port."""
-
-    egress: dict[str, dict[str, RawNumber]] = field(default_factory=dict)
-    ingress: dict[str, RawNumber] = field(default_factory=dict)
-    thresholds: dict[str, RawNumber] = field(default_factory=dict)
-    """By qos-group the fill level at which pause is sent."""
-    pauses: list[PauseCounts] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedQueue:
+class WatchedQueue(NamedTuple):
     """The watchdog of one qos-group on one port."""
 
     queue: str
     priorities: frozenset[int]
     configured: bool
-    values: Mapping[str, RawNumber]
+    values: Values
 
 
 @dataclass(slots=True)
-class WatchdogOfPort:
-    """`show queuing pfc-queue detail` for one port."""
+class NxosPort:
+    """What the show commands say of one port."""
 
-    values: dict[str, RawNumber] = field(default_factory=dict)
+    everything: bool
+    """Whether metrics cover all priorities and queues."""
+    is_listed: bool = False
+    """Whether `show interface priority-flow-control` has the port."""
+    on: frozenset[int] | None = None
+    """The priorities with PFC by that command; None if it does not say."""
+    egress: dict[str, Values] = field(default_factory=dict)
+    ingress: Values = field(default_factory=dict)
+    thresholds: Values = field(default_factory=dict)
+    """By qos-group the fill level at which pause is sent."""
+    pauses: list[PauseCounts] = field(default_factory=list)
+    watchdog: Values = field(default_factory=dict)
     """What holds for every queue of the port."""
-    queues: list[WatchedQueue] = field(default_factory=list)
+    watched: list[WatchedQueue] = field(default_factory=list)
+
+    @property
+    def priorities(self) -> frozenset[int]:
+        """The priorities with PFC; where that is not known, those with a PFC frame, or configured in the watchdog."""
+        if self.on is not None:
+            return self.on
+        used = (one.priority for one in self.pauses if one.paused or any(one.values.values()))
+        return frozenset(used).union(*(one.priorities for one in self.watched if one.configured))
+
+    @property
+    def queues(self) -> frozenset[str]:
+        """Their qos-groups. Empty although the port has priorities: no reply has the map, so all of them are covered."""
+        on = self.priorities
+        found = {one.queue for one in self.pauses if one.queue and one.priority in on}
+        return frozenset(
+            found | {one.queue for one in self.watched if one.configured and one.priorities & on}
+        )
+
+    def has_priority(self, priority: int) -> bool:
+        """Whether metrics of this priority are wanted."""
+        return self.everything or priority in self.priorities
+
+    def has_queue(self, queue: str) -> bool:
+        """Whether metrics of this qos-group are wanted."""
+        known = self.queues
+        return self.everything or queue in known or (not known and bool(self.priorities))
 
 
-def pfc_priorities(body: Any) -> dict[str, frozenset[int] | None]:
-    """By port the priorities with PFC; None where `show interface priority-flow-control` does not say.
+class NxosPorts(dict[str, NxosPort]):
+    """The ports by name, filled by the replies of the show commands, each of which raises NetError if it has another form."""
 
-    Raises:
-        NetError: the reply has another form.
-    """
-    return {
-        port: bitmap(row.get("oper"))
-        for module in modules(body)
-        for row in rows(module, "pfc_interface")
-        if (port := port_name(row.get("if_name_str")))
-    }
+    def __init__(self, *, everything: bool) -> None:
+        self.everything = everything
+
+    def __missing__(self, name: str) -> NxosPort:
+        return self.setdefault(name, NxosPort(self.everything))
+
+    def has_queue(self, name: str, queue: str) -> bool:
+        """Whether metrics of this qos-group of a port are wanted."""
+        return self.everything or (name in self and self[name].has_queue(queue))
+
+    def add_pfc(self, body: Any) -> None:
+        """Take `show interface priority-flow-control`."""
+        for module in modules(body):
+            for row in rows(module, "pfc_interface"):
+                if name := port_name(row.get("if_name_str")):
+                    self[name].is_listed, self[name].on = True, bitmap(row.get("oper"))
+
+    def add_queuing(self, body: Any) -> None:
+        """Take `show queuing interface`. A port has two rows, one per direction."""
+        for module in modules(body):
+            for row in rows(module, "queuing_interface"):
+                if name := port_name(row.get("if_name_str")):
+                    _add_queuing(self[name], row)
+
+    def add_watchdog(self, body: Any) -> None:
+        """Take `show queuing pfc-queue detail`. The queues of a port can come in a row of their own, after the row with its name."""
+        for module in modules(body):
+            name = ""
+            for row in rows(module, "queuing_interface"):
+                name = port_name(row["if_name_str"]) if "if_name_str" in row else name
+                if not name:
+                    continue
+                port = self[name]
+                port.watched.extend(_watched_queues(row))
+                if "if_name_str" in row:
+                    if not is_absent(row.get("wd-status")):
+                        status = switched(row["wd-status"])
+                        port.watchdog["wd-status"] = (
+                            0 if switched(module.get("glb-wd-status")) == 0 else status
+                        )
+                    if not is_absent(row.get("disable-action")):
+                        off = switched(row["disable-action"])
+                        port.watchdog["disable-action"] = off if isinstance(off, Unreadable) else 1 - off
+                    port.watchdog |= _times(module, row.get("intf-multi"))
 
 
-def queuing_of_ports(body: Any) -> dict[str, QueuingOfPort]:
-    """By port what `show queuing interface` says. A port has two rows, one per direction.
-
-    Raises:
-        NetError: the reply has another form.
-    """
-    ports: dict[str, QueuingOfPort] = {}
-    for module in modules(body):
-        for row in rows(module, "queuing_interface"):
-            port = port_name(row.get("if_name_str"))
-            if port:
-                _add_queuing(ports.setdefault(port, QueuingOfPort()), row)
-    return ports
-
-
-def _add_queuing(queuing: QueuingOfPort, row: dict[str, Any]) -> None:
+def _add_queuing(port: NxosPort, row: dict[str, Any]) -> None:
     for group in rows(row, "qosgrp_egress_stats"):
-        queue = qos_group(group.get("eq-qosgrp"))
-        if queue:
-            queuing.egress[queue] = egress_counters(rows(group, "qosgrp_egress_stats_entry"))
+        if queue := qos_group(group.get("eq-qosgrp")):
+            port.egress[queue] = egress_counters(rows(group, "qosgrp_egress_stats_entry"))
     for entry in rows(row, "ingress_stats_entry"):
         name = f"{entry.get('ip-stat-type')} {entry.get('ip-stat-units')}"
-        if name == "Ingress MMU Drop Pkts" and not is_absent(entry.get("ip-stat-value")):
-            queuing.ingress[name] = counter(entry.get("ip-stat-value"))
+        if name in QUEUING_NAMES and not is_absent(entry.get("ip-stat-value")):
+            port.ingress[name] = counter(entry.get("ip-stat-value"))
     for setting in rows(row, "qosgrp_cfg"):
-        queue = qos_group(setting.get("qosgrp"))
-        if queue:
-            for value in present(setting, "pause-threshold").values():
-                queuing.thresholds[queue] = value
-    queuing.pauses.extend(_pauses(row))
+        if queue := qos_group(setting.get("qosgrp")):
+            for value in numbers(setting, ("pause-threshold",), counter).values():
+                port.thresholds[queue] = value
+    for entry in rows(row, "pfc_stats"):
+        if priority := qos_group(entry.get("cos")):
+            queue = qos_group(entry.get("pfc-qosgrp"))
+            members = qos_group(entry.get("pfc-pg")) if "pfc-pg" in entry else queue
+            state = str(entry.get("rx-pause-state")).strip().lower()
+            values = numbers(entry, ("rx-pause-count", "tx-pause-count"), counter)
+            port.pauses.append(PauseCounts(int(priority), queue, members, values, ACTIVE.get(state)))
 
 
-def egress_counters(entries: Iterable[dict[str, Any]]) -> dict[str, RawNumber]:
+def egress_counters(entries: Iterable[dict[str, Any]]) -> Values:
     """The statistics of one egress queue: unicast, out-of-band unicast and multicast added up, if all of them are numbers."""
-    found: dict[str, RawNumber] = {}
+    found: Values = {}
     for entry in entries:
         name = f"{entry.get('eq-stat-type')} {entry.get('eq-stat-units')}"
-        parts = [*present(entry, *UNICAST_AND_OTHERS).values()]
-        if name in EGRESS and parts:
-            unreadable = next((part for part in parts if isinstance(part, Unreadable)), None)
-            total = counter(sum(part for part in parts if not isinstance(part, Unreadable)))
-            found[name] = total if unreadable is None else unreadable
+        parts = [*numbers(entry, UNICAST_AND_OTHERS, counter).values()]
+        if name in QUEUING_NAMES and parts:
+            found[name] = total(parts, counter)
     return found
 
 
-def _pauses(row: dict[str, Any]) -> Iterator[PauseCounts]:
-    for entry in rows(row, "pfc_stats"):
-        priority = qos_group(entry.get("cos"))
-        if not priority:
-            continue
-        queue = qos_group(entry.get("pfc-qosgrp"))
-        group = qos_group(entry.get("pfc-pg")) if "pfc-pg" in entry else queue
-        state = str(entry.get("rx-pause-state")).strip().lower()
-        yield PauseCounts(
-            int(priority), queue, group, present(entry, "rx-pause-count", "tx-pause-count"), ACTIVE.get(state)
-        )
-
-
-def watchdog_of_switch(body: Any) -> dict[str, RawNumber]:
+def watchdog_of_switch(body: Any) -> Values:
     """Whether the watchdog of the whole switch is forced, as the value `glb-wd-force-status`.
 
     Raises:
         NetError: the reply has another form.
     """
-    values: dict[str, RawNumber] = {}
+    values: Values = {}
     for module in modules(body):
-        if not is_absent(module.get("glb-wd-force-status")):
-            values["glb-wd-force-status"] = switched(module["glb-wd-force-status"])
+        values |= numbers(module, ("glb-wd-force-status",), switched)
     return values
 
 
-def watchdog_of_ports(body: Any) -> dict[str, WatchdogOfPort]:
-    """By port what `show queuing pfc-queue detail` says.
-
-    Raises:
-        NetError: the reply has another form.
-    """
-    ports: dict[str, WatchdogOfPort] = {}
-    for module in modules(body):
-        port = ""
-        for row in rows(module, "queuing_interface"):
-            # The queues of a port can come in a row of their own, after the row with its name.
-            port = port_name(row["if_name_str"]) if "if_name_str" in row else port
-            if not port:
-                continue
-            watchdog = ports.setdefault(port, WatchdogOfPort())
-            watchdog.queues.extend(_watched_queues(row))
-            if "if_name_str" not in row:
-                continue
-            if not is_absent(row.get("wd-status")):
-                status = switched(row["wd-status"])
-                watchdog.values["wd-status"] = 0 if switched(module.get("glb-wd-status")) == 0 else status
-            if not is_absent(row.get("disable-action")):
-                off = switched(row["disable-action"])
-                watchdog.values["disable-action"] = off if isinstance(off, Unreadable) else 1 - off
-            watchdog.values |= _times(module, row.get("intf-multi"))
-    return ports
-
-
-def _times(module: dict[str, Any], interface_multiplier: Any) -> dict[str, RawNumber]:
+def _times(module: dict[str, Any], interface_multiplier: Any) -> Values:
     """Detection and restoration in milliseconds: poll interval x multiplier.
 
     A multiplier of 0 on the interface means that none is set. A fixed restoration, if it is set, replaces the automatic one.
     """
     timer, threshold = counter(module.get("glb-wd-timer")), counter(module.get("glb-wd-timer-thresh"))
     restore = counter(module.get("glb-fixed-restore")) or counter(module.get("glb-auto-restore"))
-    times: dict[str, RawNumber] = {}
+    times: Values = {}
     if timer and threshold:
         times["detection-milliseconds"] = counter(timer * threshold * (counter(interface_multiplier) or 1))
     if timer and restore:
@@ -325,62 +316,14 @@ def _times(module: dict[str, Any], interface_multiplier: Any) -> dict[str, RawNu
 
 def _watched_queues(row: dict[str, Any]) -> Iterator[WatchedQueue]:
     for group in rows(row, "qosgrp_stats"):
-        queue = qos_group(group.get("eq-qosgrp"))
-        if not queue:
+        if not (queue := qos_group(group.get("eq-qosgrp"))):
             continue
-        values: dict[str, RawNumber] = {}
+        values: Values = {}
         state = str(group.get("eq-qosgrp-state", "-")).strip(" []").lower()
         if state in WATCHDOG_STATES:
             values["eq-qosgrp-state"] = WATCHDOG_STATES[state]
         # Each statistic has a row of its own.
         for entry in rows(group, "qosgrp_stats_entry"):
-            values |= present(entry, *WATCHDOG_COUNTERS)
+            values |= numbers(entry, WATCHDOG_COUNTERS, counter)
         priorities = frozenset(int(digit) for digit in re.findall(r"[0-7]", str(group.get("pfc-cos", ""))))
         yield WatchedQueue(queue, priorities, switched(group.get("pfc-configured")) == 1, values)
-
-
-@dataclass(frozen=True, slots=True)
-class LosslessScope:
-    """Which priorities and qos-groups the metrics of queues cover."""
-
-    everything: bool
-    priorities: Mapping[str, frozenset[int]]
-    """By port the priorities with PFC."""
-    queues: Mapping[str, frozenset[str]]
-    """By port their qos-groups. Empty although the port has priorities: no reply has the map, so all of them are covered."""
-
-    def has_priority(self, port: str, priority: int) -> bool:
-        """Whether metrics of this priority are wanted."""
-        return self.everything or priority in self.priorities.get(port, ())
-
-    def has_queue(self, port: str, queue: str) -> bool:
-        """Whether metrics of this qos-group are wanted."""
-        known = self.queues.get(port, frozenset())
-        return self.everything or queue in known or (not known and bool(self.priorities.get(port)))
-
-
-def lossless_scope(
-    pfc: Mapping[str, frozenset[int] | None],
-    queuing: Mapping[str, QueuingOfPort],
-    watchdog: Mapping[str, WatchdogOfPort],
-    *,
-    everything: bool,
-) -> LosslessScope:
-    """The priorities with PFC by port and their qos-groups.
-
-    Where the PFC mode of a port is not known, priorities count that have had a PFC frame or are configured in the watchdog.
-    """
-    priorities: dict[str, frozenset[int]] = {}
-    queues: dict[str, frozenset[str]] = {}
-    for port in {*pfc, *queuing, *watchdog}:
-        pauses = queuing[port].pauses if port in queuing else []
-        watched = [entry for entry in watchdog[port].queues if entry.configured] if port in watchdog else []
-        on = pfc.get(port)
-        if on is None:
-            used = frozenset(pause.priority for pause in pauses if pause.used())
-            on = used.union(*(entry.priorities for entry in watched))
-        priorities[port] = on
-        queues[port] = frozenset(
-            pause.queue for pause in pauses if pause.queue and pause.priority in on
-        ).union(entry.queue for entry in watched if entry.priorities & on)
-    return LosslessScope(everything, priorities, queues)

@@ -6,58 +6,33 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from roce_exporter.catalog.named import (
-    SWITCH_INFO,
-    SWITCH_NEIGHBOR_INFO,
-    SWITCH_PORT_INFO,
-    SWITCH_QUEUE_INFO,
-    SWITCH_TRANSCEIVER_INFO,
-)
+from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import NXOS
 from roce_exporter.net import NetError
-from roce_exporter.switches.readings import (
-    ProbeReply,
-    RawNumber,
-    SwitchFact,
-    SwitchReading,
-    SwitchReadings,
-    Unreadable,
-    label_text,
-)
-from roce_exporter.switches.reply_values import (
-    UNKNOWN_WORD,
-    UP_DOWN,
-    below,
-    bits_per_second,
-    fraction,
-    is_absent,
-    neighbor_labels,
-    said,
-    unix_time,
-    watts,
-    word,
-)
+from roce_exporter.switches import reply_values as v
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
+from roce_exporter.switches.reply_values import below, fact, is_absent, of_port
 from roce_exporter.switches.systems.nxos import ports as p
+from roce_exporter.switches.systems.nxos.ports import QUEUING
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from roce_exporter.switches.readings import Labels
+    from roce_exporter.switches.readings import Labels, ProbeReply, RawNumber
+    from roce_exporter.switches.systems.nxos.ports import NxosPort, NxosPorts, Values
     from roce_exporter.switches.targets import SwitchTarget
 
-K = TypeVar("K")
-V = TypeVar("V")
+T = TypeVar("T")
 
 WATCHDOG = "pfc_queue_detail"
-QUEUING = "queuing_interface"
 PFC = "priority_flow_control"
 NEIGHBORS = "lldp_neighbors"
 VERSION = "version"
 STATISTICS = "queuing_statistics"
+MODULES = "transceivers"
 
 REFUSED_DME = "the DME refuses the query"
-MODULES = "transceivers"
 CLASSES = {
     STATISTICS: "ipqosQueuingStats",
     "interface_settings": "l1PhysIf",
@@ -68,39 +43,19 @@ CLASSES = {
     "transmit_errors": "rmonIfOut",
     "frame_errors": "rmonEtherStats",
 }
-"""The classes of the DME that are read, by source."""
-HEALTH: dict[str, dict[str, Callable[[Any], RawNumber]]] = {
-    "interface_settings": {"adminSt": partial(word, meanings=UP_DOWN), "mtu": p.counter},
-    "interface_states": {
-        "operSt": partial(word, meanings={**UP_DOWN, "link-up": 1}),
-        "operSpeed": bits_per_second,
-        "lastLinkStChg": unix_time,
-    },
-    **dict.fromkeys(
-        ("receive_counters", "transmit_counters"), dict.fromkeys(("octets", "ucastPkts"), p.counter)
-    ),
-    **dict.fromkeys(("receive_errors", "transmit_errors"), dict.fromkeys(("errors", "discards"), p.counter)),
-    "frame_errors": dict.fromkeys(("cRCAlignErrors", "stompedCRCAlignErrors"), p.counter),
+"""The classes of the DME that are read, by source; all but the first one are about ports."""
+CONVERSIONS: dict[str, Callable[[Any], RawNumber]] = {
+    "adminSt": partial(v.word, meanings=v.UP_DOWN),
+    "operSt": partial(v.word, meanings={**v.UP_DOWN, "link-up": 1}),
+    "operSpeed": v.bits_per_second,
+    "lastLinkStChg": v.unix_time,
 }
-"""The attributes about a port, by source."""
+"""Attributes that are not counters."""
 NOT_SET = frozenset({"inherit", "auto", "unknown", "never", "1970-01-01T00:00:00.000+00:00"})
 """Values of attributes that say nothing: a speed without a link, a change that never was."""
-LIGHT = (
-    ("rx_pwr", "rx_pwr-{lane}", watts),
-    ("rx_pwr_alrm_lo", "rx_pwr_alrm_lo", watts),
-    ("temperature", "temperature", fraction),
-    ("temp_alrm_hi", "temp_alrm_hi", fraction),
-)
-"""Keys of a lane of a transceiver, the raw name of each, and what reads it; limits and the temperature are those of the first lane."""
-MODULE_FACTS = {"type": "type", "vendor": "name", "model": "partnum"}
-DME_COUNTERS = (
-    "txPackets",
-    "txBytes",
-    "dropPackets",
-    "randDropPackets",
-    "randEcnMarkedPackets",
-    "currQueueDepth",
-)
+LIGHT = tuple(dict.fromkeys(name.partition("-")[0] for name in v.raw_names(NXOS, MODULES)))
+"""Keys of a lane of a transceiver; limits and the temperature are those of the first lane."""
+DME_COUNTERS = v.raw_names(NXOS, STATISTICS)
 """Not the watchdog's counts, which NX-OS reports as 0 here, nor maxQueueDepth, whose window is not documented."""
 CLASS_GROUP = re.compile(r"-q(?:-(default)|([0-7]))$", re.ASCII)
 """The system's egress classes: c-out-q3 (four queues), c-out-8q-q3 (eight), c-out-8q-q-default for qos-group 0."""
@@ -112,42 +67,36 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     """Interpret the replies. Total: whatever the switch sent, the other sources are read."""
     faults = dict(replies.faults)
     bodies = dict(_bodies(replies.replies, faults))
-    pfc = _parsed(PFC, p.pfc_priorities, bodies, faults)
-    queuing = _parsed(QUEUING, p.queuing_of_ports, bodies, faults)
-    watchdog = _parsed(WATCHDOG, p.watchdog_of_ports, bodies, faults)
-    everything = target.priorities == ALL_PRIORITIES
-    scope = p.lossless_scope(pfc, queuing, watchdog, everything=everything)
-    statistics = _parsed(STATISTICS, _class_rows, bodies, faults)
+
+    def parsed(source: str, parse: Callable[[Any], T]) -> T | None:
+        """What a source says; None, and a fault, if its reply has another form."""
+        try:
+            return parse(bodies[source]) if source in bodies and source not in faults else None
+        except NetError as error:
+            faults[source] = str(error)
+            return None
+
+    ports = p.NxosPorts(everything=target.priorities == ALL_PRIORITIES)
+    parsed(PFC, ports.add_pfc)
+    parsed(QUEUING, ports.add_queuing)
+    parsed(WATCHDOG, ports.add_watchdog)
+    statistics = parsed(STATISTICS, _class_rows) or {}
     # A DME that is late or broken for once must not switch counters to those of the command line, which count differently.
     without_dme = not statistics and (STATISTICS not in faults or faults[STATISTICS].startswith(REFUSED_DME))
-    overridden = _parsed(WATCHDOG, p.watchdog_of_switch, bodies, faults)
-    modules = _parsed(MODULES, _modules, bodies, faults)
-    readings = (
-        *([SwitchReading(WATCHDOG, (), overridden)] if overridden else ()),
-        *_pfc_readings(pfc, scope),
-        *_queuing_readings(queuing, scope),
-        *(
-            _of_queue(QUEUING, port, queue, values)
-            for port, one in queuing.items()
-            for queue, values in one.egress.items()
-            if without_dme and scope.has_queue(port, queue)
-        ),
-        *_watchdog_readings(watchdog, scope),
-        *_statistics_readings(statistics, scope),
-        *(
-            SwitchReading(source, (("port", port),), values)
-            for source in HEALTH
-            for port, values in _parsed(source, partial(_health_readings, source), bodies, faults).items()
-        ),
+    overridden = parsed(WATCHDOG, p.watchdog_of_switch) or {}
+    modules = parsed(MODULES, _modules) or {}
+    readings = [
+        SwitchReading(WATCHDOG, (), overridden),
+        *_port_readings(ports, without_dme=without_dme),
+        *_statistics_readings(statistics, ports),
         *_module_readings(modules),
-    )
+    ]
+    for source in [*CLASSES][1:]:
+        readings += parsed(source, partial(_health_readings, source)) or ()
     return SwitchReadings(
-        name=said(below(bodies.get(VERSION), "host_name")),
+        name=v.said(below(bodies.get(VERSION), "host_name")),
         readings=one_per_object(readings),
-        facts=(
-            *_facts(bodies, {*pfc, *queuing, *watchdog, *modules}, modules),
-            *_queue_facts(queuing, watchdog, scope),
-        ),
+        facts=(*_facts(bodies, {*ports, *modules}, modules), *_queue_facts(ports)),
         faults={source: fault for source, fault in faults.items() if source not in replies.faults},
         sources=tuple(sorted({*bodies, *faults})),
     )
@@ -155,7 +104,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
 
 def one_per_object(readings: Iterable[SwitchReading]) -> tuple[SwitchReading, ...]:
     """One reading per source and object, with all its values; none without values."""
-    merged: dict[tuple[str, Labels], dict[str, RawNumber]] = {}
+    merged: dict[tuple[str, Labels], Values] = {}
     for reading in readings:
         if reading.values:
             merged.setdefault((reading.source, reading.labels), {}).update(reading.values)
@@ -178,65 +127,42 @@ def _bodies(replies: Mapping[str, Any], faults: dict[str, str]) -> Iterator[tupl
             faults[source] = "the reply has no structured output"
 
 
-def _parsed(
-    source: str, parse: Callable[[Any], dict[K, V]], bodies: dict[str, Any], faults: dict[str, str]
-) -> dict[K, V]:
-    """What a source says; nothing, and a fault, if its reply has another form."""
-    try:
-        return parse(bodies[source]) if source in bodies and source not in faults else {}
-    except NetError as error:
-        faults[source] = str(error)
-        return {}
+def _port_readings(ports: NxosPorts, *, without_dme: bool) -> Iterator[SwitchReading]:
+    """What the show commands say of queues and priorities.
+
+    Whether PFC is on: for the priorities in scope, and for all of a port that has it off, so that the ends of a link can be compared.
+    """
+    for name, port in ports.items():
+        for priority in range(8) if port.is_listed else ():
+            if port.has_priority(priority) or port.on == frozenset():
+                value = Unreadable(v.UNKNOWN_WORD) if port.on is None else int(priority in port.on)
+                yield of_port(PFC, name, {"oper": value}, priority=priority)
+        yield of_port(QUEUING, name, port.ingress)
+        yield from _pause_readings(name, port)
+        for queue, values in port.egress.items() if without_dme else ():
+            if port.has_queue(queue):
+                yield of_port(QUEUING, name, values, queue=queue)
+        watched = {one.queue: one.values for one in port.watched}
+        for queue in sorted((port.queues | watched.keys()) if port.watchdog or watched else ()):
+            if port.has_queue(queue):
+                yield of_port(WATCHDOG, name, port.watchdog | watched.get(queue, {}), queue=queue)
 
 
-def _pfc_readings(
-    pfc: Mapping[str, frozenset[int] | None], scope: p.LosslessScope
-) -> Iterator[SwitchReading]:
-    """Whether PFC is on: for the priorities in scope, and for all of a port that has it off, so that the ends of a link can be compared."""
-    for port, on in pfc.items():
-        for priority in range(8):
-            if scope.has_priority(port, priority) or on == frozenset():
-                value = Unreadable(UNKNOWN_WORD) if on is None else int(priority in on)
-                labels = (("port", port), ("priority", str(priority)))
-                yield SwitchReading(PFC, labels, {"oper": value})
-
-
-def _queuing_readings(
-    ports: Mapping[str, p.QueuingOfPort], scope: p.LosslessScope
-) -> Iterator[SwitchReading]:
-    for port, queuing in ports.items():
-        yield SwitchReading(QUEUING, (("port", port),), queuing.ingress)
-        paused: dict[str, int] = {}
-        groups: dict[str, str] = {}
-        for pause in queuing.pauses:
-            if not scope.has_priority(port, pause.priority):
-                continue
-            labels = (("port", port), ("priority", str(pause.priority)))
-            yield SwitchReading(QUEUING, labels, pause.values)
+def _pause_readings(name: str, port: NxosPort) -> Iterator[SwitchReading]:
+    paused: dict[str, int] = {}
+    groups: dict[str, str] = {}
+    for pause in port.pauses:
+        if port.has_priority(pause.priority):
+            yield of_port(QUEUING, name, pause.values, priority=pause.priority)
             if pause.queue:
                 groups[pause.queue] = pause.group
                 if pause.paused is not None:
                     paused[pause.queue] = max(paused.get(pause.queue, 0), pause.paused)
-        for queue, value in paused.items():
-            yield _of_queue(QUEUING, port, queue, {"rx-pause-state": value})
-        for queue, threshold in queuing.thresholds.items():
-            if groups.get(queue):
-                labels = (("port", port), ("priority_group", groups[queue]))
-                yield SwitchReading(QUEUING, labels, {"pause-threshold": threshold})
-
-
-def _watchdog_readings(
-    ports: Mapping[str, p.WatchdogOfPort], scope: p.LosslessScope
-) -> Iterator[SwitchReading]:
-    for port, watchdog in ports.items():
-        queues = {entry.queue: entry for entry in watchdog.queues}
-        for queue in sorted(scope.queues.get(port, frozenset()) | queues.keys()):
-            if not scope.has_queue(port, queue):
-                continue
-            values = dict(watchdog.values)
-            if queue in queues:
-                values |= queues[queue].values
-            yield _of_queue(WATCHDOG, port, queue, values)
+    for queue, state in paused.items():
+        yield of_port(QUEUING, name, {"rx-pause-state": state}, queue=queue)
+    for queue, threshold in port.thresholds.items():
+        if groups.get(queue):
+            yield of_port(QUEUING, name, {"pause-threshold": threshold}, priority_group=groups[queue])
 
 
 def _class_rows(body: Any) -> dict[tuple[str, str], dict[str, Any]]:
@@ -254,18 +180,18 @@ def _class_rows(body: Any) -> dict[tuple[str, str], dict[str, Any]]:
     }
 
 
-def _health_readings(source: str, body: Any) -> dict[str, dict[str, RawNumber]]:
+def _health_readings(source: str, body: Any) -> tuple[SwitchReading, ...]:
     """By port the values of one class about ports.
 
     Raises:
         NetError: as `dme_objects`.
     """
-    found: dict[str, dict[str, RawNumber]] = {}
+    found: dict[str, Values] = {}
     for port, attributes in p.dme_objects(body, CLASSES[source]):
         if port:
             found[port] = values = {
-                name: convert(attributes[name])
-                for name, convert in HEALTH[source].items()
+                name: CONVERSIONS.get(name, p.counter)(attributes[name])
+                for name in v.raw_names(NXOS, source)
                 if not is_absent(attributes.get(name)) and str(attributes[name]) not in NOT_SET
             }
             if values.get("operSt") != 1:
@@ -274,7 +200,7 @@ def _health_readings(source: str, body: Any) -> dict[str, dict[str, RawNumber]]:
             crc, stomped = values.get("cRCAlignErrors"), values.get("stompedCRCAlignErrors")
             if isinstance(crc, int) and isinstance(stomped, int) and stomped <= crc:
                 values["cRCAlignErrors"] = crc - stomped
-    return found
+    return tuple(of_port(source, port, values) for port, values in found.items())
 
 
 def _modules(body: Any) -> dict[str, dict[str, Any]]:
@@ -286,31 +212,28 @@ def _modules(body: Any) -> dict[str, dict[str, Any]]:
 def _module_readings(modules: Mapping[str, dict[str, Any]]) -> Iterator[SwitchReading]:
     """What modules measure, per lane. Values can have their unit behind them, and a module of one lane can have no lanes."""
     for port, row in modules.items():
-        values: dict[str, RawNumber] = {}
+        values: Values = {}
         for lane in [*p.rows(row, "lane")] or [row]:
             number = str(lane.get("lane_number", "1")).strip()
-            for name, raw, convert in LIGHT:
+            for name in LIGHT if number in set("12345678") else ():
                 text = str(lane.get(name)).partition(" ")[0]
-                if not is_absent(text) and number in set("12345678"):
-                    values.setdefault(raw.format(lane=number), convert(text))
-        yield SwitchReading(MODULES, (("port", port),), values)
+                if not is_absent(text):
+                    raw = f"rx_pwr-{number}" if name == "rx_pwr" else name
+                    values.setdefault(raw, (v.watts if name.startswith("rx_pwr") else v.fraction)(text))
+        yield of_port(MODULES, port, values)
 
 
 def _statistics_readings(
-    statistics: Mapping[tuple[str, str], dict[str, Any]], scope: p.LosslessScope
+    statistics: Mapping[tuple[str, str], dict[str, Any]], ports: NxosPorts
 ) -> Iterator[SwitchReading]:
     for (port, name), attributes in statistics.items():
         found = CLASS_GROUP.search(name)
         queue = (found[2] or "0") if found else ""
         # A class with a name of its own cannot be matched with a qos-group: PFC frames show that it is lossless.
-        used = any(p.present(attributes, "pfcTxPpp", "pfcRxPpp").values())
-        if scope.has_queue(port, queue) if queue else scope.everything or used:
-            values = p.present(attributes, *DME_COUNTERS)
-            yield _of_queue(STATISTICS, port, queue or label_text(name), values)
-
-
-def _of_queue(source: str, port: str, queue: str, values: Mapping[str, RawNumber]) -> SwitchReading:
-    return SwitchReading(source, (("port", port), ("queue", queue)), values)
+        used = any(v.numbers(attributes, ("pfcTxPpp", "pfcRxPpp"), p.counter).values())
+        if ports.has_queue(port, queue) if queue else ports.everything or used:
+            values = v.numbers(attributes, DME_COUNTERS, p.counter)
+            yield of_port(STATISTICS, port, values, queue=queue or label_text(name))
 
 
 def _facts(
@@ -318,39 +241,30 @@ def _facts(
 ) -> Iterator[SwitchFact]:
     if isinstance(body := bodies.get(VERSION), dict):
         version = body.get("nxos_ver_str") or body.get("kickstart_ver_str")
-        labels = {"os": NXOS, "version": said(version), "model": said(body.get("chassis_id")), "asic": ""}
-        yield SwitchFact(SWITCH_INFO, labels)
+        yield fact(named.SWITCH_INFO, os=NXOS, version=version, model=body.get("chassis_id"), asic="")
     for port in sorted(ports):
-        yield SwitchFact(SWITCH_PORT_INFO, {"port": port, "alias": "", "description": ""})
+        yield fact(named.SWITCH_PORT_INFO, port=port, alias="", description="")
     for port, row in modules.items():
-        known = {label: said(row.get(name)) for label, name in MODULE_FACTS.items()}
-        yield SwitchFact(SWITCH_TRANSCEIVER_INFO, {"port": port, **known})
+        yield from v.module_facts(port, row.get("type"), row.get("name"), row.get("partnum"))
     for row in p.rows(bodies.get(NEIGHBORS), "nbor_detail"):
         if port := p.port_name(row.get("l_port_id")):
             port_id = row.get("port_id")
-            labels = neighbor_labels(
+            labels = v.neighbor_labels(
                 name=row.get("sys_name"),
                 chassis=row.get("chassis_id"),
                 port_id=p.port_name(port_id) or port_id,
                 description=row.get("port_desc"),
                 kind="name" if str(row.get("port_type")).strip().lower() in INTERFACE_NAME else "",
             )
-            yield SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": port, **labels})
+            yield SwitchFact(named.SWITCH_NEIGHBOR_INFO, {"port": port, **labels})
 
 
-def _queue_facts(
-    queuing: Mapping[str, p.QueuingOfPort], watchdog: Mapping[str, p.WatchdogOfPort], scope: p.LosslessScope
-) -> Iterator[SwitchFact]:
+def _queue_facts(ports: NxosPorts) -> Iterator[SwitchFact]:
     """The queue and the priority group of each priority with PFC, from the PFC statistics, else from the watchdog."""
-    maps: dict[tuple[str, int], tuple[str, str]] = {}
-    for port, state in watchdog.items():
-        for entry in state.queues:
-            maps.update({(port, priority): (entry.queue, "") for priority in entry.priorities})
-    for port, counts in queuing.items():
-        maps.update(
-            {(port, pause.priority): (pause.queue, pause.group) for pause in counts.pauses if pause.queue}
-        )
-    for (port, priority), (queue, group) in sorted(maps.items()):
-        if priority in scope.priorities.get(port, ()):
-            labels = {"port": port, "priority": str(priority), "queue": queue, "priority_group": group}
-            yield SwitchFact(SWITCH_QUEUE_INFO, labels)
+    for name, port in ports.items():
+        maps = {priority: (one.queue, "") for one in port.watched for priority in one.priorities}
+        maps |= {one.priority: (one.queue, one.group) for one in port.pauses if one.queue}
+        for priority in sorted(maps.keys() & port.priorities):
+            queue, group = maps[priority]
+            labels = {"port": name, "priority": priority, "queue": queue, "priority_group": group}
+            yield fact(named.SWITCH_QUEUE_INFO, **labels)

@@ -18,7 +18,7 @@ from roce_exporter.net import NetError
 from roce_exporter.net.json_reply import decode_json
 from roce_exporter.switches.json_client import JsonClient, SessionCookie, StatusError, query_sources
 from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest
-from roce_exporter.switches.systems.nxos.ports import command_body
+from roce_exporter.switches.systems.nxos.ports import QUEUING, command_body
 
 if TYPE_CHECKING:
     from roce_exporter.net.login import Login
@@ -29,7 +29,6 @@ from roce_exporter.switches.systems.nxos.read import (
     MODULES,
     NEIGHBORS,
     PFC,
-    QUEUING,
     REFUSED_DME,
     VERSION,
     WATCHDOG,

@@ -11,32 +11,19 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog.named import (
-    SWITCH_INFO,
-    SWITCH_NEIGHBOR_INFO,
-    SWITCH_PORT_INFO,
-    SWITCH_TRANSCEIVER_INFO,
-)
+from roce_exporter.catalog import named
+from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import OPENCONFIG
 from roce_exporter.net.gnmi_messages import flat, plain_name
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
-from roce_exporter.switches.reply_values import (
-    at_least_zero,
-    fraction,
-    is_absent,
-    neighbor_labels,
-    number,
-    numbers,
-    said,
-    watts,
-    word,
-)
+from roce_exporter.switches import reply_values as v
+from roce_exporter.switches.readings import SwitchFact, SwitchReadings, Unreadable, label_text
+from roce_exporter.switches.reply_values import fact, is_absent, number, of_port, raw_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from roce_exporter.net.gnmi_messages import Leaf, Path
-    from roce_exporter.switches.readings import Labels, ProbeReply, RawNumber
+    from roce_exporter.switches.readings import ProbeReply, RawNumber, SwitchReading
     from roce_exporter.switches.targets import SwitchTarget
 
 INTERFACE = "interfaces/interface/state"
@@ -52,17 +39,11 @@ PROFILE = "qos/queue-management-profiles/queue-management-profile/wred/uniform/s
 SYSTEM = "system/state"
 NEIGHBOR = "lldp/interfaces/interface/neighbors/neighbor/state"
 
-KEYS = {
-    **dict.fromkeys(
-        (INTERFACE, COUNTERS, ETHERNET, ETHERNET_COUNTERS, MODULE, HEAT, PRE_FEC, POST_FEC), ("name",)
-    ),
-    LIGHT: ("name", "index"),
-    QUEUE: ("interface-id", "name"),
-    PROFILE: ("name",),
-    SYSTEM: (),
-    NEIGHBOR: ("name", "id"),
-}
-"""The tables that are kept, each with the keys of its rows."""
+TABLES = (
+    *(INTERFACE, COUNTERS, ETHERNET, ETHERNET_COUNTERS, MODULE, HEAT, PRE_FEC, POST_FEC, LIGHT),
+    *(QUEUE, PROFILE, SYSTEM, NEIGHBOR),
+)
+"""The tables that are kept."""
 LISTS = {
     "interfaces/interface": ("name",),
     "components/component": ("name",),
@@ -88,42 +69,25 @@ def bits_of_speed(value: object) -> int | Unreadable:
     return int(found[1]) * (10**6 if found[2] == "M" else 10**9) if found else Unreadable("unknown_word")
 
 
-STATE = partial(word, meanings={"up": 1, **DOWN})
-COUNTED = ("octets", "unicast-pkts", "errors", "discards")
-PORT_LEAVES: dict[str, tuple[str, dict[str, Callable[[Any], RawNumber]]]] = {
-    INTERFACE: (
-        "interfaces",
-        {"oper-status": STATE, "admin-status": STATE, "mtu": number, "last-change": number},
-    ),
-    COUNTERS: (
-        "interfaces",
-        dict.fromkeys(
-            (
-                *(f"{way}-{name}" for way in ("in", "out") for name in COUNTED),
-                "in-fcs-errors",
-                "carrier-transitions",
-            ),
-            number,
-        ),
-    ),
-    ETHERNET: ("ethernet_state", {"port-speed": bits_of_speed}),
-    ETHERNET_COUNTERS: (
-        "ethernet_state",
-        dict.fromkeys(
-            ("in-crc-errors", "in-symbol-error", "fec-corrected-blocks", "fec-uncorrectable-blocks"), number
-        ),
-    ),
+STATE = partial(v.word, meanings={"up": 1, **DOWN})
+CONVERSIONS: dict[str, Callable[[Any], RawNumber]] = {
+    "oper-status": STATE,
+    "admin-status": STATE,
+    "port-speed": bits_of_speed,
+    "pre-fec-ber": v.at_least_zero,
+    "post-fec-ber": v.at_least_zero,
+    "temperature": v.fraction,
 }
-"""What is read of a port: by table its source, and its leaves with what reads them."""
-MODULE_COUNTERS = ("fec-uncorrectable-blocks", "fec-corrected-bits")
-MEASURED: dict[str, tuple[str, Callable[[Any], RawNumber]]] = {
-    "pre-fec-ber": (PRE_FEC, at_least_zero),
-    "post-fec-ber": (POST_FEC, at_least_zero),
-    "temperature": (HEAT, fraction),
+"""Leaves that are not counters."""
+PORT_TABLES = {
+    INTERFACE: "interfaces",
+    COUNTERS: "interfaces",
+    ETHERNET: "ethernet_state",
+    ETHERNET_COUNTERS: "ethernet_state",
 }
-"""What is read of a module besides: by raw name the table whose leaf `instant` has it."""
-QUEUE_LEAVES = ("transmit-pkts", "transmit-octets", "dropped-pkts", "wred-dropped-pkts", "ecn-marked-pkts")
-PROFILE_LEAVES = ("enable-ecn", "min-threshold", "max-threshold", "max-drop-probability-percent")
+"""The tables with a row per port, each with its source."""
+MEASURED = {"pre-fec-ber": PRE_FEC, "post-fec-ber": POST_FEC, "temperature": HEAT}
+"""What is measured of a module: by raw name the table whose leaf `instant` has it."""
 NO_SPEED = frozenset({"SPEED_UNKNOWN"})
 LAST_NUMBER = re.compile(r"([0-9]{1,3})$", re.ASCII)
 KINDS = {"macAddress": "mac", "MAC_ADDRESS": "mac", "interfaceName": "name", "INTERFACE_NAME": "name"}
@@ -134,10 +98,14 @@ MANAGEMENT = re.compile(r"(mgmt|management|ma\d|fxp|em\d|me\d|eth\d)", re.IGNORE
 
 def tables_of(
     leaves: Iterable[Leaf],
-    keys: Mapping[str, tuple[str, ...]] = KEYS,
+    tables: Iterable[str] = TABLES,
     lists: Mapping[str, tuple[str, ...]] = LISTS,
 ) -> Tables:
-    """The rows of all tables of `keys`, by table and by the values of the row's keys."""
+    """The rows of these tables, by table and by the values of the row's keys, which are those of the lists above it."""
+    keys = {
+        table: [key for place, own in lists.items() if table.startswith(f"{place}/") for key in own]
+        for table in tables
+    }
     found: Tables = {table: {} for table in keys}
     place: Path = ()
     row: Row | None = None
@@ -157,33 +125,28 @@ def tables_of(
     return found
 
 
-def labels(port: str, name: str, index: str) -> Labels:
-    """The labels of a reading of one priority, queue or group."""
-    return ("port", label_text(port)), (name, index)
-
-
 def port_readings(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[SwitchReading]:
     """State, speed and counters of the ports, and what their modules measure."""
-    for table, (source, leaves) in PORT_LEAVES.items():
+    for table, source in PORT_TABLES.items():
         for (port,), row in tables[table].items():
             values = {
-                name: convert(row[name])
-                for name, convert in leaves.items()
+                name: CONVERSIONS.get(name, number)(row[name])
+                for name in raw_names(ANY, source)
                 if not is_absent(row.get(name)) and plain_name(str(row[name])) not in NO_SPEED
             }
             if is_port(port):
-                yield SwitchReading(source, (("port", label_text(port)),), values)
+                yield of_port(source, port, values)
     for port, component, channels in _modules(tables, is_port):
-        values = numbers(tables[MODULE].get((component,), {}), MODULE_COUNTERS)
-        for raw, (table, convert) in MEASURED.items():
+        values = v.numbers(tables[MODULE].get((component,), {}), set(raw_names(ANY, "optics")) - {*MEASURED})
+        for raw, table in MEASURED.items():
             if not is_absent(value := tables[table].get((component,), {}).get("instant")):
-                values[raw] = convert(value)
+                values[raw] = CONVERSIONS[raw](value)
         for (name, index), row in tables[LIGHT].items():
             # The first channel has the index 0, and the first lane the number 1.
             is_own = name == component and index in set("01234567") and (not channels or index in channels)
             if is_own and not is_absent(value := row.get("instant")):
-                values[f"input-power-{int(index) + 1}"] = watts(value)
-        yield SwitchReading("optics", (("port", label_text(port)),), values)
+                values[f"input-power-{int(index) + 1}"] = v.watts(value)
+        yield of_port("optics", port, values)
 
 
 def _modules(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[tuple[str, str, frozenset[str]]]:
@@ -211,27 +174,28 @@ def queue_of(name: str, row: Mapping[str, Any]) -> str:
 
 def queue_readings(tables: Tables, wants: Callable[[str, str], bool]) -> Iterator[SwitchReading]:
     """Counters per queue, and the marking profile that it refers to."""
-    profiles = {name: numbers(row, PROFILE_LEAVES) for (name,), row in tables[PROFILE].items()}
+    profiles = {
+        name: v.numbers(row, raw_names(ANY, "ecn_profiles")) for (name,), row in tables[PROFILE].items()
+    }
     for (port, name), row in tables[QUEUE].items():
         label = queue_of(name, row)
         if label and wants(port, label):
-            here = labels(port, "queue", label)
-            yield SwitchReading("queues", here, numbers(row, QUEUE_LEAVES))
+            yield of_port("queues", port, v.numbers(row, raw_names(ANY, "queues")), queue=label)
             profile = profiles.get(str(row.get("queue-management-profile", "")), {})
-            yield SwitchReading("ecn_profiles", here, profile)
+            yield of_port("ecn_profiles", port, profile, queue=label)
 
 
 def neighbor_fact(port: str, found: Iterable[Any]) -> SwitchFact:
     """What LLDP says of a neighbour, in the order of `NEIGHBOR_LEAVES`; None: it did not announce this."""
     name, chassis, port_id, kind, description = found
-    known = neighbor_labels(
+    known = v.neighbor_labels(
         name=name,
         chassis=chassis,
         port_id=port_id,
         description=description,
         kind=KINDS.get(plain_name(str(kind)), "other"),
     )
-    return SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": label_text(port), **known})
+    return SwitchFact(named.SWITCH_NEIGHBOR_INFO, {"port": label_text(port), **known})
 
 
 def port_facts(
@@ -240,14 +204,11 @@ def port_facts(
     """The names of the ports, and their modules; `more` are ports that other tables have."""
     interfaces = {port: row for (port,), row in tables[INTERFACE].items()}
     for port in filter(is_port, dict.fromkeys((*more, *interfaces))):
-        description = label_text(interfaces.get(port, {}).get("description") or "")
-        yield SwitchFact(SWITCH_PORT_INFO, {"port": label_text(port), "description": description})
+        yield fact(named.SWITCH_PORT_INFO, port=port, description=interfaces.get(port, {}).get("description"))
     for port, component, _ in _modules(tables, is_port):
         row = tables[MODULE].get((component,), {})
         kind = plain_name(str(row.get("form-factor") or ""))
-        known = {"type": said(kind), "vendor": said(row.get("vendor")), "model": said(row.get("vendor-part"))}
-        if any(known.values()):
-            yield SwitchFact(SWITCH_TRANSCEIVER_INFO, {"port": label_text(port), **known})
+        yield from v.module_facts(port, kind, row.get("vendor"), row.get("vendor-part"))
 
 
 def neighbor_facts(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[SwitchFact]:
@@ -269,16 +230,19 @@ def read(replies: ProbeReply, _: SwitchTarget) -> SwitchReadings:
         return is_ethernet and not others and not MANAGEMENT.match(name)
 
     system = tables[SYSTEM].get((), {})
-    version = label_text(system.get("software-version") or "")
     readings = (
         *port_readings(tables, is_port),
         *queue_readings(tables, lambda port, _: is_port(port)),
     )
     return SwitchReadings(
-        name=said(system.get("hostname")),
+        name=v.said(system.get("hostname")),
         readings=tuple(reading for reading in readings if reading.values),
         facts=(
-            *([SwitchFact(SWITCH_INFO, {"os": OPENCONFIG, "version": version})] if system else ()),
+            *(
+                [fact(named.SWITCH_INFO, os=OPENCONFIG, version=system.get("software-version"))]
+                if system
+                else ()
+            ),
             *port_facts(tables, is_port),
             *neighbor_facts(tables, is_port),
         ),

@@ -22,24 +22,10 @@ from roce_exporter.net import NetError
 from roce_exporter.net.gnmi_messages import path_text
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient
 from roce_exporter.switches.readings import Module, ProbeReply
+from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
-from roce_exporter.switches.systems.sonic.keys import (
-    NAME_MAPS,
-    WATERMARK_TABLES,
-    SonicNames,
-    chosen_names,
-    dynamic_group_keys,
-    names_of,
-)
 from roce_exporter.switches.systems.sonic.read import read_tables
 from roce_exporter.switches.systems.sonic.scope import lossless_of
-from roce_exporter.switches.systems.sonic.tables import (
-    Fields,
-    SonicTables,
-    SonicWatermarks,
-    fields_of,
-    rows_of,
-)
 from roce_exporter.switches.targets import PFC_PRIORITIES
 
 if TYPE_CHECKING:
@@ -88,7 +74,6 @@ NO_ALIASES = (
 )
 WAIT_SHARE = 0.5
 """The part of the remaining time for which objects wait for the configuration, which says what is lossless."""
-BY_NAME_MAPS = (t.PORT_COUNTERS, t.QUEUE_COUNTERS, t.GROUP_COUNTERS, t.WATERMARKS)
 
 
 def documents(leaves: Iterable[Leaf]) -> dict[str, object]:
@@ -96,10 +81,10 @@ def documents(leaves: Iterable[Leaf]) -> dict[str, object]:
     return {path_text(path): value for path, value in leaves}
 
 
-def rows_of_tables(leaves: Iterable[Leaf], separator: str) -> dict[str, Fields]:
+def rows_of_tables(leaves: Iterable[Leaf], separator: str) -> dict[str, t.Fields]:
     """Rows by whole key, from replies with whole tables: `PFC_WD` and `Ethernet0` give `PFC_WD|Ethernet0`."""
     return {
-        f"{table}{separator}{key}": fields_of(fields)
+        f"{table}{separator}{key}": t.fields_of(fields)
         for table, rows in documents(leaves).items()
         if isinstance(rows, dict)
         for key, fields in rows.items()
@@ -122,25 +107,25 @@ class _GnmiRound:
     probe: ProbeRequest
     client: GnmiClient
     faults: dict[str, str] = field(default_factory=dict)
-    maps: dict[str, Fields] = field(default_factory=dict)
+    maps: dict[str, t.Fields] = field(default_factory=dict)
     """The name maps."""
-    rows: dict[str, Fields] | None = None
+    rows: dict[str, t.Fields] | None = None
     """Rows of CONFIG_DB."""
-    state: dict[str, Fields] | None = None
-    lldp: dict[str, Fields] | None = None
-    links: dict[str, Fields] | None = None
-    modules: dict[str, Fields] = field(default_factory=dict)
+    state: dict[str, t.Fields] | None = None
+    lldp: dict[str, t.Fields] | None = None
+    links: dict[str, t.Fields] | None = None
+    modules: dict[str, t.Fields] = field(default_factory=dict)
     by_name: dict[str, tuple[Leaf, ...]] = field(default_factory=dict)
     """The replies for all ports by path. Their names of ports are aliases."""
-    hashes: dict[str, Fields] = field(default_factory=dict)
+    hashes: dict[str, t.Fields] = field(default_factory=dict)
     """By path: `COUNTERS/oid:0x15`."""
-    chosen: SonicNames | None = None
+    chosen: keys.SonicNames | None = None
     """The objects that were queried by object identifier."""
 
     async def run(self) -> None:
         """Query everything, as far as one part does not need what is in another."""
         async with asyncio.TaskGroup() as group:
-            maps = group.create_task(self._get(BY_NAME_MAPS, COUNTERS_DB, tuple(NAME_MAPS)))
+            maps = group.create_task(self._get(t.COUNTED, COUNTERS_DB, tuple(keys.NAME_MAPS)))
             configuration = group.create_task(self._configuration())
             for source, path in ((t.PORT_COUNTERS, PORTS), (t.QUEUE_COUNTERS, QUEUES)):
                 group.create_task(self._of_all_ports(source, path))
@@ -154,7 +139,7 @@ class _GnmiRound:
             await asyncio.wait({configuration}, timeout=max(left, 0.0) * WAIT_SHARE)
             if maps.result() is not None:
                 found = documents(maps.result() or ())
-                self.maps = {name: fields_of(found.get(name)) for name in NAME_MAPS}
+                self.maps = {name: t.fields_of(found.get(name)) for name in keys.NAME_MAPS}
                 await self._by_identifier()
 
     async def _get(
@@ -178,7 +163,7 @@ class _GnmiRound:
             return
         self.rows = rows_of_tables(reply, "|")
         # A dynamic buffer model writes to APPL_DB what it has chosen.
-        if dynamic_group_keys(self.rows):
+        if keys.dynamic_group_keys(self.rows):
             chosen = await self._get((t.CONFIGURATION,), APPL_DB, (CHOSEN_GROUPS,), optional=True)
             self.rows |= rows_of_tables(chosen or (), ":")
 
@@ -198,7 +183,7 @@ class _GnmiRound:
         self.lldp = rows_of_tables(reply, ":")
         paths = [f"{CHASSIS}/{name}" for name in CHASSIS_FIELDS]
         named = documents(await self._get((t.LLDP,), APPL_DB, paths, optional=True) or ())
-        self.lldp[CHASSIS] = fields_of({name: named.get(f"{CHASSIS}/{name}") for name in CHASSIS_FIELDS})
+        self.lldp[CHASSIS] = t.fields_of({name: named.get(f"{CHASSIS}/{name}") for name in CHASSIS_FIELDS})
 
     async def _health(self) -> None:
         """State, faults and modules of the ports."""
@@ -217,12 +202,14 @@ class _GnmiRound:
     async def _by_identifier(self) -> None:
         """What has no path by name, of the queues and groups that are wanted."""
         everything = self.probe.target.priorities != PFC_PRIORITIES
-        plan = lossless_of(rows_of(self.rows)) if self.rows else None
-        chosen = self.chosen = chosen_names(names_of([*self.maps.values()]), plan, everything=everything)
+        plan = lossless_of(t.rows_of(self.rows)) if self.rows else None
+        chosen = self.chosen = keys.chosen_names(
+            keys.names_of([*self.maps.values()]), plan, everything=everything
+        )
         async with asyncio.TaskGroup() as group:
             # Where the switch does not poll drops, their keys do not exist.
             group.create_task(self._hashes(t.GROUP_COUNTERS, "COUNTERS", chosen.groups))
-            for window, table in WATERMARK_TABLES.items():
+            for window, table in keys.WATERMARK_TABLES.items():
                 # One object without a watermark costs the reply, so each kind has a request of its own.
                 known = () if window == "periodic" else (chosen.queues, chosen.groups)
                 for objects in (*known, chosen.pools):
@@ -232,11 +219,11 @@ class _GnmiRound:
         # What is no object identifier has no path: it came from the network.
         paths = [f"{table}/{oid}" for oid in oids if IDENTIFIER.fullmatch(oid)]
         reply = await self._get((source,), COUNTERS_DB, paths, optional=True) if paths else ()
-        self.hashes |= {path: fields_of(document) for path, document in documents(reply or ()).items()}
+        self.hashes |= {path: t.fields_of(document) for path, document in documents(reply or ()).items()}
 
-    def tables(self) -> SonicTables:
+    def tables(self) -> t.SonicTables:
         """What was read, by SONiC's names of ports."""
-        rest = SonicTables(
+        rest = t.SonicTables(
             configuration=self.rows,
             state=self.state,
             lldp=self.lldp,
@@ -245,9 +232,9 @@ class _GnmiRound:
         )
         if self.chosen is None:
             return rest
-        names = names_of([*self.maps.values()])
+        names = keys.names_of([*self.maps.values()])
         queues, groups = self.maps["COUNTERS_QUEUE_NAME_MAP"], self.maps["COUNTERS_PG_NAME_MAP"]
-        periodic = WATERMARK_TABLES["periodic"]
+        periodic = keys.WATERMARK_TABLES["periodic"]
         ports = {port: oid for oid, port in names.ports.items()}
         has_ports = self._named(t.PORT_COUNTERS, PORTS, "COUNTERS", ports)
         has_queues = self._named(t.QUEUE_COUNTERS, QUEUES, "COUNTERS", queues)
@@ -269,7 +256,7 @@ class _GnmiRound:
             if is_read
         }
         watermarks = {
-            window: SonicWatermarks(
+            window: t.SonicWatermarks(
                 *(
                     {
                         one: self.hashes[key]
@@ -279,7 +266,7 @@ class _GnmiRound:
                     for kind in t.MAXIMA
                 )
             )
-            for window, table in WATERMARK_TABLES.items()
+            for window, table in keys.WATERMARK_TABLES.items()
         }
         return replace(rest, watermarks=watermarks, **found)
 
@@ -301,7 +288,7 @@ class _GnmiRound:
                     self.faults.setdefault(source, NO_ALIASES)
                     return False
                 if oid := oids.get(f"{aliases.get(port, port)}{colon}{rest}"):
-                    self.hashes[f"{table}/{oid}"] = fields_of(fields)
+                    self.hashes[f"{table}/{oid}"] = t.fields_of(fields)
         return True
 
 

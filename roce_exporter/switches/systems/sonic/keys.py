@@ -52,15 +52,7 @@ PORT_ROWS: dict[str, tuple[Row, ...]] = {
         ("PFC_WD|", ("action", "detection_time", "restoration_time")),
     ),
     t.LINKS: (("PORT_TABLE:", t.LINK_FIELDS),),
-    t.LLDP: (
-        (
-            "LLDP_ENTRY_TABLE:",
-            tuple(
-                f"lldp_rem_{name}"
-                for name in ("sys_name", "chassis_id", "port_id", "port_id_subtype", "port_desc")
-            ),
-        ),
-    ),
+    t.LLDP: (("LLDP_ENTRY_TABLE:", tuple(f"lldp_rem_{name}" for name in t.NEIGHBOR)),),
     t.TRANSCEIVERS: (
         ("PORT_OPERR_TABLE|", t.FAULT_FIELDS),
         (f"{SENSORS}|", t.SENSOR_FIELDS),

@@ -7,47 +7,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.catalog.named import (
-    SWITCH_INFO,
-    SWITCH_NEIGHBOR_INFO,
-    SWITCH_PORT_INFO,
-    SWITCH_TRANSCEIVER_INFO,
-)
+from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import SONIC
+from roce_exporter.switches import reply_values as v
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
-from roce_exporter.switches.reply_values import (
-    UP_DOWN,
-    at_least_zero,
-    fraction,
-    is_absent,
-    number,
-    plain_mac,
-    unix_time,
-    watts,
-    word,
-)
+from roce_exporter.switches.reply_values import fact, is_absent, word
+from roce_exporter.switches.systems.sonic import scope
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.keys import RATES, SENSORS, WATERMARK_TABLES
-from roce_exporter.switches.systems.sonic.scope import (
-    NamespaceView,
-    configuration_readings,
-    lossless_by_counters,
-    lossless_of,
-    missing_rows,
-    override_reading,
-    polling_of,
-    ports_with_unicast,
-    queue_facts,
-    queue_label,
-    renewals_of,
-)
+from roce_exporter.switches.systems.sonic.scope import NamespaceView
 from roce_exporter.switches.targets import PFC_PRIORITIES
 from roce_exporter.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from roce_exporter.catalog.row import Row
     from roce_exporter.switches.readings import Labels, Origin, RawNumber
 
 ENTRY = "LLDP_ENTRY_TABLE:"
@@ -60,13 +34,20 @@ PORT_ID_KINDS = {"1": "name", "3": "mac", "5": "name"}
 CONVERSIONS: dict[str, Callable[[str], RawNumber]] = {
     t.WATCHDOG_STATUS: partial(word, meanings={"stormed": 1, "operational": 0}),
     t.PAUSE_STATUS: partial(word, meanings={"true": 1, "false": 0}),
-    "oper_status": partial(word, meanings=UP_DOWN),
-    "admin_status": partial(word, meanings=UP_DOWN),
-    **dict.fromkeys(t.RATE_FIELDS, at_least_zero),
-    **dict.fromkeys(("temperature", "temphighalarm"), fraction),
-    **dict.fromkeys((*t.SENSOR_FIELDS[:-1], "rxpowerlowalarm"), watts),
+    "oper_status": partial(word, meanings=v.UP_DOWN),
+    "admin_status": partial(word, meanings=v.UP_DOWN),
+    **dict.fromkeys(t.RATE_FIELDS, v.at_least_zero),
+    **dict.fromkeys(("temperature", "temphighalarm"), v.fraction),
+    **dict.fromkeys((*t.SENSOR_FIELDS[:-1], "rxpowerlowalarm"), v.watts),
 }
 """Fields that are not unsigned numbers."""
+NO_PORT_COUNTERS = (
+    ": the switch's services (swss, syncd) restart, port counters are off (counterpoll port enable), "
+    "or this is not COUNTERS_DB"
+)
+NO_QUEUE_COUNTERS = (
+    "no queue has counters, though their polling is enabled: the switch's services (swss, syncd) restart"
+)
 SURE_DIGITS = 20
 """A number with fewer digits is below 2^64 - 1."""
 
@@ -84,59 +65,34 @@ def identity_facts(views: Sequence[NamespaceView]) -> Iterator[SwitchFact]:
     described = next(filter(None, (_chassis(view).get("lldp_loc_sys_desc") for view in views)), "")
     version = VERSION.search(described)
     if metadata or described:
-        yield _fact(
-            SWITCH_INFO,
-            {
-                "os": SONIC,
-                "version": version[1] if version else None,
-                "model": metadata.get("hwsku") or metadata.get("platform"),
-                "asic": metadata.get("asic_type"),
-            },
+        yield fact(
+            named.SWITCH_INFO,
+            os=SONIC,
+            version=version[1] if version else None,
+            model=metadata.get("hwsku") or metadata.get("platform"),
+            asic=metadata.get("asic_type"),
         )
 
 
 def port_facts(view: NamespaceView) -> Iterator[SwitchFact]:
-    """Names of the ports, and the neighbour behind each."""
+    """Names of the ports, and the module in and the neighbour behind each."""
     for port, row in view.rows.ports.items():
         if port in view.ports:
-            labels = {"port": port, "alias": row.get("alias"), "description": row.get("description")}
-            yield _fact(SWITCH_PORT_INFO, labels)
+            labels = {"alias": row.get("alias"), "description": row.get("description")}
+            yield fact(named.SWITCH_PORT_INFO, port=port, **labels)
     for port, row in (view.tables.transceivers or {}).items():
-        if port in view.ports and any(row.get(name) for name in t.MODULE_FIELDS):
-            kind, vendor, model = (
-                None if is_absent(row.get(name)) else row[name] for name in t.MODULE_FIELDS
-            )
-            yield _fact(
-                SWITCH_TRANSCEIVER_INFO, {"port": port, "type": kind, "vendor": vendor, "model": model}
-            )
+        if port in view.ports:
+            yield from v.module_facts(port, *map(row.get, t.MODULE_FIELDS))
     for key, entry in (view.tables.lldp or {}).items():
         port = key.removeprefix(ENTRY)
         if key.startswith(ENTRY) and (port in view.ports or (not view.ports and t.is_front_panel(port))):
-            yield _neighbor(port, entry)
-
-
-def _neighbor(port: str, entry: t.Fields) -> SwitchFact:
-    identifier = entry.get("lldp_rem_port_id", "")
-    kind = PORT_ID_KINDS.get(entry.get("lldp_rem_port_id_subtype", ""), "other")
-    return _fact(
-        SWITCH_NEIGHBOR_INFO,
-        {
-            "port": port,
-            "neighbor": entry.get("lldp_rem_sys_name"),
-            "neighbor_chassis": entry.get("lldp_rem_chassis_id"),
-            "neighbor_port": identifier,
-            "neighbor_description": entry.get("lldp_rem_port_desc"),
-            "neighbor_mac": plain_mac(identifier) if kind == "mac" else None,
-            "port_id_kind": kind,
-            "source": "lldp",
-        },
-    )
-
-
-def _fact(row: Row, labels: Mapping[str, str | None]) -> SwitchFact:
-    """The info series without the labels that are not known. Texts from the network become printable and short."""
-    known = {label: label_text(text) for label, text in labels.items() if text}
-    return SwitchFact(row, {label: text for label, text in known.items() if text})
+            name, chassis, identifier, subtype, text = (entry.get(f"lldp_rem_{part}") for part in t.NEIGHBOR)
+            kind = PORT_ID_KINDS.get(subtype or "", "other")
+            known = v.neighbor_labels(
+                name=name, chassis=chassis, port_id=identifier, description=text, kind=kind
+            )
+            known |= {"neighbor_chassis": v.said(chassis), "neighbor_port": v.said(identifier)}
+            yield SwitchFact(named.SWITCH_NEIGHBOR_INFO, {"port": port, **known})
 
 
 def _metadata(view: NamespaceView) -> t.Fields:
@@ -159,22 +115,20 @@ def counter_readings(view: NamespaceView) -> Iterator[SwitchReading]:
 
 def health_readings(view: NamespaceView) -> Iterator[SwitchReading]:
     """State, faults and bit errors of the ports, and what their transceivers measure."""
-    names = ("oper_status", "admin_status", "speed", "mtu", "flap_count", *t.FAULT_FIELDS, *t.RATE_FIELDS)
     for port, fields in (view.tables.links or {}).items():
         if port in view.ports:
             labels: Labels = (("port", port),)
-            present = (
-                names if fields.get("speed") != "0" else tuple(name for name in names if name != "speed")
-            )
+            present = [one for one in t.raw(t.LINKS) if one != "speed" or fields.get(one) != "0"]
             yield from _reading(t.LINKS, labels, fields, present, (view.tables.namespace, RATES, port))
-            times = [unix_time(fields[name]) for name in ("last_up_time", "last_down_time") if name in fields]
+            times = [
+                v.unix_time(fields[name]) for name in ("last_up_time", "last_down_time") if name in fields
+            ]
             if changed := [time for time in times if not isinstance(time, Unreadable)]:
                 yield SwitchReading(t.LINKS, labels, {"last_change": max(changed)})
     for port, fields in (view.tables.transceivers or {}).items():
         if port in view.ports:
-            measured = (*t.SENSOR_FIELDS, *t.LIMIT_FIELDS)
             origin = (view.tables.namespace, SENSORS, port)
-            yield from _reading(t.TRANSCEIVERS, (("port", port),), fields, measured, origin)
+            yield from _reading(t.TRANSCEIVERS, (("port", port),), fields, t.raw(t.TRANSCEIVERS), origin)
 
 
 def _counted(
@@ -193,11 +147,11 @@ def _counted(
     elif table.source == t.QUEUE_COUNTERS:
         names = view.polling.fresh(names)
     watchdog = tuple(name for name in names if name.startswith("PFC_WD_"))
-    typed = ports_with_unicast(objects) if table.kind == "queues" else frozenset()
+    typed = scope.ports_with_unicast(objects) if table.kind == "queues" else frozenset()
     for one, fields in objects.items():
         chosen = names
         if isinstance(one, t.SonicQueue):
-            label = queue_label(one, typed)
+            label = scope.queue_label(one, typed)
             labels: Labels = (("port", one.port), ("queue", label))
             if not view.shows_queue(one.port, label):
                 chosen = watchdog if view.watches_queue(one.port, label) else ()
@@ -236,7 +190,7 @@ def _reading(
         ):  # nearly all of some 20,000 values
             values[name] = int(text)
         elif not is_absent(text):
-            values[name] = number(text)
+            values[name] = v.number(text)
     if values:
         yield SwitchReading(source, labels, values, origin)
 
@@ -261,16 +215,16 @@ def read_tables(
             *(
                 one
                 for view in views
-                for part in (counter_readings, configuration_readings, health_readings)
+                for part in (counter_readings, scope.configuration_readings, health_readings)
                 for one in part(view)
             ),
-            *override_reading(views),
+            *scope.override_reading(views),
         ),
         facts=(
             *identity_facts(views),
-            *(one for view in views for one in (*port_facts(view), *queue_facts(view))),
+            *(one for view in views for one in (*port_facts(view), *scope.queue_facts(view))),
         ),
-        renewals=renewals_of([view.polling for view in views]),
+        renewals=scope.renewals_of([view.polling for view in views]),
         faults={source: few(lines, 1) for source, lines in complaints.items()} | dict(faults),
         sources=tuple(
             source
@@ -284,7 +238,8 @@ def _views(namespaces: Sequence[t.SonicTables], *, everything: bool) -> list[Nam
     """The namespaces with what is needed to interpret each. A port belongs to the first namespace that has it."""
     parts = [(tables, t.rows_of(tables.configuration or {})) for tables in namespaces]
     lossless = [
-        lossless_of(rows) if tables.configuration else lossless_by_counters(tables) for tables, rows in parts
+        scope.lossless_of(rows) if tables.configuration else scope.lossless_by_counters(tables)
+        for tables, rows in parts
     ]
     if any(part.ports for part in lossless):  # what is usual counts only where no ASIC of the switch has PFC
         lossless = [replace(part, usual={}) for part in lossless]
@@ -294,7 +249,7 @@ def _views(namespaces: Sequence[t.SonicTables], *, everything: bool) -> list[Nam
     for (tables, rows), part in zip(parts, lossless, strict=True):
         ports = _front_panel(tables, rows) - taken
         taken |= ports
-        polling = polling_of(rows, tables.state or {})
+        polling = scope.polling_of(rows, tables.state or {})
         views.append(NamespaceView(tables, rows, part, polling, frozenset(ports), used, everything))
     return views
 
@@ -323,29 +278,16 @@ def _has(view: NamespaceView, source: str) -> bool:
 def _complaints(view: NamespaceView) -> Iterator[tuple[str, str]]:
     """What is wrong with a reply as a whole, by source: one line."""
     tables = view.tables
-    if tables.port_counters is not None and not any(tables.port_counters.values()):
-        yield (
-            t.PORT_COUNTERS,
-            (
-                f"none of the {len(tables.port_counters)} ports has counters"
-                if tables.port_counters
-                else "COUNTERS_PORT_NAME_MAP has no ports"
-            )
-            + ": the switch's services (swss, syncd) restart, port counters are off (counterpoll port enable), "
-            "or this is not COUNTERS_DB",
+    ports, queues = tables.port_counters, tables.queue_counters
+    if ports is not None and not any(ports.values()):
+        what = (
+            f"none of the {len(ports)} ports has counters" if ports else "COUNTERS_PORT_NAME_MAP has no ports"
         )
-    if (
-        tables.queue_counters is not None
-        and not any(tables.queue_counters.values())
-        and "QUEUE" in view.polling.enabled
-    ):
-        yield (
-            t.QUEUE_COUNTERS,
-            "no queue has counters, though their polling is enabled: the switch's services (swss, syncd) restart",
-        )
+        yield t.PORT_COUNTERS, what + NO_PORT_COUNTERS
+    if queues is not None and not any(queues.values()) and "QUEUE" in view.polling.enabled:
+        yield t.QUEUE_COUNTERS, NO_QUEUE_COUNTERS
     if tables.configuration is not None and not tables.configuration:
         yield (t.CONFIGURATION, "no row of CONFIG_DB was found: database_config may name another database")
-    for line in view.lossless.unclear.values():
-        yield t.CONFIGURATION, line
-    for line in missing_rows(view):
-        yield t.CONFIGURATION, line
+    yield from (
+        (t.CONFIGURATION, line) for line in (*view.lossless.unclear.values(), *scope.missing_rows(view))
+    )

@@ -42,8 +42,6 @@ T = TypeVar("T")
 Buffers = tuple[list[str], list[str]]
 """The names of the buffer profiles in use, and of the pools of those that CONFIG_DB has."""
 
-COUNTED = (t.PORT_COUNTERS, t.QUEUE_COUNTERS, t.GROUP_COUNTERS, t.WATERMARKS)
-
 
 async def query(probe: ProbeRequest) -> ProbeReply:
     """Read the tables of a switch: `replies["tables"]` has one `SonicTables` per namespace."""
@@ -157,7 +155,10 @@ class _NamespaceRound:
 
     async def _counters(self) -> None:
         try:
-            async with self._attempt(*COUNTED), self._open(t.PORT_COUNTERS, layouts.COUNTERS_DB) as database:
+            async with (
+                self._attempt(*t.COUNTED),
+                self._open(t.PORT_COUNTERS, layouts.COUNTERS_DB) as database,
+            ):
                 maps = await database.read([("HGETALL", name) for name in keys.NAME_MAPS])
                 parts = zip(keys.NAME_MAPS.items(), maps, strict=True)
                 usable = [self._usable(database, source, name, part) for (name, source), part in parts]

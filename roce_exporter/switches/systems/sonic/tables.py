@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.switch_systems import SONIC
+from roce_exporter.switches.reply_values import raw_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,17 +31,8 @@ VOQ_COUNTERS = "voq_counters"
 LINKS = "links"
 TRANSCEIVERS = "transceivers"
 
-SOURCES = (
-    PORT_COUNTERS,
-    QUEUE_COUNTERS,
-    GROUP_COUNTERS,
-    WATERMARKS,
-    CONFIGURATION,
-    STATE,
-    LLDP,
-    LINKS,
-    TRANSCEIVERS,
-)
+COUNTED = (PORT_COUNTERS, QUEUE_COUNTERS, GROUP_COUNTERS, WATERMARKS)
+SOURCES = (*COUNTED, CONFIGURATION, STATE, LLDP, LINKS, TRANSCEIVERS)
 """Each is one field of `SonicTables`, and fails on its own: the keys of `Replies.faults`. Only a chassis has `VOQ_COUNTERS`, too."""
 
 QUEUE_TYPE = "SAI_QUEUE_TYPE_"
@@ -218,13 +209,9 @@ def rows_of(configuration: Mapping[str, Fields]) -> SonicRows:
             of_port[table].update(dict.fromkeys(rest.split(","), fields))
         elif table in of_number:
             ports, _, numbers = rest.rpartition(separator)
-            if (
-                table == "QUEUE"
-                and own
-                and not (ports.startswith(own) and (ports := ports.removeprefix(own)))
-            ):
-                continue
-            for number in numbers_of(numbers):
+            if table == "QUEUE" and own:
+                ports = ports.removeprefix(own) if ports.startswith(own) else ""
+            for number in numbers_of(numbers) if ports else ():
                 of_number[table].update({(port, number): fields for port in ports.split(",")})
         else:
             rows.named[key] = fields
@@ -265,30 +252,22 @@ def reference(text: str | None) -> str:
     return "" if name in UNSET else name
 
 
-def _raw(source: str) -> tuple[str, ...]:
-    spellings = (spelling for row in CATALOG for spelling in row.spellings)
-    names = (
-        spelling.raw for spelling in spellings if spelling.dialect == SONIC and spelling.source == source
-    )
-    return tuple(dict.fromkeys(name for raw in names for name in raw))
+def raw(source: str, start: str = "") -> tuple[str, ...]:
+    """The raw names that the catalogue has of a source, those that begin so."""
+    return tuple(name for name in raw_names(SONIC, source) if name.startswith(start))
 
 
-PRIORITY_FIELDS = tuple(name for name in _raw(PORT_COUNTERS) if PRIORITY in name)
-PORT_FIELDS = tuple(name for name in _raw(PORT_COUNTERS) if PRIORITY not in name)
-QUEUE_FIELDS = _raw(QUEUE_COUNTERS)
-GROUP_FIELDS = _raw(GROUP_COUNTERS)
-QUEUE_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_QUEUE_"))
-GROUP_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_INGRESS_PRIORITY_GROUP_"))
-VOQ_FIELDS = _raw(VOQ_COUNTERS)
-POOL_WATERMARKS = tuple(name for name in _raw(WATERMARKS) if name.startswith("SAI_BUFFER_POOL_"))
+PRIORITY_FIELDS = tuple(name for name in raw(PORT_COUNTERS) if PRIORITY in name)
+PORT_FIELDS = tuple(name for name in raw(PORT_COUNTERS) if PRIORITY not in name)
+QUEUE_FIELDS = raw(QUEUE_COUNTERS)
 
 
-LANES = range(1, 9)
 RATE_FIELDS = ("FEC_PRE_BER", "FEC_POST_BER")
 FAULT_FIELDS = ("mac_local_fault_count", "mac_remote_fault_count", "fec_sync_loss_count")
+NEIGHBOR = ("sys_name", "chassis_id", "port_id", "port_id_subtype", "port_desc")
 LINK_FIELDS = ("oper_status", "admin_status", "speed", "mtu", "flap_count", "last_up_time", "last_down_time")
-SENSOR_FIELDS = (*(f"rx{lane}power" for lane in LANES), "temperature")
 LIMIT_FIELDS = ("rxpowerlowalarm", "temphighalarm")
+SENSOR_FIELDS = tuple(name for name in raw(TRANSCEIVERS) if name not in LIMIT_FIELDS)
 MODULE_FIELDS = ("type", "manufacturer", "model")
 
 
@@ -306,13 +285,13 @@ class CountedObjects(NamedTuple):
 COUNTERS = (
     CountedObjects(PORT_COUNTERS, "ports", PORT_FIELDS, "PORT"),
     CountedObjects(QUEUE_COUNTERS, "queues", QUEUE_FIELDS),
-    CountedObjects(GROUP_COUNTERS, "groups", GROUP_FIELDS, "PG_DROP"),
-    CountedObjects(VOQ_COUNTERS, "voqs", VOQ_FIELDS),
+    CountedObjects(GROUP_COUNTERS, "groups", raw(GROUP_COUNTERS), "PG_DROP"),
+    CountedObjects(VOQ_COUNTERS, "voqs", raw(VOQ_COUNTERS)),
 )
 MAXIMA = (
-    CountedObjects(WATERMARKS, "queues", QUEUE_WATERMARKS, "QUEUE_WATERMARK"),
-    CountedObjects(WATERMARKS, "groups", GROUP_WATERMARKS, "PG_WATERMARK"),
-    CountedObjects(WATERMARKS, "pools", POOL_WATERMARKS, "BUFFER_POOL_WATERMARK"),
+    CountedObjects(WATERMARKS, "queues", raw(WATERMARKS, "SAI_QUEUE_"), "QUEUE_WATERMARK"),
+    CountedObjects(WATERMARKS, "groups", raw(WATERMARKS, "SAI_INGRESS_"), "PG_WATERMARK"),
+    CountedObjects(WATERMARKS, "pools", raw(WATERMARKS, "SAI_BUFFER_POOL_"), "BUFFER_POOL_WATERMARK"),
 )
 """In the order of the fields of `SonicWatermarks`; a 0 of a group that is off is no zero."""
 
