@@ -23,6 +23,9 @@ import limit
 import links
 import owners
 import parts
+import probe_cost
+import probe_faults
+import probe_vote
 import rules
 import scrape
 import series
@@ -56,8 +59,11 @@ TABLES = {
     "rules": rules.main,
     "wire": wire_speed.main,
     "live": wire_live.main,
+    "probe_vote": probe_vote.main,
+    "probe_cost": probe_cost.main,
+    "probe_faults": probe_faults.main,
 }
-"""In the order of printing; fleet, boards, links, storms, rules, wire and live take the longest."""
+"""In the order of printing; fleet, boards, links, storms, rules, wire, live and those of probes take the longest."""
 
 
 def main() -> int:

@@ -1,8 +1,9 @@
 """How often the vote over lost probes names the component that was broken: python bench/probe_vote.py [HOSTS [FAULTS [SEED]]].
 
 A simulated Clos fabric of one rail is probed by the plan of `roce_exporter.probe.plan` for 60 s, with one fault or none, and with hosts
-that lose 3 % of their packets by themselves (their kernel counts them). The seeds of the judgement (from 10,000 on) are not those with
-which the limits of the vote were chosen.
+that lose 3 % of their packets by themselves (their kernel counts them). What each port reports of it is judged by `roce_exporter.probe.fleet`,
+as `check fabric` does: the paths above the ToRs are not known, so of a link the uplinks of its ToR are to be named, and of a spine all
+spines. The seeds of the judgement (from 10,000 on) are not those with which the limits of the vote were chosen.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import ipaddress
 import random
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from roce_exporter.probe.plan import ProbeTarget, plan
-from roce_exporter.probe.vote import HOST, LINK, SPINE, TOR, Component, PathCount, vote
+from roce_exporter.probe.fleet import LossyPair, PortReport, ProbedPort, blame
+from roce_exporter.probe.plan import FABRIC, RACK, ProbeTarget, plan
+from roce_exporter.probe.vote import HOST, LINK, SPINE, TOR, Component
 
 BACKGROUND = 1e-5
 BUSY_SHARE, BUSY_LOSS = 0.01, 0.03
@@ -23,6 +25,21 @@ LOSSES = (0.02, 0.05, 0.1, 0.3)
 START = 1_700_000_000
 JUDGEMENT = 10_000
 INTERVAL = 5
+
+
+def _tor(number: int) -> Component:
+    return Component(TOR, f"r{number:02}")
+
+
+def _link(tor: int, spine: int) -> Component:
+    return Component(LINK, f"r{tor:02} {spine}")
+
+
+def _as_named(broken: Component | None) -> Component | None:
+    """What is to be named: without traced paths the uplinks of a ToR are one, and the spines are."""
+    if broken is None or broken.kind in (HOST, TOR):
+        return broken
+    return Component(LINK, broken.name.split()[0]) if broken.kind == LINK else Component(SPINE, "fabric")
 
 
 class Fabric(NamedTuple):
@@ -42,14 +59,14 @@ class Fabric(NamedTuple):
         ends = (Component(HOST, one.host), Component(HOST, other.host))
         here, there = self.tors[one], self.tors[other]
         if here == there:
-            return (*ends, Component(TOR, f"t{here}"))
+            return (*ends, _tor(here))
         spine = self.spine(one, other, port)
         return (
             *ends,
-            Component(TOR, f"t{here}"),
-            Component(TOR, f"t{there}"),
-            Component(LINK, f"t{here}-s{spine}"),
-            Component(LINK, f"t{there}-s{spine}"),
+            _tor(here),
+            _tor(there),
+            _link(here, spine),
+            _link(there, spine),
             Component(SPINE, f"s{spine}"),
         )
 
@@ -89,12 +106,20 @@ def make_fabric(hosts: int, seed: int) -> Fabric:
     for number in range(hosts):
         rack = number * 8 // 64
         address = ipaddress.ip_address("10.0.0.0") + number + 1
-        tors[ProbeTarget(f"r{rack:02}", f"h{number:03}", "0", address, 10124)] = rack
+        tors[ProbeTarget(f"r{rack:02}", f"h{number:03}", "", address, 10124)] = rack
     return Fabric(tuple(tors), tors, max(4, hosts // 64), seed)
 
 
 def run(hosts: int, seed: int, *, faulty: bool, seconds: int = 60, silent: bool = False) -> Run:
     """Probe for some seconds, then vote."""
+    reports, broken, loss = probed(hosts, seed, faulty=faulty, seconds=seconds, silent=silent)
+    return Run(broken, loss, tuple(one.component for one in blame(reports)))
+
+
+def probed(
+    hosts: int, seed: int, *, faulty: bool, seconds: int, silent: bool
+) -> tuple[list[PortReport], Component | None, float]:
+    """What the ports report, what is to be named, and how much that loses."""
     dice = random.Random(seed)  # noqa: S311
     fabric = make_fabric(hosts, seed)
     parts = sorted({one for target in fabric.targets for one in _all_parts(fabric, target)})
@@ -109,34 +134,44 @@ def run(hosts: int, seed: int, *, faulty: bool, seconds: int = 60, silent: bool 
         if dice.random() < BUSY_SHARE and (broken is None or target.host != broken.name)
     }
     trouble = Trouble(dice, broken, loss, busy)
-    sent: Counter[tuple[Component, ...]] = Counter()
-    lost: Counter[tuple[Component, ...]] = Counter()
     ports = {target: [dice.randrange(32768, 61000) for _ in range(8)] for target in fabric.targets}
     ways = {
-        (own, probe.target, probe.path): (
+        (own, probe.target, ports[own][probe.path]): (
             fabric.way(own, probe.target, ports[own][probe.path]),
             fabric.way(probe.target, own, ports[own][probe.path]),
         )
         for own in fabric.targets
         for probe in plan(own, fabric.targets, START)
     }
-    for _ in range(seconds // INTERVAL):
-        for (own, target, _), (there, back) in ways.items():
-            path = (*there, *back)
-            sent[path] += 1
-            lost[path] += trouble.takes(there, target.host) or trouble.takes(back, own.host)
-    found = vote([PathCount(path, count, lost[path]) for path, count in sent.items()], trouble.dropped)
-    return Run(broken, loss, tuple(one.component for one in found))
+    turns = seconds // INTERVAL
+    lost = Counter(
+        key
+        for _ in range(turns)
+        for key, (there, back) in ways.items()
+        if trouble.takes(there, key[1].host) or trouble.takes(back, key[0].host)
+    )
+    sent: defaultdict[ProbeTarget, Counter[str]] = defaultdict(Counter)
+    pairs: defaultdict[ProbeTarget, list[LossyPair]] = defaultdict(list)
+    for key in ways:
+        own, target, port = key
+        sent[own][RACK if own.rack == target.rack else FABRIC] += turns
+        if lost[key]:
+            pairs[own].append(LossyPair(target.host, str(port), turns, lost[key]))
+    reports = [
+        PortReport(
+            ProbedPort(one.host, one.rack, ""), sent[one], tuple(pairs[one]), trouble.dropped[one.host]
+        )
+        for one in fabric.targets
+    ]
+    return reports, _as_named(broken), loss
 
 
 def _all_parts(fabric: Fabric, target: ProbeTarget) -> tuple[Component, ...]:
     tor = fabric.tors[target]
     links = tuple(
-        part
-        for spine in range(fabric.spines)
-        for part in (Component(LINK, f"t{tor}-s{spine}"), Component(SPINE, f"s{spine}"))
+        part for spine in range(fabric.spines) for part in (_link(tor, spine), Component(SPINE, f"s{spine}"))
     )
-    return (Component(HOST, target.host), Component(TOR, f"t{tor}"), *links)
+    return (Component(HOST, target.host), _tor(tor), *links)
 
 
 def main() -> None:
@@ -147,23 +182,23 @@ def main() -> None:
     rows: Counter[str] = Counter()
     for number in range(faults):
         for kind, one in (
-            ("fault", run(hosts, seed + number, faulty=True)),
-            ("silent", run(hosts, seed + number, faulty=True, silent=True, seconds=15)),
+            ("loss of 2 % or more, 60 s", run(hosts, seed + number, faulty=True)),
+            ("silent host, 15 s", run(hosts, seed + number, faulty=True, silent=True, seconds=15)),
             ("healthy", run(hosts, seed + number, faulty=False)),
         ):
-            rows[kind] += 1
-            rows[f"{kind} found"] += one.broken in one.named
-            rows[f"{kind} named"] += len(one.named)
-            if (one.broken and one.broken not in one.named) or len(one.named) > 1:
-                print(f"  {kind} {seed + number}: {one}")
-    found, named = rows["fault found"], rows["fault named"]
-    print(
-        f"{hosts} hosts, {faults} faults of 2 % or more, 60 s: recall {found / faults:.3f}, precision {found / max(1, named):.3f}"
-    )
-    print(
-        f"silent hosts, 15 s: recall {rows['silent found'] / faults:.3f}, precision {rows['silent found'] / max(1, rows['silent named']):.3f}"
-    )
-    print(f"healthy runs: {rows['healthy named']} components named in {faults}")
+            part = one.broken.kind if one.broken else ""
+            for row in (kind, f"{kind}: {part}") if "loss" in kind else (kind,):
+                rows[row] += 1
+                rows[f"{row} found"] += one.broken in one.named
+                rows[f"{row} named"] += len(one.named)
+            if set(one.named) - {one.broken} or (one.broken and one.broken not in one.named):
+                print(f"  {seed + number}, {kind}: {one}", file=sys.stderr)
+    print(f"{hosts} hosts, seeds {seed} to {seed + faults - 1}\n")
+    print("| fault | runs | named | recall | precision |\n| --- | ---: | ---: | ---: | ---: |")
+    for row in [one for one in rows if f"{one} named" in rows]:
+        runs, found, named = rows[row], rows[f"{row} found"], rows[f"{row} named"]
+        shares = f"{found / runs:.3f} | {found / named:.3f}" if found else " | "
+        print(f"| {row} | {runs} | {named} | {shares} |")
 
 
 if __name__ == "__main__":

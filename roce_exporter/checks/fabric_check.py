@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
 from roce_exporter.probe.fleet import blame, port_reports, slow_parts
 from roce_exporter.probe.plan import FABRIC, RACK
-from roce_exporter.probe.vote import HOST, LINK, SPINE, TOR
+from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR
 from roce_exporter.words import counted, duration, few, number, share
 
 if TYPE_CHECKING:
@@ -39,15 +39,17 @@ TITLES = {
     TOR: "Probes through this ToR are lost",
     LINK: "Probes through the uplinks of this ToR are lost",
     SPINE: "Probes between racks are lost, whatever the rack",
+    PATH: "Probes from one source port are lost, those from others arrive",
 }
-SIDES = {HOST: Side.HOST, TOR: Side.FABRIC, LINK: Side.FABRIC, SPINE: Side.FABRIC}
-PLACES = {HOST: "", TOR: "ToR ", LINK: "uplinks of ", SPINE: "spines of "}
+SIDES = {HOST: Side.HOST, TOR: Side.FABRIC, LINK: Side.FABRIC, SPINE: Side.FABRIC, PATH: Side.FABRIC}
+PLACES = {HOST: "", TOR: "ToR ", LINK: "uplinks of ", SPINE: "spines of ", PATH: "path of "}
 UNKNOWN_PATHS = "which of the links or spines: the paths of probes between racks are not traced"
 WHY = {
     HOST: "The port, its NIC or its cable. What probes cannot say: which of them; its own counters and those of its switch port can",
     TOR: "The ToR, or several of its ports. What probes cannot say: whether RDMA traffic in another queue is lost too",
     LINK: f"A link between this ToR and a spine. What probes cannot say: {UNKNOWN_PATHS}",
     SPINE: f"A spine, or links of several racks. What probes cannot say: {UNKNOWN_PATHS}",
+    PATH: f"One of several equal paths, which the hash of the port chooses. What probes cannot say: {UNKNOWN_PATHS}",
 }
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import probe as rows
 from roce_exporter.probe.plan import FABRIC, RACK, SendRate
-from roce_exporter.probe.vote import HOST, LINK, SPINE, TOR, Component, PathCount, vote
+from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR, Component, PathCount, vote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -188,7 +188,8 @@ def _paths(
         other = known.get((pair.peer, own.rail), ProbedPort(pair.peer, "", own.rail))
         scope = RACK if own.rack and other.rack == own.rack else FABRIC
         rest[scope] = rest.get(scope, 0.0) - pair.sent
-        components = dict.fromkeys((*own.components(scope), *other.components(scope)))
+        path = Component(PATH, f"{own.component.name} source port {pair.source_port}")
+        components = dict.fromkeys((*own.components(scope), *other.components(scope), path))
         yield PathCount(tuple(components), round(pair.sent), round(pair.lost))
     for scope, sent in rest.items():
         shared = scope != RACK and len(partners) <= FEW_RACKS

@@ -19,6 +19,8 @@ LEAST_LOST = 4
 """Fewer lost probes name no component."""
 LEAST_SHARE = 0.006
 """A component that loses less is not named; the goal is 2 %, and cables are renewed at far less, which counters show."""
+LEAST_SHARE_OF_MANY = LEAST_SHARE / 4
+"""Of the uplinks of a ToR or of all spines: one that is bad carries a part of the probes."""
 NEARLY_ALL = 0.9
 """Components that explain so much of what the best one explains are compared by their share."""
 MOST = 16
@@ -26,14 +28,14 @@ MOST = 16
 SIGMAS = 4.0
 """What is so many standard deviations above what is expected is no chance."""
 
-HOST, TOR, LINK, SPINE = "host", "tor", "link", "spine"
+HOST, TOR, LINK, SPINE, PATH = "host", "tor", "link", "spine", "path"
 
 
 class Component(NamedTuple):
     """A part of the fabric."""
 
     kind: str
-    """`host` (the port, its NIC and its cable), `tor`, `link` (between a ToR and a spine) or `spine`."""
+    """`host` (the port, its NIC and its cable), `tor`, `link` (between a ToR and a spine), `spine`, or `path` (a source port of a port)."""
     name: str
 
 
@@ -115,7 +117,9 @@ def _worst(paths: Sequence[PathCount]) -> Blamed | None:
     candidates = [
         one
         for one, count in sums.lost.items()
-        if count >= LEAST_LOST and count > LEAST_SHARE * sums.sent[one]
+        if one.kind != PATH
+        and count >= LEAST_LOST
+        and count > (LEAST_SHARE_OF_MANY if one.kind in (LINK, SPINE) else LEAST_SHARE) * sums.sent[one]
     ]
     if not candidates:
         return None
@@ -125,7 +129,7 @@ def _worst(paths: Sequence[PathCount]) -> Blamed | None:
     worst = max(near, key=lambda one: (sums.share(one), sums.lost[one], one))
     while (whole := _wider(paths, worst, near, sums)) is not None:
         worst = whole
-    while (part := _concentrated(paths, worst)) is not None and sums.share(part) > sums.share(worst):
+    while (part := _concentrated(paths, worst, sums)) is not None and sums.share(part) > sums.share(worst):
         worst = part
     same = (
         one
@@ -142,20 +146,27 @@ def _wider(
     for whole in near:
         if sums.lost[whole] > sums.lost[part]:
             rest = _Sums(path for path in paths if whole in path.components and part not in path.components)
-            if rest.lost[whole] >= LEAST_LOST and rest.share(whole) > sums.share(part) / 2:
+            if rest.lost[whole] >= LEAST_LOST and rest.share(whole) > sums.share(part) / 4:
                 return whole
     return None
 
 
-def _concentrated(paths: Iterable[PathCount], worst: Component) -> Component | None:
-    """The component on whose paths the losses of another are concentrated, as those of a ToR are on two broken ports below it."""
+def _concentrated(paths: Iterable[PathCount], worst: Component, sums: _Sums) -> Component | None:
+    """The component on whose paths the losses of another are concentrated, as those of a ToR are on two broken ports below it.
+
+    Not one that loses much less elsewhere, as a port does whose flows happen to pass a broken link; and a source port only if nearly all
+    losses are there, because a broken uplink hits many, each of them wholly.
+    """
     inside = _Sums(path for path in paths if worst in path.components)
     found: list[tuple[float, Component]] = []
     for one, lost in inside.lost.items():
-        sent, rest = inside.sent[one], inside.sent[worst] - inside.sent[one]
+        sent, of_worst = inside.sent[one], inside.lost[worst]
+        if lost < (NEARLY_ALL * of_worst if one.kind == PATH else LEAST_LOST):
+            continue
         expected = sent * inside.share(worst)
-        excess = (lost - expected) / math.sqrt(expected)
-        elsewhere = (inside.lost[worst] - lost) / rest if rest else inside.share(worst)
-        if lost >= LEAST_LOST and excess > SIGMAS and elsewhere < lost / sent / 2:
-            found.append((excess, one))
+        rest, outside = inside.sent[worst] - sent, sums.sent[one] - sent
+        others = (of_worst - lost) / rest if rest else inside.share(worst)
+        spread = not outside or (sums.lost[one] - lost) / outside > lost / sent / 4
+        if lost - expected > SIGMAS * math.sqrt(expected) and others < lost / sent / 3 and spread:
+            found.append(((lost - expected) / math.sqrt(expected), one))
     return max(found)[1] if found else None

@@ -11,7 +11,7 @@ from roce_exporter.catalog import probe as rows
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.probe.fleet import LossyPair, PortReport, ProbedPort, blame, port_reports, slow_parts
 from roce_exporter.probe.plan import FABRIC, RACK
-from roce_exporter.probe.vote import HOST, LINK, SPINE, TOR, Component, PathCount, vote
+from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR, Component, PathCount, vote
 from roce_exporter.view.history import TimedSamples, timed_samples
 
 ONE, TWO, THREE = (Component(HOST, name) for name in ("h1", "h2", "h3"))
@@ -86,7 +86,7 @@ def test_the_simulated_fabric_has_each_kind_of_component() -> None:
     fabric = bench.make_fabric(64, 1)
     way = fabric.way(fabric.targets[0], fabric.targets[-1], 40000)
     assert [one.kind for one in way] == [HOST, HOST, TOR, TOR, LINK, LINK, SPINE]
-    assert fabric.way(fabric.targets[0], fabric.targets[1], 1)[2:] == (Component(TOR, "t0"),)
+    assert fabric.way(fabric.targets[0], fabric.targets[1], 1)[2:] == (Component(TOR, "r00"),)
 
 
 PORT = ("mlx5_0", "1")
@@ -207,6 +207,19 @@ def test_one_bad_part_is_named_and_nothing_else(kind: str) -> None:
     drawings = [drawn(seed, kind) for seed in range(20)]
     right = [[one.component for one in blame(reports)] == [truth] for reports, truth in drawings]
     assert sum(right) >= 19
+
+
+@pytest.mark.parametrize("lost", [12, 4])
+def test_one_source_port_is_a_path_and_not_the_port(lost: int) -> None:
+    """To all peers behind it; a broken port loses from every source port."""
+    pairs = tuple(LossyPair(f"h2{number}", "40003", 12, lost) for number in range(4))
+    own, *others = [*rack(1, {}), *rack(2, {})]
+    own = own._replace(sent={RACK: 72, FABRIC: 384}, pairs=pairs)
+    assert [one.component for one in blame([own, *others])] == [Component(PATH, "h10 source port 40003")]
+    more = tuple(LossyPair(f"h2{number}", "40004", 12, lost) for number in range(4))
+    assert [one.component for one in blame([own._replace(pairs=pairs + more), *others])] == [
+        Component(HOST, "h10")
+    ]
 
 
 def test_racks_that_all_lose_to_all_others_have_a_bad_spine() -> None:

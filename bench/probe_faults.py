@@ -1,0 +1,268 @@
+"""What the probes of eight hosts name when a router between them is faulty: python bench/probe_faults.py [RUNS [FAULT...]].
+
+Each host is a process in a network namespace, and forwards through the kernel of a ninth namespace, where netem, u32 and pedit make the
+faults. Two of the faults are of a process: stopped, and running a fifth of the time. The judge is that of `check fabric`. Needs root and
+sch_netem, which the lab's guests have:
+
+    tests/lab/boot.sh -t 7200 -- python bench/probe_faults.py 5
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import ipaddress
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from roce_exporter.checks.fabric_check import fabric_report
+from roce_exporter.checks.finding import Status
+from roce_exporter.model import Device, Gid, Port
+from roce_exporter.probe.plan import ProbeTarget, SendRate
+from roce_exporter.probe.service import ProbeService, ProbeSettings
+from roce_exporter.view.history import TimedSamples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from multiprocessing.connection import Connection
+
+RACKS = (4, 4)
+RATE = SendRate(interval=1.5, most=100.0, burst=38, per_target=8.0)
+"""Every path of the full mesh in every burst."""
+SECONDS = 15.0
+PREFIX = "pf-"
+ROUTER = f"{PREFIX}router"
+GATEWAY = "169.254.1.1"
+CLONE_NEWNET = 0x40000000
+TARGETS = tuple(
+    ProbeTarget(f"r{rack}", f"h{rack}{one}", "", ipaddress.ip_address(f"10.88.{rack}.{one + 1}"), 10124)
+    for rack, hosts in enumerate(RACKS)
+    for one in range(hosts)
+)
+
+
+def run(text: str) -> None:
+    """Run a command; its words have no spaces."""
+    subprocess.run(text.split(), check=True)  # noqa: S603 - the words are literals of this file
+
+
+def serve(target: ProbeTarget, parent: Connection) -> None:
+    """One host: probe from the first message on, and answer each later one with samples and source ports."""
+    descriptor = os.open(f"/run/netns/{PREFIX}{target.host}", os.O_RDONLY)
+    if ctypes.CDLL(None, use_errno=True).setns(descriptor, CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "setns")
+    asyncio.run(_probe(target, parent))
+
+
+async def _probe(target: ProbeTarget, parent: Connection) -> None:
+    async def read() -> Sequence[ProbeTarget]:
+        return TARGETS
+
+    service = ProbeService(ProbeSettings(rate=RATE), read, time.monotonic)
+    await service.refresh()
+    gid = Gid(0, "RoCE v2", "e0", str(target.address))
+    service.follow([Device("rxe0", "rdma_rxe", "rxe", ports=(Port(1, "Ethernet", gids=(gid,)),))])
+    parent.send("ready")
+    await asyncio.to_thread(parent.recv)
+
+    def answer() -> None:
+        parent.recv()
+        service.collect()
+        values: dict[str, dict[tuple[str, ...], float]] = {}
+        for series, value in zip(*service.samples(), strict=True):
+            labels = series.labels[:-1] if series.suffix in ("_sum", "_count") else series.labels
+            values.setdefault(series.row.name + series.suffix, {})[labels] = value or 0
+        (port,) = service._ports.values()  # noqa: SLF001 - no page shows source ports without a loss
+        paths = port.sender._paths.values()  # noqa: SLF001
+        parent.send((TimedSamples(time.time(), values), [path.socket.port for path in paths]))
+
+    asyncio.get_running_loop().add_reader(parent.fileno(), answer)
+    await service.run()
+
+
+class Host(NamedTuple):
+    """A process, and the end of its pipe."""
+
+    process: multiprocessing.process.BaseProcess
+    pipe: Connection
+
+    def read(self) -> tuple[TimedSamples, list[int]] | None:
+        """Its samples and source ports; None if it does not answer."""
+        self.pipe.send("read")
+        return self.pipe.recv() if self.pipe.poll(5) else None
+
+
+@contextmanager
+def probing() -> Iterator[dict[str, Host]]:
+    """All hosts, after their first burst."""
+    hosts = {}
+    context = multiprocessing.get_context("fork")
+    try:
+        for target in TARGETS:
+            ours, theirs = context.Pipe()
+            process = context.Process(target=serve, args=(target, theirs), daemon=True)
+            process.start()
+            hosts[target.host] = Host(process, ours)
+        for step in ("ready", "begin"):
+            for host in hosts.values():
+                host.pipe.recv() if step == "ready" else host.pipe.send(step)
+        while not all((found := host.read()) and found[1] for host in hosts.values()):
+            time.sleep(0.1)
+        yield hosts
+    finally:
+        for host in hosts.values():
+            host.process.kill()
+            host.process.join()
+
+
+@contextmanager
+def behind_a_router() -> Iterator[None]:
+    """The namespaces and their links; `hNN` is the router's end of the link of that host."""
+    names = [ROUTER, *(PREFIX + one.host for one in TARGETS)]
+    try:
+        for name in names:
+            run(f"ip netns add {name}")
+            run(f"ip -n {name} link set lo up")
+        run(f"ip netns exec {ROUTER} sysctl -qw net.ipv4.ip_forward=1")
+        for one in TARGETS:
+            run(f"ip link add e0 netns {PREFIX}{one.host} type veth peer name {one.host} netns {ROUTER}")
+            run(f"ip -n {ROUTER} addr add {GATEWAY}/32 dev {one.host}")
+            run(f"ip -n {PREFIX}{one.host} addr add {one.address}/32 dev e0")
+            run(f"ip -n {ROUTER} link set {one.host} up")
+            run(f"ip -n {PREFIX}{one.host} link set e0 up")
+            run(f"ip -n {ROUTER} route add {one.address}/32 dev {one.host}")
+            run(f"ip -n {PREFIX}{one.host} route add {GATEWAY} dev e0")
+            run(f"ip -n {PREFIX}{one.host} route add default via {GATEWAY} src {one.address}")
+        yield
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], check=False)  # noqa: S603, S607
+
+
+Injected = Callable[[dict[str, Host]], AbstractContextManager[None]]
+
+
+@contextmanager
+def healthy(_: dict[str, Host]) -> Iterator[None]:
+    """No fault."""
+    yield
+
+
+def netem(how: str, *hosts: str) -> Injected:
+    """What is forwarded to these hosts is lost or late."""
+    return at_router(f"root netem {how}", "", *hosts)
+
+
+def rewritten(how: str, *hosts: str) -> Injected:
+    """What is forwarded to these hosts with the DSCP of RoCE has another TOS octet."""
+    match = "egress protocol ip u32 match ip tos 0x68 0xfc"
+    return at_router("clsact", f"{match} action pedit munge ip tos {how} pipe action csum ip", *hosts)
+
+
+def at_router(queue: str, rule: str, *hosts: str) -> Injected:
+    """A queueing discipline at the router's ends of links, with a filter."""
+
+    @contextmanager
+    def made(_: dict[str, Host]) -> Iterator[None]:
+        for host in hosts:
+            run(f"tc -n {ROUTER} qdisc add dev {host} {queue}")
+            if rule:
+                run(f"tc -n {ROUTER} filter add dev {host} {rule}")
+        yield
+        for host in hosts:
+            run(f"tc -n {ROUTER} qdisc del dev {host} {queue}")
+
+    return made
+
+
+@contextmanager
+def lossy_path(hosts: dict[str, Host]) -> Iterator[None]:
+    """Drop one source port of h00; ports from the third on are for the other rack alone, which has more paths."""
+    _, ports = hosts["h00"].read() or (None, [])
+    rule = f"ingress protocol ip u32 match ip sport {ports[5]} 0xffff action drop"
+    with at_router("clsact", rule, "h00")(hosts):
+        yield
+
+
+@contextmanager
+def stopped(hosts: dict[str, Host]) -> Iterator[None]:
+    """Stop the process of h01."""
+    os.kill(hosts["h01"].process.pid or 0, signal.SIGSTOP)
+    yield
+
+
+@contextmanager
+def busy(hosts: dict[str, Host]) -> Iterator[None]:
+    """Run the process of h01 for a fifth of the time, as a quota of the processor does."""
+    pid, over = hosts["h01"].process.pid or 0, threading.Event()
+
+    def hold() -> None:
+        while not over.wait(0.2):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.8)
+            os.kill(pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+RACK1 = tuple(one.host for one in TARGETS if one.rack == "r1")
+FAULTS: dict[str, tuple[Injected, set[tuple[str, str]]]] = {
+    "healthy": (healthy, set()),
+    "port loses 10 %": (netem("loss 10%", "h12"), {("probe_loss", "h12")}),
+    "ToR loses 10 %": (netem("loss 10%", *RACK1), {("probe_loss", "ToR r1")}),
+    "port delays by 20 ms": (netem("delay 20ms", "h12"), {("probe_delay", "h12")}),
+    "one source port is lost": (lossy_path, {("probe_loss", "path of h00")}),
+    "ToR marks": (rewritten("set 0x03 retain 0x03", *RACK1), {("probe_marked", "ToR r1")}),
+    "ToR clears the DSCP": (rewritten("set 0x00 retain 0xfc", *RACK1), {("probe_remarked", "ToR r1")}),
+    "responder stopped": (stopped, {("probe_loss", "h01")}),
+    "responder busy": (busy, {("probe_busy_host", "h01")}),
+}
+
+
+def judged(name: str) -> set[tuple[str, str]]:
+    """What is named after `SECONDS` of a fault, as check and place."""
+    inject, _ = FAULTS[name]
+    with probing() as hosts, inject(hosts):
+        time.sleep(SECONDS)
+        found = [host.read() for host in hosts.values()]
+    report = fabric_report([(one[0],) for one in found if one])
+    return {
+        (one.check, one.device.partition(" source port")[0])
+        for one in report.findings
+        if one.status > Status.OK
+    }
+
+
+def main() -> int:
+    """Print the table; 1 if a fault was not named in each run."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    status = 0
+    print("| fault | named | runs | named right |\n| --- | --- | ---: | ---: |")
+    with behind_a_router():
+        for name in sys.argv[2:] or FAULTS:
+            expected = FAULTS[name][1]
+            results = [judged(name) for _ in range(runs)]
+            right = sum(one == expected for one in results)
+            status |= right != runs
+            words = ", ".join(f"`{check}` {place}" for check, place in expected) or "nothing"
+            print(f"| {name} | {words} | {runs} | {right} |", flush=True)
+            for one in results:
+                if one != expected:
+                    print(f"  named {sorted(one)}", file=sys.stderr, flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
