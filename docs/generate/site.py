@@ -1,7 +1,7 @@
 """The documents as a site with search: `make site`, or `python docs/generate/site.py FOLDER` where mkdocs-material is installed.
 
 mkdocs-material builds it from the Markdown files of the repository; a link that leads nowhere fails. Pages have stable addresses: `PAGE/` for
-`docs/PAGE.md`, `runbooks/NAME/` for the runbook of an alert, which `runbook_url` may name. What is no page is linked in the repository, whose address is
+`docs/PAGE.md`, `runbooks/NAME/` for the runbook of an alert, which `runbook_base_url` of `alerts/thresholds.yml` may name. What is no page is linked in the repository, whose address is
 `project.urls.Homepage` of `pyproject.toml`.
 """
 # ruff: noqa: INP001 - a script next to the documents, not a package
