@@ -11,7 +11,7 @@ from boards.model import Board, Query, Row, Variable, cell
 from boards.panels import by_name, named, number
 from boards.rules import CHECKS, CHECKS_FAILED, PLACES, SETTING, SETTINGS, UNREADABLE
 from boards.scopes import CLUSTER, FLEET, OF_FLEET, WITH_RUNBOOKS, alerts_of_clusters, runbook
-from boards.tables import table, with_setting
+from boards.tables import WRAPPED, table, with_setting
 from roce_exporter.catalog.row import MetricSet
 
 TICKET = SEVERITY[WARNING]
@@ -21,12 +21,6 @@ FAILED = f"sum by (check) ({CHECKS_FAILED}{{{FLEET}}})"
 EXPLAINED = (
     f'label_replace(label_replace({FAILED}, "why", "$1", "check", "(.*)"), "fix", "$1", "check", "(.*)")'
 )
-WRAPPED = (
-    ("custom.cellOptions", {"type": "auto", "wrapText": True}),
-    ("custom.wrapText", True),
-    ("custom.inspect", True),
-)
-"""Wrapped text, which Grafana 12 moved out of the options of cells, and an icon that opens the full text."""
 PLACED = f"({', '.join(('cluster', 'setting', *PLACES))})"
 COUNTED = f"sum by ({', '.join(('cluster', 'setting', *PLACES, 'value'))}) ({SETTING}{{{FLEET}}})"
 VALUES = with_setting(COUNTED)

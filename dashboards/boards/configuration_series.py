@@ -86,7 +86,7 @@ def check_texts() -> dict[str, Json]:
     return {
         "check": named({check.id: (check.title, "") for check in ALL_CHECKS}),
         "why": named({check.id: (check.why, "") for check in ALL_CHECKS}),
-        "fix": named({check.id: (_command(check.fix[ANY]), "") for check in ALL_CHECKS}),
+        "fix": named({check.id: (command(check.fix[ANY]), "") for check in ALL_CHECKS}),
     }
 
 
@@ -97,5 +97,6 @@ class _Blanks(dict[str, str]):
         return name.upper()
 
 
-def _command(text: str) -> str:
+def command(text: str) -> str:
+    """A command with the names of what the host fills in."""
     return text.format_map(_Blanks())

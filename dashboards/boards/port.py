@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from boards.colours import (
     CNP_HANDLED,
     CRITICAL,
     GOOD,
     LOST,
+    REASON,
     RECEIVED,
     RECOVERED,
     SENT,
@@ -14,6 +17,7 @@ from boards.colours import (
     UNKNOWN,
     WARNING,
 )
+from boards.configuration_series import command
 from boards.host_ports import NO_TIME, OF_HOST_PORT, alerts_over_time, detector
 from boards.limits import LONG_PAUSE, MARKS_HIGH, PAUSE_HIGH, PCIE_STALLS, SATURATED, plain, steps
 from boards.link_series import INFO
@@ -28,6 +32,7 @@ from boards.panels import (
     fixed,
     lines,
     mirrored,
+    named,
     number,
     states,
 )
@@ -35,8 +40,10 @@ from boards.port_faults import DROPS_PANELS, WIRE_PANELS
 from boards.port_series import DIRECTED, SAID, TWO_WAYS, both, chain, event, limit_line
 from boards.probes import PORT_PROBES
 from boards.scopes import HOST, OF_PORT, PORT, PRIORITY, alerts, storms, to_switch_port
-from boards.tables import table
+from boards.tables import WRAPPED, as_text, table
 from roce_exporter.catalog.row import MetricSet
+from roce_exporter.checks.health.causes import CAUSES as VERDICT
+from roce_exporter.checks.report import ACTS
 
 THIS = f'{HOST},device=~"$device"'
 TWO_COLOURS = [
@@ -90,7 +97,40 @@ CAME_FIRST = states(
     width=24,
     height=12,
 )
+SAYS = {
+    "reason": {cause.name: cause.title for cause in VERDICT},
+    "acts": {cause.name: ACTS[cause.side].partition(":")[0] for cause in VERDICT},
+    "likely": {cause.name: cause.likely for cause in VERDICT},
+    "first_step": {cause.name: command(cause.next[0]) for cause in VERDICT},
+}
+"""The verdict's words for each cause, by column: those of `check health` and `/health.json`."""
+COPIED = reduce(
+    lambda query, name: f'label_replace({query}, "{name}", "$1", "reason", "(.*)")',
+    [name for name in SAYS if name != "reason"],
+    now("roce_port_health_reason", PORT),
+)
 NOW_PANELS = (
+    table(
+        "What is wrong, and what to do first",
+        "The reasons of the exporter's verdict now, in its words; a reason goes when its fault is over. `roce-exporter check health` on the host prints the evidence, "
+        "the time and all steps.\n\n" + meanings("roce_port_health_reason"),
+        ("device", "port", "Value", *SAYS),
+        cell(f"max by (device, port, {', '.join(SAYS)}) ({COPIED})", proof="lossy"),
+        names={"Value": "health"},
+        overrides=(
+            as_text("health", named(REASON)),
+            *(
+                by_name(name, ("mappings", [named({cause: (text, "") for cause, text in texts.items()})]), *WRAPPED)
+                for name, texts in SAYS.items()
+            ),
+        ),
+        wide="likely",
+        tall=True,
+        sort="health",
+        width=24,
+        height=6,
+        empty="All that is seen is well, or there is no verdict",
+    ),
     CAME_FIRST,
     number(
         "Link",

@@ -23,6 +23,14 @@ CHARACTER, CELL = 7.5, 30
 DIRECTIONS = {"receive": ("received", ""), "transmit": ("sent", "")}
 
 
+WRAPPED = (
+    ("custom.cellOptions", {"type": "auto", "wrapText": True}),
+    ("custom.wrapText", True),
+    ("custom.inspect", True),
+)
+"""Wrapped text, which Grafana 12 moved out of the options of cells, and an icon that opens the full text."""
+
+
 def table(
     title: str,
     reading: str,

@@ -113,7 +113,7 @@ def test_every_label_exists() -> None:
         "python",
         "what",
         "operation",
-        "why",
+        *("why", "acts", "likely", "first_step"),
         "fix",
     }
     known |= {"end", "toward", "host", "switch", "switch_port"}  # of the rules that join both ends of a link
