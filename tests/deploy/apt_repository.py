@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 from deploy_image import machine_tar
 from deploy_tools import DEPLOY, ran
@@ -25,7 +26,7 @@ def served(folder: Path) -> Iterator[str]:
     """The address of a web server for this folder."""
 
     def reply(path: str) -> tuple[int, bytes]:
-        place = folder / path.strip("/")
+        place = folder / unquote(path).strip("/")  # apt writes a plus of a version as %2b
         return (200, place.read_bytes()) if place.is_file() else (404, b"")
 
     with answering(reply) as server:
