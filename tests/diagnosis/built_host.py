@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from fault_histories import recorded_history
 
+from roce_exporter.checks.finding import Finding
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.view.history import History
@@ -210,6 +211,11 @@ class Incident:
         """The one with `other_truth`."""
         return f"{self.driver}_{(self.at + 1) % self.ports}"
 
+    @property
+    def sides(self) -> frozenset[str]:
+        """Of each of its faults."""
+        return frozenset(one.partition(":")[0] for one in (self.truth, self.truth_too) if one)
+
     def is_said(self, wanted: str, side: str, check: str) -> bool:
         """Whether this side and cause are what `wanted` says."""
         right, _, names = wanted.partition(": ")
@@ -237,6 +243,36 @@ def load_incidents(table: Path = TABLE) -> tuple[Incident, ...]:
         for driver, of_driver in rows.items()
         for name, row in of_driver.items()
     )
+
+
+def misread(incident: Incident, findings: Sequence[Finding]) -> str:
+    """What is wrong in what the rules said: what they said first of this port, `nothing`, and ports without a fault; empty if all is right.
+
+    `side: check; also DEVICE: side: check`.
+    """
+    here = [one for one in findings if one.device == incident.device]
+    there = [one for one in findings if one.device == incident.other and incident.other_truth]
+    truths = [one for one in (incident.truth, incident.truth_too) if one]
+    if incident.truth == "fit":
+        here = [one for one in here if one.is_wrong]
+        is_right = not here
+    else:
+        # Both faults of a port are said; which is worse has no truth.
+        said = [[incident.is_said(truth, one.side.value, one.check) for one in here] for truth in truths]
+        is_right = all(map(any, said)) and any(one[0] for one in said)
+    wrong = [] if is_right else [_said(*here[:1])]
+    if incident.other_truth and not (
+        there and incident.is_said(incident.other_truth, there[0].side.value, there[0].check)
+    ):
+        wrong.append(f"also {incident.other}: {_said(*there[:1])}")
+    wrong += [
+        f"also {one.device}: {_said(one)}" for one in findings if one.is_wrong and one not in (*here, *there)
+    ]
+    return "; ".join(wrong)
+
+
+def _said(finding: Finding | None = None) -> str:
+    return f"{finding.side.value}: {finding.check}" if finding else "nothing"
 
 
 async def incident_history(incident: Incident) -> History:

@@ -1,6 +1,6 @@
 """Writes the generated parts of docs/diagnosis.md, the list of causes and the score, and scoreboard.md with each fault.
 
-`python tests/diagnosis/write_diagnosis.py` takes a minute.
+`python tests/diagnosis/write_diagnosis.py` takes two minutes.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from built_host import DRIVERS, load_incidents
+from built_host import DRIVERS, FOREIGN, incident_history, load_incidents, misread
 from fault_table import load_faults
 from scoreboard import judge_all, score_lines, share_of, sources, table
 
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES, End
+from roce_exporter.checks.health.diagnosis import diagnose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from built_host import Incident
     from scoreboard import Said
@@ -80,6 +81,42 @@ def _first_run(name: str, rows: list[Incident]) -> str:
     return f"| {name} | {' | '.join(shares)} |"
 
 
+async def misread_today() -> dict[str, str]:
+    """What is wrong in what the rules say today of each row of the foreign hand."""
+    return {
+        one.id: misread(one, diagnose(await incident_history(one)).findings)
+        for one in load_incidents(FOREIGN)
+    }
+
+
+def foreign_lines(today: Mapping[str, str]) -> Iterator[str]:
+    """The first run and today, by class and by what the source shows: side, side and cause, healthy hosts without a finding."""
+    rows = load_incidents(FOREIGN)
+    first = {one.id: one.missed for one in rows}
+    yield "| rows | first run: side (95 % interval) | side and cause | healthy, no finding | today: side | side and cause | healthy, no finding |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for name, here in (
+        ("**all**", rows),
+        *(
+            (group, [one for one in rows if one.group == group])
+            for group in dict.fromkeys(one.group for one in rows)
+        ),
+        *(
+            (f"source shows {shown}", [one for one in rows if one.shown == shown])
+            for shown in ("values", "names", "words")
+        ),
+    ):
+        yield f"| {name} | {' | '.join((*_shares(here, first), *_shares(here, today)))} |"
+
+
+def _shares(rows: Sequence[Incident], wrong: Mapping[str, str]) -> Iterator[str]:
+    faults = [one for one in rows if one.kind == "fault"]
+    sides = [one for one in faults if not wrong[one.id] or wrong[one.id].split(":")[0] in one.sides]
+    yield share_of(len(sides), len(faults))
+    for here in (faults, [one for one in rows if one.kind != "fault"]):
+        yield share_of(sum(not wrong[one.id] for one in here), len(here))
+
+
 def filled(text: str, name: str, lines: Iterable[str]) -> str:
     """The document with these lines between the comments NAME and /NAME."""
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
@@ -93,6 +130,7 @@ def document(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "causes", cause_lines())
     text = filled(text, "incidents", incident_lines())
     text = filled(text, "batches", batch_lines())
+    text = filled(text, "foreign", foreign_lines(asyncio.run(misread_today())))
     text = filled(text, "hidden", hidden_lines(all_said))
     missed = [said for said in all_said if not (said.fault.hidden or said.is_right)]
     return filled(text, "scoreboard", (*score_lines(all_said), "", *sources(all_said), "", *table(missed)))
