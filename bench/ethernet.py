@@ -28,7 +28,7 @@ ROUNDS = 3
 SCRAPES = 6
 
 
-def prepare(folder: Path) -> Path:
+def prepare(folder: Path, queues: int = QUEUES) -> Path:
     """Create the network devices and the tree, and mount the tree as this namespace's /sys, as on a real host.
 
     The caller outside the namespace removes the folder: inside, a whole sysfs is mounted in it.
@@ -38,8 +38,8 @@ def prepare(folder: Path) -> Path:
     _run("ip", "link", "set", "lo", "up")
     _run("mount", "-t", "sysfs", "sysfs", str(sysfs))
     for netdev in NETDEVS:
-        queues = ("numrxqueues", str(QUEUES), "numtxqueues", str(QUEUES))
-        _run("ip", "link", "add", netdev, *queues, "type", "veth", "peer", "name", f"p{netdev}")
+        both = ("numrxqueues", str(queues), "numtxqueues", str(queues))
+        _run("ip", "link", "add", netdev, *both, "type", "veth", "peer", "name", f"p{netdev}")
         for one in (netdev, f"p{netdev}"):
             _run("ip", "link", "set", one, "up")
     write_host(tree, len(NETDEVS), NETDEVS, sysfs)

@@ -4,19 +4,20 @@ import ast
 import errno
 import json
 import struct
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from clock import Clock
+from hypothesis import given
+from hypothesis import strategies as st
 from kernel import Faults, host
+from netlink_dumps import FakeKernel, refusal
 from observed import exposition, samples
-from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink import genlmsg, nla
 
 from roce_exporter.host.kernel import Absent, ComponentVersion, HealthReporter, devlink_netlink
-from roce_exporter.host.kernel.devlink_messages import DevlinkMessage
 from roce_exporter.host.kernel.devlink_netlink import (
     HEALTH_REPORTER_DIAGNOSE,
     HEALTH_REPORTER_GET,
@@ -25,7 +26,15 @@ from roce_exporter.host.kernel.devlink_netlink import (
     DevlinkNetlink,
 )
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
+from roce_exporter.host.kernel.netlink import (
+    DUMP,
+    Malformed,
+    Message,
+    decode_values,
+    encode_attribute,
+    encode_message,
+    encode_u32,
+)
 from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.devlink_text import (
     HEALTH,
@@ -39,6 +48,7 @@ from roce_exporter.host.simulated.kernel import simulate
 
 PF = "pci/0000:3b:00.0"
 ETHERNET = "auxiliary/mlx5_core.eth.0"
+FAMILY = 0x15
 
 
 def text(kind: int, value: str) -> bytes:
@@ -53,7 +63,7 @@ def reply(instance: str, *attributes: bytes) -> bytes:
     """A message of devlink, constructed from include/uapi/linux/devlink.h."""
     bus, _, name = instance.partition("/")
     payload = struct.pack("=BBH", 0, 1, 0) + text(1, bus) + text(2, name) + b"".join(attributes)
-    return encode_message(Message(0x15, 0, 1, 0, payload))
+    return encode_message(Message(FAMILY, 2, 0, 0, payload))
 
 
 def reporter(
@@ -95,40 +105,48 @@ DIAGNOSIS = (
     + encode_attribute(110, b"") * 3
 )
 
-NAMED = {"BUS_NAME": "pci", "DEV_NAME": "0000:3b:00.0"}
+BUS_NAME, DEV_NAME, PORT_INDEX, REPORTER_NAME = 1, 2, 3, 115
+NAMED = {BUS_NAME: b"pci\0", DEV_NAME: b"0000:3b:00.0\0"}
 
 
-class Socket:
-    """A socket of pyroute2 with these replies, one list per request."""
+class Kernel(FakeKernel):
+    """devlink with these replies, one list of messages per request; an OSError instead of a list is the kernel's refusal."""
 
-    def __init__(self, *replies: Sequence[bytes] | Exception) -> None:
+    def __init__(
+        self, *replies: Sequence[bytes] | OSError, family: bytes = struct.pack("=HHH", 6, 1, FAMILY)
+    ) -> None:
+        super().__init__(self.reply)
         self.replies = list(replies)
-        self.sent: list[tuple[int, dict[str, Any], bool]] = []
-        self.is_open = False
+        self.family = family
 
-    def __enter__(self) -> Self:
-        self.is_open = True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.is_open = False
-
-    def exchange(self, command: int, attributes: Sequence[tuple[str, Any]], *, dump: bool) -> list[Any]:
-        self.sent.append(
-            (command, {name.removeprefix("DEVLINK_ATTR_"): value for name, value in attributes}, dump)
-        )
+    def reply(self, request: Message) -> list[bytes]:
+        if request.kind != FAMILY:
+            return [
+                encode_message(Message(16, 0, 0, 0, bytes(4) + self.family))
+                if self.family
+                else refusal(errno.ENOENT)
+            ]
         found = self.replies.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        messages = [DevlinkMessage(one) for one in found]
-        for message in messages:
-            message.decode()
-        return messages
+        return (
+            [refusal(found.errno or 0)] if isinstance(found, OSError) else [b"".join(found) + refusal(0, 3)]
+        )
+
+    @property
+    def sent(self) -> list[tuple[int, dict[int, bytes], bool]]:
+        """Command, attributes, and whether a list was requested."""
+        return [
+            (one.payload[0], decode_values(one.payload, 4), one.flags & DUMP == DUMP)
+            for one in self.asked
+            if one.kind == FAMILY
+        ]
+
+    @property
+    def is_open(self) -> bool:
+        return not all(one.closed for one in self.sockets)
 
 
-def socket_of(*replies: Sequence[bytes] | Exception) -> Callable[[], Socket]:
-    socket = Socket(*replies)
-    return lambda: socket
+def refused(code: int) -> OSError:
+    return OSError(code, "")
 
 
 def names(netlink: DevlinkNetlink) -> list[str]:
@@ -141,8 +159,8 @@ OTHER = reply("pci/0000:5e:00.0", reporter("fw"))
 
 def test_reporters_of_the_device_and_of_its_ports() -> None:
     first = reporter("fw_fatal", state=1, errors=3, recoveries=2, dumped=1_790_000_000_500_000_000)
-    socket = Socket([reply(PF, first), TX])
-    assert DevlinkNetlink(lambda: socket).reporters(PF) == (
+    socket = Kernel([reply(PF, first), TX])
+    assert DevlinkNetlink(socket).reporters(PF) == (
         HealthReporter("fw_fatal", False, 3, 2, 1_790_000_000.5),
         HealthReporter("tx", True, 0, 0, None),
     )
@@ -152,20 +170,20 @@ def test_reporters_of_the_device_and_of_its_ports() -> None:
 
 def test_a_kernel_that_lists_all_instances_is_queried_by_name_from_then_on() -> None:
     """Before Linux 6.6 each list takes the lock of every instance, so one that hangs would stop all others."""
-    socket = Socket([OTHER, FW, TX], [FW], [reply(PF, encode_u32(3, 1), reporter("tx", state=1))])
-    netlink = DevlinkNetlink(lambda: socket)
+    socket = Kernel([OTHER, FW, TX], [FW], [reply(PF, encode_u32(3, 1), reporter("tx", state=1))])
+    netlink = DevlinkNetlink(socket)
     assert names(netlink) == ["fw", "tx"]
     assert [one.is_healthy for one in netlink.reporters(PF)] == [True, False]
     assert socket.sent[1:] == [
-        (HEALTH_REPORTER_GET, NAMED | {"HEALTH_REPORTER_NAME": "fw"}, False),
-        (HEALTH_REPORTER_GET, NAMED | {"PORT_INDEX": 1, "HEALTH_REPORTER_NAME": "tx"}, False),
+        (HEALTH_REPORTER_GET, NAMED | {REPORTER_NAME: b"fw\0"}, False),
+        (HEALTH_REPORTER_GET, NAMED | {PORT_INDEX: struct.pack("=I", 1), REPORTER_NAME: b"tx\0"}, False),
     ]
 
 
 def test_a_reporter_that_is_gone_has_the_others_listed_again_and_a_driver_that_fails_not() -> None:
-    gone = DevlinkNetlink(socket_of([OTHER, FW, TX], [FW], NetlinkError(errno.EINVAL), [OTHER, FW]))
+    gone = DevlinkNetlink(Kernel([OTHER, FW, TX], [FW], refused(errno.EINVAL), [OTHER, FW]))
     assert (names(gone), names(gone)) == (["fw", "tx"], ["fw"])
-    failing = DevlinkNetlink(socket_of([OTHER, FW], NetlinkError(errno.EIO)))
+    failing = DevlinkNetlink(Kernel([OTHER, FW], refused(errno.EIO)))
     assert names(failing) == ["fw"]
     with pytest.raises(OSError, match="Input/output error"):
         names(failing)
@@ -173,11 +191,11 @@ def test_a_reporter_that_is_gone_has_the_others_listed_again_and_a_driver_that_f
 
 def test_the_number_of_reporters_is_bounded() -> None:
     many = [reply(PF, reporter(f"r{position}")) for position in range(MOST_REPORTERS + 1)]
-    assert len(names(DevlinkNetlink(socket_of(many)))) == MOST_REPORTERS
+    assert len(names(DevlinkNetlink(Kernel(many)))) == MOST_REPORTERS
 
 
 def test_versions_without_serial_numbers() -> None:
-    socket = Socket(
+    socket = Kernel(
         [
             reply(
                 PF,
@@ -189,7 +207,7 @@ def test_versions_without_serial_numbers() -> None:
             )
         ]
     )
-    assert DevlinkNetlink(lambda: socket).versions(PF) == (
+    assert DevlinkNetlink(socket).versions(PF) == (
         ComponentVersion("fixed", "fw.psid", "MT_0000000838"),
         ComponentVersion("running", "fw.version", "28.39.1002"),
         ComponentVersion("stored", "fw.version", "28.43.2026"),
@@ -200,82 +218,143 @@ def test_versions_without_serial_numbers() -> None:
 def test_a_diagnosis_in_several_messages() -> None:
     """The kernel splits it anywhere between two attributes. Texts and flags are no numbers."""
     middle = DIAGNOSIS.index(encode_attribute(112, b"\3")) + 8
-    socket = Socket(
+    socket = Kernel(
         [reply(PF, encode_attribute(FMSG, part)) for part in (DIAGNOSIS[:middle], DIAGNOSIS[middle:])]
     )
-    assert DevlinkNetlink(lambda: socket).diagnosis(PF) == {
+    assert DevlinkNetlink(socket).diagnosis(PF) == {
         "cq_overrun": 4,
         "nic_receive_steering_discard": 1 << 40,
         "level": 7,
     }
     (command, attributes, dump) = socket.sent[0]
-    assert (command, attributes["HEALTH_REPORTER_NAME"], dump) == (HEALTH_REPORTER_DIAGNOSE, "vnic", False)
+    assert (command, attributes[REPORTER_NAME], dump) == (HEALTH_REPORTER_DIAGNOSE, b"vnic\0", False)
 
 
 @pytest.mark.parametrize(
     ("read", "answer", "number_of_error", "absent"),
     [
         ("reporters", [], errno.EOPNOTSUPP, True),
-        ("reporters", NetlinkError(errno.ENODEV), errno.ENODEV, True),
-        ("reporters", NetlinkError(errno.EOPNOTSUPP), errno.EOPNOTSUPP, True),
-        ("reporters", NetlinkError(errno.EIO), errno.EIO, False),
-        ("reporters", OSError(errno.EMFILE, "too many"), errno.EMFILE, False),
-        ("reporters", KeyError("attrs"), errno.EBADMSG, False),
+        ("reporters", refused(errno.ENODEV), errno.ENODEV, True),
+        ("reporters", refused(errno.EOPNOTSUPP), errno.EOPNOTSUPP, True),
+        ("reporters", refused(errno.EIO), errno.EIO, False),
+        ("reporters", [b"torn"], errno.EBADMSG, False),
+        ("reporters", [encode_message(Message(FAMILY, 2, 0, 0, b"abc"))], errno.EBADMSG, False),
         ("reporters", [reply(PF)], errno.EBADMSG, False),
-        ("diagnosis", NetlinkError(errno.EPERM), errno.EPERM, False),
-        ("diagnosis", NetlinkError(errno.EINVAL), errno.EOPNOTSUPP, True),
-        ("diagnosis", NetlinkError(errno.EIO), errno.EIO, False),
+        ("diagnosis", refused(errno.EPERM), errno.EPERM, False),
+        ("diagnosis", refused(errno.EINVAL), errno.EOPNOTSUPP, True),
+        ("diagnosis", refused(errno.EIO), errno.EIO, False),
     ],
 )
 def test_absent_is_not_broken(read: str, answer: Any, number_of_error: int, absent: bool) -> None:
-    socket = Socket(answer)
+    socket = Kernel(answer)
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the errno is what is checked
-        getattr(DevlinkNetlink(lambda: socket), read)(PF)
+        getattr(DevlinkNetlink(socket), read)(PF)
     assert (caught.value.errno, isinstance(caught.value, Absent)) == (number_of_error, absent)
     assert not socket.is_open
 
 
 def test_a_kernel_without_devlink_is_absent() -> None:
-    def refused() -> Socket:
-        raise NetlinkError(errno.ENOENT)
-
-    for read in (DevlinkNetlink(refused).reporters, DevlinkNetlink(refused).versions):
+    for read in ("reporters", "versions"):
         with pytest.raises(Absent):
-            read(PF)
+            getattr(DevlinkNetlink(Kernel(family=b"")), read)(PF)
 
 
-def test_without_pyroute2_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "roce_exporter.host.kernel.devlink_messages", None)
-    with pytest.raises(OSError, match=r"--source\.disable=devlink"):
-        DevlinkNetlink().reporters(PF)
+class Part(nla):  # type: ignore[misc]
+    """A reporter or a version as pyroute2 encodes it."""
+
+    prefix = "DEVLINK_ATTR_"
+    nla_map = (
+        (103, "DEVLINK_ATTR_INFO_VERSION_NAME", "asciiz"),
+        (104, "DEVLINK_ATTR_INFO_VERSION_VALUE", "asciiz"),
+        (115, "DEVLINK_ATTR_HEALTH_REPORTER_NAME", "asciiz"),
+        (116, "DEVLINK_ATTR_HEALTH_REPORTER_STATE", "uint8"),
+        (117, "DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT", "uint64"),
+        (118, "DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT", "uint64"),
+        (137, "DEVLINK_ATTR_HEALTH_REPORTER_DUMP_TS_NS", "uint64"),
+    )
+
+
+class Encoded(genlmsg):  # type: ignore[misc]
+    """A reply as pyroute2 encodes it."""
+
+    prefix = "DEVLINK_ATTR_"
+    nla_map = (
+        (1, "DEVLINK_ATTR_BUS_NAME", "asciiz"),
+        (2, "DEVLINK_ATTR_DEV_NAME", "asciiz"),
+        (3, "DEVLINK_ATTR_PORT_INDEX", "uint32"),
+        (100, "DEVLINK_ATTR_INFO_VERSION_FIXED", "Part"),
+        (101, "DEVLINK_ATTR_INFO_VERSION_RUNNING", "Part"),
+        (102, "DEVLINK_ATTR_INFO_VERSION_STORED", "Part"),
+        (114, "DEVLINK_ATTR_HEALTH_REPORTER", "Part"),
+    )
+    Part = Part
+
+
+def encoded(*attributes: tuple[str, Any]) -> bytes:
+    message = Encoded()
+    message["header"]["type"], message["header"]["flags"] = FAMILY, 2
+    message["attrs"] = [
+        [f"DEVLINK_ATTR_{name}", value]
+        for name, value in (("BUS_NAME", "pci"), ("DEV_NAME", "0000:3b:00.0"), *attributes)
+    ]
+    message.encode()
+    return bytes(message.data)
+
+
+words = st.text(
+    st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="\\"), min_size=1, max_size=40
+)
+counts = st.integers(0, 2**64 - 1)
+
+
+@given(words, st.integers(0, 1), counts, counts, st.none() | counts)
+def test_a_reporter_as_another_library_writes_it(
+    name: str, state: int, errors: int, recoveries: int, dumped: int | None
+) -> None:
+    part = [("NAME", name), ("STATE", state), ("ERR_COUNT", errors), ("RECOVER_COUNT", recoveries)]
+    part += [] if dumped is None else [("DUMP_TS_NS", dumped)]
+    attributes = [[f"DEVLINK_ATTR_HEALTH_REPORTER_{kind}", value] for kind, value in part]
+    message = encoded(("PORT_INDEX", 3), ("HEALTH_REPORTER", {"attrs": attributes}))
+    found = HealthReporter(name, state == 0, errors, recoveries, None if dumped is None else dumped / 10**9)
+    assert DevlinkNetlink(Kernel([message])).reporters(PF) == (found,)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("fixed", "running", "stored")), words, words), min_size=1, max_size=9)
+)
+def test_versions_as_another_library_writes_them(found: list[tuple[str, str, str]]) -> None:
+    parts = [
+        (
+            f"INFO_VERSION_{stage.upper()}",
+            {"attrs": [["DEVLINK_ATTR_INFO_VERSION_NAME", name], ["DEVLINK_ATTR_INFO_VERSION_VALUE", value]]},
+        )
+        for stage, name, value in found
+    ]
+    assert DevlinkNetlink(Kernel([encoded(*parts)])).versions(PF) == tuple(
+        ComponentVersion(*one) for one in sorted(found, key=lambda one: one[0])
+    )
 
 
 def test_no_byte_of_a_reply_can_do_more_than_fail() -> None:
-    """pyroute2 decodes the messages; what it makes of damaged ones must stay an OSError or a result."""
     whole = reply(PF, reporter("tx", dumped=5), version(101, "fw", "1"), encode_attribute(FMSG, DIAGNOSIS))
-    reads: tuple[Callable[[DevlinkNetlink], object], ...] = (
-        lambda netlink: netlink.reporters(PF),
-        lambda netlink: netlink.versions(PF),
-        lambda netlink: netlink.diagnosis(PF),
-    )
     for position in range(16, len(whole)):
         damaged = bytearray(whole)
         damaged[position] ^= 0xFF if position % 2 else 0x01
-        for read in reads:
-            socket = Socket([bytes(damaged)])
+        for read in ("reporters", "versions", "diagnosis"):
+            socket = Kernel([bytes(damaged)])
             try:
-                read(DevlinkNetlink(lambda socket=socket: socket))  # type: ignore[misc]
+                getattr(DevlinkNetlink(socket), read)(PF)
             except OSError:
                 assert not socket.is_open
 
 
 def test_only_requests_that_read_are_possible() -> None:
-    """Every command in the modules of devlink, of those of include/uapi/linux/devlink.h."""
+    """Every command in the module of devlink, of those of include/uapi/linux/devlink.h."""
     source = Path(devlink_netlink.__file__).read_text()
     sent = {
         ast.unparse(call.args[0])
         for call in ast.walk(ast.parse(source))
-        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "exchange"
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "query.request"
     }
     assert sent == {"INFO_GET", "HEALTH_REPORTER_GET", "HEALTH_REPORTER_DIAGNOSE"}
     assert (INFO_GET, HEALTH_REPORTER_GET, HEALTH_REPORTER_DIAGNOSE) == (51, 52, 55)

@@ -1,14 +1,23 @@
 """The source of the IP side: its names and numbers, what fails alone, and what the kernel's messages become."""
 
+import contextlib
 import errno
 import json
 import os
+import socket
 from dataclasses import replace
-from typing import Self
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kernel import Faults, host, tree_of
+from netlink_dumps import FakeKernel, refusal
 from observed import observe, samples
+from pyroute2.netlink.rtnl.fibmsg import fibmsg
+from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+from pyroute2.netlink.rtnl.ndmsg import ndmsg
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
 from recorded import recording
 
 from roce_exporter.checks.finding import Status
@@ -16,6 +25,7 @@ from roce_exporter.checks.settings import Profile, audit
 from roce_exporter.exposition import Format
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.ip_netlink import read_ip_facts, read_ip_paths
+from roce_exporter.host.kernel.netlink import Malformed, Message, encode_message
 from roce_exporter.host.recorded.ip_text import (
     parse_addresses,
     parse_neighbours,
@@ -353,45 +363,30 @@ async def test_a_refusal_makes_the_checks_unreadable_and_the_source_down() -> No
     assert not [name for name in found if name.startswith("roce_neighbours")]
 
 
-class Lists:
-    """A socket of pyroute2 that fails in one way."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-    async def addr(self, command: str, **fields: object) -> None:
-        raise self.error
-
-    async def route(self, command: str, **fields: object) -> None:
-        raise self.error
-
-
-class RefusedError(Exception):
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 @pytest.mark.parametrize(
-    ("error", "number"),
+    ("answer", "number"),
     [
-        (RefusedError(errno.EPERM), errno.EPERM),
-        (ValueError("bad"), errno.EBADMSG),
+        (refusal(errno.EPERM), errno.EPERM),
+        (b"torn", errno.EBADMSG),
         (OSError(errno.EMFILE, ""), errno.EMFILE),
-        (TimeoutError(), errno.ENOBUFS),
+        (encode_message(Message(20, 0, 0, 0, b"short")), errno.EBADMSG),
     ],
 )
-def test_every_failure_is_one_oserror(error: Exception, number: int) -> None:
-    with pytest.raises(OSError) as failure:  # noqa: PT011 - its number is checked
-        read_ip_facts("lo", lambda: Lists(error))  # type: ignore[arg-type, return-value]  # has the methods that are used
-    assert failure.value.errno == number
-    assert not isinstance(failure.value, Absent)
+def test_every_failure_is_one_oserror(answer: bytes | OSError, number: int) -> None:
+    for kernel, read in (
+        (FakeKernel(lambda _: [answer]), lambda kernel: read_ip_facts("lo", kernel)),
+        (FakeKernel(lambda _: [answer]), lambda kernel: read_ip_paths([("10.0.0.1", "10.0.0.2")], kernel)),
+    ):
+        with pytest.raises(OSError) as failure:  # noqa: PT011 - its number is checked
+            read(kernel)
+        assert failure.value.errno == number
+        assert not isinstance(failure.value, Absent)
+        assert all(one.closed for one in kernel.sockets)
+
+
+def test_a_lost_reply_is_said() -> None:
+    with pytest.raises(OSError, match="lost a netlink reply"):
+        read_ip_facts("lo", FakeKernel(lambda _: []))
 
 
 @pytest.mark.parametrize(
@@ -399,8 +394,212 @@ def test_every_failure_is_one_oserror(error: Exception, number: int) -> None:
     [(errno.ENETUNREACH, "unreachable"), (errno.EACCES, "prohibited"), (errno.EINVAL, "blackhole")],
 )
 def test_packets_that_do_not_leave(code: int, failure: str) -> None:
-    (path,) = read_ip_paths([("10.0.0.1", "10.9.0.1")], lambda: Lists(RefusedError(code)))  # type: ignore[arg-type, return-value]  # as above
+    (path,) = read_ip_paths([("10.0.0.1", "10.9.0.1")], FakeKernel(lambda _: [refusal(code)]))
     assert path == IpPath(failure=failure)
+
+
+LO = socket.if_nametoindex("lo")
+CLASSES = {22: ifaddrmsg, 26: rtmsg, 30: ndmsg, 34: fibmsg}
+"""pyroute2's messages by the kind of the request: another library writes what is read here."""
+
+
+def listed(kind: int, *messages: dict[str, Any]) -> bytes:
+    """A list of the kernel as pyroute2 encodes it."""
+    whole = b""
+    for fields in messages:
+        message = CLASSES[kind]()
+        message["header"]["type"], message["header"]["flags"] = kind - 2, 2
+        for name, value in fields.items():
+            message[name] = value
+        message.encode()
+        whole += bytes(message.data)
+    return whole
+
+
+def facts_of(lists: dict[tuple[int, int], bytes]) -> IpFacts:
+    """What is read from these lists by kind of the request and family; the others are empty."""
+    kernel = FakeKernel(
+        lambda request: [lists.get((request.kind, request.payload[0]), b"") + refusal(0, kind=3)]
+    )
+    return read_ip_facts("lo", kernel)
+
+
+numbers = st.integers(0, 2**32 - 1)
+small = st.integers(0, 255)
+FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+versions = st.sampled_from((4, 6))
+
+
+def address(version: int) -> st.SearchStrategy[str]:
+    return st.ip_addresses(v=version).map(lambda one: socket.inet_ntop(FAMILIES[version], one.packed))
+
+
+@given(st.data())
+def test_addresses_as_pyroute2_writes_them(data: st.DataObject) -> None:
+    draw = data.draw
+    version = draw(versions)
+    length = draw(small)
+    scope = draw(st.sampled_from((0, 200, 253, 254, 77)))
+    flags = draw(numbers)
+    own, far = draw(address(version)), draw(address(version))
+    attributes = [("IFA_LOCAL", own), ("IFA_ADDRESS", far)] if draw(st.booleans()) else [("IFA_ADDRESS", own)]
+    message = {"family": FAMILIES[version], "prefixlen": length, "flags": flags & 0xFF, "scope": scope}
+    whole = {**message, "index": LO, "attrs": [*attributes, ("IFA_FLAGS", flags)]}
+    other = {**whole, "index": LO + 1}
+    failed = bool(flags & 8)
+    names = {0: "global", 200: "site", 253: "link", 254: "host", 77: "77"}
+    assert facts_of({(22, FAMILIES[version]): listed(22, whole, other)}).addresses == (
+        IpAddress(own, length, names[scope], failed, bool(flags & 0x40) and not failed),
+    )
+
+
+@given(st.data())
+def test_neighbours_as_pyroute2_writes_them(data: st.DataObject) -> None:
+    draw = data.draw
+    version = draw(versions)
+    updated = draw(st.none() | numbers)
+    state = draw(st.sampled_from((0, 1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80)))
+    own = draw(address(version))
+    times = {"ndm_confirmed": 1, "ndm_used": 2, "ndm_updated": updated, "ndm_refcnt": 3}
+    attributes = [("NDA_DST", own), *([] if updated is None else [("NDA_CACHEINFO", times)])]
+    whole = {"family": FAMILIES[version], "ifindex": LO, "state": state, "attrs": attributes}
+    word = {1: "incomplete", 0x20: "failed", 0x40: "", 0: ""}.get(state, "resolved")
+    assert facts_of(
+        {(30, FAMILIES[version]): listed(30, whole, {**whole, "ifindex": LO + 1})}
+    ).neighbours == ((IpNeighbour(own, word, None if updated is None else updated / 100),) if word else ())
+
+
+@given(st.data())
+def test_routes_as_pyroute2_writes_them(data: st.DataObject) -> None:
+    draw = data.draw
+    version = draw(versions)
+    length = draw(st.integers(0, 32))
+    source_length = draw(st.integers(0, 32))
+    tos = draw(small)
+    kind = draw(st.integers(0, 9))
+    table = draw(numbers)
+    several = draw(st.booleans())
+    to, source, via = (draw(address(version)) for _ in range(3))
+    mtu, dead = draw(numbers), draw(st.booleans())
+    hop = {"oif": LO, "flags": int(dead), "hops": 0, "attrs": [("RTA_GATEWAY", via)]}
+    where = (
+        [("RTA_MULTIPATH", [hop, {**hop, "flags": 0}])]
+        if several
+        else [("RTA_OIF", LO), ("RTA_GATEWAY", via)]
+    )
+    attributes = [
+        *([("RTA_DST", to)] if length else []),
+        *([("RTA_SRC", source)] if source_length else []),
+        ("RTA_TABLE", table),
+        ("RTA_PRIORITY", 7),
+        ("RTA_METRICS", {"attrs": [("RTAX_MTU", mtu), ("RTAX_ADVMSS", 9)]}),
+        *where,
+    ]
+    whole = {
+        "family": FAMILIES[version],
+        "dst_len": length,
+        "src_len": source_length,
+        "tos": tos,
+        "table": 5,
+        "type": kind,
+        "flags": int(dead),
+        "attrs": attributes,
+    }
+    elsewhere = {**whole, "attrs": [*attributes[:-1], ("RTA_OIF", 2**31 - 1)]}
+    cached = {**whole, "flags": 0x200}
+    kinds = (
+        "0",
+        "unicast",
+        "local",
+        "broadcast",
+        "anycast",
+        "multicast",
+        "blackhole",
+        "unreachable",
+        "prohibit",
+        "throw",
+    )
+    hops = (NextHop("lo", via, not dead), *([NextHop("lo", via)] if several else []))
+    found = facts_of({(26, FAMILIES[version]): listed(26, whole, cached, *([] if several else [elsewhere]))})
+    assert found.routes == (
+        IpRoute(
+            table or 5,
+            f"{to}/{length}" if length else {4: "0.0.0.0/0", 6: "::/0"}[version],
+            kinds[kind],
+            hops,
+            7,
+            mtu,
+            9,
+            tos,
+            f"{source}/{source_length}" if source_length else "",
+        ),
+    )
+
+
+@given(st.data())
+def test_rules_as_pyroute2_writes_them(data: st.DataObject) -> None:
+    draw = data.draw
+    version = draw(versions)
+    length = draw(small)
+    action = draw(small)
+    tos = draw(st.sampled_from((0, 0x10)))
+    inverted = draw(st.booleans())
+    own, to = (draw(st.none() | address(version)) for _ in range(2))
+    drawn = {
+        name: draw(st.none() | numbers)
+        for name in (
+            "PRIORITY",
+            "TABLE",
+            "FWMARK",
+            "FWMASK",
+            "GOTO",
+            "SUPPRESS_PREFIXLEN",
+            "SUPPRESS_IFGROUP",
+        )
+    }
+    came = draw(st.none() | st.sampled_from(("eth0", "lo")))
+    fields = {"SRC": own, "DST": to, "IIFNAME": came, "PROTOCOL": 2, "L3MDEV": 1, **drawn}
+    attributes = [(f"FRA_{name}", value) for name, value in fields.items() if value is not None]
+    whole = {
+        "family": FAMILIES[version],
+        "dst_len": length,
+        "src_len": length,
+        "tos": tos,
+        "table": 9,
+        "action": action,
+        "flags": 2 * inverted,
+        "attrs": attributes,
+    }
+    words = {1: "lookup", 2: "goto", 3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
+    others = ("FRA_L3MDEV", *(["FRA_SUPPRESS_IFGROUP"] if drawn["SUPPRESS_IFGROUP"] is not None else []))
+    limit = drawn["SUPPRESS_PREFIXLEN"]
+    assert facts_of({(34, FAMILIES[version]): listed(34, whole)}).rules == (
+        IpRule(
+            drawn["PRIORITY"] or 0,
+            version,
+            drawn["TABLE"] or 9,
+            words.get(action, str(action)),
+            f"{own}/{length}" if own else "",
+            f"{to}/{length}" if to else "",
+            inverted,
+            came or "",
+            "",
+            drawn["FWMARK"] or 0,
+            drawn["FWMASK"] or 0,
+            drawn["GOTO"] or 0,
+            0xFFFFFFFF if limit is None else limit,
+            (*others, *(["tos"] if tos else [])),
+        ),
+    )
+
+
+@given(st.sampled_from((22, 26, 30, 34)), st.binary(max_size=120))
+def test_no_byte_of_a_list_does_more_than_fail(kind: int, payload: bytes) -> None:
+    message = encode_message(Message(kind - 2, 2, 0, 0, payload))
+    kernel = FakeKernel(lambda request: [(message if request.kind == kind else b"") + refusal(0, kind=3)])
+    with contextlib.suppress(Malformed):
+        assert isinstance(read_ip_facts("lo", kernel), IpFacts)
+    assert all(one.closed for one in kernel.sockets)
 
 
 def test_no_such_network_device_is_absent() -> None:

@@ -439,7 +439,7 @@ def test_the_fast_loop_caches_the_names_of_counters_for_a_while(tmp_path: Path) 
 
 
 def test_the_live_kernel_loads_no_other_host_and_no_pyroute2() -> None:
-    """An exporter on a real host pays for neither recordings nor simulations, and for pyroute2 at the first read only."""
+    """An exporter on a real host pays for neither recordings nor simulations, and for pyroute2 on hosts with virtual functions only."""
     code = "import sys; import roce_exporter.host.kernel.live; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True

@@ -1,20 +1,32 @@
-"""rtnetlink through pyroute2: what becomes of the kernel's replies and errors. tests/e2e has the real kernel."""
+"""RTM_GETLINK: what becomes of the kernel's replies and errors, and whether pyroute2 reads the same. tests/e2e has the real kernel."""
 
 import builtins
+import contextlib
 import errno
 import struct
 import sys
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import pytest
-from pyroute2.netlink.exceptions import NetlinkDecodeError, NetlinkDumpInterrupted, NetlinkError
+from hypothesis import given
+from hypothesis import strategies as st
+from netlink_dumps import FakeKernel, refusal
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_message
-from roce_exporter.host.kernel.pyroute import open_route
-from roce_exporter.host.kernel.rtnetlink import LinkAddresses, read_link_addresses
+from roce_exporter.host.kernel.netlink import (
+    Malformed,
+    Message,
+    decode_values,
+    encode_attribute,
+    encode_message,
+)
+from roce_exporter.host.kernel.rtnetlink import (
+    LinkAddresses,
+    decode_link_addresses,
+    open_route,
+    read_link_addresses,
+)
 
 RTM_NEWLINK = 16
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_PERM_ADDRESS = 1, 3, 18, 54
@@ -29,13 +41,11 @@ OWN, BEFORE, CURRENT = (
 )
 
 
-def link(*attributes: bytes) -> ifinfmsg:
-    """A reply of the kernel to RTM_GETLINK (constructed from the headers), as pyroute2 decodes it."""
+def link(*attributes: bytes) -> bytes:
+    """A reply of the kernel to RTM_GETLINK (constructed from the headers)."""
     header = struct.pack("=BxHiII", 0, 1, 7, 0x1043, 0)
     payload = header + encode_attribute(IFLA_IFNAME, b"eth0\0") + b"".join(attributes)
-    message = ifinfmsg(encode_message(Message(RTM_NEWLINK, 0, 1, 0, payload)))
-    message.decode()
-    return message
+    return encode_message(Message(RTM_NEWLINK, 0, 1, 0, payload))
 
 
 def slave(kind: bytes, *data: bytes) -> bytes:
@@ -44,24 +54,6 @@ def slave(kind: bytes, *data: bytes) -> bytes:
         encode_attribute(IFLA_INFO_SLAVE_KIND, kind + b"\0")
         + (encode_attribute(IFLA_INFO_SLAVE_DATA, b"".join(data)) if data else b""),
     )
-
-
-class Route:
-    """A socket of pyroute2 that returns these messages, or raises."""
-
-    def __init__(self, answer: Callable[[bytes], list[Any]]) -> None:
-        self.answer = answer
-        self.closed = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closed += 1
-
-    def link(self, command: str, *, ifname: bytes) -> list[Any]:
-        assert command == "get"
-        return self.answer(ifname)
 
 
 PERMANENT = encode_attribute(IFLA_PERM_ADDRESS, OWN)
@@ -82,51 +74,66 @@ BONDED = slave(b"bond", encode_attribute(IFLA_BOND_SLAVE_PERM_HWADDR, BEFORE))
     ],
 )
 def test_the_addresses_of_a_link(attributes: tuple[bytes, ...], expected: LinkAddresses) -> None:
-    sent: list[bytes] = []
-    route = Route(lambda ifname: sent.append(ifname) or [link(*attributes)])
-    assert read_link_addresses(r"x\xff", lambda: route) == expected
-    assert (sent, route.closed) == ([b"x\xff"], 1), "a name is sent with its own bytes"
+    kernel = FakeKernel(lambda _: [link(*attributes)])
+    assert read_link_addresses(r"x\xff", kernel) == expected
+    (request,) = kernel.asked
+    assert (request.kind, decode_values(request.payload, 16)) == (18, {IFLA_IFNAME: b"x\xff\0"})
+    assert [(one.family, one.closed) for one in kernel.sockets] == [(0, True)]
 
 
-def raising(error: Exception) -> Callable[[bytes], list[Any]]:
-    def answer(_: bytes) -> list[Any]:
-        raise error
+addresses = st.none() | st.binary(min_size=6, max_size=6)
 
-    return answer
+
+@given(addresses, addresses, addresses, st.sampled_from(("", "bond", "team", "bridge", "vrf")))
+def test_pyroute2_reads_the_same(permanent: bytes, current: bytes, before: bytes, kind: str) -> None:
+    attributes = [(IFLA_PERM_ADDRESS, permanent), (IFLA_ADDRESS, current)]
+    parts = [encode_attribute(number, value) for number, value in attributes if value is not None]
+    data = [] if before is None else [encode_attribute(IFLA_BOND_SLAVE_PERM_HWADDR, before)]
+    whole = link(*parts, *([slave(kind.encode(), *data)] if kind else []))
+    message = ifinfmsg(whole)
+    message.decode()
+    assert decode_link_addresses(whole[16:]) == LinkAddresses(
+        message.get_attr("IFLA_PERM_ADDRESS") or "",
+        message.get_nested("IFLA_LINKINFO", "IFLA_INFO_SLAVE_DATA", "IFLA_BOND_SLAVE_PERM_HWADDR") or "",
+        message.get_attr("IFLA_ADDRESS") or "",
+        message.get_nested("IFLA_LINKINFO", "IFLA_INFO_SLAVE_KIND") in ("bond", "team"),
+    )
 
 
 @pytest.mark.parametrize(
-    ("error", "number", "absent"),
+    ("answer", "number", "absent"),
     [
-        (NetlinkError(errno.ENODEV), errno.ENODEV, True),
-        (NetlinkError(errno.EPERM), errno.EPERM, False),
-        (NetlinkError(errno.ENOBUFS), errno.ENOBUFS, False),
-        (NetlinkDumpInterrupted(), errno.EBADMSG, False),
-        (NetlinkDecodeError(ValueError("cut off")), errno.EBADMSG, False),
-        (struct.error("unpack requires a buffer of 4 bytes"), errno.EBADMSG, False),
-        (KeyError("attrs"), errno.EBADMSG, False),
+        (refusal(errno.ENODEV), errno.ENODEV, True),
+        (refusal(errno.EPERM), errno.EPERM, False),
+        (refusal(errno.ENOBUFS), errno.ENOBUFS, False),
+        (link()[:-1], errno.EBADMSG, False),
+        (encode_message(Message(RTM_NEWLINK, 0, 1, 0, bytes(15))), errno.EBADMSG, False),
+        (refusal(0), errno.EBADMSG, False),
         (OSError(errno.EMFILE, "Too many open files"), errno.EMFILE, False),
     ],
 )
-def test_every_error_names_the_device_or_its_errno(error: Exception, number: int, absent: bool) -> None:
-    route = Route(raising(error))
+def test_every_error_has_its_errno_and_leaves_no_socket(
+    answer: bytes | OSError, number: int, absent: bool
+) -> None:
+    kernel = FakeKernel(lambda _: [answer])
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the errno is what is checked
-        read_link_addresses("eth0", lambda: route)
+        read_link_addresses("eth0", kernel)
     assert (caught.value.errno, isinstance(caught.value, Absent)) == (number, absent)
-    assert isinstance(error, OSError) or caught.value.filename == "eth0"
-    assert route.closed == 1
+    assert caught.value.filename == ("eth0" if answer == refusal(number) else None)
+    assert all(one.closed for one in kernel.sockets)
 
 
-@pytest.mark.parametrize("count", [0, 2])
-def test_a_reply_of_no_or_two_links_is_malformed(count: int) -> None:
-    with pytest.raises(OSError, match="malformed reply to RTM_GETLINK") as caught:
-        read_link_addresses("eth0", lambda: Route(lambda _: [link()] * count))
-    assert caught.value.errno == errno.EBADMSG
+@given(st.binary(max_size=80))
+def test_no_reply_does_more_than_fail(payload: bytes) -> None:
+    with contextlib.suppress(Malformed):
+        decode_link_addresses(payload)
 
 
 def test_a_name_that_no_device_can_have_is_not_sent() -> None:
+    kernel = FakeKernel(lambda _: [])
     with pytest.raises(OSError, match="No such device"):
-        read_link_addresses("a-name-of-more-than-15-bytes", lambda: Route(raising(AssertionError())))
+        read_link_addresses("a-name-of-more-than-15-bytes", kernel)
+    assert kernel.asked == []
 
 
 @pytest.mark.parametrize("error", [ImportError("No module named 'pyroute2'"), MemoryError()])

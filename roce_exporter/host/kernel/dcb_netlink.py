@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NETLINK_ROUTE = 0
 RTM_GETDCB = 78
 
 IEEE_GET = 21
@@ -193,7 +192,7 @@ def decode_dcbx_mode(answer: bytes) -> int | None:
 
 def decode_pfc(value: bytes) -> Pfc:
     """A struct ieee_pfc."""
-    capacity, enabled, mbc, delay, *frames = _unpack(_PFC, value, "ieee_pfc")
+    capacity, enabled, mbc, delay, *frames = netlink.decode_struct(_PFC, value, "ieee_pfc")
     return Pfc(
         capacity=capacity,
         enabled=tuple(bool(enabled >> priority & 1) for priority in range(8)),
@@ -206,7 +205,7 @@ def decode_pfc(value: bytes) -> Pfc:
 
 def decode_ets(value: bytes) -> Ets:
     """A struct ieee_ets, without the recommendations to the other end."""
-    willing, capacity, cbs, *tables = _unpack(_ETS, value, "ieee_ets")
+    willing, capacity, cbs, *tables = netlink.decode_struct(_ETS, value, "ieee_ets")
     return Ets(
         willing=bool(willing),
         capacity=capacity,
@@ -220,18 +219,18 @@ def decode_ets(value: bytes) -> Ets:
 
 def decode_max_rate(value: bytes) -> tuple[int, ...]:
     """A struct ieee_maxrate, in bytes per second."""
-    return tuple(KILOBIT * rate for rate in _unpack(_MAXRATE, value, "ieee_maxrate"))
+    return tuple(KILOBIT * rate for rate in netlink.decode_struct(_MAXRATE, value, "ieee_maxrate"))
 
 
 def decode_buffer(value: bytes) -> Buffer:
     """A struct dcbnl_buffer."""
-    *tables, total = _unpack(_BUFFER, value, "dcbnl_buffer")
+    *tables, total = netlink.decode_struct(_BUFFER, value, "dcbnl_buffer")
     return Buffer(of_priority=tuple(tables[:8]), size=tuple(tables[8:]), total=total)
 
 
 def decode_app_table(value: bytes) -> tuple[App, ...]:
     """The struct dcb_app of one table, in the kernel's order."""
-    rows = (_unpack(_APP, row, "dcb_app") for row in _rows(value))
+    rows = (netlink.decode_struct(_APP, row, "dcb_app") for row in _rows(value))
     return tuple(App(selector, protocol, priority) for selector, priority, protocol in rows)
 
 
@@ -254,7 +253,7 @@ class DcbNetlink:
     def __init__(
         self, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
     ) -> None:
-        self._netlink = netlink.Netlink(NETLINK_ROUTE, open_socket)
+        self._netlink = netlink.Netlink(netlink.NETLINK_ROUTE, open_socket)
 
     def ieee(self, netdev: str) -> Dcb:
         """Everything that DCB_CMD_IEEE_GET reports.
@@ -283,9 +282,3 @@ def _rows(table: bytes) -> list[bytes]:
         for kind, start, end in netlink.decode_attributes(table)
         if kind in (IEEE_APP, DCB_APP)
     ]
-
-
-def _unpack(shape: Struct, value: bytes, what: str) -> tuple[int, ...]:
-    if len(value) < shape.size:
-        raise netlink.Malformed(f"a struct {what} of {len(value)} bytes instead of {shape.size}")
-    return shape.unpack_from(value)

@@ -1,4 +1,4 @@
-"""devlink of the live kernel by generic netlink, through pyroute2: health reporters, versions, diagnosis of `vnic`.
+"""devlink of the live kernel by generic netlink: health reporters, versions, diagnosis of `vnic`.
 
 Every request names one instance, because the kernel takes the lock of each instance that it replies about, and a driver may
 hold its own lock for as long as its firmware hangs. Linux before 6.6 ignores the name in a list of reporters and takes all
@@ -8,15 +8,27 @@ locks; there a list is only requested until the reporters of the instance are kn
 from __future__ import annotations
 
 import errno
-import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
-from roce_exporter.host.kernel.pyroute import open_devlink, os_errors
+from roce_exporter.host.kernel.names import decode_name, encode_name
+from roce_exporter.host.kernel.netlink import (
+    GenericNetlink,
+    NetlinkSocket,
+    Refused,
+    about,
+    decode_attributes,
+    decode_number,
+    decode_values,
+    encode_attribute,
+    encode_u32,
+    open_kernel_socket,
+    required,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 T = TypeVar("T")
 
@@ -38,16 +50,15 @@ HEALTHY = 0
 _NUMBER_BYTES = {1: 1, 3: 4, 4: 8}
 """Bytes of the values of type NLA_U8, NLA_U32 and NLA_U64."""
 
-_STAGES = tuple((stage, f"DEVLINK_ATTR_INFO_VERSION_{stage.upper()}") for stage in (FIXED, RUNNING, STORED))
+BUS_NAME, DEVICE_NAME, PORT_INDEX = 1, 2, 3
+STAGES = {FIXED: 100, RUNNING: 101, STORED: 102}
+VERSION_NAME, VERSION_VALUE = 103, 104
+FORMATTED, OBJECT_NAME, VALUE_TYPE, VALUE_DATA = 106, 111, 112, 113
+REPORTER, REPORTER_NAME, STATE, ERRORS, RECOVERIES, DUMPED = 114, 115, 116, 117, 118, 137
+"""Attributes. A diagnosis is a list of marks and values (Documentation/networking/devlink/devlink-health.rst)."""
 
 _ABSENT = (errno.ENODEV, errno.EOPNOTSUPP, errno.ENOENT)
 """No such instance, no such function of the driver, no devlink in this kernel."""
-
-
-DevlinkQuery = Any
-"""`devlink_messages.DevlinkSocket`: pyroute2 has no types."""
-DevlinkReply = Any
-"""A message of pyroute2; a nested attribute is one as well."""
 
 
 class ReporterPlace(NamedTuple):
@@ -63,116 +74,130 @@ class DevlinkNetlink:
     They raise what `DevlinkKernel` documents, and OSError where the kernel refuses or its reply is malformed.
     """
 
-    def __init__(self, open_query: Callable[[], AbstractContextManager[DevlinkQuery]] = open_devlink) -> None:
-        self._open = open_query
+    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
+        self._open_socket = open_socket
         self._places: dict[str, tuple[ReporterPlace, ...]] = {}
         """By instance; only on a kernel that ignores the name of an instance in a list."""
 
     def reporters(self, instance: str) -> tuple[HealthReporter, ...]:
         """The health reporters of an instance and of its ports."""
-        found = self._call(instance, lambda query: self._reporters(query, instance))
+        found = self._call(instance, self._reporters)
         if not found:
             raise Absent(errno.EOPNOTSUPP, "no health reporters", instance)
         return found[:MOST_REPORTERS]
 
     def versions(self, instance: str) -> tuple[ComponentVersion, ...]:
         """The versions of an instance."""
-        found = self._call(instance, lambda query: tuple(_versions(query, instance)))
+        found = self._call(instance, _versions)
         if not found:
             raise Absent(errno.EOPNOTSUPP, "no versions", instance)
         return found[:MOST_VERSIONS]
 
     def diagnosis(self, instance: str, reporter: str = VNIC) -> Mapping[str, int]:
         """The numbers that a reporter diagnoses, by name; texts, flags and numbers without a name are left out."""
-        return self._call(instance, lambda query: _diagnosis(query, instance, reporter))
+        return self._call(instance, partial(_diagnosis, reporter=reporter))
 
-    def _reporters(self, query: DevlinkQuery, instance: str) -> tuple[HealthReporter, ...]:
+    def _reporters(self, query: GenericNetlink, instance: str) -> tuple[HealthReporter, ...]:
         if places := self._places.pop(instance, ()):
             try:
                 found = tuple(reporter for place in places for reporter in _reporter(query, instance, place))
-            except Exception as error:
+            except Refused as error:
                 # The driver has removed one of them: list them again.
-                if getattr(error, "code", None) not in (errno.EINVAL, errno.ENODEV):
+                if error.errno not in (errno.EINVAL, errno.ENODEV):
                     raise
             else:
                 self._places[instance] = places
                 return found
-        replies = query.exchange(HEALTH_REPORTER_GET, _named(instance), dump=True)
-        own = [
-            reply
-            for reply in replies
-            if f"{reply.get_attr('DEVLINK_ATTR_BUS_NAME')}/{reply.get_attr('DEVLINK_ATTR_DEV_NAME')}"
-            == instance
-        ]
+        named = _named(instance)
+        replies = [decode_values(one) for one in query.request(HEALTH_REPORTER_GET, named, dump=True)]
+        own = [one for one in replies if _instance(one) == instance]
+        found = tuple(map(_read_reporter, own))
         if len(own) < len(replies):
             self._places[instance] = tuple(
-                ReporterPlace(reply.get_attr("DEVLINK_ATTR_PORT_INDEX"), _read_reporter(reply).name)
-                for reply in own[:MOST_REPORTERS]
+                ReporterPlace(decode_number(one[PORT_INDEX]) if PORT_INDEX in one else None, reporter.name)
+                for one, reporter in zip(own[:MOST_REPORTERS], found, strict=False)
             )
-        return tuple(map(_read_reporter, own))
+        return found
 
-    def _call(self, instance: str, call: Callable[[DevlinkQuery], T]) -> T:
-        with os_errors(instance, "of devlink", _ABSENT), self._open() as query:
-            return call(query)
+    def _call(self, instance: str, call: Callable[[GenericNetlink, str], T]) -> T:
+        query = GenericNetlink("devlink", self._open_socket)
+        try:
+            with about(instance, _ABSENT):
+                return call(query, instance)
+        finally:
+            query.close()
 
 
-def _named(instance: str, *more: tuple[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _text(kind: int, value: str) -> bytes:
+    return encode_attribute(kind, encode_name(value) + b"\0")
+
+
+def _named(instance: str) -> bytes:
     bus, _, name = instance.partition("/")
-    return (("DEVLINK_ATTR_BUS_NAME", bus), ("DEVLINK_ATTR_DEV_NAME", name), *more)
+    return _text(BUS_NAME, bus) + _text(DEVICE_NAME, name)
 
 
-def _reporter(query: DevlinkQuery, instance: str, place: ReporterPlace) -> Iterator[HealthReporter]:
-    port = () if place.port is None else (("DEVLINK_ATTR_PORT_INDEX", place.port),)
-    named = _named(instance, *port, ("DEVLINK_ATTR_HEALTH_REPORTER_NAME", place.name))
-    yield from map(_read_reporter, query.exchange(HEALTH_REPORTER_GET, named, dump=False))
+def _instance(values: Mapping[int, bytes]) -> str:
+    return "/".join(decode_name(required(values, kind)) for kind in (BUS_NAME, DEVICE_NAME))
 
 
-def _read_reporter(reply: DevlinkReply) -> HealthReporter:
-    part = reply.get_attr("DEVLINK_ATTR_HEALTH_REPORTER")
-    dumped = part.get_attr("DEVLINK_ATTR_HEALTH_REPORTER_DUMP_TS_NS")
+def _reporter(query: GenericNetlink, instance: str, place: ReporterPlace) -> Iterator[HealthReporter]:
+    port = b"" if place.port is None else encode_u32(PORT_INDEX, place.port)
+    named = _named(instance) + port + _text(REPORTER_NAME, place.name)
+    yield from (_read_reporter(decode_values(one)) for one in query.request(HEALTH_REPORTER_GET, named))
+
+
+def _read_reporter(reply: Mapping[int, bytes]) -> HealthReporter:
+    part = decode_values(required(reply, REPORTER))
     return HealthReporter(
-        str(part.get_attr("DEVLINK_ATTR_HEALTH_REPORTER_NAME")),
-        int(part.get_attr("DEVLINK_ATTR_HEALTH_REPORTER_STATE")) == HEALTHY,
-        int(part.get_attr("DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT")),
-        int(part.get_attr("DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT")),
-        None if dumped is None else dumped / NANOSECONDS,
+        decode_name(required(part, REPORTER_NAME)),
+        decode_number(required(part, STATE)) == HEALTHY,
+        decode_number(required(part, ERRORS)),
+        decode_number(required(part, RECOVERIES)),
+        decode_number(part[DUMPED]) / NANOSECONDS if DUMPED in part else None,
     )
 
 
-def _versions(query: DevlinkQuery, instance: str) -> Iterator[ComponentVersion]:
-    for reply in query.exchange(INFO_GET, _named(instance), dump=False):
-        for stage, attribute in _STAGES:
-            for part in reply.get_attrs(attribute):
-                component, version = (
-                    part.get_attr(f"DEVLINK_ATTR_INFO_VERSION_{what}") for what in ("NAME", "VALUE")
-                )
-                yield ComponentVersion(stage, str(component), str(version))
+def _versions(query: GenericNetlink, instance: str) -> tuple[ComponentVersion, ...]:
+    replies = query.request(INFO_GET, _named(instance))
+    return tuple(
+        ComponentVersion(stage, *(decode_name(required(part, one)) for one in (VERSION_NAME, VERSION_VALUE)))
+        for reply in replies
+        for stage, attribute in STAGES.items()
+        for kind, start, end in decode_attributes(reply)
+        if kind == attribute
+        for part in [decode_values(reply, start, end)]
+    )
 
 
-def _diagnosis(query: DevlinkQuery, instance: str, reporter: str) -> Mapping[str, int]:
-    named = _named(instance, ("DEVLINK_ATTR_HEALTH_REPORTER_NAME", reporter))
+def _diagnosis(query: GenericNetlink, instance: str, reporter: str) -> Mapping[str, int]:
     try:
-        replies = query.exchange(HEALTH_REPORTER_DIAGNOSE, named, dump=False)
-    except Exception as error:
-        if (
-            getattr(error, "code", None) == errno.EINVAL
-        ):  # what the kernel replies for a name that it does not know
+        named = _named(instance) + _text(REPORTER_NAME, reporter)
+        replies = query.request(HEALTH_REPORTER_DIAGNOSE, named)
+    except Refused as error:
+        # What the kernel replies for a name that it does not know.
+        if error.errno == errno.EINVAL:
             raise Absent(errno.EOPNOTSUPP, f"no reporter {reporter}", instance) from None
         raise
-    marks = [mark for reply in replies for mark in reply.get_attr("DEVLINK_ATTR_FMSG")["attrs"]]
+    marks = [
+        (kind, part[start:end])
+        for reply in replies
+        for part in [required(decode_values(reply), FORMATTED)]
+        for kind, start, end in decode_attributes(part)
+    ]
     return dict(list(_numbers(marks))[:MOST_NUMBERS])
 
 
-def _numbers(marks: Sequence[Sequence[Any]]) -> Iterator[tuple[str, int]]:
+def _numbers(marks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[str, int]]:
     """Names and numbers of a diagnosis: a name is followed by the type and the bytes of its value."""
     name, kind = "", 0
-    for mark, value, *_ in marks:
-        if mark.endswith("_OBJ_NAME"):
-            name = value
-        elif mark.endswith("_VALUE_TYPE"):
-            kind = value
-        elif mark.endswith("_VALUE_DATA") and name and _NUMBER_BYTES.get(kind) == len(value):
-            yield name, int.from_bytes(value, sys.byteorder)
+    for mark, value in marks:
+        if mark == OBJECT_NAME:
+            name = decode_name(value)
+        elif mark == VALUE_TYPE:
+            kind = decode_number(value)
+        elif mark == VALUE_DATA and name and _NUMBER_BYTES.get(kind) == len(value):
+            yield name, decode_number(value)
             name = ""
         else:
             name = ""

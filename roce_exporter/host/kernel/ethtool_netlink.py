@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import errno
 import re
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent
 from roce_exporter.host.kernel.names import encode_netdev
 from roce_exporter.host.kernel.netlink import (
+    GenericNetlink,
     Malformed,
-    Netlink,
     NetlinkSocket,
     Refused,
     decode_attributes,
@@ -24,6 +23,7 @@ from roce_exporter.host.kernel.netlink import (
     decode_values,
     encode_attribute,
     encode_u32,
+    only_payload,
     open_kernel_socket,
     remembered,
 )
@@ -61,13 +61,7 @@ def bin_of(name: str) -> Bin | None:
     return Bin(low, int(match["high"] or low), None if lane is None else int(lane))
 
 
-NETLINK_GENERIC = 16
 NESTED = 0x8000
-
-CONTROL_FAMILY, GET_FAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2
-
-FAMILY_BYTES = 2
-"""The number is used as a message type, which has two bytes."""
 
 LINKMODES_GET, LINKSTATE_GET, PAUSE_GET, FEC_GET, MODULE_EEPROM_GET, STATS_GET = 4, 6, 21, 29, 31, 32
 
@@ -117,8 +111,6 @@ The group of Linux 6.14 for external PHYs is not requested: older kernels reject
 has one.
 """
 
-_GENERIC = Struct("=BBH")
-
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT)
 """How drivers and older kernels report an unsupported request (EINVAL: a group that the kernel does not know)."""
 
@@ -133,8 +125,7 @@ class EthtoolNetlink:
     """
 
     def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
-        self._netlink = Netlink(NETLINK_GENERIC, open_socket)
-        self._family = 0
+        self._netlink = GenericNetlink("ethtool", open_socket)
 
     def pause(self, netdev: str) -> Mapping[str, int]:
         """Global pause: `autonegotiate`, `receive`, `transmit` as 1 or 0, and the frames if they are counted."""
@@ -201,27 +192,11 @@ class EthtoolNetlink:
 
     def _request(self, command: int, payload: bytes, netdev: str) -> bytes:
         try:
-            answers = self._netlink.request(self._family_id(), _GENERIC.pack(command, 1, 0) + payload)
+            return only_payload(self._netlink.request(command, payload))
         except Refused as error:
             if error.errno in _NOT_SUPPORTED:
                 raise Absent(error.errno, "not supported by the driver", netdev) from None
             raise
-        if len(answers) != 1 or len(answers[0]) < _GENERIC.size:
-            self.close()
-            raise Malformed(f"{len(answers)} messages instead of one whole one")
-        return answers[0][_GENERIC.size :]
-
-    def _family_id(self) -> int:
-        # A family gets its number when it registers; ethtool is built in, so it keeps its number.
-        if not self._family:
-            request = _GENERIC.pack(GET_FAMILY, 1, 0) + encode_attribute(FAMILY_NAME, b"ethtool\0")
-            answers = self._netlink.request(CONTROL_FAMILY, request)
-            values = decode_values(answers[0][_GENERIC.size :]) if answers else {}
-            number = values.get(FAMILY_ID, b"")
-            if len(number) != FAMILY_BYTES:
-                raise Malformed("no number of the ethtool family")
-            self._family = decode_number(number)
-        return self._family
 
 
 @remembered

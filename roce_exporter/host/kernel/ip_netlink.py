@@ -1,4 +1,4 @@
-"""Addresses, neighbours, routes and rules of a network device by rtnetlink, through pyroute2. Needs no privilege.
+"""Addresses, neighbours, routes and rules of a network device by rtnetlink. Needs no privilege.
 
 Follows include/uapi/linux/rtnetlink.h, if_addr.h, neighbour.h and fib_rules.h. The kernel filters each list by the network
 device (NETLINK_GET_STRICT_CHK, Linux 4.20), because a router on the host can have 100,000 routes. The rest of a list beyond
@@ -11,40 +11,60 @@ of every kind and learned path MTUs count.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from struct import Struct
+from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
-from roce_exporter.host.kernel.pyroute import open_route_socket, os_errors
+from roce_exporter.host.kernel.netlink import (
+    NETLINK_ROUTE,
+    Malformed,
+    Netlink,
+    NetlinkSocket,
+    Refused,
+    about,
+    decode_address,
+    decode_number,
+    decode_struct,
+    decode_values,
+    encode_attribute,
+    encode_u32,
+    only_payload,
+    open_strict_socket,
+    required,
+)
 from roce_exporter.model import ip
-from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping, Sequence
-
-T = TypeVar("T")
+    from collections.abc import Iterable, Iterator, Sequence
 
 MOST = 1000
 """Entries of one list that are read."""
 
-REPLY_TIMEOUT = 10.0
-"""Seconds after which a reply counts as lost. The kernel replies while the request is sent; a wait in there is not counted."""
-
 FAMILIES = {4: int(socket.AF_INET), 6: int(socket.AF_INET6)}
+
+RTM_GETADDR, RTM_GETROUTE, RTM_GETNEIGH, RTM_GETRULE = 22, 26, 30, 34
+_ADDRESS = Struct("=4BI")
+_NEIGHBOUR = Struct("=BxxxiHBB")
+_ROUTE = Struct("=8BI")
+"""struct ifaddrmsg, ndmsg, and rtmsg, whose layout struct fib_rule_hdr shares."""
+_HOP = Struct("=HBBi")
+_CACHE_INFO = Struct("=4I")
 
 # include/uapi/linux/neighbour.h
 NUD_INCOMPLETE, NUD_FAILED, NUD_NOARP = 0x01, 0x20, 0x40
 NUD_RESOLVED = 0x02 | 0x04 | 0x08 | 0x10 | 0x80
+NDA_DST, NDA_CACHEINFO, NDA_IFINDEX = 1, 3, 8
 HERTZ = 100
 """USER_HZ, the unit of NDA_CACHEINFO."""
 
 # include/uapi/linux/if_addr.h
+IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS = 1, 2, 8
 IFA_F_DADFAILED, IFA_F_TENTATIVE = 0x08, 0x40
 SCOPES = {0: "global", 200: "site", 253: "link", 254: "host", 255: "nowhere"}
 
@@ -60,21 +80,30 @@ KINDS = {
     8: "prohibit",
     9: "throw",
 }
+RTA_DST, RTA_SRC, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_METRICS, RTA_MULTIPATH = 1, 2, 4, 5, 6, 8, 9
+RTA_TABLE, RTA_VIA = 15, 18
+RTAX_MTU, RTAX_ADVMSS = 2, 8
 RTNH_F_DEAD = 1
 RTM_F_CLONED = 0x200
-
 
 # include/uapi/linux/fib_rules.h
 ACTIONS = {1: "lookup", 2: "goto", 3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
 FIB_RULE_INVERT = 2
-_SIMPLE = frozenset(
-    word_list(
-        """
-    FRA_TABLE FRA_SUPPRESS_PREFIXLEN FRA_PROTOCOL FRA_PRIORITY FRA_SRC FRA_DST FRA_IIFNAME FRA_OIFNAME
-    FRA_FWMARK FRA_FWMASK FRA_GOTO
-    """
-    )
-)
+FRA_DST, FRA_SRC, FRA_IIFNAME, FRA_GOTO, FRA_PRIORITY, FRA_FWMARK = 1, 2, 3, 4, 6, 10
+FRA_SUPPRESS_PREFIXLEN, FRA_TABLE, FRA_FWMASK, FRA_OIFNAME = 14, 15, 16, 17
+_OTHERS: Mapping[int, str] = {
+    **dict.fromkeys((1, 2, 3, 4, 6, 10, 14, 15, 16, 17, 21), ""),
+    11: "FRA_FLOW",
+    12: "FRA_TUN_ID",
+    13: "FRA_SUPPRESS_IFGROUP",
+    18: "FRA_PAD",
+    19: "FRA_L3MDEV",
+    20: "FRA_UID_RANGE",
+    22: "FRA_IP_PROTO",
+    23: "FRA_SPORT_RANGE",
+    24: "FRA_DPORT_RANGE",
+}
+"""Names of the selectors without a field in `IpRule`; empty for those with one, and for FRA_PROTOCOL (21), who made the rule."""
 
 FAILURES = {
     errno.ENETUNREACH: "unreachable",
@@ -85,14 +114,12 @@ FAILURES = {
 """What the errors of RTM_GETROUTE mean. The kernel returns EINVAL for a blackhole, and for a source that it does not have."""
 
 
-RouteSocket = Any
-"""pyroute2's `AsyncIPRoute`, which has no types: `addr`, `neigh`, `rule` and `route` with the commands `dump` (a list) and `get` (one
-entry). They raise NetlinkError where the kernel replies with an error, its `code`."""
-
-OpenSocket = Callable[[], AbstractAsyncContextManager[RouteSocket]]
+OpenSocket = Callable[[int], NetlinkSocket]
+Entry = tuple[int, tuple[int, ...], Mapping[int, bytes]]
+"""An entry of a list: its version of IP, the numbers of its struct, its attributes."""
 
 
-def read_ip_facts(netdev: str, open_socket: OpenSocket = open_route_socket) -> ip.IpFacts:
+def read_ip_facts(netdev: str, open_socket: OpenSocket = open_strict_socket) -> ip.IpFacts:
     """Addresses, neighbours and routes of one network device of this network namespace, and all rules.
 
     Raises:
@@ -103,127 +130,90 @@ def read_ip_facts(netdev: str, open_socket: OpenSocket = open_route_socket) -> i
         index = socket.if_nametoindex(os.fsdecode(encode_netdev(netdev)))
     except OSError:
         raise Absent(errno.ENODEV, os.strerror(errno.ENODEV), netdev) from None
-    return _run(_facts(open_socket, netdev, index), netdev)
-
-
-def read_ip_paths(
-    pairs: Sequence[tuple[str, str]],
-    open_socket: OpenSocket = open_route_socket,
-) -> tuple[ip.IpPath, ...]:
-    """How a packet from the first to the second address leaves, for each pair. OSError: a reply is malformed or lost."""
-    return _run(_paths(open_socket, pairs), "RTM_GETROUTE") if pairs else ()
-
-
-def _run(work: Coroutine[Any, Any, T], what: str) -> T:
-    async def bounded() -> T:
-        async with asyncio.timeout(REPLY_TIMEOUT):
-            return await work
-
-    try:
-        with os_errors(what, "of rtnetlink"):
-            return asyncio.run(bounded())
-    except TimeoutError:
-        raise OSError(errno.ENOBUFS, "the kernel lost a reply of rtnetlink", what) from None
-    finally:
-        work.close()
-
-
-async def _facts(open_socket: OpenSocket, netdev: str, index: int) -> ip.IpFacts:
-    requests: dict[str, dict[str, object]] = {
-        "addr": {"index": index},
-        "neigh": {"NDA_IFINDEX": index},
-        "route": {"oif": index},
-        "rule": {},
+    requests = {
+        "addr": (RTM_GETADDR, _ADDRESS, (0, 0, 0, index), b""),
+        "neigh": (RTM_GETNEIGH, _NEIGHBOUR, (0, 0, 0, 0), encode_u32(NDA_IFINDEX, index)),
+        "route": (RTM_GETROUTE, _ROUTE, (0,) * 8, encode_u32(RTA_OIF, index)),
+        "rule": (RTM_GETRULE, _ROUTE, (0,) * 8, b""),
     }
-    found, capped = await _lists(open_socket, requests)
+    found: dict[str, list[Entry]] = {kind: [] for kind in requests}
+    capped = {}
+    with about(netdev), closing(Netlink(NETLINK_ROUTE, open_socket)) as query:
+        for kind, (command, shape, fields, filters) in requests.items():
+            for version, family in FAMILIES.items():
+                payload = shape.pack(family, *fields) + filters
+                entries = query.request(command, payload, dump=True, most=MOST)
+                found[kind] += [(version, *_decode(shape, one)) for one in entries[:MOST]]
+                if len(entries) > MOST:
+                    capped[kind] = True
     # A kernel without strict checks ignores the filters.
-    mine = [(version, one) for version, one in found["neigh"] if one["ifindex"] == index]
+    routes = [_route(*one) for one in found["route"] if not one[1][8] & RTM_F_CLONED]
     return ip.IpFacts(
-        tuple(_address(one) for _, one in found["addr"] if one["index"] == index),
-        tuple(_neighbours(one for _, one in mine)),
-        tuple(
-            route
-            for version, one in found["route"]
-            if not one["flags"] & RTM_F_CLONED
-            for route in [_route(version, one)]
-            if any(hop.netdev == netdev for hop in route.hops)
-        ),
-        tuple(_rule(version, one) for version, one in found["rule"]),
-        capped,
+        tuple(_address(*one) for one in found["addr"] if one[1][4] == index),
+        tuple(_neighbours(one for one in found["neigh"] if one[1][1] == index)),
+        tuple(route for route in routes if any(hop.netdev == netdev for hop in route.hops)),
+        tuple(_rule(*one) for one in found["rule"]),
+        tuple(capped),
     )
 
 
-async def _lists(
-    open_socket: OpenSocket,
-    requests: Mapping[str, Mapping[str, object]],
-) -> tuple[dict[str, list[tuple[int, Any]]], tuple[str, ...]]:
-    """The entries of each list with their version of IP, and the names of the lists that were cut."""
-    found: dict[str, list[tuple[int, Any]]] = {kind: [] for kind in requests}
-    capped: list[str] = []
-    left = [(kind, version) for kind in requests for version in FAMILIES]
-    while left:
-        # The rest of a list that is cut would be in the way of the next one, so that needs another socket.
-        async with open_socket() as query:
-            whole = True
-            while left and whole:
-                kind, version = left.pop(0)
-                # `dump_filter=None` makes pyroute2 send the filter to the kernel.
-                fields = {"dump_filter": None, "family": FAMILIES[version], **requests[kind]}
-                messages, whole = await _first(await getattr(query, kind)("dump", **fields))
-                found[kind] += [(version, message) for message in messages]
-                if not whole:
-                    capped.append(kind)
-    return found, tuple(dict.fromkeys(capped))
+def read_ip_paths(
+    pairs: Sequence[tuple[str, str]], open_socket: OpenSocket = open_strict_socket
+) -> tuple[ip.IpPath, ...]:
+    """How a packet from the first to the second address leaves, for each pair. OSError: a reply is malformed or lost."""
+    with closing(Netlink(NETLINK_ROUTE, open_socket)) as query:
+        return tuple(_path(query, source, destination) for source, destination in pairs)
 
 
-async def _first(listed: Any) -> tuple[list[Any], bool]:
-    """The first `MOST` entries of a list, and whether these are all."""
-    found: list[Any] = []
-    async for message in listed:
-        if len(found) == MOST:
-            return found, False
-        found.append(message)
-    return found, True
-
-
-async def _paths(open_socket: OpenSocket, pairs: Sequence[tuple[str, str]]) -> tuple[ip.IpPath, ...]:
-    async with open_socket() as query:
-        return tuple([await _path(query, source, destination) for source, destination in pairs])
-
-
-async def _path(query: RouteSocket, source: str, destination: str) -> ip.IpPath:
-    family = FAMILIES[ip.version_of(destination)]
+def _path(query: Netlink, source: str, destination: str) -> ip.IpPath:
+    version = ip.version_of(destination)
+    ends = {RTA_DST: destination, RTA_SRC: source}
+    raw = {kind: socket.inet_pton(FAMILIES[version], text) for kind, text in ends.items()}
+    bits = 8 * len(raw[RTA_DST])
+    request = _ROUTE.pack(FAMILIES[version], bits, bits, *bytes(6))
+    request += b"".join(encode_attribute(kind, value) for kind, value in raw.items())
     try:
-        (message,) = await query.route("get", family=family, src=source, dst=destination)
-    except Exception as error:
-        failure = FAILURES.get(getattr(error, "code", -1))
+        fields, values = _decode(_ROUTE, only_payload(query.request(RTM_GETROUTE, request)))
+    except Refused as error:
+        failure = FAILURES.get(error.errno or 0)
         if failure is None:
-            raise
+            raise OSError(error.errno, error.strerror, destination) from None
         return ip.IpPath(failure=failure)
-    kind = KINDS.get(message["type"], "")
+    kind = KINDS.get(fields[7], "")
     if kind not in ("unicast", "local", "anycast", "broadcast", "multicast"):
         return ip.IpPath(failure=kind or "unreachable")  # IPv6 replies with a route that rejects
-    (hop, *_) = _hops(message)
-    return ip.IpPath(hop.netdev, hop.gateway, _metric(message, "RTAX_MTU"), kind == "local")
+    (hop, *_) = _hops(fields[8], values)
+    return ip.IpPath(hop.netdev, hop.gateway, _metric(values, RTAX_MTU), kind == "local")
 
 
-def _address(message: Any) -> ip.IpAddress:
+def _decode(shape: Struct, payload: bytes) -> tuple[tuple[int, ...], Mapping[int, bytes]]:
+    return decode_struct(shape, payload, "of rtnetlink"), decode_values(payload, shape.size)
+
+
+def _number(values: Mapping[int, bytes], kind: int) -> int:
+    return decode_number(values[kind]) if kind in values else 0
+
+
+def _name(values: Mapping[int, bytes], kind: int) -> str:
+    return decode_name(values.get(kind, b""))
+
+
+def _address(_: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpAddress:
+    _, length, low_flags, scope, _ = fields
     # IFA_LOCAL is this end of a point-to-point link, IFA_ADDRESS then the other.
-    address = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
-    flags = message.get_attr("IFA_FLAGS") or message["flags"]
-    scope = SCOPES.get(message["scope"], str(message["scope"]))
+    address = values[IFA_LOCAL] if IFA_LOCAL in values else required(values, IFA_ADDRESS)
+    flags = _number(values, IFA_FLAGS) or low_flags
     return ip.IpAddress(
-        str(address),
-        message["prefixlen"],
-        scope,
+        decode_address(address),
+        length,
+        SCOPES.get(scope, str(scope)),
         bool(flags & IFA_F_DADFAILED),
         bool(flags & IFA_F_TENTATIVE and not flags & IFA_F_DADFAILED),
     )
 
 
-def _neighbours(messages: Iterable[Any]) -> Iterable[ip.IpNeighbour]:
-    for message in messages:
-        state = message["state"]
+def _neighbours(entries: Iterable[Entry]) -> Iterator[ip.IpNeighbour]:
+    for _, (_, _, state, _, _), values in entries:
         if state & NUD_NOARP:
             continue  # multicast and broadcast need no resolution
         word = (
@@ -236,61 +226,74 @@ def _neighbours(messages: Iterable[Any]) -> Iterable[ip.IpNeighbour]:
             else ""
         )
         if word:
-            times = message.get_attr("NDA_CACHEINFO")
-            seconds = times["ndm_updated"] / HERTZ if times else None
-            yield ip.IpNeighbour(str(message.get_attr("NDA_DST")), word, seconds)
+            seconds = None
+            if NDA_CACHEINFO in values:
+                _, _, updated, _ = decode_struct(_CACHE_INFO, values[NDA_CACHEINFO], "nda_cacheinfo")
+                seconds = updated / HERTZ
+            yield ip.IpNeighbour(decode_address(required(values, NDA_DST)), word, seconds)
 
 
-def _route(version: int, message: Any) -> ip.IpRoute:
-    length = message["dst_len"]
-    destination = f"{message.get_attr('RTA_DST')}/{length}" if length else ip.EVERYWHERE[version]
+def _route(version: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpRoute:
+    _, length, source_length, tos, table, _, _, kind, flags = fields
     return ip.IpRoute(
-        message.get_attr("RTA_TABLE") or message["table"],
-        destination,
-        KINDS.get(message["type"], str(message["type"])),
-        tuple(_hops(message)),
-        message.get_attr("RTA_PRIORITY") or 0,
-        _metric(message, "RTAX_MTU"),
-        _metric(message, "RTAX_ADVMSS"),
-        message["tos"],
-        f"{message.get_attr('RTA_SRC')}/{message['src_len']}" if message["src_len"] else "",
+        _number(values, RTA_TABLE) or table,
+        _prefix(required(values, RTA_DST), length) if length else ip.EVERYWHERE[version],
+        KINDS.get(kind, str(kind)),
+        tuple(_hops(flags, values)),
+        _number(values, RTA_PRIORITY),
+        _metric(values, RTAX_MTU),
+        _metric(values, RTAX_ADVMSS),
+        tos,
+        _prefix(required(values, RTA_SRC), source_length) if source_length else "",
     )
 
 
-def _hops(message: Any) -> Iterable[ip.NextHop]:
-    several = message.get_attr("RTA_MULTIPATH")
-    for one in several or (message,):
-        index = one["oif"] if several else message.get_attr("RTA_OIF")
-        name = read_or("", socket.if_indextoname, index or 0)
-        via = one.get_attr("RTA_VIA")
-        gateway = one.get_attr("RTA_GATEWAY") or (via["addr"] if via else "")
-        yield ip.NextHop(decode_name(os.fsencode(name)), str(gateway), not one["flags"] & RTNH_F_DEAD)
+def _prefix(address: bytes, length: int) -> str:
+    return f"{decode_address(address)}/{length}"
 
 
-def _metric(message: Any, name: str) -> int:
-    metrics = message.get_attr("RTA_METRICS")
-    return (metrics.get_attr(name) or 0) if metrics else 0
+def _hops(flags: int, values: Mapping[int, bytes]) -> Iterator[ip.NextHop]:
+    several = values.get(RTA_MULTIPATH, b"")
+    if not several:
+        yield _hop(_number(values, RTA_OIF), flags, values)
+    start = 0
+    while start < len(several):
+        length, flags, _, index = decode_struct(_HOP, several[start:], "rtnexthop")
+        if not _HOP.size <= length <= len(several) - start:
+            raise Malformed(f"a next hop of {length} bytes with {len(several) - start} left")
+        yield _hop(index, flags, decode_values(several, start + _HOP.size, start + length))
+        start += (length + 3) & ~3
 
 
-def _rule(version: int, message: Any) -> ip.IpRule:
-    names = {name for name, _ in message["attrs"]}
-    others = sorted(names - _SIMPLE) + (["tos"] if message["tos"] else [])
-    source, destination = message.get_attr("FRA_SRC"), message.get_attr("FRA_DST")
-    limit = message.get_attr("FRA_SUPPRESS_PREFIXLEN")
-    mark = message.get_attr("FRA_FWMARK") or 0
+def _hop(index: int, flags: int, values: Mapping[int, bytes]) -> ip.NextHop:
+    name = read_or("", socket.if_indextoname, index & 0xFFFFFFFF)
+    # struct rtvia has the family before the address, which is of the other version of IP.
+    gateway = values.get(RTA_GATEWAY) or values.get(RTA_VIA, b"")[2:]
+    return ip.NextHop(
+        decode_name(os.fsencode(name)), decode_address(gateway) if gateway else "", not flags & RTNH_F_DEAD
+    )
+
+
+def _metric(values: Mapping[int, bytes], kind: int) -> int:
+    return _number(decode_values(values.get(RTA_METRICS, b"")), kind)
+
+
+def _rule(version: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpRule:
+    _, destination_length, source_length, tos, table, _, _, action, flags = fields
+    others = sorted({_OTHERS.get(kind, "UNKNOWN") for kind in values} - {""})
     return ip.IpRule(
-        message.get_attr("FRA_PRIORITY") or 0,
+        _number(values, FRA_PRIORITY),
         version,
-        message.get_attr("FRA_TABLE") or message["table"],
-        ACTIONS.get(message["action"], str(message["action"])),
-        f"{source}/{message['src_len']}" if source else "",
-        f"{destination}/{message['dst_len']}" if destination else "",
-        bool(message["flags"] & FIB_RULE_INVERT),
-        message.get_attr("FRA_IIFNAME") or "",
-        message.get_attr("FRA_OIFNAME") or "",
-        mark,
-        message.get_attr("FRA_FWMASK") or 0,
-        message.get_attr("FRA_GOTO") or 0,
-        ip.NO_LIMIT if limit is None else limit,
-        tuple(others),
+        _number(values, FRA_TABLE) or table,
+        ACTIONS.get(action, str(action)),
+        _prefix(values[FRA_SRC], source_length) if FRA_SRC in values else "",
+        _prefix(values[FRA_DST], destination_length) if FRA_DST in values else "",
+        bool(flags & FIB_RULE_INVERT),
+        _name(values, FRA_IIFNAME),
+        _name(values, FRA_OIFNAME),
+        _number(values, FRA_FWMARK),
+        _number(values, FRA_FWMASK),
+        _number(values, FRA_GOTO),
+        _number(values, FRA_SUPPRESS_PREFIXLEN) if FRA_SUPPRESS_PREFIXLEN in values else ip.NO_LIMIT,
+        (*others, *(["tos"] if tos else [])),
     )

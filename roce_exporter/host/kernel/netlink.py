@@ -14,13 +14,16 @@ import errno
 import os
 import socket
 import sys
+from contextlib import contextmanager, suppress
 from functools import lru_cache, wraps
 from struct import Struct
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
+from roce_exporter.host.kernel import Absent
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,7 +57,17 @@ _KIND_MASK = 0x3FFF
 _LARGEST_ERRNO = 4095
 _SEQUENCE_LIMIT = 0xFFFFFFFF
 
+NETLINK_ROUTE, NETLINK_GENERIC = 0, 16
+
+CONTROL_FAMILY, GET_FAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2
+
+FAMILY_BYTES = 2
+"""The number of a generic family is used as a message type, which has two bytes."""
+
+_SOL_NETLINK, _STRICT_CHECK = 270, 12
+
 _HEADER = Struct("=IHHII")
+_GENERIC = Struct("=BBH")
 _ATTRIBUTE = Struct("=HH")
 _ERROR_CODE = Struct("=i")
 
@@ -157,6 +170,27 @@ def decode_values(data: bytes, start: int = 0, end: int | None = None) -> dict[i
     return {kind: data[begin:stop] for kind, begin, stop in decode_attributes(data, start, end)}
 
 
+def required(values: Mapping[int, bytes], kind: int) -> bytes:
+    """The value of an attribute that every reply has."""
+    if kind not in values:
+        raise Malformed(f"no attribute {kind}")
+    return values[kind]
+
+
+def decode_struct(shape: Struct, value: bytes, what: str) -> tuple[int, ...]:
+    """The numbers of the struct at the begin of `value`; a newer kernel may have appended more."""
+    if len(value) < shape.size:
+        raise Malformed(f"a struct {what} of {len(value)} bytes instead of {shape.size}")
+    return shape.unpack_from(value)
+
+
+def decode_address(value: bytes) -> str:
+    """The text of an IPv4 or IPv6 address."""
+    if len(value) not in (4, 16):
+        raise Malformed(f"an address of {len(value)} bytes")
+    return socket.inet_ntop(socket.AF_INET if len(value) == 4 else socket.AF_INET6, value)  # noqa: PLR2004 - bytes of IPv4
+
+
 def decode_number(value: bytes) -> int:
     """An unsigned number of 8, 16, 32 or 64 bits."""
     if len(value) not in (1, 2, 4, 8):
@@ -231,6 +265,14 @@ def open_kernel_socket(family: int) -> NetlinkSocket:
     return wire
 
 
+def open_strict_socket(family: int) -> NetlinkSocket:
+    """The same, and the kernel filters lists as requested (NETLINK_GET_STRICT_CHK, Linux 4.20); an older one ignores it."""
+    wire = open_kernel_socket(family)
+    with suppress(OSError):
+        cast("socket.socket", wire).setsockopt(_SOL_NETLINK, _STRICT_CHECK, 1)
+    return wire
+
+
 class Netlink:
     """Requests to one netlink family, one at a time. Not thread-safe.
 
@@ -246,8 +288,10 @@ class Netlink:
         self._sequence = 0
         self._buffer = bytearray(BUFFER_BYTES)
 
-    def request(self, kind: int, payload: bytes, *, dump: bool = False) -> list[bytes]:
-        """The kernel's reply: the payload of each message.
+    def request(
+        self, kind: int, payload: bytes, *, dump: bool = False, most: int = sys.maxsize
+    ) -> list[bytes]:
+        """The kernel's reply: the payload of each message. The rest of a list with more than `most` is not read.
 
         The kernel works while the request is being sent. If a driver waits for its firmware, this call waits, too;
         `collect.workers` gives it up.
@@ -259,7 +303,7 @@ class Netlink:
         """
         flags = REQUEST | DUMP if dump else REQUEST
         for _ in range(DUMP_TRIES):
-            answer = self._exchange(kind, flags, payload)
+            answer = self._exchange(kind, flags, payload, most)
             if not answer.interrupted:
                 return answer.payloads
         raise OSError(errno.EAGAIN, f"the kernel's list changed {DUMP_TRIES} times while it was read")
@@ -273,7 +317,7 @@ class Netlink:
         # Closes the sockets of a worker thread that ends.
         self.close()
 
-    def _exchange(self, kind: int, flags: int, payload: bytes) -> Reply:
+    def _exchange(self, kind: int, flags: int, payload: bytes, most: int) -> Reply:
         wire = self._wire
         if wire is None:
             wire = self._wire = self._open_socket(self._family)
@@ -286,6 +330,9 @@ class Netlink:
             for _ in range(MOST_DATAGRAMS):
                 if answer.take(receive_datagram(wire, self._buffer)):
                     return answer
+                if len(answer.payloads) > most:
+                    self.close()  # the rest would be in the way of the next reply
+                    return answer
         except Refused:
             raise
         except BaseException:
@@ -293,6 +340,50 @@ class Netlink:
             raise
         self.close()
         raise _lost()
+
+
+class GenericNetlink:
+    """Requests to one family of generic netlink, by name, as `Netlink`. Refused, with ENOENT: the kernel has no such family."""
+
+    def __init__(self, name: str, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
+        self._netlink = Netlink(NETLINK_GENERIC, open_socket)
+        self._name = name
+        self._family = 0
+
+    def request(self, command: int, attributes: bytes, *, dump: bool = False) -> list[bytes]:
+        """The attributes of each message of the reply."""
+        answers = self._netlink.request(
+            self._family_id(), _GENERIC.pack(command, 1, 0) + attributes, dump=dump
+        )
+        if any(len(answer) < _GENERIC.size for answer in answers):
+            self.close()
+            raise Malformed(f"a message without the header of {self._name}")
+        return [answer[_GENERIC.size :] for answer in answers]
+
+    def close(self) -> None:
+        self._netlink.close()
+
+    def _family_id(self) -> int:
+        # A family keeps the number that it gets when it registers.
+        if not self._family:
+            request = _GENERIC.pack(GET_FAMILY, 1, 0)
+            request += encode_attribute(FAMILY_NAME, self._name.encode() + b"\0")
+            answers = self._netlink.request(CONTROL_FAMILY, request)
+            values = decode_values(answers[0], _GENERIC.size) if answers else {}
+            number = values.get(FAMILY_ID, b"")
+            if len(number) != FAMILY_BYTES:
+                raise Malformed(f"no number of the {self._name} family")
+            self._family = decode_number(number)
+        return self._family
+
+
+@contextmanager
+def about(what: str, absent: Collection[int] = ()) -> Iterator[None]:
+    """Add what a refused request was about; `Absent` where the kernel's number is in `absent`."""
+    try:
+        yield
+    except Refused as error:
+        raise (Absent if error.errno in absent else OSError)(error.errno, error.strerror, what) from None
 
 
 def receive_datagram(wire: NetlinkSocket, buffer: bytearray) -> bytes:

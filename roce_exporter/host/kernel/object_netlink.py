@@ -373,8 +373,8 @@ def decode_counter_set(values: Mapping[int, bytes]) -> CounterSet:
     """One counter set of a list."""
     table = values.get(rdma_netlink.COUNTERS.whole, b"")
     return CounterSet(
-        port=netlink.decode_number(rdma_netlink.required(values, rdma_netlink.PORT_INDEX)),
-        number=netlink.decode_number(rdma_netlink.required(values, STAT_COUNTER_ID)),
+        port=netlink.decode_number(netlink.required(values, rdma_netlink.PORT_INDEX)),
+        number=netlink.decode_number(netlink.required(values, STAT_COUNTER_ID)),
         pid=number_or_zero(values, RES_PID),
         type=type_name(values[RES_TYPE]) if RES_TYPE in values else "",
         values=rdma_netlink.decode_numbers(

@@ -25,6 +25,7 @@ from roce_exporter.host.kernel.netlink import (
     only_payload,
     open_kernel_socket,
     remembered,
+    required,
 )
 from roce_exporter.model import RdmaDevice, RdmaPort
 
@@ -347,13 +348,6 @@ def decode_rows(answer: bytes, start: int, end: int, table: Table) -> Spans:
             raise Malformed(f"{name!r} occurs twice")
         rows[name] = spans.get(table.number)
     return rows
-
-
-def required(values: Mapping[int, bytes], kind: int) -> bytes:
-    """The value of an attribute that every reply has."""
-    if kind not in values:
-        raise Malformed(f"no attribute {kind}")
-    return values[kind]
 
 
 def check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:

@@ -1,6 +1,7 @@
 """A network device by rtnetlink: the address that identifies it on its link, and its virtual functions (VFs).
 
-RTM_GETLINK, with RTEXT_FILTER_VF for VFs (include/uapi/linux/rtnetlink.h, if_link.h), through pyroute2. Needs no privilege.
+RTM_GETLINK, with RTEXT_FILTER_VF for VFs (include/uapi/linux/rtnetlink.h, if_link.h). Needs no privilege. VFs are read through
+pyroute2, whose import takes a tenth of a second and 11 MB: only on hosts that have VFs, by the first read of them.
 One request per network device instead of a list of all: a host may have hundreds of virtual ones, and a list may change while
 it is read. For VFs the kernel queries the driver for each while it holds the lock of all network configuration, on mlx5
 with two firmware commands each. So this is only called by sources of the slow chain.
@@ -15,12 +16,25 @@ the member had before; a team does not, so such a member has no address of its o
 from __future__ import annotations
 
 import errno
+import os
 import re
+from contextlib import closing
+from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.names import encode_netdev
-from roce_exporter.host.kernel.pyroute import open_route, os_errors
+from roce_exporter.host.kernel.names import decode_name, encode_netdev
+from roce_exporter.host.kernel.netlink import (
+    NETLINK_ROUTE,
+    Netlink,
+    NetlinkSocket,
+    about,
+    decode_struct,
+    decode_values,
+    encode_attribute,
+    only_payload,
+    open_kernel_socket,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,23 +74,36 @@ def choose_mac_address(found: LinkAddresses, netdev: str) -> str:
 _SHARES_ADDRESS = ("bond", "team")
 """Kinds of masters that give their own address to their members. A bridge and a VRF do not."""
 
-_SLAVE = ("IFLA_LINKINFO", "IFLA_INFO_SLAVE_KIND")
-_BEFORE_BOND = ("IFLA_LINKINFO", "IFLA_INFO_SLAVE_DATA", "IFLA_BOND_SLAVE_PERM_HWADDR")
+RTM_GETLINK = 18
+ADDRESS, NAME, LINK_INFO, PERMANENT_ADDRESS = 1, 3, 18, 54
+MEMBER_KIND, MEMBER_DATA = 4, 5
+BEFORE_BOND = 4
+
+_LINK = Struct("=BxHiII")
 
 
 def read_link_addresses(
-    netdev: str, open_query: Callable[[], AbstractContextManager[Any]] = open_route
+    netdev: str, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket
 ) -> LinkAddresses:
     """The addresses of one network device of this network namespace; `Absent` if it does not exist, also when it was removed just now."""
-    name = encode_netdev(netdev)
-    with os_errors(netdev, "to RTM_GETLINK", absent=(errno.ENODEV,)), open_query() as query:
-        (message,) = query.link("get", ifname=name)
-        return LinkAddresses(
-            message.get_attr("IFLA_PERM_ADDRESS") or "",
-            message.get_nested(*_BEFORE_BOND) or "",
-            message.get_attr("IFLA_ADDRESS") or "",
-            message.get_nested(*_SLAVE) in _SHARES_ADDRESS,
-        )
+    request = _LINK.pack(0, 0, 0, 0, 0) + encode_attribute(NAME, encode_netdev(netdev) + b"\0")
+    with about(netdev, absent=(errno.ENODEV,)), closing(Netlink(NETLINK_ROUTE, open_socket)) as query:
+        return decode_link_addresses(only_payload(query.request(RTM_GETLINK, request)))
+
+
+def decode_link_addresses(answer: bytes) -> LinkAddresses:
+    """The addresses in a reply to RTM_GETLINK."""
+    decode_struct(_LINK, answer, "ifinfomsg")
+    values = decode_values(answer, _LINK.size)
+    member = decode_values(values.get(LINK_INFO, b""))
+    kind = decode_name(member.get(MEMBER_KIND, b""))
+    bonded = decode_values(member.get(MEMBER_DATA, b"")) if kind == "bond" else {}
+    return LinkAddresses(
+        values.get(PERMANENT_ADDRESS, b"").hex(":"),
+        bonded.get(BEFORE_BOND, b"").hex(":"),
+        values.get(ADDRESS, b"").hex(":"),
+        kind in _SHARES_ADDRESS,
+    )
 
 
 RTEXT_FILTER_VF = 1
@@ -122,18 +149,38 @@ class VirtualFunction(NamedTuple):
     """By the names of `COUNTS`. The kernel reports 0 for all of them if the driver does not count."""
 
 
+def open_route() -> AbstractContextManager[Any]:
+    """A blocking socket of rtnetlink. OSError: no such socket, or pyroute2 cannot be imported."""
+    try:
+        from pyroute2 import IPRoute  # type: ignore[import-untyped]  # noqa: PLC0415 - see the module
+    except (ImportError, MemoryError) as error:
+        # MemoryError: the ctypes module where a security policy forbids writable and executable memory.
+        why = f"pyroute2 cannot be imported ({str(error) or 'no memory'}); reinstall it or use --source.disable=virtual_functions"
+        raise OSError(errno.ELIBACC, why) from None
+    return IPRoute()  # type: ignore[no-any-return]
+
+
 def read_virtual_functions(
     netdev: str, open_query: Callable[[], AbstractContextManager[Any]] = open_route
 ) -> tuple[VirtualFunction, ...]:
     """The VFs of one network device of this network namespace, at most `MOST_VFS`, in the kernel's order; `Absent` without any.
 
-    EMSGSIZE: too many VFs for one reply.
+    Raises:
+        OSError: the kernel refuses (EMSGSIZE: too many VFs for one reply), or (EBADMSG) its reply is malformed.
     """
     name = encode_netdev(netdev)
-    with os_errors(netdev, "to RTM_GETLINK", absent=(errno.ENODEV,)), open_query() as query:
-        (message,) = query.link("get", ifname=name, ext_mask=RTEXT_FILTER_VF)
-        listed = message.get_attr("IFLA_VFINFO_LIST")
-        found = tuple(map(_virtual_function, listed.get_attrs("IFLA_VF_INFO") if listed else ()))
+    try:
+        with open_query() as query:
+            (message,) = query.link("get", ifname=name, ext_mask=RTEXT_FILTER_VF)
+            listed = message.get_attr("IFLA_VFINFO_LIST")
+            found = tuple(map(_virtual_function, listed.get_attrs("IFLA_VF_INFO") if listed else ()))
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001 - pyroute2's errors have no common class, and none is an OSError
+        code = getattr(error, "code", -1)
+        if code not in errno.errorcode:
+            raise OSError(errno.EBADMSG, f"malformed reply to RTM_GETLINK: {error!r}", netdev) from None
+        raise (Absent if code == errno.ENODEV else OSError)(code, os.strerror(code), netdev) from None
     if not found:
         raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
     return found[:MOST_VFS]
