@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import NotChecked, Report, Status, Topic, joined
-from roce_exporter.checks.health.diagnosis import MISCONFIGURED, NO_DEVICE, diagnose
+from roce_exporter.checks.health.diagnosis import NO_DEVICE, diagnose
+from roce_exporter.checks.health.settings_rules import MISCONFIGURED
 from roce_exporter.checks.report import JSON, WIDTH, document_text, text
 from roce_exporter.checks.settings import audit, load_profile
 from roce_exporter.checks.settings.auditor import settings_report

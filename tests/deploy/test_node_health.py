@@ -18,8 +18,7 @@ from waiting import wait_until
 
 from roce_exporter.checks.finding import NotChecked, Report, Status
 from roce_exporter.checks.health.causes import NAMED, Cause
-from roce_exporter.checks.health.health_document import health_document
-from roce_exporter.checks.health.port_health import Condition, PortConditions
+from roce_exporter.checks.health.port_health import Condition, PortConditions, health_document
 
 PLUGIN = DEPLOY / "node-problem-detector/check-roce-health.sh"
 MONITOR = DEPLOY / "node-problem-detector/roce-port-monitor.json"

@@ -1,20 +1,27 @@
-"""The list of causes, everything that a verdict can name: `causes.txt`."""
+"""The list of causes, everything that a verdict can name, `causes.txt`; and what a rule finds on one port: a symptom of a cause."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog.table import CatalogError, parts, sections
 from roce_exporter.checks.finding import Finding, Side, Status, Sure, Topic
+from roce_exporter.view.host_view import PortView
+from roce_exporter.words import duration, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from roce_exporter.catalog.table import TableLine
+    from roce_exporter.view.host_view import Rise
+
+SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
+"""Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
 
 STEPS = {
     "COUNTERS": "roce-exporter once | grep 'device=\"{device}\"'",
@@ -68,7 +75,7 @@ class Cause:
     wrong_if: str
     """The one fact that would prove it wrong."""
     area: str
-    """What of the port it is about; one of `sight.AREAS`."""
+    """What of the port it is about; one of `coverage.AREAS`."""
     explains: frozenset[str]
     """Names of causes that can be its consequences on the same port, with `/receive` or `/transmit` where only those of that direction."""
     begins: Begin
@@ -83,19 +90,14 @@ class Cause:
         device: str,
         port: str,
         evidence: tuple[str, ...] = (),
-        against: tuple[str, ...] = (),
         *,
         netdev: str = "",
         side: Side | None = None,
         note: bool = False,
-        since: float = 0.0,
-        until: float = 0.0,
-        harm: float = 0.0,
-        direction: str = "",
         ended: bool = False,
+        **rest: Any,
     ) -> Finding:
         """This cause on one port, or with an empty port on the whole device; `ended`: it is no failure any more."""
-        status = min(self.health, Status.DEGRADED) if ended else self.health
         # A finding of a whole device is not one of its port's network device, and not every device has one.
         names = {"device": device, "port": port, "netdev": netdev}
         steps = self.next if netdev else [step.replace(" -e {netdev}", "") for step in self.next]
@@ -103,22 +105,18 @@ class Cause:
             Topic.HEALTH,
             self.name,
             self.title,
-            Status.OK if note else status,
+            Status.OK if note else min(self.health, Status.DEGRADED) if ended else self.health,
             device,
             port,
             netdev if port else "",
             side or self.side,
             why=self.likely,
             evidence=evidence,
-            against=against,
             fix=tuple(step.format_map(names) for step in steps if netdev or "{netdev}" not in step),
             runbook=self.runbook,
-            since=since,
-            until=until,
-            harm=harm,
             sure=self.sure,
             wrong_if=self.wrong_if,
-            direction=direction,
+            **rest,
         )
 
 
@@ -126,36 +124,27 @@ def _cause(entry: TableLine) -> Cause:
     head, _, title = entry.head.partition(": ")
     name, side, health, runbook, sure, area, end = head.split(" ")
     found = parts(entry, _PARTS)
+    begins = Begin()
+    for text in found["begins"]:
+        if not (match := _BEGIN.fullmatch(text)):
+            raise CatalogError(f"{entry.place}: {text!r} is not N events[, RATIO of the bits]")
+        begins = Begin(float(match[1]), float(match[2] or 0))
+    steps = ((STEPS.get(word, word), rest) for word, _, rest in (one.partition(" ") for one in found["next"]))
     return Cause(
         name,
         Side(side),
         Status[health.upper()],
         title,
         " ".join(found["likely"]),
-        tuple(_steps(found["next"])),
+        tuple(f"{word} {rest}".strip() for word, rest in steps),
         runbook,
         Sure(sure),
         " ".join(found["wrong if"]),
         area,
         frozenset(" ".join(found["then"]).split()),
-        _begin(entry.place, found["begins"]),
+        begins,
         End(end),
     )
-
-
-def _begin(place: str, texts: list[str]) -> Begin:
-    if not texts:
-        return Begin()
-    found = _BEGIN.fullmatch(texts[0])
-    if not found:
-        raise CatalogError(f"{place}: {texts[0]!r} is not N events[, RATIO of the bits]")
-    return Begin(float(found[1]), float(found[2] or 0))
-
-
-def _steps(found: list[str]) -> Iterator[str]:
-    for step in found:
-        word, _, rest = step.partition(" ")
-        yield f"{STEPS[word]} {rest}".strip() if word in STEPS else step
 
 
 CAUSES = tuple(
@@ -168,3 +157,42 @@ CAUSES = tuple(
 """All causes, in order of harm among those of one health."""
 
 NAMED = {cause.name: cause for cause in CAUSES}
+
+
+class Symptom(NamedTuple):
+    """A cause that the facts of one port support."""
+
+    cause: str
+    """Its name in the list of causes."""
+    evidence: tuple[str, ...]
+    against: tuple[str, ...] = ()
+    side: Side | None = None
+    """A better known side than the cause's own."""
+    weight: float = 0.0
+    """0 to 1: how bad it is among findings of the same cause."""
+    note: bool = False
+    """Whether it is too little to degrade a port: it is shown, and the health does not change."""
+    until: float | None = None
+    """Its last sign, where the rule sees that it has ended, so that it is not a failure now; 0: it lasts. None: follows from the counters."""
+    direction: str = ""
+    """`receive` or `transmit`, where only what the port receives or sends is affected."""
+
+
+Rule = Callable[[PortView], Iterator[Symptom]]
+"""One rule about a port, or about a whole device: pure, and silent where it sees too little."""
+
+
+def rose(rise: Rise, what: str) -> str:
+    """The sentence about a counter that rose."""
+    return f"{number(rise.amount)} {what} within {duration(rise.seconds)}"
+
+
+def risen(port: PortView, counters: Iterable[tuple[str, str]], window: float) -> list[tuple[Rise, str]]:
+    """Of these counters with what one of their events is, those that rose, by how much, and the sentence about it."""
+    rises = ((port.rise(name, window), what) for name, what in counters)
+    return [(rise, rose(rise, what)) for rise, what in rises if rise and rise.amount]
+
+
+def texts(*parts: object) -> tuple[str, ...]:
+    """The parts that say something, in place of which others are None, False, 0 or empty."""
+    return tuple(str(part) for part in parts if part)

@@ -5,25 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import NAMED
+from roce_exporter.checks.health.causes import MEDIUM, NAMED, Symptom, rose, texts
 from roce_exporter.checks.health.pause_rules import RECEIVE, paused_priorities
-from roce_exporter.checks.health.symptom import MEDIUM, Symptom, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.symptom import Rule
-    from roce_exporter.view.host_view import PortView, Rise
-
-
-def _addresses(port: PortView) -> set[str]:
-    return {track.labels["address"] for track in port.tracks("roce_gid_info")}
+    from roce_exporter.checks.health.causes import Rule
+    from roce_exporter.view.host_view import PortView
 
 
 def _sum(port: PortView, name: str, end: str, **match: str) -> dict[str, float]:
     """By the other end of each pair, the rate of this counter where this port is the `end` (source or destination)."""
-    mine, other = _addresses(port), "destination" if end == "source" else "source"
+    mine = {track.labels["address"] for track in port.tracks("roce_gid_info")}
+    other = "destination" if end == "source" else "source"
     rates: dict[str, float] = {}
     for track in port.host.tracks(name):
         rise = port.rise_of(name, track, MEDIUM)
@@ -39,10 +35,8 @@ def _retransmitted(port: PortView) -> Iterator[Symptom]:
         if packets.get(peer, 0.0) <= port.limit("wire_retransmissions", "packets_per_second"):
             continue
         if rate / packets[peer] > port.limit("wire_retransmissions", "ratio"):
-            yield Symptom(
-                "packet_loss",
-                (f"a capture saw {share(rate / packets[peer])} of the packets to {peer} again",),
-            )
+            said = f"a capture saw {share(rate / packets[peer])} of the packets to {peer} again"
+            yield Symptom("packet_loss", (said,))
 
 
 def _wire_incast(port: PortView) -> Iterator[Symptom]:
@@ -63,16 +57,10 @@ def _corrupted(port: PortView) -> Iterator[Symptom]:
 def _wire_outside(port: PortView) -> Iterator[Symptom]:
     name, limit = "roce_wire_outside_lossless_packets_total", "wire_outside_lossless"
     outside, packets = _sum(port, name, "source"), _sum(port, "roce_wire_packets_total", "source")
-    total = sum(packets.values())
-    if total > port.limit(limit, "packets_per_second") and sum(outside.values()) / total > port.limit(
-        limit, "ratio"
-    ):
-        said = f"a capture saw {share(sum(outside.values()) / total)} of this port's packets outside the lossless priority"
+    total, beyond = sum(packets.values()), sum(outside.values())
+    if total > port.limit(limit, "packets_per_second") and beyond / total > port.limit(limit, "ratio"):
+        said = f"a capture saw {share(beyond / total)} of this port's packets outside the lossless priority"
         yield Symptom("outside_lossless_priority", (said,))
-
-
-WIRE_RULES: tuple[Rule, ...] = (_retransmitted, _wire_incast, _corrupted, _wire_outside)
-"""Rules of one port."""
 
 
 MARKS, SENT = "roce_ecn_marked_packets_total", "roce_cnp_sent_total"
@@ -98,10 +86,9 @@ def _unanswered(port: PortView) -> Iterator[Symptom]:
             for track, value in port.current("roce_config_notification_point_enabled")
             if value == 0
         ]
-        setting = f"the notification point is off for priority {', '.join(off)}" if off else None
+        setting = off and f"the notification point is off for priority {', '.join(off)}"
         yield Symptom(
-            "marks_without_cnps",
-            texts([rose(marks, "marked packets, and no CNP was sent"), setting]),
+            "marks_without_cnps", texts(rose(marks, "marked packets, and no CNP was sent"), setting)
         )
 
 
@@ -117,16 +104,12 @@ def _ignored(port: PortView) -> Iterator[Symptom]:
         yield Symptom("cnps_ignored", (said,), weight=ratio)
 
 
-def _received(port: PortView) -> Rise | None:
-    """RDMA packets received, or at least those over UDP, which Intel counts apart."""
-    return port.rise("roce_port_receive_packets_total", MEDIUM) or port.rise(
-        "roce_port_receive_udp_packets_total", MEDIUM
-    )
-
-
 def _incast(port: PortView) -> Iterator[Symptom]:
     marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
-    packets = _received(port)
+    # RDMA packets received, or at least those over UDP, which Intel counts apart.
+    packets = port.rise("roce_port_receive_packets_total", MEDIUM) or port.rise(
+        "roce_port_receive_udp_packets_total", MEDIUM
+    )
     if marks is None or packets is None or packets.rate <= port.limit("marked_packets", "packets_per_second"):
         return
     ratio = marks.amount / packets.amount
@@ -134,9 +117,8 @@ def _incast(port: PortView) -> Iterator[Symptom]:
     paused = paused_priorities(port, RECEIVE)
     most = PAUSED_RATIO if paused else port.limit("marked_packets", "ratio")
     if ratio > most and (sent is None or sent.amount > 0):
-        answered = rose(sent, "CNPs sent") if sent else None
         said = f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
-        yield Symptom("incast", texts([said, answered]), weight=ratio)
+        yield Symptom("incast", texts(said, sent and rose(sent, "CNPs sent")), weight=ratio)
 
 
 def _lossless_drops(port: PortView) -> Iterator[Symptom]:
@@ -175,4 +157,5 @@ def _outside(port: PortView) -> Iterator[Symptom]:
 
 
 CONGESTION_RULES: tuple[Rule, ...] = (_unanswered, _ignored, _incast, _lossless_drops, _outside)
+WIRE_RULES: tuple[Rule, ...] = (_retransmitted, _wire_incast, _corrupted, _wire_outside)
 """Rules of one port."""

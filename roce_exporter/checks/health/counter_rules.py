@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.table import sections
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.symptom import MEDIUM, Symptom, rose
+from roce_exporter.checks.health.causes import MEDIUM, Symptom, rose
 from roce_exporter.checks.thresholds import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.checks.health.symptom import Rule
+    from roce_exporter.checks.health.causes import Rule
     from roce_exporter.view.host_view import PortView, Rise
 
 FUNCTIONS, OWNED = "roce_vf_info", "roce_owner_queue_pairs"
@@ -127,8 +127,6 @@ def _function(port: PortView, netdev: str, vf: str) -> str:
 
 
 COUNTED_RULES: tuple[Rule, ...] = (partial(_symptoms, OF_PORTS),)
-"""Rules of one port."""
 DEVICE_COUNTED_RULES: tuple[Rule, ...] = (partial(_symptoms, OF_DEVICES),)
-"""Rules of a whole device."""
 COUNTER_RULES: tuple[Rule, ...] = (_rises,)
 """Rules of one port of which no other rule says anything."""

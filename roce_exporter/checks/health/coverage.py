@@ -24,115 +24,72 @@ class Coverage(NamedTuple):
     """Whether a port of which it is not seen cannot be called healthy."""
 
 
-COVERAGE = (
-    Coverage("state of the port", ("roce_port_up",), needed=True),
-    Coverage(
-        "losses of the link",
-        ("roce_netdev_carrier_down_total", "roce_link_down_events_total", "roce_port_link_downed_total"),
-    ),
-    Coverage(
-        "errors of the link",
-        (
-            "roce_phy_symbol_errors_total",
-            "roce_phy_fec_uncorrectable_blocks_total",
-            "roce_phy_receive_crc_errors_total",
-            "roce_mac_frame_check_sequence_errors_total",
-        ),
-    ),
-    Coverage(
-        "bit errors before correction",
-        ("roce_phy_corrected_errors_total", "roce_phy_fec_corrected_blocks_total"),
-    ),
-    Coverage("optical power and temperature of the transceiver", ("roce_transceiver_temperature_celsius",)),
-    Coverage("PCIe width and speed", ("roce_pcie_link_width_lanes",)),
-    Coverage("PCIe errors (AER)", ("roce_pcie_nonfatal_errors_total",)),
-    Coverage(
-        "PCIe stalls",
-        (
-            "roce_pcie_write_stalled_seconds_total",
-            "roce_pcie_buffer_overflows_total",
-            "roce_pcie_inbound_congested",
-        ),
-    ),
-    Coverage(
-        "received pause",
-        (
-            "roce_pfc_receive_pause_seconds_total",
-            "roce_pfc_receive_frames_total",
-            "roce_pfc_receive_xoff_frames_total",
-        ),
-    ),
-    Coverage(
-        "transmitted pause",
-        (
-            "roce_pfc_transmit_pause_seconds_total",
-            "roce_pfc_transmit_frames_total",
-            "roce_pfc_transmit_xoff_frames_total",
-        ),
-    ),
-    Coverage(
-        "storms between two samples (the fast loop is not part of these samples)",
-        ("roce_pfc_storm_detector_state", "roce_pfc_storms_total"),
-    ),
-    Coverage("ECN marks", ("roce_ecn_marked_packets_total",)),
-    Coverage("CNPs sent", ("roce_cnp_sent_total",)),
-    Coverage("ignored CNPs", ("roce_cnp_ignored_total",)),
-    Coverage(
-        "drops of lossless priorities", ("roce_buffer_discards_total", "roce_host_buffer_discards_total")
-    ),
-    Coverage(
-        "loss on the path",
-        ("roce_transport_out_of_sequence_total", "roce_transport_packet_sequence_errors_total"),
-    ),
-    Coverage("acknowledgement timeouts", ("roce_transport_ack_timeouts_total",)),
-    Coverage("queue pairs that gave up", ("roce_transport_retries_exceeded_total",)),
-    Coverage(
-        "receivers that are not ready", ("roce_transport_rnr_naks_received_total", "roce_out_of_buffer_total")
-    ),
-    Coverage("corrupted packets (ICRC)", ("roce_transport_icrc_errors_total",)),
-    Coverage("settings compared with a profile", ("roce_config_check_ok",)),
-)
+def _coverage(text: str) -> tuple[Coverage, ...]:
+    """From lines `WHAT: ROWS after roce_`; an exclamation mark before the colon: it is needed."""
+    lines = (line.partition(": ") for line in text.strip().splitlines())
+    return tuple(
+        Coverage(what.rstrip("!"), tuple(f"roce_{name}" for name in names.split()), what.endswith("!"))
+        for what, _, names in lines
+    )
+
+
+COVERAGE = _coverage("""
+state of the port!: port_up
+losses of the link: netdev_carrier_down_total link_down_events_total port_link_downed_total
+errors of the link: phy_symbol_errors_total phy_fec_uncorrectable_blocks_total phy_receive_crc_errors_total mac_frame_check_sequence_errors_total
+bit errors before correction: phy_corrected_errors_total phy_fec_corrected_blocks_total
+optical power and temperature of the transceiver: transceiver_temperature_celsius
+PCIe width and speed: pcie_link_width_lanes
+PCIe errors (AER): pcie_nonfatal_errors_total
+PCIe stalls: pcie_write_stalled_seconds_total pcie_buffer_overflows_total pcie_inbound_congested
+received pause: pfc_receive_pause_seconds_total pfc_receive_frames_total pfc_receive_xoff_frames_total
+transmitted pause: pfc_transmit_pause_seconds_total pfc_transmit_frames_total pfc_transmit_xoff_frames_total
+storms between two samples (the fast loop is not part of these samples): pfc_storm_detector_state pfc_storms_total
+ECN marks: ecn_marked_packets_total
+CNPs sent: cnp_sent_total
+ignored CNPs: cnp_ignored_total
+drops of lossless priorities: buffer_discards_total host_buffer_discards_total
+loss on the path: transport_out_of_sequence_total transport_packet_sequence_errors_total
+acknowledgement timeouts: transport_ack_timeouts_total
+queue pairs that gave up: transport_retries_exceeded_total
+receivers that are not ready: transport_rnr_naks_received_total out_of_buffer_total
+corrupted packets (ICRC): transport_icrc_errors_total
+settings compared with a profile: config_check_ok
+""")
 """Per port."""
 
-AREAS = {
-    "driver": ("roce_exporter_source_up", "roce_device_info"),
-    "PCIe": ("roce_pcie_link_width_lanes", "roce_pcie_nonfatal_errors_total"),
-    "link": ("roce_port_up",),
-    "optics": ("roce_transceiver_temperature_celsius",),
-    "pause": COVERAGE[8].rows,
-    "drops": ("roce_phy_receive_discards_total", "roce_port_receive_discards_total"),
-    "loss": ("roce_transport_out_of_sequence_total", "roce_transport_ack_timeouts_total"),
-    "addresses": ("roce_config_check_ok",),
-    "settings": ("roce_config_check_ok",),
-}
-"""What causes are about, and the rows of which one shows that it was looked at."""
-
-DEVICE_COVERAGE = (
-    Coverage("queue pairs in error, by owner", ("roce_owner_queue_pairs",)),
-    Coverage("devlink health reporters", ("roce_devlink_health_state",)),
-)
+DEVICE_COVERAGE = _coverage("""
+queue pairs in error, by owner: owner_queue_pairs
+devlink health reporters: devlink_health_state
+""")
 """Per device."""
 
+AREAS = _coverage("""
+driver: exporter_source_up device_info
+PCIe: pcie_link_width_lanes pcie_nonfatal_errors_total
+link: port_up
+optics: transceiver_temperature_celsius
+pause: pfc_receive_pause_seconds_total pfc_receive_frames_total pfc_receive_xoff_frames_total
+drops: phy_receive_discards_total port_receive_discards_total
+loss: transport_out_of_sequence_total transport_ack_timeouts_total
+addresses: config_check_ok
+settings: config_check_ok
+""")
+"""What causes are about, and the rows of which one shows that it was judged."""
 
 FACTUAL_SOURCES = frozenset({"port", "rdma_netlink", "hw_counters", "counters", "netdev", "ethtool", "link"})
 """Sources without which a port cannot be called healthy; the others add detail, some with privileges only."""
-
-
-def _is_shown(port: PortView, area: str, rows: tuple[str, ...]) -> bool:
-    match = {"check": "ip_address"} if area == "addresses" else {}
-    return any(port.current(row, **match) for row in rows)
 
 
 def fine_of(host: View, wrong: Collection[str]) -> tuple[str, ...]:
     """The areas that every port shows, and of which nothing is wrong; `wrong` has those of the findings."""
     ports = host.ports()
     return tuple(
-        area
-        for area, rows in AREAS.items()
-        if ports
-        and host.end > host.begin
-        and area not in wrong
-        and all(_is_shown(port, area, rows) for port in ports)
+        area.what
+        for area in AREAS
+        if ports and host.end > host.begin and area.what not in wrong
+        for match in [{"check": "ip_address"} if area.what == "addresses" else {}]
+        if all(any(port.current(row, **match) for row in area.rows) for port in ports)
     )
 
 
@@ -144,8 +101,8 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
         )
     ports = host.ports()
     devices = [PortView(host, device) for device in host.devices()]
-    yield from _blind_places([(port, _blind(port, COVERAGE)) for port in ports])
-    yield from _blind_places([(device, _blind(device, DEVICE_COVERAGE)) for device in devices])
+    yield from _blind(ports, COVERAGE)
+    yield from _blind(devices, DEVICE_COVERAGE)
     if not any(track.now for track in host.tracks("roce_kernel_log_readable")):
         yield NotChecked("the kernel log: it is not followed, or the exporter may not read it")
     if not ports:
@@ -168,20 +125,18 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
         yield from _missing(port)
 
 
-def _blind(port: PortView, sights: tuple[Coverage, ...]) -> list[Coverage]:
-    return [sight for sight in sights if not any(port.current(row) for row in sight.rows)]
-
-
-def _blind_places(blind: list[tuple[PortView, list[Coverage]]]) -> Iterator[NotChecked]:
+def _blind(places: list[PortView], kinds: tuple[Coverage, ...]) -> Iterator[NotChecked]:
     """What no place shows, then per place what others show."""
-    if not blind:
+    if not places:
         return
-    everywhere = [sight for sight in blind[0][1] if all(sight in others for _, others in blind)]
-    yield from (NotChecked(sight.what, needed=sight.needed) for sight in everywhere)
-    for place, sights in blind:
-        for sight in sights:
-            if sight not in everywhere:
-                yield NotChecked(sight.what, place.device, place.port, sight.needed)
+    blind = {
+        (place.device, place.port): [one for one in kinds if not any(place.current(row) for row in one.rows)]
+        for place in places
+    }
+    everywhere = [one for one in kinds if all(one in missing for missing in blind.values())]
+    yield from (NotChecked(one.what, needed=one.needed) for one in everywhere)
+    for place, missing in blind.items():
+        yield from (NotChecked(one.what, *place, one.needed) for one in missing if one not in everywhere)
 
 
 def _missing(port: PortView) -> Iterator[NotChecked]:
@@ -192,7 +147,8 @@ def _missing(port: PortView) -> Iterator[NotChecked]:
             yield NotChecked(
                 f"{fact} (the driver should report it, roce_exporter_missing_facts)", *here, True
             )
-    if port.highest("roce_port_up") == 0 and not any(value for _, value in _ups(port)):
+    ups = [value for track in port.tracks("roce_port_up") for _, value in track.points]
+    if port.highest("roce_port_up") == 0 and not any(ups):
         yield NotChecked(
             "anything that needs a link: the port was down all the time, it may be unused", *here
         )
@@ -204,11 +160,5 @@ def _missing(port: PortView) -> Iterator[NotChecked]:
 def _unreadable(device: PortView) -> Iterator[NotChecked]:
     for track, count in device.current("roce_exporter_unreadable_values"):
         if count:
-            yield NotChecked(
-                f"{counted(int(count), 'value')} of its source {track.labels['source']} cannot be read",
-                device.device,
-            )
-
-
-def _ups(port: PortView) -> list[tuple[float, float]]:
-    return [point for track in port.tracks("roce_port_up") for point in track.points]
+            what = f"{counted(int(count), 'value')} of its source {track.labels['source']} cannot be read"
+            yield NotChecked(what, device.device)

@@ -8,16 +8,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Side, Status
-from roce_exporter.checks.health.causes import CAUSES, NAMED, End
+from roce_exporter.checks.health.causes import CAUSES, LONG, MEDIUM, NAMED, End
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
 from roce_exporter.checks.health.counter_rules import COUNTED_RULES, COUNTER_RULES, DEVICE_COUNTED_RULES
 from roce_exporter.checks.health.coverage import fine_of, unseen_of
-from roce_exporter.checks.health.driver_rules import DEVICE_DRIVER_RULES, OWNER_RULES
-from roce_exporter.checks.health.link_rules import DEVICE_HEAT_RULES, LINK_RULES, OPTICS_RULES
+from roce_exporter.checks.health.device_rules import DEVICE_RULES, PCIE_RULES
+from roce_exporter.checks.health.link_rules import LINK_RULES
 from roce_exporter.checks.health.pause_rules import PAUSE_RULES
-from roce_exporter.checks.health.pcie_rules import PCIE_DEVICE_RULES, PCIE_PORT_RULES
-from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, symptoms_of, with_symptoms
-from roce_exporter.checks.health.symptom import LONG, MEDIUM
+from roce_exporter.checks.health.settings_rules import MISCONFIGURED, SETTINGS_RULES, settings_first
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.view.host_view import PortView, View
@@ -25,30 +23,15 @@ from roce_exporter.view.host_view import PortView, View
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roce_exporter.checks.health.symptom import Rule, Symptom
+    from roce_exporter.checks.health.causes import Rule, Symptom
     from roce_exporter.checks.thresholds import Thresholds
     from roce_exporter.view.history import History
 
 PORT_RULES: tuple[Rule, ...] = (
-    *LINK_RULES,
-    *OPTICS_RULES,
-    *PCIE_PORT_RULES,
-    *PAUSE_RULES,
-    *CONGESTION_RULES,
-    *TRANSPORT_RULES,
-    *SETTINGS_RULES,
-    *COUNTED_RULES,
-    *WIRE_RULES,
-)
-DEVICE_RULES: tuple[Rule, ...] = (
-    *DEVICE_DRIVER_RULES,
-    *DEVICE_HEAT_RULES,
-    *PCIE_DEVICE_RULES,
-    *DEVICE_COUNTED_RULES,
-    *OWNER_RULES,
+    *(*LINK_RULES, *PCIE_RULES, *PAUSE_RULES, *CONGESTION_RULES),
+    *(*TRANSPORT_RULES, *SETTINGS_RULES, *COUNTED_RULES, *WIRE_RULES),
 )
 
-MISCONFIGURED = "misconfigured"
 LOOK_BACK = 120.0
 """Seconds between two times at which the history is judged; the shortest window of a rule."""
 ELSEWHERE = {Side.FABRIC, Side.PEER}
@@ -86,10 +69,14 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
 def _found(host: View) -> list[Finding]:
     """What the rules say at the end of this history."""
     findings = [
-        *(finding for device in host.devices() for finding in _faults(PortView(host, device), DEVICE_RULES)),
+        *(
+            finding
+            for device in host.devices()
+            for finding in _faults(PortView(host, device), (*DEVICE_RULES, *DEVICE_COUNTED_RULES))
+        ),
         *(finding for port in host.ports() for finding in _faults(port, PORT_RULES)),
     ]
-    return [*_settings_first(findings + _otherwise_unexplained(host, findings))]
+    return [*settings_first(findings + _otherwise_unexplained(host, findings))]
 
 
 def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Finding]:
@@ -152,7 +139,7 @@ def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
             port.device,
             port.port,
             sign.evidence,
-            sign.against,
+            against=sign.against,
             netdev=port.netdev,
             side=sign.side,
             note=sign.note,
@@ -160,7 +147,11 @@ def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
             until=until if sign.until is None else sign.until,
             ended=bool(sign.until),
             direction=sign.direction,
-            harm=_harm(sign.cause, note=sign.note) + min(sign.weight, 1.0) / 2,
+            # Three digits from the health, one per place in the list of causes, and the weight among findings of one cause.
+            harm=1000.0 * (Status.OK if sign.note else NAMED[sign.cause].health)
+            + len(CAUSES)
+            - _PLACES[sign.cause]
+            + min(sign.weight, 1.0) / 2,
         )
 
 
@@ -185,34 +176,6 @@ def _merge(before: Symptom | None, sign: Symptom) -> Symptom:
         until=before.until and sign.until and max(before.until, sign.until),
         direction=before.direction if before.direction == sign.direction else "",
     )
-
-
-def _harm(cause: str, *, note: bool) -> float:
-    """Three digits from the health, and one per place in the list of causes."""
-    return 1000.0 * (Status.OK if note else NAMED[cause].health) + len(CAUSES) - _PLACES[cause]
-
-
-def _settings_first(findings: list[Finding]) -> Iterator[Finding]:
-    """The findings; symptoms that a wrong setting of the same port makes are its evidence, not findings."""
-    for finding in findings:
-        if finding.check == MISCONFIGURED:
-            symptoms = [
-                other
-                for other in findings
-                if (other.device, other.port) == (finding.device, finding.port)
-                and other.check in symptoms_of(finding.evidence)
-            ]
-            if symptoms:
-                yield with_symptoms(finding, symptoms)
-            else:
-                yield finding
-        elif not any(
-            other.check == MISCONFIGURED
-            and (other.device, other.port) == (finding.device, finding.port)
-            and finding.check in symptoms_of(other.evidence)
-            for other in findings
-        ):
-            yield finding
 
 
 def _otherwise_unexplained(host: View, findings: list[Finding]) -> list[Finding]:

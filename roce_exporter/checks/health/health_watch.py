@@ -16,8 +16,13 @@ from roce_exporter.checks.finding import Report, Status
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.health.counter_rules import ROWS_OF_COUNTERS
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.health_document import described, findings_document, health_document
-from roce_exporter.checks.health.port_health import judge, not_judged
+from roce_exporter.checks.health.port_health import (
+    described,
+    findings_document,
+    health_document,
+    judge,
+    not_judged,
+)
 from roce_exporter.collect.rounds import Calls, ExporterPart, Rounds, every
 from roce_exporter.normalise.series import Series
 from roce_exporter.view.history import kept, timed_samples

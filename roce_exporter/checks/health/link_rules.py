@@ -6,15 +6,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import NAMED
-from roce_exporter.checks.health.symptom import Symptom, rose, texts
+from roce_exporter.checks.health.causes import NAMED, Symptom, risen, rose, texts
 from roce_exporter.view.host_view import Rise, rise_between
 from roce_exporter.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.symptom import Rule
+    from roce_exporter.checks.health.causes import Rule
     from roce_exporter.view.host_view import PortView
 
 
@@ -72,25 +71,6 @@ def _beyond(port: PortView) -> Iterator[Symptom]:
             )
 
 
-def _nic_heat(device: PortView) -> Iterator[Symptom]:
-    limits = {
-        track.labels["sensor"]: value
-        for track, value in device.current("roce_temperature_critical_celsius")
-        if value > 0
-    }
-    for track, value in device.current("roce_temperature_celsius"):
-        sensor = track.labels["sensor"]
-        if sensor in limits and value >= limits[sensor]:
-            said = f"sensor {sensor} has {value:.0f} °C, {limits[sensor]:.0f} is critical"
-            yield Symptom("too_hot", (said,))
-
-
-OPTICS_RULES: tuple[Rule, ...] = (_beyond,)
-"""Rules of one port."""
-DEVICE_HEAT_RULES: tuple[Rule, ...] = (_nic_heat,)
-"""Rules of a whole device."""
-
-
 UP = "roce_port_up"
 DOWN_COUNTERS = (
     "roce_netdev_carrier_down_total",
@@ -115,26 +95,26 @@ def _down(port: PortView) -> Iterator[Symptom]:
     up = port.highest(UP)
     if up is None or up > 0 or is_unused(port):
         return
-    carrier = port.highest("roce_link_up")
     evidence = texts(
-        [
-            "the port is not active (roce_port_up is 0)",
-            "it was up at the beginning" if was_up(port) else None,
-        ]
+        "the port is not active (roce_port_up is 0)", was_up(port) and "it was up at the beginning"
     )
-    against = texts(["the network device has a link (roce_link_up is 1)" if carrier else None])
-    reasons = _reasons(port)
-    if is_taken_away(port):
+    against = texts(port.highest("roce_link_up") and "the network device has a link (roce_link_up is 1)")
+    # Without a reason a port may have been set down, and without a cable it was never used.
+    reasons = tuple(
+        f"the driver says: {EXTENDED_STATES[int(value)] if value < len(EXTENDED_STATES) else f'reason {value:.0f}'}"
+        for _, value in port.current("roce_link_extended_state")
+        if value != NO_CABLE
+    )
+    # A port that has lost its network device, which an RDMA device outlives in shared namespaces (rdma-system(8)).
+    if port.tracks("roce_port_netdev_info") and not port.current("roce_port_netdev_info"):
         yield Symptom("taken_away", ("the RDMA device is there, its network device is not",))
     elif is_set_down(port):
-        yield Symptom(
-            "set_down", texts(["its network device is set down (IFF_UP is missing)", *evidence[1:]])
-        )
+        yield Symptom("set_down", ("its network device is set down (IFF_UP is missing)", *evidence[1:]))
     elif was_up(port):
         yield Symptom("link_down", (*evidence, *reasons), against)
-    elif losses_ever(port):
-        lost = f"the link was lost {losses_ever(port):.0f} times since the counters began"
-        yield Symptom("link_lost", (*evidence, lost, *reasons), against, note=not reasons)
+    elif lost := max((port.highest(name) or 0.0 for name in DOWN_COUNTERS), default=0.0):
+        said = f"the link was lost {lost:.0f} times since the counters began"
+        yield Symptom("link_lost", (*evidence, said, *reasons), against, note=not reasons)
 
 
 NO_CABLE = 4.0
@@ -151,24 +131,7 @@ EXTENDED_STATES = (
     "too hot",
     "the module",
 )
-"""`enum ethtool_link_ext_state`, by number."""
-
-
-def _reasons(port: PortView) -> tuple[str, ...]:
-    """Why the driver says that there is no link. The kernel asks it only for a port that is set up (IFF_UP).
-
-    Without a reason a port may have been set down, and without a cable it was never used.
-    """
-    return tuple(
-        f"the driver says: {EXTENDED_STATES[int(value)] if value < len(EXTENDED_STATES) else f'reason {value:.0f}'}"
-        for _, value in port.current("roce_link_extended_state")
-        if value != NO_CABLE
-    )
-
-
-def is_taken_away(port: PortView) -> bool:
-    """Whether the port has lost its network device, which an RDMA device outlives in shared namespaces (rdma-system(8))."""
-    return bool(port.tracks("roce_port_netdev_info")) and not port.current("roce_port_netdev_info")
+"""`enum ethtool_link_ext_state`, by number. The kernel requests it from the driver only of a port that is set up (IFF_UP)."""
 
 
 def is_set_down(port: PortView) -> bool:
@@ -191,11 +154,6 @@ def is_unused(port: PortView) -> bool:
 def was_up(port: PortView) -> bool:
     """Whether the port was up at any moment."""
     return any(value > 0 for track in port.tracks(UP) for _, value in track.points)
-
-
-def losses_ever(port: PortView) -> float:
-    """How often the link was lost since the counters began; 0 if that is not seen."""
-    return max((port.highest(name) or 0.0 for name in DOWN_COUNTERS), default=0.0)
 
 
 def losses(port: PortView, window: float) -> Rise | None:
@@ -316,44 +274,32 @@ def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
 
 def _uncorrected(port: PortView) -> Iterator[Symptom]:
     window = port.limit("link_errors", "window")
-    yield from _error_sign(
-        port,
-        "link_errors",
-        window,
-        (
-            ("roce_phy_symbol_errors_total", "symbol errors that could not be corrected"),
-            ("roce_phy_fec_uncorrectable_blocks_total", "blocks that could not be corrected"),
-        ),
+    counters = (
+        ("roce_phy_symbol_errors_total", "symbol errors that could not be corrected"),
+        ("roce_phy_fec_uncorrectable_blocks_total", "blocks that could not be corrected"),
     )
+    yield from _errors(port, "link_errors", window, counters)
 
 
 def _crc(port: PortView) -> Iterator[Symptom]:
     window = port.limit("crc_errors", "window")
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
-    for sign in _error_sign(
-        port,
-        "crc_errors",
-        window,
-        (
-            ("roce_phy_receive_crc_errors_total", "packets with a wrong checksum"),
-            ("roce_mac_frame_check_sequence_errors_total", "frames with a wrong checksum"),
-        ),
-    ):
+    counters = (
+        ("roce_phy_receive_crc_errors_total", "packets with a wrong checksum"),
+        ("roce_mac_frame_check_sequence_errors_total", "frames with a wrong checksum"),
+    )
+    for found in _errors(port, "crc_errors", window, counters):
         if upstream:
             said = f"{upstream:.0f} of them were marked as corrupt by a switch: the bad link is upstream"
-            yield sign._replace(evidence=(*sign.evidence, said), side=Side.FABRIC)
+            yield found._replace(evidence=(*found.evidence, said), side=Side.FABRIC)
         else:
-            yield sign
+            yield found
 
 
-def _error_sign(
+def _errors(
     port: PortView, cause: str, window: float, counters: tuple[tuple[str, str], ...]
 ) -> Iterator[Symptom]:
-    rises = [
-        (rise, what)
-        for name, what in counters
-        if (rise := port.rise(name, window)) is not None and rise.amount > 0
-    ]
+    rises = risen(port, counters, window)
     # A link that comes up produces some errors.
     if not rises or port.rose("roce_netdev_carrier_changes_total", window):
         return
@@ -361,32 +307,25 @@ def _error_sign(
     bits = (port.highest("roce_link_speed_bytes_per_second") or 0.0) * 8 * worst.seconds
     yield Symptom(
         cause,
-        tuple(rose(rise, what) for rise, what in rises),
+        tuple(said for _, said in rises),
         weight=min(1.0, worst.rate / 1000),
         note=NAMED[cause].begins.is_few(worst.amount, bits),
     )
 
 
 def _bit_errors(port: PortView) -> Iterator[Symptom]:
-    for sign in (*_near_limit(port), *_trend(port)):
-        yield sign
-        return
-
-
-def _near_limit(port: PortView) -> Iterator[Symptom]:
     errors = port.rise("roce_phy_corrected_errors_total", QUICK)
-    if errors is None or not (line := _line_bytes(port, errors.seconds)):
-        return
-    ratio = errors.amount / (line * 8)
-    if ratio > FEC_RATIO:
-        said = f"{ratio:.1e} bit errors per bit before correction; RS(544,514) corrects up to 2.4e-4"
-        yield Symptom("bit_errors_rising", (said,), weight=min(1.0, ratio / 2.4e-4))
-
-
-def _line_bytes(port: PortView, seconds: float) -> float:
-    """Bytes that the line carried, idle symbols included; 0 if unknown."""
     line = port.rise("roce_phy_line_bytes_total", QUICK)
-    return line.amount if line else (port.highest("roce_link_speed_bytes_per_second") or 0.0) * seconds
+    if errors:
+        # Bytes that the line carried, idle symbols included.
+        speed = port.highest("roce_link_speed_bytes_per_second") or 0.0
+        carried = line.amount if line else speed * errors.seconds
+        ratio = errors.amount / (carried * 8) if carried else 0.0
+        if ratio > FEC_RATIO:
+            said = f"{ratio:.1e} bit errors per bit before correction; RS(544,514) corrects up to 2.4e-4"
+            yield Symptom("bit_errors_rising", (said,), weight=min(1.0, ratio / 2.4e-4))
+            return
+    yield from _trend(port)
 
 
 def _trend(port: PortView) -> Iterator[Symptom]:
@@ -409,13 +348,7 @@ def _trend(port: PortView) -> Iterator[Symptom]:
 
 
 LINK_RULES: tuple[Rule, ...] = (
-    _down,
-    _unsteady,
-    _slow,
-    _legs,
-    _slower_than_siblings,
-    _uncorrected,
-    _crc,
-    _bit_errors,
+    *(_down, _unsteady, _slow, _legs, _slower_than_siblings),
+    *(_uncorrected, _crc, _bit_errors, _beyond),
 )
 """Rules of one port."""

@@ -6,14 +6,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.pcie_rules import sees_stalls, stalled
-from roce_exporter.checks.health.symptom import MEDIUM, SHORT, Symptom, rose, texts
+from roce_exporter.checks.health.causes import MEDIUM, SHORT, Symptom, risen, rose, texts
+from roce_exporter.checks.health.device_rules import sees_stalls, stalled
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.symptom import Rule
+    from roce_exporter.checks.health.causes import Rule
     from roce_exporter.view.host_view import PortView, SeriesTrack
 
 RECEIVE, TRANSMIT = "receive", "transmit"
@@ -61,14 +61,11 @@ def _storms(port: PortView) -> Iterator[Symptom]:
         hints = {
             track.labels["hint"] for track, _ in port.current("roce_pfc_storm_hint", direction=direction)
         }
-        hint = f"hint of the detector: {', '.join(sorted(hints))}" if hints else None
+        hint = hints and f"hint of the detector: {', '.join(sorted(hints))}"
         last = max(time for _, time in found)
-        yield Symptom(cause, texts([*(said for said, _ in found), hint]), until=_stopped(port, last))
-
-
-def _stopped(port: PortView, last: float) -> float:
-    """The time of the last sign, if none is in the newest interval of the history; 0 while it lasts."""
-    return 0.0 if len(port.host.history) < 3 or last >= port.host.history[-2].time else last  # noqa: PLR2004 - an interval has two ends
+        # 0 while it lasts: a sign in the newest interval of the history, which has two ends.
+        lasts = len(port.host.history) < 3 or last >= port.host.history[-2].time  # noqa: PLR2004
+        yield Symptom(cause, texts(*(said for said, _ in found), hint), until=0.0 if lasts else last)
 
 
 def _detected(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
@@ -120,14 +117,12 @@ def _blocked_stretches(
     match = {label: track.labels[label] for label in ("netdev", "priority")}
     # The set lean has only the bytes.
     progress = [one for one in PROGRESS[direction] if port.rise(one, STORM_WINDOW, **match)]
-    if not progress:
-        return
     for seconds in (BLOCKED, SHORT):
         for begin, end, amount in port.stretches(name, seconds, STORM_WINDOW, **match):
             ratio = min(amount / (end - begin), 1.0)
             if ratio <= port.limit("pause_saturated_transmit", "ratio") or end - begin < _least(port):
                 continue
-            if not any(port.between(one, begin, end, **match) for one in progress):
+            if progress and not any(port.between(one, begin, end, **match) for one in progress):
                 yield ratio, begin, end
 
 
@@ -200,29 +195,21 @@ def _estimated(port: PortView, direction: str) -> Iterator[Paused]:
             resumed = port.rose(name.replace("xoff_", "xon_"), SHORT, **match) if "xoff_" in name else 0.0
             speed = port.highest("roce_link_speed_bytes_per_second", netdev=track.labels["netdev"])
             if rise and rise.amount and speed and resumed <= rise.amount / 2:
-                yield Paused(
-                    track.labels.get("priority", ALL),
-                    min(rise.rate * FRAME_BYTES / speed, 1.0),
-                    rise.seconds,
-                    True,
-                )
-
-
-def _of(one: Paused) -> str:
-    return "all traffic was" if one.priority == ALL else f"priority {one.priority} was"
+                ratio = min(rise.rate * FRAME_BYTES / speed, 1.0)
+                yield Paused(track.labels.get("priority", ALL), ratio, rise.seconds, True)
 
 
 def _evidence(paused: list[Paused]) -> tuple[str, ...]:
     return tuple(
-        f"{_of(one)} paused for {'at most ' if one.estimated else ''}{share(one.ratio)} of {duration(one.seconds)}"
+        f"{'all traffic' if one.priority == ALL else f'priority {one.priority}'} was paused for "
+        f"{'at most ' if one.estimated else ''}{share(one.ratio)} of {duration(one.seconds)}"
         for one in paused
     )
 
 
-def _against(paused: list[Paused]) -> str | None:
-    if all(one.estimated for one in paused):
-        return "an upper bound: this NIC counts pause frames, not paused time"
-    return None
+def _against(paused: list[Paused]) -> str:
+    only = all(one.estimated for one in paused)
+    return "an upper bound: this NIC counts pause frames, not paused time" if only else ""
 
 
 def _slow_receiver(port: PortView) -> Iterator[Symptom]:
@@ -231,13 +218,18 @@ def _slow_receiver(port: PortView) -> Iterator[Symptom]:
         yield from _flood(port)
         return
     signs = stalled(port)
-    calm = "PCIe is not stalled: rather the NIC's caches or the receiving program" if not signs else None
-    extra = [*signs, *_drops(port)]
-    against = texts([_against(paused), calm if sees_stalls(port) else None])
+    calm = sees_stalls(port) and not signs
+    drops = (
+        ("roce_out_of_buffer_total", "packets without a receive request"),
+        ("roce_buffer_threshold_passed_total", "times the port's buffer was nearly full"),
+    )
     yield Symptom(
         "slow_receiver",
-        (*_evidence(paused), *extra),
-        against,
+        (*_evidence(paused), *signs, *(said for _, said in risen(port, drops, MEDIUM))),
+        texts(
+            _against(paused),
+            calm and "PCIe is not stalled: rather the NIC's caches or the receiving program",
+        ),
         weight=max(one.ratio for one in paused),
     )
 
@@ -247,42 +239,24 @@ def _flood(port: PortView) -> Iterator[Symptom]:
     stops = port.rise("roce_pfc_transmit_xoff_frames_total", SHORT)
     drops = port.rise("roce_phy_receive_discards_total", SHORT)
     if stops and drops and drops.amount and stops.rate > FLOOD:
-        yield Symptom(
-            "slow_receiver",
-            (
-                rose(stops, "times it stopped its switch"),
-                rose(drops, "packets dropped at the port all the same"),
-            ),
-            weight=1.0,
-        )
-
-
-def _drops(port: PortView) -> Iterator[str]:
-    for name, what in (
-        ("roce_out_of_buffer_total", "packets without a receive request"),
-        ("roce_buffer_threshold_passed_total", "times the port's buffer was nearly full"),
-    ):
-        rise = port.rise(name, MEDIUM)
-        if rise and rise.amount:
-            yield rose(rise, what)
+        said = rose(stops, "times it stopped its switch")
+        dropped = rose(drops, "packets dropped at the port all the same")
+        yield Symptom("slow_receiver", (said, dropped), weight=1.0)
 
 
 def _received(port: PortView) -> Iterator[Symptom]:
     paused = paused_priorities(port, RECEIVE)
     if not paused:
         return
-    own = "this port transmits pause, too" if paused_priorities(port, TRANSMIT) else None
+    own = paused_priorities(port, TRANSMIT) and "this port transmits pause, too"
     worst = max(one.ratio for one in paused)
     slowed = port.rise("roce_cnp_handled_total", MEDIUM)
     made_here = port.rose("roce_transport_slow_restart_cnps_total", MEDIUM)
     answers = slowed is not None and slowed.amount - made_here > SLOWED * slowed.seconds
     yield Symptom(
         "pause_received",
-        (
-            *_evidence(paused),
-            *([rose(slowed, "CNPs slowed this host's senders")] if slowed and answers else []),
-        ),
-        texts([_against(paused), own]),
+        texts(*_evidence(paused), slowed and answers and rose(slowed, "CNPs slowed this host's senders")),
+        texts(_against(paused), own),
         weight=worst,
         # Congestion that the peers' CNPs answer is load, unless it blocks the port.
         note=answers and worst < port.limit("pause_saturated_transmit", "ratio"),
@@ -292,23 +266,12 @@ def _received(port: PortView) -> Iterator[Symptom]:
 def _global(port: PortView) -> Iterator[Symptom]:
     if not port.highest("roce_pfc_enabled"):
         return
-    for direction, side in ((RECEIVE, Side.FABRIC), (TRANSMIT, Side.HOST)):
-        rise = _frames(port, direction)
-        if rise:
-            yield Symptom(
-                "global_pause",
-                (f"{number(rise)} frames of global pause were {direction[:-1]}ed",),
-                side=side,
-            )
-
-
-def _frames(port: PortView, direction: str) -> float:
     window = port.limit("global_pause", "window")
-    names = (
-        f"roce_global_pause_{direction}_frames_total",
-        f"roce_global_pause_{direction}_xoff_frames_total",
-    )
-    return max(port.rose(name, window) for name in names)
+    for direction, side in ((RECEIVE, Side.FABRIC), (TRANSMIT, Side.HOST)):
+        names = (f"roce_global_pause_{direction}_{kind}frames_total" for kind in ("", "xoff_"))
+        if frames := max(port.rose(name, window) for name in names):
+            said = f"{number(frames)} frames of global pause were {direction[:-1]}ed"
+            yield Symptom("global_pause", (said,), side=side)
 
 
 def _unexpected(port: PortView) -> Iterator[Symptom]:

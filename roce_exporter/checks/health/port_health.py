@@ -2,18 +2,20 @@
 
 A reason holds from its first sign until it has had no sign for the recovery time. One that comes back within `MEMORY` needs twice the
 time of the last recovery, at most `LONGEST`: a port that fails again and again does not look healthy in between. Nothing is
-healthy that was not seen: while facts are missing, a port without any reason is UNKNOWN.
+healthy that was not seen: while facts are missing, a port without any reason is UNKNOWN. `health_document` and `findings_document` are
+the document at `/health.json`, versions 1 and 2, described in docs/operating.md and docs/diagnosis.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.checks.finding import Status
+from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.causes import NAMED, End
 from roce_exporter.checks.health.coverage import FACTUAL_SOURCES
 from roce_exporter.checks.health.link_rules import is_set_down
+from roce_exporter.checks.report import document
 from roce_exporter.view.host_view import PortView, View
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from roce_exporter.checks.finding import Finding, Report
     from roce_exporter.view.history import History
 
+VERSION = 1
+"""Consumers must ignore fields that they do not know; a field that changes its meaning or disappears raises the version."""
 RECOVERY = 300.0
 """Seconds without a sign after which a reason no longer holds."""
 LONGEST = 2400.0
@@ -34,6 +38,7 @@ NO_HISTORY = "no_history"
 NO_LINK = "no_link"
 FACTS_MISSING = "facts_missing"
 NOT_JUDGED = "not_judged"
+DOWN = "link_down"
 
 UNKNOWN_REASONS: Mapping[str, str] = {
     NO_HISTORY: "There are no two collections yet, so no counter can have risen.",
@@ -114,10 +119,15 @@ def judge(before: Mapping[PortKey, PortConditions], history: History, diagnosis:
     found: HostHealth = {}
     for key, port in ports.items():
         held = before.get(key, PortConditions(since=now))
-        findings = [finding for finding in diagnosis.findings if _concerns(finding, port)]
+        findings = [one for one in diagnosis.findings if one.device == key[0] and one.port in ("", key[1])]
         found[key] = _judged(held, [*findings, *_still_down(held, port, findings, now)], _gaps(port), now)
     for key, held in before.items():
-        if key not in ports and (missing := _missing(held, now)):
+        missing = [
+            one.finding
+            for one in held.holding(now)
+            if one.finding.check == "device_vanished" and now - one.since < DAY
+        ]
+        if key not in ports and missing:
             found[key] = _judged(held, missing, (), now)
     return found
 
@@ -125,30 +135,14 @@ def judge(before: Mapping[PortKey, PortConditions], history: History, diagnosis:
 def _still_down(
     held: PortConditions, port: PortView, findings: Iterable[Finding], now: float
 ) -> list[Finding]:
-    if (
-        port.highest("roce_port_up") != 0
-        or is_set_down(port)
-        or any(finding.check == "link_down" for finding in findings)
-    ):
+    if port.highest("roce_port_up") != 0 or is_set_down(port) or any(one.check == DOWN for one in findings):
         return []
-    return [reason.finding for reason in held.holding(now) if reason.finding.check == "link_down"]
-
-
-def _missing(held: PortConditions, now: float) -> list[Finding]:
-    return [
-        reason.finding
-        for reason in held.holding(now)
-        if reason.finding.check == "device_vanished" and now - reason.since < DAY
-    ]
+    return [reason.finding for reason in held.holding(now) if reason.finding.check == DOWN]
 
 
 def not_judged(before: Mapping[PortKey, PortConditions], now: float) -> HostHealth:
     """The health of all ports after rules that failed: what held before holds until it has recovered, the rest is UNKNOWN."""
     return {key: _judged(held, None, (NOT_JUDGED,), now) for key, held in before.items()}
-
-
-def _concerns(finding: Finding, port: PortView) -> bool:
-    return finding.device == port.device and finding.port in ("", port.port)
 
 
 def _judged(
@@ -195,3 +189,97 @@ def _gaps(port: PortView) -> tuple[str, ...]:
     if up == 0:
         gaps.append(NO_LINK)
     return tuple(gaps)
+
+
+def health_document(
+    ports: Mapping[PortKey, PortConditions], report: Report, at: float, judged: float | None, interval: float
+) -> dict[str, Any]:
+    """The document. `at` is the time of the samples that were judged, `judged` the Unix time of the verdict, None before the first one."""
+    return {
+        "version": VERSION,
+        "time": judged,
+        "interval_seconds": interval,
+        "health": _name(max((held.health for held in ports.values()), default=Status.UNKNOWN)),
+        "summary": _summary(ports, at),
+        "ports": [_port(key, held, at) for key, held in sorted(ports.items())],
+        "fine": list(report.fine),
+        "unseen": [str(gap) for gap in report.not_checked],
+    }
+
+
+def findings_document(
+    ports: Mapping[PortKey, PortConditions], report: Report, at: float, judged: float | None, interval: float
+) -> dict[str, Any]:
+    """The same as the document of `check --format=json`, with the health of each port; `report`: of the last round."""
+    findings = {
+        (one.finding.device, one.finding.port, one.finding.check): one.finding
+        for _, held in sorted(ports.items())
+        for one in held.holding(at)
+    }
+    return {
+        **document(report._replace(findings=tuple(findings.values()), ports=()), "this host", judged),
+        "interval_seconds": interval,
+        "ports": [
+            {"device": device, "port": port, "status": held.health.name.lower(), "since": held.since}
+            for (device, port), held in sorted(ports.items())
+        ],
+    }
+
+
+def described(held: PortConditions, now: float) -> str:
+    """The health of a port with its worst reason: `failed: link_down (link)`."""
+    if held.health < Status.DEGRADED:
+        return ": ".join(filter(None, (_name(held.health), ", ".join(held.unknown))))
+    reason = max(held.holding(now), key=lambda one: (one.finding.status, one.finding.harm))
+    side = f" ({reason.finding.side})" if reason.finding.side != Side.UNKNOWN else ""
+    return f"{_name(held.health)}: {reason.finding.check}{side}"
+
+
+def _summary(ports: Mapping[PortKey, PortConditions], now: float) -> str:
+    """One line: every port that is degraded or failed with its worst reason, the failed ones first."""
+    troubled = [(key, held) for key, held in ports.items() if held.health >= Status.DEGRADED]
+    if not troubled:
+        healthy = sum(held.health == Status.OK for held in ports.values())
+        return f"{healthy} of {len(ports)} ports healthy" if ports else "no ports judged"
+    troubled.sort(key=lambda item: (-item[1].health, item[0]))
+    return ", ".join(f"{device}/{port} {described(held, now)}" for (device, port), held in troubled)
+
+
+def _port(key: PortKey, held: PortConditions, now: float) -> dict[str, Any]:
+    device, port = key
+    return {
+        "device": device,
+        "port": port,
+        "health": _name(held.health),
+        "since": held.since,
+        "reasons": [
+            *(_reason(reason) for reason in held.holding(now)),
+            *({"reason": name, "health": "unknown", "title": UNKNOWN_REASONS[name]} for name in held.unknown),
+        ],
+    }
+
+
+def _reason(reason: Condition) -> dict[str, Any]:
+    finding = reason.finding
+    follows = [f"can follow from {', '.join(finding.caused_by)}"] if finding.caused_by else []
+    return {
+        "reason": finding.check,
+        "place": finding.place,
+        "health": _name(finding.status),
+        "side": finding.side.value,
+        "title": finding.title,
+        "likely": finding.why,
+        "since": reason.since,
+        "last_sign": reason.last,
+        "evidence": list(finding.evidence),
+        "sure": finding.sure,
+        "wrong_if": finding.wrong_if,
+        "against": [*finding.against, *follows],
+        "next": list(finding.fix),
+        "runbook": finding.runbook,
+    }
+
+
+def _name(health: Status) -> str:
+    """The words of version 1."""
+    return "healthy" if health is Status.OK else health.name.lower()

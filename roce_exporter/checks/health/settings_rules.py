@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
+from roce_exporter.checks.health.causes import Symptom
 from roce_exporter.checks.health.counter_rules import counters_of
-from roce_exporter.checks.health.symptom import Symptom
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.checks.finding import Finding
-    from roce_exporter.checks.health.symptom import Rule
+    from roce_exporter.checks.health.causes import Rule
     from roce_exporter.view.host_view import PortView
 
-MTU = "roce_port_mtu_bytes"
+MISCONFIGURED, MTU = "misconfigured", "roce_port_mtu_bytes"
 WINDOW = 600.0
 """Seconds in which too long packets count."""
 OVERSIZED = 10.0
@@ -64,27 +64,36 @@ TITLES = {check.id: check.title for check in ALL_CHECKS}
 SAID = re.compile(r"check ([a-z0-9_]+) of ")
 
 
-def symptoms_of(evidence: tuple[str, ...]) -> frozenset[str]:
-    """Names of the causes that the failed checks of this evidence lead to."""
-    checks = (found[1] for one in evidence if (found := SAID.match(one)))
-    return frozenset(name for check in checks for name in SYMPTOMS.get(check, ()))
+def _checks_of(finding: Finding) -> list[str]:
+    """The failed checks that a finding of wrong settings lists; none of other findings."""
+    said = (SAID.match(one) for one in finding.evidence if finding.check == MISCONFIGURED)
+    return [found[1] for found in said if found]
 
 
-def with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
+def settings_first(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings; symptoms that a wrong setting of the same port makes are its evidence, not findings."""
+    leads = [
+        (one, {name for check in _checks_of(one) for name in SYMPTOMS.get(check, ())}) for one in findings
+    ]
+    for finding, names in leads:
+        here = [one for one in leads if (one[0].device, one[0].port) == (finding.device, finding.port)]
+        if finding.check == MISCONFIGURED:
+            shown = [one for one, _ in here if one.check in names]
+            yield _with_symptoms(finding, shown) if shown else finding
+        elif not any(finding.check in others for _, others in here):
+            yield finding
+
+
+def _with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
     """The finding of wrong settings as the cause of these symptoms: as bad as the worst of them, and with their evidence."""
     names = {one.check for one in symptoms}
-    checks = [
-        found[1]
-        for one in finding.evidence
-        if (found := SAID.match(one)) and names & {*SYMPTOMS.get(found[1], ())}
-    ]
-    there = {*checks} <= AT_THE_OTHER_END
+    checks = [check for check in _checks_of(finding) if names & {*SYMPTOMS.get(check, ())}]
     titles = ", ".join(TITLES.get(check, check) for check in checks)
     return replace(
         finding,
         title=f"A wrong setting shows in the traffic: {titles}",
         status=max(finding.status, *(one.status for one in symptoms)),
-        side=Side.LINK if there else finding.side,
+        side=Side.LINK if {*checks} <= AT_THE_OTHER_END else finding.side,
         evidence=(*finding.evidence, *(said for one in symptoms for said in one.evidence)),
         harm=max(finding.harm, *(one.harm for one in symptoms)) + 1,
     )
@@ -105,16 +114,13 @@ def _checks(port: PortView) -> Iterator[Symptom]:
         # The rules of PCIe judge its width and speed: a card that is newer than its slot is slower for good, and healthy.
         if not ok and track.labels["check"] != "pcie":
             check = track.labels["check"]
-            cause = IP_CHECKS.get(check, "misconfigured")
+            cause = IP_CHECKS.get(check, MISCONFIGURED)
             said = f"check {check} of {track.labels['netdev'] or 'the port'} fails"
             if check != CONSISTENCY.id or _is_odd(port):
                 yield Symptom(cause, (said,))
             else:
-                yield Symptom(
-                    cause,
-                    ("two ports of one kind are set differently: check settings lists in what",),
-                    note=True,
-                )
+                said = "two ports of one kind are set differently: check settings lists in what"
+                yield Symptom(cause, (said,), note=True)
 
 
 def _smaller_mtu(port: PortView) -> Iterator[Symptom]:

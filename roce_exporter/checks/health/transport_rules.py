@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
+from roce_exporter.checks.health.causes import MEDIUM, Symptom, risen, rose, texts
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.link_rules import losses
 from roce_exporter.checks.health.pause_rules import RECEIVE, TRANSMIT
-from roce_exporter.checks.health.symptom import MEDIUM, Symptom, rose, texts
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.checks.health.symptom import Rule
+    from roce_exporter.checks.health.causes import Rule
     from roce_exporter.view.host_view import PortView, Rise
 
 WINDOW = 600.0
@@ -63,11 +63,7 @@ RNR_NAKS = "roce_transport_rnr_naks_received_total"
 
 ALL_LOST = 0.9
 """Share of probes to a peer that are lost if it does not answer."""
-OWNED = (
-    ("roce_owner_transport_retries_exceeded_total", "queue pairs gave up"),
-    ("roce_owner_transport_ack_timeouts_total", "acknowledgement timeouts"),
-    ("roce_owner_transport_adaptive_retransmits_total", "packets sent again because nothing came back"),
-)
+WAITED = ((TIMEOUTS, "acknowledgement timeouts"), (ADAPTIVE, "packets sent again because nothing came back"))
 
 
 def _silence(port: PortView) -> Iterator[Symptom]:
@@ -79,35 +75,33 @@ def _silence(port: PortView) -> Iterator[Symptom]:
     late = timeouts is not None and timeouts.amount > port.limit("ack_timeouts", "events")
     if not gave_up and not unanswered and not late:
         return
-    lost = _lost(port)
+    lost = risen(port, LOST, WINDOW)
     waited = sum(rise.amount for rise in (timeouts, again) if rise)
     side = _side_of_silence(port, sum(rise.amount for rise, _ in lost), waited)
-    evidence = texts(
-        [
-            rose(exceeded, "queue pairs gave up") if exceeded and exceeded.amount else None,
-            f"{number(uncounted)} work requests failed meanwhile" if uncounted >= 1 else None,
-            rose(timeouts, "acknowledgement timeouts") if timeouts and timeouts.amount else None,
-            rose(again, "packets sent again because nothing came back") if again and again.amount else None,
-            *(rose(rise, what) for rise, what in lost),
-        ]
-    )
-    evidence = (*evidence, *_whose(port), *_silent_peers(port))
+    failed = (f"{number(uncounted)} work requests failed meanwhile",) if uncounted >= 1 else ()
     clean = not lost and any(port.rise(name, WINDOW) for name, _ in LOST)
-    if clean:
-        evidence = (*evidence, "no packet is seen to get lost: what arrives at the peer is in order")
+    evidence = texts(
+        *(said for _, said in risen(port, ((EXCEEDED, "queue pairs gave up"),), WINDOW)),
+        *failed,
+        *(said for _, said in (*risen(port, WAITED, WINDOW), *lost)),
+        *_whose(port),
+        *_silent_peers(port),
+        clean and "no packet is seen to get lost: what arrives at the peer is in order",
+    )
     against = {
         Side.PEER: "a path that is cut completely looks the same from here",
         Side.FABRIC: "a peer that restarts loses packets, too",
     }
     cause = "peer_silent" if unanswered else "ack_timeouts"
-    yield Symptom("retries_exceeded" if gave_up else cause, evidence, texts([against.get(side)]), side)
+    yield Symptom("retries_exceeded" if gave_up else cause, evidence, texts(against.get(side)), side)
 
 
 def _whose(port: PortView) -> Iterator[str]:
     """The owners whose queue pairs wait, where counter sets are read."""
-    for name, what in OWNED:
-        for track in port.tracks(name):
-            rise = port.rise_of(name, track, WINDOW)
+    for name, what in ((EXCEEDED, "queue pairs gave up"), *WAITED):
+        owned = name.replace("roce_", "roce_owner_", 1)
+        for track in port.tracks(owned):
+            rise = port.rise_of(owned, track, WINDOW)
             if rise and rise.amount:
                 yield f"{track.labels['owner']}: {rose(rise, what)}"
 
@@ -171,17 +165,12 @@ def _uncounted(port: PortView) -> Iterator[Symptom]:
         return
     bursts = [(begin, end) for begin, end, amount in port.stretches(REACTIONS, 0.0, WINDOW) if amount]
     begin, end = bursts[0][0], bursts[-1][1]
-    blind = None if port.current(TRANSMITTED) else "what this port sent meanwhile is not seen"
+    blind = not port.current(TRANSMITTED) and "what this port sent meanwhile is not seen"
     sent = port.between(TRANSMITTED, bursts[-1][0], end) / (end - bursts[-1][0])
     if bursts[-1][0] - bursts[0][1] <= RETRY_TIME and sent < IDLE:
-        yield Symptom(
-            "retransmissions_uncounted",
-            (
-                f"{number(reactions.amount)} reactions to congestion within {duration(end - begin)} on a port that sends next to nothing",
-                "no timeout and no retransmission of a queue pair that the port counts",
-            ),
-            texts([blind]),
-        )
+        said = f"{number(reactions.amount)} reactions to congestion within {duration(end - begin)} on a port that sends next to nothing"
+        uncounted = "no timeout and no retransmission of a queue pair that the port counts"
+        yield Symptom("retransmissions_uncounted", (said, uncounted), texts(blind))
 
 
 def _side_of_silence(port: PortView, lost: float, timeouts: float) -> Side:
@@ -191,11 +180,6 @@ def _side_of_silence(port: PortView, lost: float, timeouts: float) -> Side:
     if not lost or lost < timeouts:
         return Side.PEER
     return _side_of_loss(port, lost, RECEIVE)[0] or Side.FABRIC
-
-
-def _lost(port: PortView) -> list[tuple[Rise, str]]:
-    rises = ((port.rise(name, WINDOW), what) for name, what in LOST)
-    return [(rise, what) for rise, what in rises if rise is not None and rise.amount > 0]
 
 
 def _loss(port: PortView) -> Iterator[Symptom]:
@@ -214,15 +198,11 @@ def _loss(port: PortView) -> Iterator[Symptom]:
         ratio = share(amount / passed.amount) if passed and passed.amount else "an unknown share"
         side, why = _side_of_loss(port, amount, direction)
         said = f"{number(amount)} {what} within {duration(rises[0].seconds)} ({ratio})"
-        spray = (
-            "switches that spray packets reorder them without loss" if names[0] == OUT_OF_SEQUENCE else None
-        )
+        spray = names[0] == OUT_OF_SEQUENCE and "switches that spray packets reorder them without loss"
         again = sum(port.rose(name, MEDIUM) for name in SENT_AGAIN)
         alone = bool(spray) and not side and not again
         weight = min(1.0, amount / passed.amount * 100) if passed and passed.amount else 0.0
-        yield Symptom(
-            "packet_loss", texts([said, why]), texts([spray]), side, weight, alone, direction=direction
-        )
+        yield Symptom("packet_loss", texts(said, why), texts(spray), side, weight, alone, direction=direction)
 
 
 def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) -> bool:
@@ -261,31 +241,29 @@ def _not_ready(port: PortView) -> Iterator[Symptom]:
     # Where the driver does not count those that gave up, a request that failed tells.
     failed = 0.0 if gave_up or not (naks and naks.amount) or _is_silent(port) else _unexplained(port)
     if (gave_up and gave_up.amount) or many or failed >= 1:
-        evidence = [
-            rose(gave_up, "queue pairs gave up on a receiver that was never ready")
-            if gave_up and gave_up.amount
-            else None,
-            rose(naks, "NAKs of peers that were not ready") if naks and naks.amount else None,
-            f"{number(failed)} work requests failed meanwhile" if failed >= 1 else None,
-        ]
-        yield Symptom("receiver_not_ready", texts(evidence))
+        counters = (
+            (RNR_EXCEEDED, "queue pairs gave up on a receiver that was never ready"),
+            (RNR_NAKS, "NAKs of peers that were not ready"),
+        )
+        said = (said for _, said in risen(port, counters, WINDOW))
+        yield Symptom(
+            "receiver_not_ready",
+            texts(*said, failed >= 1 and f"{number(failed)} work requests failed meanwhile"),
+        )
 
 
 def _empty(port: PortView) -> Iterator[Symptom]:
-    for name, what in (
+    packets = port.rise("roce_port_receive_packets_total", MEDIUM)
+    counters = (
         ("roce_transport_rnr_naks_sent_total", "times this host was not ready"),
         ("roce_out_of_buffer_total", "packets dropped for lack of a receive request"),
-    ):
-        rise = port.rise(name, MEDIUM)
-        packets = port.rise("roce_port_receive_packets_total", MEDIUM)
-        if rise is None or not rise.amount:
-            continue
-        known = packets is not None and packets.amount > 0
-        relative = not known or (
-            packets is not None and rise.amount / packets.amount > port.limit("packet_loss_severe", "ratio")
+    )
+    for rise, said in risen(port, counters, MEDIUM):
+        much = not (packets and packets.amount) or (
+            rise.amount / packets.amount > port.limit("packet_loss_severe", "ratio")
         )
-        if rise.rate > port.limit("receiver_not_ready", "per_second") or relative:
-            yield Symptom("receive_queue_empty", (rose(rise, what),))
+        if much or rise.rate > port.limit("receiver_not_ready", "per_second"):
+            yield Symptom("receive_queue_empty", (said,))
 
 
 def _local(port: PortView) -> Iterator[Symptom]:
@@ -301,33 +279,18 @@ def _local(port: PortView) -> Iterator[Symptom]:
 
 
 def _corruption(port: PortView) -> Iterator[Symptom]:
-    rise = port.rise("roce_transport_icrc_errors_total", port.limit("icrc_errors", "window"))
-    if rise and rise.amount:
-        own = port.rose("roce_phy_receive_crc_errors_total", port.limit("icrc_errors", "window"))
-        clean = (
-            "the link's own checksum is clean"
-            if not own and port.current("roce_phy_receive_crc_errors_total")
-            else None
-        )
-        crc = (
-            f"{number(own)} packets failed the link's checksum, too: the cable can be the culprit"
-            if own
-            else None
-        )
-        yield Symptom(
-            "corruption",
-            texts([rose(rise, "packets with a wrong invariant CRC"), clean]),
-            texts([crc]),
-        )
+    window, crc = port.limit("icrc_errors", "window"), "roce_phy_receive_crc_errors_total"
+    for _, said in risen(
+        port, (("roce_transport_icrc_errors_total", "packets with a wrong invariant CRC"),), window
+    ):
+        own = port.rose(crc, window)
+        clean = not own and port.current(crc) and "the link's own checksum is clean"
+        cable = own and f"{number(own)} packets failed the link's checksum, too: the cable can be the culprit"
+        yield Symptom("corruption", texts(said, clean), texts(cable))
 
 
 TRANSPORT_RULES: tuple[Rule, ...] = (
-    _silence,
-    _uncounted,
-    _loss,
-    _not_ready,
-    _empty,
-    _local,
-    _corruption,
+    *(_silence, _uncounted, _loss, _not_ready),
+    *(_empty, _local, _corruption),
 )
 """Rules of one port."""

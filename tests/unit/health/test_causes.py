@@ -15,8 +15,8 @@ from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES, NAMED, Cause
 from roce_exporter.checks.health.counter_rules import KINDS, OF_DEVICES, OF_PORTS, ROWS_OF_COUNTERS
 from roce_exporter.checks.health.coverage import AREAS
+from roce_exporter.checks.health.device_rules import DEVICE_EVENTS
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.driver_rules import DEVICE_EVENTS
 from roce_exporter.checks.health.health_watch import KEPT
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
 from roce_exporter.view import host_view
@@ -42,7 +42,7 @@ def test_rules_name_causes_and_every_cause_has_a_rule() -> None:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Symptom"
         if isinstance(call.args[0], ast.Constant)
     }
-    tables = {one.cause for one in (*OF_PORTS, *OF_DEVICES, *KINDS)}
+    tables = {one.cause for one in (*OF_PORTS, *OF_DEVICES, *KINDS)} | {*DEVICE_EVENTS.values()}
     assert len(NAMED) == len(CAUSES)
     assert signs | tables <= NAMED.keys() <= said | tables
     assert not NAMED.keys() & UNKNOWN_REASONS.keys()
@@ -57,7 +57,7 @@ def test_a_cause_says_what_to_do(cause: Cause) -> None:
     assert cause.likely.endswith(".")
     assert cause.wrong_if
     assert not cause.wrong_if.endswith(".")
-    assert cause.area in AREAS
+    assert cause.area in {area.what for area in AREAS}
     filled = [step.format_map({"device": "mlx5_0", "port": "1", "netdev": "eth0"}) for step in cause.next]
     assert filled
     assert not any("{device}" in step or "{netdev}" in step for step in filled)

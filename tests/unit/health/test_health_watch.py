@@ -12,9 +12,8 @@ import pytest
 from roce_exporter.checks.finding import Report
 from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.health_document import VERSION
 from roce_exporter.checks.health.health_watch import INTERVAL, HealthWatch
-from roce_exporter.checks.health.port_health import RECOVERY
+from roce_exporter.checks.health.port_health import RECOVERY, VERSION
 from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter

@@ -8,8 +8,8 @@ import yaml
 from health_history import history
 
 from roce_exporter.checks import health
+from roce_exporter.checks.health.causes import LONG, MEDIUM, SHORT
 from roce_exporter.checks.health.diagnosis import diagnose
-from roce_exporter.checks.health.symptom import LONG, MEDIUM, SHORT
 from roce_exporter.checks.thresholds import load_thresholds, shipped_thresholds
 from roce_exporter.cli import main
 from roce_exporter.errors import UserError

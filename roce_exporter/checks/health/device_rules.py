@@ -1,0 +1,280 @@
+"""Rules about a whole device: is it there, do its interfaces respond, what errors do it and its slot report, are its objects used up.
+
+PCIe: errors (AER, PCIe Base Specification 6.2), width, speed, and whether the slot keeps up with the link.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog.kernel_events import EVENTS
+from roce_exporter.checks.finding import Side, Status
+from roce_exporter.checks.health.causes import MEDIUM, NAMED, Symptom, risen, rose, texts
+from roce_exporter.words import counted, duration, number, share, word_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roce_exporter.checks.health.causes import Rule
+    from roce_exporter.view.host_view import PortView, SeriesTrack
+
+WINDOW = 900.0
+"""Seconds for which an event of driver or device counts as recent, and in which queue pairs must be in error all the time: longer than a
+job takes to end."""
+OWNED = "roce_owner_queue_pairs"
+KINDS = (("qp", "queue pairs"), ("cq", "completion queues"), ("mr", "memory regions"))
+
+
+def _in_error(device: PortView) -> Iterator[Symptom]:
+    for track, now in device.current(OWNED):
+        if track.labels["state"] != "ERR":
+            continue
+        recent = [(time, value) for time, value in track.points if time >= device.host.end - WINDOW]
+        if min(value for _, value in recent) < device.limit("queue_pairs_in_error", "queue_pairs"):
+            continue
+        lasting = duration(device.host.end - recent[0][0])
+        evidence = f"{now:.0f} queue pairs of {track.labels['owner']} are in error, for at least {lasting}"
+        silent = device.rose("roce_transport_retries_exceeded_total", WINDOW) or device.rose(
+            "roce_transport_ack_timeouts_total", WINDOW
+        )
+        yield Symptom("queue_pairs_in_error", (evidence,), side=Side.PEER if silent else None)
+
+
+def _exhausted(device: PortView) -> Iterator[Symptom]:
+    for kind, what in KINDS:
+        used, most = device.highest(f"roce_resource_{kind}"), device.highest(f"roce_resource_{kind}_limit")
+        if used is not None and most and used / most > device.limit("resources_used", "ratio"):
+            said = f"{used:,.0f} of {most:,.0f} {what} are in use"
+            yield Symptom("resources_exhausted", (said,), weight=used / most)
+
+
+DEVICE_EVENTS = {
+    event: cause
+    for cause, events in word_map("""
+device_error=firmware_fatal,health_syndrome,memory_error,recovery_failed,power_cycle_required
+driver_not_responding=command_timeout,tx_timeout,pcie_unreachable
+device_warning=health_warning,firmware_reset,device_reset,driver_error
+power_insufficient=slot_power_fault,slot_power_insufficient,module_power_insufficient
+module_fault=module_unplugged,module_error
+too_hot=module_high_temperature,device_high_temperature
+device_vanished=device_removed
+pcie_fatal=pcie_contained
+pcie_errors=pcie_aer_uncorrectable
+slow_receiver=pause_storm
+unknown_message=unknown_error
+""").items()
+    for event in events.split(",")
+}
+"""By name of the event. Left out: corrected PCIe errors, which are judged by their number, and what is part of normal operation."""
+
+LASTING = frozenset({"recovery_failed", "power_cycle_required", "device_removed", "pcie_contained"})
+"""Events that no message of a recovered device in the same round takes back."""
+MEANINGS = {event.name: event.meaning for event in EVENTS}
+SOURCE_UP = "roce_exporter_source_up"
+LOG = "roce_kernel_log_events_total"
+REPORTER = "roce_devlink_health_state"
+REPORTER_ERRORS = "roce_devlink_health_errors_total"
+
+
+def _vanished(device: PortView) -> Iterator[Symptom]:
+    """A device that is gone, or that was gone meanwhile. A virtual function was most likely given to a container or a guest."""
+    seen = {point[0] for track in device.tracks("roce_device_info") for point in track.points}
+    times = [moment.time for moment in device.host.history if moment.values]
+    if not seen or not times:
+        return
+    gone = [time for time in times if time not in seen and time > min(seen)]
+    if times[-1] not in seen:
+        said = f"last seen {duration(device.host.end - max(seen))} ago; other series are still reported"
+        is_virtual = device.label("roce_device_info", "function") == "vf"
+        device.host.moved.append((max(seen), device.host.end))
+        yield Symptom("taken_away" if is_virtual else "device_vanished", (said,))
+    elif gone and device.host.end - gone[-1] < WINDOW:
+        back = min(time for time in seen if time > gone[-1])
+        device.host.moved.append((gone[0], back))
+        away = duration(back - max(time for time in seen if time < gone[-1]))
+        yield Symptom("restarted", (f"it was gone for up to {away}",))
+
+
+def _sources(device: PortView) -> Iterator[Symptom]:
+    states = device.current(SOURCE_UP)
+    down = [track for track, value in states if value == 0]
+    reads = device.current("roce_exporter_sampler_stuck")
+    if stuck := sorted({track.labels["netdev"] for track, value in reads if value}):
+        said = f"a read of {', '.join(stuck)} does not return (roce_exporter_sampler_stuck)"
+        yield Symptom("driver_not_responding", (said,))
+    if not down:
+        return
+    names = sorted({track.labels["source"] for track in down})
+    said = f"{len(down)} of {len(states)} interfaces fail: {', '.join(names)} (roce_exporter_source_up is 0)"
+    worked = any(value for track in down for _, value in track.points)
+    if len(down) == len(states) and len(states) > 1 and worked:
+        yield Symptom("driver_not_responding", (said, "all of them worked before"))
+    else:
+        yield Symptom("source_broken", (said,))
+
+
+def _unreadable(device: PortView) -> Iterator[Symptom]:
+    """Values that cannot be read although their interface works: once is a device that was just removed or reset.
+
+    Values that the device does not have ("not available") are unreadable, too, but count no error.
+    """
+    errors = {_source(track): value for track, value in device.current("roce_exporter_read_errors_total")}
+    for track, count in device.current("roce_exporter_unreadable_values"):
+        seen = len(track.points) > 1 or len(device.host.history) == 1
+        lasting = seen and min(value for _, value in track.points[-2:]) > 0
+        if count and lasting and errors.get(_source(track)) != 0:
+            said = f"{counted(int(count), 'value')} of the source {track.labels['source']} cannot be read"
+            yield Symptom("source_broken", (said,))
+
+
+def _source(track: SeriesTrack) -> tuple[str, str]:
+    return track.labels["source"], track.labels["netdev"]
+
+
+def _newest(device: PortView, event: str) -> float:
+    """When the newest message of this event was seen; 0 if none was while the device is watched."""
+    return max(
+        (
+            time
+            for track in device.tracks(LOG, event=event)
+            for before, (time, value) in pairwise([(device.host.begin, 0.0), *track.points])
+            if value > before[1] and time > device.host.begin
+        ),
+        default=0.0,
+    )
+
+
+def _log(device: PortView) -> Iterator[Symptom]:
+    recovered = _newest(device, "device_recovered")
+    # A driver that does not respond says so again with every command of the exporter, and its interfaces fail.
+    responds = all(value for _, value in device.current(SOURCE_UP))
+    for event, cause in DEVICE_EVENTS.items():
+        count = device.events(LOG, WINDOW, event=event)
+        if not count:
+            continue
+        newest = _newest(device, event)
+        said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
+        if NAMED[cause].health is Status.FAILED and event not in LASTING and recovered >= newest > 0:
+            yield Symptom("device_warning", (said, "the driver has recovered the device since"))
+        elif cause == "driver_not_responding" and responds and 0 < newest < device.host.end - MEDIUM:
+            yield Symptom(cause, (said, "all its interfaces respond since"), until=newest)
+        else:
+            yield Symptom(cause, (said,))
+
+
+def _devlink(device: PortView) -> Iterator[Symptom]:
+    broken = {track.labels["reporter"] for track, value in device.current(REPORTER) if value}
+    for track in device.tracks(REPORTER_ERRORS):
+        rise = device.rise_of(REPORTER_ERRORS, track, WINDOW)
+        reporter = track.labels["reporter"]
+        if reporter not in broken and not (rise and rise.amount):
+            continue
+        error = reporter in broken and f"devlink's reporter {reporter} is in error"
+        more = rise and rise.amount and f"devlink's reporter {reporter} counted {number(rise.amount)} errors"
+        if error:
+            yield Symptom("device_error", texts(error, more))
+        else:
+            yield Symptom("device_warning", texts(more), (f"reporter {reporter} recovered",))
+        broken.discard(reporter)
+    for reporter in sorted(broken):
+        yield Symptom("device_error", (f"devlink's reporter {reporter} is in error",))
+
+
+CORRECTED_EVENTS = 100.0
+"""Corrected errors within the window of the alert: single ones are normal, this many wear the link out."""
+
+CONGESTIONS = 3.0
+"""Reports within `MEDIUM` that count: one is a burst."""
+
+STALLS = (
+    ("roce_pcie_write_stalled_seconds_total", "writes to memory"),
+    ("roce_pcie_read_stalled_seconds_total", "reads from memory"),
+)
+WIDTH, WIDTH_MAX = "roce_pcie_link_width_lanes", "roce_pcie_link_width_max_lanes"
+SPEED, SPEED_MAX = (
+    "roce_pcie_link_speed_transfers_per_second",
+    "roce_pcie_link_speed_max_transfers_per_second",
+)
+
+
+def _errors(device: PortView) -> Iterator[Symptom]:
+    window = device.limit("pcie_errors", "window")
+    corrected = device.rise("roce_pcie_correctable_errors_total", window)
+    logged = device.events("roce_kernel_log_events_total", window, event="pcie_aer_correctable")
+    many = max(corrected.amount if corrected else 0.0, logged)
+    if many >= CORRECTED_EVENTS:
+        yield Symptom("pcie_errors", (f"{number(many)} corrected errors within {duration(window)}",))
+
+
+def _width(device: PortView) -> Iterator[Symptom]:
+    now, most = device.highest(WIDTH), device.highest(WIDTH_MAX)
+    if now is not None and most is not None and now < most:
+        yield Symptom("pcie_narrow", (f"{now:.0f} of {most:.0f} lanes are in use",), weight=1 - now / most)
+
+
+def _speed(device: PortView) -> Iterator[Symptom]:
+    """A slower slot is permanent on a card that is newer than its board: a note, unless it fell or the slot limits the traffic."""
+    now, most = device.highest(SPEED), device.highest(SPEED_MAX)
+    if now is None or most is None or now >= most:
+        return
+    before = max(value for track in device.tracks(SPEED) for _, value in track.points)
+    limits = stalled(device)
+    said = f"{now / 1e9:g} GT/s per lane, the card supports {most / 1e9:g}"
+    fell = before > now and f"it was {before / 1e9:g} GT/s before"
+    yield Symptom("pcie_slow", texts(said, fell, *limits), note=not fell and not limits)
+
+
+def stalled(port: PortView) -> list[str]:
+    """A sentence per kind of access that waits for PCIe, or for each sign that PCIe is full; empty if none is seen."""
+    found = []
+    for name, what in STALLS:
+        for track in port.tracks(name):
+            rise = port.rise_of(name, track, MEDIUM)
+            if rise and rise.rate > port.limit("pcie_stalls", "ratio"):
+                part = share(min(rise.rate, 1.0))
+                found.append(f"{what} were stalled in {part} of the seconds ({duration(rise.seconds)})")
+    overflows = ("roce_pcie_buffer_overflows_total", "packets dropped because PCIe did not drain the NIC")
+    found += [said for _, said in risen(port, (overflows,), port.limit("pcie_overflows", "window"))]
+    for way in ("inbound", "outbound"):
+        times = port.rise(f"roce_pcie_{way}_congestions_total", MEDIUM)
+        if times and times.amount >= CONGESTIONS:
+            found.append(rose(times, f"times the NIC reported {way} PCIe traffic as congested"))
+    full = [way for way in ("inbound", "outbound") if port.highest(f"roce_pcie_{way}_congested")]
+    return [*found, *(f"the NIC reports that {way} PCIe traffic is congested now" for way in full)]
+
+
+def sees_stalls(port: PortView) -> bool:
+    """Whether the driver reports PCIe stalls at all."""
+    return any(port.current(name) for name, _ in STALLS) or bool(port.current("roce_pcie_inbound_congested"))
+
+
+def _congestion(port: PortView) -> Iterator[Symptom]:
+    evidence = stalled(port)
+    if not evidence:
+        return
+    whole = port.current(WIDTH) and port.highest(WIDTH) == port.highest(WIDTH_MAX)
+    against = whole and port.highest(SPEED) == port.highest(SPEED_MAX)
+    rather = "width and speed of the slot are full: rather IOMMU, NUMA placement or memory"
+    yield Symptom("pcie_congestion", tuple(evidence), texts(against and rather))
+
+
+def _nic_heat(device: PortView) -> Iterator[Symptom]:
+    limits = {
+        track.labels["sensor"]: value
+        for track, value in device.current("roce_temperature_critical_celsius")
+        if value > 0
+    }
+    for track, value in device.current("roce_temperature_celsius"):
+        sensor = track.labels["sensor"]
+        if sensor in limits and value >= limits[sensor]:
+            said = f"sensor {sensor} has {value:.0f} °C, {limits[sensor]:.0f} is critical"
+            yield Symptom("too_hot", (said,))
+
+
+PCIE_RULES: tuple[Rule, ...] = (_congestion,)
+DEVICE_RULES: tuple[Rule, ...] = (
+    *(_vanished, _sources, _unreadable, _log, _devlink),
+    *(_nic_heat, _errors, _width, _speed, _in_error, _exhausted),
+)
+"""Rules of a whole device."""
