@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 ci="amtool:prometheus-alertmanager cpp:cpp curl:curl ethtool:ethtool faketime:faketime fish:fish git:git gpg:gnupg gpgv:gpgv ip:iproute2 lspci:pciutils
   make:make man:man-db mandoc:mandoc openssl:openssl prometheus:prometheus prometheus-alertmanager:prometheus-alertmanager
   prometheus-node-exporter:prometheus-node-exporter promtool:prometheus ps:procps redis-server:redis-server strace:strace
-  systemd-analyze:systemd tshark:tshark unshare:util-linux xz:xz-utils zsh:zsh"
+  systemd-analyze:systemd unshare:util-linux xz:xz-utils zsh:zsh"
 nightly="apt-ftparchive:apt-utils buildah:buildah mmdebstrap:mmdebstrap rpmbuild:rpm shellcheck:shellcheck systemd-nspawn:systemd-container victoria-metrics:victoria-metrics"
 case "${1:-}" in
 ci) wanted=$ci ;;

@@ -1,4 +1,4 @@
-"""The boards checked against the behaviour of a real Grafana 12.2, which makes a panel show something that is not so, and for what misleads at 3 a.m. or costs too much.
+"""The boards checked against the behaviour of a real Grafana 12.2, which makes a panel show something that is not so, and for what misleads at 3 a.m.
 
 Each rule has its reason, and small boards that it rejects. What depends on pixels is shown by `make pictures`.
 """
@@ -13,9 +13,7 @@ import pytest
 import yaml
 from boards.fleet_where import BOARDS as TARGETS
 from boards.written import seen_sum
-from dashboard_contents import DASHBOARDS, FOLDER, ROOT, ROWS, Json, panels, read, row_of
-
-from roce_exporter.catalog.row import HISTOGRAM
+from dashboard_contents import DASHBOARDS, FOLDER, ROOT, ROWS, Json, panels, read
 
 JUDGING = ("red", "orange", "yellow", "green")
 """Hues that mean good or bad; their shades begin with `light-`, `dark-` and so on."""
@@ -259,85 +257,9 @@ def legends_leave_out_what_never_happened(board: Json) -> Iterator[str]:
                 yield f"{panel['title']}: {one}"
 
 
-# ---- cost, and what misleads
+# ---- what misleads
 
-HOSTS, PORTS, SCRAPE, RANGE, STEPS = 2000, 8, 15, 6 * 3600, 360
-SAMPLES_PER_SECOND = 10_000_000
-"""What Prometheus 2.42 reached on a synthetic fleet of 200 hosts."""
-LIMIT = 2.0
-"""Seconds of processor time of one query at 2,000 hosts, as the board opens."""
-FANOUT = {
-    "priority": 2, "direction": 2, "owner": 5, "state": 1.5, "type": 1.5, "parameter": 19, "dscp": 2, "buffer": 2, "traffic_class": 2, "index": 4,
-    "lane": 4, "le": 12, "source": 3, "destination": 20, "peer": 5, "check": 20, "queue": 2, "priority_group": 2, "event": 4, "vf": 0.5, "field": 4,
-}  # fmt: skip
-"""About how many series per port a label adds: rounded from a simulated host with the set standard, some assumed."""
-PER_HOST = {"source": 25, "check": 40}
-SELECTOR = re.compile(r"([a-zA-Z_][\w:]*)?\{([^{}]*)\}\s*(\[[^\]]*\])?(\s*@ end\(\))?")
-SPARSE = re.compile("elevated|storms|seen|odd_host|discards|trips|firing|unfit|not_measured")
-"""Recorded series that exist only where there is a fault."""
 BOARDS = {place.stem: read(place) for place in DASHBOARDS}
-SCOPES = set(re.findall(r"^ *scope: *(\w+)", (ROOT / "alerts/roce.rules.yml").read_text(), re.MULTILINE))
-
-
-def variables(board: Json) -> dict[str, bool]:
-    """Each variable, and whether it selects everything when the board opens."""
-    listed = board.get("templating", {}).get("list", [])
-    return {one["name"]: bool(one.get("includeAll")) for one in listed if one["type"] != "datasource"}
-
-
-def required(board: Json) -> set[str]:
-    """The variables that choose one thing and that a reader sets."""
-    listed = board.get("templating", {}).get("list", [])
-    several = ("includeAll", "multi")
-    return {
-        one["name"]
-        for one in listed
-        if one["type"] == "query" and not any(map(one.get, several)) and one.get("hide") != 2
-    }
-
-
-def series(metric: str, matchers: str, opened: dict[str, bool]) -> float:
-    """About how many series a selector reads."""
-    if metric.startswith("cluster"):
-        return 20
-    narrow = re.findall(r'(\w+)=~?"\$\{?(\w+)', matchers)
-    one_host = any(
-        not opened.get(variable, True)
-        for label, variable in narrow
-        if label in {"instance", "host", "switch", "device"}
-    )
-    hosts = 1 if one_host else HOSTS
-    if ":" in metric:
-        return hosts * PORTS * (0.1 if SPARSE.search(metric) else 1)
-    row = row_of(metric)
-    if metric.startswith(("roce_wire", "roce_switch", "kube_")):
-        return 64 * (20 if hosts > 1 else 1)
-    labels = ({*row.labels} | ({"le"} if row.kind == HISTOGRAM else set())) if row else set()
-    if not labels & {"device", "port", "netdev"}:
-        return hosts * max([1, *(PER_HOST.get(label, 1) for label in labels)])
-    found = float(hosts * PORTS)
-    for label in labels:
-        found *= 1 if re.search(rf'\b{label}="[^"]', matchers) else FANOUT.get(label, 1)
-    return found
-
-
-def seconds(expr: str, *, instant: bool, opened: dict[str, bool]) -> float:
-    """About how much processor time a query takes over six hours."""
-    total = 0.0
-    for metric, matchers, window, at_end in SELECTOR.findall(expr):
-        several = re.search(r'__name__=~?"([^"]*)"', matchers)
-        for name in [metric] if metric else re.findall(r"\w+", several[1] if several else ""):
-            count = series(name, matchers, opened)
-            if "$__range" in window:
-                total += count * RANGE / SCRAPE
-            elif re.search(r"\[\d+d", window):
-                total += count * 86400 / SCRAPE
-            elif instant or at_end:
-                # functions on labels cost 80 times what a sample costs
-                total += count * (80 if re.search("label_|count_values", expr) else 20 if window else 10)
-            else:
-                total += count * max(RANGE / SCRAPE if window else 0, STEPS)
-    return total * (2 if re.search(r"\[(\$__range|\d+d):", expr) else 1) / SAMPLES_PER_SECOND
 
 
 def shown(panel: Json) -> set[str]:
@@ -361,16 +283,14 @@ def alerts(panel: Json) -> bool:
     return panel["type"] == "table" and any("ALERTS" in one["expr"] for one in panel["targets"])
 
 
-def a_screen(
-    kind: str, *exprs: str, columns: tuple[str, ...] = (), url: str = "", all_hosts: bool = True
-) -> Json:
-    """A board with one panel, whose variable `instance` selects all hosts or one."""
+def a_screen(kind: str, *exprs: str, columns: tuple[str, ...] = (), url: str = "") -> Json:
+    """A board with one panel."""
     override: Json = {
         "matcher": {"options": "instance"},
         "properties": [{"id": "links", "value": [{"url": url}]}],
     }
     return {
-        "templating": {"list": [{"name": "instance", "type": "query", "includeAll": all_hosts}]},
+        "templating": {"list": []},
         "panels": [
             {
                 "type": kind,
@@ -383,20 +303,7 @@ def a_screen(
     }
 
 
-COUNTER = 'rate(roce_owner_cnp_handled_total{instance=~"$instance"}[$__rate_interval])'
 FIRING = 'topk(25, ALERTS_FOR_STATE{scope="host"})'
-
-
-@rule(
-    "A query takes more than two seconds of processor time at 2,000 hosts of 8 ports",
-    a_screen("timeseries", COUNTER),
-)
-def costs(board: Json) -> Iterator[str]:
-    for panel in panels(board):
-        for one in panel["targets"]:
-            took = seconds(one["expr"], instant=bool(one.get("instant")), opened=variables(board))
-            if took > LIMIT:
-                yield f"{panel['title']}: about {took:.0f} s"
 
 
 @rule(
@@ -427,30 +334,6 @@ def hides_the_cause(board: Json) -> Iterator[str]:
 
 
 @rule(
-    "A link passes what the target lacks, leaves open what it requires, or leads every alert to a board of hosts",
-    a_screen("table", FIRING, url="/d/roce-host/roce-host"),
-    a_screen("table", "up", url="/d/roce-fleet/roce-fleet?var-instance=a"),
-    a_screen("table", "up", url="/d/roce-port/x?var-instance=${__data.fields.instance}"),
-)
-def opens_empty(board: Json) -> Iterator[str]:
-    urls = [(link["title"], link["url"]) for link in board.get("links", [])]
-    for panel in panels(board):
-        urls += [(panel["title"], url) for url in links(panel)]
-        if alerts(panel) and len(SCOPES) > 1 and any("/d/roce-host" in url for url in links(panel)):
-            yield panel["title"]
-    for title, url in urls:
-        target = re.search(r"/d/([\w-]+)", url)
-        if target and target[1] not in BOARDS:
-            yield title
-        elif target:
-            passed = {*re.findall(r"[?&]var-(\w+)=", url), *re.findall(r"\$\{(\w+):queryparam\}", url)}
-            there = BOARDS[target[1]]
-            lacks = "${__data.fields." in url and required(there) - passed
-            if passed - {"datasource", *variables(there)} or lacks:
-                yield title
-
-
-@rule(
     "A link to an address that nobody serves",
     a_screen("table", "up", url="https://runbooks.example.com/roce/One.md"),
 )
@@ -464,10 +347,6 @@ def test_all_boards_keep_the_rule_and_its_fault_is_found(rule: Rule) -> None:
         rule.mechanism
     )
     assert all(list(rule.check(fault)) for fault in rule.faults), rule.mechanism
-
-
-def test_one_host_is_cheap_where_all_are_not() -> None:
-    assert list(costs(a_screen("timeseries", COUNTER, all_hosts=False))) == []
 
 
 def test_every_scope_of_an_alert_has_a_board() -> None:

@@ -16,7 +16,6 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -24,7 +23,6 @@ from servers import EXPORTER
 from sonic_redis import need_redis
 from sonic_server import short_folder
 from tools import need
-from waiting import wait_until
 
 SOON = "--host.simulate-seed=57"
 """With this seed the first storm begins after 20 s and lasts 3.3 s."""
@@ -85,24 +83,33 @@ def ending(process: subprocess.Popen[str]) -> Iterator[None]:
 
 
 @pytest.mark.ci
-def test_without_a_terminal_it_prints_storm_and_alert_as_lines(environment, tmp_path) -> None:
+def test_without_a_terminal_it_prints_storm_alert_and_watchdog_as_lines(environment, tmp_path) -> None:
     with running(environment, SOON, "--duration=30") as process:
-        lines = [process.stdout.readline() for _ in range(2)]
+        lines = [process.stdout.readline() for _ in range(3)]
         children = descendants(process.pid)
-        assert [child.name() for child in children].count("prometheus") == 1
+        names = [child.name() for child in children]
+        assert names.count("prometheus") == names.count("redis-server") == 1
+        (server,) = (child for child in children if child.name() == "redis-server")
+        assert server.net_connections("inet") == [], "no TCP port"
+        page = re.fullmatch(r"switch +(http://127\.0\.0\.1:\d+/probe\?target=leaf-057)\n", lines[2])
+        assert page
+        with urllib.request.urlopen(page[1], timeout=60) as answer:
+            assert b'roce_switch_probe_success{device="leaf-057"} 1' in answer.read()
         rest, errors = finish(process)
     lines += rest.splitlines(keepends=True)
     text = "".join(lines)
     assert lines[0].startswith("simulated host, scenario pfc-storm: ")
     assert re.match(r"exporter +http://127\.0\.0\.1:\d+/$", lines[1])
-    assert re.search(
-        r"^\[ *\d+\.\d s\] storm begins: mlx5_0/1 \(eth0\) priority 3 transmit", text, re.MULTILINE
-    )
-    assert re.search(
-        r"^\[ *\d+\.\d s\] storm ends: mlx5_0/1 \(eth0\) priority 3 transmit after", text, re.MULTILINE
-    )
     assert re.search(r"^prometheus +http://127\.0\.0\.1:\d+/alerts$", text, re.MULTILINE)
     assert "alert fires: RocePfcStorm (critical) PFC storm sent by demo-host mlx5_0/1 (eth0)" in text
+    port = r"leaf-057 Ethernet0 \(gpu-057 eth0\) priority 3"
+    for event in (
+        r"storm begins: mlx5_0/1 \(eth0\) priority 3 transmit.*",
+        r"storm ends: mlx5_0/1 \(eth0\) priority 3 transmit after.*",
+        f"switch watchdog trips: {port}",
+        f"switch watchdog restores: {port}",
+    ):
+        assert len(re.findall(rf"^\[ *\d+\.\d s\] {event}$", text, re.MULTILINE)) == 1, event
     assert re.fullmatch(r"ended after \d+ s with 1 PFC storm seen\n", lines[-1])
     assert "\x1b" not in text
     assert errors == ""
@@ -159,75 +166,6 @@ def test_a_path_goes_bad_with_clean_counters_and_the_alert_names_it(environment,
     assert re.search(r"Most are lost to \S+ from port \d+", found["annotations"]["description"])
     assert not [one for one in alerts if one["labels"]["alertname"] in ("RoceProbeLoss", "RocePortUnhealthy")]
     assert_nothing_is_left(tmp_path, children)
-
-
-@pytest.mark.ci
-def test_the_switch_end_shows_the_watchdog_that_trips(environment, tmp_path) -> None:
-    with running(environment, SOON, "--duration=28") as process:
-        lines = [process.stdout.readline() for _ in range(3)]
-        children = descendants(process.pid)
-        assert [child.name() for child in children].count("redis-server") == 1
-        (server,) = (child for child in children if child.name() == "redis-server")
-        assert server.net_connections("inet") == [], "no TCP port"
-        page = re.fullmatch(r"switch +(http://127\.0\.0\.1:\d+/probe\?target=leaf-057)\n", lines[2])
-        assert page
-        with urllib.request.urlopen(page[1], timeout=60) as answer:
-            assert b'roce_switch_probe_success{device="leaf-057"} 1' in answer.read()
-        rest, errors = finish(process)
-    place = r"leaf-057 Ethernet0 \(gpu-057 eth0\) priority 3"
-    trips = re.findall(rf"^\[ *(\d+\.\d) s\] switch watchdog trips: {place}$", rest, re.MULTILINE)
-    restores = re.findall(rf"^\[ *(\d+\.\d) s\] switch watchdog restores: {place}$", rest, re.MULTILINE)
-    assert len(trips) == len(restores) == 1
-    assert float(trips[0]) < float(restores[0])
-    assert (process.returncode, errors) == (0, "")
-    assert_nothing_is_left(tmp_path, children)
-
-
-@pytest.mark.ci
-def test_one_storm_seen_from_both_ends_is_one_page_that_names_the_watchdog(environment, tmp_path) -> None:
-    need("alertmanager")
-    with running(environment, SOON) as process:
-        address = next(line for line in process.stdout if line.startswith("alertmanager")).split("/")[2]
-        fired = next(line for line in process.stdout if "alert fires: RoceSwitchWatchdogTripped" in line)
-        assert "leaf-057 Ethernet0 tripped on queue 3; host gpu-057 (eth0) pauses it" in fired
-        # The storm notifies at once; its text has the watchdog from the evaluation on that sees it tripped.
-        wait_until(lambda: "RoceSwitchWatchdogTripped" in muted(alerts_of(address)))
-        named = "Its switch port is leaf-057 Ethernet0. It tripped its PFC watchdog"
-        wait_until(
-            lambda: any(named in page["annotations"]["description"] for page in pages(alerts_of(address)))
-        )
-        seen = {name_of(alert) for alert in pages(alerts_of(address))}
-        process.terminate()
-        finish(process)
-    assert seen == {"RocePfcStorm"}
-
-
-def muted(alerts: list[dict[str, Any]]) -> set[str]:
-    """The names of the alerts that an inhibition holds back."""
-    return {name_of(alert) for alert in alerts if alert["status"]["state"] == "suppressed"}
-
-
-def pages(alerts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The alerts that page somebody."""
-    return [
-        one
-        for one in alerts
-        if one["labels"]["severity"] == "critical" and one["status"]["state"] == "active"
-    ]
-
-
-def alerts_of(address: str) -> list[dict[str, Any]]:
-    """The alerts of an Alertmanager, none while it starts."""
-    with (
-        contextlib.suppress(OSError),
-        urllib.request.urlopen(f"http://{address}/api/v2/alerts", timeout=60) as answer,
-    ):
-        return json.load(answer)
-    return []
-
-
-def name_of(alert: dict[str, Any]) -> str:
-    return alert["labels"]["alertname"]
 
 
 @pytest.mark.ci

@@ -303,17 +303,6 @@ def test_replies_arrive_in_any_pieces(values: list[bytes | None], sizes: list[in
     assert isinstance(found[2], ReplyError)
 
 
-@given(st.binary(max_size=60))
-def test_any_bytes_are_a_reply_or_a_fault(wire: bytes) -> None:
-    async def parse() -> None:
-        parser = ReplyReader(Pieces([wire]))
-        for _ in range(100):
-            await parser.read()
-
-    with pytest.raises(NetError):
-        asyncio.run(parse())
-
-
 async def test_a_text_of_the_longest_length_is_read(tmp_path: Path) -> None:
     text = b"x" * MOST_CHARACTERS
     reply = b"*2\r\n$1\r\na\r\n$%d\r\n%b\r\n" % (len(text), text)

@@ -157,14 +157,6 @@ def test_a_file_that_is_missing() -> None:
         open_capture("/nonexistent/file.pcap")
 
 
-@given(st.binary(max_size=300), st.booleans())
-def test_any_bytes_are_a_capture_or_one_line(noise: bytes, ng: bool) -> None:
-    head = section() + interface() if ng else pcap([])
-    source = capture(head + noise)
-    contents(source)
-    assert "\n" not in source.fault
-
-
 KINDS = st.sampled_from(("plain", "tagged", "options", "ipv6", "tunnel", "trailer", "cut", "short", "other"))
 
 
