@@ -245,8 +245,7 @@ def _scraped(instance: str, address: str) -> dict[str, Any]:
 def alertmanager_config(routes: str | None) -> dict[str, Any]:
     """Our routing with receivers that notify no one; without `routes` one such receiver for all alerts.
 
-    Raises:
-        yaml.YAMLError: `routes` is not YAML.
+    yaml.YAMLError: `routes` is not YAML.
     """
     ours: dict[str, Any] = yaml.safe_load(routes) if routes else {}
     routing = {key: ours[key] for key in ROUTING_KEYS if key in ours}
@@ -278,11 +277,7 @@ def _web_flags(address: str) -> tuple[str, ...]:
 async def running(
     name: str, argv: Sequence[str], log: Path, end_seconds: float = END_SECONDS
 ) -> AsyncIterator[ChildProcess]:
-    """A child process; it has ended when the block ends.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    """A child process; it has ended when the block ends. OSError: it cannot be started."""
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -331,8 +326,7 @@ def describe_exit(child: ChildProcess) -> str:
 async def fetch_alerts(address: str) -> tuple[Alert, ...]:
     """The alerts of the Prometheus at HOST:PORT, sorted as in `parse_alerts`.
 
-    Raises:
-        OSError: no reply in `QUERY_SECONDS`, or a status other than 200.
+    OSError: no reply in `QUERY_SECONDS`, or a status other than 200.
     """
     host, port = address.rsplit(":", 1)
     try:

@@ -52,7 +52,6 @@ PROBE_SECONDS = 1.0
 LONGEST_SOCKET = 107
 """Bytes of the path of a unix socket (unix(7))."""
 
-
 WRITE_SECONDS = 2.0
 """Timeout of one request."""
 
@@ -73,8 +72,7 @@ class TableWriter:
     async def write(self, databases: Databases) -> None:
         """Replace what has changed since the last call; each database in one transaction, so no reader sees a mixture.
 
-        Raises:
-            TablesNotWrittenError: the server does not answer.
+        TablesNotWrittenError: the server does not answer.
         """
         try:
             for name, tables in databases.items():

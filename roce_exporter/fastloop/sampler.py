@@ -132,11 +132,7 @@ class Sampler(ExporterPart):
             self._give_up()
 
     async def run(self) -> None:
-        """Poll until cancelled. Where no thread can be started, it is tried again.
-
-        Raises:
-            RuntimeError: the loop has failed.
-        """
+        """Poll until cancelled. Where no thread can be started, it is tried again. RuntimeError: the loop has failed."""
         if self._pace.mode != OFF:
             self._halted = "it has not started"
         while True:
@@ -144,11 +140,7 @@ class Sampler(ExporterPart):
             await asyncio.sleep(SUPERVISION)
 
     def start(self) -> None:
-        """Poll in a new thread, and end the one before.
-
-        Raises:
-            RuntimeError: no thread can be started.
-        """
+        """Poll in a new thread, and end the one before. RuntimeError: no thread can be started."""
         if self._pace.mode == OFF:
             return
         if self._worker is not None:
@@ -159,8 +151,7 @@ class Sampler(ExporterPart):
     def supervise(self) -> None:
         """Give up a read that has not returned, and continue without that network device. To be called periodically.
 
-        Raises:
-            RuntimeError: the loop has failed.
+        RuntimeError: the loop has failed.
         """
         if self._worker is not None and self._worker.error is not None:
             raise RuntimeError("the fast loop has failed") from self._worker.error

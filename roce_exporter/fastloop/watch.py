@@ -26,7 +26,6 @@ from roce_exporter.fastloop.pfc_storm import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-
 REMEMBERED = 32
 NEEDED = 4
 

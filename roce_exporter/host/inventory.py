@@ -43,8 +43,7 @@ class Listed(NamedTuple):
 def list_devices(kernel: Kernel) -> tuple[Listed, ...]:
     """Every RDMA device in sysfs, or in netlink if there is no sysfs (a recording), sorted by name.
 
-    Raises:
-        OSError: the list exists and cannot be read.
+    OSError: the list exists and cannot be read.
     """
     try:
         names = kernel.entries(CLASS)
@@ -56,8 +55,7 @@ def list_devices(kernel: Kernel) -> tuple[Listed, ...]:
 def describe(kernel: Kernel, listed: Listed) -> Device:
     """The properties of one device. A property that the host does not report is empty; a failed read adds a loss.
 
-    Raises:
-        Absent: the device was removed.
+    Absent: the device was removed.
     """
     name = listed.name
     below = f"{CLASS}/{name}"

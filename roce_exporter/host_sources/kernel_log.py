@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device, DeviceReadings, LogRecord
     from roce_exporter.normalise.series import Value
 
-
 MOST_DEVICES = 256
 """Devices that are remembered, with those that were removed: a device that is gone is what messages are about."""
 

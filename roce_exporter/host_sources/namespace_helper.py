@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel.network_namespace import Objects
 
-
 MOST_BYTES = 1024 * 1024
 """Size of a document that is read."""
 MOST_DEVICES = 1024

@@ -88,11 +88,7 @@ async def _read_document(reader: asyncio.StreamReader) -> bytes:
 
 
 def devices_of_all_namespaces(kernel: Kernel) -> set[str] | None:
-    """RDMA devices with a uverbs device, which the sysfs of every network namespace shows; None without ib_uverbs.
-
-    Raises:
-        OSError: sysfs fails.
-    """
+    """RDMA devices with a uverbs device, which the sysfs of every network namespace shows; None without ib_uverbs. OSError: sysfs fails."""
     try:
         nodes = kernel.entries(UVERBS)
     except Absent:

@@ -34,8 +34,7 @@ class ObjectList(Protocol):
     def next_part(self) -> tuple[RdmaObject, ...] | None:
         """The next objects; None at the end of the list. Objects that come or go meanwhile may be missing or repeated.
 
-        Raises:
-            OSError: the kernel or the driver fails, or the device was removed (ENODEV). The list is over then.
+        OSError: the kernel or the driver fails, or the device was removed (ENODEV). The list is over then.
         """
 
     def close(self) -> None:
@@ -65,8 +64,7 @@ class ObjectKernel(Protocol):
     def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
         """The most objects that the device can have at once: `max_qp`, `max_cq`, `max_mr`, by the names of `ibv_devinfo`.
 
-        Raises:
-            Absent: nothing here reports them, or the option that permits it is not set (see `kernel.uverbs`).
+        Absent: nothing here reports them, or the option that permits it is not set (see `kernel.uverbs`).
         """
 
     def process(self, pid: int) -> ProcessFacts:
@@ -120,15 +118,13 @@ class DevlinkKernel(Protocol):
     def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
         """The health reporters of an instance and of its ports, in the kernel's order. Needs no privilege.
 
-        Raises:
-            Absent: there is no such instance, or it has no reporters.
+        Absent: there is no such instance, or it has no reporters.
         """
 
     def devlink_versions(self, instance: str) -> tuple[ComponentVersion, ...]:
         """The versions of an instance. Needs no privilege; the driver may query its firmware.
 
-        Raises:
-            Absent: there is no such instance, or its driver reports none.
+        Absent: there is no such instance, or its driver reports none.
         """
 
     def devlink_vnic(self, instance: str) -> Mapping[str, int]:
@@ -176,7 +172,6 @@ class Texts(Protocol):
 # Bytes read of any other file: a sysfs attribute has at most one page.
 TEXT_BYTES = 4096
 
-
 BYTES_PER_MEGABIT = 125_000
 
 
@@ -218,11 +213,7 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
         """The last component of a symbolic link's target. Absent: there is no such link."""
 
     def identity(self, path: str) -> int:
-        """A number that changes when the object at this path is replaced by another of the same name.
-
-        Raises:
-            Absent: the path does not exist.
-        """
+        """A number that changes when the object at this path is replaced by another of the same name. Absent: the path does not exist."""
 
     def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> Files:
         """Prepare to read at most `size` bytes of each file. A file that cannot be opened fails when it is read."""
@@ -239,16 +230,11 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
     def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
         """The optional counters of one port, and whether each is on (RDMA_NLDEV_CMD_STAT_GET_STATUS).
 
-        Raises:
-            Absent: the kernel is older than 5.16 or the driver has none.
+        Absent: the kernel is older than 5.16 or the driver has none.
         """
 
     def rdma_resources(self, device: RdmaDevice) -> Mapping[str, int]:
-        """Objects in use by kind: `qp`, `cq`, `mr`, `pd`, `cm_id`, ... (RDMA_NLDEV_CMD_RES_GET).
-
-        Raises:
-            Absent: netlink does not report them.
-        """
+        """Objects in use by kind: `qp`, `cq`, `mr`, `pd`, `cm_id`, ... (RDMA_NLDEV_CMD_RES_GET). Absent: netlink does not report them."""
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """Names and values of the driver's private counters, as `ethtool -S` prints them. Absent: the driver has none.
@@ -259,63 +245,52 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
     def ethtool_driver(self, netdev: str) -> str:
         """The kernel driver of a network device: `mlx5_core`, `bnxt_en`, ...
 
-        Raises:
-            Absent: it has no driver, or there is no such network device.
+        Absent: it has no driver, or there is no such network device.
         """
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
         """Global pause (802.3x): `autonegotiate`, `receive`, `transmit` as 1 or 0, and the driver's counters.
 
         These are `receive_frames`, `transmit_frames` and `transmit_storm_events`; missing counters are left out.
-
-        Raises:
-            Absent: the driver does not report it.
+        Absent: the driver does not report it.
         """
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
         """The link: `up`, `full_duplex` as 1 or 0, `speed` in bytes per second, `lanes`, `extended_state`, `down_events`.
 
-        Raises:
-            Absent: the driver does not report it.
+        Absent: the driver does not report it.
         """
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
         """Forward error correction: `corrected_blocks`, `uncorrectable_blocks`, `corrected_bits`.
 
         On Linux 6.18 and newer also codewords per number of wrong symbols, by the names of `kernel.ethtool_netlink`.
-
-        Raises:
-            Absent: the driver does not count them.
+        Absent: the driver does not count them.
         """
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
         """The counters of IEEE 802.3 and RFC 2819 under their own names: `eth-mac-FrameCheckSequenceErrors`, ...
 
-        Raises:
-            Absent: the driver does not count them.
+        Absent: the driver does not count them.
         """
 
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
         """Settings of the driver: `pfc_prevention_timeout` in milliseconds, and `flag_NAME` as 1 or 0.
 
         For bnxt also `stats_block_microseconds`, the interval at which its counters are refreshed; 0: never.
-
-        Raises:
-            Absent: the driver has no settings.
+        Absent: the driver has no settings.
         """
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
         """The measurements of the pluggable transceiver, with the names and units of `kernel.transceiver`.
 
-        Raises:
-            Absent: no module, a module without measurements, or no permission to read it (CAP_NET_ADMIN).
+        Absent: no module, a module without measurements, or no permission to read it (CAP_NET_ADMIN).
         """
 
     def mac_address(self, netdev: str) -> str:
         """The address by which the other end of the link knows a network device: see `kernel.rtnetlink`.
 
-        Raises:
-            Absent: no such network device here, or it has no Ethernet address of its own.
+        Absent: no such network device here, or it has no Ethernet address of its own.
         """
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
@@ -324,8 +299,7 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
     def ip_facts(self, netdev: str) -> IpFacts:
         """Addresses, neighbours and routes of a network device, and the policy rules of its network namespace.
 
-        Raises:
-            Absent: no such network device here, or not recorded.
+        Absent: no such network device here, or not recorded.
         """
 
     def ip_paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
@@ -335,11 +309,7 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
         """
 
     def hostname(self) -> str:
-        """The host's own name, as `uname -n` prints it; LLDP announces it as the system's name.
-
-        Raises:
-            Absent: it is not set, or not recorded.
-        """
+        """The host's own name, as `uname -n` prints it; LLDP announces it as the system's name. Absent: it is not set, or not recorded."""
 
     def dcb(self, netdev: str) -> Dcb:
         """PFC, scheduling, priority mapping and buffers of a network device. Absent: the driver has no DCB."""

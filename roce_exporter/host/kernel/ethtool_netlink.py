@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel.transceiver import PageAddress
 
-
 _NAME = re.compile(r"fec_symbols_err_(?P<low>\d{1,9})(?:_to_(?P<high>\d{1,9}))?(?:_lane_(?P<lane>\d{1,9}))?")
 
 
@@ -143,8 +142,7 @@ class EthtoolNetlink:
     def fec(self, netdev: str) -> Mapping[str, int]:
         """Blocks corrected and not correctable, bits corrected, codewords per number of wrong symbols (`kernel.ethtool_netlink`).
 
-        Raises:
-            Absent: the driver does not count.
+        Absent: the driver does not count.
         """
         found = decode_fec(self._request(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
         if not found:
@@ -154,8 +152,7 @@ class EthtoolNetlink:
     def standard(self, netdev: str) -> dict[str, int]:
         """The counters of IEEE 802.3 by their own names, after the group's: `eth-mac-FrameCheckSequenceErrors`.
 
-        Raises:
-            Absent: the driver does not count any.
+        Absent: the driver does not count any.
         """
         groups = b"".join(
             (encode_attribute(1, b""), encode_u32(2, len(GROUPS)), encode_u32(4, (1 << len(GROUPS)) - 1))
@@ -170,8 +167,7 @@ class EthtoolNetlink:
     def module_page(self, netdev: str, place: PageAddress) -> bytes:
         """A part of a transceiver's memory, at most 128 bytes (ETHTOOL_MSG_MODULE_EEPROM_GET).
 
-        Raises:
-            Absent: there is no module, the driver cannot read it, or CAP_NET_ADMIN is missing.
+        Absent: there is no module, the driver cannot read it, or CAP_NET_ADMIN is missing.
         """
         where = encode_u32(2, place.offset) + encode_u32(3, place.length)
         short = ((4, place.page), (5, place.bank), (6, place.i2c))

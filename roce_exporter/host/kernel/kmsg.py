@@ -44,8 +44,7 @@ class KernelLog(Protocol):
     def read(self, most: int) -> LogPart:
         """The next records, at most `most`, which this position then has passed. Does not wait for one.
 
-        Raises:
-            OSError: the log cannot be read any more; close it.
+        OSError: the log cannot be read any more; close it.
         """
 
     def close(self) -> None:

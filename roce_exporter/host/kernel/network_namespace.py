@@ -17,7 +17,6 @@ from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 FOLDER = "/run/netns"
 """Where `ip netns` and the CNI plugins of container runtimes keep namespaces by name."""
 
@@ -32,8 +31,7 @@ Objects = dict[str, dict[str, int]]
 def list_namespaces(folder: str = FOLDER) -> tuple[str, ...]:
     """The names of the network namespaces in a folder, at most `MOST_NAMESPACES`; empty without the folder.
 
-    Raises:
-        OSError: the folder cannot be read.
+    OSError: the folder cannot be read.
     """
     try:
         return tuple(sorted(map(decode_name, os.listdir(os.fsencode(folder))))[:MOST_NAMESPACES])
@@ -44,8 +42,7 @@ def list_namespaces(folder: str = FOLDER) -> tuple[str, ...]:
 def read_namespace(name: str, folder: str = FOLDER, enter: Callable[[int], None] | None = None) -> Objects:
     """The objects of each RDMA device of a namespace. The thread stays there: call this in a thread of its own.
 
-    Raises:
-        OSError: the namespace may not be entered (EPERM: without CAP_SYS_ADMIN), was removed, or RDMA netlink fails.
+    OSError: the namespace may not be entered (EPERM: without CAP_SYS_ADMIN), was removed, or RDMA netlink fails.
     """
     place = os.path.join(os.fsencode(folder), encode_name(os.path.basename(name)))
     descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)

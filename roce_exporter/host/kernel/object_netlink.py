@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
     from roce_exporter.model import RdmaDevice
 
-
 ONLY_SEQUENCE = 1
 """The sequence number on a socket that is used for one request."""
-
 
 T = TypeVar("T")
 
@@ -212,7 +210,6 @@ UNKNOWN = "UNKNOWN"
 
 _ADDRESSES: Mapping[int, tuple[int, int]] = {AF_INET: (4, 4), AF_INET6: (8, 16)}
 """Family to offset and length of the address in its sockaddr."""
-
 
 LISTINGS = {
     ObjectKind.QUEUE_PAIR: Listing(rdma_netlink.NLDEV | 10, 19, 20),

@@ -25,7 +25,6 @@ CAPABILITIES = {
 HOST_PID_NAMESPACE = 0xEFFFFFFC
 """Inode number of the first PID namespace (include/linux/proc_ns.h)."""
 
-
 _HIDING = re.compile("hidepid=(?:1|2|4|noaccess|invisible|ptraceable)")
 
 

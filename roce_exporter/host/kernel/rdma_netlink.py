@@ -32,7 +32,6 @@ from roce_exporter.model import RdmaDevice, RdmaPort
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-
 _VALUE_BYTES = 8
 
 Spans = dict[str, tuple[int, int] | None]
@@ -195,8 +194,7 @@ class RdmaNetlink:
     def devices(self) -> tuple[RdmaDevice, ...]:
         """Every RDMA device of this network namespace, or of all namespaces if the kernel shares them (its default).
 
-        Raises:
-            Absent: the kernel is older than 4.14.
+        Absent: the kernel is older than 4.14.
         """
         try:
             return self.request(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
@@ -208,8 +206,7 @@ class RdmaNetlink:
     def ports(self, device: RdmaDevice) -> tuple[RdmaPort, ...]:
         """The ports of one device. The kernel ends the list where a driver fails to report a port's state.
 
-        Raises:
-            Absent: the kernel is older than 4.14.
+        Absent: the kernel is older than 4.14.
         """
         try:
             return self.request(
@@ -243,8 +240,7 @@ class RdmaNetlink:
     def optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
         """The optional counters of one port and whether each is on; empty if the driver has none.
 
-        Raises:
-            Absent: the driver has no port statistics, the port does not exist, or the kernel is older than 5.16.
+        Absent: the driver has no port statistics, the port does not exist, or the kernel is older than 5.16.
         """
         try:
             return self._request_status(device, port)
@@ -254,8 +250,7 @@ class RdmaNetlink:
     def resources(self, device: RdmaDevice) -> Mapping[str, int]:
         """Objects in use by kind: `pd`, `cq`, `qp`, `cm_id`, `mr`, and on newer kernels `ctx` and `srq`.
 
-        Raises:
-            Absent: the kernel does not know the command, which came with 4.16 or 4.17.
+        Absent: the kernel does not know the command, which came with 4.16 or 4.17.
         """
         try:
             return self.request(

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.recorded.tree import Content, Tree
 
-
 MAGIC = b"recording "
 FIRST, LAST = "recording 1", "end"
 BASE64, LINES = "= base64", "~"

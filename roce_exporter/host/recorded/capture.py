@@ -102,10 +102,7 @@ async def capture(
 ) -> str:
     """Record the host `moments` times, `interval` seconds apart; returns a one-line summary of what was written.
 
-    `wall` returns Unix time.
-
-    Raises:
-        CaptureError: the output exists already or cannot be written.
+    `wall` returns Unix time. CaptureError: the output exists already or cannot be written.
     """
     if Path(output).exists():  # noqa: ASYNC240 - nothing else runs on this loop
         raise CaptureError(f"{output} exists already; choose another with --output")

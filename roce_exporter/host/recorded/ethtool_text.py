@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel.ethtool_netlink import Bin
 
-
 # The number of digits of 64 bits. Python raises ValueError for a number of thousands of digits.
 _DIGITS = "[0-9]{1,20}"
 

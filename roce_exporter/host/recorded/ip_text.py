@@ -27,7 +27,6 @@ from roce_exporter.words import word_list
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-
 TABLES = {"local": ip.LOCAL, "main": ip.MAIN, "default": ip.DEFAULT, "unspec": 0}
 _NAMES = {number: name for name, number in TABLES.items() if number}
 
@@ -48,8 +47,7 @@ _ACTIONS = ("goto", "nop", "unreachable", "blackhole", "prohibit")
 def parse_addresses(rows: Sequence[Any]) -> dict[str, tuple[ip.IpAddress, ...]]:
     """The addresses of each network device, by its name.
 
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: the JSON is not that of `ip`; so for all functions here.
+    ValueError, TypeError, KeyError, AttributeError: the JSON is not that of `ip`; so for all functions here.
     """
     return {
         _name(row["ifname"]): tuple(_parse_address(one) for one in row.get("addr_info", ()))

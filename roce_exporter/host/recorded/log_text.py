@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel.kmsg import KernelLog
     from roce_exporter.host.recorded.scrub import Scrubber
 
-
 PATH = "dev/kmsg"
 
 
@@ -74,11 +73,7 @@ MOST_KEPT = 1000
 
 
 def kernel_log(kernel: Kernel) -> dict[str, str]:
-    """The file of the log; no file where the host has no log, an empty one where no message matches.
-
-    Raises:
-        OSError: the log cannot be read.
-    """
+    """The file of the log; no file where the host has no log, an empty one where no message matches. OSError: the log cannot be read."""
     try:
         log = kernel.open_kernel_log(oldest=True)
     except Absent:

@@ -223,7 +223,6 @@ _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 MAX_PID = 1 << 22
 """PID_MAX_LIMIT of include/linux/threads.h."""
 
-
 FIRST_UID = 60_001
 """Of the users that are not root: above those of people and below those of systemd's containers."""
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from roce_exporter.host.recorded.tree import Tree
     from roce_exporter.model.ip import IpAddress, IpNeighbour, IpRoute, IpRule
 
-
 LOOPBACK = "lo"
 
 MOST_RULES = 10_000

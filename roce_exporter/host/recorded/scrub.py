@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.model.owner import ProcessFacts
 
-
 RESERVED, RESERVED_OCTETS = 240, 15
 """255 is left out: 255.255.255.255 is broadcast."""
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import Kernel, Texts
     from roce_exporter.model import Device
 
-
 _REACTION = word_map(
     """
     clamp_tgt_rate=clamp_target_rate.one

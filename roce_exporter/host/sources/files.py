@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel import Kernel
 
-
 MOST_FAILURES = 3
 """Failures in a row before a file is put in quarantine."""
 FIRST_SECONDS = 30.0

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device, RdmaDevice
 
-
 SETTINGS = frozenset({"lifespan"})
 """Files among the counters that are settings: how long the kernel may serve a cached value, in milliseconds."""
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from roce_exporter.model import Port
     from roce_exporter.model.ip import IpAddress, IpFacts, IpPath, IpRoute
 
-
 ANYWHERE = {4: "203.0.113.1", 6: "3fff:fff::1"}
 
 MOST_ADDRESSES, MOST_PREFIXES, MOST_CANDIDATES = 8, 8, 3

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import Device, Reading
 
-
 DCB = "dcb"
-
 
 _TABLES = {
     "pfc": word_map("pfc_enabled=enabled pfc_requests=requests pfc_indications=indications"),

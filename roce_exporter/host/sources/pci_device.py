@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from roce_exporter.host.sources.files import FileParser
     from roce_exporter.model import Device
 
-
 PCIE = "pcie"
 
 _SPEED = re.compile(rb"(\d{1,9})(?:\.(\d))? GT/s")

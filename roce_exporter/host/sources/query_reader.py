@@ -168,8 +168,7 @@ def netlink_of(device: Device) -> RdmaDevice:
 def check_netlink(device: Device) -> None:
     """Fail if RDMA netlink should work for this device and does not.
 
-    Raises:
-        OSError: with the errno of netlink's failure when the device was described.
+    OSError: with the errno of netlink's failure when the device was described.
     """
     if device.netlink_errno:
         raise OSError(device.netlink_errno, os.strerror(device.netlink_errno), "RDMA netlink")
