@@ -18,8 +18,7 @@ from roce_exporter.checks.setup.access_checkup import (
 from roce_exporter.cli.check_host import client_access, exporter_place
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.parts import open_kernel
-from roce_exporter.host.kernel.clock_state import read_clock_state
-from roce_exporter.host.kernel.privileges import read_privileges
+from roce_exporter.host.kernel.privileges import read_clock_state, read_privileges
 from roce_exporter.net import NetError
 from roce_exporter.net.http import parse_server
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get

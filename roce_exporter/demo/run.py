@@ -17,9 +17,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.assemble import assemble
 from roce_exporter.background import background
-from roce_exporter.demo.figures import SURVEY_SECONDS, WANTED, Moments, priorities, shown_owners, storm_events
+from roce_exporter.demo.figures import (
+    SURVEY_SECONDS,
+    WANTED,
+    Address,
+    Moments,
+    Scene,
+    priorities,
+    shown_owners,
+    storm_events,
+)
 from roce_exporter.demo.probed_fabric import probed_fabric
-from roce_exporter.demo.scene import Address, Scene
 from roce_exporter.demo.screen import view
 from roce_exporter.demo.servers import LOOPBACK, ScrapeTarget, monitoring_servers
 from roce_exporter.demo.switch_end import switch_end

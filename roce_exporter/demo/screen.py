@@ -16,14 +16,14 @@ from roce_exporter.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from roce_exporter.demo.scene import Scene
+    from roce_exporter.demo.figures import Scene
 
     Show: TypeAlias = Callable[[Scene], None]
     from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import RenderableType
 
-    from roce_exporter.demo.scene import (
+    from roce_exporter.demo.figures import (
         Alert,
         PauseHistory,
         Priority,

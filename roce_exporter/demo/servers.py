@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 import roce_exporter
-from roce_exporter.demo.scene import FIRING, Address, Alert
+from roce_exporter.demo.figures import FIRING, Address, Alert
 from roce_exporter.net import NetError
 from roce_exporter.net.http import OK, Access, HttpServer, fetch
 

@@ -15,8 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.background import background
-from roce_exporter.demo.figures import SWITCH_WANTED, Moments, switch_ports
-from roce_exporter.demo.scene import Address, ShownSwitch
+from roce_exporter.demo.figures import SWITCH_WANTED, Address, Moments, ShownSwitch, switch_ports
 from roce_exporter.demo.servers import LOOPBACK, describe_exit, find_program, running
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS
 from roce_exporter.self_metrics.own_registry import OwnRegistry

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.collect.rounds import ExporterPart
 from roce_exporter.collect.workers import InFlight, Worker, run_in_thread
-from roce_exporter.fastloop.events import Events, StormPlace, guess
+from roce_exporter.fastloop.events import Events, SamplerSamples, StormPlace, guess
 from roce_exporter.fastloop.pfc_storm import Begun, StormLimits, StormState
-from roce_exporter.fastloop.samples import SamplerSamples
 from roce_exporter.fastloop.target import FAULT, OFF, Pace, Target
 from roce_exporter.host.sources.netdev import DCB, hardware_netdevs
 

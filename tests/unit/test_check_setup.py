@@ -21,16 +21,14 @@ from roce_exporter.checks.setup.access_checkup import (
 from roce_exporter.checks.setup.host_checkup import check_samples
 from roce_exporter.cli import check_setup
 from roce_exporter.cli.entry import main
-from roce_exporter.host.kernel.clock_state import (
+from roce_exporter.host.kernel.privileges import (
     TIMEX_BYTES,
     ClockState,
-    decode_clock_state,
-    read_clock_state,
-)
-from roce_exporter.host.kernel.privileges import (
     Privileges,
+    decode_clock_state,
     effective_capabilities,
     hides_processes,
+    read_clock_state,
     read_privileges,
 )
 from roce_exporter.model import Device, Netdev, Port

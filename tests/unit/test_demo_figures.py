@@ -18,12 +18,13 @@ from roce_exporter.demo.figures import (
     RETRIES,
     WANTED,
     Moments,
+    Scene,
+    ShownOwner,
     priorities,
     shown_owners,
     storm_events,
     suffering,
 )
-from roce_exporter.demo.scene import Scene, ShownOwner
 from roce_exporter.demo.screen import changes, screen
 from roce_exporter.exporter import Exporter
 from roce_exporter.fastloop import Pace, Sampler

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from roce_exporter.demo.scene import (
+from roce_exporter.demo.figures import (
     Address,
     Alert,
     PauseHistory,

@@ -11,8 +11,7 @@ from roce_exporter.words import duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roce_exporter.host.kernel.clock_state import ClockState
-    from roce_exporter.host.kernel.privileges import Privileges
+    from roce_exporter.host.kernel.privileges import ClockState, Privileges
     from roce_exporter.view.from_exporter import LocalScrapes
 
 TARGETS_HELP = "add this host to Prometheus' scrape targets (deploy/prometheus)"

@@ -1,17 +1,20 @@
-"""What this process may read of its host: capabilities, other users' processes, debugfs, the kernel log, uverbs.
+"""What this process may read of its host: capabilities, other users' processes, debugfs, the kernel log, uverbs; and its clock.
 
 Only reads: /proc/self/status (capabilities(7)), /proc/self/mountinfo (`hidepid`, Documentation/filesystems/proc.rst), /proc/sys,
-and the permissions of files.
+and the permissions of files; for the clock adjtimex(2) with `modes` 0, which needs no privilege. NTP, PTP (phc2sys) and chrony all
+steer the clock through this call, so its state does not depend on which of them runs.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-from roce_exporter.host.kernel import read_or
+from roce_exporter.host.kernel import Absent, read_or
 
 CAPABILITIES = {
     "CAP_NET_ADMIN": 12,
@@ -80,3 +83,42 @@ def hides_processes(mountinfo: str) -> bool:
         if fields.split(" ")[4:5] == ["/proc"] and rest.startswith("proc "):
             options = rest.split(" ")[-1]
     return any(_HIDING.fullmatch(one) for one in options.split(","))
+
+
+TIMEX_BYTES = 208
+"""Size of `struct timex` (include/uapi/linux/timex.h) on 64-bit machines."""
+
+STA_UNSYNC = 0x40
+
+_MAX_ERROR, _STATUS = 24, 40
+"""Offsets of `maxerror` (microseconds) and `status`."""
+
+
+class ClockState(NamedTuple):
+    """The state of the clock."""
+
+    is_synchronised: bool
+    most_error: float
+    """Bound of the error in seconds, as the program that steers the clock has set it. It grows while none does."""
+
+
+def read_clock_state() -> ClockState:
+    """The state of this host's clock. Absent: this is not a 64-bit Linux. OSError: the kernel refuses."""
+    if ctypes.sizeof(ctypes.c_void_p) != 8:  # noqa: PLR2004 - bytes of a pointer
+        raise Absent(errno.ENOSYS, "the layout of struct timex is not known on this machine")
+    buffer = ctypes.create_string_buffer(TIMEX_BYTES)
+    try:
+        adjust = ctypes.CDLL(None, use_errno=True).adjtimex
+    except AttributeError:
+        raise Absent(errno.ENOSYS, "no adjtimex in the C library") from None
+    if adjust(buffer) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "adjtimex")
+    return decode_clock_state(buffer.raw)
+
+
+def decode_clock_state(timex: bytes) -> ClockState:
+    """The state in a `struct timex` of a 64-bit machine."""
+    error = ctypes.c_long.from_buffer_copy(timex, _MAX_ERROR).value
+    status = ctypes.c_int.from_buffer_copy(timex, _STATUS).value
+    return ClockState(not status & STA_UNSYNC, error / 1e6)

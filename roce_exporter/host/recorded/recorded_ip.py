@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.kernel import Absent
@@ -127,7 +127,7 @@ ROUTES = {4: "ip/route.json", 6: "ip/route6.json"}
 RULES = {4: "ip/rule.json", 6: "ip/rule6.json"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedIp:
     """Addresses, neighbours, routes, rules and replies. `addresses` is None if there is no recording of them."""
 
@@ -137,7 +137,19 @@ class RecordedIp:
     """By version of IP."""
     rules: Mapping[int, tuple[IpRule, ...]] = field(default_factory=dict)
     replies: Mapping[tuple[str, str], IpPath] = field(default_factory=dict)
-    fibs: Mapping[int, Fib] = field(default_factory=dict)
+
+    @cached_property
+    def fibs(self) -> Mapping[int, Fib]:
+        """By version of IP."""
+        own = [one.address for found in (self.addresses or {}).values() for one in found]
+        return {
+            version: Fib(
+                self.rules.get(version, ()),
+                self.routes.get(version, ()),
+                [one for one in own if version_of(one) == version],
+            )
+            for version in ROUTES
+        }
 
     def facts(self, netdev: str) -> IpFacts:
         """What `Kernel.ip_facts` returns."""
@@ -153,20 +165,13 @@ class RecordedIp:
 
     def paths(self, pairs: Sequence[tuple[str, str]]) -> tuple[IpPath, ...]:
         """What `Kernel.ip_paths` returns: the recorded reply, or what rules and routes give."""
-        fibs = self.fibs
-        return tuple(
-            self.replies.get(pair)
-            or (fibs[version].path(*pair) if (version := version_of(pair[1])) in fibs else UNKNOWN)
-            for pair in pairs
-        )
+        return tuple(self.replies.get(pair) or self.fibs[version_of(pair[1])].path(*pair) for pair in pairs)
 
 
 def read_recorded_ip(tree: Tree, path: str) -> RecordedIp:
     """The IP side of a recording that came from `path`; without `ip/address.json` it has none."""
     if ADDRESSES not in tree.files:
         return RecordedIp()
-    addresses = _parsed(tree, path, ADDRESSES, ip_text.parse_addresses, {})
-    own = [one.address for found in addresses.values() for one in found]
     routes, rules = (
         {
             version: _parsed(tree, path, name, partial(parse, version=version), ())
@@ -175,15 +180,11 @@ def read_recorded_ip(tree: Tree, path: str) -> RecordedIp:
         for parse, names in ((ip_text.parse_routes, ROUTES), (ip_text.parse_rules, RULES))
     )
     return RecordedIp(
-        addresses,
+        _parsed(tree, path, ADDRESSES, ip_text.parse_addresses, {}),
         _parsed(tree, path, NEIGHBOURS, ip_text.parse_neighbours, {}),
         routes,
         rules,
         _parsed(tree, path, PATHS, ip_text.parse_paths, {}),
-        {
-            version: Fib(rules[version], routes[version], [one for one in own if version_of(one) == version])
-            for version in ROUTES
-        },
     )
 
 

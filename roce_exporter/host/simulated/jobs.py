@@ -14,7 +14,7 @@ from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.simulated.drivers import HW_COUNTERS, DriverCounter
+from roce_exporter.host.simulated.drivers import HW_COUNTERS, DriverCounter, counters
 from roce_exporter.host.simulated.rates import AIMED, TROUBLES
 from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 
@@ -121,13 +121,12 @@ OF_PORT_ONLY = frozenset(
 
 SET_COUNTERS = (
     *(DriverCounter(one.raw) if one.raw in OF_PORT_ONLY else one for one in HW_COUNTERS),
-    DriverCounter("cc_rx_ce_pkts", "marks"),
-    DriverCounter("cc_rx_cnp_pkts", "cnps_handled"),
-    DriverCounter("cc_tx_cnp_pkts", "cnps_sent"),
-    DriverCounter("rdma_rx_packets", "receive_rdma_packets"),
-    DriverCounter("rdma_rx_bytes", "receive_rdma_bytes"),
-    DriverCounter("rdma_tx_packets", "transmit_rdma_packets"),
-    DriverCounter("rdma_tx_bytes", "transmit_rdma_bytes"),
+    *counters(
+        """
+        cc_rx_ce_pkts=marks cc_rx_cnp_pkts=cnps_handled cc_tx_cnp_pkts=cnps_sent
+        rdma_{way}_packets={direction}_rdma_packets rdma_{way}_bytes={direction}_rdma_bytes
+        """
+    ),
 )
 
 _KERNEL = (

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import Absent
@@ -18,11 +19,12 @@ from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.host.recorded.rdma_text import HeldObjects
 from roce_exporter.host.recorded.recorded import RecordedKernel
 from roce_exporter.host.simulated.conditions import ETHTOOL, HOT, NETLINK, UNPLUGGED, refuse, spoil
-from roce_exporter.host.simulated.drivers import amounts, rate_text
-from roce_exporter.host.simulated.functions import (
-    MLX5,
+from roce_exporter.host.simulated.drivers import (
+    MLX5_CORE,
     SimulatedDevlink,
+    amounts,
     physical_function,
+    rate_text,
     virtual_functions,
 )
 from roce_exporter.host.simulated.jobs import LIMITS, PORT, counter_sets, device_objects, process_facts
@@ -182,9 +184,7 @@ class SimulatedKernel(RecordedKernel):
         place = self._moving.get(path)
         if place is None:
             return super().content(path)
-        with self.world.lock:
-            text = place.content(self.world.now())
-        return spoil(place.faults, path, f"{text}\n".encode())
+        return spoil(place.faults, path, f"{self.world.read(place.content)}\n".encode())
 
     def identity(self, path: str) -> int:
         """Number of reloads of an RDMA device's driver; 0 for all other paths."""
@@ -199,43 +199,33 @@ class SimulatedKernel(RecordedKernel):
             raise Absent(errno.EINVAL, "no such port", f"{device.name}/{port}")
         refuse(card.members[0].setup.faults, NETLINK, device.name)
         reported = card.driver.hw_counters
-        with self.world.lock:
-            values = amounts(reported, card.facts(self.world.now()))
+        values = amounts(reported, self.world.read(card.facts))
         return {one.raw: value for one, value in zip(reported, values, strict=True)}
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        member = self._netdev(netdev)
-        with self.world.lock:
-            return member.statistics(self.world.now())
+        return self.world.read(self._netdev(netdev).statistics)
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
         # Without a link there is no speed.
         member = self._netdev(netdev)
-        with self.world.lock:
-            now = self.world.now()
-            conditions, facts = member.conditions(now), member.facts(now)
+        conditions, facts = self.world.read(lambda now: (member.conditions(now), member.facts(now)))
         found = {"up": int(conditions.up), "down_events": int(facts.get("carrier_downs", 0))}
         if conditions.up:
             found |= {"speed": (conditions.speed or 0) // BITS_PER_BYTE, "lanes": 4, "full_duplex": 1}
         return found
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
-        member = self._netdev(netdev)
-        with self.world.lock:
-            facts = member.reported(self.world.now())
-        return {
-            name: int(facts.get(name, 0))
-            for name in ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
-        }
+        facts = self.world.read(self._netdev(netdev).reported)
+        names = ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
+        return {name: int(facts.get(name, 0)) for name in names}
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
         member = self._netdev(netdev)
         place = physical_function(self.world.cards)
         if place is None or self.world.cards[place].netdev != netdev:
             raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
-        with self.world.lock:
-            facts = member.facts(self.world.now())
-        return tuple(virtual_functions(function_macs(self._host, netdev), facts))
+        macs = function_macs(self._host, netdev)
+        return tuple(virtual_functions(macs, self.world.read(member.facts)))
 
     def open_kernel_log(self, *, oldest: bool) -> SimulatedLog:
         return SimulatedLog(self.world, oldest=oldest)
@@ -244,24 +234,22 @@ class SimulatedKernel(RecordedKernel):
         member = self._netdevs.get(netdev)
         if member is None or not member.driver.dcb:
             raise Absent(errno.EOPNOTSUPP, "no DCB", netdev)
-        with self.world.lock:
-            now = self.world.now()
-            return dcb(member, member.conditions(now).lossless or (), member.reported(now))
+        return self.world.read(
+            lambda now: dcb(member, member.conditions(now).lossless or (), member.reported(now))
+        )
 
     def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> HeldObjects:
         card = self._card(device)
-        with self.world.lock:
-            broken = card.broken(self.world.now())
+        broken = self.world.read(card.broken)
         objects = device_objects(self._positions[card.name], len(self._cards), broken)
         return HeldObjects([one for one in objects if one.kind is kind])
 
     def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
         card = self._card(device)
         refuse(card.members[0].setup.faults, NETLINK, device.name)
-        if card.driver.module != MLX5 or port != PORT:
+        if card.driver.module != MLX5_CORE or port != PORT:
             raise Absent(errno.EOPNOTSUPP, "no counter sets", f"{device.name}/{port}")
-        with self.world.lock:
-            facts = card.facts(self.world.now())
+        facts = self.world.read(card.facts)
         return tuple(counter_sets(self._positions[card.name], len(self._cards), facts))
 
     def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
@@ -278,15 +266,13 @@ class SimulatedKernel(RecordedKernel):
         return self.process(pid).created
 
     def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
-        with self.world.lock:
-            return self._devlinks.reporters(instance, self.world.now())
+        return self.world.read(partial(self._devlinks.reporters, instance))
 
     def devlink_versions(self, instance: str) -> tuple[ComponentVersion, ...]:
         return self._devlinks.versions(instance)
 
     def devlink_vnic(self, instance: str) -> Mapping[str, int]:
-        with self.world.lock:
-            return self._devlinks.vnic(instance, self.world.now())
+        return self.world.read(partial(self._devlinks.vnic, instance))
 
     def _ethtool(self, netdev: str, kind: str) -> str:
         if kind != "driver":  # sysfs has it where ethtool fails

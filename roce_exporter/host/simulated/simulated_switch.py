@@ -16,7 +16,7 @@ watches. All values are text. Times of the watchdog are milliseconds in CONFIG_D
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.simulated.conditions import PRIORITIES, TRANSMIT, Conditions, Pause, Setup
 from roce_exporter.host.simulated.rates import CNP_PRIORITY, HOST_PRIORITY, PACKET_BYTES
@@ -46,7 +46,6 @@ from roce_exporter.words import word_map
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.host.simulated.conditions import Span
     from roce_exporter.host.simulated.simulated_switch_port import SwitchPortState
 
 
@@ -380,15 +379,6 @@ NO_MARKS = WredProfile("NO_MARKS", ecn=False)
 REPORTING = SwitchWatchdog(action=ALERT)
 
 
-class _SwitchLink(NamedTuple):
-    """A port with the script of the host's end."""
-
-    plan: SwitchPortPlan
-    setup: Setup
-    spans: Iterator[Span]
-    afterwards: Conditions
-
-
 class SimulatedSwitch:
     """The switch over time. Times never decrease."""
 
@@ -412,22 +402,23 @@ class SimulatedSwitch:
 
 def simulate_switch(scenario: str, *, start: float, vendors: Sequence[str], seed: int) -> SimulatedSwitch:
     """The switch of a simulated host; `start` is the time at which the host's world began."""
-    links = [*_host_links(scenario, vendors, seed)]
+    ports = [*_host_ports(scenario, start, vendors, seed)]
     for other in range(1, OTHERS + 1):
-        links.append(_other_link(scenario, seed, other, len(links)))
-    ports = [SimulatedSwitchPort(link.plan, link.setup, link.spans, start, link.afterwards) for link in links]
+        ports.append(_other_port(scenario, start, seed, other, len(ports)))
     # Locally administered, in another range than those of the hosts.
     mac = (bytes((6,)) + (seed % LARGEST_HOST).to_bytes(3) + bytes(2)).hex(":")
     return SimulatedSwitch(f"leaf-{seed:03}", mac, ports)
 
 
-def _host_links(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[_SwitchLink]:
+def _host_ports(
+    scenario: str, start: float, vendors: Sequence[str], seed: int
+) -> Iterator[SimulatedSwitchPort]:
     for number, (driver, course) in enumerate(scenario_courses(scenario, vendors, seed)):
         neighbor = _host_behind(seed, f"eth{number}", by_mac=number % 4 < 3)  # noqa: PLR2004 - every fourth by its name
         plan = SwitchPortPlan(f"Ethernet{LANES * number}", neighbor, driver.speed)
         if scenario == "misconfigured":
             plan = replace(plan, **_MISTAKES[number % len(_MISTAKES)])
-        yield _SwitchLink(plan, course.setup, iter(course.spans), course.afterwards)
+        yield SimulatedSwitchPort(plan, course.setup, course.spans, start, course.afterwards)
 
 
 _MISTAKES: tuple[Mapping[str, Any], ...] = (
@@ -443,13 +434,16 @@ def _host_behind(host: int, netdev: str, *, by_mac: bool) -> SwitchPortNeighbor:
     return SwitchPortNeighbor(hostname_of(host), mac_of(host, "eth0"), netdev, mac_of(host, netdev), by_mac)
 
 
-def _other_link(scenario: str, seed: int, other: int, number: int) -> _SwitchLink:
-    """A link to another host, of which only the first one can have a problem."""
-    name, neighbor = f"Ethernet{LANES * number}", _host_behind(seed + other, "eth0", by_mac=other == 1)
-    port = PortSeed(100 + other, seed)
+def _other_port(scenario: str, start: float, seed: int, other: int, number: int) -> SimulatedSwitchPort:
+    """The port of another host, of which only the first one can have a problem."""
+    neighbor = _host_behind(seed + other, "eth0", by_mac=other == 1)
+    plan, port = (
+        SwitchPortPlan(f"Ethernet{LANES * number}", neighbor, OTHER_SPEED),
+        PortSeed(100 + other, seed),
+    )
+    spans = quiet(port)
     if scenario == "victim" and other == 1:
         # The victims are paused in the same windows.
-        windows = again(port.random("storms"), paused(Pause(3, TRANSMIT, 1.0)))
-        plan = SwitchPortPlan(name, neighbor, OTHER_SPEED, watchdog=REPORTING)
-        return _SwitchLink(plan, Setup(), overlay(quiet(port), windows), Conditions())
-    return _SwitchLink(SwitchPortPlan(name, neighbor, OTHER_SPEED), Setup(), quiet(port), Conditions())
+        plan = replace(plan, watchdog=REPORTING)
+        spans = overlay(spans, again(port.random("storms"), paused(Pause(3, TRANSMIT, 1.0))))
+    return SimulatedSwitchPort(plan, Setup(), spans, start, Conditions())

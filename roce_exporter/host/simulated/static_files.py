@@ -13,15 +13,16 @@ Files with changing values are included, but empty, so that they are listed: `si
 from __future__ import annotations
 
 import ipaddress
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import dcb_netlink
-from roce_exporter.host.recorded import ip_text
+from roce_exporter.host.recorded.archive import FIRST, LAST, read_text
 from roce_exporter.host.recorded.recorded import Moment
-from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, ROUTES, RULES, read_recorded_ip
+from roce_exporter.host.recorded.recorded_ip import RecordedIp
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import PRIORITIES
-from roce_exporter.host.simulated.functions import FUNCTIONS, MLX5, ethernet_instance, physical_function
+from roce_exporter.host.simulated.drivers import FUNCTIONS, MLX5_CORE, ethernet_instance, physical_function
 from roce_exporter.host.simulated.jobs import object_counts
 from roce_exporter.model import ip
 from roce_exporter.words import word_map
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.host.recorded.rdma_text import Rows
-    from roce_exporter.host.simulated.conditions import Setup
     from roce_exporter.host.simulated.world import Card, SimulatedNetdev
 
 
@@ -46,29 +46,25 @@ def address_of(number: int) -> str:
     return f"192.0.2.{4 * number + 1}"
 
 
-def ip_files(cards: Sequence[Card]) -> dict[str, str]:
-    """The files of a recording, by path."""
+def ip_side(cards: Sequence[Card]) -> RecordedIp:
+    """The addresses, neighbours, routes and rules of all rails."""
     netdevs = {card.netdev: number for number, card in enumerate(cards)}
-    addresses = {
-        netdev: (ip.IpAddress(address_of(number), LENGTH, "global"),) for netdev, number in netdevs.items()
-    }
-    neighbours = [
-        row
-        for netdev, number in netdevs.items()
-        for row in ip_text.print_neighbours(netdev, [ip.IpNeighbour(_gateway(number), ip.RESOLVED, 5)])
-    ]
-    routes = [route for netdev, number in netdevs.items() for route in _routes(netdev, number)]
-    return {
-        ADDRESSES: ip_text.print_json(ip_text.print_addresses(addresses)),
-        NEIGHBOURS: ip_text.print_json(neighbours),
-        ROUTES[V4]: ip_text.print_json([ip_text.print_route(route) for route in routes]),
-        RULES[V4]: ip_text.print_json([ip_text.print_rule(rule) for rule in _rules(len(cards))]),
-        **{
-            f"proc/sys/net/ipv4/conf/{folder}/{name}": f"{value if folder != 'all' else 0}\n"
-            for folder in ("all", *netdevs)
-            for name, value in SYSCTLS.items()
-        },
-    }
+    own = (
+        ip.IpRule(FIRST_TABLE + number, V4, FIRST_TABLE + number, source=f"{address_of(number)}/32")
+        for number in range(len(cards))
+    )
+    rules = (
+        ip.IpRule(0, V4, ip.LOCAL),
+        *own,
+        ip.IpRule(32766, V4, ip.MAIN),
+        ip.IpRule(32767, V4, ip.DEFAULT),
+    )
+    return RecordedIp(
+        {name: (ip.IpAddress(address_of(number), LENGTH, "global"),) for name, number in netdevs.items()},
+        {name: (ip.IpNeighbour(_gateway(number), ip.RESOLVED, 5.0),) for name, number in netdevs.items()},
+        {V4: tuple(route for netdev, number in netdevs.items() for route in _routes(netdev, number))},
+        {V4: rules},
+    )
 
 
 def _gateway(number: int) -> str:
@@ -83,14 +79,6 @@ def _routes(netdev: str, number: int) -> tuple[ip.IpRoute, ...]:
         ip.IpRoute(table, ip.EVERYWHERE[V4], hops=(ip.NextHop(netdev, _gateway(number)),)),
         ip.IpRoute(ip.LOCAL, f"{address_of(number)}/32", "local", (ip.NextHop(netdev),)),
     )
-
-
-def _rules(rails: int) -> tuple[ip.IpRule, ...]:
-    own = (
-        ip.IpRule(FIRST_TABLE + number, V4, FIRST_TABLE + number, source=f"{address_of(number)}/32")
-        for number in range(rails)
-    )
-    return (ip.IpRule(0, V4, ip.LOCAL), *own, ip.IpRule(32766, V4, ip.MAIN), ip.IpRule(32767, V4, ip.DEFAULT))
 
 
 MICROSECONDS = 1_000_000
@@ -123,82 +111,48 @@ IONIC_REACTION = word_map(
 """The default profile of Pollara's driver."""
 
 
-def setting_files(card: Card, slot: str) -> dict[str, str]:
-    """The files with the settings of a card, by their path in a recording; `slot` is its PCI address."""
-    setup = card.members[0].setup
-    found = _tree(
-        f"sys/kernel/config/rdma_cm/{card.name}/ports/1",
-        {"default_roce_tos": setup.tos, "default_roce_mode": VERSIONS[setup.roce_version]},
-    )
-    if card.driver.module == "mlx5_core":
-        found |= _tree(
-            f"sys/class/infiniband/{card.name}/tc/1", {"traffic_class": f"Global tclass={setup.tos}"}
-        )
+def _settings(card: Card, slot: str) -> Iterator[str]:
+    """The files with the settings of a card; `slot` is its PCI address."""
+    setup, rdma = card.members[0].setup, f"sys/class/infiniband/{card.name}"
+    yield f"sys/kernel/config/rdma_cm/{card.name}/ports/1/default_roce_tos: {setup.tos}"
+    yield f"sys/kernel/config/rdma_cm/{card.name}/ports/1/default_roce_mode: {VERSIONS[setup.roce_version]}"
+    if card.driver.module == MLX5_CORE:
+        yield f"{rdma}/tc/1/traffic_class: Global tclass={setup.tos}"
         for member in card.members:
-            found |= _mlx5(member)
+            yield from _mlx5(member)
     if card.driver.module == "bnxt_en":
-        found |= _tree(f"sys/kernel/debug/bnxt_re/{slot}/cc_config", _bnxt(setup))
+        on = int(setup.notifies and setup.reacts)
+        own = (
+            f"enable_cc={on} tos_dscp={setup.tos >> 2} tos_ecn={setup.tos & 3} alt_tos_dscp={setup.cnp_dscp}"
+        )
+        own += f" alt_vlan_pcp={setup.cnp_priority}"
+        yield from _lines(f"sys/kernel/debug/bnxt_re/{slot}/cc_config", BNXT | word_map(own))
     if card.driver.module == "ionic":
-        found |= _ionic(f"sys/class/infiniband/{card.name}/dcqcn", setup)
-    return found
+        profile = f"{rdma}/dcqcn/profiles/1"
+        yield f"{rdma}/dcqcn/match_default: 1"
+        yield f"{profile}/roce_np/cnp_dscp: {setup.cnp_dscp}"
+        yield f"{profile}/roce_np/icnp_802p_prio: {setup.cnp_priority}"
+        yield from _lines(f"{profile}/roce_rp", IONIC_REACTION)
 
 
-def ethtool_settings(member: SimulatedNetdev) -> str:
-    """The output of `ethtool --get-tunable` and `ethtool -c`; empty if the driver supports neither.
-
-    mlx5: milliseconds of transmitted pause after which the NIC stops it. bnxt: microseconds from one refresh of its
-    counters to the next.
-    """
-    if member.driver.module == "mlx5_core":
-        return f"pfc-prevention-tout: {member.setup.watchdog}"
-    return f"stats-block-usecs: {int(member.driver.refresh * MICROSECONDS)}" if member.driver.refresh else ""
+def _lines(folder: str, files: Mapping[str, object]) -> Iterator[str]:
+    return (f"{folder}/{name}: {value}" for name, value in files.items())
 
 
-def _tree(folder: str, files: Mapping[str, object]) -> dict[str, str]:
-    return {f"{folder}/{name}": str(value) for name, value in files.items()}
-
-
-def _mlx5(member: SimulatedNetdev) -> dict[str, str]:
+def _mlx5(member: SimulatedNetdev) -> Iterator[str]:
     setup, folder = member.setup, f"sys/class/net/{member.netdev}/ecn"
-    notification = {
-        "cnp_802p_prio": setup.cnp_priority,
-        "cnp_dscp": setup.cnp_dscp,
-        "min_time_between_cnps": 4,
-    }
-    return {
-        **_tree(f"{folder}/roce_np", notification),
-        **_tree(f"{folder}/roce_rp", REACTION),
-        **_tree(f"{folder}/roce_np/enable", _enabled(setup, on=setup.notifies)),
-        **_tree(f"{folder}/roce_rp/enable", _enabled(setup, on=setup.reacts)),
-    }
-
-
-def _enabled(setup: Setup, *, on: bool) -> dict[str, int]:
-    return {str(priority): int(on and priority == setup.priority) for priority in PRIORITIES}
-
-
-def _bnxt(setup: Setup) -> dict[str, object]:
-    return {
-        **BNXT,
-        "enable_cc": int(setup.notifies and setup.reacts),
-        "tos_dscp": setup.tos >> 2,
-        "tos_ecn": setup.tos & 3,
-        "alt_tos_dscp": setup.cnp_dscp,
-        "alt_vlan_pcp": setup.cnp_priority,
-    }
-
-
-def _ionic(folder: str, setup: Setup) -> dict[str, str]:
-    notification = {"cnp_dscp": setup.cnp_dscp, "icnp_802p_prio": setup.cnp_priority}
-    return {
-        f"{folder}/match_default": "1",
-        **_tree(f"{folder}/profiles/1/roce_np", notification),
-        **_tree(f"{folder}/profiles/1/roce_rp", IONIC_REACTION),
-    }
+    yield f"{folder}/roce_np/cnp_802p_prio: {setup.cnp_priority}"
+    yield f"{folder}/roce_np/cnp_dscp: {setup.cnp_dscp}"
+    yield f"{folder}/roce_np/min_time_between_cnps: 4"
+    yield from _lines(f"{folder}/roce_rp", REACTION)
+    for priority in PRIORITIES:
+        is_roce = priority == setup.priority
+        yield f"{folder}/roce_np/enable/{priority}: {int(setup.notifies and is_roce)}"
+        yield f"{folder}/roce_rp/enable/{priority}: {int(setup.reacts and is_roce)}"
 
 
 MTU = 4200
-GIDS = 4
+AER = {"correctable": "COR", "nonfatal": "NONFATAL", "fatal": "FATAL"}
 CABLE_METRES = 7
 BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
 
@@ -208,21 +162,18 @@ OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
 
 def record(cards: Sequence[Card], moving: Sequence[str], host: int = 1) -> Moment:
     """Host number `host` as a recording; `moving` are the files below /sys with changing values."""
-    tree = Tree()
+    lines = [f"proc/sys/kernel/hostname: {hostname_of(host)}", "proc/sys/net/ipv4/tcp_ecn: 2"]
     for number, card in enumerate(cards):
-        _add_files(tree, card, number)
-        _add_links(tree, card, number)
-    tree.files.update((f"sys/{path}", b"") for path in moving)
-    tree.files.update((path, text.encode()) for path, text in ip_files(cards).items())
-    _add_functions(tree, cards)
-    tree.files["proc/sys/net/ipv4/tcp_ecn"] = b"2\n"
-    tree.files["proc/sys/kernel/hostname"] = f"{hostname_of(host)}\n".encode()
-    for member in (member for card in cards for member in card.members):
-        address = f"Permanent address: {mac_of(host, member.netdev)}\n"
-        tree.files[f"ethtool/{member.netdev}.permaddr"] = address.encode()
-    for path in (*tree.files, *tree.links):
-        tree.add(path)
-    return Moment(tree, _rdma(cards), ip=read_recorded_ip(tree, "of the simulated host"))
+        lines += [*_device(card, number), *_settings(card, slot_of(number)), *_netdevs(card, host)]
+        lines += _lines(f"proc/sys/net/ipv4/conf/{card.netdev}", SYSCTLS)
+    lines += _lines("proc/sys/net/ipv4/conf/all", dict.fromkeys(SYSCTLS, 0))
+    place = physical_function(cards)
+    for function in range(0 if place is None else len(FUNCTIONS)):
+        link = f"sys/class/net/{cards[place or 0].netdev}/device/virtfn{function}"
+        lines.append(f"{link} -> ../../../../devices/pci0000:10/{slot_of(place or 0)[:-1]}{function + 1}")
+    lines += [f"sys/{path} =" for path in moving]
+    text = "\n".join((FIRST, *lines, LAST, ""))
+    return Moment(read_text(BytesIO(text.encode()), lambda _: Tree()), _rdma(cards), ip=ip_side(cards))
 
 
 def hostname_of(host: int) -> str:
@@ -290,110 +241,75 @@ def _guid(number: int) -> str:
     return f"0200:00ff:fe00:{number:04x}"
 
 
-def _add_files(tree: Tree, card: Card, number: int) -> None:
-    below = f"sys/class/infiniband/{card.name}"
-    driver = card.driver
-    texts = {
-        f"{below}/fw_ver": driver.firmware,
-        f"{below}/hca_type": driver.model,
-        f"{below}/board_id": driver.board,
-        f"{below}/node_guid": _guid(number),
-        f"{below}/node_type": "1: CA",
-        f"{below}/ports/1/link_layer": "Ethernet",
-        f"{below}/ports/1/hw_counters/lifespan": "10",
-        **_gids(card, number),
-        **_pcie(number),
-        **_netdevs(card),
-        **setting_files(card, slot_of(number)),
-    }
-    tree.files.update((path, f"{text}\n".encode()) for path, text in texts.items() if text)
+def _device(card: Card, number: int) -> Iterator[str]:
+    """The RDMA device and its PCI function. Its GIDs are link-local and IPv4, each as RoCE v1 and v2; odd slots are version 2."""
+    rdma, slot, driver = (
+        f"sys/class/infiniband/{card.name}",
+        f"devices/pci0000:10/{slot_of(number)}",
+        card.driver,
+    )
+    yield from _lines(rdma, {"fw_ver": driver.firmware, "hca_type": driver.model, "node_guid": _guid(number)})
+    if driver.board:
+        yield f"{rdma}/board_id: {driver.board}"
+    yield f"{rdma}/node_type: 1: CA"
+    yield f"{rdma}/ports/1/link_layer: Ethernet"
+    yield f"{rdma}/ports/1/hw_counters/lifespan: 10"
+    yield f"{rdma}/device -> ../../../{slot}"
+    octets = ipaddress.IPv4Address(address_of(number)).packed.hex()
+    mapped = f"0000:0000:0000:0000:0000:ffff:{octets[:4]}:{octets[4:]}"
+    for index, address in enumerate((f"fe80:0000:0000:0000:{_guid(number)}", mapped)):
+        for version, kind in enumerate(VERSIONS.values()):
+            port, gid = f"{rdma}/ports/1", 2 * index + version
+            yield f"{port}/gids/{gid}: {address}"
+            yield f"{port}/gid_attrs/types/{gid}: {kind}"
+            yield f"{port}/gid_attrs/ndevs/{gid}: {card.netdev}"
+    for when in ("current", "max"):
+        yield f"sys/{slot}/{when}_link_speed: 32.0 GT/s PCIe"
+        yield f"sys/{slot}/{when}_link_width: 16"
+    yield f"sys/{slot}/sriov_totalvfs: 16"
+    for kind, total in AER.items():
+        yield f"sys/{slot}/aer_dev_{kind}: TOTAL_ERR_{total} 0"
+    yield f"sys/{slot}/driver -> ../../../bus/pci/drivers/{driver.module}"
+    if driver.module == MLX5_CORE:
+        yield f"sys/{slot}/{ethernet_instance(number)}/subsystem -> ../../../../bus/auxiliary"
 
 
-def _gids(card: Card, number: int) -> dict[str, str]:
-    """Link-local and IPv4, each as RoCE v1 and v2; odd slots are version 2."""
-    below = f"sys/class/infiniband/{card.name}/ports/1"
-    found = {}
-    for slot in range(GIDS):
-        address = f"fe80:0000:0000:0000:{_guid(number)}"
-        if slot >= GIDS // 2:
-            octets = ipaddress.IPv4Address(address_of(number)).packed.hex()
-            address = f"0000:0000:0000:0000:0000:ffff:{octets[:4]}:{octets[4:]}"
-        found[f"{below}/gids/{slot}"] = address
-        found[f"{below}/gid_attrs/types/{slot}"] = "RoCE v2" if slot % 2 else "IB/RoCE v1"
-        found[f"{below}/gid_attrs/ndevs/{slot}"] = card.netdev
-    return found
-
-
-def _pcie(number: int) -> dict[str, str]:
-    below = f"sys/devices/pci0000:10/{slot_of(number)}"
-    link = {"link_speed": "32.0 GT/s PCIe", "link_width": "16"}
-    return {
-        **{f"{below}/{when}_{name}": text for name, text in link.items() for when in ("current", "max")},
-        f"{below}/sriov_totalvfs": "16",
-        f"{below}/aer_dev_correctable": "TOTAL_ERR_COR 0",
-        f"{below}/aer_dev_nonfatal": "TOTAL_ERR_NONFATAL 0",
-        f"{below}/aer_dev_fatal": "TOTAL_ERR_FATAL 0",
-    }
-
-
-def _netdevs(card: Card) -> dict[str, str]:
-    found = {f"sys/class/net/{member.netdev}/mtu": str(MTU) for member in card.members}
+def _netdevs(card: Card, host: int) -> Iterator[str]:
     for member in card.members:
-        found[f"ethtool/{member.netdev}.driver"] = f"driver: {card.driver.module}"
-        found[f"ethtool/{member.netdev}.pause"] = "Autonegotiate: off\nRX: off\nTX: off"
-        found[f"ethtool/{member.netdev}.settings"] = ethtool_settings(member)
+        netdev, ethtool = f"sys/class/net/{member.netdev}", f"ethtool/{member.netdev}"
+        yield f"{netdev}/mtu: {MTU}"
+        yield f"{ethtool}.driver: driver: {card.driver.module}"
+        yield f"{ethtool}.permaddr: Permanent address: {mac_of(host, member.netdev)}"
+        yield from (f"{ethtool}.pause =", "|Autonegotiate: off", "|RX: off", "|TX: off")
+        # Milliseconds of transmitted pause after which mlx5 stops it; microseconds from one refresh of bnxt's counters to the next.
+        if card.driver.module == MLX5_CORE:
+            yield f"{ethtool}.settings: pfc-prevention-tout: {member.setup.watchdog}"
+        elif card.driver.refresh:
+            yield f"{ethtool}.settings: stats-block-usecs: {int(card.driver.refresh * MICROSECONDS)}"
+        if card.bond:
+            yield f"{netdev}/master -> ../{card.bond}"
+            yield f"sys/class/net/{card.bond}/lower_{member.netdev} -> ../{member.netdev}"
     if card.bond:
-        found[f"sys/class/net/{card.bond}/mtu"] = str(MTU)
-        found[f"sys/class/net/{card.bond}/bonding/slaves"] = " ".join(
-            member.netdev for member in card.members
-        )
-        found[f"sys/class/net/{card.bond}/bonding/mode"] = "802.3ad 4"
-    return found
-
-
-def _add_links(tree: Tree, card: Card, number: int) -> None:
-    slot = f"devices/pci0000:10/{slot_of(number)}"
-    tree.links[f"sys/class/infiniband/{card.name}/device"] = f"../../../{slot}"
-    tree.links[f"sys/{slot}/driver"] = f"../../../bus/pci/drivers/{card.driver.module}"
-    if card.driver.module == MLX5:
-        tree.links[f"sys/{slot}/{ethernet_instance(number)}/subsystem"] = "../../../../bus/auxiliary"
-    for member in card.members if card.bond else ():
-        tree.links[f"sys/class/net/{member.netdev}/master"] = f"../{card.bond}"
-        tree.links[f"sys/class/net/{card.bond}/lower_{member.netdev}"] = f"../{member.netdev}"
-
-
-def _add_functions(tree: Tree, cards: Sequence[Card]) -> None:
-    """The links of the VFs to their PCI functions."""
-    place = physical_function(cards)
-    if place is None:
-        return
-    for number in range(len(FUNCTIONS)):
-        function = f"sys/class/net/{cards[place].netdev}/device/virtfn{number}"
-        tree.links[function] = f"../../../../devices/pci0000:10/{slot_of(place)[:-1]}{number + 1}"
+        slaves = " ".join(member.netdev for member in card.members)
+        bond = {"mtu": MTU, "bonding/slaves": slaves, "bonding/mode": "802.3ad 4"}
+        yield from _lines(f"sys/class/net/{card.bond}", bond)
 
 
 def _rdma(cards: Sequence[Card]) -> dict[str, Rows]:
     return {
-        "dev": tuple(_device_rows(cards)),
+        "dev": tuple(
+            {"ifindex": number, "ifname": card.name, "protocol": "roce", "fw": card.driver.firmware}
+            | {"node_guid": _guid(number)}
+            for number, card in enumerate(cards)
+        ),
         "link": tuple({"ifname": card.name, "port": 1, "netdev": card.netdev} for card in cards),
         "mode_supported": tuple(
             {"ifname": card.name, "port": 1, "supported optional-counters": OPTIONAL}
             for card in cards
-            if card.driver.module == MLX5
+            if card.driver.module == MLX5_CORE
         ),
         "resource": tuple(
             {"ifname": card.name, **object_counts(position, len(cards))}
             for position, card in enumerate(cards)
         ),
     }
-
-
-def _device_rows(cards: Sequence[Card]) -> Iterator[dict[str, object]]:
-    for number, card in enumerate(cards):
-        yield {
-            "ifindex": number,
-            "ifname": card.name,
-            "protocol": "roce",
-            "fw": card.driver.firmware,
-            "node_guid": _guid(number),
-        }

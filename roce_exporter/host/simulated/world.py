@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from itertools import count, tee
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.errors import UserError
 from roce_exporter.host.simulated.conditions import Conditions, Setup, Storm, TimedConditions
@@ -21,11 +21,7 @@ if TYPE_CHECKING:
     from roce_exporter.host.simulated.drivers import Driver, DriverCounter
 
 
-class Reset(NamedTuple):
-    """A network device whose driver was reloaded, and when (the host's clock)."""
-
-    netdev: str
-    time: float
+T = TypeVar("T")
 
 
 class ConditionChange(NamedTuple):
@@ -57,9 +53,8 @@ class SimulatedNetdev:
         self.start = start
         self.storms: list[Storm] = []
         """The storms that are over."""
-        self.resets: list[Reset] = []
         self.changes: list[ConditionChange] = []
-        """Changes of link and transceiver, which the driver writes to the kernel log."""
+        """Changes of link and transceiver, which the driver writes to the kernel log, and reloads of the driver."""
         self._phase = phase
         self._ongoing: dict[tuple[int, str], float] = {}
         self._tables: dict[tuple[int, ...], tuple[tuple[DriverCounter, ...], tuple[str, ...]]] = {}
@@ -112,10 +107,9 @@ class SimulatedNetdev:
         return max(self.start, first + math.floor((now - first) / period) * period)
 
     def _note(self, old: TimedConditions, new: TimedConditions) -> None:
-        if (old.conditions.up, old.conditions.module) != (new.conditions.up, new.conditions.module):
+        before, now = ((one.up, one.module, one.reset) for one in (old.conditions, new.conditions))
+        if before != now:
             self.changes.append(ConditionChange(new.start, self.netdev, old.conditions, new.conditions))
-        if new.conditions.reset and not old.conditions.reset:
-            self.resets.append(Reset(self.netdev, new.start))
         self._note_storms(new)
 
     def _note_storms(self, current: TimedConditions) -> None:
@@ -187,34 +181,34 @@ class World:
         """Every network device with hardware behind it."""
         return tuple(netdev for card in self.cards for netdev in card.members)
 
+    def read(self, read: Callable[[float], T]) -> T:
+        """What `read` returns for now, with the lock."""
+        with self.lock:
+            return read(self.now())
+
     @property
     def changes(self) -> tuple[ConditionChange, ...]:
-        """Every change of a link or a transceiver until now, in order of time."""
-        with self.lock:
-            now = self.now()
+        """Every change of a link, of a transceiver or by a reload until now, in order of time."""
+
+        def found(now: float) -> list[ConditionChange]:
             for netdev in self.netdevs:
                 netdev.conditions(now)
-            found = [change for netdev in self.netdevs for change in netdev.changes]
-        return tuple(sorted(found, key=lambda change: (change.time, change.netdev)))
+            return [change for netdev in self.netdevs for change in netdev.changes]
+
+        return tuple(sorted(self.read(found), key=lambda change: (change.time, change.netdev)))
 
     @property
     def storms(self) -> tuple[Storm, ...]:
         """Every storm until now, by its start; a storm under way ends now."""
-        with self.lock:
-            now = self.now()
-            found = [storm for netdev in self.netdevs for storm in (*netdev.ongoing(now), *netdev.storms)]
+        found = self.read(
+            lambda now: [storm for netdev in self.netdevs for storm in (*netdev.ongoing(now), *netdev.storms)]
+        )
         return tuple(sorted(found, key=lambda storm: storm[3:] + storm[:3]))
 
     @property
-    def resets(self) -> tuple[Reset, ...]:
-        """Every reset of counters until now, by its time."""
-        with self.lock:
-            now = self.now()
-            for netdev in self.netdevs:
-                netdev.conditions(now)
-            return tuple(
-                sorted((one for netdev in self.netdevs for one in netdev.resets), key=lambda one: one[::-1])
-            )
+    def resets(self) -> tuple[ConditionChange, ...]:
+        """Every reload of a driver, which resets its counters, until now."""
+        return tuple(one for one in self.changes if one.new.reset and not one.old.reset)
 
 
 VENDORS = tuple(DRIVERS)

@@ -15,9 +15,17 @@ from clock import EPOCH, Clock
 from roce_exporter.catalog import storm
 from roce_exporter.fastloop import OFF, Pace, Sampler
 from roce_exporter.fastloop.episodes import Counts, Histogram, Longest, RecentMedian
-from roce_exporter.fastloop.events import KEPT, STALLS, Events, StormPlace, guess
+from roce_exporter.fastloop.events import (
+    KEPT,
+    PER_TARGET,
+    PER_TRACK,
+    STALLS,
+    Events,
+    SamplerSamples,
+    StormPlace,
+    guess,
+)
 from roce_exporter.fastloop.pfc_storm import Begun, Ended, Method, StormLimits, StormState, Track
-from roce_exporter.fastloop.samples import PER_TARGET, PER_TRACK, SamplerSamples
 from roce_exporter.fastloop.target import (
     FAULT,
     FIXED,

@@ -273,7 +273,7 @@ def test_a_reset_starts_from_zero_as_another_device() -> None:
     clock.now = START + 5.5
     assert (rdma(kernel)["out_of_sequence"], kernel.identity("class/infiniband/mlx5_0")) == (0, 1)
     assert ethtool(kernel)["rx_prio3_packets"] > 0
-    assert [tuple(one) for one in kernel.world.resets] == [("eth0", START + 5)]
+    assert [(one.netdev, one.time) for one in kernel.world.resets] == [("eth0", START + 5)]
 
 
 def test_another_speed_shows_in_the_link_and_in_the_pause_frames() -> None:
