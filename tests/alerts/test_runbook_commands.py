@@ -19,7 +19,7 @@ from tools import need
 import roce_exporter.checks
 from roce_exporter.checks.health.causes import CAUSES
 from roce_exporter.checks.settings import ALL_CHECKS, Profile
-from roce_exporter.checks.settings.commands import fill
+from roce_exporter.checks.settings.auditor import fill
 from roce_exporter.checks.settings.port_settings import PortSettings
 from roce_exporter.cli.options import OptionError, parse_options
 

@@ -1,7 +1,12 @@
-"""The audit of a host: every check of every port, repeated only when a setting changes."""
+"""The audit of a host: every check of every port, repeated only when a setting changes.
+
+Also whether ports of one kind have the same settings, and the values of the commands that fix a finding, which are printed and never run.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,25 +22,30 @@ from roce_exporter.catalog.named import (
     FINGERPRINT,
     RDMA_MTU,
 )
-from roce_exporter.catalog.row import ANY, HW_COUNTERS
-from roce_exporter.catalog.table import parts, sections
+from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.checks.finding import NotChecked, Report, Topic
-from roce_exporter.checks.settings import host_checks, lossless_checks, marking_checks, rail_checks
-from roce_exporter.checks.settings.arithmetic import rdma_mtu
-from roce_exporter.checks.settings.check import Check, CheckResult, not_alone
-from roce_exporter.checks.settings.commands import fill
-from roce_exporter.checks.settings.consistency import comparable, compare, fingerprint
-from roce_exporter.checks.settings.ip_settings import with_rails
-from roce_exporter.checks.settings.port_settings import ADAPTIVE, SOURCES, port_settings
+from roce_exporter.checks.settings import ip_checks, port_checks
+from roce_exporter.checks.settings.arithmetic import SLOWEST, headroom, least_mtu, rdma_mtu
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, not_alone, read_checks
+from roce_exporter.checks.settings.ip_settings import VERSIONS, OwnAddress, with_rails
+from roce_exporter.checks.settings.port_settings import (
+    ADAPTIVE,
+    PRIORITIES,
+    SOURCES,
+    PortSettings,
+    expected_tos,
+    lossless_priorities,
+    port_settings,
+    roce_priority,
+)
 from roce_exporter.collect.rounds import ExporterPart
 from roce_exporter.host.sources.configuration import AGE
 from roce_exporter.normalise.series import NO_SAMPLES, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from roce_exporter.checks.finding import Finding
-    from roce_exporter.checks.settings.port_settings import PortSettings
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.model import DeviceReadings, Reading
     from roce_exporter.normalise.series import Samples, Value
@@ -58,35 +68,9 @@ def settings_report(host: View) -> Report:
     return Report(tuple(found), gaps)
 
 
-def _checks() -> Iterator[Check]:
-    text = Path(__file__).with_name("checks.txt").read_text(encoding="utf-8")
-    modules = {one.__name__.rpartition(".")[2]: one for one in _MODULES}
-    for heading, entries in sections("checks.txt", text):
-        for entry in entries:
-            head, _, title = entry.head.partition(": ")
-            name, _, only = head.partition(" of ")
-            found = {part: " ".join(texts) for part, texts in parts(entry, _PARTS).items() if texts}
-            yield Check(
-                name,
-                title,
-                found.pop("why"),
-                getattr(modules.get(heading), name, not_alone),
-                {
-                    part.removeprefix("fix").strip() or ANY: SCRIPTS.get(fix, fix)
-                    for part, fix in found.items()
-                },
-                tuple(only.split(",")) if only else (),
-            )
-
-
-_MODULES = (lossless_checks, marking_checks, host_checks, rail_checks)
-_PARTS = ("why", "fix", "fix mlx5", "fix bnxt_re")
-SCRIPTS = {
-    "BNXT_SETUP": "bnxt_setupcc.sh -d {device} -i {netdev} -m 3 -s {dscp} -p {cnp_dscp} -r {priority} -c {cnp_priority}"
-}
-"""Broadcom's script sets PFC, DSCP mapping, scheduling and congestion control at once."""
-
-ALL_CHECKS = tuple(_checks())
+ALL_CHECKS = tuple(
+    read_checks(Path(__file__).with_name("checks.txt"), {**vars(port_checks), **vars(ip_checks)})
+)
 CONSISTENCY = next(check for check in ALL_CHECKS if check.judge is not_alone)
 """It compares ports, the others judge one."""
 
@@ -223,3 +207,183 @@ def _samples(ports: Sequence[PortSettings], profile: Profile) -> list[tuple[Seri
 
 def _labels(settings: PortSettings) -> tuple[str, str, str]:
     return settings.device, str(settings.port), settings.netdev
+
+
+COMPARED = {
+    "pfc": "priorities with PFC",
+    "delay": "delay of PFC",
+    "trust": "trust",
+    "dscp_priority": "priority of a DSCP",
+    "traffic_class": "traffic class of a priority",
+    "algorithm": "scheduling",
+    "bandwidth": "bandwidth of a traffic class",
+    "buffer_of": "receive buffer of a priority",
+    "buffer_bytes": "size of the receive buffers",
+    "dcbx": "DCBX",
+    "global_pause": "global pause",
+    "prevention": "pause watchdog",
+    "refresh": "refresh of statistics",
+    "cm_tos": "ToS of RDMA-CM connections",
+    "cm_version": "RoCE version of RDMA-CM",
+    "tclass_forced": "whether a traffic class is forced",
+    "tclass": "traffic class of all connections",
+    "notification": "CNPs for marked packets",
+    "reaction": "reaction to CNPs",
+    "dcqcn": "DCQCN parameters",
+    "mtu": "MTU",
+}
+"""Fields of `PortSettings` and what each is in a report, without those that the switch, the addresses or the negotiated link determine.
+
+The names of the fields are part of the fingerprint: renaming one changes `roce_config_fingerprint` on every host.
+"""
+
+BYTES = 6
+"""48 bits: every such number is exact as a float, the type of all values in Prometheus."""
+
+
+def comparable(settings: PortSettings) -> dict[str, object]:
+    """The settings of one port that were read, by name, in a form that is equal for equal settings."""
+    found = {name: _plain(getattr(settings, name)) for name in COMPARED}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def fingerprint(values: Mapping[str, object]) -> int:
+    """A number that is equal for equal settings, on every host and with every version of Python."""
+    text = repr(sorted(values.items()))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=BYTES).digest(), "big")
+
+
+def _plain(value: object) -> object:
+    # Sets are unordered, and mappings have the order in which the driver reports them.
+    if isinstance(value, frozenset):
+        return tuple(sorted(value))
+    if isinstance(value, dict):
+        return tuple(sorted(value.items()))
+    return value
+
+
+Compared = tuple[PortSettings, CheckResult]
+
+
+def compare(ports: Sequence[PortSettings]) -> Iterator[Compared]:
+    """A result per port that shares its driver, model and function with another port of the host.
+
+    The most frequent settings are the expected ones; if none is the most frequent, those of the first port. A setting that
+    only one of two ports reports is not compared.
+    """
+    kinds: dict[tuple[str, str], list[PortSettings]] = {}
+    for settings in ports:
+        if settings.netdev:
+            kinds.setdefault((settings.dialect, settings.kind), []).append(settings)
+    for alike in kinds.values():
+        if len(alike) > 1:
+            yield from _compare([(settings, comparable(settings)) for settings in alike])
+
+
+def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iterator[Compared]:
+    (usual, _), *_ = Counter(fingerprint(values) for _, values in ports).most_common(1)
+    model, expected_values = next(pair for pair in ports if fingerprint(pair[1]) == usual)
+    for settings, values in ports:
+        names = sorted(expected_values.keys() & values.keys())
+        other = [COMPARED[name] for name in names if expected_values[name] != values[name]]
+        expected = f"as {model.netdev} of {model.device}"
+        found = f"differs in {', '.join(other)}" if other else expected
+        yield settings, judged(not other, expected, found)
+
+
+FIRST_TABLE = 101
+"""Routing table of the first rail in a command; a host's own convention may differ."""
+
+ROUND = 100
+"""MTUs are rounded up to hundreds: 4200 for an RDMA MTU of 4096."""
+
+DEFAULTS = {"dscp": 26, "priority": 3, "cnp_dscp": 48, "cnp_priority": 6, "tos": 106}
+"""Used in a command if the profile leaves the value open: what most fabrics use."""
+
+
+def fill(settings: PortSettings, profile: Profile) -> dict[str, object]:
+    """The values that a command may contain, by name."""
+    expected = {
+        "dscp": profile.roce_dscp,
+        "priority": roce_priority(settings, profile),
+        "cnp_dscp": profile.cnp_dscp,
+        "cnp_priority": profile.cnp_priority,
+        "tos": expected_tos(profile),
+    }
+    values = DEFAULTS | {name: value for name, value in expected.items() if value is not None}
+    return {
+        "device": settings.device,
+        "port": settings.port,
+        "netdev": settings.netdev or "NETDEV",
+        "pci": settings.pci or "PCI",
+        "trust": profile.trust or "dscp",
+        "version": profile.roce_version or 2,
+        "dcbx_owner": "fw" if profile.dcbx == "firmware" else "os",
+        "prevention": profile.pfc_prevention or 100,
+        "mtu": -(-least_mtu(profile.rdma_mtu or 4096) // ROUND) * ROUND,
+        **values,
+        **_pfc(settings, profile, values["priority"]),
+        **_scheduling(settings, profile, values["priority"], values["cnp_priority"]),
+        **_buffers(settings, profile, values["priority"]),
+        **_addresses(settings),
+    }
+
+
+def _pfc(settings: PortSettings, profile: Profile, priority: int) -> dict[str, object]:
+    on = lossless_priorities(settings, profile)
+    if profile.lossless_priorities is None and len(on) != 1:
+        on = (priority,)
+    return {
+        "mask": ",".join(str(int(one in on)) for one in PRIORITIES),
+        "pfc": " ".join(("all:off", *(f"{one}:on" for one in on))),
+    }
+
+
+def _scheduling(settings: PortSettings, profile: Profile, priority: int, cnp: int) -> dict[str, object]:
+    classes = settings.traffic_class or tuple(PRIORITIES)
+    share, roce, urgent = profile.lossless_bandwidth or 50, classes[priority], classes[cnp]
+    shares = [0] * len(PRIORITIES)
+    rest = next(one for one in PRIORITIES if one not in (roce, urgent))
+    shares[roce], shares[rest] = share, 100 - share
+    return {
+        "class": roce,
+        "cnp_class": urgent,
+        "bandwidth": share,
+        "rest": 100 - share,
+        "algorithms": ",".join("strict" if one == urgent else "ets" for one in PRIORITIES),
+        "shares": ",".join(map(str, shares)),
+    }
+
+
+def _buffers(settings: PortSettings, profile: Profile, priority: int) -> dict[str, object]:
+    metres = profile.cable_metres or settings.delay or 7
+    on = lossless_priorities(settings, profile) or (priority,)
+    return {
+        "metres": metres,
+        "headroom": headroom(settings.mtu or 1500, settings.speed or SLOWEST, metres),
+        "buffer": settings.buffer_of[priority] if settings.buffer_of else 1,
+        "buffers": ",".join(str(int(one in on)) for one in PRIORITIES),
+    }
+
+
+def _addresses(settings: PortSettings) -> dict[str, object]:
+    """The first usable address of the port; its table is the number of its place among the host's rails."""
+    side = settings.ip
+    own = next(iter(side.own), None) if side else None
+    if side is None or own is None:
+        places = {"ip_netdev": settings.netdev or "NETDEV", "address": "ADDRESS", "length": "LENGTH"}
+        return {**places, "subnet": "SUBNET", "table": FIRST_TABLE, "gateway": "GATEWAY", "via": ""}
+    found = [(one, address) for one in side.own for version in VERSIONS for address in one.usable(version)]
+    one, address = found[0] if found else (own, OwnAddress("ADDRESS", 0, ""))
+    position = [netdev.netdev for _, netdev in side.host].index(one.netdev) if side.host else 0
+    gateway = next(iter(one.gateways), "")
+    table = FIRST_TABLE + position
+    return {
+        "ip_netdev": one.netdev,
+        "address": address.address,
+        "length": address.length if found else "LENGTH",
+        "subnet": address.subnet if found else "SUBNET",
+        "table": table,
+        "gateway": gateway or "GATEWAY",
+        "via": f"; ip route add default via {gateway} dev {one.netdev} table {table}" if gateway else "",
+    }

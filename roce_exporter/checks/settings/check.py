@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import ANY
+from roce_exporter.catalog.table import parts, sections
 from roce_exporter.checks.finding import Finding, Side, Status, Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from roce_exporter.checks.settings.profile import Profile
 
+Value = TypeVar("Value")
 STATUS = {True: Status.OK, False: Status.DEGRADED, None: Status.UNKNOWN}
 
 
@@ -33,6 +37,26 @@ def judged(ok: bool, expected: object, found: object) -> CheckResult:
 def unreadable(expected: object) -> CheckResult:
     """The result of a check that lacks a value."""
     return CheckResult(None, str(expected))
+
+
+def within(
+    expected: str, found: Value | None, is_right: Callable[[Value], bool], shown: Callable[[Value], str]
+) -> CheckResult:
+    """The result for a value that has to fulfil a condition, which `expected` says in words; None: it was not read."""
+    return unreadable(expected) if found is None else judged(is_right(found), expected, shown(found))
+
+
+def equal(expected: object, found: object, shown: str = "{}") -> CheckResult | None:
+    """The result for a value that has to be the expected one, both shown so; None: not set, or not read."""
+    if expected is None:
+        return None
+    text = shown.format(expected)
+    return unreadable(text) if found is None else judged(found == expected, text, shown.format(found))
+
+
+def on_or_off(value: int | None) -> str | None:
+    """`on` or `off`; None for None."""
+    return None if value is None else "on" if value else "off"
 
 
 def not_alone(settings: Any, profile: Profile) -> None:
@@ -98,3 +122,34 @@ class Check:
                 for system, command in texts.items()
             },
         )
+
+
+PARTS = ("why", "fix", *(f"fix {name}" for name in ["mlx5", "bnxt_re", "sonic", "nxos", "eos", "cumulus"]))
+
+
+def read_checks(place: Path, judges: Mapping[str, Any]) -> Iterator[Check]:
+    """The checks of a file `checks.txt`, whose head has its form; `judges` by name."""
+    every = dict(sections(place.name, place.read_text(encoding="utf-8")))
+    texts = dict(
+        " ".join([entry.head, *(line.strip() for _, line in entry.more)]).split(": ", 1)
+        for entry in every.pop("texts")
+    )
+    for heading, entries in every.items():
+        for entry in entries:
+            head, _, title = entry.head.partition(": ")
+            name, _, only = head.partition(" of ")
+            found = {part: " ".join(lines) for part, lines in parts(entry, PARTS).items() if lines}
+            yield Check(
+                name,
+                title,
+                found.pop("why"),
+                not_alone if heading == "compared" else judges[name],
+                {
+                    part.removeprefix("fix").strip() or ANY: re.sub(
+                        r"[A-Z]+(_[A-Z]+)?", lambda word: texts.get(word[0], word[0]), fix
+                    )
+                    for part, fix in found.items()
+                },
+                tuple(only.split(",")) if only else (),
+                heading == "switch",
+            )

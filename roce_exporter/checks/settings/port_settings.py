@@ -12,7 +12,6 @@ from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.checks.settings.arithmetic import ECT_0, NOT_ECT, precedence_of, tos_of
 from roce_exporter.checks.settings.ip_settings import IpSide, read_ip_settings
-from roce_exporter.host.kernel.dcb_netlink import DCBX_LLD_MANAGED
 from roce_exporter.host.sources.configuration import CONFIGURATION
 from roce_exporter.host.sources.ip_side import ADDRESSES
 from roce_exporter.host.sources.netdev import DCB, LINK, PAUSE, SETTINGS, hardware_netdevs
@@ -245,11 +244,6 @@ def _numbers(numbers: Mapping[str, int], name: str) -> Numbers | None:
 def _priorities(numbers: Mapping[str, int], name: str) -> frozenset[int] | None:
     found = _numbers(numbers, name)
     return None if found is None else frozenset(priority for priority in PRIORITIES if found[priority])
-
-
-def is_firmware_managed(dcbx: int) -> bool:
-    """Whether the NIC's firmware runs DCBX and may overwrite the host's settings (DCB_CAP_DCBX_LLD_MANAGED)."""
-    return bool(dcbx & DCBX_LLD_MANAGED)
 
 
 def lossless_priorities(settings: PortSettings, profile: Profile) -> tuple[int, ...]:

@@ -1,4 +1,7 @@
-"""All checks of all ports of switches, and those that compare ports: pure functions over the last answers; nothing is changed."""
+"""All checks of all ports of switches, and those that compare ports: pure functions over the last answers; nothing is changed.
+
+A judge compares the settings of one port with the profile; its entry in `checks.txt` says why it matters and how to fix it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,20 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
-from roce_exporter.catalog.row import ANY
-from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.checks.finding import NotChecked, Report, Topic
-from roce_exporter.checks.settings.check import Check, CheckResult, judged, not_alone, unreadable
-from roce_exporter.checks.settings.lossless_checks import listed
-from roce_exporter.checks.switches.switch_checks import OWN_CHECKS
+from roce_exporter.checks.settings.check import (
+    Check,
+    CheckResult,
+    judged,
+    on_or_off,
+    read_checks,
+    unreadable,
+)
+from roce_exporter.checks.settings.port_checks import judged_pfc, listed
 from roce_exporter.switches.pause.fabric import (
     ECN_MAXIMUM,
     HOST,
@@ -27,23 +35,13 @@ from roce_exporter.switches.pause.fabric import (
 from roce_exporter.switches.switch_view import natural, view_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.switches.pause.fabric import FabricLink, PortId
     from roce_exporter.switches.switch_view import SwitchView, ViewValues
 
 PFC_ENABLED = "roce_switch_pfc_enabled"
-WATCHDOG_ENABLED = "roce_switch_pfc_watchdog_enabled"
-WATCHDOG_ACTS = "roce_switch_pfc_watchdog_acts"
-WATCHDOG_OVERRIDDEN = "roce_switch_pfc_watchdog_overridden"
-WATCHDOG_DETECTION = "roce_switch_pfc_watchdog_detection_seconds"
-ECN_ENABLED = "roce_switch_config_ecn_enabled"
-ECN_MINIMUM = "roce_switch_config_ecn_minimum_bytes"
-ECN_PROBABILITY = "roce_switch_config_ecn_probability_ratio"
-SENT_PACKETS = "roce_switch_queue_transmit_packets_total"
-HEADROOM = "roce_switch_buffer_headroom_bytes"
-
 MANAGEMENT = re.compile(r"(eth\d|mgmt|ma\d|management|oob|lo|docker)", re.IGNORECASE | re.ASCII)
 """How the names of management ports begin: they have LLDP neighbours, and no PFC."""
 
@@ -111,7 +109,9 @@ def _of_switch(
     view: SwitchView, values: ViewValues, links: Mapping[PortId, FabricLink]
 ) -> Iterator[SwitchPortSettings]:
     dialect = next((os for os, *_ in values.labels(SWITCH_INFO.name)), "")
-    yield SwitchPortSettings(view.device, WHOLE_SWITCH, dialect, overridden=values.flag(WATCHDOG_OVERRIDDEN))
+    yield SwitchPortSettings(
+        view.device, WHOLE_SWITCH, dialect, overridden=values.flag("roce_switch_pfc_watchdog_overridden")
+    )
     rows = (SWITCH_PORT_INFO.name, SWITCH_NEIGHBOR_INFO.name, SWITCH_QUEUE_INFO.name, PFC_ENABLED)
     ports = {labels[0] for row in rows for labels in values.labels(row) if not MANAGEMENT.match(labels[0])}
     for port in sorted(ports, key=natural):
@@ -120,7 +120,8 @@ def _of_switch(
             for (at, priority), on in values.of(PFC_ENABLED).items()
             if at == port and priority.isdecimal()
         }
-        sent = [packets for labels, packets in values.of(SENT_PACKETS).items() if labels[0] == port]
+        packets = values.of("roce_switch_queue_transmit_packets_total")
+        sent = [count for (at, *_), count in packets.items() if at == port]
         yield SwitchPortSettings(
             view.device,
             port,
@@ -139,17 +140,18 @@ def _of_switch(
 
 
 def _queue(values: ViewValues, port: str, queue: str, group: str) -> QueueSettings:
+    config = "roce_switch_config_ecn"
     return QueueSettings(
         queue=queue,
         group=group,
-        watchdog=values.flag(WATCHDOG_ENABLED, port, queue),
-        acts=values.flag(WATCHDOG_ACTS, port, queue),
-        detection=values.value(WATCHDOG_DETECTION, port, queue),
-        ecn=values.flag(ECN_ENABLED, port, queue),
-        minimum=values.value(ECN_MINIMUM, port, queue),
+        watchdog=values.flag("roce_switch_pfc_watchdog_enabled", port, queue),
+        acts=values.flag("roce_switch_pfc_watchdog_acts", port, queue),
+        detection=values.value("roce_switch_pfc_watchdog_detection_seconds", port, queue),
+        ecn=values.flag(f"{config}_enabled", port, queue),
+        minimum=values.value(f"{config}_minimum_bytes", port, queue),
         maximum=values.value(ECN_MAXIMUM, port, queue),
-        probability=values.value(ECN_PROBABILITY, port, queue),
-        headroom=values.value(HEADROOM, port, group),
+        probability=values.value(f"{config}_probability_ratio", port, queue),
+        headroom=values.value("roce_switch_buffer_headroom_bytes", port, group),
         threshold=values.value(PAUSE_THRESHOLD, port, group),
     )
 
@@ -167,26 +169,6 @@ DEFAULT_MILLISECONDS = 400
 """Used in a command if the profile sets no limit."""
 
 JudgedPort = tuple[Check, SwitchPortSettings, CheckResult]
-
-
-SWITCH_PEER_PFC = Check(
-    "switch_peer_pfc",
-    "PFC at the other end",
-    "A priority that is lossless on one side of the link only drops packets, or sends pause that the other side ignores.",
-    not_alone,
-    {
-        ANY: "set the same priorities with PFC on both ends of the link of {port}",
-        SONIC: "config interface pfc priority {port} PRIORITY on (or off), or the same at the other end",
-    },
-)
-
-SWITCH_CONSISTENT = Check(
-    "switch_consistent",
-    "thresholds as on similar ports",
-    "Flows through the port with other thresholds are marked or paused earlier or later than all others.",
-    not_alone,
-    {ANY: "compare the ports: roce-exporter check switches --format=json; then give them one profile"},
-)
 
 
 def compare_ports(ports: Sequence[SwitchPortSettings], profile: Profile) -> Iterator[JudgedPort]:
@@ -231,7 +213,178 @@ def _consistent(ports: Sequence[SwitchPortSettings]) -> Iterator[JudgedPort]:
         yield SWITCH_CONSISTENT, settings, result
 
 
-SWITCH_CHECKS = (*OWN_CHECKS, SWITCH_PEER_PFC, SWITCH_CONSISTENT)
+def on_queues(
+    settings: SwitchPortSettings,
+    expected: object,
+    is_right: Callable[[QueueSettings], bool | None],
+    shown: Callable[[QueueSettings], object],
+) -> CheckResult | None:
+    """The result over all priorities with PFC of a port: wrong if one is wrong, unreadable if one cannot be read.
+
+    None if the port has PFC on no priority.
+    """
+    if settings.pfc is None:
+        return unreadable(expected)
+    if not settings.pfc:
+        return None
+    found = {priority: settings.queues.get(priority) for priority in sorted(settings.pfc)}
+    results = {priority: None if queue is None else is_right(queue) for priority, queue in found.items()}
+    wrong = [priority for priority, right in results.items() if right is False]
+    if not wrong and None in results.values():
+        return unreadable(expected)
+    texts = {
+        priority: shown(queue)
+        for priority, queue in found.items()
+        if queue and results[priority] is not None and (priority in wrong or not wrong)
+    }
+    same = {*texts.values()}
+    each = ", ".join(f"{priority}: {text}" for priority, text in texts.items())
+    return judged(not wrong, expected, same.pop() if len(same) == 1 else each)
+
+
+def switch_pfc(settings: SwitchPortSettings, profile: Profile) -> CheckResult:
+    """Whether PFC is on for the priorities of the hosts."""
+    return judged_pfc(settings.pfc, profile)
+
+
+def switch_headroom(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether lossless priority groups have headroom for packets in flight after pause was sent."""
+    return on_queues(
+        settings,
+        "above 0",
+        lambda queue: None if queue.headroom is None else queue.headroom > 0,
+        lambda queue: f"{queue.headroom or 0:.0f} bytes",
+    )
+
+
+def switch_neighbor(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether the neighbour of a port with PFC is known. Without it, no alert names the host behind the port.
+
+    A port that has never sent a packet has no cable, so it needs no neighbour.
+    """
+    if not settings.pfc:
+        return None
+    if settings.link.kind != NO_NEIGHBOR:
+        return judged(True, "known", settings.link)
+    if settings.used is False:
+        return None
+    return judged(False, "known", "none") if settings.neighbors_read else unreadable("known")
+
+
+def switch_dscp(_: SwitchPortSettings, profile: Profile) -> CheckResult | None:
+    """The map from DSCP to priority. No switch's map is read, so this is never more than a reminder."""
+    if profile.roce_dscp is None or profile.roce_priority is None:
+        return None
+    return unreadable(f"{profile.roce_dscp} to {profile.roce_priority}")
+
+
+def switch_watchdog(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the watchdog monitors all lossless queues."""
+    wanted = profile.switch_watchdog
+    if wanted is None:
+        return None
+    return on_queues(
+        settings,
+        on_or_off(wanted),
+        lambda queue: None if queue.watchdog is None else queue.watchdog == wanted,
+        lambda queue: on_or_off(queue.watchdog),
+    )
+
+
+def switch_watchdog_acts(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the watchdog frees the queue, and does not only report."""
+    queues = settings.queues.values()
+    if not profile.switch_watchdog or not any(queue.watchdog for queue in queues):
+        return None
+    if all(queue.acts is None for queue in queues):
+        # Not every operating system has a watchdog that only reports.
+        return None
+    return on_queues(
+        settings,
+        "drops or forwards",
+        lambda queue: queue.acts if queue.watchdog else True,
+        lambda queue: "drops or forwards" if queue.acts else "only reports",
+    )
+
+
+def switch_watchdog_detection(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
+    """Whether the watchdog acts after the NIC's own watchdog, and before the transport gives up."""
+    least, most = profile.pfc_prevention, profile.switch_watchdog_most
+    watched = any(queue.watchdog for queue in settings.queues.values())
+    if not profile.switch_watchdog or (least is None and most is None) or not watched:
+        return None
+    expected = f"{least} ms or more" if most is None else f"{least or 0} to {most} ms"
+    if all(queue.detection is None for queue in settings.queues.values()):
+        return unreadable(expected)
+
+    def is_right(queue: QueueSettings) -> bool | None:
+        if queue.detection is None:
+            return None
+        milliseconds = queue.detection * 1000
+        return (least is None or milliseconds >= least) and (most is None or milliseconds <= most)
+
+    return on_queues(settings, expected, is_right, lambda queue: f"{(queue.detection or 0) * 1000:.0f} ms")
+
+
+def switch_watchdog_overridden(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether the watchdog of the whole switch is forced. Switches without such a setting have no result."""
+    if settings.overridden is None:
+        return None
+    return judged(not settings.overridden, "no", "yes" if settings.overridden else "no")
+
+
+def switch_ecn(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
+    """Whether lossless queues mark packets, where the hosts use ECN."""
+    if not profile.ecn:
+        return None
+    return on_queues(settings, "on", lambda queue: queue.ecn, lambda queue: on_or_off(queue.ecn))
+
+
+def switch_ecn_order(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether the minimum is below the maximum."""
+    return _thresholds(
+        settings,
+        "minimum below maximum",
+        lambda queue: queue.maximum,
+        lambda queue: f"{queue.minimum or 0:.0f} to {queue.maximum or 0:.0f} bytes",
+    )
+
+
+def switch_ecn_before_pause(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
+    """Whether marks begin before pause does."""
+    if all(queue.threshold is None for queue in settings.queues.values()):
+        # Most operating systems do not report the level at which they send pause.
+        return None
+    return _thresholds(
+        settings,
+        "below the pause threshold",
+        lambda queue: queue.threshold,
+        lambda queue: f"{queue.minimum or 0:.0f}, pause at {queue.threshold or 0:.0f} bytes",
+    )
+
+
+def _thresholds(
+    settings: SwitchPortSettings,
+    expected: str,
+    limit: Callable[[QueueSettings], float | None],
+    shown: Callable[[QueueSettings], str],
+) -> CheckResult | None:
+    """Whether the ECN minimum of each queue that marks is below its limit; None if no queue marks."""
+
+    def is_right(queue: QueueSettings) -> bool | None:
+        most = limit(queue)
+        if not queue.ecn:
+            return True
+        return None if queue.minimum is None or most is None else queue.minimum < most
+
+    if not any(queue.ecn for queue in settings.queues.values()):
+        return None
+    return on_queues(settings, expected, is_right, lambda queue: shown(queue) if queue.ecn else "off")
+
+
+SWITCH_CHECKS = tuple(read_checks(Path(__file__).with_name("checks.txt"), globals()))
+SWITCH_PEER_PFC, SWITCH_CONSISTENT = SWITCH_CHECKS[-2:]
+"""They compare ports, the others judge one."""
 
 
 def fill_in(settings: SwitchPortSettings, profile: Profile) -> dict[str, object]:
@@ -288,7 +441,7 @@ def audit_switches(views: Sequence[SwitchView], profile: Profile) -> Report:
     found = [
         (check, settings, result)
         for settings in chosen
-        for check in OWN_CHECKS
+        for check in SWITCH_CHECKS
         if check.whole == (settings.port == WHOLE_SWITCH)
         and (result := check.judge(settings, profile)) is not None
     ]

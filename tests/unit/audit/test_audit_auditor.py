@@ -10,7 +10,7 @@ from recorded import recording
 from test_audit_checks import GOOD
 
 from roce_exporter.checks.settings import Auditor, load_profile
-from roce_exporter.checks.settings.consistency import COMPARED, comparable, fingerprint
+from roce_exporter.checks.settings.auditor import COMPARED, comparable, fingerprint
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.model import DeviceReadings, Gid, Reading
 from roce_exporter.normalise.series import Samples, Value

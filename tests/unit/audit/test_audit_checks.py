@@ -8,8 +8,7 @@ from roce_exporter.catalog.row import ANY
 from roce_exporter.checks.finding import Finding
 from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.checks.settings import ALL_CHECKS, Profile, load_profile
-from roce_exporter.checks.settings.auditor import findings, judge
-from roce_exporter.checks.settings.commands import fill
+from roce_exporter.checks.settings.auditor import fill, findings, judge
 from roce_exporter.checks.settings.port_settings import PcieLink, PortSettings
 from roce_exporter.model import Gid
 
