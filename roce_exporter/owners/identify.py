@@ -116,7 +116,12 @@ def place_of(path: str) -> CgroupPlace:
     parts = path.split("/")
     units = [position for position, part in enumerate(parts) if _UNIT.fullmatch(part)]
     if units and (users or not _JOB_FOLDER.search("/".join(parts[units[-1] + 1 :]))):
-        return _unit(parts[: units[-1] + 1])
+        # Slices are no part of the name: a unit has one name wherever its slice is. Units of a user's systemd, or of a container that
+        # runs systemd, exist once per user or container: there the name has the outer units as well. systemd puts `_` before a
+        # name that the kernel could confuse with a file of a cgroup.
+        outer = parts[: units[-1] + 1]
+        named = [part.removeprefix("_") for part in outer if not part.endswith(".slice")]
+        return CgroupPlace(UNIT, "/".join(named), unit=named[-1])
     return CgroupPlace(CGROUP, path) if path else CgroupPlace(ROOT)
 
 
@@ -124,7 +129,7 @@ def _paths(text: str) -> list[str]:
     """The path of each hierarchy, those first that are most specific."""
     # A name of a cgroup may have any character but a line feed.
     fields = [line.split(":", 2) for line in text.split("\n")]
-    lines = [(controllers.split(","), path) for _, controllers, path in (f for f in fields if len(f) == 3)]  # noqa: PLR2004 - hierarchy, controllers, path
+    lines = [(one[1].split(","), one[2]) for one in fields if len(one) == 3]  # noqa: PLR2004 - hierarchy, controllers, path
 
     def rank(line: tuple[list[str], str]) -> int:
         places = [_FIRST_CONTROLLERS.index(one) for one in line[0] if one in _FIRST_CONTROLLERS]
@@ -138,8 +143,12 @@ def _workload(path: str, found: list[re.Match[str]]) -> CgroupPlace | None:
     pod = container = job = step = kind = ""
     end = 0
     for match in found:
-        inside = path[end : match.start()].partition("/")[2]
-        outermost = not kind and not _is_foreign(path[: match.start()])
+        outer = path[: match.start()]
+        inside = outer[end:].partition("/")[2]
+        # Not through a unit that does not manage pods or jobs.
+        outermost = not kind and not any(
+            _UNIT.fullmatch(part) and not _MANAGER.search(part) for part in outer.split("/")
+        )
         if match.re is _POD:
             if not (outermost or (kind == CONTAINER and not job and inside.startswith("kube"))):
                 continue
@@ -161,26 +170,6 @@ def _workload(path: str, found: list[re.Match[str]]) -> CgroupPlace | None:
         SLURM: (".".join(filter(None, (job, step))),),
     }
     return CgroupPlace(kind, "/".join(filter(None, names[kind])), pod, container, job, step)
-
-
-def _is_foreign(path: str) -> bool:
-    """Whether a path leads through a unit that does not manage pods or jobs."""
-    return any(_UNIT.fullmatch(part) and not _MANAGER.search(part) for part in path.split("/"))
-
-
-def _unit(parts: list[str]) -> CgroupPlace:
-    """The place of a unit: the last part. Slices are no part of the name: a unit has one name wherever its slice is.
-
-    Units of a user's systemd, or of a container that runs systemd, exist once per user or container: there the name
-    has the outer units as well.
-    """
-    named = [_unescape(part) for part in parts if not part.endswith(".slice")]
-    return CgroupPlace(UNIT, "/".join(named), unit=named[-1])
-
-
-def _unescape(part: str) -> str:
-    """The unit's name. systemd puts `_` before a name that the kernel could confuse with a file of a cgroup."""
-    return part.removeprefix("_")
 
 
 PROCESS = "process"
@@ -238,23 +227,20 @@ class ProcessOwners:
     def learn(self, pids: Iterable[int], listed: float) -> None:
         """Find the owners of IDs that the kernel listed at the Unix time `listed`, where they are not known yet."""
         for pid in pids:
-            if pid and pid not in self.owners:
-                self.owners[pid] = self._identify(pid, listed)
-
-    def _identify(self, pid: int, listed: float) -> Owner:
-        try:
-            known = self._find(pid)
-        except Absent:
-            return UNKNOWN_OWNER
-        except OSError:
-            self.hidden += 1
-            return UNKNOWN_OWNER
-        self.created[pid] = known.created
-        # One that an earlier round met is older than this list, even if the clock was set back since.
-        if known.created > listed and self._before.get(pid) != known.created:
-            return UNKNOWN_OWNER
-        self.processes[pid] = known.process
-        return known.owner
+            if not pid or pid in self.owners:
+                continue
+            self.owners[pid] = UNKNOWN_OWNER
+            try:
+                known = self._find(pid)
+            except Absent:
+                continue
+            except OSError:
+                self.hidden += 1
+                continue
+            self.created[pid] = known.created
+            # One that an earlier round met is older than this list, even if the clock was set back since.
+            if known.created <= listed or self._before.get(pid) == known.created:
+                self.processes[pid], self.owners[pid] = known.process, known.owner
 
 
 LIFE = 10.0
@@ -310,7 +296,11 @@ class KnownProcesses:
             return entry.known
         facts = self._kernel.process(pid)
         known = KnownProcess(facts.pid, facts.created, owner_of(facts, anonymous=self._anonymous))
-        self._keep(pid, _Entry(start, now + self._life, known))
+        with self._lock:
+            self._entries.pop(pid, None)
+            while len(self._entries) >= MOST:
+                del self._entries[next(iter(self._entries))]
+            self._entries[pid] = _Entry(start, now + self._life, known)
         return known
 
     def forget(self) -> None:
@@ -323,10 +313,3 @@ class KnownProcesses:
         """Forget all processes."""
         with self._lock:
             self._entries = {}
-
-    def _keep(self, pid: int, entry: _Entry) -> None:
-        with self._lock:
-            self._entries.pop(pid, None)
-            while len(self._entries) >= MOST:
-                del self._entries[next(iter(self._entries))]
-            self._entries[pid] = entry

@@ -56,38 +56,16 @@ def _owner_samples(
 ) -> Iterator[Sample]:
     held = shown.held
     if ObjectKind.QUEUE_PAIR in kinds:
-        for (state, kind), count in sorted(held.queue_pairs.items()):
-            yield Series(rows.QUEUE_PAIRS, (*labels, state, kind)), count
+        for (state, transport), count in sorted(held.queue_pairs.items()):
+            yield Series(rows.QUEUE_PAIRS, (*labels, state, transport)), count
         yield Series(rows.QUEUE_PAIRS_IN_ERROR, labels), held.in_error
-        yield Series(rows.REMOTE_QUEUE_PAIRS, labels), held.connected
-    if ObjectKind.COMPLETION_QUEUE in kinds:
-        yield Series(rows.COMPLETION_QUEUES, labels), held.completion_queues
-    if ObjectKind.MEMORY_REGION in kinds:
-        yield Series(rows.MEMORY_REGIONS, labels), held.memory_regions
-        yield Series(rows.MEMORY_REGION_BYTES, labels), held.memory_region_bytes
-    if ObjectKind.CONTEXT in kinds:
-        yield Series(rows.CONTEXTS, labels), held.contexts
+    for kind, row, name in OF_KIND:
+        if kind in kinds:
+            yield Series(row, labels), held.numbers[name]
     if ObjectKind.CONNECTION in kinds:
         for peer, count in shown.peers.items():
             yield Series(rows.CONNECTIONS, (*labels, peer)), count
     yield Series(rows.PROCESSES, labels), len(held.processes)
-
-
-def info_samples(owners: Iterable[Owner]) -> Iterator[Sample]:
-    """A sample per owner that says who it is."""
-    for owner in owners:
-        labels = (
-            owner.name,
-            owner.kind,
-            owner.command,
-            owner.user,
-            owner.pod_uid,
-            owner.container_id,
-            owner.slurm_job,
-            owner.slurm_step,
-            owner.unit,
-        )
-        yield Series(rows.OWNER_INFO, labels), 1
 
 
 def identities(results: Iterable[Round], before: Mapping[str, Owner]) -> dict[str, Owner]:
@@ -105,6 +83,14 @@ def identities(results: Iterable[Round], before: Mapping[str, Owner]) -> dict[st
 
 
 STATES = {True: "up", False: "down", None: "absent"}
+OF_KIND = (
+    (ObjectKind.QUEUE_PAIR, rows.REMOTE_QUEUE_PAIRS, "remote_queue_pairs"),
+    (ObjectKind.COMPLETION_QUEUE, rows.COMPLETION_QUEUES, "completion_queues"),
+    (ObjectKind.MEMORY_REGION, rows.MEMORY_REGIONS, "memory_regions"),
+    (ObjectKind.MEMORY_REGION, rows.MEMORY_REGION_BYTES, "memory_region_bytes"),
+    (ObjectKind.CONTEXT, rows.CONTEXTS, "contexts"),
+)
+"""Rows of one number of `ObjectTotals` each."""
 
 
 def device_document(
@@ -142,11 +128,7 @@ def _owner_document(name: str, owner: Owner | None, result: Round, held: ObjectT
             for (state, kind), count in sorted(held.queue_pairs.items())
             if count
         ],
-        "remote_queue_pairs": held.connected,
-        "completion_queues": held.completion_queues,
-        "memory_regions": held.memory_regions,
-        "memory_region_bytes": held.memory_region_bytes,
-        "contexts": held.contexts,
+        **{name: held.numbers[name] for _, _, name in OF_KIND},
         "connections": dict(sorted(held.connections.items())),
         "counters": {
             f"{total.row.name}/{total.port}": value

@@ -6,11 +6,12 @@ A step blocks, so it is called from a worker thread. Between steps the round pau
 from __future__ import annotations
 
 import errno
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.model.owner import FROM_MEMORY, UNKNOWN_OWNER, ObjectKind, Owner
@@ -18,7 +19,7 @@ from roce_exporter.model.values import reason_of
 from roce_exporter.owners.identify import label_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from roce_exporter.host.kernel import Kernel, ObjectList
     from roce_exporter.model import RdmaDevice
@@ -48,12 +49,8 @@ class ObjectTotals:
 
     queue_pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By state and type."""
-    connected: int = 0
-    """Queue pairs with a remote queue pair. Each has its own, so this is the number of remote queue pairs as well."""
-    completion_queues: int = 0
-    memory_regions: int = 0
-    memory_region_bytes: int = 0
-    contexts: int = 0
+    numbers: Counter[str] = field(default_factory=Counter)
+    """Remote queue pairs, of which each queue pair that is connected has its own; others of NUMBERS, and bytes of memory regions."""
     connections: Counter[str] = field(default_factory=Counter)
     """By remote IP address. Identifiers without one are no connections: they listen, or are not used yet."""
     processes: set[int] = field(default_factory=set)
@@ -67,20 +64,25 @@ class ObjectTotals:
     @property
     def rank(self) -> tuple[int, int]:
         """What decides which owners are shown: queue pairs, then bytes of memory regions."""
-        return self.queue_pairs.total(), self.memory_region_bytes
+        return self.queue_pairs.total(), self.numbers["memory_region_bytes"]
 
     def add(self, other: ObjectTotals) -> None:
         """Add the objects of another."""
-        if other.queue_pairs:
-            self.queue_pairs.update(other.queue_pairs)
-        self.connected += other.connected
-        self.completion_queues += other.completion_queues
-        self.memory_regions += other.memory_regions
-        self.memory_region_bytes += other.memory_region_bytes
-        self.contexts += other.contexts
-        if other.connections:
-            self.connections.update(other.connections)
+        for mine, theirs in (
+            (self.queue_pairs, other.queue_pairs),
+            (self.numbers, other.numbers),
+            (self.connections, other.connections),
+        ):
+            if theirs:
+                mine.update(theirs)  # type: ignore[arg-type]  # of the same keys
         self.processes |= other.processes
+
+
+NUMBERS = {
+    ObjectKind.COMPLETION_QUEUE: "completion_queues",
+    ObjectKind.MEMORY_REGION: "memory_regions",
+    ObjectKind.CONTEXT: "contexts",
+}
 
 
 class Census:
@@ -88,7 +90,7 @@ class Census:
 
     def __init__(self, connected: Mapping[int, str] | None = None) -> None:
         """`connected` is the kernel module that connected a queue pair, by its number: see `Census.modules`."""
-        self.holders: dict[Holder, ObjectTotals] = {}
+        self.holders: defaultdict[Holder, ObjectTotals] = defaultdict(ObjectTotals)
         self.named = 0
         """Objects whose thread or kernel module the kernel reports."""
         self.modules: dict[int, str] = {}
@@ -99,40 +101,26 @@ class Census:
     def add(self, objects: Iterable[RdmaObject]) -> None:
         """Count the objects of one part of the list. A queue pair that the list repeats is counted once."""
         for one in objects:
+            # An object of the connection manager is of the module that connected it.
+            is_managed = one.kernel == CONNECTION_MANAGER
+            kernel = self._connected.get(one.number, one.kernel) if is_managed else one.kernel
             if one.kind is ObjectKind.QUEUE_PAIR:
                 if one.number in self._queue_pairs:
                     continue
                 self._queue_pairs.add(one.number)
-            elif one.kind is ObjectKind.CONNECTION and one.kernel and one.number:
-                self.modules[one.number] = one.kernel
+            held = self.holders[Holder(one.pid, kernel)]
             self.named += bool(one.pid or one.kernel)
-            holder = self._holder(one)
-            held = self.holders.get(holder)
-            if held is None:
-                held = self.holders[holder] = ObjectTotals()
-            _count(held, one)
-
-    def _holder(self, one: RdmaObject) -> Holder:
-        if one.kernel == CONNECTION_MANAGER:
-            return Holder(one.pid, self._connected.get(one.number, one.kernel))
-        return Holder(one.pid, one.kernel)
-
-
-def _count(held: ObjectTotals, one: RdmaObject) -> None:
-    match one.kind:
-        case ObjectKind.QUEUE_PAIR:
-            held.queue_pairs[one.state, one.type] += 1
-            held.connected += one.remote != 0
-        case ObjectKind.COMPLETION_QUEUE:
-            held.completion_queues += 1
-        case ObjectKind.MEMORY_REGION:
-            held.memory_regions += 1
-            held.memory_region_bytes += one.size
-        case ObjectKind.CONTEXT:
-            held.contexts += 1
-        case ObjectKind.CONNECTION:
-            if one.peer:
-                held.connections[one.peer] += 1
+            if one.kind is ObjectKind.QUEUE_PAIR:
+                held.queue_pairs[one.state, one.type] += 1
+                held.numbers["remote_queue_pairs"] += one.remote != 0
+            elif one.kind is ObjectKind.CONNECTION:
+                if one.kernel and one.number:
+                    self.modules[one.number] = one.kernel
+                if one.peer:
+                    held.connections[one.peer] += 1
+            else:
+                held.numbers[NUMBERS[one.kind]] += 1
+                held.numbers["memory_region_bytes"] += one.size
 
 
 class HeldByOwner(NamedTuple):
@@ -148,27 +136,19 @@ def by_owner(
     censuses: Iterable[Census], owners: Mapping[int, Owner], processes: Mapping[int, int]
 ) -> HeldByOwner:
     """The holdings of all holders per owner; `owners` and `processes` are the owner and process of each thread."""
-    held: dict[str, ObjectTotals] = {}
+    held: defaultdict[str, ObjectTotals] = defaultdict(ObjectTotals)
     members: dict[str, dict[tuple[int, str], Owner]] = {}
     for census in censuses:
         for (pid, kernel), holdings in census.holders.items():
-            owner = owner_of_holder(Holder(pid, kernel), owners)
+            owner = owners.get(pid, UNKNOWN_OWNER)
+            if kernel:
+                owner = Owner(label_text(f"{KERNEL}/{kernel}"), KERNEL)
             process = processes.get(pid, pid)
-            of_owner = held.get(owner.name)
-            if of_owner is None:
-                of_owner = held[owner.name] = ObjectTotals()
-            of_owner.add(holdings)
+            held[owner.name].add(holdings)
             if process:
-                of_owner.processes.add(process)
+                held[owner.name].processes.add(process)
             members.setdefault(owner.name, {})[process, kernel] = owner
-    return HeldByOwner(held, {name: Counter(found.values()) for name, found in members.items()})
-
-
-def owner_of_holder(holder: Holder, owners: Mapping[int, Owner]) -> Owner:
-    """The owner of a holder's objects."""
-    if holder.kernel:
-        return Owner(label_text(f"{KERNEL}/{holder.kernel}"), KERNEL)
-    return owners.get(holder.pid, UNKNOWN_OWNER)
+    return HeldByOwner(dict(held), {name: Counter(found.values()) for name, found in members.items()})
 
 
 def together(parts: Iterable[ObjectTotals]) -> ObjectTotals:
@@ -183,17 +163,11 @@ SUMMED = (*FROM_MEMORY, ObjectKind.QUEUE_PAIR)
 """Kinds of which the kernel's own number is compared with the number listed."""
 
 
-class ListPart(NamedTuple):
-    """A part of a list that was read."""
-
-    seconds: float
-    """Time that the kernel took."""
-    ended: bool
-    """Whether this was the end of the list."""
-
-
 class OwnerScan:
-    """One round over one device. Used by one thread at a time."""
+    """One round over one device. Used by one thread at a time.
+
+    A step raises Absent where the kernel or the driver has no such list, and OSError where one of them fails.
+    """
 
     def __init__(
         self,
@@ -220,25 +194,19 @@ class OwnerScan:
         self._summary: Mapping[str, int] = {}
 
     def whole_list(self, kind: ObjectKind) -> None:
-        """Read the whole list of one kind.
-
-        Raises:
-            Absent: the kernel does not list this kind.
-            OSError: the kernel or the driver fails.
-        """
-        while not self.part(kind).ended:
+        """Read the whole list of one kind."""
+        while not self.part(kind)[1]:
             pass
 
-    def part(self, kind: ObjectKind) -> ListPart:
-        """Read the next part of the list of one kind.
-
-        Raises:
-            Absent: the kernel does not list this kind.
-            OSError: the kernel or the driver fails.
-        """
+    def part(self, kind: ObjectKind) -> tuple[float, bool]:
+        """Read the next part of the list of one kind: the seconds that the kernel took, and whether this was the end of the list."""
         begun = self._clock()
         try:
-            objects = self._next(kind)
+            if self._list is None:
+                connections = self.censuses.get(ObjectKind.CONNECTION)
+                self._census = Census(connections.modules if connections else None)
+                self._list = self._kernel.open_objects(self._device, kind)
+            objects = self._list.next_part()
         except OSError:
             self.close()
             raise
@@ -246,10 +214,10 @@ class OwnerScan:
         if objects is None:
             self.close()
             self.censuses[kind] = self._census
-            return ListPart(seconds, ended=True)
+            return seconds, True
         self._census.add(objects)
         self.known.learn((one.pid for one in objects), self._wall())
-        return ListPart(seconds, ended=False)
+        return seconds, False
 
     def compare(self) -> None:
         """Compare the kernel's own numbers with those listed since the last call; a list that failed is left out.
@@ -267,25 +235,13 @@ class OwnerScan:
                     self.unseen[kind] = max(0, counted - self.censuses[kind].named)
 
     def counter_sets(self, port: int) -> float:
-        """Read the counter sets of one port; returns the seconds that the kernel took.
-
-        Raises:
-            Absent: the driver has none.
-            OSError: the kernel or the driver fails.
-        """
+        """Read the counter sets of one port; returns the seconds that the kernel took."""
         begun = self._clock()
         sets = self._kernel.counter_sets(self._device, port)
         seconds = self._clock() - begun
         self.known.learn((one.pid for one in sets), self._wall())
         self.sets[port] = sets
         return seconds
-
-    def _next(self, kind: ObjectKind) -> tuple[RdmaObject, ...] | None:
-        if self._list is None:
-            connections = self.censuses.get(ObjectKind.CONNECTION)
-            self._census = Census(connections.modules if connections else None)
-            self._list = self._kernel.open_objects(self._device, kind)
-        return self._list.next_part()
 
     def close(self) -> None:
         """Give up a list that has not ended. Not while a step is under way."""
@@ -294,29 +250,19 @@ class OwnerScan:
             unfinished.close()
 
 
-T = TypeVar("T")
-
 PART_BY_PART = (ObjectKind.CONNECTION, ObjectKind.QUEUE_PAIR)
 """Kinds that are listed in parts, with pauses: a driver may query its firmware for each object. Connections come first,
 because they name the kernel modules behind the queue pairs of the connection manager."""
 
-
-class Caller(Protocol):
-    """Calls a step in a worker thread."""
-
-    def __call__(self, step: Callable[[], T]) -> Awaitable[T]:
-        """The result of the step.
-
-        Raises:
-            TimeoutError: it has not returned in time.
-        """
+Call = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Calls a step in a worker thread. TimeoutError: it has not returned in time."""
 
 
 class OwnerRound:
     """One round. Used by the event loop."""
 
     def __init__(
-        self, scan: OwnerScan, call: Caller, sleep: Callable[[float], Awaitable[None]], pause: float
+        self, scan: OwnerScan, call: Call, sleep: Callable[[float], Awaitable[None]], pause: float
     ) -> None:
         """After a part that took t seconds, the round waits `pause` times t."""
         self.errors: list[str] = []
@@ -357,10 +303,9 @@ class OwnerRound:
     async def _attempt(self, what: str, step: Awaitable[None]) -> None:
         try:
             await step
-        except (Absent, TimeoutError) as error:
-            if isinstance(error, TimeoutError):
-                raise
+        except Absent:
+            return
         except OSError as error:
-            if error.errno == errno.ENODEV:
+            if isinstance(error, TimeoutError) or error.errno == errno.ENODEV:
                 raise
             self.errors.append(f"{what}: {reason_of(error)}: {error}")

@@ -24,7 +24,7 @@ from roce_exporter.catalog.owners import OWNER_COUNTERS
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, ObjectKind
 from roce_exporter.normalise.series_plan import ValuePosition, choose, value_plan, values_of
-from roce_exporter.owners.owner_scan import HeldByOwner, ObjectTotals, by_owner, together
+from roce_exporter.owners.owner_scan import ObjectTotals, by_owner, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -209,8 +209,8 @@ class DeviceOwners:
         """Enter what a round has found; `dialect` is the catalogue's name for how the driver spells its counters."""
         found = by_owner(scan.censuses.values(), scan.known.owners, scan.known.processes)
         self.created = scan.known.created
-        self._choose(found)
-        folded = {name: held for name, held in found.held.items() if not self._is_shown(name)}
+        self._shown = _choose(found.held, self._shown, self.most)
+        folded = {name: held for name, held in found.held.items() if self._label(name) != name}
         held = {name: held for name, held in found.held.items() if name not in folded}
         if folded:
             held[OTHER_OWNERS.name] = together(folded.values())
@@ -219,7 +219,13 @@ class DeviceOwners:
         }
         for name, one in held.items():
             one.queue_pairs.update(dict.fromkeys(self._states[name], 0))
-        self._count(scan, dialect, held)
+
+        def label_of(pid: int) -> str:
+            return self._label(scan.known.owners.get(pid, UNKNOWN_OWNER).name)
+
+        for port, sets in scan.sets.items():
+            self.ledger.enter(dialect, port, sets, label_of)
+        self.ledger.retain(held)
         self._peers = {name: self._peers.get(name, frozenset()) for name in held}
         self.last = Round(
             frozenset(scan.censuses),
@@ -242,12 +248,8 @@ class DeviceOwners:
         """Enter a round that found nothing: numbers of an earlier round must not look current."""
         self.last = Round()
 
-    def _choose(self, found: HeldByOwner) -> None:
-        ranks = {name: held.rank for name, held in found.held.items() if name != UNKNOWN_OWNER.name}
-        self._shown = choose_shown(ranks, self._shown, self.most)
-
-    def _is_shown(self, name: str) -> bool:
-        return name in self._shown or name == UNKNOWN_OWNER.name
+    def _label(self, name: str) -> str:
+        return name if name in self._shown or name == UNKNOWN_OWNER.name else OTHER_OWNERS.name
 
     def _choose_peers(self, owner: str, connections: Counter[str]) -> dict[str, int]:
         ranks = {peer: (count,) for peer, count in connections.items()}
@@ -257,14 +259,11 @@ class DeviceOwners:
             kept[peer if peer in shown else OTHER_PEERS] += count
         return dict(sorted(kept.items()))
 
-    def _count(self, scan: OwnerScan, dialect: str, held: Mapping[str, ObjectTotals]) -> None:
-        def label_of(pid: int) -> str:
-            name = scan.known.owners.get(pid, UNKNOWN_OWNER).name
-            return name if self._is_shown(name) else OTHER_OWNERS.name
 
-        for port, sets in scan.sets.items():
-            self.ledger.enter(dialect, port, sets, label_of)
-        self.ledger.retain(held)
+def _choose(held: Mapping[str, ObjectTotals], before: Collection[str], most: int) -> frozenset[str]:
+    """The owners with series of their own, besides those that always have them."""
+    fixed = {UNKNOWN_OWNER.name, OTHER_OWNERS.name}
+    return choose_shown({name: one.rank for name, one in held.items() if name not in fixed}, before, most)
 
 
 class HostOwners:
@@ -288,9 +287,7 @@ class HostOwners:
             for name, shown in one.owners.items():
                 parts.setdefault(name, []).append(shown.held)
         together_by_name = {name: together(found) for name, found in parts.items()}
-        fixed = {UNKNOWN_OWNER.name, OTHER_OWNERS.name}
-        ranks = {name: held.rank for name, held in together_by_name.items() if name not in fixed}
-        self._shown = choose_shown(ranks, self._shown, self._most)
+        self._shown = _choose(together_by_name, self._shown, self._most)
         self.held = {}
         for name, held in sorted(together_by_name.items()):
             self.held.setdefault(self._label(name), ObjectTotals()).add(held)

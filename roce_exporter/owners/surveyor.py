@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from roce_exporter.catalog.owners import OWNER_INFO
 from roce_exporter.collect.rounds import ExporterPart, Rounds
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
-from roce_exporter.normalise.series import NO_SAMPLES
+from roce_exporter.normalise.series import NO_SAMPLES, Series
 from roce_exporter.owners.identify import LIFE, KnownProcesses, ProcessOwners
-from roce_exporter.owners.owner_samples import (
-    device_document,
-    device_samples,
-    host_samples,
-    identities,
-    info_samples,
-)
+from roce_exporter.owners.owner_samples import device_document, device_samples, host_samples, identities
 from roce_exporter.owners.owner_scan import OwnerRound, OwnerScan
 from roce_exporter.owners.owner_totals import DeviceOwners, HostOwners
 from roce_exporter.words import few
@@ -199,7 +194,11 @@ class Surveyor(ExporterPart):
         one = OwnerRound(scan, partial(self._call, surveyed, thread), self._sleep, pause)
         try:
             await one.take([port.number for port in surveyed.device.ports])
-            self._enter(surveyed, scan, begun, one.errors)
+            surveyed.owners.enter(scan, surveyed.device.dialect)
+            if scan.censuses and not one.errors:
+                surveyed.seconds, surveyed.ended = self._clock() - begun, self._wall()
+            up = not one.errors if scan.censuses or one.errors else None
+            self._settle(surveyed, up, few(one.errors, 1), len(one.errors))
         except Exception as error:  # noqa: BLE001 - what fails at one device must not cost the others
             self._enter_failure(surveyed, surveyed.rounds.failure(error))
         finally:
@@ -214,14 +213,6 @@ class Surveyor(ExporterPart):
             return await call_in_worker(self._in_flight, surveyed.key, step, self.limits.timeout, thread)
         finally:
             surveyed.reading += self._clock() - begun
-
-    def _enter(self, surveyed: Surveyed, scan: OwnerScan, begun: float, errors: list[str]) -> None:
-        """Enter a round that took all steps."""
-        surveyed.owners.enter(scan, surveyed.device.dialect)
-        if scan.censuses and not errors:
-            surveyed.seconds, surveyed.ended = self._clock() - begun, self._wall()
-        up = not errors if scan.censuses or errors else None
-        self._settle(surveyed, up, few(errors, 1), len(errors))
 
     def _enter_failure(self, surveyed: Surveyed, error: str) -> None:
         """Enter a round that was given up. A step of it can still be under way, so nothing it found is used."""
@@ -240,6 +231,7 @@ class Surveyor(ExporterPart):
         """Say who the owners are that any device shows, and what each has on all devices."""
         results = [one.owners.last for one in self._devices.values()]
         self._identities = identities(results, self._identities)
-        self._info = self._info.replace(info_samples(self._identities.values()))
+        known = self._identities.values()
+        self._info = self._info.replace((Series(OWNER_INFO, tuple(owner)), 1) for owner in known)
         self._host.enter({key: one.owners.last for key, one in self._devices.items()})
         self._sums = self._sums.replace(host_samples(self._host))

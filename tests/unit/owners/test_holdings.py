@@ -35,8 +35,11 @@ def test_every_kind_is_counted() -> None:
     )
     held = found.held[JOB.name]
     assert held.queue_pairs == {("RTS", "RC"): 2, ("ERR", "RC"): 1}
-    assert (held.in_error, held.connected, held.completion_queues, held.contexts) == (1, 2, 1, 1)
-    assert (held.memory_regions, held.memory_region_bytes) == (2, 4096 + (1 << 40))
+    assert (
+        held.in_error,
+        *(held.numbers[name] for name in ("remote_queue_pairs", "completion_queues", "contexts")),
+    ) == (1, 2, 1, 1)
+    assert (held.numbers["memory_regions"], held.numbers["memory_region_bytes"]) == (2, 4096 + (1 << 40))
     assert held.connections == {"10.0.0.2": 1}
     assert held.rank == (3, 4096 + (1 << 40))
 
@@ -91,8 +94,12 @@ def test_objects_without_a_known_process_belong_to_unknown() -> None:
 def test_holdings_are_added_up_without_changing_the_parts() -> None:
     held = count(queue_pair(1, 7), region(8, 10), owners={7: JOB, 8: SHELL._replace(name="x")}).held
     total = together(held.values())
-    assert (total.queue_pairs.total(), total.memory_region_bytes, total.processes) == (1, 10, {7, 8})
-    assert held[JOB.name].memory_region_bytes == 0
+    assert (total.queue_pairs.total(), total.numbers["memory_region_bytes"], total.processes) == (
+        1,
+        10,
+        {7, 8},
+    )
+    assert held[JOB.name].numbers["memory_region_bytes"] == 0
 
 
 def test_the_highest_ranks_are_shown_and_equal_ones_by_name() -> None:
