@@ -120,15 +120,13 @@ class ClientStream(asyncio.BufferedProtocol):
             self.transport.write_eof()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(linger):
-                    await self._discard(LINGER_BYTES)
+                    left = LINGER_BYTES
+                    while left > 0 and await self.has_input():
+                        left -= len(self.take(left))
         if self.transport:
             self.transport.close()
             async with asyncio.timeout(seconds):
                 await self.lost.wait()
-
-    async def _discard(self, count: int) -> None:
-        while count > 0 and await self.has_input():
-            count -= len(self.take(count))
 
     def abort(self) -> None:
         """Close at once, and discard unsent bytes."""

@@ -227,7 +227,9 @@ class Connection:
             async with asyncio.timeout(self._limits.request_seconds):
                 head = await self._head()
                 request = understood(head, self._limits.body_bytes)
-                await self._skip_body()
+                while not isinstance(event := self._parser.next_event(), h11.EndOfMessage):
+                    if event is h11.NEED_DATA:
+                        await self._feed()
         except TimeoutError:
             raise RequestError(
                 408, f"the request did not arrive within {self._limits.request_seconds:g} s"
@@ -243,11 +245,6 @@ class Connection:
             raise ConnectionResetError  # the client ended the connection between two requests
         self._head_only = event.method == b"HEAD"
         return event
-
-    async def _skip_body(self) -> None:
-        while not isinstance(event := self._parser.next_event(), h11.EndOfMessage):
-            if event is h11.NEED_DATA:
-                await self._feed()
 
     async def _feed(self) -> None:
         """Pass received bytes to the parser: never more than one head, so that the limit also applies to a complete head."""
@@ -317,16 +314,7 @@ def understood(head: h11.Request, body_bytes: int) -> Request:
     for raw_name, raw_value in head.headers:
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    _refuse_framing(head.http_version, headers, body_bytes)
-    method = head.method.decode("ascii")
-    if method not in METHODS:
-        raise RequestError(405, f"only {' and '.join(METHODS)} are served", ("Allow", ", ".join(METHODS)))
-    path, _, query = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")
-    return Request(method, path or "/", headers, query)
-
-
-def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int) -> None:
-    if not version.startswith(b"1."):
+    if not head.http_version.startswith(b"1."):
         raise RequestError(505, "only HTTP/1.1 is served")
     if "transfer-encoding" in headers:
         # Together with a length it allows request smuggling past a proxy.
@@ -337,6 +325,11 @@ def _refuse_framing(version: bytes, headers: Mapping[str, str], body_bytes: int)
         raise RequestError(413, f"a request body may have at most {body_bytes} bytes")
     if "expect" in headers:
         raise RequestError(417, "expectations are not supported; send the request without Expect")
+    method = head.method.decode("ascii")
+    if method not in METHODS:
+        raise RequestError(405, f"only {' and '.join(METHODS)} are served", ("Allow", ", ".join(METHODS)))
+    path, _, query = AUTHORITY.sub(b"", head.target).decode("ascii").partition("?")
+    return Request(method, path or "/", headers, query)
 
 
 def http_date() -> str:

@@ -101,7 +101,9 @@ class Passwords:
         if credentials is None:
             return False
         user, password = credentials
-        hashed = users.get(user) or _decoy(users)
+        # Unknown users are checked against a hash as expensive as the most expensive user's: timing must not reveal user names.
+        cost = max(hashed[4:6] for hashed in users.values())
+        hashed = users.get(user) or b"$2b$" + cost + b"$" + b"." * 53
         seal = self._seal(user, hashed, password)
         verdict = self._remembered(seal)
         if verdict is None:
@@ -111,7 +113,10 @@ class Passwords:
                     check = partial(_is_right, password, hashed)
                     is_right = await run_in_thread(check, CHECK_SECONDS, self._thread)
                     verdict = is_right and user in users
-                    self._remember(seal, verdict)
+                    seals = self._verdicts[verdict]
+                    seals[seal] = None
+                    if len(seals) > VERDICTS:
+                        seals.popitem(last=False)
         return verdict
 
     def close(self) -> None:
@@ -131,12 +136,6 @@ class Passwords:
                 return verdict
         return None
 
-    def _remember(self, seal: bytes, verdict: bool) -> None:
-        seals = self._verdicts[verdict]
-        seals[seal] = None
-        if len(seals) > VERDICTS:
-            seals.popitem(last=False)
-
 
 def _is_right(password: bytes, hashed: bytes) -> bool:
     try:
@@ -154,9 +153,3 @@ def _credentials(authorization: str | None) -> tuple[bytes, bytes] | None:
     except (binascii.Error, ValueError):
         return None
     return (user, password) if colon else None
-
-
-def _decoy(users: Mapping[bytes, bytes]) -> bytes:
-    """A hash to check unknown users against, as expensive as the most expensive user's: timing must not reveal user names."""
-    cost = max(hashed[4:6] for hashed in users.values())
-    return b"$2b$" + cost + b"$" + b"." * 53

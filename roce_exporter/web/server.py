@@ -127,7 +127,8 @@ class Server:
         self._accepting = [asyncio.create_task(self._accept(listener)) for listener in self._listeners]
         for task in self._accepting:
             task.add_done_callback(_log_fault)
-        return tuple(_bound_address(listener) for listener in self._listeners)
+        names = [listener.getsockname()[:2] for listener in self._listeners]
+        return tuple([f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in names])
 
     async def accept(self) -> None:
         """Wait while connections are accepted.
@@ -239,7 +240,12 @@ class Server:
             response = await self._refusal(config, connection, request)
             if response is None:
                 connection.enter(ConnectionState.ANSWERING)
-                response = await self._call_application(request)
+                try:
+                    response = await self._application(request)
+                except Exception:
+                    # For any error the client gets a response, and the log gets the traceback.
+                    LOG.exception("%s %s failed", request.method, request.path)
+                    response = plain(500, "internal error; the exporter's log has the details")
         finally:
             connection.wire.when_lost = None
         return replace(response, headers=response.headers + config.headers) if config.headers else response
@@ -250,12 +256,8 @@ class Server:
             return plain(429, "too many requests; see rate_limit in the web config file")
         if config.allowed_sans and not config.allowed_sans & _alternative_names(connection):
             return plain(403, "the client's certificate has none of the names in client_allowed_sans")
-        is_open = request.path.startswith(RUNBOOKS)
-        if (
-            config.users
-            and not is_open
-            and (refused := await self._check_password(config, connection, request))
-        ):
+        needs_login = config.users and not request.path.startswith(RUNBOOKS)
+        if needs_login and (refused := await self._check_password(config, connection, request)):
             return refused
         if request.path in self._private and not (config.users or _is_known(connection)):
             return plain(
@@ -281,14 +283,6 @@ class Server:
         if self._bucket is None or self._bucket.limit != limit:
             self._bucket = TokenBucket(limit)
         return self._bucket
-
-    async def _call_application(self, request: Request) -> Response:
-        try:
-            return await self._application(request)
-        except Exception:
-            # For any error the client gets a response, and the log gets the traceback.
-            LOG.exception("%s %s failed", request.method, request.path)
-            return plain(500, "internal error; the exporter's log has the details")
 
 
 def _log_fault(ended: asyncio.Task[None]) -> None:
@@ -348,16 +342,14 @@ def _certificate(connection: Connection) -> Mapping[str, Any]:
 
 def _alternative_names(connection: Connection) -> frozenset[str]:
     """The subject alternative names of the client's certificate; empty if there is no certificate."""
-    names = _certificate(connection).get("subjectAltName", ())
-    return frozenset(_as_go_spells(kind, value) for kind, value in names)
-
-
-def _as_go_spells(kind: str, value: str) -> str:
-    """One name as written in client_allowed_sans; empty for kinds of names that are not allowed there."""
-    if kind == "IP Address":
-        with contextlib.suppress(ValueError):
-            return str(ipaddress.ip_address(value.strip()))
-    return value if kind in ("DNS", "email", "URI") else ""
+    found = set()
+    for kind, value in _certificate(connection).get("subjectAltName", ()):
+        if kind in ("DNS", "email", "URI"):
+            found.add(value)
+        elif kind == "IP Address":  # as Go spells it
+            with contextlib.suppress(ValueError):
+                found.add(str(ipaddress.ip_address(value.strip())))
+    return frozenset(found)
 
 
 def listening_socket(address: str) -> socket.socket:
@@ -373,8 +365,17 @@ def listening_socket(address: str) -> socket.socket:
         )
     if not parts:
         raise ListenError(f"cannot listen on {address}: not HOST:PORT, :PORT or [IPv6]:PORT; {REMEDY}")
+    host, port = parts["six"] or parts["host"], int(parts["port"])
     try:
-        listener = _bind(parts["six"] or parts["host"], int(parts["port"]))
+        if host:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            # IPv4 first for a name with both, as in Go's net.Listen.
+            family, _, _, _, where = min(found, key=lambda entry: entry[0])
+            listener = socket.create_server(where, family=family, backlog=BACKLOG)
+        else:
+            both = socket.has_dualstack_ipv6()
+            family = socket.AF_INET6 if both else socket.AF_INET
+            listener = socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
     except socket.gaierror as error:
         raise ListenError(f"cannot listen on {address}: {error.strerror}; {REMEDY}") from None
     except OSError as error:
@@ -382,19 +383,3 @@ def listening_socket(address: str) -> socket.socket:
         raise ListenError(f"cannot listen on {address}: {reason}; {REMEDY}") from None
     listener.setblocking(False)
     return listener
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    if not host:
-        both = socket.has_dualstack_ipv6()
-        family = socket.AF_INET6 if both else socket.AF_INET
-        return socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    # IPv4 first for a name with both, as in Go's net.Listen.
-    family, _, _, _, where = min(found, key=lambda entry: entry[0])
-    return socket.create_server(where, family=family, backlog=BACKLOG)
-
-
-def _bound_address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -16,13 +16,14 @@ import os
 import re
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.web.server import RateLimit, WebConfig, WebConfigError
 from roce_exporter.yaml_document import (
     MAX_BYTES,
     DocumentError,
+    choice_of,
     decode_text,
     items_of,
     mapping_of,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.yaml_document import Entry
 
-T = TypeVar("T")
 Content: TypeAlias = "bytes | OSError | ValueError"
 """What reading a file returned, or the error."""
 LOG = logging.getLogger(__name__)
@@ -213,13 +213,6 @@ def _flag(entry: Entry) -> bool:
     return FLAGS[text_of(entry).lower()]
 
 
-def _choice(entry: Entry, table: Mapping[str, T]) -> T:
-    value = text_of(entry)
-    if value not in table:
-        entry.refuse(f"{value!r} is not supported; choose from {', '.join(table)}")
-    return table[value]
-
-
 def _users(fields: Mapping[str, Entry]) -> dict[bytes, bytes]:
     for entry in fields.values():
         if not BCRYPT.fullmatch(text_of(entry)):
@@ -235,7 +228,7 @@ def _headers(fields: Mapping[str, Entry]) -> tuple[tuple[str, str], ...]:
 
 
 def _header_value(entry: Entry, choices: tuple[str, ...]) -> str:
-    value = _choice(entry, dict(zip(choices, choices, strict=True))) if choices else text_of(entry)
+    value = choice_of(entry, choices) if choices else text_of(entry)
     if not (value.isascii() and value.isprintable() and value == value.strip() != ""):
         entry.refuse(
             "cannot be sent in a header; use printable ASCII in one line, without surrounding blanks"
@@ -244,7 +237,11 @@ def _header_value(entry: Entry, choices: tuple[str, ...]) -> str:
 
 
 def _rate_limit(fields: Mapping[str, Entry]) -> RateLimit | None:
-    interval = _seconds(fields["interval"]) if "interval" in fields else 0.0
+    interval, value = 0.0, text_of(fields["interval"]) if "interval" in fields else "0"
+    if value != "0":
+        if not re.fullmatch(f"(?:{DURATION.pattern})+", value):
+            fields["interval"].refuse("is not a duration; write it with its unit, such as 500ms, 1s or 1m30s")
+        interval = sum(float(number) * UNIT_SECONDS[unit] for number, unit in DURATION.findall(value))
     burst = text_of(fields["burst"]) if "burst" in fields else "0"
     if not re.fullmatch("[0-9]{1,9}", burst):
         fields["burst"].refuse(
@@ -255,13 +252,6 @@ def _rate_limit(fields: Mapping[str, Entry]) -> RateLimit | None:
             "needs a burst of at least 1, otherwise every request would be refused; set burst"
         )
     return RateLimit(interval, int(burst)) if interval else None
-
-
-def _seconds(entry: Entry) -> float:
-    value = text_of(entry)
-    if value != "0" and not re.fullmatch(f"(?:{DURATION.pattern})+", value):
-        entry.refuse("is not a duration; write it with its unit, such as 500ms, 1s or 1m30s")
-    return sum(float(number) * UNIT_SECONDS[unit] for number, unit in DURATION.findall(value))
 
 
 def _pems(fields: Mapping[str, Entry]) -> dict[str, Pem]:
@@ -284,32 +274,35 @@ def _context(section: Entry, fields: Mapping[str, Entry], pems: Mapping[str, Pem
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols(["http/1.1"])
-    _set_versions(context, fields)
+    versions = {"min_version": ssl.TLSVersion.TLSv1_2, "max_version": ssl.TLSVersion.TLSv1_3}
+    for key in versions.keys() & fields.keys():
+        versions[key] = VERSIONS[choice_of(fields[key], VERSIONS)]
+    if versions["min_version"] > versions["max_version"]:
+        fields["min_version"].refuse("is above max_version; raise max_version")
+    context.minimum_version, context.maximum_version = versions["min_version"], versions["max_version"]
     _set_ciphers(context, fields)
     _set_verification(context, fields, pems.get("client_ca"))
     _load_certificate(context, pems["cert"], pems["key"])
     return context
 
 
-def _set_versions(context: ssl.SSLContext, fields: Mapping[str, Entry]) -> None:
-    versions = {"min_version": ssl.TLSVersion.TLSv1_2, "max_version": ssl.TLSVersion.TLSv1_3}
-    for key in versions.keys() & fields.keys():
-        versions[key] = _choice(fields[key], VERSIONS)
-    if versions["min_version"] > versions["max_version"]:
-        fields["min_version"].refuse("is above max_version; raise max_version")
-    context.minimum_version = versions["min_version"]
-    context.maximum_version = versions["max_version"]
-
-
 def _set_ciphers(context: ssl.SSLContext, fields: Mapping[str, Entry]) -> None:
-    if suites := _suites(fields.get("cipher_suites"), context.minimum_version):
+    entry = fields.get("cipher_suites")
+    known = SUITES | TLS13_SUITES
+    named = [known[choice_of(item, known)] for item in items_of(entry)]
+    suites = [name for name in named if name not in TLS13_SUITES]
+    if entry and len(TLS13_SUITES.keys() & named) not in (0, len(TLS13_SUITES)):
+        entry.refuse("ssl cannot select individual suites of TLS 1.3; list all three of them or none")
+    if entry and not suites and context.minimum_version < ssl.TLSVersion.TLSv1_3:
+        entry.refuse("leaves no suite for TLS 1.2; add one, or set min_version to TLS13")
+    if suites:
         context.set_ciphers(":".join(suites))
     if "prefer_server_cipher_suites" in fields and not _flag(fields["prefer_server_cipher_suites"]):
         context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
     for position, item in enumerate(items_of(fields.get("curve_preferences"))):
         if position:
             item.refuse("ssl can be limited to one curve only; list one, or remove the key")
-        curve = _choice(item, CURVES)
+        curve = CURVES[choice_of(item, CURVES)]
         try:
             context.set_ecdh_curve(curve)
         except ssl.SSLError:  # X25519 alone, with Python 3.11.2 on OpenSSL 3.0
@@ -318,21 +311,11 @@ def _set_ciphers(context: ssl.SSLContext, fields: Mapping[str, Entry]) -> None:
             )
 
 
-def _suites(entry: Entry | None, minimum: ssl.TLSVersion) -> list[str]:
-    named = [_choice(item, SUITES | TLS13_SUITES) for item in items_of(entry)]
-    suites = [name for name in named if name not in TLS13_SUITES]
-    if entry and len(TLS13_SUITES.keys() & named) not in (0, len(TLS13_SUITES)):
-        entry.refuse("ssl cannot select individual suites of TLS 1.3; list all three of them or none")
-    if entry and not suites and minimum < ssl.TLSVersion.TLSv1_3:
-        entry.refuse("leaves no suite for TLS 1.2; add one, or set min_version to TLS13")
-    return suites
-
-
 def _set_verification(context: ssl.SSLContext, fields: Mapping[str, Entry], authority: Pem | None) -> None:
     policy, sans = fields.get("client_auth_type"), fields.get("client_allowed_sans")
     if policy and text_of(policy) in UNVERIFIED_CLIENT_AUTH:
         policy.refuse("ssl cannot request a certificate without verifying it; use RequireAndVerifyClientCert")
-    context.verify_mode = _choice(policy, CLIENT_AUTH) if policy else ssl.CERT_NONE
+    context.verify_mode = CLIENT_AUTH[choice_of(policy, CLIENT_AUTH)] if policy else ssl.CERT_NONE
     if authority and context.verify_mode is ssl.CERT_NONE:
         authority.entry.refuse("has no effect by itself; set client_auth_type to RequireAndVerifyClientCert")
     if authority:
