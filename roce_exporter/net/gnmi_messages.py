@@ -123,18 +123,14 @@ def _descend(spot: Spot, value: Any, lists: Mapping[str, tuple[str, ...]]) -> It
             yield from _descend(Spot((*spot.names, plain_name(name)), spot.keys), child, lists)
     elif isinstance(value, list) and (keys := lists.get("/".join(spot.names))):
         for entry in value:
-            yield from _descend_entry(spot, entry, keys, lists)
+            members = (
+                {plain_name(name): child for name, child in entry.items()} if isinstance(entry, dict) else {}
+            )
+            own = {key: str(members[key]) for key in keys if key in members}
+            if len(own) == len(keys):
+                yield from _descend(Spot(spot.names, {**spot.keys, **own}), members, lists)
     else:
         yield spot, value
-
-
-def _descend_entry(
-    spot: Spot, entry: Any, keys: tuple[str, ...], lists: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[Spot, Any]]:
-    members = {plain_name(name): child for name, child in entry.items()} if isinstance(entry, dict) else {}
-    own = {key: str(members[key]) for key in keys if key in members}
-    if len(own) == len(keys):
-        yield from _descend(Spot(spot.names, {**spot.keys, **own}), members, lists)
 
 
 def get_request(target: str, paths: Iterable[Iterable[Element]]) -> bytes:

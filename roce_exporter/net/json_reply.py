@@ -75,7 +75,11 @@ def decode_json(body: bytes, content_type: str = "", most: int = MOST_VALUES) ->
     text = body.decode("utf-8-sig", errors="replace")
     begin = NOT_JSON.match(text)
     if begin and begin[1]:
-        raise NetError(markup_fault(text, content_type))
+        if "html" in content_type.lower() or "<html" in text[:1024].lower():
+            raise NetError(
+                "an HTML page instead of JSON, probably a login page or a proxy: check the address and the port"
+            )
+        raise NetError("XML instead of JSON: check the address and the port")
     if begin and begin.end() == len(text):
         raise NetError("the reply is empty where JSON is expected")
     if count_values(body) > most:
@@ -89,39 +93,15 @@ def decode_json(body: bytes, content_type: str = "", most: int = MOST_VALUES) ->
         raise NetError(
             "the reply is not acceptable JSON: NaN, a number too long, or nested too deeply"
         ) from None
-    check_depth(document)
-    return document
+    level = [document]
+    for _ in range(DEPTH + 1):
+        level = [node for node in level if isinstance(node, dict | list)]
+        if not level:
+            return document
+        level = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
+    raise NetError(f"the reply is nested deeper than {DEPTH} levels")
 
 
 def count_values(text: bytes) -> int:
     """An upper bound of the values in a document, before any object is made: each follows a comma or a bracket."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
-
-
-def markup_fault(text: str, content_type: str) -> str:
-    """One line for markup in place of JSON."""
-    if "html" in content_type.lower() or "<html" in text[:1024].lower():
-        return (
-            "an HTML page instead of JSON, probably a login page or a proxy: check the address and the port"
-        )
-    return "XML instead of JSON: check the address and the port"
-
-
-def check_depth(document: Any) -> None:
-    """Refuse a document that is nested too deeply.
-
-    Raises:
-        NetError: there are more than `DEPTH` levels.
-    """
-    level = [document] if isinstance(document, dict | list) else []
-    for _ in range(DEPTH):
-        if not level:
-            return
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
-        ]
-    if level:
-        raise NetError(f"the reply is nested deeper than {DEPTH} levels")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roce_exporter.net import NetError
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,14 +24,8 @@ LOOK_SECONDS = 2.0
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
 
-NOT_TLS = frozenset(
-    {
-        "WRONG_VERSION_NUMBER",
-        "HTTP_REQUEST",
-        "RECORD_LAYER_FAILURE",
-        "UNKNOWN_PROTOCOL",
-        "PACKET_LENGTH_TOO_LONG",
-    }
+NOT_TLS = word_list(
+    "WRONG_VERSION_NUMBER HTTP_REQUEST RECORD_LAYER_FAILURE UNKNOWN_PROTOCOL PACKET_LENGTH_TOO_LONG"
 )
 """What OpenSSL says, by version, when the first bytes of the other end are no TLS record."""
 CLIENT_CERTIFICATE = frozenset({"TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_UNKNOWN_CA"})
@@ -89,34 +84,27 @@ def _loaded(files: TlsFiles) -> ssl.SSLContext:
     if files.insecure_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    _load_authorities(context, files.ca_file)
-    if files.cert_file:
-        _load_own_certificate(context, files.cert_file, files.key_file)
-    return context
-
-
-def _load_authorities(context: ssl.SSLContext, path: Path | None) -> None:
-    if path is None:
-        context.load_default_certs()
-        return
+    own, key = files.cert_file, files.key_file
     try:
-        context.load_verify_locations(path)
+        if files.ca_file:
+            context.load_verify_locations(files.ca_file)
+        else:
+            context.load_default_certs()
     except ssl.SSLError:
-        raise NetError(f"tls: ca_file {path} is not a PEM file of certificates") from None
+        raise NetError(f"tls: ca_file {files.ca_file} is not a PEM file of certificates") from None
     except OSError as error:
-        raise NetError(f"tls: ca_file {path} cannot be read: {error.strerror}") from None
-
-
-def _load_own_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
+        raise NetError(f"tls: ca_file {files.ca_file} cannot be read: {error.strerror}") from None
     try:
-        # The empty password refuses an encrypted key; without it OpenSSL would prompt on the terminal.
-        context.load_cert_chain(certificate, key, password="")
+        if own:
+            # The empty password refuses an encrypted key; without it OpenSSL would prompt on the terminal.
+            context.load_cert_chain(own, key, password="")
     except ssl.SSLError:
         raise NetError(
-            f"tls: cert_file {certificate} and its key_file are not a PEM certificate with its unencrypted key"
+            f"tls: cert_file {own} and its key_file are not a PEM certificate with its unencrypted key"
         ) from None
     except OSError as error:
         raise NetError(f"tls: cert_file or key_file cannot be read: {error.strerror}") from None
+    return context
 
 
 def connection_fault(error: OSError, place: str) -> str:
@@ -136,7 +124,8 @@ def connection_fault(error: OSError, place: str) -> str:
 def tls_fault(error: ssl.SSLError) -> str:
     """One line: what is wrong with TLS, and the remedy."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the server's certificate is refused: {error.verify_message.rstrip('.')}; {_remedy(error)}"
+        remedy = REMEDIES.get(error.verify_code, UNTRUSTED)
+        return f"the server's certificate is refused: {error.verify_message.rstrip('.')}; {remedy}"
     reason = error.reason or "UNKNOWN"
     if reason in NOT_TLS:
         return (
@@ -170,16 +159,10 @@ async def expiry_text(address: str, port: int, name: str) -> str:
 
 
 NOT_YET_VALID, EXPIRED = 9, 10
-WRONG_NAME = (62, 64)
-TOO_WEAK = (66, 67, 68)
-
-
-def _remedy(error: ssl.SSLCertVerificationError) -> str:
-    """By the error codes of OpenSSL, x509_vfy.h."""
-    if error.verify_code in (NOT_YET_VALID, EXPIRED):
-        return "renew it, or correct the clock"
-    if error.verify_code in WRONG_NAME:
-        return "set server_name to a name in the certificate"
-    if error.verify_code in TOO_WEAK:
-        return "install one with a key of 2048 bits or more and SHA-256"
-    return "set ca_file to the authority that signed it, or to the certificate itself"
+UNTRUSTED = "set ca_file to the authority that signed it, or to the certificate itself"
+REMEDIES = {
+    **dict.fromkeys((NOT_YET_VALID, EXPIRED), "renew it, or correct the clock"),
+    **dict.fromkeys((62, 64), "set server_name to a name in the certificate"),
+    **dict.fromkeys((66, 67, 68), "install one with a key of 2048 bits or more and SHA-256"),
+}
+"""By the error codes of OpenSSL, x509_vfy.h."""
