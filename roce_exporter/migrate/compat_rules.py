@@ -24,7 +24,7 @@ from roce_exporter.migrate.foreign import EXPORTERS, Foreign, foreign_metrics
 from roce_exporter.migrate.rdma_exporter import PHYSICAL_STATES, PORT_STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.migrate.foreign import Term
@@ -87,11 +87,6 @@ NODE_LABELS = "device_port:roce_spiderpool:labels"
 PORT_STATE = "device_port:roce_port_state:label"
 ON_PORT = f"on ({TARGET}, device, port)"
 ON_DEVICE = f"on ({TARGET}, device)"
-
-
-def groups_to_theirs(exporter: str) -> list[Group]:
-    """The groups of rules that give the names of this exporter."""
-    return _GROUPS[exporter]()
 
 
 def _counters(exporter: str) -> list[Foreign]:
@@ -166,17 +161,11 @@ def _by_driver(name: str, ours: Iterable[Foreign], value: Callable[[Foreign], st
             general.append(Recording(one.name, value(one), one.where))
         elif _drivers(one.dialects):
             special.append(Recording(one.name, value(one), one.where))
+    of_all = "The names of mlx5, for every driver that counts the same."
+    of_others = "The names of other drivers, for their devices. Delete the group if no dashboard uses them."
     return [
-        Group(
-            f"roce-compat-to-{name}",
-            "The names of mlx5, for every driver that counts the same.",
-            tuple(general),
-        ),
-        Group(
-            f"roce-compat-to-{name}-other-drivers",
-            "The names of other drivers, for their devices. Delete the group if no dashboard uses them.",
-            tuple(special),
-        ),
+        Group(f"roce-compat-to-{name}", of_all, tuple(general)),
+        Group(f"roce-compat-to-{name}-other-drivers", of_others, tuple(special)),
     ]
 
 
@@ -274,7 +263,10 @@ def _counter(exporter: str, row: Row, value: Callable[[Term, Row], str]) -> str:
         return " or ".join(found)
     either = f"({' or '.join(found)})" if len(found) > 1 else found[0]
     series = f"{either} {of_hosts(exporter)}"
-    return _with_our_labels(series, row) if exporter == "spiderpool" else series
+    if exporter != "spiderpool":
+        return series
+    pairs = (("ifname", "device"), ("net_dev_name", "netdev"))
+    return without(renamed(series, *(pair for pair in pairs if pair[1] in row.labels)), *OF_SPIDERPOOL)
 
 
 def _node_term(term: Term, row: Row) -> str:
@@ -317,12 +309,6 @@ def _rdma_term(term: Term, _row: Row) -> str:
 def _spiderpool_term(term: Term, _row: Row) -> str:
     ((one,), *more) = term.parts
     return "" if more else scaled(selector(one.name, WITH_IFNAME), term.times, term.per)
-
-
-def _with_our_labels(series: str, row: Row) -> str:
-    """The series with our labels."""
-    pairs = (("ifname", "device"), ("net_dev_name", "netdev"))
-    return without(renamed(series, *(pair for pair in pairs if pair[1] in row.labels)), *OF_SPIDERPOOL)
 
 
 def _node_facts() -> list[Recording]:
@@ -378,14 +364,14 @@ def _spiderpool_facts() -> list[Recording]:
     ]
 
 
-def _netdevs() -> tuple[Recording, ...]:
-    known = f'node_ethtool_info{{driver=~"{_drivers(DIALECTS)}"}} {of_hosts("node_exporter")}'
-    more = "bus_info, expansion_rom_version, firmware_version, version"
-    return (Recording(NETDEVS, f"group without ({more}) ({known})"),)
-
-
+KNOWN_NETDEVS = f'node_ethtool_info{{driver=~"{_drivers(DIALECTS)}"}} {of_hosts("node_exporter")}'
+MORE = "bus_info, expansion_rom_version, firmware_version, version"
 _PARTS = {
-    "node_exporter": (_netdevs(), _node_facts, _node_term),
+    "node_exporter": (
+        (Recording(NETDEVS, f"group without ({MORE}) ({KNOWN_NETDEVS})"),),
+        _node_facts,
+        _node_term,
+    ),
     "rdma_exporter": ((), _rdma_facts, _rdma_term),
     "spiderpool": ((), _spiderpool_facts, _spiderpool_term),
 }
@@ -403,32 +389,22 @@ def files() -> dict[str, str]:
     found = {}
     for exporter in EXPORTERS:
         for form, purpose, groups in (
-            ("{}.rules.yml", TO_THEIRS, groups_to_theirs(exporter)),
+            ("{}.rules.yml", TO_THEIRS, _GROUPS[exporter]()),
             ("from_{}.rules.yml", TO_OURS, groups_to_ours(exporter)),
         ):
             lines = [HEADER, purpose.format(exporter=exporter), "groups:"]
-            lines += [line for group in groups for line in _group(group)]
+            for group in groups:
+                lines += [f"  # {group.comment}", f"  - name: {group.name}", "    rules:"]
+                for rule in group.rules:
+                    content: dict[str, object] = {"record": rule.record, "expr": rule.expr}
+                    content |= {"labels": dict(rule.labels)} if rule.labels else {}
+                    line = yaml.safe_dump(content, default_flow_style=True, sort_keys=False, width=1_000_000)
+                    lines.append(f"      - {line}".removesuffix("\n"))
             found[form.format(exporter)] = "\n".join(lines) + "\n"
     return found
 
 
-def _group(group: Group) -> Iterator[str]:
-    yield f"  # {group.comment}"
-    yield f"  - name: {group.name}"
-    yield "    rules:"
-    for rule in group.rules:
-        content: dict[str, object] = {"record": rule.record, "expr": rule.expr}
-        content |= {"labels": dict(rule.labels)} if rule.labels else {}
-        line = yaml.safe_dump(content, default_flow_style=True, sort_keys=False, width=1_000_000)
-        yield f"      - {line}".removesuffix("\n")
-
-
-def main(folder: Path) -> None:
-    """Write the files."""
-    folder.mkdir(exist_ok=True)
-    for name, text in files().items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    Path(sys.argv[1]).mkdir(exist_ok=True)
+    for file_name, content in files().items():
+        Path(sys.argv[1], file_name).write_text(content, encoding="utf-8")

@@ -13,22 +13,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.migrate.places import (
-    NotJsonError,
-    Place,
-    at,
-    items,
-    read_json,
-    strings_of,
-)
+from roce_exporter.migrate.places import NotJsonError, Place, at, items, read_json, strings_of
 from roce_exporter.migrate.promql_names import UntranslatedError, matching_names
 from roce_exporter.migrate.translation import FileReport, UnreadableError, legend_of, mentions_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from roce_exporter.migrate.places import JsonDocument, Place
-    from roce_exporter.migrate.translation import FileReport, Translation
+    from roce_exporter.migrate.places import JsonDocument
+    from roce_exporter.migrate.translation import Translation
 
 
 @dataclass(slots=True)

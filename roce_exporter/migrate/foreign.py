@@ -103,46 +103,30 @@ def terms(exporter: str, row: Row) -> list[Term]:
     """How another exporter has the fact of a row, in the order in which the catalogue prefers the raw names; unclear names not."""
     found: dict[tuple[tuple[Written, ...], ...], Term] = {}
     for spelling in row.spellings:
-        if term := _term(exporter, row, spelling):
+        if spelling.difference or spelling.dialect not in HOSTS:
+            continue
+        written = NAMES[exporter].written
+        parts = tuple(tuple(written(spelling.source, raw, row.labels)) for raw in spelling.raw)
+        groups = [_groups(exporter)[one.name, one.where] for part in parts for one in part]
+        if all(parts) and not any(map(_unclear, groups)):
             # A name that several drivers have comes where the last of them prefers it: the others have no other name before it.
-            found.pop(term.parts, None)
-            found[term.parts] = term
+            found.pop(parts, None)
+            found[parts] = Term(parts, spelling.source, *_factor(groups[0][0]), _dialects(groups[0]))
     return list(found.values())
-
-
-def _term(exporter: str, row: Row, spelling: Spelling) -> Term | None:
-    if spelling.difference or spelling.dialect not in HOSTS:
-        return None
-    naming = NAMES[exporter]
-    parts = tuple(tuple(naming.written(spelling.source, raw, row.labels)) for raw in spelling.raw)
-    if not all(parts):
-        return None
-    groups = [_groups(exporter)[one.name, one.where] for part in parts for one in part]
-    if any(_unclear(group) for group in groups):
-        return None
-    times, per = _factor(groups[0][0])
-    return Term(parts, spelling.source, times, per, _dialects(groups[0]))
 
 
 @cache
 def _groups(exporter: str) -> dict[tuple[str, Pairs], list[_Candidate]]:
     groups = defaultdict(list)
-    for one in _candidates(exporter):
-        groups[one.written.name, one.written.where].append(one)
+    # The raw names of a difference have rows of their own.
+    spellings = ((row, one) for row in CATALOG for one in row.spellings if not one.difference)
+    for row, spelling in spellings:
+        for raw in spelling.raw if spelling.dialect in HOSTS else ():
+            for one in NAMES[exporter].written(spelling.source, raw, row.labels):
+                groups[one.name, one.where].append(_Candidate(row, spelling, raw, one))
+    for name, one in NAMES[exporter].FACTS:
+        groups[one.name, one.where].append(_Candidate(INDEX.named[name], _PLAIN, "", one))
     return groups
-
-
-def _candidates(exporter: str) -> Iterator[_Candidate]:
-    for row in CATALOG:
-        for spelling in row.spellings:
-            if spelling.dialect not in HOSTS:
-                continue
-            # The raw names of a difference have rows of their own.
-            for raw in () if spelling.difference else spelling.raw:
-                for written in NAMES[exporter].written(spelling.source, raw, row.labels):
-                    yield _Candidate(row, spelling, raw, written)
-    for name, written in NAMES[exporter].FACTS:
-        yield _Candidate(INDEX.named[name], _PLAIN, "", written)
 
 
 def _fault(group: list[_Candidate]) -> str:
@@ -189,32 +173,18 @@ def _factor(one: _Candidate) -> tuple[int, int]:
 
 
 def _foreign(exporter: str, group: list[_Candidate]) -> Foreign:
-    first = group[0]
-    times, per = _factor(first)
-    return Foreign(
-        exporter=exporter,
-        name=first.written.name,
-        ours=first.row.name,
-        times=times,
-        per=per,
-        matching=first.written.matching,
-        labels=first.written.labels,
-        loss=_loss(group),
-        where=first.written.where,
-        dialects=_dialects(group),
-    )
+    first, written = group[0], group[0].written
+    # What is lost: drivers that count the fact badly under this name, or what the exporter's labels lack.
+    by_reason = defaultdict(list)
+    for dialect, entry in _refusals(group):
+        by_reason[entry.reason.text].append(dialect)
+    parts = [written.loss]
+    parts += [f"on {', '.join(dialects)}: {text}" for text, dialects in sorted(by_reason.items())]
+    loss = "; ".join(filter(None, parts))
+    names, factor = (exporter, written.name, first.row.name), _factor(first)
+    return Foreign(*names, *factor, written.matching, written.labels, loss, written.where, _dialects(group))
 
 
 def _dialects(group: list[_Candidate]) -> tuple[str, ...]:
     dialects = {one.spelling.dialect for one in group}
     return () if ANY in dialects else tuple(sorted(dialects))
-
-
-def _loss(group: list[_Candidate]) -> str:
-    """What is lost: drivers that count the fact badly under this name, or what the exporter's labels lack."""
-    by_reason = defaultdict(list)
-    for dialect, entry in _refusals(group):
-        by_reason[entry.reason.text].append(dialect)
-    parts = [group[0].written.loss]
-    parts += [f"on {', '.join(dialects)}: {text}" for text, dialects in sorted(by_reason.items())]
-    return "; ".join(part for part in parts if part)

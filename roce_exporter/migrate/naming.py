@@ -34,6 +34,12 @@ class Written(NamedTuple):
     loss: str = ""
 
 
+def totals(text: str) -> dict[str, str]:
+    """The names `RAW=NEW` of a text, or `RAW` alone, with the names of their counters: `NEW_total` or `RAW_total`."""
+    pairs = (word.partition("=") for word in text.split())
+    return {raw: f"{new or raw}_total" for raw, _, new in pairs}
+
+
 def expanded(raw: str) -> list[tuple[str, Pairs]]:
     """A raw name that holds one numbered placeholder for each number, with the label; no name with other placeholders."""
     found = PLACEHOLDER.findall(raw)

@@ -11,80 +11,52 @@ from __future__ import annotations
 import re
 
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
-from roce_exporter.migrate.naming import PORT, Written, expanded, in_words
+from roce_exporter.migrate.naming import PORT, Written, expanded, in_words, totals
 from roce_exporter.words import word_list
 
-OF_COUNTERS = {
-    "excessive_buffer_overrun_errors": "excessive_buffer_overrun_errors_total",
-    "link_downed": "link_downed_total",
-    "link_error_recovery": "link_error_recovery_total",
-    "local_link_integrity_errors": "local_link_integrity_errors_total",
-    "multicast_rcv_packets": "multicast_packets_received_total",
-    "multicast_xmit_packets": "multicast_packets_transmitted_total",
-    "port_rcv_constraint_errors": "port_constraint_errors_received_total",
-    "port_xmit_constraint_errors": "port_constraint_errors_transmitted_total",
-    "port_rcv_data": "port_data_received_bytes_total",
-    "port_xmit_data": "port_data_transmitted_bytes_total",
-    "port_rcv_discards": "port_discards_received_total",
-    "port_xmit_discards": "port_discards_transmitted_total",
-    "port_rcv_errors": "port_errors_received_total",
-    "port_rcv_packets": "port_packets_received_total",
-    "port_xmit_packets": "port_packets_transmitted_total",
-    "port_xmit_wait": "port_transmit_wait_total",
-    "unicast_rcv_packets": "unicast_packets_received_total",
-    "unicast_xmit_packets": "unicast_packets_transmitted_total",
-    "port_rcv_remote_physical_errors": "port_receive_remote_physical_errors_total",
-    "port_rcv_switch_relay_errors": "port_receive_switch_relay_errors_total",
-    "symbol_error": "symbol_error_total",
-    "VL15_dropped": "vl15_dropped_total",
-}
+OF_COUNTERS = totals(
+    "excessive_buffer_overrun_errors link_downed link_error_recovery local_link_integrity_errors "
+    "multicast_rcv_packets=multicast_packets_received "
+    "multicast_xmit_packets=multicast_packets_transmitted "
+    "port_rcv_constraint_errors=port_constraint_errors_received "
+    "port_xmit_constraint_errors=port_constraint_errors_transmitted "
+    "port_rcv_data=port_data_received_bytes port_xmit_data=port_data_transmitted_bytes "
+    "port_rcv_discards=port_discards_received port_xmit_discards=port_discards_transmitted "
+    "port_rcv_errors=port_errors_received port_rcv_packets=port_packets_received "
+    "port_xmit_packets=port_packets_transmitted port_xmit_wait=port_transmit_wait "
+    "unicast_rcv_packets=unicast_packets_received unicast_xmit_packets=unicast_packets_transmitted "
+    "port_rcv_remote_physical_errors=port_receive_remote_physical_errors "
+    "port_rcv_switch_relay_errors=port_receive_switch_relay_errors symbol_error "
+    "VL15_dropped=vl15_dropped"
+)
 DOUBLEWORDS = ("port_rcv_data", "port_xmit_data")
-OF_HW_COUNTERS = {
-    "duplicate_request": "duplicate_requests_packets_total",
-    "implied_nak_seq_err": "implied_nak_seq_errors_total",
-    "local_ack_timeout_err": "local_ack_timeout_errors_total",
-    "np_cnp_sent": "np_cnp_packets_sent_total",
-    "np_ecn_marked_roce_packets": "np_ecn_marked_roce_packets_received_total",
-    "out_of_buffer": "out_of_buffer_drops_total",
-    "out_of_sequence": "out_of_sequence_packets_received_total",
-    "packet_seq_err": "packet_sequence_errors_total",
-    "req_cqe_error": "req_cqes_errors_total",
-    "req_cqe_flush_error": "req_cqes_flush_errors_total",
-    "req_remote_access_errors": "req_remote_access_errors_total",
-    "req_remote_invalid_request": "req_remote_invalid_request_errors_total",
-    "resp_cqe_error": "resp_cqes_errors_total",
-    "resp_cqe_flush_error": "resp_cqes_flush_errors_total",
-    "resp_local_length_error": "resp_local_length_errors_total",
-    "resp_remote_access_errors": "resp_remote_access_errors_total",
-    "rnr_nak_retry_err": "rnr_nak_retry_packets_received_total",
-    "roce_adp_retrans": "roce_adp_retransmits_total",
-    "roce_adp_retrans_to": "roce_adp_retransmits_timeout_total",
-    "roce_slow_restart": "roce_slow_restart_used_total",
-    "roce_slow_restart_cnps": "roce_slow_restart_cnps_total",
-    "roce_slow_restart_trans": "roce_slow_restart_total",
-    "rp_cnp_handled": "rp_cnp_packets_handled_total",
-    "rp_cnp_ignored": "rp_cnp_ignored_packets_received_total",
-    "rx_atomic_requests": "rx_atomic_requests_total",
-    "rx_dct_connect": "rx_dct_connect_requests_total",
-    "rx_icrc_encapsulated": "rx_icrc_encapsulated_errors_total",
-    "rx_read_requests": "rx_read_requests_total",
-    "rx_write_requests": "rx_write_requests_total",
-}
+OF_HW_COUNTERS = totals(
+    "duplicate_request=duplicate_requests_packets implied_nak_seq_err=implied_nak_seq_errors "
+    "local_ack_timeout_err=local_ack_timeout_errors np_cnp_sent=np_cnp_packets_sent "
+    "np_ecn_marked_roce_packets=np_ecn_marked_roce_packets_received out_of_buffer=out_of_buffer_drops "
+    "out_of_sequence=out_of_sequence_packets_received packet_seq_err=packet_sequence_errors "
+    "req_cqe_error=req_cqes_errors req_cqe_flush_error=req_cqes_flush_errors req_remote_access_errors "
+    "req_remote_invalid_request=req_remote_invalid_request_errors resp_cqe_error=resp_cqes_errors "
+    "resp_cqe_flush_error=resp_cqes_flush_errors resp_local_length_error=resp_local_length_errors "
+    "resp_remote_access_errors rnr_nak_retry_err=rnr_nak_retry_packets_received "
+    "roce_adp_retrans=roce_adp_retransmits roce_adp_retrans_to=roce_adp_retransmits_timeout "
+    "roce_slow_restart=roce_slow_restart_used roce_slow_restart_cnps "
+    "roce_slow_restart_trans=roce_slow_restart rp_cnp_handled=rp_cnp_packets_handled "
+    "rp_cnp_ignored=rp_cnp_ignored_packets_received rx_atomic_requests "
+    "rx_dct_connect=rx_dct_connect_requests rx_icrc_encapsulated=rx_icrc_encapsulated_errors "
+    "rx_read_requests rx_write_requests"
+)
 OF_PORT = {"state": "state_id", "phys_state": "physical_state_id", "rate": "rate_bytes_per_second"}
 LEGACY = word_list(
     "multicast_packets_received multicast_packets_transmitted data_received_bytes packets_received "
     "unicast_packets_received unicast_packets_transmitted data_transmitted_bytes packets_transmitted"
 )
 
-WELL_KNOWN = {
-    "rx_bytes": "received_bytes_total",
-    "rx_dropped": "received_dropped_total",
-    "rx_errors": "received_errors_total",
-    "rx_packets": "received_packets_total",
-    "tx_bytes": "transmitted_bytes_total",
-    "tx_errors": "transmitted_errors_total",
-    "tx_packets": "transmitted_packets_total",
-}
+WELL_KNOWN = totals(
+    "rx_bytes=received_bytes rx_dropped=received_dropped rx_errors=received_errors "
+    "rx_packets=received_packets tx_bytes=transmitted_bytes tx_errors=transmitted_errors "
+    "tx_packets=transmitted_packets"
+)
 """Names of ethtool for which node_exporter has a fixed name."""
 
 FACTS: tuple[tuple[str, Written], ...] = (

@@ -28,7 +28,6 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _COLON = re.compile("(?P<sign>:)")
-_ONLY_VARIABLE = re.compile(VARIABLE)
 _ANY_VARIABLE = re.compile(VARIABLE)
 
 TIME = "7m"
@@ -69,20 +68,18 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     Raises:
         PromqlError: a character is not part of PromQL, or a string is not closed.
     """
-    found = [token for token in _scan(text) if token.kind != SPACE]
-    return tuple(_placed(found))
-
-
-def _scan(text: str) -> Iterator[Token]:
+    found: list[Token] = []
     place, ranged = 0, False
     while place < len(text):
         # A colon begins a name, `:sum`, but parts the times of a subquery, `[1h:5m]`.
         match = (_COLON if ranged else _TOKEN).match(text, place) or _TOKEN.match(text, place)
         if match is None or match.lastgroup is None:
             raise PromqlError(f"it is not PromQL at character {place + 1}")
-        yield Token(match.lastgroup, match[0], match.start(), match.end(), match[0])
+        if match.lastgroup != SPACE:
+            found.append(Token(match.lastgroup, match[0], match.start(), match.end(), match[0]))
         ranged = match[0] == "[" or (ranged and match[0] != "]")
         place = match.end()
+    return tuple(_placed(found))
 
 
 def _placed(tokens: list[Token]) -> Iterator[Token]:
@@ -106,7 +103,7 @@ def _stand_in(token: Token, opened: str, before: str, after: str) -> str:
         return TIME
     if opened == "{":
         return MATCHER if before in {"{", ","} and after in {"}", ","} else NAME
-    if opened == "list" or after in {"{", "["} or not _ONLY_VARIABLE.fullmatch(token.text):
+    if opened == "list" or after in {"{", "["} or not _ANY_VARIABLE.fullmatch(token.text):
         return TIME if token.kind == NUMBER else NAME
     return ""
 
@@ -283,7 +280,7 @@ class _Reader:
 
     def _subquery(self, parsed: Any) -> Node:
         part = self._node(parsed.expr)
-        others = (*self._bracket(), *self._modifiers())
+        others = (*self._until("]", "["), *self._modifiers())
         return Node(SUBQUERY, part.start, self._end(), (part,), others=others)
 
     def _paren(self, parsed: Any) -> Node:
@@ -292,7 +289,7 @@ class _Reader:
         return Node(PAREN, start, self._take(")").end, (part,))
 
     def _call(self, parsed: Any) -> Node:
-        name = self._take_kind(WORD)
+        name = self._take(kind=WORD)
         if name.text != parsed.func.name:
             self._disagree()
         parts = self._arguments(parsed.args)
@@ -311,7 +308,7 @@ class _Reader:
         return tuple(parts)
 
     def _aggregate(self, parsed: Any) -> Node:
-        name = self._take_kind(WORD)
+        name = self._take(kind=WORD)
         if name.text.lower() != str(parsed.op):
             self._disagree()
         lists = self._lists()
@@ -350,7 +347,7 @@ class _Reader:
 
     def _selector(self, parsed: Any) -> Node:
         ranged = isinstance(parsed, promql.MatrixSelector)
-        name = self._take_kind(WORD) if self._peek() != "{" else None
+        name = self._take(kind=WORD) if self._peek() != "{" else None
         start = name.start if name else self._tokens[self._next].start
         matchers: list[Matcher] = []
         alternatives, braces = False, -1
@@ -362,33 +359,18 @@ class _Reader:
                 if self._peek() in {",", "or"}:
                     self._take()
             braces = self._take("}").start
-        others = (*(self._bracket() if ranged else ()), *self._modifiers())
+        others = (*(self._until("]", "[") if ranged else ()), *self._modifiers())
         if name is None and matchers and not matchers[0].sign and matchers[0].label.kind == STRING:
             name = matchers.pop(0).label  # {"name", label="value"}
-        return Node(
-            SELECTOR,
-            start,
-            self._end(),
-            (),
-            name,
-            tuple(matchers),
-            alternatives,
-            braces,
-            ranged,
-            others=others,
-        )
+        found, end = tuple(matchers), self._end()
+        return Node(SELECTOR, start, end, (), name, found, alternatives, braces, ranged, others=others)
 
     def _matcher(self) -> Matcher:
         label = self._take()
         if label.parsed == MATCHER or self._peek() in {",", "}"}:
             return Matcher(label)
         sign = self._take().text
-        return Matcher(label, sign, self._take_kind(STRING))
-
-    def _bracket(self) -> tuple[str, ...]:
-        if self._peek() != "[":
-            self._disagree()
-        return self._until("]")
+        return Matcher(label, sign, self._take(kind=STRING))
 
     def _modifiers(self) -> tuple[str, ...]:
         """`offset` and `@`, in any order."""
@@ -414,8 +396,8 @@ class _Reader:
         others = (token.text,) if value is None or value != value else ()  # noqa: PLR0124 - NaN is not equal to itself
         return Node(LITERAL, start, token.end, value=None if others else value, others=others)
 
-    def _until(self, last: str) -> tuple[str, ...]:
-        found = [self._take().text]
+    def _until(self, last: str, first: str = "") -> tuple[str, ...]:
+        found = [self._take(first).text]
         while found[-1] != last:
             found.append(self._take().text)
         return tuple(found)
@@ -427,16 +409,11 @@ class _Reader:
         token = self._tokens[self._next]
         return "" if token.kind == STRING else token.text.lower()
 
-    def _take(self, text: str = "") -> Token:
-        if self._next == len(self._tokens) or text not in {"", self._tokens[self._next].text}:
+    def _take(self, text: str = "", kind: str = "") -> Token:
+        token = self._tokens[self._next] if self._next < len(self._tokens) else None
+        if token is None or text not in {"", token.text} or kind not in {"", token.kind}:
             self._disagree()
         self._next += 1
-        return self._tokens[self._next - 1]
-
-    def _take_kind(self, kind: str) -> Token:
-        token = self._take()
-        if token.kind != kind:
-            self._disagree()
         return token
 
     def _end(self) -> int:

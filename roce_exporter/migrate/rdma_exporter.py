@@ -8,7 +8,6 @@ file of `counters` and `hw_counters` becomes `rdma_NAME_total` with its raw valu
 from __future__ import annotations
 
 import re
-from functools import partial
 
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 from roce_exporter.migrate.naming import NETDEV, PORT, Pairs, Written, in_words
@@ -18,16 +17,7 @@ def _written(name: str, *labels: str, **where: str) -> Written:
     return Written(f"rdma_{name}", (*NETDEV, *((one, one) for one in labels)), where=tuple(where.items()))
 
 
-_pause = partial(_written, "roce_pfc_pause_frames_total", "priority")
-_pause_time = partial(_written, "roce_pfc_pause_duration_total", "priority")
-_vport_bytes = partial(_written, "netdev_vport_rdma_bytes_total")
-_vport_packets = partial(_written, "netdev_vport_rdma_packets_total")
-
 OF_ETHTOOL = {
-    "rx_prio{priority}_pause": _pause(direction="rx"),
-    "tx_prio{priority}_pause": _pause(direction="tx"),
-    "rx_prio{priority}_pause_duration": _pause_time(direction="rx"),
-    "tx_prio{priority}_pause_duration": _pause_time(direction="tx"),
     "rx_prio{priority}_pause_transition": _written(
         "roce_pfc_pause_transitions_total", "priority", direction="rx"
     ),
@@ -43,29 +33,31 @@ OF_ETHTOOL = {
     "outbound_pci_stalled_rd_events": _written("pcie_outbound_stalled_seconds_total", op="rd"),
     "outbound_pci_stalled_wr_events": _written("pcie_outbound_stalled_seconds_total", op="wr"),
     "outbound_pci_buffer_overflow": _written("pcie_outbound_buffer_overflow_total"),
-    "rx_pci_signal_integrity": _written("pcie_signal_integrity_total", direction="rx"),
-    "tx_pci_signal_integrity": _written("pcie_signal_integrity_total", direction="tx"),
     "rx_corrected_bits_phy": _written("phy_rx_corrected_bits_total"),
     "rx_pcs_symbol_err_phy": _written("phy_rx_pcs_symbol_err_total"),
     "rx_bits_phy": _written("phy_rx_bits_total"),
     "rx_err_lane_{lane}_phy": _written("phy_rx_err_lane_total", "lane"),
     "rx_crc_errors_phy": _written("phy_rx_crc_errors_total"),
     "link_down_events_phy": _written("phy_link_down_events_total"),
-    "rx_global_pause": _written("netdev_global_pause_frames_total", direction="rx"),
-    "tx_global_pause": _written("netdev_global_pause_frames_total", direction="tx"),
-    "rx_global_pause_duration": _written("netdev_global_pause_duration_total", direction="rx"),
-    "tx_global_pause_duration": _written("netdev_global_pause_duration_total", direction="tx"),
     "rx_global_pause_transition": _written("netdev_global_pause_transitions_total"),
     "tx_pause_storm_warning_events": _written("netdev_pause_storm_events_total", severity="warning"),
     "tx_pause_storm_error_events": _written("netdev_pause_storm_events_total", severity="error"),
-    "rx_vport_rdma_unicast_bytes": _vport_bytes(direction="rx", traffic="unicast"),
-    "tx_vport_rdma_unicast_bytes": _vport_bytes(direction="tx", traffic="unicast"),
-    "rx_vport_rdma_multicast_bytes": _vport_bytes(direction="rx", traffic="multicast"),
-    "tx_vport_rdma_multicast_bytes": _vport_bytes(direction="tx", traffic="multicast"),
-    "rx_vport_rdma_unicast_packets": _vport_packets(direction="rx", traffic="unicast"),
-    "tx_vport_rdma_unicast_packets": _vport_packets(direction="tx", traffic="unicast"),
-    "rx_vport_rdma_multicast_packets": _vport_packets(direction="rx", traffic="multicast"),
-    "tx_vport_rdma_multicast_packets": _vport_packets(direction="tx", traffic="multicast"),
+    **{
+        f"{way}_{raw}": _written(name, *labels, direction=way, **where)
+        for way in ("rx", "tx")
+        for raw, name, labels, where in (
+            ("prio{priority}_pause", "roce_pfc_pause_frames_total", ("priority",), {}),
+            ("prio{priority}_pause_duration", "roce_pfc_pause_duration_total", ("priority",), {}),
+            ("pci_signal_integrity", "pcie_signal_integrity_total", (), {}),
+            ("global_pause", "netdev_global_pause_frames_total", (), {}),
+            ("global_pause_duration", "netdev_global_pause_duration_total", (), {}),
+            *(
+                (f"vport_rdma_{traffic}_{unit}", f"netdev_vport_rdma_{unit}_total", (), {"traffic": traffic})
+                for traffic in ("unicast", "multicast")
+                for unit in ("bytes", "packets")
+            ),
+        )
+    },
 }
 """Its microseconds of pause and its percent stay as the driver counts them."""
 
