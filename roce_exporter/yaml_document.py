@@ -89,11 +89,7 @@ def _error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
 
 
 def read_text(path: Path, flag: str) -> str:
-    """The text of a file given by `flag`.
-
-    Raises:
-        DocumentError: it cannot be read, is larger than `MAX_BYTES`, or is not UTF-8.
-    """
+    """The text of a file given by `flag`. Raises DocumentError: it cannot be read, is larger than `MAX_BYTES`, or is not UTF-8."""
     return decode_text(path, read_file(path, MAX_BYTES), flag)
 
 
@@ -184,11 +180,7 @@ def is_null(entry: Entry) -> bool:
 
 
 def text_of(entry: Entry) -> str:
-    """The single value of a key, as it is written in the file.
-
-    Raises:
-        DocumentError: it has no value, or it is a list or a mapping.
-    """
+    """The single value of a key, as it is written in the file. Raises DocumentError: it has no value, or it is a list or a mapping."""
     if not isinstance(entry.node, yaml.ScalarNode) or is_null(entry):
         entry.refuse("has no single value; give it one, or remove the key")
     return str(entry.node.value)
@@ -207,11 +199,7 @@ def plain_value(entry: Entry) -> object:
 
 
 def choice_of(entry: Entry, choices: Collection[str]) -> str:
-    """The single value of a key that allows these only.
-
-    Raises:
-        DocumentError: it is another value.
-    """
+    """The single value of a key that allows these only. Raises DocumentError: it is another value."""
     value = text_of(entry)
     if value not in choices:
         entry.refuse(f"{value!r} is not supported; choose from {', '.join(choices)}")
@@ -219,11 +207,7 @@ def choice_of(entry: Entry, choices: Collection[str]) -> str:
 
 
 def path_of(entry: Entry) -> Path:
-    """The path of a file, which is relative to the file with the key.
-
-    Raises:
-        DocumentError: it cannot be read.
-    """
+    """The path of a file, which is relative to the file with the key. Raises DocumentError: it cannot be read."""
     path = entry.file.parent / text_of(entry)
     try:
         with path.open("rb"):
@@ -234,11 +218,7 @@ def path_of(entry: Entry) -> Path:
 
 
 def items_of(entry: Entry | None) -> list[Entry]:
-    """The items of a list, each with its own line; an empty list for no entry.
-
-    Raises:
-        DocumentError: it is not a list.
-    """
+    """The items of a list, each with its own line; an empty list for no entry. Raises DocumentError: it is not a list."""
     if entry is None:
         return []
     if not isinstance(entry.node, yaml.SequenceNode):

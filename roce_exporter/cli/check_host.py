@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import Clock, assemble
 from roce_exporter.checks.finding import NotChecked
-from roce_exporter.cli.flag_types import DEFAULT_PORT
+from roce_exporter.cli.flags import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.parts import collect_settings, open_kernel, parts_of
 from roce_exporter.fastloop import Sampler

@@ -20,11 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 async def namespaces(options: argparse.Namespace) -> int:
-    """Report until SIGTERM or SIGINT.
-
-    Raises:
-        OptionError: there is no such group, or the socket cannot be made.
-    """
+    """Report until SIGTERM or SIGINT. Raises OptionError: there is no such group, or the socket cannot be made."""
     stop = stop_event()
     helper = NamespaceHelper(options.namespaces_folder, time.monotonic)
     path = options.rdma_namespaces

@@ -16,7 +16,7 @@ from roce_exporter.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roce_exporter.cli.flag_types import Flag
+    from roce_exporter.cli.flags import Flag
 
 PROGRAM = "roce-exporter"
 TOOL = "tool"
@@ -31,20 +31,12 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Report an error.
-
-        Raises:
-            OptionError: always.
-        """
+        """Report an error. Raises OptionError: always."""
         raise OptionError(f"{message}; see {self.prog} --help")
 
 
 def parse_options(argv: Sequence[str]) -> argparse.Namespace:
-    """The options of one run.
-
-    Raises:
-        OptionError: a flag, a key or a value is unknown or invalid, or the file cannot be read.
-    """
+    """The options of one run. Raises OptionError: a flag, a key or a value is unknown or invalid, or the file cannot be read."""
     argv = _with_todays_words(_command_first(list(argv)))
     command = " ".join(argv[: 2 if argv[:1] == [TOOL] else 1])
     parser = make_parser(command if command in COMMANDS else "")

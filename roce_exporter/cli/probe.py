@@ -42,11 +42,7 @@ ALL = "all"
 
 
 async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
-    """Probe until stopped, or print a plan.
-
-    Raises:
-        UserError: an option is invalid, or a list of targets cannot be read at the start.
-    """
+    """Probe until stopped, or print a plan. Raises UserError: an option is invalid, or a list of targets cannot be read at the start."""
     in_flight: InFlight[str] = InFlight(time.monotonic)
     access = await _access(options.http_config_file)
     read = partial(_read_targets, options.probe_targets, access, in_flight)

@@ -25,7 +25,7 @@ from roce_exporter.cli.daemon import (
     watchdog_interval,
     web_config_of,
 )
-from roce_exporter.cli.flag_types import DEFAULT_PORT
+from roce_exporter.cli.flags import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format
@@ -63,11 +63,7 @@ class InputEndedError(Exception):
 
 
 async def serve(options: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT.
-
-    Raises:
-        UserError: a part cannot be opened, or an address is not free.
-    """
+    """Serve until SIGTERM or SIGINT. Raises UserError: a part cannot be opened, or an address is not free."""
     registry = OwnRegistry()
     async with AsyncExitStack() as stack:
         parts: list[ServedPart] = []

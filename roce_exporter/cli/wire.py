@@ -74,7 +74,7 @@ def need_packages() -> None:
 def _print_packets(options: argparse.Namespace) -> int:
     """One JSON object per RoCE packet, with every header."""
     from roce_exporter.wire.inputs.capture_file import open_capture  # noqa: PLC0415 - as above
-    from roce_exporter.wire.packet_lines import packets  # noqa: PLC0415 - as above
+    from roce_exporter.wire.wire_document import packets  # noqa: PLC0415 - as above
 
     capture = open_capture(options.file)
     for frames in capture:

@@ -142,11 +142,7 @@ SUFFIXES = {".json": DASHBOARD, ".yml": RULES, ".yaml": RULES, ".rules": RULES, 
 
 
 def text_of_file(content: bytes) -> str:
-    """The text of a file.
-
-    Raises:
-        UnreadableError: it is empty, binary or not UTF-8.
-    """
+    """The text of a file. Raises UnreadableError: it is empty, binary or not UTF-8."""
     if not content.strip():
         raise UnreadableError("is empty")
     if len(content) > max(LARGEST.values()):
@@ -180,11 +176,7 @@ def recorded(path: Path, text: str, names: Names) -> Names:
 
 
 def translate_file(path: Path, text: str, report: FileReport) -> str:
-    """The text by our names; `report` has what was done.
-
-    Raises:
-        UnreadableError: it is not what it seems to be.
-    """
+    """The text by our names; `report` has what was done. Raises UnreadableError: it is not what it seems to be."""
     kind = kind_of(path, text)
     if len(text) > LARGEST[kind]:
         raise UnreadableError(f"is larger than {LARGEST[kind] >> 20} MiB")

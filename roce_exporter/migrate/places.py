@@ -58,11 +58,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def read_json(text: str) -> JsonDocument:
-    """The document in a text.
-
-    Raises:
-        NotJsonError: it is not JSON, or nested deeper than `MOST_NESTED`.
-    """
+    """The document in a text. Raises NotJsonError: it is not JSON, or nested deeper than `MOST_NESTED`."""
     depth = 0
     for match in _BRACKET_OR_STRING.finditer(text):
         depth += (match[0] in "{[") - (match[0] in "}]")
@@ -196,11 +192,7 @@ class YamlDocument:
 
 
 def read_yaml(path: Path, text: str) -> YamlDocument:
-    """The documents of a text that was read from `path`.
-
-    Raises:
-        DocumentError: it is not YAML, has an alias, or is too deep.
-    """
+    """The documents of a text that was read from `path`. Raises DocumentError: it is not YAML, has an alias, or is too deep."""
     roots = [entry.node for entry in parse_documents(path, text)]
     scalars = dict(pair for number, root in enumerate(roots) for pair in _scalars(root, (number,)))
     return YamlDocument(path, text, tuple(map(_plain_yaml, roots)), scalars)

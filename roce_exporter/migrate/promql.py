@@ -63,11 +63,7 @@ class Token:
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """The tokens of an expression, without space and comments.
-
-    Raises:
-        PromqlError: a character is not part of PromQL, or a string is not closed.
-    """
+    """The tokens of an expression, without space and comments. Raises PromqlError: a character is not part of PromQL, or a string is not closed."""
     found: list[Token] = []
     place, ranged = 0, False
     while place < len(text):
@@ -191,11 +187,7 @@ def plain(token: Token) -> str:
 
 
 def parse(text: str) -> Node:
-    """The tree of an expression.
-
-    Raises:
-        PromqlError: promql-parser refuses it, or it is too long or too deep.
-    """
+    """The tree of an expression. Raises PromqlError: promql-parser refuses it, or it is too long or too deep."""
     if len(text) > MOST_CHARACTERS:
         raise PromqlError(f"it is longer than {MOST_CHARACTERS:,} characters")
     tokens = tokens_of(text)

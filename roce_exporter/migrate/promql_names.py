@@ -53,11 +53,7 @@ class LabelSource:
         return label not in self.dropped and (self.only is None or label in self.only)
 
     def target(self, label: str) -> str:
-        """What the label is called after the translation.
-
-        Raises:
-            UntranslatedError: only one of the two metrics has it.
-        """
+        """What the label is called after the translation. Raises UntranslatedError: only one of the two metrics has it."""
         if not self.translated:
             return label
         if label == NAME_LABEL:

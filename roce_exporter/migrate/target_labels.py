@@ -55,11 +55,7 @@ class TargetLabels:
 
 
 def target_labels(mappings: tuple[str, ...]) -> TargetLabels:
-    """The mappings of a command line: LABEL:OLD=NEW, or LABEL for the same values.
-
-    Raises:
-        ValueError: one is neither.
-    """
+    """The mappings of a command line: LABEL:OLD=NEW, or LABEL for the same values. Raises ValueError: one is neither."""
     values: dict[str, tuple[tuple[str, str], ...]] = {}
     same = set()
     for one in mappings:

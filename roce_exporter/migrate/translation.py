@@ -55,11 +55,7 @@ class Translation:
     """What its selectors were."""
 
     def label(self, label: str) -> str:
-        """What a label of the result is called now.
-
-        Raises:
-            UntranslatedError: the result has no such label, or it depends on the series.
-        """
+        """What a label of the result is called now. Raises UntranslatedError: the result has no such label, or it depends on the series."""
         return target_of(label, self.flow)
 
 
@@ -169,11 +165,7 @@ _IN_TEMPLATE = re.compile(
 
 
 def legend_of(text: str, found: Translation) -> str:
-    """A legend, `{{device}}`, with the labels of a translated query.
-
-    Raises:
-        UntranslatedError: a label has no equal.
-    """
+    """A legend, `{{device}}`, with the labels of a translated query. Raises UntranslatedError: a label has no equal."""
 
     def renamed(match: re.Match[str]) -> str:
         label = match[2]
@@ -188,11 +180,7 @@ def legend_of(text: str, found: Translation) -> str:
 
 
 def template_of(text: str, found: Translation) -> str:
-    """A template of an alert, `{{ $labels.device }}`, with the labels of a translated expression.
-
-    Raises:
-        UntranslatedError: a label has no equal.
-    """
+    """A template of an alert, `{{ $labels.device }}`, with the labels of a translated expression. Raises UntranslatedError: a label has no equal."""
 
     def renamed(match: re.Match[str]) -> str:
         before, label = (match[1], match[2]) if match[1] else (match[3], match[4])

@@ -137,11 +137,7 @@ SYSTEM_AUTHORITIES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/
 async def grpc_credentials(
     files: TlsFiles, address: str, port: int, name: str
 ) -> tuple[grpc.ChannelCredentials, str]:
-    """The credentials for a channel, and the name that it must verify.
-
-    Raises:
-        NetError: a file cannot be used, or the server shows no certificate.
-    """
+    """The credentials for a channel, and the name that it must verify. Raises NetError: a file cannot be used, or the server shows no certificate."""
     context = client_context(files)
     roots = _authorities(files)
     if files.insecure_skip_verify:

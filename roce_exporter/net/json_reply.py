@@ -66,11 +66,7 @@ async def decode_aside(size: int, decode: Callable[[], T]) -> T:
 
 
 def decode_json(body: bytes, content_type: str = "", most: int = MOST_VALUES) -> Any:
-    """The document in the body of a reply.
-
-    Raises:
-        NetError: the body is not JSON, is nested too deeply, or has more than `most` values.
-    """
+    """The document in the body of a reply. Raises NetError: the body is not JSON, is nested too deeply, or has more than `most` values."""
     # A neighbour's name in another encoding must not cost the whole reply.
     text = body.decode("utf-8-sig", errors="replace")
     begin = NOT_JSON.match(text)

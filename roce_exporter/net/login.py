@@ -99,11 +99,7 @@ def read_http_config(path: str, flag: str) -> HttpConfig:
 
 
 def basic_auth_of(entry: Entry) -> BasicAuth:
-    """The keys `username` and `password_file`.
-
-    Raises:
-        DocumentError: one is missing, or the file cannot be read.
-    """
+    """The keys `username` and `password_file`. Raises DocumentError: one is missing, or the file cannot be read."""
     keys = _required(entry, ("username", "password_file"))
     return BasicAuth(text_of(keys["username"]), path_of(keys["password_file"]))
 
@@ -117,11 +113,7 @@ def _required(entry: Entry, needed: tuple[str, ...], optional: tuple[str, ...] =
 
 
 def tls_files_of(entry: Entry | None) -> TlsFiles:
-    """The keys of `tls_config`.
-
-    Raises:
-        DocumentError: a key or a value is invalid, or a file cannot be read.
-    """
+    """The keys of `tls_config`. Raises DocumentError: a key or a value is invalid, or a file cannot be read."""
     keys = mapping_of(entry, tuple(one.name for one in fields(TlsFiles)))
     files = {key: path_of(keys[key]) for key in ("ca_file", "cert_file", "key_file") if key in keys}
     if entry and len(files.keys() & {"cert_file", "key_file"}) == 1:

@@ -166,11 +166,7 @@ class Connection:
         self.since = self._clock()
 
     async def serve(self) -> None:
-        """Answer requests until the client, a limit or an error ends the connection.
-
-        Raises:
-            OSError: the client disconnected or stalled.
-        """
+        """Answer requests until the client, a limit or an error ends the connection. Raises OSError: the client disconnected or stalled."""
         while await self._begins() and await self._exchange():
             self._timeout = self._limits.idle_seconds
         self.enter(ConnectionState.IDLE)
@@ -305,11 +301,7 @@ def _head_event(response: Response, date: str) -> h11.Response:
 
 
 def understood(head: h11.Request, body_bytes: int) -> Request:
-    """The request that this head describes.
-
-    Raises:
-        RequestError: the request is not supported, or is ambiguous.
-    """
+    """The request that this head describes. Raises RequestError: the request is not supported, or is ambiguous."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in head.headers:
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")

@@ -48,11 +48,7 @@ class NewestFirst:
 
     @contextlib.asynccontextmanager
     async def next(self) -> AsyncIterator[None]:
-        """Wait for a turn, and have it.
-
-        Raises:
-            TooManyChecksError: newer ones took all places.
-        """
+        """Wait for a turn, and have it. Raises TooManyChecksError: newer ones took all places."""
         if self._is_taken:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)

@@ -131,11 +131,7 @@ class Server:
         return tuple([f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in names])
 
     async def accept(self) -> None:
-        """Wait while connections are accepted.
-
-        Raises:
-            Exception: the error that ended it.
-        """
+        """Wait while connections are accepted. Raises Exception: the error that ended it."""
         await asyncio.gather(*self._accepting)
 
     async def close(self) -> None:

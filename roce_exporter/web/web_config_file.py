@@ -102,11 +102,7 @@ class WebConfigFile:
     """A web config file that is reloaded when it changes. All calls after the first come from one event loop."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Read the file, at the start and therefore without a thread.
-
-        Raises:
-            WebConfigError: the file is invalid.
-        """
+        """Read the file, at the start and therefore without a thread. Raises WebConfigError: the file is invalid."""
         self._path = Path(path)
         self._seen = {self._path: _identity(self._path)}
         self._config = WebConfig()

@@ -29,11 +29,7 @@ class PacketFilter(NamedTuple):
 
     @classmethod
     def parse(cls, words: Iterable[str]) -> PacketFilter:
-        """From IPv4 or IPv6 addresses, and numbers of destination queue pairs as `qp=18` or `qp=0x12`.
-
-        Raises:
-            InputError: a word is neither.
-        """
+        """From IPv4 or IPv6 addresses, and numbers of destination queue pairs as `qp=18` or `qp=0x12`. Raises InputError: a word is neither."""
         addresses, queues = set(), set()
         for word in words:
             try:
@@ -93,11 +89,7 @@ class Intervals:
         """The counts at the end of each interval in which there was a packet."""
 
     def cut(self, decoded: Decoded) -> Iterator[tuple[Decoded, int]]:
-        """The parts of a batch, each with the number of its interval.
-
-        Raises:
-            InputError: there are more than MOST_INTERVALS intervals.
-        """
+        """The parts of a batch, each with the number of its interval. Raises InputError: there are more than MOST_INTERVALS intervals."""
         times = decoded.columns.times
         if not len(times):
             yield decoded, max(self._totals, default=0)

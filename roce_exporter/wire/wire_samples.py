@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.normalise.series import Value
     from roce_exporter.wire.frames import Integers
-    from roce_exporter.wire.tally.key_tables import PairTable
-    from roce_exporter.wire.tally.pair_counts import LosslessMarks
+    from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairTable
     from roce_exporter.wire.tally.tally import Tally
 
 Sample = tuple[Series, "Value"]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.decode.locate import may_hide
-from roce_exporter.wire.tally.key_tables import OTHER
-from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
+from roce_exporter.wire.tally.pair_counts import OTHER, LosslessMarks, PairCounts
 from roce_exporter.wire.tally.tally import GLOBAL
 
 if TYPE_CHECKING:

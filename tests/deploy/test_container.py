@@ -22,7 +22,7 @@ from deploy_servers import running
 from deploy_tools import DEPLOY, ROOT, SOURCES, fetch, need_root, ran, shipped_data, tool_environment
 
 import roce_exporter
-from roce_exporter.cli.flag_types import DEFAULT_PORT
+from roce_exporter.cli.flags import DEFAULT_PORT
 
 CONTAINERFILE = DEPLOY / "container/Containerfile"
 CONTAINED = Path(__file__).with_name("contained.py")

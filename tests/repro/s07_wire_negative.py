@@ -3,7 +3,7 @@ import os, struct, sys
 import numpy as np
 from roce_exporter.wire.wire_samples import ShownPairs
 from roce_exporter.wire.tally.pair_counts import BLOCKS
-from roce_exporter.wire.tally.key_tables import PairTable
+from roce_exporter.wire.tally.pair_counts import PairTable
 
 PACKETS = BLOCKS["operation_packets"].start
 def key(n): return struct.pack(">16s16s", b"\xfd" + n.to_bytes(15, "big"), b"\xfe" + n.to_bytes(15, "big"))

@@ -59,11 +59,7 @@ class CaptureFile:
     """The frames of one file or stream."""
 
     def __init__(self, stream: Stream, name: str) -> None:
-        """Read the file header.
-
-        Raises:
-            InputError: the file is neither pcap nor pcapng, or is compressed in a way that cannot be read.
-        """
+        """Read the file header. Raises InputError: the file is neither pcap nor pcapng, or is compressed in a way that cannot be read."""
         self._stream = stream
         self._name = name
         try:
@@ -143,11 +139,7 @@ class CaptureFile:
 
 
 def open_capture(path: str) -> CaptureFile:
-    """The capture at a path, or on standard input for `-`.
-
-    Raises:
-        InputError: the file cannot be opened or is no capture.
-    """
+    """The capture at a path, or on standard input for `-`. Raises InputError: the file cannot be opened or is no capture."""
     name = "standard input" if path == "-" else path
     try:
         # Unbuffered: a buffer would keep the newest packets of a live stream, and a block is read at once anyway.

@@ -37,11 +37,7 @@ class PcapRecords(NamedTuple):
 
     @classmethod
     def from_header(cls, first: bytes) -> PcapRecords:
-        """The format that a file header states.
-
-        Raises:
-            InputError: it is no pcap header.
-        """
+        """The format that a file header states. Raises InputError: it is no pcap header."""
         for order in "<>":
             magic, *_, link = Struct(f"{order}I16xI").unpack_from(first)
             if magic in FORMATS:

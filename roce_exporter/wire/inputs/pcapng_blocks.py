@@ -174,11 +174,7 @@ def nanoseconds(ticks: NDArray[np.int64], resolution: int) -> NDArray[np.int64]:
 
 
 def read_interface(block: bytes, order: str) -> Interface:
-    """An interface description block.
-
-    Raises:
-        InputError: it is damaged, or its time resolution is unusable.
-    """
+    """An interface description block. Raises InputError: it is damaged, or its time resolution is unusable."""
     if len(block) < INTERFACE_HEADER + 4:
         raise InputError("the description of an interface is damaged")
     link, _, snap = Struct(order + "HHI").unpack_from(block, 8)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roce_exporter.wire.decode import opcodes
-from roce_exporter.wire.tally.key_tables import OTHER
+from roce_exporter.wire.tally.pair_counts import OTHER
 
 if TYPE_CHECKING:
     from roce_exporter.wire.decode.columns import Columns

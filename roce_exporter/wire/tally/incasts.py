@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roce_exporter.wire.decode import opcodes
-from roce_exporter.wire.tally.key_tables import OTHER
-from roce_exporter.wire.tally.pair_counts import BLOCKS
+from roce_exporter.wire.tally.pair_counts import BLOCKS, OTHER
 
 if TYPE_CHECKING:
     from roce_exporter.wire.decode.columns import Columns
     from roce_exporter.wire.frames import Integers
-    from roce_exporter.wire.tally.key_tables import PairTable
+    from roce_exporter.wire.tally.pair_counts import PairTable
 
 STEP = 1_000_000
 JOIN = 20

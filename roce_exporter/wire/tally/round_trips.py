@@ -12,7 +12,7 @@ import numpy as np
 
 from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.invariant_crc import WRONG
-from roce_exporter.wire.tally.flow_batch import CLASSES, LAST_ACK, REQUESTS
+from roce_exporter.wire.tally.sequences import CLASSES, LAST_ACK, REQUESTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

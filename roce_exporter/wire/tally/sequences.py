@@ -7,13 +7,29 @@ drivers/infiniband/sw/rxe/rxe_resp.c of Linux.
 
 Whether a responder goes back n or keeps packets that came out of order is not in its packets. It shows when the sender
 returns to a PSN that had arrived already: then the responder did not keep it.
+
+In a batch, flows in order are counted at once, and only the others packet by packet (`FlowStates`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from bisect import bisect_left
+from dataclasses import astuple, dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode.invariant_crc import WRONG
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from roce_exporter.wire.decode.columns import Columns
+    from roce_exporter.wire.frames import Integers
+
+UNNUMBERED = 0
+"""The number of a key that has no place."""
 MODULUS = 1 << 24
 HALF = 1 << 23
 RESTART = 1 << 18
@@ -201,3 +217,220 @@ class SequenceTrack:
 def distance(psn: int, other: int) -> int:
     """How far `psn` is after `other`, negative before it: PSNs have 24 bits and wrap."""
     return (psn - other + HALF) % MODULUS - HALF
+
+
+REQUESTS, RESPONSES, ACKS, UNTRACKED = range(4)
+"""Classes of packets whose PSNs grow together."""
+NO_STATE = -1
+NEAR = 1 << 16
+"""PSNs: two flows between the same addresses that are nearer may be confused."""
+LAST_ACK = 0x1F
+"""Syndromes up to this are ACKs with a number of credits."""
+
+CLASSES = np.full(256, UNTRACKED, np.int64)
+"""The class of each opcode."""
+for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
+    for _low in opcodes.OPERATIONS:
+        CLASSES[_transport << 5 | _low] = REQUESTS
+    for _low in (opcodes.READ_FIRST, opcodes.READ_MIDDLE, opcodes.READ_LAST, opcodes.READ_ONLY):
+        CLASSES[_transport << 5 | _low] = RESPONSES
+    for _low in (opcodes.ACKNOWLEDGE, opcodes.ATOMIC_ACKNOWLEDGE):
+        CLASSES[_transport << 5 | _low] = ACKS
+
+OPEN_END = np.zeros(256, np.bool_)
+"""Opcodes after which any later PSN may follow in their class."""
+for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
+    for _low in (opcodes.READ_LAST, opcodes.READ_ONLY, opcodes.ACKNOWLEDGE, opcodes.ATOMIC_ACKNOWLEDGE):
+        OPEN_END[_transport << 5 | _low] = True
+
+
+def classes_of(columns: Columns) -> Integers:
+    """The class of each packet. NAKs repeat a PSN that is acknowledged later, so they belong to none.
+
+    Nor do packets with a wrong CRC: receivers drop them, and their fields may be wrong.
+    """
+    found = CLASSES[columns.opcodes]
+    refused = (found == ACKS) & (columns.syndromes > LAST_ACK)
+    return np.where(refused | (columns.icrc == WRONG), UNTRACKED, found)
+
+
+def steps_of(columns: Columns) -> tuple[Integers, Integers]:
+    """The fewest and most PSNs that each packet takes."""
+    reads = columns.read_lengths
+    least = np.where(reads > 0, -(-reads // LARGEST_MTU), 1)
+    most = np.where(reads > 0, -(-reads // SMALLEST_MTU), 1)
+    return least, np.where(OPEN_END[columns.opcodes], ANY_STEP, most)
+
+
+class Acknowledgements(NamedTuple):
+    """The ACKs of a batch, and which flow they are about.
+
+    An ACK does not name the queue pair that it answers, only the pair of addresses and the PSN. So it is used where one flow of
+    requests between these addresses is near its PSN.
+    """
+
+    pairs: Integers
+    """The pair of addresses of each packet of the batch."""
+    reverse: Integers
+    """The opposite direction of each pair."""
+    flow_pairs: Integers
+    """The pair of each flow."""
+    requests: NDArray[np.bool_]
+    """Which flows are of requests."""
+
+
+class FlowStates:
+    """The state of every flow between two batches."""
+
+    def __init__(self) -> None:
+        self._low: NDArray[np.int64] = np.full(1, NO_STATE, np.int64)
+        self._high: NDArray[np.int64] = np.full(1, NO_STATE, np.int64)
+        self._tracks: dict[int, SequenceTrack] = {}
+        """Flows in which something is missing."""
+
+    def retain(self, renamed: Integers) -> None:
+        """Flows have new numbers; forgotten ones have UNNUMBERED."""
+        kept = np.flatnonzero(renamed)
+        count = len(kept) + 1
+        for name in ("_low", "_high"):
+            fresh = np.full(count, NO_STATE, np.int64)
+            known = kept[kept < len(getattr(self, name))]
+            fresh[renamed[known]] = getattr(self, name)[known]
+            setattr(self, name, fresh)
+        self._tracks = {
+            int(renamed[flow]): track for flow, track in self._tracks.items() if renamed[flow] != UNNUMBERED
+        }
+
+    def add(
+        self, columns: Columns, flows: Integers, known: Acknowledgements
+    ) -> list[tuple[int, tuple[int, ...]]]:
+        """Follow a batch; `flows` numbers the flow of each packet, UNNUMBERED is not followed.
+
+        Flows that have counts, each with these in the order of SEQUENCE_COUNTS.
+        """
+        count = len(known.flow_pairs)
+        if (more := count - len(self._low)) > 0:
+            self._low = np.concatenate((self._low, np.full(more, NO_STATE, np.int64)))
+            self._high = np.concatenate((self._high, np.full(more, NO_STATE, np.int64)))
+        classes = classes_of(columns)
+        rows = np.flatnonzero((flows != UNNUMBERED) & (classes != UNTRACKED))
+        if not len(rows):
+            return []
+        rows = rows[np.argsort(flows[rows].astype(np.uint16), kind="stable")]
+        least, most = steps_of(columns)
+        batch = _Sorted(rows, flows[rows], columns.sequences[rows], least[rows], most[rows])
+        begins = np.flatnonzero(np.concatenate(([True], np.diff(batch.flows) != 0)))
+        fits = self._in_order(batch, begins)
+        ordered = np.logical_and.reduceat(fits, begins)
+        ends = np.append(begins[1:], len(rows))
+        last = ends[ordered] - 1
+        self._low[batch.flows[last]] = (batch.sequences[last] + batch.least[last]) % MODULUS
+        self._high[batch.flows[last]] = (batch.sequences[last] + batch.most[last]) % MODULUS
+        found = []
+        replies = np.flatnonzero(classes == ACKS)
+        for begin, end in zip(begins[~ordered].tolist(), ends[~ordered].tolist(), strict=True):
+            acks = self._acks_of(int(batch.flows[begin]), replies, columns, known)
+            odd = (np.flatnonzero(~fits[begin:end]) + begin).tolist()
+            counts = self._follow(_Flow(batch, begin, end, odd, acks))
+            found.append((int(batch.flows[begin]), counts))
+        return found
+
+    def _acks_of(
+        self, flow: int, replies: Integers, columns: Columns, known: Acknowledgements
+    ) -> list[tuple[int, int]]:
+        """Place in the batch and PSN of the ACKs of one flow."""
+        if not known.requests[flow]:
+            return []
+        pair = known.flow_pairs[flow]
+        others = np.flatnonzero((known.flow_pairs == pair) & known.requests)
+        near = (self._low[others] - self._low[flow] + HALF) % MODULUS - HALF
+        if np.count_nonzero((self._low[others] == NO_STATE) | (np.abs(near) < NEAR)) > 1:
+            return []
+        mine = replies[known.pairs[replies] == known.reverse[pair]]
+        return list(zip(mine.tolist(), columns.sequences[mine].tolist(), strict=True))
+
+    def _in_order(self, batch: _Sorted, begins: Integers) -> NDArray[np.bool_]:
+        """Whether each packet has a PSN that may follow the one before it in its flow."""
+        low = np.empty_like(batch.sequences)
+        width = np.empty_like(batch.sequences)
+        low[1:] = batch.sequences[:-1] + batch.least[:-1]
+        width[1:] = batch.most[:-1] - batch.least[:-1]
+        first = batch.flows[begins]
+        low[begins] = self._low[first]
+        width[begins] = self._high[first] - self._low[first]
+        fits = (batch.sequences - low) % MODULUS <= width % MODULUS
+        fits[begins] |= self._low[first] == NO_STATE
+        if self._tracks:
+            fits[begins] &= ~np.isin(first, list(self._tracks))
+        return fits
+
+    def _follow(self, part: _Flow) -> tuple[int, ...]:
+        """One flow: packet by packet from each one that is out of order until nothing is missing."""
+        batch, at, end = part.batch, part.begin, part.end
+        flow = int(batch.flows[at])
+        track = self._tracks.pop(flow, None)
+        if track is None:
+            low, high = int(self._low[flow]), int(self._high[flow])
+            track = SequenceTrack(low, high, low, high)
+        while at < end:
+            if track.settled:
+                following = bisect_left(part.odd, at)
+                until = part.odd[following] if following < len(part.odd) else end
+                if until > at:  # continue behind packets that are in order
+                    psn = int(batch.sequences[until - 1])
+                    track.low = track.expected = (psn + int(batch.least[until - 1])) % MODULUS
+                    track.high = track.expected_high = (psn + int(batch.most[until - 1])) % MODULUS
+                at = until
+            at = _walk(part, track, at)
+        if track.holes:
+            # Something is missing that no ACK covers, so what else was lost is not known to be the mirror's.
+            track.excuse(-track.counts.not_captured, -track.excused)
+        track.excused = 0
+        counts, track.counts = astuple(track.counts), SequenceCounts()
+        self._low[flow], self._high[flow] = track.low, track.high
+        if not track.settled:
+            self._tracks[flow] = track
+        return counts
+
+
+def _walk(part: _Flow, track: SequenceTrack, at: int) -> int:
+    """Packet by packet, with the ACKs in between, until nothing is missing; where that is."""
+    if at >= part.end:
+        return at
+    batch, acks, rest = part.batch, part.acks, slice(at, part.end)
+    following = bisect_left(acks, (int(batch.rows[at]), 0))
+    packets = zip(batch.rows[rest], batch.sequences[rest], batch.least[rest], batch.most[rest], strict=True)
+    for row, psn, least, most in packets:
+        while following < len(acks) and acks[following][0] < row:
+            track.acknowledge(acks[following][1])
+            following += 1
+        track.advance(int(psn), int(least), int(most))
+        at += 1
+        if track.settled:
+            return at
+    for _, psn in acks[following:]:
+        track.acknowledge(psn)
+    return at
+
+
+class _Sorted(NamedTuple):
+    """The packets of a batch by flow, in the order of the capture within each."""
+
+    rows: Integers
+    """Places in the batch."""
+    flows: Integers
+    sequences: Integers
+    least: Integers
+    most: Integers
+
+
+class _Flow(NamedTuple):
+    """One flow of a sorted batch in which not all is in order."""
+
+    batch: _Sorted
+    begin: int
+    end: int
+    odd: list[int]
+    """Where a PSN does not follow the one before it."""
+    acks: list[tuple[int, int]]
+    """Place in the batch and PSN of its ACKs."""

@@ -11,18 +11,27 @@ import numpy as np
 from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.invariant_crc import WRONG
 from roce_exporter.wire.tally.copies import CopyFilter
-from roce_exporter.wire.tally.flow_batch import ACKS, REQUESTS, Acknowledgements, FlowStates, classes_of
 from roce_exporter.wire.tally.incasts import IncastWatch
-from roce_exporter.wire.tally.key_tables import OTHER, UNNUMBERED, KeyTable, PairTable
 from roce_exporter.wire.tally.pair_counts import (
     BLOCKS,
     NAK_REASONS,
+    OTHER,
     ROUND_TRIP_BOUNDS,
     SEQUENCE_COUNTS,
     UNTAGGED,
     WIDTH,
+    KeyTable,
+    PairTable,
 )
 from roce_exporter.wire.tally.round_trips import PendingRequests
+from roce_exporter.wire.tally.sequences import (
+    ACKS,
+    REQUESTS,
+    UNNUMBERED,
+    Acknowledgements,
+    FlowStates,
+    classes_of,
+)
 
 if TYPE_CHECKING:
     from roce_exporter.wire.decode.columns import Columns, Decoded

@@ -15,10 +15,9 @@ from roce_exporter.wire.frames import (
     InputError,
 )
 from roce_exporter.wire.inputs.capture_file import CaptureFile
-from roce_exporter.wire.packet_lines import packets
 from roce_exporter.wire.tally.pair_counts import LosslessMarks
 from roce_exporter.wire.tally.tally import Tally
-from roce_exporter.wire.wire_document import wire_document
+from roce_exporter.wire.wire_document import packets, wire_document
 from roce_exporter.wire.wire_summary import summarise
 from roce_exporter.wire.wire_text import text_table
 

@@ -9,8 +9,7 @@ from wire_frames import ACK, CNP, WRITE, A, B, C, aeth, bth, roce, tally_of
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.normalise.series import NO_SAMPLES
-from roce_exporter.wire.tally.key_tables import PairTable
-from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
+from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts, PairTable
 from roce_exporter.wire.wire_document import wire_document
 from roce_exporter.wire.wire_samples import ShownPairs, wire_samples
 from roce_exporter.wire.wire_summary import WireSummary, summarise

@@ -8,8 +8,7 @@ import numpy as np
 
 from roce_exporter.wire.decode.columns import Decoded
 from roce_exporter.wire.decode.link_frames import LinkNeighbour, PauseFrame
-from roce_exporter.wire.tally.key_tables import PairTable
-from roce_exporter.wire.tally.pair_counts import BLOCKS
+from roce_exporter.wire.tally.pair_counts import BLOCKS, PairTable
 from roce_exporter.wire.tally.tally import MOST_NEIGHBOURS, MOST_SENDERS, OTHER_SENDER, LinkEvents
 from roce_exporter.wire.wire_samples import ShownPairs
 

@@ -25,8 +25,14 @@ from wire_frames import (
 )
 
 from roce_exporter.wire.decode.columns import decode_frames
-from roce_exporter.wire.tally.key_tables import OTHER, UNNUMBERED, KeyTable, PairTable
-from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
+from roce_exporter.wire.tally.pair_counts import (
+    OTHER,
+    UNNUMBERED,
+    KeyTable,
+    LosslessMarks,
+    PairCounts,
+    PairTable,
+)
 from roce_exporter.wire.tally.sequences import SequenceTrack, distance
 from roce_exporter.wire.tally.tally import Tally
 from roce_exporter.wire.wire_summary import PairSummary, summarise

@@ -11,8 +11,8 @@ from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.decode.invariant_crc import invariant_crc
 from roce_exporter.wire.frames import ETHERNET, NO_TAG, Frames
 from roce_exporter.wire.inputs.capture_file import CaptureFile
-from roce_exporter.wire.packet_lines import packets
 from roce_exporter.wire.tally.tally import Tally
+from roce_exporter.wire.wire_document import packets
 
 BEGIN = 1_800_000_000_000_000_000
 A, B, C = "10.0.0.1", "10.0.0.2", "10.0.0.3"
