@@ -27,7 +27,7 @@ REPLIES = message_classes(
         "ScalarArray": "repeated TypedValue element 1",
         "TypedValue": gnmi_messages.MESSAGES["TypedValue"].replace("bytes leaflist", "ScalarArray leaflist"),
         "Update": "Path path 1, TypedValue val 3",
-        "Notification": "Path prefix 2, repeated Update update 4",
+        "Notification": "Path prefix 2, repeated Update update 4, repeated Path delete 5",
         "GetResponse": "repeated Notification notification 1",
         "SubscribeResponse": "Notification update 1, bool sync_response 3",
     },
@@ -53,6 +53,8 @@ class GnmiQuestion:
     target: str
     paths: tuple[str, ...]
     metadata: dict[str, str]
+    samples: dict[str, float] = field(default_factory=dict)
+    """Of a stream: by path the seconds between two samples, 0 with each change."""
 
 
 @dataclass
@@ -130,10 +132,14 @@ def _asked(method: str, data: bytes, context: Any) -> GnmiQuestion:
         request = gnmi_messages.CLASSES["GetRequest"].FromString(data)
         return GnmiQuestion(method, request.prefix.target, _texts(request.path), metadata)
     request = gnmi_messages.CLASSES["SubscribeRequest"].FromString(data).subscribe
-    assert request.mode == gnmi_messages.ONCE
-    return GnmiQuestion(
-        method, request.prefix.target, _texts(one.path for one in request.subscription), metadata
-    )
+    paths = _texts(one.path for one in request.subscription)
+    samples = {}
+    if request.mode != gnmi_messages.ONCE:
+        method = "Stream"
+        for path, one in zip(paths, request.subscription, strict=True):
+            assert (one.mode == gnmi_messages.SAMPLE) == bool(one.sample_interval)
+            samples[path] = one.sample_interval / 1e9
+    return GnmiQuestion(method, request.prefix.target, paths, metadata, samples)
 
 
 def _texts(paths: Iterable[Any]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ WATERMARK = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
 PATHS = {
     "COUNTERS/Ethernet*": "COUNTERS_PORT_NAME_MAP",
     "COUNTERS/Ethernet*/Queues": "COUNTERS_QUEUE_NAME_MAP",
+    "COUNTERS/Ethernet*/Pfcwd": "COUNTERS_QUEUE_NAME_MAP",
     "RATES/Ethernet*": "COUNTERS_PORT_NAME_MAP",
     "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups": "COUNTERS_PG_NAME_MAP",
 }
@@ -39,7 +40,12 @@ def virtual(path: str, databases: Databases) -> dict[str, Any]:
         periodic = counters.get(f"PERIODIC_WATERMARKS:{oid}", {})
         if path.endswith("/Queues") and WATERMARK in periodic:
             found[f"{aliased(name, databases)}:periodic"] = {WATERMARK: periodic[WATERMARK]}
-    return {name: fields for name, fields in found.items() if fields}
+    watched = path.endswith("/Pfcwd")
+    return {
+        name: fields
+        for name, fields in found.items()
+        if fields and (not watched or "PFC_WD_STATUS" in fields)
+    }
 
 
 def table_or_key(target: str, path: str, databases: Databases) -> Any:

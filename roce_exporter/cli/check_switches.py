@@ -10,8 +10,7 @@ from roce_exporter.checks.switches.audit_switches import audit_switches
 from roce_exporter.cli.options import OptionError
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.switch_view import answer_views
-from roce_exporter.switches.targets import ALL_PRIORITIES
-from roce_exporter.switches.targets_file import read_switches_file
+from roce_exporter.switches.targets import ALL_PRIORITIES, read_switches_file
 
 if TYPE_CHECKING:
     import argparse

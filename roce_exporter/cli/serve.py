@@ -145,7 +145,7 @@ def _host(options: argparse.Namespace, stack: AsyncExitStack) -> ServedPart:
 def _switches(options: argparse.Namespace, registry: OwnRegistry, stack: AsyncExitStack) -> ServedPart:
     # A host without switches needs none of these modules.
     from roce_exporter.switches.probe import Prober  # noqa: PLC0415
-    from roce_exporter.switches.targets_file import read_switches_file  # noqa: PLC0415
+    from roce_exporter.switches.targets import read_switches_file  # noqa: PLC0415
     from roce_exporter.web.switch_pages import SwitchPages  # noqa: PLC0415
 
     prober = Prober(read_switches_file(options.switches_config))

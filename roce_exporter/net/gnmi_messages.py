@@ -27,7 +27,8 @@ MODULE = re.compile(r"[A-Za-z_][\w.-]*:(?=[A-Za-z_])", re.ASCII)
 
 JSON_IETF = 4
 """Encoding of RFC 7951, the only one that SONiC has. What EOS answers in scalar values is understood as well."""
-ONCE = 1
+STREAM, ONCE = 0, 1
+ON_CHANGE, SAMPLE = 1, 2
 # Parts are taken as bytes where the wire format allows it: protobuf would make objects of all of them before they can be counted, some
 # hundred bytes for two that were sent. A reply repeats the same few elements of paths thousands of times, and each is decoded once.
 MESSAGES = {
@@ -40,7 +41,7 @@ MESSAGES = {
     "double double_val 14",
     "Update": "bytes path 1, bytes val 3",
     "GetRequest": "Path prefix 1, repeated Path path 2, int32 encoding 5",
-    "Subscription": "Path path 1",
+    "Subscription": "Path path 1, int32 mode 2, uint64 sample_interval 3",
     "SubscriptionList": "Path prefix 1, repeated Subscription subscription 2, int32 mode 5, int32 encoding 8",
     "SubscribeRequest": "SubscriptionList subscribe 1",
 }
@@ -48,7 +49,7 @@ MESSAGES = {
 CLASSES = message_classes("gnmi", MESSAGES)
 NOTIFICATION, SYNC_RESPONSE = 1, 3
 """Fields of SubscribeResponse; the first one of GetResponse, too."""
-PREFIX, UPDATES = 2, 4
+PREFIX, UPDATES, DELETES = 2, 4, 5
 """Fields of Notification."""
 PATH_BYTES = 4096
 MOST_ELEMENTS = 65_536
@@ -155,6 +156,21 @@ def once_request(paths: Iterable[Iterable[Element]], origin: str = "") -> bytes:
     return bytes(request.SerializeToString())
 
 
+def stream_request(
+    subscriptions: Iterable[tuple[Iterable[Element], float]], origin: str = "", target: str = ""
+) -> bytes:
+    """A request for what changes below some paths, each with the seconds between two samples; 0: with each change."""
+    request = CLASSES["SubscribeRequest"]()
+    request.subscribe.encoding = JSON_IETF
+    request.subscribe.prefix.target = target
+    for path, seconds in subscriptions:
+        one = request.subscribe.subscription.add(mode=SAMPLE if seconds else ON_CHANGE)
+        one.sample_interval = int(seconds * 1e9)
+        one.path.elem.extend(_encoded(path))
+        one.path.origin = origin
+    return bytes(request.SerializeToString())
+
+
 def _encoded(path: Iterable[Element]) -> list[bytes]:
     encoded = []
     for name, keys in path:
@@ -170,8 +186,14 @@ class LeafReader:
 
     def __init__(self) -> None:
         self.leaves: list[Leaf] = []
+        self.deleted: list[Path] = []
+        """What the switch no longer has, before it set `leaves`."""
         self._values = 0
         self._elements = _Elements()
+
+    def next_message(self) -> None:
+        """Forget the values of the last message of a stream, which has no end. Elements of paths, which repeat, are kept."""
+        self.leaves, self.deleted, self._values = [], [], 0
 
     def add(self, data: bytes) -> bool:
         """Take a reply to `get_request`, or one message of a subscription: then, whether the switch has sent everything once.
@@ -195,6 +217,9 @@ class LeafReader:
                 self._count(1)
                 one = _decoded("Update", update)
                 self.leaves.append(Leaf(prefix + self._path(one.path), self._value(one.val)))
+            elif field == DELETES:
+                self._count(1)
+                self.deleted.append(prefix + self._path(update))
 
     def _path(self, data: bytes) -> Path:
         if len(data) > PATH_BYTES:
@@ -244,7 +269,8 @@ class _Elements(dict[bytes, Element]):
             message = CLASSES["PathElem"].FromString(data)
         except DecodeError:
             raise NetError("the reply has a path that cannot be decoded") from None
-        keys = tuple((_text(one.key), _text(one.value)) for one in message.key)
+        # Servers in Go send keys in any order.
+        keys = tuple(sorted((_text(one.key), _text(one.value)) for one in message.key))
         found = Element(_text(message.name), keys)
         self[data] = found
         return found

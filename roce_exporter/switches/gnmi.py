@@ -1,6 +1,6 @@
-"""gNMI to a switch: Get, and Subscribe with the mode ONCE, over one gRPC channel that ends with the probe.
+"""gNMI to a switch: Get, and Subscribe with the modes ONCE and STREAM, over one gRPC channel that ends with the probe or the stream.
 
-The path of a request is one of two constants and a subscription is always ONCE, so nothing can be set on a switch. The channel
+The path of a request is one of two constants, and there is no message to set a value, so nothing can be set on a switch. The channel
 connects to the address that was resolved before, through no proxy. Credentials are metadata of each request, as switches
 expect them, and are sent over TLS only.
 
@@ -16,12 +16,20 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter import __version__
 from roce_exporter.net import NetError
-from roce_exporter.net.gnmi_messages import LeafReader, get_request, once_request, path_of, path_text
+from roce_exporter.net.gnmi_messages import (
+    LeafReader,
+    get_request,
+    once_request,
+    path_of,
+    path_text,
+    stream_request,
+)
 from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
 from roce_exporter.net.json_reply import decode_aside
@@ -30,11 +38,13 @@ from roce_exporter.net.tls import expiry_text
 from roce_exporter.switches.readings import LoggedRequest, label_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from types import TracebackType
 
     from roce_exporter.net.gnmi_messages import Leaf
-    from roce_exporter.switches.readings import ProbeRequest
+    from roce_exporter.switches.readings import ProbeRequest, StreamPlan
+
+    Send = Callable[[grpc.aio.Channel, asyncio.Timeout], Awaitable[tuple[Leaf, ...]]]
 
 MEANINGS = {
     "UNAUTHENTICATED": "the switch refuses the user or the password: check basic_auth",
@@ -83,7 +93,10 @@ REPLY_BYTES = 32 << 20
 EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
 QUERY_CHARACTERS = 4096
+SILENT_SECONDS = 30.0
+SILENT = f"the stream is silent for {SILENT_SECONDS:g} s, though it has samples every ten"
 LATE = "no answer by the deadline: raise the timeout of the target, or query it less often"
+INCOMPLETE = "the switch ended the subscription before it had sent everything"
 OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
@@ -149,7 +162,7 @@ class GnmiClient:
         """
         request = get_request(target, map(path_of, paths))
 
-        async def send(channel: grpc.aio.Channel) -> tuple[Leaf, ...]:
+        async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
             method: Any = channel.unary_unary(GET)
             data = await method(request, metadata=self._metadata)
             reader = LeafReader()
@@ -167,35 +180,58 @@ class GnmiClient:
         """
         request = once_request(map(path_of, paths), origin)
 
-        async def send(channel: grpc.aio.Channel) -> tuple[Leaf, ...]:
-            method: Any = channel.stream_stream(SUBSCRIBE)
-            call = method(metadata=self._metadata)
-            try:
-                # The stream stays open for writing: some servers take its end for the end of the subscription.
-                await call.write(request)
+        async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
+            async with self._subscription(channel, request) as call:
                 return await _until_finished(call)
-            except asyncio.InvalidStateError:  # from write, when the call has ended: its status says why
-                raise await _ended(call) from None
-            finally:
-                call.cancel()
 
         return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
 
-    async def _limited(
-        self, source: str, query: str, send: Callable[[grpc.aio.Channel], Awaitable[tuple[Leaf, ...]]]
-    ) -> tuple[Leaf, ...]:
-        probe = self._probe
+    async def stream(self, plan: StreamPlan, take: Callable[[LeafReader, bool], None]) -> None:
+        """Hold a subscription until it ends, which is a fault. `take` gets each message, and whether the switch has sent all once.
+
+        Raises:
+            NetError: the switch refused it, ended it, or has sent nothing for SILENT_SECONDS.
+        """
+        paths = [(path_of(path), seconds) for parts in plan.paths.values() for path, seconds in parts]
+        request, reader = stream_request(paths, plan.origin, plan.target), LeafReader()
+
+        async def send(channel: grpc.aio.Channel, limit: asyncio.Timeout) -> tuple[Leaf, ...]:
+            async with self._subscription(channel, request) as call:
+                while (data := await call.read()) is not grpc.aio.EOF:
+                    reader.next_message()
+                    take(reader, await decode_aside(len(data), partial(reader.add, data)))
+                    limit.reschedule(asyncio.get_running_loop().time() + SILENT_SECONDS)
+                raise await _ended(call, "the switch ended the stream")
+
+        await self._limited("stream", "", send)
+
+    @asynccontextmanager
+    async def _subscription(self, channel: grpc.aio.Channel, request: bytes) -> AsyncIterator[Any]:
+        method: Any = channel.stream_stream(SUBSCRIBE)
+        call = method(metadata=self._metadata)
         try:
-            async with asyncio.timeout_at(probe.deadline):
+            # The stream stays open for writing: some servers take its end for the end of the subscription.
+            await call.write(request)
+            yield call
+        except asyncio.InvalidStateError:  # from write, when the call has ended: its status says why
+            raise await _ended(call) from None
+        finally:
+            call.cancel()
+
+    async def _limited(self, source: str, query: str, send: Send) -> tuple[Leaf, ...]:
+        probe = self._probe
+        limit = asyncio.timeout_at(probe.deadline)
+        try:
+            async with limit:
                 async with probe.gate.attempt(probe.deadline):
                     async with self._turn:
                         if self._channel is None:
                             start_grpc()
                             self._channel = await self._opened()
-                    leaves = await send(self._channel)
+                    leaves = await send(self._channel, limit)
                 probe.gate.is_accepted = True
         except TimeoutError:
-            raise NetError(f"{self._place}: {LATE}") from None
+            raise NetError(f"{self._place}: {LATE if limit.when() == probe.deadline else SILENT}") from None
         except grpc.aio.AioRpcError as error:
             line = f"{self._place}: {gnmi_fault(error.code().name, hide(error.details() or '', probe.login))}"
             if EXPIRED in line:
@@ -244,11 +280,11 @@ async def _until_finished(call: Any) -> tuple[Leaf, ...]:
     raise await _ended(call)
 
 
-async def _ended(call: Any) -> Exception:
-    """Why a subscription ended before the switch had sent everything."""
+async def _ended(call: Any, line: str = INCOMPLETE) -> Exception:
+    """Why a subscription ended; `line` if its status does not say so."""
     code, details = await call.code(), await call.details()
     if code == grpc.StatusCode.OK:
-        return NetError("the switch ended the subscription before it had sent everything")
+        return NetError(line)
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details)
 
 

@@ -301,13 +301,15 @@ def status_fault(status: int) -> str:
 
 
 async def query_sources(
-    sources: Mapping[str, Callable[[], Awaitable[Any]]], *clients: JsonClient
+    sources: Mapping[str, Callable[[], Awaitable[Any]]],
+    *clients: JsonClient,
+    held: Mapping[str, Any] = MappingProxyType({}),
 ) -> ProbeReply:
-    """Query all sources at the same time, as far as their clients have connections; the first ones have precedence.
+    """Query all sources but those that are `held` at the same time, as far as their clients have connections; the first ones have precedence.
 
     A NetError becomes the fault of its source. Any other exception is a defect, and ends the other queries.
     """
-    replies: dict[str, Any] = {}
+    replies: dict[str, Any] = dict(held)
     faults: dict[str, str] = {}
 
     async def query(source: str, request: Callable[[], Awaitable[Any]]) -> None:
@@ -318,5 +320,6 @@ async def query_sources(
 
     async with asyncio.TaskGroup() as group:
         for source, request in sources.items():
-            group.create_task(query(source, request))
+            if source not in held:
+                group.create_task(query(source, request))
     return ProbeReply(replies, faults, tuple(exchange for client in clients for exchange in client.logged))

@@ -26,7 +26,7 @@ from roce_exporter.switches.addresses import dial, find_routes, is_odd_address
 from roce_exporter.switches.interpretation import RARE_COLLECTIONS, Interpreter, neighbor_readings, with_links
 from roce_exporter.switches.readings import REACH, ProbeReply, ProbeRequest, SwitchReadings, Unreadable
 from roce_exporter.switches.systems import load_module
-from roce_exporter.switches.targets_file import HOST
+from roce_exporter.switches.targets import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,14 +34,12 @@ if TYPE_CHECKING:
     from roce_exporter.catalog.row import Row
     from roce_exporter.normalise.series import Value
     from roce_exporter.normalise.series_plan import Source
-    from roce_exporter.switches.readings import LoggedRequest, Module, Repeat
+    from roce_exporter.switches.readings import ChangeStream, LoggedRequest, Module, Repeat
     from roce_exporter.switches.targets import Network, Route, SwitchesFile, SwitchTarget
 
 LOG = logging.getLogger(__name__)
-MOST_TARGETS = 4096
-"""Targets whose last answers are kept; service discovery can name any number of addresses."""
-MOST_SERIES = 300_000
-"""Series of all answers from which those of service discovery are forgotten: some 900 bytes each."""
+MOST_TARGETS, MOST_SERIES = 4096, 300_000
+"""Targets and series of all answers, from which those of service discovery are forgotten: a series takes some 900 bytes."""
 LINES_PER_MINUTE = 20
 SHORTEST_PAUSE, LONGEST_PAUSE = 300.0, 3600.0
 """Seconds for which refused credentials are not sent: switches lock a user out after three to five attempts within some minutes."""
@@ -51,6 +49,8 @@ READ_AT_ONCE = 1
 """Switches whose replies are interpreted at once: one takes some 10 MiB meanwhile, and several are not faster."""
 LOSS_SECONDS = 60.0
 """For which rounds are whole after one has lost values. What is away for longer is found by the next whole round of the module's own."""
+STREAM = "stream"
+"""The source of what the switch sends by itself, where the target wants it."""
 READING_SECONDS = 0.25
 """What is left of a client's time for the replies to become an answer."""
 
@@ -127,13 +127,14 @@ class ProbeResult:
 
 @dataclass(slots=True)
 class _State:
-    """What is kept of one target and module."""
+    """What is kept of one target."""
 
     target: SwitchTarget
     module: Module
     interpreter: Interpreter
     networks: tuple[Network, ...] | None
     device: str
+    stream: ChangeStream | None = None
     lookups: InFlight[str] = field(default_factory=lambda: InFlight(time.monotonic))
     """The lookup of its name."""
     renderer: Renderer = field(default_factory=partial(Renderer, lines=OneText))
@@ -146,12 +147,11 @@ class _State:
     is_reached: bool = False
     """Whether it answered the last time."""
     again: Repeat | None = None
+    """Reads what the last whole round has read."""
     readable: int = 0
     """Values of the last whole round."""
     whole_until: float = 0.0
     """Rounds before this time are whole, by the clock of the event loop."""
-    """Reads what the last whole round has read."""
-
     refused: Login | None = None
     """Credentials that the switch refused."""
     pause: float = 0.0
@@ -195,6 +195,12 @@ class _State:
             self.refused, self.pause, self.until = other.refused, other.pause, other.until
             self.rest_until = other.rest_until
         return self
+
+    def end(self) -> None:
+        """End its round and its stream."""
+        for one in (self.running, self.stream):
+            if one:
+                one.cancel()
 
     @property
     def size(self) -> int:
@@ -248,17 +254,16 @@ class Prober:
             else:
                 if own:
                     own.settings_of(state)
-                if state.running:
-                    state.running.cancel()
+                state.end()
         if file.limits.targets_at_once == self.targets_at_once:
             new._room = self._room
         self._file, self._states, self._room = file, new._states, new._room
 
     async def close(self) -> None:
-        """End all rounds of queries."""
+        """End all rounds of queries and streams."""
         running = [state.running for state in self._states.values() if state.running]
-        for task in running:
-            task.cancel()
+        for state in self._states.values():
+            state.end()
         await asyncio.gather(*running, return_exceptions=True)
 
     def views(self) -> Iterator[tuple[ProbeResult, ProbeResult | None]]:
@@ -285,8 +290,7 @@ class Prober:
         if state.running is None:
             # Whoever began the round, it has the target's own time: a client in a hurry only waits less.
             state.running = asyncio.create_task(self._round(state, now, record=record))
-        # A client that disconnects must not end the round that others wait for.
-        running = state.running
+        running = state.running  # a client that disconnects must not end the round that others wait for
         done, _ = await asyncio.wait([running], timeout=wait)
         if done and not running.cancelled():
             return running.result()
@@ -326,8 +330,9 @@ class Prober:
                 )
             loaded = load_module(target.module)
             target = replace(target, ports={**system.schemes, **target.ports})
+            stream = loaded.stream() if target.stream and loaded.stream else None
             self._states[target.name] = _State(
-                target, loaded, Interpreter(loaded.dialect), networks, target.name
+                target, loaded, Interpreter(loaded.dialect), networks, target.name, stream
             )
             self._forget_oldest()
         self._states.move_to_end(target.name)
@@ -341,6 +346,7 @@ class Prober:
                 return
             if not state.running and state.networks is not None:
                 kept -= state.size
+                state.end()
                 del self._states[name]
 
     async def _round(self, state: _State, begin: float, *, record: bool) -> ProbeResult:
@@ -406,10 +412,15 @@ class Prober:
             line = "too many other switches are being queried; raise limits.targets_at_once"
             return ProbeReply(faults={REACH: line}), login
         try:
-            request = ProbeRequest(target, state.route, login, clock() + reachable, record)
+            held = state.stream.held(clock()) if state.stream and not record else {}
+            request = ProbeRequest(target, state.route, login, clock() + reachable, record, held=held)
             values = await state.again.read(request) if state.again and not record else None
             with RARE_COLLECTIONS:
                 reply = await state.module.query(request) if values is None else values
+            if state.stream and isinstance(reply, ProbeReply) and not record:
+                if reply.replies:
+                    state.stream.after(request, reply, clock())
+                reply = replace(reply, faults={**reply.faults, **state.stream.faults()})
             state.remember(login, request.gate.refusal, clock())
             state.rest_until = clock() + request.gate.rest
         except NetError as error:
@@ -450,8 +461,9 @@ def _interpret(
 ) -> tuple[SwitchReadings, Samples, tuple[Source, ...], Repeat | None]:
     readings = SwitchReadings() if REACH in replies.faults else state.module.read(replies, state.target)
     readings = with_links(replace(readings, faults={**readings.faults, **replies.faults}), state.target)
-    near = neighbor_readings(readings)
-    readings = replace(readings, readings=(*readings.readings, *near))
+    near = (*readings.readings, *neighbor_readings(readings))
+    held = (STREAM,) if state.stream and state.stream.is_begun else ()
+    readings = replace(readings, readings=near, sources=(*readings.sources, *held))
     device = readings.name or state.device
     samples = state.interpreter.samples(device, readings)
     sources = state.interpreter.sources(device, readings) if record else ()

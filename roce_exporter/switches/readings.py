@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from roce_exporter.net.login import LoginGate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from roce_exporter.catalog.row import Row
     from roce_exporter.net.login import Login
@@ -122,6 +122,8 @@ class ProbeRequest:
     record: bool = False
     """Whether to keep queries and replies for the debug page."""
     gate: LoginGate = field(default_factory=LoginGate)
+    held: Mapping[str, Any] = field(default_factory=dict)
+    """By source what a stream has brought, as the reply of a round has it; these sources need no request."""
 
     @property
     def server_name(self) -> str:
@@ -134,6 +136,35 @@ class Repeat(Protocol):
 
     async def read(self, probe: ProbeRequest) -> list[Value] | None:
         """The values in the order of the readings; None: something else has changed, or failed, so a whole round is due."""
+
+
+class StreamPlan(NamedTuple):
+    """What a switch is to send by itself."""
+
+    paths: Mapping[str, Sequence[tuple[str, float]]]
+    """By source its paths, each with the seconds between two samples; 0: with each change."""
+    absent: tuple[str, ...] = ()
+    """Sources that the switch does not have, and that are not queried while the stream is held."""
+    origin: str = ""
+    target: str = ""
+
+
+class ChangeStream(Protocol):
+    """One subscription to one switch, from which rounds take what they would query."""
+
+    is_begun: bool
+
+    def faults(self) -> Mapping[str, str]:
+        """Why it ended, or was refused, by the name of its source; empty while it works."""
+
+    def held(self, now: float) -> Mapping[str, Any]:
+        """By source what was sent last; nothing where a round is to query all of them."""
+
+    def after(self, request: ProbeRequest, reply: ProbeReply, now: float) -> None:
+        """Begin, or begin again, with the sources of a round that queried all of them."""
+
+    def cancel(self) -> None:
+        """End it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +183,5 @@ class Module:
     """
     read: Callable[[ProbeReply, SwitchTarget], SwitchReadings]
     """Interpret replies: pure, and total: no reply makes it raise. A source whose reply is of no use is a fault."""
+    stream: Callable[[], ChangeStream] | None = None
+    """Makes the stream of one switch; None: the module has none."""

@@ -1,18 +1,34 @@
-"""A switch as the configuration file describes it."""
+"""The switches of a configuration file: `roce-exporter serve --switches.config`. Targets, service discovery, limits.
+
+Names and keys are those of Prometheus' own configuration where it has them. Paths of files are relative to the file.
+"""
 
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.catalog.switch_systems import SYSTEMS
+from roce_exporter.net.login import basic_auth_of, tls_files_of
 from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
+from roce_exporter.yaml_document import (
+    choice_of,
+    items_of,
+    mapping_of,
+    parse_document,
+    path_of,
+    read_text,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from roce_exporter.net.login import BasicAuth
+    from roce_exporter.yaml_document import Entry
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -48,6 +64,8 @@ class SwitchTarget:
     links: tuple[Link, ...] = ()
     priorities: str = PFC_PRIORITIES
     """`pfc`: metrics of queues and priority groups cover priorities with PFC; `all`: all of them."""
+    stream: bool = False
+    """Whether the switch is to send changes by itself, over gNMI."""
     timeout: float = 10.0
     """Most seconds that one round of queries may take."""
 
@@ -90,3 +108,164 @@ class SwitchesFile:
     targets: Mapping[str, SwitchTarget] = field(default_factory=dict)
     discovery: Discovery | None = None
     limits: ProbeLimits = ProbeLimits()
+
+
+SECTIONS = ("targets", "discovery", "limits")
+COMMON_KEYS = ("module", "basic_auth", "tls", "priorities", "timeout", "ports", "stream")
+TARGET_KEYS = ("address", *COMMON_KEYS, "links", "database_config")
+DISCOVERY_KEYS = ("allow", *COMMON_KEYS)
+LIMIT_KEYS = ("cache", "targets_at_once", "timeout")
+FLAG = "--switches.config"
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:.]{2,45}")
+ADDRESS = re.compile(
+    r"(?:(?P<scheme>[a-z+]+)://)?(?:\[(?P<six>[0-9a-fA-F:.]{2,45})\]|(?P<host>[^:/@\[\]]+))(?::(?P<port>[0-9]{1,5}))?/?"
+)
+SOCKET = re.compile(r"unix://(?P<path>/.+)")
+DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
+UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
+LARGEST_PORT = 65535
+
+
+class Endpoint(NamedTuple):
+    """A parsed address: port 0 means the default of the module."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+def read_switches_file(path: str) -> SwitchesFile:
+    """The content of the file.
+
+    Raises:
+        DocumentError: the file cannot be read, or a key or a value in it is invalid; the message names the line.
+    """
+    document = parse_document(Path(path), read_text(Path(path), FLAG))
+    sections = mapping_of(document, SECTIONS)
+    limits = ProbeLimits()
+    for key, entry in mapping_of(sections.get("limits"), LIMIT_KEYS).items():
+        if key == "targets_at_once":
+            limits = replace(limits, targets_at_once=_whole(entry, 1, 1000))
+        elif key == "cache":
+            limits = replace(limits, cache_seconds=_seconds(entry, 0, 300))
+        else:
+            limits = replace(limits, timeout=_seconds(entry, 0.1, 300))
+    targets = {
+        name: _target(name, entry, limits) for name, entry in mapping_of(sections.get("targets")).items()
+    }
+    discovery = None
+    if section := sections.get("discovery"):
+        keys = mapping_of(section, DISCOVERY_KEYS)
+        networks = []
+        for item in items_of(keys.get("allow")):
+            try:
+                networks.append(ipaddress.ip_network(text_of(item)))
+            except ValueError as error:
+                item.refuse(f"{error}; write a network such as 10.1.0.0/16")
+        if not networks:
+            section.refuse("has no networks; list them under `allow`, such as - 10.1.0.0/16")
+        discovery = Discovery(tuple(networks), _common("", section, keys, limits))
+    if document and not targets and discovery is None:
+        document.refuse("has no targets; add them under `targets`, or networks under `discovery`")
+    return SwitchesFile(targets, discovery, limits)
+
+
+def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
+    keys = mapping_of(entry, TARGET_KEYS)
+    if not NAME.fullmatch(name):
+        entry.refuse(
+            "is not a valid name; use letters, digits, dot, colon, underscore and hyphen, at most 128"
+        )
+    if "address" not in keys:
+        entry.refuse("has no address; add one, such as https://switch.example.com")
+    target = _common(name, entry, keys, limits)
+    found = parse_address(keys["address"])
+    scheme = found.scheme or target.scheme
+    if scheme not in target.ports:
+        schemes = ", ".join(f"{one}://" for one in target.ports)
+        keys["address"].refuse(f"module {target.module} has no scheme {scheme}; use one of {schemes}")
+    ports = {**target.ports, scheme: found.port} if found.port else target.ports
+    target = replace(target, scheme=scheme, host=found.host, ports=ports)
+    if "database_config" in keys:
+        if target.module != "sonic":
+            keys["database_config"].refuse("is for module sonic only; remove it")
+        target = replace(target, database_config=path_of(keys["database_config"]))
+    links = []
+    for port, value in mapping_of(keys.get("links")).items():
+        host, _, netdev = text_of(value).partition("/")
+        if not host or not netdev or "/" in netdev:
+            value.refuse(f"{text_of(value)!r} is not HOST/NETDEV; write one such as gpu-001/eth0")
+        links.append(Link(port, host, netdev))
+    return replace(target, links=tuple(links))
+
+
+def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLimits) -> SwitchTarget:
+    """What a target and service discovery have in common."""
+    if "module" not in keys:
+        entry.refuse(f"has no module; add one of {', '.join(SYSTEMS)}")
+    module = choice_of(keys["module"], tuple(SYSTEMS))
+    schemes = SYSTEMS[module].schemes
+    is_streamed = "stream" in keys and choice_of(keys["stream"], ("true", "false")) == "true"
+    if is_streamed and SYSTEMS[module].extra != "gnmi":
+        keys["stream"].refuse(f"module {module} has no gNMI; remove it")
+    return SwitchTarget(
+        name,
+        module,
+        next(iter(schemes)),
+        "",
+        {
+            **schemes,
+            **{
+                one: _whole(value, 1, LARGEST_PORT)
+                for one, value in mapping_of(keys.get("ports"), tuple(schemes)).items()
+            },
+        },
+        basic_auth=basic_auth_of(keys["basic_auth"]) if "basic_auth" in keys else None,
+        tls=tls_files_of(keys.get("tls")),
+        priorities=choice_of(keys["priorities"], (PFC_PRIORITIES, ALL_PRIORITIES))
+        if "priorities" in keys
+        else PFC_PRIORITIES,
+        stream=is_streamed,
+        timeout=_seconds(keys["timeout"], 0.1, 300) if "timeout" in keys else limits.timeout,
+    )
+
+
+def parse_address(entry: Entry) -> Endpoint:
+    """An address as written: `SCHEME://HOST:PORT`, of which scheme and port can be missing, or `unix:///PATH`.
+
+    Raises:
+        DocumentError: it is not one, or holds a user or a path.
+    """
+    text = text_of(entry)
+    if socket := SOCKET.fullmatch(text):
+        return Endpoint("unix", socket["path"], 0)
+    if "@" in text:
+        # The line must not repeat the address, which may hold a password.
+        entry.refuse("has a user in it; write basic_auth with username and password_file instead")
+    parts = ADDRESS.fullmatch(text)
+    host = (parts["six"] or parts["host"]) if parts else ""
+    if not parts or not HOST.fullmatch(host) or int(parts["port"] or 0) > LARGEST_PORT:
+        entry.refuse(
+            f"{text!r} is not an address; write SCHEME://HOST:PORT, such as https://switch.example.com:443"
+        )
+    return Endpoint(parts["scheme"] or "", host, int(parts["port"] or 0))
+
+
+def _whole(entry: Entry, least: int, most: int) -> int:
+    text = text_of(entry)
+    if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
+        entry.refuse(f"{text!r} is not a whole number from {least} to {most}")
+    return int(text)
+
+
+def _seconds(entry: Entry, least: float, most: float) -> float:
+    text = text_of(entry)
+    parts = DURATION.fullmatch(text)
+    seconds = float(parts[1]) * UNITS[parts[2]] if parts else 0.0
+    if not (parts or text == "0") or not least <= seconds <= most:
+        entry.refuse(
+            f"{text!r} is not a duration from {least:g} s to {most:g} s; write it with its unit, such as 10s"
+        )
+    return seconds

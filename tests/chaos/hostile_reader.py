@@ -33,7 +33,7 @@ from roce_exporter.net import gnmi_messages, json_reply
 from roce_exporter.net.http import Access
 from roce_exporter.probe import target_source
 from roce_exporter.switches.probe import Prober
-from roce_exporter.switches.targets_file import read_switches_file
+from roce_exporter.switches.targets import read_switches_file
 from roce_exporter.web import Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages

@@ -18,7 +18,7 @@ from tools import need
 from waiting import wait_until
 
 from roce_exporter.cli.options import parse_options
-from roce_exporter.switches.targets_file import read_switches_file
+from roce_exporter.switches.targets import read_switches_file
 
 COMPOSE = DEPLOY / "compose/compose.yaml"
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]

@@ -3,7 +3,7 @@
 A fix that bounds the sum of kept series is compared here with its constant instead of MOST_TARGETS."""
 import asyncio, json, logging, os, resource, ssl, subprocess, sys, tempfile
 from roce_exporter.switches.probe import MOST_SERIES, Prober
-from roce_exporter.switches.targets_file import read_switches_file
+from roce_exporter.switches.targets import read_switches_file
 ADDRESSES, PORTS, MOST = 4, 384, 4 << 30
 one = lambda p, q: {"ipqosQueuingStats": {"attributes": {"dn": f"sys/ipqos/queuing/policy/out/sys/intf-[eth1/{p}]/queuingStats-c-out-8q-q{q}", "cmapName": f"c-out-8q-q{q}",
     "txPackets": "1", "txBytes": "2", "dropPackets": "0", "randDropPackets": "0", "randEcnMarkedPackets": "0", "currQueueDepth": "0"}}}

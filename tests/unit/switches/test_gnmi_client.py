@@ -91,11 +91,11 @@ async def test_get_over_tls_with_credentials_in_the_metadata(tmp_path: Path) -> 
     assert switch.asked[0].metadata["user-agent"].startswith("roce-exporter/")
 
 
-def test_the_client_has_two_methods_and_no_other_path_of_a_service() -> None:
+def test_the_client_has_three_methods_and_no_other_path_of_a_service() -> None:
     source = inspect.getsource(gnmi)
     assert {"Get", "Subscribe"} == {part.split('"')[0] for part in source.split("/gnmi.gNMI/")[1:]}
     public = {name for name in vars(GnmiClient) if not name.startswith("_")}
-    assert public == {"get", "once"}
+    assert public == {"get", "once", "stream"}
     assert source.count("channel.unary_unary(GET)") == source.count("channel.stream_stream(SUBSCRIBE)") == 1
     assert source.count("_unary(") + source.count("_stream(") == 2
 

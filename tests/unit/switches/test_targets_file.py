@@ -7,8 +7,7 @@ import pytest
 
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.switches.targets import Link, ProbeLimits
-from roce_exporter.switches.targets_file import read_switches_file
+from roce_exporter.switches.targets import Link, ProbeLimits, read_switches_file
 from roce_exporter.yaml_document import DocumentError
 
 FULL = """\
@@ -98,6 +97,8 @@ def test_every_key_has_its_effect(folder: Path) -> None:
         ("{module: nxos, address: x, ports: {ssh: 22}}", "is not a valid key; known here: https, http"),
         ("{module: nxos, address: x, links: {Ethernet1/1: gpu}}", "'gpu' is not HOST/NETDEV"),
         ("{module: nxos, address: x, database_config: pw}", "is for module sonic only"),
+        ("{module: nxos, address: x, stream: true}", "module nxos has no gNMI; remove it"),
+        ("{module: eos, address: x, stream: 1}", "'1' is not supported; choose from true, false"),
         ("nxos", "is not a mapping"),
     ],
 )

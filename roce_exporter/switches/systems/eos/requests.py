@@ -20,8 +20,10 @@ from roce_exporter.net import NetError
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient
 from roce_exporter.switches.json_client import JsonClient, query_sources
 from roce_exporter.switches.readings import Module
+from roce_exporter.switches.stream import SwitchStream
 from roce_exporter.switches.systems.eos.read import read
-from roce_exporter.switches.systems.openconfig.requests import PORT_PATHS, present, subscriptions
+from roce_exporter.switches.systems.openconfig.requests import PORT_PATHS, plan_of, present, subscriptions
+from roce_exporter.switches.systems.openconfig.requests import STREAMED as STREAMED_PORTS
 
 if TYPE_CHECKING:
     from roce_exporter.switches.readings import ProbeReply, ProbeRequest
@@ -36,6 +38,15 @@ PATHS = {
     **PORT_PATHS,
 }
 """What is subscribed, once, per source. The catalogue has the YANG modules."""
+STREAMED = {
+    **STREAMED_PORTS,
+    "system": tuple((path, 0) for path in PATHS["system"]),
+    "configuration": tuple((path, 0) for path in PATHS["configuration"]),
+    "pfc": (
+        ("interfaces/interface[name=*]/ethernet/pfc/priorities", 1),
+        ("interfaces/interface[name=*]/ethernet/pfc/watchdog", 0),
+    ),
+}
 
 COMMANDS: dict[str, Any] = {
     "version": "show version",
@@ -96,7 +107,7 @@ async def query(probe: ProbeRequest) -> ProbeReply:
     """
     async with GnmiClient(probe) as gnmi, JsonClient(probe, posts={EAPI: is_reading}) as eapi:
         shown = {source: partial(_shown, eapi, source) for source in COMMANDS}
-        answered = await query_sources(subscriptions(gnmi, PATHS) | shown)
+        answered = await query_sources(subscriptions(gnmi, PATHS) | shown, held=probe.held)
         faults = dict(answered.faults)
         for service, sources in SERVICES.items():
             if faults.keys() >= sources and answered.replies:
@@ -112,4 +123,6 @@ async def _shown(client: JsonClient, source: str) -> Any:
         return None
 
 
-MODULE = Module("eos", EOS, query, read)
+MODULE = Module(
+    "eos", EOS, query, read, partial(SwitchStream, partial(plan_of, streamed=STREAMED, origin=""))
+)

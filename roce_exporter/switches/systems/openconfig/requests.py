@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import OPENCONFIG
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient
 from roce_exporter.switches.json_client import query_sources
-from roce_exporter.switches.readings import Module
+from roce_exporter.switches.readings import Module, StreamPlan
+from roce_exporter.switches.stream import SwitchStream
 from roce_exporter.switches.systems.openconfig.read import read
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from roce_exporter.switches.readings import ProbeReply, ProbeRequest
 
@@ -35,6 +37,21 @@ PORT_PATHS = {
 }
 """What is subscribed, once, per source."""
 PATHS = {**PORT_PATHS, "system": ("system/state",)}
+SAMPLE = 10.0
+STREAMED: dict[str, tuple[tuple[str, float], ...]] = {
+    **{source: tuple((path, SAMPLE) for path in paths) for source, paths in PATHS.items()},
+    "interfaces": (
+        ("interfaces/interface[name=*]/state", SAMPLE),
+        ("interfaces/interface[name=*]/state/oper-status", 0),
+        ("interfaces/interface[name=*]/state/admin-status", 0),
+        ("interfaces/interface[name=*]/state/last-change", 0),
+    ),
+    **{
+        source: tuple((path, 0) for path in PATHS[source])
+        for source in ("ecn_profiles", "lldp_gnmi", "system")
+    },
+}
+"""What a stream sends, per source: seconds between two samples; 0 with each change."""
 
 
 def subscriptions(
@@ -51,6 +68,16 @@ def subscriptions(
     return {source: partial(request, source) for source in paths}
 
 
+def plan_of(
+    reply: ProbeReply,
+    streamed: Mapping[str, Sequence[tuple[str, float]]] = MappingProxyType(STREAMED),
+    origin: str = OPENCONFIG,
+) -> StreamPlan:
+    """What to subscribe to after a round that has queried everything."""
+    known = {source: paths for source, paths in streamed.items() if source in reply.replies}
+    return StreamPlan(known, tuple(streamed.keys() - known.keys() - reply.faults.keys()), origin)
+
+
 def present(answered: ProbeReply, **more: Any) -> ProbeReply:
     """The reply without the sources that the switch does not have."""
     found = {source: reply for source, reply in answered.replies.items() if reply is not None}
@@ -58,10 +85,10 @@ def present(answered: ProbeReply, **more: Any) -> ProbeReply:
 
 
 async def query(probe: ProbeRequest) -> ProbeReply:
-    """Subscribe to all paths once, at the same time."""
+    """Subscribe to all paths once, at the same time, that no stream holds."""
     async with GnmiClient(probe) as client:
-        answered = await query_sources(subscriptions(client, PATHS, OPENCONFIG))
+        answered = await query_sources(subscriptions(client, PATHS, OPENCONFIG), held=probe.held)
         return present(answered, logged=tuple(client.logged))
 
 
-MODULE = Module("openconfig", OPENCONFIG, query, read)
+MODULE = Module("openconfig", OPENCONFIG, query, read, partial(SwitchStream, plan_of))

@@ -15,13 +15,15 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.net import NetError
 from roce_exporter.net.gnmi_messages import path_text
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient
-from roce_exporter.switches.readings import Module, ProbeReply
+from roce_exporter.switches.readings import Module, ProbeReply, StreamPlan
+from roce_exporter.switches.stream import SwitchStream
 from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.read import read_tables
@@ -72,6 +74,10 @@ STATE_TABLES = ("QUEUE_COUNTER_CAPABILITIES", "BUFFER_PROFILE_TABLE", "BUFFER_PO
 NO_ALIASES = (
     "ports are named by the vendor's alias, which is in the table PORT of CONFIG_DB, which cannot be used"
 )
+STREAMED = {t.PORT_COUNTERS: {PORTS: 1.0}, t.QUEUE_COUNTERS: {QUEUES: 10.0}}
+"""What a stream sends of COUNTERS_DB, by source: seconds between two samples."""
+TRIPS = "COUNTERS/Ethernet*/Pfcwd"
+"""The queues that the watchdog watches: with each change, if there are any."""
 WAIT_SHARE = 0.5
 """The part of the remaining time for which objects wait for the configuration, which says what is lossless."""
 
@@ -168,7 +174,9 @@ class _GnmiRound:
             self.rows |= rows_of_tables(chosen or (), ":")
 
     async def _of_all_ports(self, source: str, path: str, *, optional: bool = False) -> None:
-        reply = await self._get((source,), COUNTERS_DB, (path,), optional=optional)
+        reply = self.probe.held.get(source) if path in STREAMED.get(source, {}) else None
+        if reply is None:
+            reply = await self._get((source,), COUNTERS_DB, (path,), optional=optional)
         if reply is not None:
             self.by_name[path] = reply
 
@@ -298,4 +306,15 @@ def read(found: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     return read_tables(tables, found.faults, target.priorities)
 
 
-MODULE = Module("sonic_gnmi", SONIC, query, read)
+def plan_of(reply: ProbeReply) -> StreamPlan | None:
+    """What to subscribe to after a round that has queried everything."""
+    tables: t.SonicTables = reply.replies["tables"][0]
+    if tables.port_counters is None or tables.queue_counters is None:
+        return None
+    watched = any(t.WATCHDOG_STATUS in fields for fields in tables.queue_counters.values())
+    queues = STREAMED[t.QUEUE_COUNTERS] | ({TRIPS: 0.0} if watched else {})
+    paths = {t.PORT_COUNTERS: STREAMED[t.PORT_COUNTERS], t.QUEUE_COUNTERS: queues}
+    return StreamPlan({source: tuple(found.items()) for source, found in paths.items()}, target=COUNTERS_DB)
+
+
+MODULE = Module("sonic_gnmi", SONIC, query, read, partial(SwitchStream, plan_of))

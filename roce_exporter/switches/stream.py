@@ -1,0 +1,179 @@
+"""One gNMI subscription of the mode STREAM per switch: what changes is sent as it changes, and a probe reads it from memory.
+
+A stream begins after a round that has queried everything, with the sources that the switch has. While it is held, rounds query the
+other sources only. One that breaks, is silent or is refused is the fault of the source `stream`: the next round queries everything
+and begins it again, after a pause that grows. Each is ended after some minutes by such a round too, which finds what did not exist before,
+and what the switch has deleted without a word; and none outlives the probes that read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from roce_exporter.net import NetError
+from roce_exporter.net.gnmi_messages import Leaf, plain_name
+from roce_exporter.switches.gnmi import GnmiClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from roce_exporter.net.gnmi_messages import LeafReader, Path
+    from roce_exporter.switches.readings import ProbeReply, ProbeRequest, StreamPlan
+
+    Names = tuple[str, ...]
+
+RENEW_SECONDS = 300.0
+"""After which a round queries everything, and the stream begins again."""
+UNSYNCED_SECONDS = 60.0
+UNREAD_SECONDS = 2 * RENEW_SECONDS
+"""After which a stream ends that no probe has read."""
+LATE_SAMPLES = 3
+"""A source is silent after this number of samples that did not come, and GRACE_SECONDS."""
+GRACE_SECONDS = 10.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 15.0, 600.0
+"""Seconds before a stream is tried again after a fault."""
+MOST_LEAVES = 300_000
+
+
+class SwitchStream:
+    """The stream of one switch, as `ChangeStream`."""
+
+    def __init__(self, plan_of: Callable[[ProbeReply], StreamPlan | None]) -> None:
+        """`plan_of` says what to subscribe to after a round that has queried everything; None: nothing."""
+        self.is_begun, self.fault = False, ""
+        self._plan_of = plan_of
+        self._task: asyncio.Task[None] | None = None
+        self._store: LeafStore | None = None
+        """What has been sent; None until the switch has sent everything once."""
+        self._begun = self._read = self._pause = self._next = 0.0
+
+    def held(self, now: float) -> Mapping[str, Any]:
+        """As `ChangeStream`."""
+        self._read = now
+        if self._task and self._task.done():
+            self._task.result()  # a defect must not end in silence
+        return self._store.held() if self._store and now - self._begun < RENEW_SECONDS else {}
+
+    def after(self, request: ProbeRequest, reply: ProbeReply, now: float) -> None:
+        """As `ChangeStream`."""
+        is_begun = self._task is not None and not self._task.done() and now - self._begun < RENEW_SECONDS
+        if is_begun and not self._store and now - self._begun > UNSYNCED_SECONDS:
+            self.fault = f"the switch has not sent everything once in {now - self._begun:.0f} s"
+        if request.held or is_begun or now < self._next:
+            return
+        plan = self._plan_of(reply)
+        if plan and plan.paths:
+            self.cancel()
+            self.is_begun, self._begun, self._read = True, now, now
+            self._task = asyncio.create_task(self._hold(request, plan))
+
+    def faults(self) -> Mapping[str, str]:
+        """As `ChangeStream`."""
+        return {"stream": self.fault} if self.fault else {}
+
+    def cancel(self) -> None:
+        """As `ChangeStream`."""
+        if self._task:
+            self._task.cancel()
+        self._task = self._store = None
+
+    async def _hold(self, request: ProbeRequest, plan: StreamPlan) -> None:
+        clock, store = asyncio.get_running_loop().time, LeafStore(plan)
+
+        def take(message: LeafReader, is_synced: bool) -> None:
+            store.add(message, clock())
+            if is_synced:
+                self._store, self.fault, self._pause = store, "", 0.0
+            if clock() - self._read > UNREAD_SECONDS:
+                raise NetError("no probe has read it")
+
+        try:
+            async with GnmiClient(request) as client:
+                await client.stream(plan, take)
+        except NetError as error:
+            if self._task is not asyncio.current_task() or clock() - self._read > UNREAD_SECONDS:
+                return
+            self._store = None
+            self.fault = str(error)
+            self._pause = min(max(SHORTEST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
+            self._next = clock() + self._pause
+
+
+class LeafStore:
+    """The values that a stream has sent last, by source and path."""
+
+    def __init__(self, plan: StreamPlan) -> None:
+        self._absent = plan.absent
+        self._leaves: dict[str, dict[Path, Leaf]] = {source: {} for source in plan.paths}
+        self._renewed: dict[str, float] = {}
+        """When a source with samples has sent something."""
+        self._periods = {
+            source: max(every)
+            for source, paths in plan.paths.items()
+            if (every := [seconds for _, seconds in paths if seconds])
+        }
+        self._starts = {
+            tuple(step.partition("[")[0] for step in path.split("/")): source
+            for source, paths in plan.paths.items()
+            for path, _ in paths
+        }
+        self._sources: dict[Names, str] = {}
+
+    def held(self) -> dict[str, Any]:
+        """By source all leaves, the oldest change first; None: the switch does not have the source."""
+        return {
+            **dict.fromkeys(self._absent),
+            **{source: tuple(leaves.values()) for source, leaves in self._leaves.items()},
+        }
+
+    def add(self, message: LeafReader, now: float) -> None:
+        """Take a message.
+
+        Raises:
+            NetError: a source is silent, or there are too many leaves.
+        """
+        for path in message.deleted:
+            self._delete(path)
+        for path, value in message.leaves:
+            if source := self._source_of(path):
+                leaves = self._leaves[source]
+                # The newest is the last one: where a document and a leaf say the same, it counts. A document has the members that have changed.
+                before = leaves.pop(path, None)
+                if before and isinstance(value, dict) and isinstance(before.value, dict):
+                    leaves[path] = Leaf(path, {**before.value, **value})
+                else:
+                    leaves[path] = Leaf(path, value)
+                self._renewed[source] = now
+        if sum(map(len, self._leaves.values())) > MOST_LEAVES:
+            raise NetError(f"the switch has sent more than {MOST_LEAVES:,} values")
+        for source, seconds in self._periods.items():
+            if now - self._renewed.setdefault(source, now) > LATE_SAMPLES * seconds + GRACE_SECONDS:
+                raise NetError(f"{source}: no sample for {now - self._renewed[source]:.0f} s")
+
+    def _source_of(self, path: Path) -> str:
+        """The source with the longest path that is the beginning of this one, or else one below it; empty: it was not subscribed to."""
+        names = tuple(plain_name(step.name) for step in path)
+        if names not in self._sources:
+            above = [names[:end] for end in range(len(names), 0, -1)]
+            below = [start for start in self._starts if start[: len(names)] == names]
+            known = (self._starts[one] for one in (*above, *below) if one in self._starts)
+            self._sources[names] = next(known, "")
+        return self._sources[names]
+
+    def _delete(self, path: Path) -> None:
+        for leaves in self._leaves.values():
+            for one in [one for one in leaves if is_below(one, path)]:
+                del leaves[one]
+
+
+def is_below(path: Path, start: Path) -> bool:
+    """Whether a path is, or is below, another one, in which keys can be left out or be `*`."""
+    return len(path) >= len(start) and all(
+        step.name == above.name and _has_keys(dict(step.keys), above.keys)
+        for step, above in zip(path, start, strict=False)
+    )
+
+
+def _has_keys(keys: Mapping[str, str], wanted: Iterable[tuple[str, str]]) -> bool:
+    return all(value in ("*", keys.get(key)) for key, value in wanted)

@@ -1,0 +1,379 @@
+"""Changes as they happen: one stream per switch, which probes read from memory, and the poll where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from clock import pass_time
+from gnmi_switch import (
+    REPLIES,
+    GnmiQuestion,
+    RefusedError,
+    gnmi_switch,
+    ietf,
+    notification,
+    subscribe_response,
+    sync_response,
+)
+from recorded import files
+from sonic_gnmi_replies import reply as sonic_reply
+from switch_recordings import recorded
+from waiting import until
+
+from roce_exporter.catalog import named
+from roce_exporter.introspection.debug import series_text
+from roce_exporter.net import NetError
+from roce_exporter.net.gnmi_messages import LeafReader, path_of
+from roce_exporter.net.grpc import grpc
+from roce_exporter.net.login import BasicAuth
+from roce_exporter.normalise.series import Series
+from roce_exporter.switches import gnmi, stream
+from roce_exporter.switches.probe import Prober
+from roce_exporter.switches.readings import StreamPlan
+from roce_exporter.switches.stream import LeafStore
+from roce_exporter.switches.targets import ProbeLimits, SwitchesFile
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from roce_exporter.net.gnmi_messages import Path as GnmiPath
+
+LEAVES = {
+    path: value for replies in recorded("switch-openconfig").values() for path, value in replies.items()
+}
+STATE = "interfaces/interface[name=et-0/0/0]/state/oper-status"
+SONIC = json.loads(files("switch-sonic-gnmi")["databases.json"])
+REFUSED = RefusedError(grpc.StatusCode.UNIMPLEMENTED, "no streams here")
+
+
+def updates(leaves: dict[str, Any]) -> list[tuple[GnmiPath, dict[str, Any]]]:
+    return [(path_of(path), ietf(value)) for path, value in leaves.items()]
+
+
+class StreamingSwitch:
+    """What a switch answers: everything once, and over its stream what the test sends."""
+
+    def __init__(self, leaves: dict[str, Any]) -> None:
+        self.leaves = leaves
+        self.questions: list[GnmiQuestion] = []
+        self.refusal: RefusedError | None = None
+        self.messages: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.open = 0
+
+    def __call__(self, asked: GnmiQuestion) -> Any:
+        self.questions.append(asked)
+        if asked.method == "Get":
+            return sonic_reply(asked, SONIC)
+        if asked.method == "Stream":
+            return self.stream(asked)
+        return [*self.all(), sync_response()]
+
+    def all(self) -> list[bytes]:
+        return [subscribe_response(*updates(self.leaves))]
+
+    async def stream(self, asked: GnmiQuestion) -> AsyncIterator[bytes]:
+        if self.refusal:
+            raise self.refusal
+
+        async def messages() -> AsyncIterator[bytes]:
+            self.open += 1
+            self.messages = asyncio.Queue()
+            try:
+                for message in (*self.all(), sync_response()):
+                    yield message
+                while message := await self.messages.get():
+                    yield message
+            finally:
+                self.open -= 1
+
+        return messages()
+
+    def send(self, leaves: dict[str, Any]) -> None:
+        self.messages.put_nowait(subscribe_response(*updates(leaves)))
+
+    def methods(self) -> list[str]:
+        """Of the requests since the last call."""
+        found = [one.method for one in self.questions]
+        self.questions.clear()
+        return found
+
+
+class Watched:
+    """A prober of one switch, whose answers are not kept."""
+
+    def __init__(self, switch: Any, module: str, folder: Path, **more: Any) -> None:
+        (folder / "password").write_text(switch.visit().login.password)
+        auth = BasicAuth("reader", folder / "password")
+        target = replace(switch.visit(module).target, basic_auth=auth, host="127.0.0.1", stream=True, **more)
+        target = replace(target, tls=replace(target.tls, server_name="leaf2.example.com"))
+        self.prober = Prober(SwitchesFile({"leaf2": target}, limits=ProbeLimits(cache_seconds=0)))
+
+    async def probe(self) -> dict[str, Any]:
+        answer = await self.prober.probe("leaf2", "", 60)
+        return {
+            series_text(series).partition("{")[0] + "{" + series_text(series).partition(",")[2]: value
+            for part in answer.samples
+            for series, value in zip(part.series, part.values, strict=True)
+        }
+
+    async def source(self) -> float | None:
+        answer = await self.prober.probe("leaf2", "", 60)
+        own = answer.samples[1]
+        return dict(zip(own.series, own.values, strict=True)).get(
+            Series(named.SWITCH_SOURCE_UP, (answer.device, "stream"))
+        )
+
+    @property
+    def stream(self) -> Any:
+        return self.prober._states["leaf2"].stream
+
+    async def synced(self) -> None:
+        await until(lambda: self.stream._store)
+
+
+@asynccontextmanager
+async def streaming(
+    folder: Path, module: str = "openconfig", leaves: dict[str, Any] = LEAVES, **more: Any
+) -> AsyncIterator[tuple[StreamingSwitch, Watched]]:
+    answers = StreamingSwitch(dict(leaves))
+    async with gnmi_switch(answers, folder) as switch:
+        watched = Watched(switch, module, folder, **more)
+        try:
+            yield answers, watched
+        finally:
+            await watched.prober.close()
+
+
+UP = 'roce_switch_link_up{port="et-0/0/0"}'
+
+
+async def test_a_probe_reads_what_the_stream_has_sent(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as (switch, watched):
+        polled = await watched.probe()
+        await watched.synced()
+        assert set(switch.methods()) == {"Subscribe", "Stream"}
+        held = await watched.probe()
+        states = {name for name in {*polled, *held} if "source_" in name or "probe_duration" in name}
+        assert {name: held[name] for name in held if name not in states} == {
+            name: polled[name] for name in polled if name not in states
+        }
+        switch.send({STATE: "DOWN"})
+        while held[UP] != 0:
+            held = await watched.probe()
+        assert switch.methods() == []
+        assert await watched.source() == 1
+
+
+async def test_states_come_with_each_change_and_pfc_each_second(tmp_path: Path) -> None:
+    leaves = {
+        path: value
+        for source, replies in recorded("switch-eos").items()
+        for path, value in replies.items()
+        if "/" in path
+    }
+    async with streaming(tmp_path, "eos", leaves) as (switch, watched):
+        await watched.probe()
+        await watched.synced()
+        (asked,) = [one for one in switch.questions if one.method == "Stream"]
+    assert asked.samples["interfaces/interface[name=*]/ethernet/pfc/priorities"] == 1
+    changes = {path for path, seconds in asked.samples.items() if not seconds}
+    assert {
+        "interfaces/interface[name=*]/ethernet/pfc/watchdog",
+        "interfaces/interface[name=*]/state/oper-status",
+        "lldp/interfaces/interface[name=*]/neighbors/neighbor[id=*]/state",
+    } <= changes
+    assert asked.metadata["username"] == "reader"
+
+
+async def test_a_stream_that_breaks_is_a_source_that_is_down_until_it_is_back(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as (switch, watched):
+        await watched.probe()
+        await watched.synced()
+        switch.messages.put_nowait(None)
+        await until(lambda: watched.stream.fault)
+        switch.leaves[STATE] = "DOWN"
+        switch.methods()
+        found = await watched.probe()
+        assert (found[UP], await watched.source()) == (0, 0)
+        assert "Stream" not in switch.methods(), "a broken stream is not begun again at once"
+        pass_time(stream.SHORTEST_PAUSE)
+        await watched.probe()
+        await watched.synced()
+        assert await watched.source() == 1
+
+
+async def test_a_refused_stream_costs_nothing_but_itself(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as (switch, watched):
+        switch.refusal = REFUSED
+        await watched.probe()
+        await until(lambda: watched.stream.fault)
+        found = await watched.probe()
+        assert (found[UP], await watched.source()) == (1, 0)
+        assert "no streams here" in watched.stream.fault
+        pauses = []
+        for _ in range(8):
+            pass_time(watched.stream._pause)
+            watched.stream.fault = ""
+            await watched.probe()
+            await until(lambda: watched.stream.fault)
+            pauses.append(watched.stream._pause)
+        assert pauses == sorted(pauses)
+        assert pauses[-1] == stream.LONGEST_PAUSE
+
+
+async def test_a_silent_stream_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with streaming(tmp_path) as (switch, watched):
+        await watched.probe()
+        await watched.synced()
+        pass_time(gnmi.SILENT_SECONDS)
+        await until(lambda: watched.stream.fault)
+        assert "silent" in watched.stream.fault
+        assert await watched.source() == 0
+        await until(lambda: not switch.open)
+
+
+async def test_a_stream_begins_again_after_some_minutes_with_what_the_switch_has_then(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as (switch, watched):
+        await watched.probe()
+        await watched.synced()
+        switch.leaves[STATE.replace("et-0/0/0", "et-0/0/9")] = "UP"
+        switch.methods()
+        watched.stream._begun -= stream.RENEW_SECONDS
+        await watched.probe()
+        await watched.synced()
+        assert set(switch.methods()) == {"Subscribe", "Stream"}
+        await until(lambda: switch.open == 1)
+        assert await watched.source() == 1
+
+
+async def test_no_stream_outlives_its_probes_its_settings_or_the_process(tmp_path: Path) -> None:
+    async with streaming(tmp_path) as (switch, watched):
+        await watched.probe()
+        await watched.synced()
+        watched.stream._read -= stream.UNREAD_SECONDS + 1
+        switch.send({STATE: "UP"})
+        await until(lambda: not switch.open)
+        assert not watched.stream.fault
+        await watched.probe()
+        await watched.synced()
+        file = watched.prober._file
+        target = replace(file.targets["leaf2"], stream=False)
+        watched.prober.reload(replace(file, targets={"leaf2": target}))
+        await until(lambda: not switch.open)
+        switch.methods()
+        await watched.probe()
+        assert set(switch.methods()) == {"Subscribe"}
+        assert await watched.source() is None
+
+
+async def test_sonic_sends_counters_and_the_rest_is_queried(tmp_path: Path) -> None:
+    whole: dict[str, Any] = {}
+    async with streaming(tmp_path, "sonic_gnmi", {}) as (switch, watched):
+
+        def everything() -> list[bytes]:
+            asked = next(one for one in switch.questions if one.method == "Stream")
+            for path in asked.paths:
+                gets = REPLIES["GetResponse"].FromString(sonic_reply(replace(asked, paths=(path,)), SONIC))
+                for update in gets.notification[0].update:
+                    whole[path] = json.loads(update.val.json_ietf_val)
+            return [subscribe_response((path_of(path), ietf(document))) for path, document in whole.items()]
+
+        switch.all = everything
+        polled = await watched.probe()
+        await watched.synced()
+        (asked,) = [one for one in switch.questions if one.method == "Stream"]
+        assert asked.target == "COUNTERS_DB"
+        assert asked.samples["COUNTERS/Ethernet*"] == 1
+        switch.questions.clear()
+        held = await watched.probe()
+        queried = {path for one in switch.questions for path in one.paths}
+        assert queried
+        assert not queried & set(asked.paths)
+        frames = [name for name in polled if "pfc_receive_frames" in name]
+        assert frames
+        assert {name: held[name] for name in frames} == {name: polled[name] for name in frames}
+        port, row = next(iter(whole["COUNTERS/Ethernet*"].items()))
+        row |= {"SAI_PORT_STAT_PFC_3_RX_PKTS": "123456"}
+        switch.messages.put_nowait(subscribe_response((path_of("COUNTERS/Ethernet*"), ietf({port: row}))))
+        while 123456 not in held.values():
+            held = await watched.probe()
+        assert len([name for name in held if "pfc_receive_frames" in name]) == len(frames), "others stay"
+
+
+# What a stream has sent
+
+
+PLAN = StreamPlan({"links": (("a/b[n=*]/c", 10), ("a/b[n=*]/c/d", 0)), "other": (("x", 0),)}, ("none",))
+
+
+def message(*updates: tuple[str, Any], deleted: tuple[str, ...] = ()) -> LeafReader:
+    made = notification((path_of(path), ietf(value)) for path, value in updates)
+    for path in deleted:
+        made.delete.add().elem.extend(
+            [
+                REPLIES["PathElem"](
+                    name=one.name, key=[{"key": key, "value": value} for key, value in one.keys]
+                ).SerializeToString()
+                for one in path_of(path)
+            ]
+        )
+    reader = LeafReader()
+    response = REPLIES["SubscribeResponse"]()
+    response.update.CopyFrom(made)
+    reader.add(bytes(response.SerializeToString()))
+    return reader
+
+
+def kept(store: LeafStore, source: str = "links") -> list[tuple[str, Any]]:
+    return [(gnmi.path_text(path), value) for path, value in store.held()[source]]
+
+
+def test_the_newest_value_of_a_path_is_the_last_one() -> None:
+    store = LeafStore(PLAN)
+    assert store.held() == {"none": None, "links": (), "other": ()}
+    store.add(message(("a/b[n=1]/c/d", 1), ("a/b[n=2]/c/d", 2), ("unknown/path", 3)), 0)
+    store.add(message(("a/b[n=1]/c/d", 4)), 1)
+    assert kept(store) == [("a/b[n=2]/c/d", 2), ("a/b[n=1]/c/d", 4)]
+    store.add(message(("x", {"Ethernet0": {"k": 1}, "Ethernet4": {"k": 1}})), 1)
+    store.add(message(("x", {"Ethernet0": {"l": 2}})), 1)
+    assert kept(store, "other") == [("x", {"Ethernet0": {"l": 2}, "Ethernet4": {"k": 1}})]
+
+
+@pytest.mark.parametrize("deleted", ["a/b[n=1]", "a/b[n=1]/c/d", "a/b[n=1]/c"])
+def test_what_a_switch_deletes_is_gone(deleted: str) -> None:
+    store = LeafStore(PLAN)
+    store.add(message(("a/b[n=1]/c/d", 1), ("a/b[n=2]/c/d", 2)), 0)
+    store.add(message(deleted=(deleted,)), 1)
+    assert kept(store) == [("a/b[n=2]/c/d", 2)]
+    store.add(message(("a/b[n=3]/c/d", 3), deleted=("a/b[n=*]",)), 1)
+    assert kept(store) == [("a/b[n=3]/c/d", 3)]
+
+
+def test_the_keys_of_a_path_may_come_in_any_order() -> None:
+    first, second = (
+        message((f"a/b[n=1]/c{keys}", 1)).leaves[0].path for keys in ("[i=1][j=2]", "[j=2][i=1]")
+    )
+    assert first == second
+
+
+def test_a_source_without_samples_is_silent_and_one_with_changes_only_is_not() -> None:
+    store = LeafStore(PLAN)
+    store.add(message(("a/b[n=1]/c/d", 1)), 0)
+    late = stream.LATE_SAMPLES * 10 + stream.GRACE_SECONDS
+    store.add(message(("x", 1)), late)
+    with pytest.raises(NetError, match="links: no sample for 41 s"):
+        store.add(message(("x", 2)), late + 1)
+
+
+def test_a_switch_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MOST_LEAVES", 3)
+    store = LeafStore(PLAN)
+    store.add(message(*((f"a/b[n={number}]/c/d", 1) for number in range(3))), 0)
+    with pytest.raises(NetError, match="more than 3 values"):
+        store.add(message(("a/b[n=9]/c/d", 1)), 0)
