@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import ipaddress
 import multiprocessing
 import os
@@ -27,6 +28,7 @@ from roce_exporter.checks.fabric_check import fabric_report
 from roce_exporter.checks.finding import Status
 from roce_exporter.model import Device, Gid, Port
 from roce_exporter.probe.plan import ProbeTarget, SendRate
+from roce_exporter.probe.sender import LOST
 from roce_exporter.probe.service import ProbeService, ProbeSettings
 from roce_exporter.view.history import TimedSamples
 
@@ -35,9 +37,12 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 RACKS = (4, 4)
-RATE = SendRate(interval=1.5, most=100.0, burst=38, per_target=8.0)
+RATE = SendRate(interval=3.0, most=100.0, burst=38, per_target=8.0)
 """Every path of the full mesh in every burst."""
 SECONDS = 15.0
+"""Of each run."""
+PATIENCE = 3.0
+"""Seconds that a host may take to answer its parent."""
 PREFIX = "pf-"
 ROUTER = f"{PREFIX}router"
 GATEWAY = "169.254.1.1"
@@ -96,8 +101,10 @@ class Host(NamedTuple):
 
     def read(self) -> tuple[TimedSamples, list[int]] | None:
         """Its samples and source ports; None if it does not answer."""
+        while self.pipe.poll():
+            self.pipe.recv()  # it did not answer in time before
         self.pipe.send("read")
-        return self.pipe.recv() if self.pipe.poll(5) else None
+        return self.pipe.recv() if self.pipe.poll(PATIENCE) else None
 
 
 @contextmanager
@@ -105,6 +112,7 @@ def probing() -> Iterator[dict[str, Host]]:
     """All hosts, after their first burst."""
     hosts = {}
     context = multiprocessing.get_context("fork")
+    gc.freeze()  # so that the processes share its pages
     try:
         for target in TARGETS:
             ours, theirs = context.Pipe()
@@ -197,6 +205,7 @@ def stopped(hosts: dict[str, Host]) -> Iterator[None]:
     """Stop the process of h01."""
     os.kill(hosts["h01"].process.pid or 0, signal.SIGSTOP)
     yield
+    os.kill(hosts["h01"].process.pid or 0, signal.SIGCONT)
 
 
 @contextmanager
@@ -207,7 +216,7 @@ def busy(hosts: dict[str, Host]) -> Iterator[None]:
     def hold() -> None:
         while not over.wait(0.2):
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(0.8)
+            time.sleep(0.87)  # with 0.2: no divisor of the interval of bursts
             os.kill(pid, signal.SIGCONT)
 
     thread = threading.Thread(target=hold)
@@ -231,18 +240,23 @@ FAULTS: dict[str, tuple[Injected, set[tuple[str, str]]]] = {
 }
 
 
-def judged(name: str) -> set[tuple[str, str]]:
-    """What is named after `SECONDS` of a fault, as check and place."""
+def judged(name: str, runs: int) -> Iterator[set[tuple[str, str]]]:
+    """What is named after `SECONDS` of a fault, as check and place, in each run."""
     inject, _ = FAULTS[name]
-    with probing() as hosts, inject(hosts):
-        time.sleep(SECONDS)
-        found = [host.read() for host in hosts.values()]
-    report = fabric_report([(one[0],) for one in found if one])
-    return {
-        (one.check, one.device.partition(" source port")[0])
-        for one in report.findings
-        if one.status > Status.OK
-    }
+    with probing() as hosts:
+        for _ in range(runs):
+            time.sleep(LOST + 1)  # what was lost before is counted before
+            before = [host.read() for host in hosts.values()]
+            with inject(hosts):
+                time.sleep(SECONDS)
+                after = [host.read() for host in hosts.values()]
+            ends = zip(before, after, strict=True)
+            report = fabric_report([(one[0], two[0]) for one, two in ends if one and two])
+            yield {
+                (one.check, one.device.partition(" source port")[0])
+                for one in report.findings
+                if one.status > Status.OK
+            }
 
 
 def main() -> int:
@@ -253,7 +267,7 @@ def main() -> int:
     with behind_a_router():
         for name in sys.argv[2:] or FAULTS:
             expected = FAULTS[name][1]
-            results = [judged(name) for _ in range(runs)]
+            results = list(judged(name, runs))
             right = sum(one == expected for one in results)
             status |= right != runs
             words = ", ".join(f"`{check}` {place}" for check, place in expected) or "nothing"

@@ -3,7 +3,7 @@
 A simulated Clos fabric of one rail is probed by the plan of `roce_exporter.probe.plan` for 60 s, with one fault or none, and with hosts
 that lose 3 % of their packets by themselves (their kernel counts them). What each port reports of it is judged by `roce_exporter.probe.fleet`,
 as `check fabric` does: the paths above the ToRs are not known, so of a link the uplinks of its ToR are to be named, and of a spine all
-spines. The seeds of the judgement (from 10,000 on) are not those with which the limits of the vote were chosen.
+spines. The seeds of the judgement (from 20,000 on) are not those with which the limits of the vote were chosen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BACKGROUND = 1e-5
 BUSY_SHARE, BUSY_LOSS = 0.01, 0.03
 LOSSES = (0.02, 0.05, 0.1, 0.3)
 START = 1_700_000_000
-JUDGEMENT = 10_000
+JUDGEMENT = 20_000
 INTERVAL = 5
 
 

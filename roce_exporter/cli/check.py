@@ -64,15 +64,19 @@ async def check(options: argparse.Namespace) -> int:
         reports = [await check_switches(options, names, profile)]
     else:
         head, reports = await _of_host(options, topics, profile)
-    report = joined(reports)
-    if options.format == JSON:
-        print_text(document_text(report, head, time.time(), failed=options.failed))
+    if options.format != JSON and not {Topic.SETTINGS, Topic.SWITCHES}.isdisjoint(topics):
+        head += f"; profile {profile.name}"
+    return show(joined(reports), head, as_json=options.format == JSON, failed=options.failed)
+
+
+def show(report: Report, head: str, *, as_json: bool, failed: bool = False) -> int:
+    """Print a report; returns the exit code. `failed`: only what is wrong."""
+    if as_json:
+        print_text(document_text(report, head, time.time(), failed=failed))
     else:
         on_terminal = sys.stdout is not None and sys.stdout.isatty()
         width = min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDEST)
-        if not {Topic.SETTINGS, Topic.SWITCHES}.isdisjoint(topics):
-            head += f"; profile {profile.name}"
-        print_text(text(report, f"{head}.", width=width, failed=options.failed, colour=on_terminal))
+        print_text(text(report, f"{head}.", width=width, failed=failed, colour=on_terminal))
     return EXIT_CODES[report.status]
 
 

@@ -5,25 +5,39 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import shutil
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from roce_exporter.assemble import Parts, assemble
+from roce_exporter.checks.report import JSON
+from roce_exporter.cli.check import show
 from roce_exporter.cli.flags import PROBE_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
+from roce_exporter.cli.parts import collect_settings
 from roce_exporter.cli.serve import ServedPart, serve_parts
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.net import NetError
 from roce_exporter.net.http import Access
 from roce_exporter.net.login import read_http_config, read_login
+from roce_exporter.probe.bandwidth import (
+    PROGRAM,
+    PortLoad,
+    bandwidth_report,
+    measure,
+    pair_rails,
+    port_loads,
+)
 from roce_exporter.probe.plan import plan
 from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
 from roce_exporter.probe.target_source import TargetsError, is_remote, read_here, read_remote
 from roce_exporter.self_metrics.own_registry import OwnRegistry
+from roce_exporter.view.history import timed_samples
 from roce_exporter.web.application import SampledSection, json_page
 from roce_exporter.words import table
 
@@ -39,6 +53,8 @@ SHORTEST_KEY = 16
 TIMEOUT = 10.0
 """Seconds that a list of targets or the devices may take to read."""
 ALL = "all"
+LOAD_SECONDS = 1.0
+"""Over which the traffic of the own ports is measured: some drivers refresh their counters once a second."""
 
 
 async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
@@ -47,8 +63,10 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     access = await _access(options.http_config_file)
     read = partial(_read_targets, options.probe_targets, access, in_flight)
     targets = await read()
-    if options.probe_plan:
-        return _print_plan(options.probe_plan, targets)
+    if options.bandwidth:
+        return await _measure_bandwidth(options, kernel, targets)
+    if host := _planned(options):
+        return _print_plan(host, targets)
     settings = ProbeSettings(key=_key(options.probe_key_file), allowed=_networks(options.probe_allow))
     service = ProbeService(settings, read, time.monotonic)
 
@@ -75,9 +93,8 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
         await service.refresh()
         LOG.info("probe: %d targets", len(service.targets))
 
-    page = json_page(
-        "/debug/probe-plan", lambda: _plan_document(service), "what is sent in each burst, as JSON"
-    )
+    title = "what is sent in each burst, as JSON"
+    page = json_page("/debug/probe-plan", lambda: _plan_document(service), title)
     part = ServedPart(
         SampledSection("Active probes between RoCE ports", page, service.samples),
         lambda: (service.run(), follow_on()),
@@ -86,6 +103,40 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     async with AsyncExitStack() as stack:
         stack.callback(service.close)
         return await serve_parts(options, [part], OwnRegistry(), stack, PROBE_PORT)
+
+
+def _planned(options: argparse.Namespace) -> str:
+    """The host whose plan is printed; empty: none."""
+    match options.plan:
+        case []:
+            return str(options.probe_plan or "")
+        case ["plan", host]:
+            return str(host)
+    raise OptionError(f"probe {' '.join(options.plan)}: use `probe plan HOST`, or no word")
+
+
+async def _measure_bandwidth(
+    options: argparse.Namespace, kernel: Kernel, targets: tuple[ProbeTarget, ...]
+) -> int:
+    if not shutil.which(PROGRAM):
+        raise OptionError(
+            f"--bandwidth: {PROGRAM} is not installed; as root: apt-get install perftest, or dnf install perftest"
+        )
+    parts = Parts(
+        collect_settings(options), profile=None, pace=None, owners=None, kernel_log=False, health=False
+    )
+    moments = []
+    with closing(assemble(kernel, parts)) as exporter:
+        for pause in (LOAD_SECONDS, 0.0):
+            seen = await exporter.observe_complete()
+            moments.append(timed_samples(seen.samples, time.monotonic()))
+            await asyncio.sleep(pause)
+    devices = [one.device for one in seen.snapshot.devices]
+    pairing = pair_rails(devices, targets, options.bandwidth)
+    loads = port_loads(*moments)
+    busy = [rail for rail in pairing.rails if loads.get(rail.place, PortLoad()).is_busy]
+    report = bandwidth_report(await measure(pairing, busy), busy, loads)
+    return show(report, f"Bandwidth of this host to {options.bandwidth}", as_json=options.format == JSON)
 
 
 def _plan_document(service: ProbeService) -> object:
@@ -161,7 +212,7 @@ def _print_plan(host: str, targets: tuple[ProbeTarget, ...]) -> int:
     own = [one for one in targets if host in (ALL, one.host, str(one.address))]
     if not own:
         raise OptionError(
-            f"--probe.plan={host}: is not in the list; use a host or an address of it, or `{ALL}`"
+            f"probe plan {host}: is not in the list; use a host or an address of it, or `{ALL}`"
         )
     rows: dict[tuple[str, ...], int] = {}
     for one in own:

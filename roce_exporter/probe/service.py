@@ -89,9 +89,9 @@ class OwnPort:
     responder: Responder | None
 
 
-def own_addresses(devices: Iterable[Device]) -> dict[Address, tuple[str, str]]:
-    """Device and port of each address that RoCEv2 GIDs have; link-local addresses, which no other rack reaches, are left out."""
-    found: dict[Address, tuple[str, str]] = {}
+def own_addresses(devices: Iterable[Device]) -> dict[Address, tuple[str, str, int]]:
+    """Device, port and index of each address that RoCEv2 GIDs have; link-local addresses, which no other rack reaches, are left out."""
+    found: dict[Address, tuple[str, str, int]] = {}
     for device in devices:
         for port in device.ports:
             for gid in port.gids:
@@ -100,7 +100,7 @@ def own_addresses(devices: Iterable[Device]) -> dict[Address, tuple[str, str]]:
                 except ValueError:
                     continue
                 if gid.type == ROCE_V2 and not address.is_link_local:
-                    found.setdefault(address, (device.name, str(port.number)))
+                    found.setdefault(address, (device.name, str(port.number), gid.index))
     return found
 
 
@@ -152,7 +152,7 @@ class ProbeService:
 
     def follow(self, devices: Iterable[Device]) -> None:
         """Use the addresses of these devices from now on."""
-        found = own_addresses(devices)
+        found = {address: place[:2] for address, place in own_addresses(devices).items()}
         before = {address: (port.device, port.port) for address, port in self._ports.items()}
         for address, labels in before.items():
             if found.get(address) != labels:

@@ -31,7 +31,7 @@ cards_tests=(test_names.py test_values.py test_configuration.py test_addresses.p
   test_kernel_log.py)
 traffic_tests=(test_objects.py test_other_nics.py test_traffic.py test_wire.py test_alerts.py test_soak.py)
 newest_tests=(test_more_drivers.py test_devlink.py test_limits.py)
-longer=(test_counter_sets.py test_owners.py)
+longer=(test_counter_sets.py test_owners.py test_probes.py)
 core=("${cards_tests[@]}" "${longer[@]}" "${traffic_tests[@]}")
 kernel_tests=(test_names.py test_values.py test_configuration.py test_addresses.py)
 

@@ -182,8 +182,8 @@ def test_own_ports_are_the_routable_addresses_of_rocev2() -> None:
         device("mlx5_1", "10.0.0.9", kind="IB/RoCE v1"),
     ]
     assert own_addresses(devices) == {
-        ipaddress.ip_address(ONE): ("mlx5_0", "1"),
-        ipaddress.ip_address("fd00::1"): ("mlx5_0", "1"),
+        ipaddress.ip_address(ONE): ("mlx5_0", "1", 0),
+        ipaddress.ip_address("fd00::1"): ("mlx5_0", "1", 2),
     }
 
 
@@ -337,7 +337,7 @@ def targets(tmp_path: Path) -> str:
 
 
 def test_the_plan_of_a_host_is_a_table(targets: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["probe", targets, "--probe.plan=h1"]) == 0
+    assert main(["probe", targets, "plan", "h1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["FROM", "ADDRESS", "RAIL", "TO", "ADDRESS", "SCOPE", "PATHS"]
     assert [line.split() for line in lines[1:3]] == [
@@ -350,7 +350,8 @@ def test_the_plan_of_a_host_is_a_table(targets: str, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--probe.plan=h9"], "--probe.plan=h9: is not in the list"),
+        (["plan", "h9"], "probe plan h9: is not in the list"),
+        (["plan"], "probe plan: use `probe plan HOST`"),
         (["--probe.targets=/missing.json"], "/missing.json: No such file or directory"),
         ("probe.key-file: /missing", "probe.key-file=/missing: No such file or directory"),
         ("probe.key-file: /dev/null", "has 0 characters; a key needs at least 16"),
