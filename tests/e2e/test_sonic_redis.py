@@ -1,8 +1,6 @@
 """A real Redis with the tables of a SONiC: what is sent to it, what faults cost, and what restarts leave behind."""
 
-import asyncio
 import json
-import os
 import re
 import threading
 from collections.abc import Iterator
@@ -115,46 +113,6 @@ async def test_a_restart_between_name_map_and_counters_gives_no_zero(switch: Red
     assert values(readings, "roce_switch_pfc_enabled")
 
 
-async def test_a_breakout_brings_the_new_ports(server: RedisServer) -> None:
-    ports = []
-    for moment in (0, 1):
-        server.load(recorded(f"switch-sonic-breakout/{moment}"))
-        _, readings = await query_switch(target_of(server.socket))
-        ports.append({labels[0] for labels in values(readings, "roce_switch_pfc_receive_frames_total")})
-    assert ports == [{"Ethernet0", "Ethernet8"}, {"Ethernet0", "Ethernet4", "Ethernet8"}]
-
-
-async def test_rows_in_another_form_of_range_are_found(switch: RedisServer) -> None:
-    """One port has `3-4`, the next `3` and `4`, the third `0-7`: no KEYS needed."""
-    config = recorded("switch-sonic")["config_db"]
-    for table in ("QUEUE", "BUFFER_PG"):
-        row = config.pop(f"{table}|Ethernet8|3-4")
-        config |= {f"{table}|Ethernet8|3": row, f"{table}|Ethernet8|4": row}
-        config |= {f"{table}|Ethernet16|0-7": config[f"{table}|Ethernet0|3-4"]}
-    config["PORT_QOS_MAP|Ethernet16"] = {"pfc_enable": "3,4"}
-    switch.load({"config_db": config})
-    _, readings = await query_switch(target_of(switch.socket))
-    assert values(readings, "roce_switch_config_ecn_enabled") == {
-        (port, queue): 1 for port in ("Ethernet0", "Ethernet8", "Ethernet16") for queue in "34"
-    }
-    assert set(values(readings, "roce_switch_buffer_headroom_bytes").values()) == {165888}
-
-
-LOST = {
-    "counters_db": {"port_counters", "queue_counters"},
-    "config_db": {"configuration"},
-}
-
-
-@pytest.mark.parametrize("name", LOST)
-async def test_an_empty_database_costs_its_own_sources(switch: RedisServer, name: str) -> None:
-    switch.load({name: {}})
-    _, readings = await query_switch(target_of(switch.socket))
-    assert set(readings.faults) == LOST[name]
-    assert len({reading.source for reading in readings.readings}) >= (name == "config_db") * 4
-    assert all("\n" not in line and len(line) < 300 for line in readings.faults.values())
-
-
 async def test_without_configuration_priorities_come_from_the_counters(switch: RedisServer) -> None:
     _, before = await query_switch(target_of(switch.socket))
     switch.load({"config_db": {}})
@@ -217,14 +175,6 @@ async def test_databases_of_other_numbers(server: RedisServer, tmp_path: Path) -
             client.swapdb(2, 11)
             client.swapdb(4, 9)
     assert readings == expected
-
-
-async def test_many_rounds_leave_no_descriptor(switch: RedisServer) -> None:
-    descriptors = set(os.listdir("/proc/self/fd"))
-    for _ in range(20):
-        await query_switch(target_of(switch.socket))
-    await asyncio.sleep(0)
-    assert set(os.listdir("/proc/self/fd")) <= descriptors
 
 
 @pytest.fixture(scope="module")

@@ -1,19 +1,13 @@
-"""A real Redis with the tables of a simulated switch → `roce-exporter serve --switches.config` → a real Prometheus with our rules.
-
-The page at the end of that way is in tests/alerts/test_switch_page.py.
-"""
+"""A real Redis with the tables of a simulated switch → `roce-exporter serve --switches.config`. tests/alerts/test_switch_page.py has the page."""
 
 import json
 import re
 import signal
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from servers import Running, exporter, prometheus
+from servers import Running, exporter
 from sonic_server import sonic_server
 from waiting import wait_until
 
@@ -21,7 +15,6 @@ from roce_exporter.host.simulated.simulated_switch_port import SwitchWatchdog
 
 pytestmark = pytest.mark.ci
 
-ALERTS = Path(__file__).parents[2] / "alerts"
 SEED = 57
 """The first storm of this seed begins after 20 s and lasts 3.3 s."""
 STORM = 20.1
@@ -105,61 +98,3 @@ def test_a_signal_reads_the_file_again_and_keeps_what_is_known(tmp_path: Path) -
         assert b"roce_switch_probe_success" in command.get("/probe?target=new")
         assert command.stop() == 0
     assert "SIGHUP: nothing has changed, because" in command.log
-
-
-class Monitoring(Running):
-    """A Prometheus with our rules."""
-
-    def alert(self, name: str) -> dict[str, Any] | None:
-        """An alert of this name that is pending or fires."""
-        return next(
-            (alert for alert in self.ask("alerts")["alerts"] if alert["labels"]["alertname"] == name), None
-        )
-
-    def paused_ends(self) -> set[str]:
-        """The ends of the first link that report pause from the host to the switch."""
-        pause = (
-            'link:roce_pfc_pause:ratio_rate5m{netdev="eth0", switch_port="Ethernet0", toward="switch"} > 0'
-        )
-        return {found["metric"]["end"] for found in self.query(pause)}
-
-
-@contextmanager
-def monitoring(folder: Path, host: Running, switches: Running) -> Iterator[Monitoring]:
-    """It scrapes a host and a switch each second."""
-    labels = {"cluster": "one"}
-    jobs = [
-        {"job_name": "roce", "static_configs": [{"targets": [host.address], "labels": labels}]},
-        {
-            "job_name": "roce-switches",
-            "metrics_path": "/probe",
-            "params": {"target": ["leaf"]},
-            "static_configs": [{"targets": [switches.address], "labels": labels | {"instance": "leaf"}}],
-        },
-    ]
-    intervals = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    rules = yaml.safe_load((ALERTS / "roce.rules.yml").read_text())
-    for group in rules["groups"]:
-        group.pop("interval", None)
-    (folder / "rules.yml").write_text(json.dumps(rules))
-    config = {"global": intervals, "rule_files": ["rules.yml"], "scrape_configs": jobs}
-    with prometheus(folder, config) as running:
-        yield Monitoring(running.process, running.address, running.log_file)
-
-
-def test_the_alert_on_a_tripped_watchdog_names_the_host_behind_the_port(tmp_path: Path) -> None:
-    with (
-        exporter(tmp_path / "host", "--host.simulate=pfc-storm", f"--host.simulate-seed={SEED}") as host,
-        sonic_server("pfc-storm", seed=SEED) as socket,
-        switches(tmp_path, socket) as command,
-        monitoring(tmp_path, host, command) as monitor,
-    ):
-        alert = wait_until(lambda: monitor.alert("RoceSwitchWatchdogTripped"))
-        (link,) = monitor.query('link:roce_host_port:info{port="Ethernet0"}')
-        both_ends = wait_until(lambda: monitor.paused_ends() == {"host", "switch"})
-    assert "gpu-057 (eth0)" in alert["annotations"]["summary"]
-    assert "leaf-057 Ethernet0" in alert["annotations"]["summary"]
-    expected = {"host": "gpu-057", "netdev": "eth0", "device": "mlx5_0", "port": "1", "switch": "leaf-057"}
-    assert expected.items() <= alert["labels"].items()
-    assert link["metric"]["host_device"] == "mlx5_0"
-    assert both_ends
