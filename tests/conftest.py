@@ -107,7 +107,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
 
 
 @pytest.fixture(autouse=True)
-def without_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_columns(monkeypatch) -> None:
     """No output is wrapped because of the terminal that the tests run in.
 
     readline, which pytest imports, sets COLUMNS and LINES where programs see them and `os.environ` does not.
@@ -127,13 +127,13 @@ def log_level() -> Iterator[None]:
 
 
 @pytest.fixture
-def worker_threads(monkeypatch: pytest.MonkeyPatch) -> WorkerThreads:
+def worker_threads(monkeypatch) -> WorkerThreads:
     """The threads that the package starts during this test."""
     return WorkerThreads(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
-def collectors_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def collectors_end(monkeypatch) -> Iterator[None]:
     """The collectors that a test has made: their threads and files would slow down all tests after it."""
     made: list[Collector] = []
     make = Collector.__init__

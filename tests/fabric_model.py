@@ -7,8 +7,6 @@ that host is a root. Each switch becomes the tables of a SONiC, twice, which the
 nothing of the model is taken from the exporter.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections import Counter

@@ -1,12 +1,11 @@
 """What must be true of each case: in which clusters its alert fires, when, with which labels and texts, and that it ends."""
 
-from __future__ import annotations
-
 import os
 import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import yaml
@@ -22,9 +21,6 @@ from alert_scenario import (
     labels_of,
     variants,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 FIRED = Path(__file__).with_name("fired.yml")
 """When each case fires, in minutes after the fault began, and its texts; `write_fired.py` writes it."""

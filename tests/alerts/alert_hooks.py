@@ -1,23 +1,19 @@
 """Access to a real Alertmanager that has our configuration and calls web hooks of the tests."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import servers
 import yaml
 from http_answers import answering
 from waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ALERTS = Path(__file__).parents[2] / "alerts"
 

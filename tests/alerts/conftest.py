@@ -19,7 +19,7 @@ def amtool() -> str:
 
 
 @pytest.fixture(scope="session")
-def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmanager]:
+def alertmanager(tmp_path_factory) -> Iterator[Alertmanager]:
     hooks = Hooks()
     try:
         with servers.alertmanager(tmp_path_factory.mktemp("alertmanager"), hooked(hooks)) as running:

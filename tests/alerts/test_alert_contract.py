@@ -1,11 +1,10 @@
 """Contracts of the rules, runbooks and thresholds with each other and with the catalogue. Each test lists what breaks it."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import yaml
 from alert_checks import expectations
@@ -17,9 +16,6 @@ from roce_exporter.catalog.kernel_events import FAILED_EVENTS
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES
 from roce_exporter.cli.flags import FLAGS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Rule = dict[str, Any]
 RULES = [rule for group in delivered() for rule in group["rules"]]

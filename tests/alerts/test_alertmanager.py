@@ -1,27 +1,21 @@
 """One storm is one page, the cause is never muted, and the texts read well: with the real Alertmanager."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 from datetime import UTC, datetime, timedelta
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from alert_checks import as_sent
-from alert_hooks import ALERTS, as_received
+from alert_hooks import ALERTS, Alertmanager, as_received
 from alert_messages import messages
 from alert_promtool import delivered, seconds
 from waiting import wait_until
 from week_rules import Fired
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from alert_hooks import Alertmanager
 
 CONFIG = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
 RULES = {rule["alert"]: rule for group in delivered() for rule in group["rules"] if "alert" in rule}
@@ -139,7 +133,7 @@ def key(labels: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 @pytest.fixture(scope="module")
-def incidents(alertmanager: Alertmanager) -> Alertmanager:
+def incidents(alertmanager) -> Alertmanager:
     """An Alertmanager that has received all incidents, each with a cluster of its name."""
     sent = [
         alert(words, name) for name, (_, *states) in INCIDENTS.items() for state in states for words in state
@@ -149,7 +143,7 @@ def incidents(alertmanager: Alertmanager) -> Alertmanager:
 
 
 @pytest.mark.parametrize("name", INCIDENTS)
-def test_an_incident_is_few_pages_that_name_the_cause(incidents: Alertmanager, name: str) -> None:
+def test_an_incident_is_few_pages_that_name_the_cause(incidents, name) -> None:
     """What is muted is neither paged nor a ticket."""
     count, paged, active, muted = (INCIDENTS[name][0], *map(set, INCIDENTS[name][1:]))
     wanted = {key(alert(words, name)["labels"]): words in muted for words in paged | active | muted}
@@ -169,7 +163,7 @@ def test_an_incident_is_few_pages_that_name_the_cause(incidents: Alertmanager, n
 
 
 @pytest.mark.parametrize("name", INCIDENTS)
-def test_the_model_of_the_week_sends_what_alertmanager_sends(incidents: Alertmanager, name: str) -> None:
+def test_the_model_of_the_week_sends_what_alertmanager_sends(incidents, name) -> None:
     """Which alerts are in which message to whom: routes, groups and inhibitions."""
     sent = {key(alert(words, name)["labels"]) for state in INCIDENTS[name][1:] for words in state}
     modelled = messages([Fired(frozenset(labels), 0, 60) for labels in sent], CONFIG)
@@ -188,7 +182,7 @@ def alerts_in(messages: list[dict[str, Any]]) -> set[tuple[tuple[str, str], ...]
     return {key(one["labels"]) for message in messages for one in message["alerts"]}
 
 
-def test_a_page_names_the_faulty_object_and_ends(alertmanager: Alertmanager) -> None:
+def test_a_page_names_the_faulty_object_and_ends(alertmanager) -> None:
     page = alert("RocePfcStorm, slow_receiver", "one page")
     alertmanager.ask("/api/v2/alerts", [page])
     (sent,) = wait_until(lambda: alertmanager.hooks.of("pager", "one page"))
@@ -200,7 +194,7 @@ def test_a_page_names_the_faulty_object_and_ends(alertmanager: Alertmanager) -> 
     assert [one["status"] for one in alertmanager.hooks.of("pager", "one page")] == ["firing", "resolved"]
 
 
-def test_a_silence_keeps_one_host_quiet_and_no_other(alertmanager: Alertmanager) -> None:
+def test_a_silence_keeps_one_host_quiet_and_no_other(alertmanager) -> None:
     wanted = {"cluster": "silenced", "instance": "h1"}
     now = datetime.now(UTC)
     silence = {
@@ -232,9 +226,7 @@ def test_a_silence_keeps_one_host_quiet_and_no_other(alertmanager: Alertmanager)
         ("OfOthers", "critical", "nobody"),
     ],
 )
-def test_pages_go_to_the_pager_tickets_to_the_tickets_and_the_rest_nowhere(
-    name: str, severity: str, receiver: str
-) -> None:
+def test_pages_go_to_the_pager_tickets_to_the_tickets_and_the_rest_nowhere(name, severity, receiver) -> None:
     place = f"--config.file={ALERTS / 'alertmanager.yml'}"
     command = ["amtool", "config", "routes", "test", place, f"alertname={name}", f"severity={severity}"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == receiver
@@ -368,7 +360,7 @@ def shown(folder: Path) -> str:
     return "".join(f"{said}:\n\n```text\n{text}\n```\n\n" for said, text in texts)
 
 
-def test_the_document_has_the_messages_that_are_sent(tmp_path: Path) -> None:
+def test_the_document_has_the_messages_that_are_sent(tmp_path) -> None:
     """Write them with `python tests/alerts/write_fired.py`."""
     assert DOCUMENT.read_text().split(MARK)[1].strip() == shown(tmp_path).strip()
 

@@ -1,17 +1,15 @@
 """Every alert: it fires at this time, with these labels and texts, for the faulty host alone; it ends; and it fires for nothing less."""
 
-from pathlib import Path
-
 import pytest
 from alert_checks import problems, run_case
-from alert_scenario import CASES, Case
+from alert_scenario import CASES
 from mutants.rules import main
 
 pytestmark = pytest.mark.usefixtures("promtool")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
-def test_a_case_fires_as_it_must(case: Case, tmp_path: Path) -> None:
+def test_a_case_fires_as_it_must(case, tmp_path) -> None:
     assert not list(problems(case, run_case(tmp_path, case)))
 
 

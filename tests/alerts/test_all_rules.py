@@ -108,7 +108,7 @@ def firing(
     return found
 
 
-def test_no_alert_disturbs_another(tmp_path: Path) -> None:
+def test_no_alert_disturbs_another(tmp_path) -> None:
     case = Case("", {}, lead=0, sick=MINUTES, tail=0)
     series = [one for name, (given, _) in SITUATIONS.items() for one in of_cluster(name, given)]
     for name, given in ALL.items():
@@ -130,7 +130,7 @@ def test_no_alert_disturbs_another(tmp_path: Path) -> None:
     assert set(found) <= {*SITUATIONS, *ALL}
 
 
-def test_switches_alone_are_no_exporters_of_hosts(tmp_path: Path) -> None:
+def test_switches_alone_are_no_exporters_of_hosts(tmp_path) -> None:
     """As in a Prometheus for switches only: it reports that no host is scraped."""
     series = [{"series": 'up{job="roce-switch",instance="leaf1"}', "values": "1x100"}]
     found = fired(tmp_path, needed({"RoceClusterBlind"}, delivered()), history(series, 30))
@@ -138,7 +138,7 @@ def test_switches_alone_are_no_exporters_of_hosts(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_healthy_fleet_is_silent_for_a_day(tmp_path: Path) -> None:
+def test_a_healthy_fleet_is_silent_for_a_day(tmp_path) -> None:
     case = Case("", {}, lead=0, sick=24 * 60, tail=0, step=60)
     series = input_series(case, Variant("a healthy fleet", HEALTHY, 0, "", 4))
     assert not firing(tmp_path, series, case.minutes, 60, 120)

@@ -1,7 +1,5 @@
 """Our alerts on hosts that run only another exporter: those that docs/migration.md lists fire, and healthy hosts are silent."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 from alert_promtool import COMPAT, fired, history, rules_of_cases, series, written
@@ -108,7 +106,7 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("exporter", HOSTS)
-def test_a_fault_fires_and_a_healthy_host_is_silent(tmp_path: Path, exporter: str) -> None:
+def test_a_fault_fires_and_a_healthy_host_is_silent(tmp_path, exporter) -> None:
     """Of all our alerts. One cluster per host; a host with ours, as otherwise its absence is an alert."""
     ours = rules_of_cases()
     text = str(ours)

@@ -1,7 +1,6 @@
 """The real node_exporter and ours read one sysfs: the rules turn each one's series into those of the other."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 import servers
@@ -19,7 +18,7 @@ SERVED_BY_BOTH = ("roce_port_", "roce_transport_", "roce_cnp_", "roce_device_inf
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Samples, Samples]:
+def pages(tmp_path_factory) -> tuple[Samples, Samples]:
     """The samples of ours, and of theirs that are about RDMA."""
     tree = write_tree(tmp_path_factory.mktemp("sysfs"))
     folder = tmp_path_factory.mktemp("exporter")
@@ -34,7 +33,7 @@ def named(samples: Samples, name: str, target: Mapping[str, str]) -> Samples:
     return {series(name, dict(one[1]) | target): value for one, value in samples.items() if one[0] == name}
 
 
-def test_their_names_from_ours(tmp_path: Path, pages: tuple[Samples, Samples]) -> None:
+def test_their_names_from_ours(tmp_path, pages) -> None:
     """Every series of theirs, with its labels and value."""
     ours, theirs = pages
     names = {name for name, _ in theirs if name.startswith(PREFIX)}
@@ -44,7 +43,7 @@ def test_their_names_from_ours(tmp_path: Path, pages: tuple[Samples, Samples]) -
     assert complaint(tmp_path, [f"{EXPORTER}.rules.yml"], Seen(ours, expected)) == ""
 
 
-def test_our_names_from_theirs(tmp_path: Path, pages: tuple[Samples, Samples]) -> None:
+def test_our_names_from_theirs(tmp_path, pages) -> None:
     """Every series of ours that theirs has the fact of, also with a second series of theirs where ours runs."""
     ours, theirs = pages
     names = {name for name, _ in theirs}

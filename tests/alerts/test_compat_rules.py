@@ -2,7 +2,6 @@
 
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 import yaml
@@ -24,12 +23,12 @@ def one(name: str, value: float, target: Mapping[str, str] = THEIRS, **labels: s
     return {series(name, {**target, **labels}): value}
 
 
-def test_the_files_are_current(generated: Mapping[str, str]) -> None:
+def test_the_files_are_current(generated) -> None:
     """Rewrite them with `make generate`."""
     assert {place.name: place.read_text() for place in COMPAT.glob("*.yml")} == generated
 
 
-def test_promtool_finds_no_problem(promtool: str, generated: Mapping[str, str]) -> None:
+def test_promtool_finds_no_problem(promtool, generated) -> None:
     places = [str(COMPAT / name) for name in generated]
     done = subprocess.run(
         [promtool, "check", "rules", "--lint=all", "--lint-fatal", *places],
@@ -40,7 +39,7 @@ def test_promtool_finds_no_problem(promtool: str, generated: Mapping[str, str]) 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_no_two_rules_record_the_same_series_and_ours_are_rows(generated: Mapping[str, str]) -> None:
+def test_no_two_rules_record_the_same_series_and_ours_are_rows(generated) -> None:
     for name, text in generated.items():
         rules = [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
         found = [(rule["record"], *sorted(rule.get("labels", {}).items())) for rule in rules]
@@ -334,5 +333,5 @@ BOTH_DIRECTIONS = {
     ],
     ids=lambda one: "+".join(one) if isinstance(one, list) else "",
 )
-def test_names_become_names(tmp_path: Path, names: list[str], situations: dict[str, Seen]) -> None:
+def test_names_become_names(tmp_path, names, situations) -> None:
     assert complaint(tmp_path, [f"{name}.rules.yml" for name in names], *situations.values()) == ""

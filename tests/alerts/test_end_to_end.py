@@ -40,9 +40,7 @@ def configuration(rules: Path, alertmanager: str, jobs: list[dict[str, Any]]) ->
 
 
 @pytest.fixture(scope="module")
-def prometheus(
-    alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[servers.Running]:
+def prometheus(alertmanager, tmp_path_factory) -> Iterator[servers.Running]:
     """A Prometheus that scrapes a storming host, the same and three paused ones in another cluster, and a quiet one.
 
     One simulated victim is scraped as three hosts, which are therefore paused at the same moment.
@@ -85,13 +83,11 @@ def failing_rules(prometheus: servers.Running) -> list[tuple[str, str]]:
     return [(rule["name"], rule.get("lastError")) for rule in wait_until(evaluated) if rule["health"] != "ok"]
 
 
-def test_no_rule_fails_on_the_series_that_the_exporter_serves(prometheus: servers.Running) -> None:
+def test_no_rule_fails_on_the_series_that_the_exporter_serves(prometheus) -> None:
     assert not failing_rules(prometheus)
 
 
-def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(
-    prometheus: servers.Running, alertmanager: Alertmanager
-) -> None:
+def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(prometheus, alertmanager) -> None:
     pages = wait_until(lambda: firing(alertmanager, "one"))
     (alert,) = pages[0]["alerts"]
     assert alert["labels"]["alertname"] == "RocePfcStorm"
@@ -104,9 +100,7 @@ def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(
     assert alerts_of(ended) == {"RocePfcStorm"}
 
 
-def test_a_storm_across_hosts_is_one_page_of_the_culprit(
-    prometheus: servers.Running, alertmanager: Alertmanager
-) -> None:
+def test_a_storm_across_hosts_is_one_page_of_the_culprit(prometheus, alertmanager) -> None:
     """Its victims fire, and notify nobody. Their storms do not begin with that of the culprit here, so for a while no culprit is known."""
     wait_until(
         lambda: "RocePortVictim" in {one["labels"]["alertname"] for one in alertmanager.alerts("many")}
@@ -119,9 +113,7 @@ def test_a_storm_across_hosts_is_one_page_of_the_culprit(
     assert "RocePortVictim" not in alerts_of(alertmanager.hooks.of("tickets", "many"))
 
 
-def test_a_quiet_host_next_to_them_stays_silent(
-    prometheus: servers.Running, alertmanager: Alertmanager
-) -> None:
+def test_a_quiet_host_next_to_them_stays_silent(prometheus, alertmanager) -> None:
     """Checked after the storms of the other hosts, so that there was enough time."""
     assert firing(alertmanager, "one")
     assert not alertmanager.hooks.of("pager", "calm")

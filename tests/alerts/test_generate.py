@@ -1,22 +1,18 @@
 """The generator: the rules are those of the thresholds, and a mistake in the thresholds is one clear line."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
 
 from roce_exporter.checks.thresholds import shipped_thresholds, sum_of
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ALERTS = Path(__file__).parents[2] / "alerts"
 
@@ -33,7 +29,7 @@ generate = load()
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     """A copy that a test may change."""
     shutil.copytree(ALERTS / "rules", tmp_path / "rules")
     for name in ("thresholds.yml", "went.yml"):
@@ -86,7 +82,7 @@ def test_promtool_finds_no_problem() -> None:
     assert not checked(ALERTS / "roce.rules.yml")
 
 
-def test_a_threshold_reaches_expression_and_text(folder: Path) -> None:
+def test_a_threshold_reaches_expression_and_text(folder) -> None:
     edit(folder, "limits", "resources_used", ratio=0.75)
     edit(folder, "limits", "storms_ended", window="2h")
     edit(folder, "alerts", "RocePortFaulty", **{"for": "20m"})
@@ -96,7 +92,7 @@ def test_a_threshold_reaches_expression_and_text(folder: Path) -> None:
     assert rules["RocePortFaulty"]["for"] == "20m"
 
 
-def test_a_window_changes_the_name_of_what_is_recorded_and_its_users(folder: Path) -> None:
+def test_a_window_changes_the_name_of_what_is_recorded_and_its_users(folder) -> None:
     edit_shared(folder, short="5m", medium="10m")
     rules = rules_of(folder)
     assert "ratio_rate10m" in rules["RocePortVictim"]["expr"]
@@ -106,14 +102,14 @@ def test_a_window_changes_the_name_of_what_is_recorded_and_its_users(folder: Pat
 
 
 @pytest.mark.usefixtures("promtool")
-def test_slower_scrapes_still_make_valid_rules(folder: Path) -> None:
+def test_slower_scrapes_still_make_valid_rules(folder) -> None:
     edit_shared(folder, short="5m", medium="10m", long="1h", clusters_without_ecn="east|west")
     made = folder / "made.yml"
     made.write_text(generate.generated(folder))
     assert not checked(made)
 
 
-def test_an_alert_can_be_left_out_and_have_another_severity(folder: Path) -> None:
+def test_an_alert_can_be_left_out_and_have_another_severity(folder) -> None:
     edit(folder, "alerts", "RoceIncast", enabled=False)
     edit(folder, "alerts", "RocePeerUnreachable", severity="critical")
     rules = rules_of(folder)
@@ -130,7 +126,7 @@ def group_of(folder: Path, alert: str) -> dict[str, Any]:
     )
 
 
-def test_what_can_wait_is_evaluated_less_often(folder: Path) -> None:
+def test_what_can_wait_is_evaluated_less_often(folder) -> None:
     """A warning, until it is critical; less often info and a warning that waits long; never a warning that mutes others early."""
     edit_shared(folder, slow_interval="90s")
     slow = group_of(folder, "RoceDeviceVanished")
@@ -149,7 +145,7 @@ def test_what_can_wait_is_evaluated_less_often(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["slow_interval", "rare_interval", "short"])
-def test_a_shared_duration_that_is_none_is_a_mistake(folder: Path, key: str) -> None:
+def test_a_shared_duration_that_is_none_is_a_mistake(folder, key) -> None:
     edit_shared(folder, **{key: "often"})
     with pytest.raises(generate.RuleError, match=f"{key} must be a duration such as 5m, not 'often'"):
         generate.generated(folder)
@@ -181,9 +177,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("section", "name", "values", "message"), MISTAKES)
-def test_a_mistake_is_one_line_that_names_it(
-    folder: Path, section: str, name: str, values: dict[str, Any], message: str
-) -> None:
+def test_a_mistake_is_one_line_that_names_it(folder, section, name, values, message) -> None:
     edit(folder, section, name, **values)
     with pytest.raises(generate.RuleError) as caught:
         generate.generated(folder)
@@ -191,7 +185,7 @@ def test_a_mistake_is_one_line_that_names_it(
     assert "\n" not in str(caught.value)
 
 
-def test_an_alert_without_thresholds_is_a_mistake(folder: Path) -> None:
+def test_an_alert_without_thresholds_is_a_mistake(folder) -> None:
     content = yaml.safe_load((folder / "thresholds.yml").read_text())
     del content["alerts"]["RocePacketLoss"]
     (folder / "thresholds.yml").write_text(yaml.safe_dump(content))
@@ -200,7 +194,7 @@ def test_an_alert_without_thresholds_is_a_mistake(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["shared: [", "shared: {}\n", "[]\n"])
-def test_malformed_thresholds_are_refused(folder: Path, text: str) -> None:
+def test_malformed_thresholds_are_refused(folder, text) -> None:
     (folder / "thresholds.yml").write_text(text)
     with pytest.raises(generate.RuleError, match=r"thresholds\.yml"):
         generate.generated(folder)
@@ -213,7 +207,7 @@ def test_small_numbers_are_written_out() -> None:
     assert generate.number(3) == "3"
 
 
-def test_the_command_writes_the_rules_or_reports_the_mistake(folder: Path) -> None:
+def test_the_command_writes_the_rules_or_reports_the_mistake(folder) -> None:
     """As an operator runs it, in a copy of the folder."""
     shutil.copy(ALERTS / "generate.py", folder)
     command = [sys.executable, str(folder / "generate.py")]

@@ -391,7 +391,7 @@ BOTH_ENDS = {
 }
 
 
-def test_links_are_those_of_the_situation(tmp_path: Path) -> None:
+def test_links_are_those_of_the_situation(tmp_path) -> None:
     """One series per link at most, and no rule fails."""
     assert not differences(tmp_path, "link:", WAYS | CHANGES | BOTH_ENDS)
 
@@ -437,7 +437,7 @@ SITUATIONS = {
 }
 
 
-def test_the_port_of_an_address(tmp_path: Path) -> None:
+def test_the_port_of_an_address(tmp_path) -> None:
     situations = {
         name: (always(*series), (Check(20, PORTS, found),)) for name, (series, found) in SITUATIONS.items()
     }
@@ -452,7 +452,7 @@ PAIR = target('roce_probe_pair_lost_total{device="mlx5_0",port="1",peer="h2",sou
 LOST = "sum by (peer) (port:roce_probe_pair_lost:rate5m{})"
 
 
-def test_the_first_loss_of_a_pair_counts_where_its_prober_was_scraped_before(tmp_path: Path) -> None:
+def test_the_first_loss_of_a_pair_counts_where_its_prober_was_scraped_before(tmp_path) -> None:
     """Not of a prober that is scraped again, or for the first time, whose losses may be old."""
     lost, gone = {'{peer="h2"}': 0.01}, {TARGETS: "_x19 3x20"}
     situations = {

@@ -40,7 +40,7 @@ def test_there_is_a_lot_to_judge() -> None:
         ("nothing_of_ours", NOTHING),
     ],
 )
-def test_an_expression_has_its_data(expression: str, expected: int) -> None:
+def test_an_expression_has_its_data(expression, expected) -> None:
     """On node_exporter without `ethtool`."""
     assert level(NEW, expression) == expected
 
@@ -61,7 +61,7 @@ def test_hw_counters_are_in_newer_versions_only() -> None:
         (f"{PAUSE} or {BYTES}", ALL),
     ],
 )
-def test_an_unknown_rdma_device_joins_with_no_known_one(expression: str, expected: int) -> None:
+def test_an_unknown_rdma_device_joins_with_no_known_one(expression, expected) -> None:
     assert level(ETHTOOL, expression) == expected
     assert level(RDMA, expression) == ALL
 

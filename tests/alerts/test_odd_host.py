@@ -42,7 +42,7 @@ def series(job: Mapping[str, HostFacts]) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("seed", [4, 5, 10, 22])
-def test_promtool_and_python_agree(tmp_path: Path, seed: int) -> None:
+def test_promtool_and_python_agree(tmp_path, seed) -> None:
     job, _ = simulated_job(random.Random(seed), slow=seed % 2 == 0)  # noqa: S311 - no secret
     job = dict([*job.items()][:24])
     found = scores(job)

@@ -138,7 +138,7 @@ def test_every_command_is_one_that_its_tool_accepts() -> None:
         "roce-exporter check health --helth.limit=1",
     ],
 )
-def test_a_command_that_its_tool_refuses_is_found(command: str) -> None:
+def test_a_command_that_its_tool_refuses_is_found(command) -> None:
     if not command.startswith("roce-exporter"):
         need(command.split(maxsplit=1)[0])
     assert refusal(command)

@@ -56,7 +56,7 @@ def alerts(
     return found
 
 
-def test_a_storm_fires_the_same_alerts_in_every_set(tmp_path: Path) -> None:
+def test_a_storm_fires_the_same_alerts_in_every_set(tmp_path) -> None:
     """At the same moment: no set hides a counter that is 0."""
     served = scrapes(SimulatedDaemon(("mlx5", "mlx5"), "pfc-storm"), 4)
     sets = {one: series_of(served, one, str(one)) for one in MetricSet}

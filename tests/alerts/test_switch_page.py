@@ -41,9 +41,7 @@ def jobs(storming: str, quiet: str, switches: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def monitored(
-    alertmanager: Alertmanager, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[servers.Running]:
+def monitored(alertmanager, tmp_path_factory) -> Iterator[servers.Running]:
     """A Prometheus that scrapes a storming host and its switch."""
     folder = tmp_path_factory.mktemp("switch-page")
     with ExitStack() as running:
@@ -65,9 +63,7 @@ def monitored(
         yield running.enter_context(prometheus)
 
 
-def test_one_storm_seen_from_both_ends_is_one_page(
-    monitored: servers.Running, alertmanager: Alertmanager
-) -> None:
+def test_one_storm_seen_from_both_ends_is_one_page(monitored, alertmanager) -> None:
     """The host's alert has the reason. That of the switch fires as well, and is muted."""
     wait_until(lambda: "RocePfcStorm" in alerts_of(firing(alertmanager, BOTH)))
     wait_until(lambda: "RoceSwitchWatchdogTripped" in alertmanager.names(BOTH, "suppressed"))
@@ -87,9 +83,7 @@ def storm_text(alertmanager: Alertmanager) -> str:
     )
 
 
-def test_where_the_host_has_no_exporter_the_page_names_the_neighbour(
-    monitored: servers.Running, alertmanager: Alertmanager
-) -> None:
+def test_where_the_host_has_no_exporter_the_page_names_the_neighbour(monitored, alertmanager) -> None:
     pages = wait_until(lambda: firing(alertmanager, ALONE))
     assert alerts_of(pages) == {"RoceSwitchWatchdogTripped"}
     assert len({page["groupKey"] for page in pages}) == 1
@@ -104,9 +98,7 @@ def told(alertmanager: Alertmanager) -> str:
     return " ".join(alert["annotations"]["description"] for alert in alertmanager.alerts(ALONE))
 
 
-def test_a_quiet_switch_next_to_them_has_no_alert(
-    monitored: servers.Running, alertmanager: Alertmanager
-) -> None:
+def test_a_quiet_switch_next_to_them_has_no_alert(monitored, alertmanager) -> None:
     """Checked after the storms, so that there was enough time."""
     assert firing(alertmanager, BOTH)
     (links,) = monitored.query(f"count(link:roce_host_port:info{{cluster='{CALM}'}})")
@@ -116,5 +108,5 @@ def test_a_quiet_switch_next_to_them_has_no_alert(
     ]
 
 
-def test_no_rule_fails_on_the_series_of_a_switch(monitored: servers.Running) -> None:
+def test_no_rule_fails_on_the_series_of_a_switch(monitored) -> None:
     assert not failing_rules(monitored)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
@@ -47,9 +46,7 @@ def test_what_joins_a_group_or_comes_back_is_a_message_and_what_lasts_is_none() 
         ([5, 6, 7, 30], 0, 1000, [(5, 100)]),
     ],
 )
-def test_an_alert_waits_and_is_kept(
-    active: list[int], waits: int, kept: int, expected: list[tuple[int, int]]
-) -> None:
+def test_an_alert_waits_and_is_kept(active, waits, kept, expected) -> None:
     assert list(spans(active, waits, kept, 100)) == expected
 
 
@@ -62,7 +59,7 @@ def expanded(written: str) -> Iterator[float]:
 
 
 @pytest.mark.ci
-def test_the_rules_fire_as_in_promtool(tmp_path: Path) -> None:
+def test_the_rules_fire_as_in_promtool(tmp_path) -> None:
     """The situations of test_all_rules.py: the same alerts of the same things, at most two evaluations apart."""
     given = [one for name, (series, _) in SITUATIONS.items() for one in of_cluster(name, series)]
     expected = fired(tmp_path, delivered(), history(given, MINUTES, 60), 60).spans

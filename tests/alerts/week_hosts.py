@@ -4,17 +4,16 @@ A week of a host is put together from such clips: a host whose exporter is not d
 with minutes in which all is well, so that windows and the memory of the verdict are the host's own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
 import math
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from alert_promtool import delivered
 from simulated_daemon import START, VIRTUAL_FUNCTIONS, sample_lines
@@ -32,10 +31,6 @@ from roce_exporter.host.simulated.kernel import simulate_script
 from roce_exporter.host.simulated.scenarios import EASE, QUIET, RUSH, PortSeed, Window, bursts, overlay
 from roce_exporter.host.simulated.world import ScriptedPort
 from roce_exporter.view.host_history import HostClock, play
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 MINUTE = 60
 LEAD, TAIL = 10, 62

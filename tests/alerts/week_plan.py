@@ -3,20 +3,16 @@
 A kind without `severity` is everyday work: whatever notifies because of it is false. Add a kind here, and both the draw and the judgement have it.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from remote_write import regular
 from week_hosts import GONE, LEAD, MINUTE, RESTARTS, TAIL, Clip, Course, Part, changed, clip, week
 
 from roce_exporter.host.simulated.conditions import ETHTOOL, HOT, RECEIVE, TRANSMIT, Pause
 from roce_exporter.host.simulated.scenarios import paused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 DAY = 24 * 60
 HOSTS_OF_A_CLUSTER, HOSTS_OF_A_SWITCH = 20, 10

@@ -24,7 +24,7 @@ def _audited() -> None:
 
 
 @pytest.fixture
-def opened(_audited: None) -> Iterator[list[object]]:
+def opened(_audited) -> Iterator[list[object]]:
     """The files opened since the test began, by open() or os.open()."""
     watcher: list[object] = []
     WATCHERS.append(watcher)

@@ -79,7 +79,7 @@ def test_names_that_moved_are_seen_a_second_later() -> None:
 
 
 @pytest.mark.parametrize("told", [("a",), ("a", "b", "c")])
-def test_a_changed_number_of_names_is_queried_at_once(told: tuple[str, ...]) -> None:
+def test_a_changed_number_of_names_is_queried_at_once(told) -> None:
     ioctl = EthtoolIoctl(Replay(("a", "b")), NAMES_SECONDS, Clock())
     ioctl.statistics("eth0")
     ioctl._ioctl = Replay(told)

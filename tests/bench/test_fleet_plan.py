@@ -27,9 +27,7 @@ from fleet_plan import (
         (SERVER_MEMORY * FEW_SERVERS * 1.01, 1.0, 0.0, "store", FEW_SERVERS + 1),
     ],
 )
-def test_the_arrangement_has_room_for_memory_and_cores(
-    memory: float, cores: float, busy: float, name: str, servers: int
-) -> None:
+def test_the_arrangement_has_room_for_memory_and_cores(memory, cores, busy, name, servers) -> None:
     found = topology(1200, memory, cores, busy)
     assert found == (name, servers, 3 if name == "store" else 0)
 
@@ -42,7 +40,7 @@ PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 @pytest.mark.parametrize(
     "name", [name if name == "fleets" else pytest.param(name, marks=pytest.mark.ci) for name in TABLES]
 )
-def test_the_documented_tables_are_those_of_simulated_hosts(name: str) -> None:
+def test_the_documented_tables_are_those_of_simulated_hosts(name) -> None:
     """Within a twentieth, because bytes of a scrape vary. `make generate` writes them."""
     (documented,) = re.findall(rf"<!-- {name} -->\n(.*?)<!-- end -->", DOCUMENT, re.DOTALL)
     lines = TABLES[name]().splitlines()

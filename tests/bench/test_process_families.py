@@ -45,7 +45,7 @@ def test_descriptors_are_counted() -> None:
     assert counted == listed - 1, "the list includes the descriptor of the listed folder"
 
 
-def test_no_file_is_opened_for_them(opened: list[object]) -> None:
+def test_no_file_is_opened_for_them(opened) -> None:
     families = ProcessFamilies()
     opened.clear()
     assert len(values(families)) == 6

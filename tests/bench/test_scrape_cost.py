@@ -75,7 +75,7 @@ def series(body: bytes) -> int:
     return sum(not line.startswith(b"#") for line in body.splitlines())
 
 
-async def test_a_steady_scrape_opens_no_file(tmp_path: Path, opened: list[object]) -> None:
+async def test_a_steady_scrape_opens_no_file(tmp_path, opened) -> None:
     async with Scraped(write_host(tmp_path, 4)) as scraped:
         opened.clear()
         await scraped.scrape()
@@ -84,7 +84,7 @@ async def test_a_steady_scrape_opens_no_file(tmp_path: Path, opened: list[object
             assert len(opened) == 1, "an open would have been counted"
 
 
-async def test_every_file_is_read_once_and_few_other_calls_are_made(tmp_path: Path) -> None:
+async def test_every_file_is_read_once_and_few_other_calls_are_made(tmp_path) -> None:
     ports = 8
     async with Scraped(write_host(tmp_path, ports)) as scraped:
         body = await scraped.scrape()
@@ -93,7 +93,7 @@ async def test_every_file_is_read_once_and_few_other_calls_are_made(tmp_path: Pa
     assert scraped.kernel.reads + scraped.kernel.calls <= 1.2 * series(body)
 
 
-async def test_a_file_that_fails_costs_the_others_no_second_read(tmp_path: Path) -> None:
+async def test_a_file_that_fails_costs_the_others_no_second_read(tmp_path) -> None:
     tree = write_host(tmp_path, 1)
     async with Scraped(tree) as scraped:
         broken = tree / "class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
@@ -104,7 +104,7 @@ async def test_a_file_that_fails_costs_the_others_no_second_read(tmp_path: Path)
 
 
 @pytest.mark.parametrize("scrapers", [2, 8])
-async def test_simultaneous_scrapers_share_one_collection(tmp_path: Path, scrapers: int) -> None:
+async def test_simultaneous_scrapers_share_one_collection(tmp_path, scrapers) -> None:
     async with Scraped(write_host(tmp_path, 2)) as scraped:
         bodies = await asyncio.gather(*(scraped.scrape() for _ in range(scrapers)))
     assert len(set(bodies)) == 1
@@ -134,13 +134,13 @@ Before every call had an account of its own (`collect.workers`) it was 4,970.
 """
 
 
-def test_the_cost_of_a_scrape_grows_linearly_with_its_ports_and_stays_small(tmp_path: Path) -> None:
+def test_the_cost_of_a_scrape_grows_linearly_with_its_ports_and_stays_small(tmp_path) -> None:
     four, eight, sixteen = (scrape_instructions(tmp_path, ports) for ports in (4, 8, 16))
     assert sixteen - eight == pytest.approx(2 * (eight - four), rel=0.15)
     assert (sixteen - eight) / 8 < INSTRUCTIONS_PER_PORT
 
 
-async def test_rendering_takes_three_hundredths_of_generate_latest(tmp_path: Path) -> None:
+async def test_rendering_takes_three_hundredths_of_generate_latest(tmp_path) -> None:
     async with Scraped(write_host(tmp_path, 4)) as scraped:
         samples = (await scraped.exporter.observe(30.0)).samples
     renderer, registry = Renderer(), CollectorRegistry()

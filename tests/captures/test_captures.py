@@ -70,7 +70,7 @@ async def shown(root: Path, files: Files) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-async def test_series_have_the_values_computed_by_hand(tmp_path: Path, capture: str) -> None:
+async def test_series_have_the_values_computed_by_hand(tmp_path, capture) -> None:
     """Compared as text: 64-bit integers must not lose their last digits."""
     found = await shown(tmp_path, files_of(capture))
     assert {series: found.get(series) for series in EXPECTED[capture]} == EXPECTED[capture]
@@ -80,7 +80,7 @@ async def test_series_have_the_values_computed_by_hand(tmp_path: Path, capture: 
 
 
 @pytest.mark.parametrize("capture", [one for one in CAPTURES if one.endswith(".sysfs")])
-async def test_as_many_counters_as_files(capture: str, tmp_path: Path) -> None:
+async def test_as_many_counters_as_files(capture, tmp_path) -> None:
     """Every counter file that holds a number becomes one series, and every series has such a file."""
     files = files_of(capture)
     numbers = [

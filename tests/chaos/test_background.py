@@ -20,7 +20,7 @@ PROGRAM = str(Path(__file__).with_name("faulty_daemon.py"))
 
 
 @pytest.mark.parametrize("fault", sorted(PLACES))
-def test_a_fault_in_the_background_ends_the_process(tmp_path: Path, fault: str) -> None:
+def test_a_fault_in_the_background_ends_the_process(tmp_path, fault) -> None:
     command = [sys.executable, PROGRAM, "serve", "--host.simulate=quiet", f"--web.listen-address={FREE}"]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
@@ -105,7 +105,7 @@ async def test_a_fault_of_the_block_itself_is_raised_as_it_is() -> None:
             raise KeyError("the block's own")
 
 
-async def test_a_task_that_loses_a_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_task_that_loses_a_cancellation_is_cancelled_again(monkeypatch) -> None:
     monkeypatch.setattr("roce_exporter.background.AGAIN_SECONDS", 0.01)
     began, lost = asyncio.Event(), asyncio.Event()
 

@@ -438,7 +438,7 @@ async def table(root: Path) -> None:
     sys.stdout.write(HEAD + "\n".join(rows) + "\n")
 
 
-def test_the_table_of_faults_is_what_happens(tmp_path: Path) -> None:
+def test_the_table_of_faults_is_what_happens(tmp_path) -> None:
     """Runs in a separate process, as the soak does. `ROCE_WRITE=1` writes the page."""
     (tmp_path / "host").mkdir()
     (tmp_path / "web").mkdir()

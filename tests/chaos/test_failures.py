@@ -47,12 +47,12 @@ def state(samples: dict[Key, float], metric: str, source: str, device: str = BRO
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> HostTree:
+def tree(tmp_path) -> HostTree:
     return HostTree(tmp_path)
 
 
 @pytest.fixture
-async def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[Key, float]:
+async def whole(tmp_path_factory) -> dict[Key, float]:
     """The series of the unbroken host."""
     root = tmp_path_factory.mktemp("whole")
     HostTree(root)
@@ -63,9 +63,7 @@ FAULTS = {name: getattr(errno, name) for name in ("EINVAL", "EIO", "EACCES", "EN
 
 
 @pytest.mark.parametrize("name", FAULTS)
-async def test_an_error_of_one_file_costs_one_series(
-    tree: HostTree, whole: dict[Key, float], name: str
-) -> None:
+async def test_an_error_of_one_file_costs_one_series(tree, whole, name) -> None:
     host = Host(tree.root, pread=failing_pread({FILE: FAULTS[name]}))
     samples = await host.scrape()
     assert whole.keys() - own(samples).keys() == {key(LOST, device=BROKEN, port="1")}
@@ -85,9 +83,7 @@ async def test_an_error_of_one_file_costs_one_series(
         (".", "EISDIR"),
     ],
 )
-async def test_a_real_refusal_of_the_kernel_costs_one_series(
-    tree: HostTree, whole: dict[Key, float], link: str, reason: str
-) -> None:
+async def test_a_real_refusal_of_the_kernel_costs_one_series(tree, whole, link, reason) -> None:
     """These files give the named error on any Linux, from the kernel itself."""
     tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), link=link)
     host = Host(tree.root)
@@ -116,9 +112,7 @@ async def test_a_real_refusal_of_the_kernel_costs_one_series(
         (b"123456789012345678901234567890\n", False),
     ],
 )
-async def test_a_file_that_holds_no_counter_costs_one_series(
-    tree: HostTree, whole: dict[Key, float], text: bytes, harmless: bool
-) -> None:
+async def test_a_file_that_holds_no_counter_costs_one_series(tree, whole, text, harmless) -> None:
     """A value that the driver itself calls not available is not an error; everything else is."""
     tree.replace(tree.hw_counter(BROKEN, "np_cnp_sent"), text=text)
     samples = await Host(tree.root).scrape()
@@ -128,7 +122,7 @@ async def test_a_file_that_holds_no_counter_costs_one_series(
     assert state(samples, "read_errors_total", "hw_counters") == (0 if harmless else 1)
 
 
-async def test_an_unparsable_state_costs_the_state(tree: HostTree, whole: dict[Key, float]) -> None:
+async def test_an_unparsable_state_costs_the_state(tree, whole) -> None:
     tree.replace(tree.infiniband / BROKEN / "ports/1/state", text=b"?: WHAT\n")
     samples = await Host(tree.root).scrape()
     lost = {key(name, device=BROKEN, port="1") for name in ("roce_port_up", "roce_port_state")}
@@ -137,7 +131,7 @@ async def test_an_unparsable_state_costs_the_state(tree: HostTree, whole: dict[K
     assert state(samples, "unreadable_values", "port") == 1
 
 
-async def test_a_missing_firmware_version_costs_its_label(tree: HostTree, whole: dict[Key, float]) -> None:
+async def test_a_missing_firmware_version_costs_its_label(tree, whole) -> None:
     (tree.infiniband / BROKEN / "fw_ver").unlink()
     samples = own(await Host(tree.root).scrape())
     changed = whole.keys() ^ samples.keys()
@@ -145,7 +139,7 @@ async def test_a_missing_firmware_version_costs_its_label(tree: HostTree, whole:
     assert {dict(labels).get("firmware", "") for _, labels in changed} == {"28.39.1002", ""}
 
 
-async def test_a_missing_counters_directory_is_no_failure(tree: HostTree, whole: dict[Key, float]) -> None:
+async def test_a_missing_counters_directory_is_no_failure(tree, whole) -> None:
     shutil.rmtree(tree.infiniband / BROKEN / "ports/1/counters")
     samples = await Host(tree.root).scrape()
     lost = whole.keys() - own(samples).keys()
@@ -156,15 +150,13 @@ async def test_a_missing_counters_directory_is_no_failure(tree: HostTree, whole:
     assert state(samples, "source_up", "hw_counters") == 1
 
 
-async def test_a_device_without_ports_costs_the_device(tree: HostTree, whole: dict[Key, float]) -> None:
+async def test_a_device_without_ports_costs_the_device(tree, whole) -> None:
     shutil.rmtree(tree.infiniband / BROKEN / "ports")
     samples = own(await Host(tree.root).scrape())
     assert {dict(labels)["device"] for _, labels in whole.keys() - samples.keys()} == {BROKEN}
 
 
-async def test_a_device_removed_between_two_scrapes_costs_no_other_series(
-    tree: HostTree, whole: dict[Key, float]
-) -> None:
+async def test_a_device_removed_between_two_scrapes_costs_no_other_series(tree, whole) -> None:
     host = Host(tree.root)
     await host.scrape()
     tree.remove(BROKEN)
@@ -175,7 +167,7 @@ async def test_a_device_removed_between_two_scrapes_costs_no_other_series(
     assert {name[0] for name in own(await host.scrape())} == {name[0] for name in whole}
 
 
-async def test_a_device_removed_during_a_read_is_reported(tree: HostTree, whole: dict[Key, float]) -> None:
+async def test_a_device_removed_during_a_read_is_reported(tree, whole) -> None:
     """ENODEV of every file at once: the device's series disappear, the sources are down, the rest is served."""
     faults: dict[str, int] = {}
     host = Host(tree.root, pread=failing_pread(faults))
@@ -193,7 +185,7 @@ async def test_a_device_removed_during_a_read_is_reported(tree: HostTree, whole:
     assert own(await host.scrape()).keys() == whole.keys()
 
 
-async def test_a_file_that_keeps_failing_is_left_alone(tree: HostTree) -> None:
+async def test_a_file_that_keeps_failing_is_left_alone(tree) -> None:
     faults = {FILE: errno.EIO}
     calls: list[str] = []
     real = failing_pread(faults)
@@ -219,7 +211,7 @@ async def test_a_file_that_keeps_failing_is_left_alone(tree: HostTree) -> None:
     assert state(samples, "quarantined_files", "hw_counters") == 0
 
 
-async def test_an_excluded_device_is_never_opened(tree: HostTree) -> None:
+async def test_an_excluded_device_is_never_opened(tree) -> None:
     opened: list[str] = []
 
     def watching(descriptor: int, count: int, offset: int) -> bytes:
@@ -234,7 +226,7 @@ async def test_an_excluded_device_is_never_opened(tree: HostTree) -> None:
     assert [path for path in opened if "/mlx5_4/" in path]
 
 
-async def test_simultaneous_scrapes_share_one_collection(tree: HostTree) -> None:
+async def test_simultaneous_scrapes_share_one_collection(tree) -> None:
     host = Host(tree.root)
     observations = await asyncio.gather(*(host.exporter.observe() for _ in range(20)))
     assert len({id(one) for one in observations}) == 1

@@ -4,8 +4,6 @@ Redis, HTTP with JSON, gNMI, the kubelet, Prometheus, the kernel log and the hel
 here is timed: work between two turns of the event loop is counted in calls and bytes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools
@@ -184,9 +182,7 @@ def small_group() -> Iterator[str]:
     yield ""
 
 
-async def test_all_peers_at_once_cost_bounded_memory_and_hold_nobody_up(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+async def test_all_peers_at_once_cost_bounded_memory_and_hold_nobody_up(tmp_path, record_property) -> None:
     messages = itertools.cycle(MESSAGES)
 
     def message(asked: Any) -> Any:

@@ -66,7 +66,7 @@ def every(number: int, matches: object) -> object:
     return fault
 
 
-async def test_a_healthy_fabric_loses_nothing_and_blames_nobody(fabric: ProbeFabric) -> None:
+async def test_a_healthy_fabric_loses_nothing_and_blames_nobody(fabric) -> None:
     fabric.bursts(MINUTE)
     assert total(fabric, "roce_probe_sent_total") > 1000
     assert total(fabric, "roce_probe_lost_total") == 0
@@ -74,25 +74,25 @@ async def test_a_healthy_fabric_loses_nothing_and_blames_nobody(fabric: ProbeFab
     assert blamed(fabric) == []
 
 
-async def test_a_port_that_loses_packets_is_named(fabric: ProbeFabric) -> None:
+async def test_a_port_that_loses_packets_is_named(fabric) -> None:
     fabric.router.fault = every(20, lambda seen: "10.88.1.3" in (seen.source, seen.target))
     fabric.bursts(MINUTE)
     assert blamed(fabric) == [Component(HOST, "h12")]
 
 
-async def test_a_tor_that_loses_packets_is_named(fabric: ProbeFabric) -> None:
+async def test_a_tor_that_loses_packets_is_named(fabric) -> None:
     fabric.router.fault = every(20, lambda seen: "10.88.1." in seen.source + seen.target)
     fabric.bursts(MINUTE)
     assert blamed(fabric) == [Component(TOR, "r1")]
 
 
-async def test_a_responder_that_is_stopped_is_named_within_15_seconds(fabric: ProbeFabric) -> None:
+async def test_a_responder_that_is_stopped_is_named_within_15_seconds(fabric) -> None:
     fabric.silent.add("h01")
     fabric.bursts(3)
     assert blamed(fabric) == [Component(HOST, "h01")]
 
 
-async def test_a_path_that_loses_is_a_source_port_of_a_pair(fabric: ProbeFabric) -> None:
+async def test_a_path_that_loses_is_a_source_port_of_a_pair(fabric) -> None:
     """One source port of one pair, as one of several equal paths."""
     fabric.bursts(1)
     (port,) = fabric.services["h00"]._ports.values()
@@ -116,9 +116,7 @@ async def test_a_path_that_loses_is_a_source_port_of_a_pair(fabric: ProbeFabric)
         pytest.param(0, "roce_probe_remarked_total", id="cleared"),
     ],
 )
-async def test_a_switch_that_marks_or_clears_the_class_is_seen(
-    fabric: ProbeFabric, tos: int, name: str
-) -> None:
+async def test_a_switch_that_marks_or_clears_the_class_is_seen(fabric, tos, name) -> None:
     fabric.router.fault = lambda seen: tos if seen.tos >> 2 == 26 else True
     fabric.bursts(2)
     other = {"roce_probe_marked_total", "roce_probe_remarked_total"} - {name}
@@ -129,7 +127,7 @@ async def test_a_switch_that_marks_or_clears_the_class_is_seen(
     assert total(fabric, "roce_probe_lost_total") == 0
 
 
-async def test_after_a_fault_all_is_as_before(fabric: ProbeFabric) -> None:
+async def test_after_a_fault_all_is_as_before(fabric) -> None:
     fabric.router.fault = lambda seen: "10.88.1.3" not in (seen.source, seen.target)
     fabric.bursts(3)
     fabric.router.fault = lambda _: True

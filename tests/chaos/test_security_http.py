@@ -37,7 +37,7 @@ STRANGE = "192.0.2.1"
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+def daemon(tmp_path_factory) -> Iterator[Daemon]:
     with exporter(tmp_path_factory.mktemp("daemon"), *SIMULATED) as running:
         running.scrape()
         yield running
@@ -64,7 +64,7 @@ CROWDS = {
 
 
 @pytest.mark.parametrize("name", CROWDS)
-def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon: Daemon, name: str) -> None:
+def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon, name) -> None:
     threads, memory = daemon.seen.num_threads(), daemon.seen.memory_info().rss
     clients: deque[socket.socket] = deque()
     with contextlib.ExitStack() as stack:
@@ -86,7 +86,7 @@ def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon: Daemo
     assert daemon.scrape()
 
 
-def test_clients_that_reset_their_connections_leave_nothing_behind(daemon: Daemon) -> None:
+def test_clients_that_reset_their_connections_leave_nothing_behind(daemon) -> None:
     """RST at any moment: before the request, within it, and during the reply."""
     for number in range(600):
         client = connect(daemon, BODY[: number % (len(BODY) + 1)])
@@ -159,21 +159,21 @@ def listening(folder: Path, inside: Namespace, *flags: str, address: str) -> Ite
 
 
 @pytest.fixture(scope="module")
-def everywhere(tmp_path_factory: pytest.TempPathFactory, inside: Namespace) -> Iterator[Daemon]:
+def everywhere(tmp_path_factory, inside) -> Iterator[Daemon]:
     """The default settings: all addresses, no users."""
     with listening(tmp_path_factory.mktemp("everywhere"), inside, address=":10123") as running:
         yield running
 
 
 @pytest.mark.parametrize("path", TRICKS)
-def test_a_page_has_one_spelling(everywhere: Daemon, inside: Namespace, path: str) -> None:
+def test_a_page_has_one_spelling(everywhere, inside, path) -> None:
     """A proxy that lets only `/metrics` through must see which page a client requests; also from the host itself."""
     for host in (STRANGE, "127.0.0.1"):
         assert curl(inside, f"http://{host}:10123{path}", "--path-as-is") == "404"
 
 
 @pytest.mark.parametrize("path", PRIVATE_PATHS)
-def test_debug_is_refused_to_remote_clients(everywhere: Daemon, inside: Namespace, path: str) -> None:
+def test_debug_is_refused_to_remote_clients(everywhere, inside, path) -> None:
     assert curl(inside, f"http://{STRANGE}:10123{path}") == "403"
     assert curl(inside, f"http://{STRANGE}:10123{path}", "--head") == "403"
     assert curl(inside, f"http://127.0.0.1:10123{path}") == "200"
@@ -190,19 +190,17 @@ def test_debug_is_refused_to_remote_clients(everywhere: Daemon, inside: Namespac
         "Authorization: Basic eDp5",
     ],
 )
-def test_no_header_makes_a_remote_client_local(everywhere: Daemon, inside: Namespace, header: str) -> None:
+def test_no_header_makes_a_remote_client_local(everywhere, inside, header) -> None:
     url = f"http://{STRANGE}:10123/debug/snapshot"
     assert curl(inside, url, "--header", header) == "403"
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/", "/-/healthy", "/-/ready"])
-def test_remote_clients_may_see_what_prometheus_sees(
-    everywhere: Daemon, inside: Namespace, path: str
-) -> None:
+def test_remote_clients_may_see_what_prometheus_sees(everywhere, inside, path) -> None:
     assert curl(inside, f"http://{STRANGE}:10123{path}") == "200"
 
 
-def test_remote_users_may_see_debug(tmp_path: Path, inside: Namespace) -> None:
+def test_remote_users_may_see_debug(tmp_path, inside) -> None:
     """A client with a valid password counts as trusted."""
     hashed = "$2b$04$MIY.HrUcJTtaYfdaFx.8r.NfOuEt4C15I4o8N1W.af8w66EbXUBjW"
     (tmp_path / "web.yml").write_text(f"basic_auth_users:\n  reader: {hashed}\n")
@@ -214,7 +212,7 @@ def test_remote_users_may_see_debug(tmp_path: Path, inside: Namespace) -> None:
 
 
 @pytest.fixture
-def certified(tmp_path: Path) -> Path:
+def certified(tmp_path) -> Path:
     """A folder with an authority, and a certificate for a server and for a client."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
@@ -230,9 +228,7 @@ def tls_config(folder: Path, text: str) -> str:
     return f"--web.config.file={folder}/web.yml"
 
 
-def test_remote_clients_need_a_certificate_for_debug_and_tls_alone_is_not_enough(
-    certified: Path, inside: Namespace
-) -> None:
+def test_remote_clients_need_a_certificate_for_debug_and_tls_alone_is_not_enough(certified, inside) -> None:
     flag = tls_config(certified, "  client_ca_file: ca.pem\n  client_auth_type: VerifyClientCertIfGiven\n")
     with listening(certified, inside, flag, address=f"{STRANGE}:10125"):
         url, trust = f"https://{STRANGE}:10125/debug/snapshot", ("--cacert", str(certified / "ca.pem"))
@@ -240,7 +236,7 @@ def test_remote_clients_need_a_certificate_for_debug_and_tls_alone_is_not_enough
         assert curl(inside, url, *trust, "--cert", str(certified / "client.pem")) == "200"
 
 
-def test_2000_tls_clients_cost_a_bounded_amount_and_keep_no_scrape_out(certified: Path) -> None:
+def test_2000_tls_clients_cost_a_bounded_amount_and_keep_no_scrape_out(certified) -> None:
     """With the handshake complete and no request sent, and with half a handshake."""
     log = certified / "exporter.log"
     flag = tls_config(certified, "")
@@ -295,5 +291,5 @@ def scraped_over_tls(daemon: Daemon, context: ssl.SSLContext) -> bool:
         ("/run/socket", False),
     ],
 )
-def test_only_loopback_is_this_host(address: str, local: bool) -> None:
+def test_only_loopback_is_this_host(address, local) -> None:
     assert is_loopback(address) is local

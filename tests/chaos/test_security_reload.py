@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ci
 
 
 @pytest.fixture
-def credentials(tmp_path: Path) -> Credentials:
+def credentials(tmp_path) -> Credentials:
     return make_credentials(tmp_path)
 
 
@@ -54,9 +54,7 @@ def rewrite(place: Path, text: str) -> None:
     beside.replace(place)
 
 
-def test_certificates_users_and_mistakes_are_reloaded_under_load_without_a_failed_scrape(
-    credentials: Credentials,
-) -> None:
+def test_certificates_users_and_mistakes_are_reloaded_under_load_without_a_failed_scrape(credentials) -> None:
     """A renewed certificate, a new user, and a file that is partly written."""
     credentials.issue("renewed", credentials.ca, "127.0.0.1")
     users = hashed(PASSWORD, 4)

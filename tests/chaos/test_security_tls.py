@@ -26,12 +26,12 @@ pytestmark = pytest.mark.ci
 
 
 @pytest.fixture(scope="module")
-def credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
+def credentials(tmp_path_factory) -> Credentials:
     return make_credentials(tmp_path_factory.mktemp("credentials"))
 
 
 @pytest.fixture(scope="module")
-def daemon(credentials: Credentials) -> Iterator[Daemon]:
+def daemon(credentials) -> Iterator[Daemon]:
     """The daemon with TLS, one user, and client certificates of one name."""
     with secured(credentials, "all", config_text(clients=True, users=hashed(PASSWORD))) as running:
         yield running
@@ -78,9 +78,7 @@ LOGIN = ("--user", f"{USER}:{PASSWORD}")
     ],
 )
 @pytest.mark.parametrize("path", ["/metrics", "/", "/debug/snapshot", "/-/healthy", "/nowhere"])
-def test_without_the_right_password_nothing_is_revealed(
-    daemon: Daemon, credentials: Credentials, login: tuple[str, ...], path: str
-) -> None:
+def test_without_the_right_password_nothing_is_revealed(daemon, credentials, login, path) -> None:
     """Not even whether a path exists."""
     found = curl(f"https://{daemon.address}{path}", *shown(credentials), *login)
     assert found.code == "401"
@@ -95,26 +93,24 @@ def test_without_the_right_password_nothing_is_revealed(
         ("strange-client", "unable to get local issuer certificate"),
     ],
 )
-def test_a_client_without_a_valid_certificate_gets_no_answer(
-    daemon: Daemon, credentials: Credentials, client: str, reason: str
-) -> None:
+def test_a_client_without_a_valid_certificate_gets_no_answer(daemon, credentials, client, reason) -> None:
     """The log has the reason; asyncio closes without an alert to the client (python/cpython issue 98078)."""
     found = curl(f"https://{daemon.address}/metrics", *shown(credentials, client), *LOGIN)
     assert found.code == "000"
     assert wait_until(lambda: reason in daemon.log)
 
 
-def test_a_certificate_of_another_name_is_refused(daemon: Daemon, credentials: Credentials) -> None:
+def test_a_certificate_of_another_name_is_refused(daemon, credentials) -> None:
     found = curl(f"https://{daemon.address}/metrics", *shown(credentials, "other-client"), *LOGIN)
     assert found.code == "403"
 
 
-def test_plain_http_gets_no_answer(daemon: Daemon) -> None:
+def test_plain_http_gets_no_answer(daemon) -> None:
     assert curl(f"http://{daemon.address}/metrics", *LOGIN).code == "000"
 
 
 @pytest.mark.parametrize("version", ["tls1", "tls1_1"])
-def test_tls_before_1_2_is_refused_by_the_server(daemon: Daemon, version: str) -> None:
+def test_tls_before_1_2_is_refused_by_the_server(daemon, version) -> None:
     """The client offers the old version, with ciphers that allow it: the server is the one that refuses."""
     before = daemon.log.count("unsupported protocol")
     command = [need("openssl"), "s_client", "-connect", daemon.address, f"-{version}"]
@@ -129,7 +125,7 @@ def test_tls_before_1_2_is_refused_by_the_server(daemon: Daemon, version: str) -
     assert wait_until(lambda: daemon.log.count("unsupported protocol") > before)
 
 
-def test_a_client_detects_an_untrusted_server(daemon: Daemon, credentials: Credentials) -> None:
+def test_a_client_detects_an_untrusted_server(daemon, credentials) -> None:
     strange = curl(f"https://{daemon.address}/metrics", *shown(credentials, authority="other-ca"), *LOGIN)
     assert strange.code == "000"
     with secured(credentials, "expired", config_text("expired-server")) as expired:
@@ -138,9 +134,7 @@ def test_a_client_detects_an_untrusted_server(daemon: Daemon, credentials: Crede
     assert "expired" in found.error
 
 
-def test_no_secret_is_in_the_log_on_the_command_line_or_under_debug(
-    daemon: Daemon, credentials: Credentials
-) -> None:
+def test_no_secret_is_in_the_log_on_the_command_line_or_under_debug(daemon, credentials) -> None:
     """With the highest log level, after right and wrong logins, and after an invalid configuration."""
     url = f"https://{daemon.address}"
     for login in (LOGIN, ("--user", f"{USER}:{PASSWORD}x"), ("--user", f"{PASSWORD}:x")):
@@ -163,7 +157,7 @@ def test_no_secret_is_in_the_log_on_the_command_line_or_under_debug(
     assert not [secret for secret in secrets if any(secret in text for text in told)]
 
 
-def test_a_key_that_others_must_not_read_is_never_written(credentials: Credentials) -> None:
+def test_a_key_that_others_must_not_read_is_never_written(credentials) -> None:
     """A key inside the web config file stays in memory: the exporter writes it to no file."""
     with secured(credentials, "inline", inline(credentials)) as daemon:
         assert curl(f"https://{daemon.address}/metrics", *shown(credentials, "")).code == "200"
@@ -173,7 +167,7 @@ def test_a_key_that_others_must_not_read_is_never_written(credentials: Credentia
         )
 
 
-def test_without_proc_a_key_has_to_be_in_a_file(credentials: Credentials) -> None:
+def test_without_proc_a_key_has_to_be_in_a_file(credentials) -> None:
     place = credentials.folder / "without-proc.yml"
     place.write_text(inline(credentials))
     with namespace("mount") as inside:

@@ -227,7 +227,7 @@ async def soak(root: Path) -> None:
     host.collector.close()
 
 
-def test_after_many_faults_everything_is_as_before(tmp_path: Path) -> None:
+def test_after_many_faults_everything_is_as_before(tmp_path) -> None:
     """Runs in a separate process: other tests leave threads and descriptors that end meanwhile."""
     done = subprocess.run(
         [sys.executable, __file__, str(tmp_path)],

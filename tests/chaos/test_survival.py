@@ -70,7 +70,7 @@ def supervisor(place: Path) -> Iterator[Callable[[], str]]:
 
 
 def test_killed_and_started_again_it_serves_the_same_has_written_nothing_and_connects_to_nothing(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+    tmp_path, record_property
 ) -> None:
     """No state is lost: nothing is on disk, and the port is free again at once. All its sockets are those of clients."""
     home = tmp_path / "home"
@@ -101,7 +101,7 @@ def tuple_of(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def test_a_log_on_a_full_disk_costs_the_log_only(tmp_path: Path) -> None:
+def test_a_log_on_a_full_disk_costs_the_log_only(tmp_path) -> None:
     (tmp_path / "exporter.log").symlink_to(FULL)
     with exporter(tmp_path, *SIMULATED) as daemon:
         for _ in range(20):
@@ -109,7 +109,7 @@ def test_a_log_on_a_full_disk_costs_the_log_only(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-def test_without_any_standard_stream_it_serves(tmp_path: Path) -> None:
+def test_without_any_standard_stream_it_serves(tmp_path) -> None:
     closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
     with exporter(tmp_path, *SIMULATED, prefix=closed) as daemon:
         assert of_host(daemon.scrape())
@@ -119,7 +119,7 @@ def test_without_any_standard_stream_it_serves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["once", "check settings", "explain np_cnp_sent"])
 @pytest.mark.parametrize("closed", [False, True], ids=["full", "closed"])
-def test_a_failed_write_is_reported_in_one_line(command: str, closed: bool) -> None:
+def test_a_failed_write_is_reported_in_one_line(command, closed) -> None:
     arguments = [*EXPORTER, *command.split(), "--host.simulate=quiet"]
     if closed:
         arguments = ["sh", "-c", 'exec "$@" >&-', "sh", *arguments]
@@ -129,7 +129,7 @@ def test_a_failed_write_is_reported_in_one_line(command: str, closed: bool) -> N
     assert re.fullmatch(r"roce-exporter: standard output.*; .*\n", done.stderr)
 
 
-def test_a_capture_on_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
+def test_a_capture_on_a_full_disk_is_reported_in_one_line(tmp_path) -> None:
     (tmp_path / "disk").mkdir()
     with namespace("mount") as inside:
         inside.run("mount", "-t", "tmpfs", "-o", "size=8k", "none", str(tmp_path / "disk"))
@@ -142,7 +142,7 @@ def test_a_capture_on_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> Non
     assert str(tmp_path) in done.stderr
 
 
-def test_without_proc_it_serves_the_host_without_an_account_of_the_process(tmp_path: Path) -> None:
+def test_without_proc_it_serves_the_host_without_an_account_of_the_process(tmp_path) -> None:
     with exporter(tmp_path, *SIMULATED, "--sampler.mode=off") as daemon:
         whole = daemon.scrape()
     with namespace("mount") as inside:
@@ -170,7 +170,7 @@ def faketime_library() -> str:
 
 
 @pytest.mark.parametrize("jump", ["-3650d", "+3650d"])
-def test_a_wall_clock_that_jumps_moves_no_counter_and_no_duration(tmp_path: Path, jump: str) -> None:
+def test_a_wall_clock_that_jumps_moves_no_counter_and_no_duration(tmp_path, jump) -> None:
     """As when a host without a battery clock starts NTP. The detector uses the monotonic clock."""
     told = tmp_path / "clock"
     told.write_text("+0d\n")
@@ -204,7 +204,7 @@ def date_header(daemon: Daemon) -> float:
         return parsedate_to_datetime(answer.headers["Date"]).timestamp()
 
 
-def test_a_resumed_process_answers_and_reports_no_false_storm(tmp_path: Path) -> None:
+def test_a_resumed_process_answers_and_reports_no_false_storm(tmp_path) -> None:
     """The unobserved interval is not evaluated: it adds neither a storm nor storm seconds."""
     with exporter(tmp_path, "--host.simulate=quiet", "--sampler.mode=fixed", PATIENT) as daemon:
         complete(daemon)
@@ -231,7 +231,7 @@ def pressed(daemon: Daemon, margin: int) -> None:
     daemon.seen.rlimit(psutil.RLIMIT_AS, (daemon.seen.memory_info().vms + margin, psutil.RLIM_INFINITY))
 
 
-def test_with_4_mb_of_address_space_left_it_lives_and_recovers(tmp_path: Path) -> None:
+def test_with_4_mb_of_address_space_left_it_lives_and_recovers(tmp_path) -> None:
     """Every reply is a complete exposition or an error, and all is well again after the limit is lifted."""
     with exporter(tmp_path, *SIMULATED, "--log.level=warn") as daemon:
         whole = complete(daemon)
@@ -246,9 +246,7 @@ def test_with_4_mb_of_address_space_left_it_lives_and_recovers(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("margin", [0, 64 * 1024])
-def test_without_address_space_it_recovers_or_ends_and_is_never_half_dead(
-    tmp_path: Path, margin: int
-) -> None:
+def test_without_address_space_it_recovers_or_ends_and_is_never_half_dead(tmp_path, margin) -> None:
     """A missing reply is an error or a closed connection. A process that had to end is restarted by systemd."""
     with exporter(tmp_path, *SIMULATED, "--log.level=warn") as daemon:
         whole = complete(daemon)
@@ -285,7 +283,7 @@ def answered(client: socket.socket) -> bytes:
         return b""
 
 
-def test_the_watchdog_is_notified(tmp_path: Path) -> None:
+def test_the_watchdog_is_notified(tmp_path) -> None:
     """WATCHDOG_USEC is systemd's timeout: a notification is sent in half that time, from before the first collection to the end."""
     with supervisor(tmp_path / "notify") as heard:
         environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
@@ -299,9 +297,7 @@ def test_the_watchdog_is_notified(tmp_path: Path) -> None:
             assert last == "STOPPING=1"
 
 
-async def test_a_hung_loop_does_not_notify_the_watchdog(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_hung_loop_does_not_notify_the_watchdog(tmp_path, monkeypatch) -> None:
     """The notifications come from the serving loop, not from a thread that would survive it."""
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
@@ -321,7 +317,7 @@ async def test_a_hung_loop_does_not_notify_the_watchdog(
 @pytest.mark.parametrize(
     "environment", [{}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "400000", "WATCHDOG_PID": "1"}]
 )
-def test_a_watchdog_of_another_process_is_not_notified(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_watchdog_of_another_process_is_not_notified(tmp_path, environment) -> None:
     with supervisor(tmp_path / "notify") as heard:
         environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), **environment}
         with exporter(tmp_path, *SIMULATED, environment=environment) as daemon:

@@ -1,7 +1,6 @@
 """A host that lets the daemon open fewer files than its devices have."""
 
 import socket
-from pathlib import Path
 
 import pytest
 from chaos_daemon import Samples, exporter
@@ -21,7 +20,7 @@ def of_host(samples: Samples) -> Samples:
     }
 
 
-def test_too_few_descriptors_cost_no_series_and_refuse_no_client(tmp_path: Path) -> None:
+def test_too_few_descriptors_cost_no_series_and_refuse_no_client(tmp_path) -> None:
     """Near the limit the exporter opens files for each read, so that connections still get a descriptor."""
     HostTree(tmp_path / "sys")
     flags = (f"--path.sysfs={tmp_path / 'sys'}", f"--collect.timeout={GENEROUS}")

@@ -83,7 +83,7 @@ async def test_a_request_that_drips_in_gains_no_time_by_it() -> None:
 
 @pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["unfinished", "terminator in the same chunk"])
 @pytest.mark.parametrize("size", [8192, 9000, 1_000_000])
-async def test_a_head_over_8_kib_is_refused(size: int, end: bytes) -> None:
+async def test_a_head_over_8_kib_is_refused(size, end) -> None:
     async with serving() as port:
         answer = await talk(port, b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * size + end)
         # A client that keeps sending after the reply may lose it to a reset; its request is never served.
@@ -111,9 +111,7 @@ SMUGGLING = {
 
 
 @pytest.mark.parametrize("text", SMUGGLING.values(), ids=SMUGGLING.keys())
-async def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_behind_it_served(
-    text: bytes,
-) -> None:
+async def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_behind_it_served(text) -> None:
     async with serving() as port:
         answer = await talk(port, text)
     assert answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 501 "))
@@ -204,9 +202,7 @@ def child() -> Iterator[tuple[int, psutil.Process]]:
         assert process.wait(GENEROUS) == 0
 
 
-async def test_20_clients_that_never_read_16_mb_cost_less_than_5_mb(
-    child: tuple[int, psutil.Process],
-) -> None:
+async def test_20_clients_that_never_read_16_mb_cost_less_than_5_mb(child) -> None:
     port, process = child
     with deaf_client(port) as warm:
         warm.recv(1000)

@@ -51,9 +51,7 @@ DOCUMENT = "## Known flaky tests\n\n* `test_it.py::test_once[listed]`: why\n\n##
         ("many", 1, ["11 tests have failed, more than 10: none is tried again"]),
     ],
 )
-def test_a_failed_test_is_tried_once_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, selected: str, status: int, printed: list[str]
-) -> None:
+def test_a_failed_test_is_tried_once_more(tmp_path, monkeypatch, selected, status, printed) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # their imports take most of the time
     (tmp_path / "test_it.py").write_text(TESTS)
     (tmp_path / "pytest.ini").touch()

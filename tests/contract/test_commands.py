@@ -25,7 +25,7 @@ def test_the_readme_shows_each_command_alone() -> None:
 
 
 @pytest.mark.parametrize("script", ["deploy/try.sh", "tests/run.sh"])
-def test_an_old_python_is_one_line_with_the_remedy(script: str, tmp_path: Path) -> None:
+def test_an_old_python_is_one_line_with_the_remedy(script, tmp_path) -> None:
     (tmp_path / "python3").write_text(OLD)
     (tmp_path / "python3").chmod(0o755)
     for program in ("dirname", "date"):
@@ -45,9 +45,7 @@ def test_an_old_python_is_one_line_with_the_remedy(script: str, tmp_path: Path) 
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_the_package_says_the_same_where_it_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_package_says_the_same_where_it_is_not_installed(monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 10, 12))
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("roce_exporter", run_name="__main__")

@@ -53,7 +53,7 @@ def test_no_module_of_the_audit_compares_a_dialect() -> None:
         ("Check('trust', only=('mlx5',))\nreturn_ = not self.only or dialect in self.only", []),
     ],
 )
-def test_a_comparison_is_found(source: str, lines: list[int], tmp_path: Path) -> None:
+def test_a_comparison_is_found(source, lines, tmp_path) -> None:
     (tmp_path / "module.py").write_text(source)
     assert comparisons(tmp_path / "module.py") == lines
 

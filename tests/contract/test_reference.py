@@ -20,12 +20,12 @@ def text() -> str:
     return reference()
 
 
-def test_the_document_is_current(text: str) -> None:
+def test_the_document_is_current(text) -> None:
     """Rewrite it with `make generate`."""
     assert (Path(__file__).parents[2] / "docs/metrics.md").read_text() == text
 
 
-def test_every_metric_has_one_line_and_one_line_of_raw_names_at_most(text: str) -> None:
+def test_every_metric_has_one_line_and_one_line_of_raw_names_at_most(text) -> None:
     metrics = text.partition("## Windows settings")[0]
     named = re.findall(r"^\| `(\w+)` \|", metrics, re.MULTILINE)
     assert sorted(named) == sorted(

@@ -40,7 +40,7 @@ def test_every_system_of_the_catalogue_has_a_folder() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_folder_has_requests_in_the_table_of_systems_and_a_reader(folder: str) -> None:
+def test_a_folder_has_requests_in_the_table_of_systems_and_a_reader(folder) -> None:
     place = PACKAGE / "switches/systems" / folder
     files = sorted(f"{folder}.{path.stem}" for path in place.glob("*requests.py"))
     assert files == sorted(SYSTEMS[name].file for name in MODULES[folder])
@@ -52,7 +52,7 @@ def test_a_folder_has_requests_in_the_table_of_systems_and_a_reader(folder: str)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_replies_are_recorded_and_every_raw_name_in_them_has_a_row(folder: str) -> None:
+def test_replies_are_recorded_and_every_raw_name_in_them_has_a_row(folder) -> None:
     found = recorded_readings(folder)
     assert_sound(found, folder)
     assert not found.faults
@@ -61,13 +61,13 @@ def test_replies_are_recorded_and_every_raw_name_in_them_has_a_row(folder: str) 
 
 
 @pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != OPENCONFIG])
-def test_the_check_of_switches_has_its_commands(folder: str) -> None:
+def test_the_check_of_switches_has_its_commands(folder) -> None:
     """Switches of any vendor have the text for any system."""
     assert len([check for check in SWITCH_CHECKS if folder not in check.fix]) <= MOST_WITHOUT_FIX
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_the_documents_have_each_module(name: str) -> None:
+def test_the_documents_have_each_module(name) -> None:
     assert re.search(rf"^\| `{name}` \|", (ROOT / "docs/switches.md").read_text(), re.MULTILINE)
 
 
@@ -112,7 +112,7 @@ def fact_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_the_table_of_facts_is_that_of_the_catalogue(request: pytest.FixtureRequest) -> None:
+def test_the_table_of_facts_is_that_of_the_catalogue(request) -> None:
     before, start, rest = DOCUMENT.read_text().partition("<!-- facts -->\n")
     table, end, after = rest.partition("<!-- end -->\n")
     if request.config.getoption("--rewrite-golden"):

@@ -1,12 +1,10 @@
 """Histories of a small fleet, one cluster per scenario: simulated hosts, exported by the real exporter on a simulated clock."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from clock import Clock
 from owner_history import HostOwners, kubernetes
@@ -26,9 +24,6 @@ from roce_exporter.fastloop.target import OFF, Pace
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 END = 1_767_232_800
 """2026-01-01T02:00:00Z: the end of every history."""

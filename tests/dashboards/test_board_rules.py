@@ -342,7 +342,7 @@ def leads_to_an_example(board: Json) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.check.__name__)
-def test_all_boards_keep_the_rule_and_its_fault_is_found(rule: Rule) -> None:
+def test_all_boards_keep_the_rule_and_its_fault_is_found(rule) -> None:
     assert {place.stem: found for place in DASHBOARDS if (found := list(rule.check(read(place))))} == {}, (
         rule.mechanism
     )
@@ -379,7 +379,7 @@ def test_every_picture_is_of_its_board_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(MANIFEST))
-def test_a_picture_is_the_one_that_was_drawn(name: str) -> None:
+def test_a_picture_is_the_one_that_was_drawn(name) -> None:
     drawn = (FOLDER / "pictures" / name).read_bytes()
     assert hashlib.sha256(drawn).hexdigest() == MANIFEST[name]["picture"]
 

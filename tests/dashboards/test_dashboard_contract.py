@@ -1,12 +1,11 @@
 """Contracts of every dashboard: names that exist, limits of the alerts, links with a target, and the rules of grafana's dashboard-linter."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -38,12 +37,7 @@ from promql_uses import joined_into_themselves, of_grafana, of_template
 from tools import need
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.row import COUNTER, HISTOGRAM, MetricSet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.catalog.row import Row
+from roce_exporter.catalog.row import COUNTER, HISTOGRAM, MetricSet, Row
 
 FILES = {place.stem: read(place) for place in DASHBOARDS}
 PANELS = [(uid, panel) for uid, board in FILES.items() for panel in panels(board)]
@@ -273,7 +267,7 @@ def panel_of(uid: str, title: str) -> Json:
         ("roce-exporter", "Polls late or missed", {"sampler_ticks": "ratio"}),
     ],
 )
-def test_limits_are_those_of_the_alerts(uid: str, title: str, limits: dict[str, str]) -> None:
+def test_limits_are_those_of_the_alerts(uid, title, limits) -> None:
     """The value, and the colour of the severity."""
     steps = panel_of(uid, title)["fieldConfig"]["defaults"]["thresholds"]["steps"][1:]
     drawn = {(step["value"], step["color"]) for step in steps if step["color"] != GOOD}

@@ -49,7 +49,7 @@ ALONE = {
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def history(tmp_path_factory) -> Iterator[Running]:
     with past(tmp_path_factory.mktemp("past") / "data", SECONDS) as running:
         yield running
 
@@ -76,7 +76,7 @@ def number(history: Running, title: str, cluster: str) -> float:
 
 
 @pytest.mark.parametrize("uid", [board.uid for board in BOARDS])
-def test_a_query_finds_something_in_its_scenario(history: Running, uid: str) -> None:
+def test_a_query_finds_something_in_its_scenario(history, uid) -> None:
     wrong = [
         (panel.title, query.legend, query.expr)
         for board, panel, query in QUERIES
@@ -87,7 +87,7 @@ def test_a_query_finds_something_in_its_scenario(history: Running, uid: str) -> 
     assert wrong == []
 
 
-def test_a_panel_for_rare_events_reports_that_nothing_happened(history: Running) -> None:
+def test_a_panel_for_rare_events_reports_that_nothing_happened(history) -> None:
     """Zeros of every port would fill its legend. Without any series there is no such text, unless the panel ignores `noValue`."""
     panels = [panel for _, panel in PANELS if any(query.instead for query in panel.queries)]
     assert len(panels) > 20
@@ -102,7 +102,7 @@ def test_a_panel_for_rare_events_reports_that_nothing_happened(history: Running)
         assert bool(found["no-such-cluster"]) == ("vector(" in panel.queries[-1].expr), panel.title
 
 
-def test_a_host_that_is_chosen_by_its_name_is_found(history: Running) -> None:
+def test_a_host_that_is_chosen_by_its_name_is_found(history) -> None:
     """Grafana escapes a value of a multi-value variable, such as the dots of an address. A cluster with one host shows the same without a choice."""
     compared = 0
     for uid, panel, query in QUERIES:
@@ -115,7 +115,7 @@ def test_a_host_that_is_chosen_by_its_name_is_found(history: Running) -> None:
     assert compared > 250
 
 
-def test_a_port_and_a_priority_that_are_chosen_are_found(history: Running) -> None:
+def test_a_port_and_a_priority_that_are_chosen_are_found(history) -> None:
     """All ports of the quiet host have the same counters."""
     own = {
         "device": "mlx5_1",
@@ -134,7 +134,7 @@ def test_a_port_and_a_priority_that_are_chosen_are_found(history: Running) -> No
     assert narrowed > 30
 
 
-def test_no_query_is_an_error_with_all_clusters_and_hosts(history: Running) -> None:
+def test_no_query_is_an_error_with_all_clusters_and_hosts(history) -> None:
     """Joins that are right for one host may be ambiguous for two. Here every kind of NIC and of fault is selected at once."""
     assert sum(bool(answer(history, query)) for _, _, query in QUERIES) > 300
 
@@ -174,7 +174,7 @@ LISTED_FOR_A_LINK = LISTED | {
 
 
 @pytest.mark.parametrize("uid", [board.uid for board in BOARDS])
-def test_a_variable_lists_what_fits(history: Running, uid: str) -> None:
+def test_a_variable_lists_what_fits(history, uid) -> None:
     of_link = uid == "roce-link"
     variables = [one for one in read(FOLDER / f"{uid}.json")["templating"]["list"] if one["type"] == "query"]
     for variable in variables:
@@ -191,13 +191,13 @@ def test_a_variable_lists_what_fits(history: Running, uid: str) -> None:
         assert found == (LISTED_FOR_A_LINK if of_link else LISTED)[variable["name"]], variable["name"]
 
 
-def test_every_port_of_a_switch_can_be_chosen(history: Running) -> None:
+def test_every_port_of_a_switch_can_be_chosen(history) -> None:
     """Also one without a known host."""
     ends = history.query('switch_port:roce_link_ends:info{cluster="quiet"}', time=END)
     assert sorted(one["metric"].get("instance", "") for one in ends) == ["", "node01:10099", "node01:10099"]
 
 
-def test_annotations_are_at_the_start_of_what_they_mark(history: Running) -> None:
+def test_annotations_are_at_the_start_of_what_they_mark(history) -> None:
     """The value is the time in milliseconds, and lies within the history."""
     found: list[Json] = [
         one
@@ -217,7 +217,7 @@ def test_annotations_are_at_the_start_of_what_they_mark(history: Running) -> Non
 
 
 @pytest.mark.parametrize("cluster", ["quiet", "lean"])
-def test_a_quiet_fleet_is_reported_as_healthy(history: Running, cluster: str) -> None:
+def test_a_quiet_fleet_is_reported_as_healthy(history, cluster) -> None:
     """No panel shows "No data": each one that is empty in a quiet cluster has its own text for that. Also with the metric set lean."""
     for uid, panel in PANELS:
         if not panel.empty and (cluster == "quiet" or uid in OF_ALL_SETS):
@@ -226,7 +226,7 @@ def test_a_quiet_fleet_is_reported_as_healthy(history: Running, cluster: str) ->
 
 
 @pytest.mark.parametrize("title", ["Exporters down", "Hosts not measured completely"])
-def test_an_exporter_without_faults_has_zeros_in_every_metric_set(history: Running, title: str) -> None:
+def test_an_exporter_without_faults_has_zeros_in_every_metric_set(history, title) -> None:
     """Counts of faults have no series in lean before the first fault, which is not the same as no response."""
     query = panel_of("roce-exporter", title).queries[0]
     for cluster in ("quiet", "lean"):
@@ -235,14 +235,14 @@ def test_an_exporter_without_faults_has_zeros_in_every_metric_set(history: Runni
     assert answer(history, query, cluster="no-such-cluster") == []
 
 
-def test_checks_that_ran_are_counted_alike_in_every_metric_set(history: Running) -> None:
+def test_checks_that_ran_are_counted_alike_in_every_metric_set(history) -> None:
     """In lean, checks that pass have one series per port. Both hosts have the same NICs."""
     query = 'sum by (cluster) (cluster_job:roce_config_checks:count{cluster=~"quiet|lean"})'
     found = {one["metric"]["cluster"]: float(one["value"][1]) for one in history.query(query, time=END)}
     assert found["lean"] == found["quiet"] > 20
 
 
-def test_the_fleet_distinguishes_faulty_from_healthy_hosts(history: Running) -> None:
+def test_the_fleet_distinguishes_faulty_from_healthy_hosts(history) -> None:
     """The numbers at the top, compared with the scenarios; a cluster without recording rules is unobserved, not healthy."""
     titles = ("Critical", "Storm hosts", "Silent hosts")
     assert {title: number(history, title, "quiet") for title in titles} == dict.fromkeys(titles, 0)
@@ -254,12 +254,12 @@ def test_the_fleet_distinguishes_faulty_from_healthy_hosts(history: Running) -> 
         assert panel.empty == "No rules"
 
 
-def test_the_worst_ports_are_ten_at_the_most_whatever_the_range(history: Running) -> None:
+def test_the_worst_ports_are_ten_at_the_most_whatever_the_range(history) -> None:
     for title in ("Worst ports by pause sent", "Worst ports by pause received", "Worst ports by loss"):
         assert 0 < len(answer(history, panel_of("roce-fleet", title).queries[0])) <= 10
 
 
-def test_a_vf_has_the_pod_that_the_kubelet_gave_it_to_and_others_are_listed_without(history: Running) -> None:
+def test_a_vf_has_the_pod_that_the_kubelet_gave_it_to_and_others_are_listed_without(history) -> None:
     (_, panel) = next(one for one in PANELS if one[1].title == "VFs and their pods")
     found, traffic = (answer(history, query, cluster="pfc-storm") for query in panel.queries[:2])
     assert {(one["metric"]["vf"] == "0", bool(one["metric"].get("pod"))) for one in found} == {

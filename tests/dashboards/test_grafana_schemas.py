@@ -89,7 +89,7 @@ def of_a_board(board: Json, schema: Json) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", SCHEMAS)
-def test_boards_fit_the_schema(version: str) -> None:
+def test_boards_fit_the_schema(version) -> None:
     assert [*SCHEMAS][-1].startswith("13.")
     assert {one for place in DASHBOARDS for one in of_a_board(read(place), SCHEMAS[version])} == set()
 
@@ -103,6 +103,6 @@ def test_boards_fit_the_schema(version: str) -> None:
         ({"options": {"legends": {}}}, "is unknown"),
     ],
 )
-def test_a_fault_is_found(version: str, change: Json, fault: str) -> None:
+def test_a_fault_is_found(version, change, fault) -> None:
     panel = next(one for place in DASHBOARDS for one in panels(read(place)) if one["type"] == "timeseries")
     assert any(fault in one for one in of_a_panel(panel | change, SCHEMAS[version]))

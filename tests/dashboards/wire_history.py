@@ -4,14 +4,9 @@ Each port of the host sends to peers and receives from them. In the middle of th
 loses packets. The proportions are simple: enough for queries to have a result, no model of a network.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 ADDRESS = re.compile(r'^roce_gid_info\{.*address="([0-9.]+)"', re.MULTILINE)
 CAPTURED = frozenset({"lossy"})

@@ -69,7 +69,7 @@ class Releases:
 
 
 @pytest.fixture(scope="session")
-def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def earlier(tmp_path_factory) -> Path:
     """The release before. None is published yet: it is this source under a lower version."""
     folder = tmp_path_factory.mktemp("earlier")
     build(commit(folder / "source", EARLIER), folder / "release", 0o022, PACKAGES="", RELEASE_KEY="")
@@ -77,7 +77,7 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Releases]:
+def releases(tmp_path_factory) -> Iterator[Releases]:
     folder = tmp_path_factory.mktemp("release")
     folder.parent.chmod(0o755)  # another user starts the zipapp
     folder.chmod(0o755)

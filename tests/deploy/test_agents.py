@@ -203,9 +203,7 @@ class Arrived:
 
 
 @pytest.fixture(scope="module", params=WAYS, ids="-".join)
-def arrived(
-    request: pytest.FixtureRequest, shown: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Arrived]:
+def arrived(request, shown, tmp_path_factory) -> Iterator[Arrived]:
     """One way after the other; every page was scraped, and what must arrive of it is stored."""
     sender, store = request.param
     folder = tmp_path_factory.mktemp(sender)
@@ -241,7 +239,7 @@ def bounds_as_numbers(values: Values) -> Values:
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_every_series_arrives_with_its_name_labels_and_value(arrived: Arrived, name: str) -> None:
+def test_every_series_arrives_with_its_name_labels_and_value(arrived, name) -> None:
     """And nothing else but what the scrape is known to add."""
     found, expected = bounds_as_numbers(arrived.of(name)), bounds_as_numbers(arrived.expected(name))
     assert len(expected) > 100
@@ -256,7 +254,7 @@ def test_every_series_arrives_with_its_name_labels_and_value(arrived: Arrived, n
         assert "0.5" in {dict(labels).get("le") for labels in arrived.of(name)}
 
 
-def test_a_series_that_is_not_served_any_more_ends(arrived: Arrived) -> None:
+def test_a_series_that_is_not_served_any_more_ends(arrived) -> None:
     """By a staleness marker: without it the store would repeat the last value, here for an hour."""
     gone = f'roce_port_up{{instance="{CATALOGUE}"}}'
     assert arrived.store.values(gone)

@@ -60,7 +60,7 @@ def variables(folder: Path, way: str, **others: object) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def here(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
+def here(package, tmp_path_factory) -> Iterator[Control]:
     """A machine of Debian 12, shared by all ways of installation."""
     need("curl")
     folder = tmp_path_factory.mktemp("ansible")
@@ -87,7 +87,7 @@ def start(here: Control) -> str:
 
 
 @pytest.mark.parametrize("way", ["package", "wheel"])
-def test_the_life_of_a_host(here: Control, way: str) -> None:
+def test_the_life_of_a_host(here, way) -> None:
     """A host with a package goes on with the repository."""
     folder, machine = here.folder, here.machine
     now = variables(folder, way)
@@ -197,7 +197,7 @@ BAD = {
 """For each variable: what is given to a host, and what is wrong with it."""
 
 
-def test_bad_variables_are_one_clear_line(tmp_path: Path) -> None:
+def test_bad_variables_are_one_clear_line(tmp_path) -> None:
     """Before anything is changed: the hosts here are all this one, and each run ends before its first task."""
     here = control(tmp_path, Machine(tmp_path, tmp_path, ""))
     hosts = {
@@ -215,7 +215,7 @@ def test_bad_variables_are_one_clear_line(tmp_path: Path) -> None:
     assert "plain-secret" not in play.output
 
 
-def test_the_role_is_clean_for_ansible_lint(tmp_path: Path) -> None:
+def test_the_role_is_clean_for_ansible_lint(tmp_path) -> None:
     """With the profile for production, without a look at Galaxy."""
     place = role(tmp_path)
     tools = tool_environment("ansible")

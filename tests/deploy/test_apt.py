@@ -3,7 +3,7 @@
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ OWNER, OTHER = "old@localhost", "new@localhost"
 
 
 @pytest.fixture(scope="module")
-def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CleanDebian]:
+def debian(tmp_path_factory) -> Iterator[CleanDebian]:
     need_root()
     folder = tmp_path_factory.mktemp("debian")
     folder.chmod(0o755)
@@ -38,7 +38,7 @@ def keys() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def repository(package: Path, keys: dict[str, str], tmp_path: Path) -> Path:
+def repository(package, keys, tmp_path) -> Path:
     """A repository that the owner's key signed."""
     folder = tmp_path / "repository"
     published(folder, keys, package)
@@ -56,9 +56,7 @@ def exported(name: str, environment: dict[str, str]) -> bytes:
 
 @pytest.mark.release("deb", "install", "metric", "upgrade", "rollback", "remove")
 @pytest.mark.release("apt repository", "install", "metric", "upgrade", "rollback", "remove")
-def test_install_upgrade_remove_and_purge(
-    debian: CleanDebian, repository: Path, keys: dict[str, str], package: Path, tmp_path: Path
-) -> None:
+def test_install_upgrade_remove_and_purge(debian, repository, keys, package, tmp_path) -> None:
     root = debian.root
     default = root / "etc/default/roce-exporter"
     apt = ("apt-get", "--yes", "--quiet")
@@ -123,13 +121,7 @@ INDEXES = "dists/stable/main/**/*"
     ],
     ids=["InRelease", "Release", "index", "expired"],
 )
-def test_a_changed_or_old_repository_is_refused(
-    debian: CleanDebian,
-    repository: Path,
-    keys: dict[str, str],
-    change: Callable[[Path, dict[str, str]], None],
-    said: str,
-) -> None:
+def test_a_changed_or_old_repository_is_refused(debian, repository, keys, change, said) -> None:
     change(repository, keys)
     with served(repository) as url:
         debian.trust(url, (repository / "roce-exporter.asc").read_bytes())
@@ -138,7 +130,7 @@ def test_a_changed_or_old_repository_is_refused(
     assert re.search(said, printed), printed
 
 
-def test_a_changed_package_is_refused(debian: CleanDebian, repository: Path) -> None:
+def test_a_changed_package_is_refused(debian, repository) -> None:
     change_last_byte(*repository.rglob("*.deb"))
     with served(repository) as url:
         debian.trust(url, (repository / "roce-exporter.asc").read_bytes())
@@ -150,9 +142,7 @@ def test_a_changed_package_is_refused(debian: CleanDebian, repository: Path) -> 
 
 
 @pytest.mark.release("apt repository", "signed")
-def test_another_key_is_refused_and_while_keys_change_either_is_enough(
-    debian: CleanDebian, repository: Path, keys: dict[str, str]
-) -> None:
+def test_another_key_is_refused_and_while_keys_change_either_is_enough(debian, repository, keys) -> None:
     with served(repository) as url:
         debian.trust(url, exported(OTHER, keys))
         code, said = debian.run(*UPDATE)
@@ -166,7 +156,7 @@ def test_another_key_is_refused_and_while_keys_change_either_is_enough(
 
 
 def test_an_index_stays_by_its_checksum_after_the_next_one(
-    debian: CleanDebian, repository: Path, keys: dict[str, str], package: Path, tmp_path: Path
+    debian, repository, keys, package, tmp_path
 ) -> None:
     """A client that has the previous Release can complete its update."""
     suite = repository / "dists/stable"
@@ -182,7 +172,7 @@ def test_an_index_stays_by_its_checksum_after_the_next_one(
     assert HIGHER not in versions
 
 
-def test_a_published_package_does_not_change(repository: Path, keys: dict[str, str], tmp_path: Path) -> None:
+def test_a_published_package_does_not_change(repository, keys, tmp_path) -> None:
     (package,) = repository.rglob("*.deb")
     other = tmp_path / package.name
     other.write_bytes(package.read_bytes() + b"more")

@@ -25,7 +25,7 @@ OWN_PROCESSES = 2
 
 
 @pytest.fixture(scope="module")
-def report(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def report(package, tmp_path_factory) -> Iterator[dict[str, str]]:
     """The output of booted.sh."""
     need_root()
     nspawn = need("systemd-nspawn")
@@ -44,7 +44,7 @@ def report(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     shutil.rmtree(root)
 
 
-def test_it_runs_under_its_own_user_without_privileges(report: dict[str, str]) -> None:
+def test_it_runs_under_its_own_user_without_privileges(report) -> None:
     told = {key.removeprefix("core."): value for key, value in report.items() if key.startswith("core.")}
     assert int(told.pop("etc")) > 10
     assert 1 <= int(told.pop("processes")) <= OWN_PROCESSES
@@ -73,41 +73,39 @@ def test_it_runs_under_its_own_user_without_privileges(report: dict[str, str]) -
         ("kernel-log", NET_ADMIN | DAC_READ_SEARCH | SYSLOG),
     ],
 )
-def test_drop_ins_combine_and_each_adds_what_it_documents(
-    report: dict[str, str], name: str, capabilities: int
-) -> None:
+def test_drop_ins_combine_and_each_adds_what_it_documents(report, name, capabilities) -> None:
     assert report[f"{name}.ready"] == "roce_exporter is ready."
     for kind in ("CapEff", "CapBnd", "CapAmb"):
         assert int(report[f"{name}.{kind}"], 16) == capabilities
     assert (report[f"{name}.user"], report[f"{name}.home"]) == ("roce-exporter", "0")
 
 
-def test_only_with_the_drop_in_for_owners_processes_of_others_are_visible(report: dict[str, str]) -> None:
+def test_only_with_the_drop_in_for_owners_processes_of_others_are_visible(report) -> None:
     """At least init, the journal and the bus of the machine."""
     assert int(report["loopback.processes"]) <= OWN_PROCESSES < int(report["owners.processes"])
 
 
-def test_only_with_the_drop_in_for_the_kernel_log_its_node_is_visible(report: dict[str, str]) -> None:
+def test_only_with_the_drop_in_for_the_kernel_log_its_node_is_visible(report) -> None:
     assert (report["owners.kmsg"], report["kernel-log.kmsg"]) == ("0", "1")
 
 
-def test_with_the_read_capability_few_files_are_reachable(report: dict[str, str]) -> None:
+def test_with_the_read_capability_few_files_are_reachable(report) -> None:
     assert int(report["debugfs.etc"]) <= 4 < int(report["optics.etc"])
 
 
-def test_a_hung_exporter_is_restarted_and_a_healthy_one_is_not(report: dict[str, str]) -> None:
+def test_a_hung_exporter_is_restarted_and_a_healthy_one_is_not(report) -> None:
     assert report["alive.restarts"] == "0"
     assert (report["hung.restarts"], report["hung.active"]) == ("1", "active")
 
 
-def test_an_exporter_that_cannot_go_on_ends_and_is_restarted(report: dict[str, str]) -> None:
+def test_an_exporter_that_cannot_go_on_ends_and_is_restarted(report) -> None:
     """Without a thread for the fast loop it must not serve as if it polled."""
     assert (report["starved.restarted"], report["starved.said"]) == ("yes", "yes")
     assert report["starved.status"] in ("1", "0"), "the pid is 0 while the next process starts"
     assert (report["fed.active"], report["fed.ready"]) == ("active", "roce_exporter is ready.")
 
 
-def test_an_invalid_flag_is_reported_once(report: dict[str, str]) -> None:
+def test_an_invalid_flag_is_reported_once(report) -> None:
     """And not every five seconds."""
     told = {key: report[f"unusable.{key}"] for key in ("active", "status", "restarts", "said")}
     assert told == {"active": "failed", "status": "2", "restarts": "0", "said": "1"}

@@ -92,7 +92,7 @@ def answer() -> tuple[Path, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def cases(answer: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+def cases(answer) -> dict[str, Any]:
     return answer[1]
 
 
@@ -125,7 +125,7 @@ def test_the_chart_has_the_exporters_version_and_the_metadata_that_registries_sh
     assert f">={VERSIONS[0]}.0" in chart["kubeVersion"]
 
 
-def test_nothing_is_signed_while_the_owners_addresses_are_not_set(tmp_path: Path) -> None:
+def test_nothing_is_signed_while_the_owners_addresses_are_not_set(tmp_path) -> None:
     done = subprocess.run(
         [DEPLOY / "release/build.sh", tmp_path],
         env=os.environ | {"RELEASE_KEY": "nobody"},
@@ -171,9 +171,7 @@ def test_discovery_selects_the_port_and_the_label_that_the_chart_has() -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("case", VALUES)
 @pytest.mark.release("chart", "install")
-def test_every_case_is_right_for_every_kubernetes_and_for_the_exporter(
-    cases: dict[str, Any], case: str
-) -> None:
+def test_every_case_is_right_for_every_kubernetes_and_for_the_exporter(cases, case) -> None:
     found = cases[case]
     assert (found["error"], found["lint"], found["problems"]) == (None, [], [])
     container = pod_of(cases, case.removesuffix("-values"))["containers"][0]
@@ -183,7 +181,7 @@ def test_every_case_is_right_for_every_kubernetes_and_for_the_exporter(
 
 
 @pytest.mark.ci
-def test_a_wrong_field_is_found_in_every_version(cases: dict[str, Any]) -> None:
+def test_a_wrong_field_is_found_in_every_version(cases) -> None:
     """Otherwise the test before would prove nothing. Helm's schema passes tolerations through unchecked."""
     problems = cases["faulty"]["problems"]
     assert len(problems) == len(VERSIONS)
@@ -192,12 +190,12 @@ def test_a_wrong_field_is_found_in_every_version(cases: dict[str, Any]) -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("case", REFUSED)
-def test_wrong_values_are_refused_with_the_reason(cases: dict[str, Any], case: str) -> None:
+def test_wrong_values_are_refused_with_the_reason(cases, case) -> None:
     assert REFUSED[case][1] in (cases[case]["error"] or "")
 
 
 @pytest.mark.ci
-def test_no_kind_grants_rights(cases: dict[str, Any]) -> None:
+def test_no_kind_grants_rights(cases) -> None:
     kinds = {document["kind"] for case in VALUES for document in cases[case]["documents"]}
     assert kinds == {
         *("ConfigMap", "DaemonSet", "Deployment", "NetworkPolicy", "PodMonitor", "Probe"),
@@ -206,7 +204,7 @@ def test_no_kind_grants_rights(cases: dict[str, Any]) -> None:
 
 
 @pytest.mark.ci
-def test_by_default_it_has_only_the_hosts_network(cases: dict[str, Any]) -> None:
+def test_by_default_it_has_only_the_hosts_network(cases) -> None:
     pod = pod_of(cases, "default")
     assert (pod["hostNetwork"], pod["automountServiceAccountToken"]) == (True, False)
     assert not pod.keys() & {"volumes", "hostPID"}
@@ -223,7 +221,7 @@ def test_by_default_it_has_only_the_hosts_network(cases: dict[str, Any]) -> None
 
 
 @pytest.mark.ci
-def test_each_privilege_is_what_its_value_says_and_no_more(cases: dict[str, Any]) -> None:
+def test_each_privilege_is_what_its_value_says_and_no_more(cases) -> None:
     """Kubernetes refuses `privileged` together with a ban on privilege escalation."""
     pod = pod_of(cases, "privileges")
     (container,) = pod["containers"]
@@ -241,7 +239,7 @@ def test_each_privilege_is_what_its_value_says_and_no_more(cases: dict[str, Any]
 
 
 @pytest.mark.ci
-def test_the_list_of_system_calls_is_a_file_of_the_node(cases: dict[str, Any]) -> None:
+def test_the_list_of_system_calls_is_a_file_of_the_node(cases) -> None:
     profile = pod_of(cases, "everything")["securityContext"]["seccompProfile"]
     assert profile == {"type": "Localhost", "localhostProfile": "profiles/roce-exporter.json"}
     assert (DEPLOY / "seccomp" / Path(profile["localhostProfile"]).name).is_file()
@@ -249,7 +247,7 @@ def test_the_list_of_system_calls_is_a_file_of_the_node(cases: dict[str, Any]) -
 
 
 @pytest.mark.ci
-def test_owners_need_the_hosts_processes_and_then_a_user_of_their_own(cases: dict[str, Any]) -> None:
+def test_owners_need_the_hosts_processes_and_then_a_user_of_their_own(cases) -> None:
     """The exporter must not have the user ID of other images, whose processes it could then inspect."""
     pod, usual = pod_of(cases, "owners"), pod_of(cases, "default")["securityContext"]
     context = pod["securityContext"]
@@ -265,7 +263,7 @@ def test_owners_need_the_hosts_processes_and_then_a_user_of_their_own(cases: dic
 
 
 @pytest.mark.ci
-def test_nodes_are_chosen_by_the_label_that_is_given(cases: dict[str, Any]) -> None:
+def test_nodes_are_chosen_by_the_label_that_is_given(cases) -> None:
     label = VALUES["everything-values"]["rdmaNodeLabel"]
     assert pod_of(cases, "everything")["nodeSelector"][label] == "true"
 
@@ -279,7 +277,7 @@ def test_nodes_are_chosen_by_the_label_that_is_given(cases: dict[str, Any]) -> N
     ],
 )
 def test_monitors_select_the_pods_and_name_the_job_as_the_alerts_want(
-    cases: dict[str, Any], case: str, kind: str, endpoints: str, added: dict[str, str]
+    cases, case, kind, endpoints, added
 ) -> None:
     (monitor,) = of_kind(cases, case, kind)
     (daemon_set,) = of_kind(cases, case, "DaemonSet")
@@ -296,9 +294,7 @@ def test_monitors_select_the_pods_and_name_the_job_as_the_alerts_want(
 
 
 @pytest.mark.ci
-def test_the_prober_next_to_the_exporter_has_no_privileges_and_a_job_of_its_own(
-    cases: dict[str, Any],
-) -> None:
+def test_the_prober_next_to_the_exporter_has_no_privileges_and_a_job_of_its_own(cases) -> None:
     _, container = pod_of(cases, "probe")["containers"]
     assert container["securityContext"] == RESTRICTED | {"seccompProfile": {"type": "RuntimeDefault"}}
     *arguments, config, _ = container["args"]
@@ -320,7 +316,7 @@ def test_the_prober_next_to_the_exporter_has_no_privileges_and_a_job_of_its_own(
 
 
 @pytest.mark.ci
-def test_the_pod_for_switches_has_no_privileges_and_accepts_its_arguments(cases: dict[str, Any]) -> None:
+def test_the_pod_for_switches_has_no_privileges_and_accepts_its_arguments(cases) -> None:
     pod = pod_of(cases, "switches", "Deployment")
     (container,) = pod["containers"]
     assert "hostNetwork" not in pod
@@ -335,7 +331,7 @@ def test_the_pod_for_switches_has_no_privileges_and_accepts_its_arguments(cases:
 
 
 @pytest.mark.ci
-def test_nothing_of_the_hosts_selects_the_pod_for_switches(cases: dict[str, Any]) -> None:
+def test_nothing_of_the_hosts_selects_the_pod_for_switches(cases) -> None:
     (deployment,) = of_kind(cases, "switches", "Deployment")
     labels = deployment["spec"]["template"]["metadata"]["labels"].items()
     (daemon_set,) = of_kind(cases, "switches", "DaemonSet")
@@ -354,7 +350,7 @@ def test_nothing_of_the_hosts_selects_the_pod_for_switches(cases: dict[str, Any]
 
 
 @pytest.mark.ci
-def test_the_packaged_chart_holds_the_files_and_no_links(answer: tuple[Path, dict[str, Any]]) -> None:
+def test_the_packaged_chart_holds_the_files_and_no_links(answer) -> None:
     with tarfile.open(answer[0]) as package:
         members = {member.name: member for member in package.getmembers()}
         assert all(member.isfile() for member in members.values())
@@ -366,7 +362,7 @@ def test_the_packaged_chart_holds_the_files_and_no_links(answer: tuple[Path, dic
 
 
 @pytest.mark.ci
-def test_rules_and_dashboards_are_delivered_unchanged(cases: dict[str, Any]) -> None:
+def test_rules_and_dashboards_are_delivered_unchanged(cases) -> None:
     rules = of_kind(cases, "everything", "PrometheusRule")
     delivered = {group["name"]: group for rule in rules for group in rule["spec"]["groups"]}
     originals = [yaml.load(path.read_bytes(), yaml.CSafeLoader) for path in CHART.glob("files/rules/*.yml")]
@@ -379,7 +375,7 @@ def test_rules_and_dashboards_are_delivered_unchanged(cases: dict[str, Any]) -> 
 
 
 @pytest.mark.ci
-def test_a_release_fits_into_the_secret_where_helm_keeps_it(cases: dict[str, Any]) -> None:
+def test_a_release_fits_into_the_secret_where_helm_keeps_it(cases) -> None:
     """Chart and manifest together, gzipped, twice in base64 (once Helm's, once the API's); etcd takes 1 MiB with a margin."""
     files = {str(path): path.read_text() for path in CHART.rglob("*") if path.is_file()}
     release = json.dumps([files, cases["everything-values"]["documents"]]).encode()
@@ -388,7 +384,7 @@ def test_a_release_fits_into_the_secret_where_helm_keeps_it(cases: dict[str, Any
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", VALUES)
-def test_helm_3_renders_the_same(cases: dict[str, Any], case: str) -> None:
+def test_helm_3_renders_the_same(cases, case) -> None:
     """Most clusters still have Helm 3, which assumes Kubernetes 1.20 where there is no cluster."""
     flags = ("--namespace=monitoring", f"--kube-version={VERSIONS[-1]}", f"--values={CHART}/ci/{case}.yaml")
     text = printed(need("helm"), "template", "demo", CHART, *flags)
@@ -408,7 +404,7 @@ def kustomization(folder: Path) -> Document:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_each_kustomization_names_the_files_that_are_there(part: str) -> None:
+def test_each_kustomization_names_the_files_that_are_there(part) -> None:
     folder = KUSTOMIZE / part if part == "base" else KUSTOMIZE / "components" / part
     content = kustomization(folder)
     assert content["kind"] == ("Kustomization" if part == "base" else "Component")

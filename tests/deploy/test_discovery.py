@@ -166,7 +166,7 @@ def kubernetes(host: Host, port: str = "metrics", phase: str = "Running", **labe
     return {"targets": [f"{host.address}:{PORT}"], "labels": meta}
 
 
-def test_pods_of_kubernetes(tmp_path: Path) -> None:
+def test_pods_of_kubernetes(tmp_path) -> None:
     """Not a sidecar's port, nor a pod that was evicted; the labels of the node where it has them."""
     labels = {"topology_kubernetes_io_rack": "r001", "example_com_role": "gpu"}
     groups = [kubernetes(host, **(labels if host.rack == 1 else {})) for host in FEW]
@@ -178,7 +178,7 @@ def test_pods_of_kubernetes(tmp_path: Path) -> None:
     assert shown == {f"{host.address}:{PORT}": host.labels() for host in FEW}
 
 
-def test_hosts_of_an_inventory(tmp_path: Path) -> None:
+def test_hosts_of_an_inventory(tmp_path) -> None:
     """What is planned or offline is not scraped. The request is the one that Prometheus documents."""
     idle = [netbox(Host(900, node), status) for node, status in enumerate(("planned", "offline"))]
     groups = [netbox(host) for host in FEW] + idle
@@ -204,9 +204,7 @@ def test_hosts_of_an_inventory(tmp_path: Path) -> None:
     ],
     ids=["an inventory without racks", "service records", "Consul", "Consul without metadata"],
 )
-def test_what_a_discovery_does_not_say_is_in_the_names(
-    tmp_path: Path, job: str, groups: list[dict[str, Any]]
-) -> None:
+def test_what_a_discovery_does_not_say_is_in_the_names(tmp_path, job, groups) -> None:
     found = relabelled(from_file(job_of("discovery.yml", job), groups, tmp_path), tmp_path, len(FEW))
     shown = sorted((one.shown for one in found), key=lambda labels: labels["instance"])
     assert shown == [host.labels() for host in FEW]
@@ -215,7 +213,7 @@ def test_what_a_discovery_does_not_say_is_in_the_names(
 @pytest.mark.parametrize(
     ("file", "job"), [("prometheus.yml", "roce"), ("discovery.yml", "roce-tls"), ("agent.yml", "roce")]
 )
-def test_hosts_of_a_file(tmp_path: Path, file: str, job: str) -> None:
+def test_hosts_of_a_file(tmp_path, file, job) -> None:
     """By their names; one rack sets its own labels, and a host without a cluster belongs to `default`."""
     named = [host for host in FEW if host.rack]
     own = {"cluster": "fabric-b", "rack": "cage-1", "role": "stor"}
@@ -301,7 +299,7 @@ def shares_of(
 
 
 @pytest.fixture(scope="module")
-def shares(tmp_path_factory: pytest.TempPathFactory) -> Shares:
+def shares(tmp_path_factory) -> Shares:
     """The addresses that each job scrapes: one Prometheus has the rules of every agent as a job of its own."""
     jobs = [agent_job(number, "a") for number in range(AGENTS)]
     jobs += [agent_job(number, "of-5-", 5) for number in range(5)]
@@ -315,7 +313,7 @@ def group(shares: Shares, prefix: str) -> list[frozenset[str]]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("prefix", "agents"), [("a", 4), ("of-5-", 5), ("roce-four", 4), ("roce-five", 5)])
-def test_each_host_is_scraped_by_one_agent(shares: Shares, prefix: str, agents: int) -> None:
+def test_each_host_is_scraped_by_one_agent(shares, prefix, agents) -> None:
     """Shares differ from their mean by at most a tenth."""
     parts = group(shares, prefix)
     assert len(parts) == agents

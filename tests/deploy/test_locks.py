@@ -42,7 +42,7 @@ def locked(name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", WANTED)
-def test_every_dependency_is_locked_with_hashes_to_a_version_that_fits(name: str) -> None:
+def test_every_dependency_is_locked_with_hashes_to_a_version_that_fits(name) -> None:
     versions = locked(name)
     for requirement in map(Requirement, WANTED[name]):
         assert canonicalize_name(requirement.name) in versions, f"{requirement.name}: run deploy/lock.sh"
@@ -80,9 +80,7 @@ def metadata_of(folder: Path) -> Iterator[Distribution]:
 
 
 @pytest.mark.parametrize("lock", BILLS)
-def test_the_bill_of_materials_lists_the_packages_and_what_needs_what(
-    lock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bill_of_materials_lists_the_packages_and_what_needs_what(lock, tmp_path, monkeypatch) -> None:
     """Of the versions that are installed here; `make release` makes it of the wheels that it ships."""
     monkeypatch.syspath_prepend(DEPLOY)
     bill = module_of(DEPLOY / "sbom.py").bill
@@ -105,7 +103,7 @@ def test_the_bill_of_materials_lists_the_packages_and_what_needs_what(
 
 
 @pytest.mark.ci
-def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path: Path) -> None:
+def test_the_exporter_installs_and_runs_from_the_lock_alone(tmp_path) -> None:
     """The commands are those of SECURITY.md, except that the exporter itself is the one under test."""
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv/bin/python"

@@ -48,7 +48,7 @@ def page(share: Path, command: str) -> str:
     return done.stdout
 
 
-def test_each_page_has_every_flag_of_its_command(share: Path) -> None:
+def test_each_page_has_every_flag_of_its_command(share) -> None:
     for command in COMMANDS:
         name = f"roce-exporter-{command}".replace(" ", "-")
         text = page(share, name)
@@ -57,7 +57,7 @@ def test_each_page_has_every_flag_of_its_command(share: Path) -> None:
         assert f"{name} - " in text
 
 
-def test_the_first_page_has_every_command_and_the_exit_codes(share: Path) -> None:
+def test_the_first_page_has_every_command_and_the_exit_codes(share) -> None:
     text = page(share, "roce-exporter")
     headings = re.findall(r"^[A-Z][A-Z ]+$", text, re.MULTILINE)
     assert headings[:4] == ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"]
@@ -67,14 +67,14 @@ def test_the_first_page_has_every_command_and_the_exit_codes(share: Path) -> Non
     ]
 
 
-def test_mandoc_has_no_warning(share: Path) -> None:
+def test_mandoc_has_no_warning(share) -> None:
     pages = sorted(share.glob("man/man1/*.1"))
     assert len(pages) == len(COMMANDS) + 1
     checked = ran(need("mandoc"), "-Tlint", "-Wwarning", *pages)
     assert (checked.stdout + checked.stderr, checked.returncode) == ("", 0)
 
 
-def test_two_builds_are_alike_and_have_the_date_of_the_source(share: Path, tmp_path: Path) -> None:
+def test_two_builds_are_alike_and_have_the_date_of_the_source(share, tmp_path) -> None:
     generate(tmp_path)
     files = [path.relative_to(share) for path in share.rglob("*") if path.is_file()]
     assert len(files) == len(COMMANDS) + 4
@@ -82,7 +82,7 @@ def test_two_builds_are_alike_and_have_the_date_of_the_source(share: Path, tmp_p
     assert '"2023-11-14"' in (share / "man/man1/roce-exporter.1").read_text().splitlines()[0]
 
 
-def test_bash_completes(share: Path) -> None:
+def test_bash_completes(share) -> None:
     """As Readline does it: words end at the characters of COMP_WORDBREAKS, of which the equals sign is a word."""
     if not BASH_COMPLETION.exists():
         lacking("bash-completion is not installed (apt-get install bash-completion)")
@@ -96,14 +96,14 @@ def test_bash_completes(share: Path) -> None:
         assert set(printed("bash", "-c", script, "bash", *words).split()) == proposed, typed
 
 
-def test_fish_completes(share: Path) -> None:
+def test_fish_completes(share) -> None:
     for typed, proposed in CASES:
         script = f"source {share}/fish/vendor_completions.d/roce-exporter.fish; complete -C '{typed}'"
         lines = printed(need("fish"), "--no-config", "-c", script).splitlines()
         assert {line.split("\t")[0].split("=")[-1] for line in lines} == proposed, typed
 
 
-def test_zsh_completes(share: Path, tmp_path: Path) -> None:
+def test_zsh_completes(share, tmp_path) -> None:
     """In an interactive zsh with a terminal: complete.zsh presses Tab."""
     for typed, proposed in CASES:
         output = tmp_path / "proposed"

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +84,7 @@ def no_durations(name: str, value: Any) -> Any:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("change", [every_value, no_durations])
-def test_other_thresholds_render_what_the_generators_write(
-    change: Callable[[str, Any], Any], tmp_path: Path
-) -> None:
+def test_other_thresholds_render_what_the_generators_write(change, tmp_path) -> None:
     """In a copy of the generators, because they read their thresholds from the file next to them."""
     alerts, limits = (
         {

@@ -67,7 +67,7 @@ def check(level: str, url: str, path: str | None = None) -> tuple[int, str]:
 
 
 @pytest.fixture
-def without_curl(tmp_path: Path) -> str:
+def without_curl(tmp_path) -> str:
     """A PATH with sed and cat alone, as in a small image."""
     for tool in ("sed", "cat"):
         (tmp_path / tool).symlink_to(shutil.which(tool) or tool)
@@ -88,9 +88,7 @@ def without_curl(tmp_path: Path) -> str:
     ],
     ids=["fit", "degraded", "failed", "not judged", "old", "another version", "empty", "another server"],
 )
-def test_the_exit_status_is_that_of_the_document(
-    body: Body, failed: int, degraded: int, without_curl: str
-) -> None:
+def test_the_exit_status_is_that_of_the_document(body, failed, degraded, without_curl) -> None:
     with serving(body) as url:
         for path in (None, without_curl):
             assert check("failed", url, path)[0] == failed
@@ -105,14 +103,14 @@ def test_the_message_names_the_port_and_its_worst_reason() -> None:
 
 
 @pytest.mark.parametrize("status", [404, 500])
-def test_an_error_of_the_server_is_unknown(status: int, without_curl: str) -> None:
+def test_an_error_of_the_server_is_unknown(status, without_curl) -> None:
     with serving(FAILED, status) as url:
         for path in (None, without_curl):
             code, said = check("failed", url, path)
             assert (code, "is roce_exporter running?" in said) == (2, True)
 
 
-def test_a_wrong_argument_and_a_host_that_does_not_answer_are_unknown(without_curl: str) -> None:
+def test_a_wrong_argument_and_a_host_that_does_not_answer_are_unknown(without_curl) -> None:
     wrong = "the first argument must be failed or degraded, not broken"
     assert check("broken", "http://127.0.0.1:1/") == (2, wrong)
     for path in (None, without_curl):
@@ -194,9 +192,7 @@ KEY = "roce.example.com/port-failed"
         (b"", "", []),
     ],
 )
-def test_a_node_is_tainted_while_a_port_has_failed(
-    body: Body, taints: str, changes: list[str], tmp_path: Path
-) -> None:
+def test_a_node_is_tainted_while_a_port_has_failed(body, taints, changes, tmp_path) -> None:
     found = Cluster(tmp_path, "kubectl", taints).run(TAINT, body)
     assert len(found) == len(changes)
     assert all(line.startswith(change) for line, change in zip(found, changes, strict=True))
@@ -220,9 +216,7 @@ OTHERS = "NodeName=gpu-1 State=MIXED+DRAIN Partitions=gpu Reason=disk [root@2026
         (b"", IDLE, []),
     ],
 )
-def test_a_slurm_node_is_drained_while_a_port_has_failed(
-    body: Body, shown: str, changes: list[str], tmp_path: Path
-) -> None:
+def test_a_slurm_node_is_drained_while_a_port_has_failed(body, shown, changes, tmp_path) -> None:
     """Both scripts installed as docs/slurm.md does."""
     for script in (DRAIN, PLUGIN):
         shutil.copy(script, tmp_path)

@@ -1,7 +1,6 @@
 """Checks of the statements in docs/operating.md and SECURITY.md."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ CHART: dict[str, Any] = yaml.safe_load((DEPLOY / "helm/roce-exporter/values.yaml
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_named_file_exists(name: str) -> None:
+def test_every_named_file_exists(name) -> None:
     named = set(PLACES.findall(DOCUMENTS[name]))
     assert named
     assert not {place for place in named if not (ROOT / place).exists()}
@@ -45,7 +44,7 @@ def test_every_flag_that_the_threat_model_names_exists() -> None:
 
 
 @pytest.mark.ci
-def test_the_documented_exposure_is_the_units(tmp_path: Path) -> None:
+def test_the_documented_exposure_is_the_units(tmp_path) -> None:
     unit = tmp_path / "roce-exporter.service"
     unit.write_text((DEPLOY / "systemd" / unit.name).read_text())
     said = ran(need("systemd-analyze"), "security", "--offline=true", "--no-pager", unit).stdout

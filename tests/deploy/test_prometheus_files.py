@@ -24,7 +24,7 @@ UNKNOWN_TO_DEBIAN = ("consul_sd_configs", "kubernetes_sd_configs")
         *("thanos/agent.yml", "cortex/agent.yml"),
     ],
 )
-def test_promtool_finds_nothing_wrong(name: str) -> None:
+def test_promtool_finds_nothing_wrong(name) -> None:
     flags = ["--agent"] if name.endswith("agent.yml") else []
     flags += ["--syntax-only"] if "/" in name else []  # there are no targets next to them
     done = ran(need("promtool"), "check", "config", *flags, FOLDER / name)
@@ -32,7 +32,7 @@ def test_promtool_finds_nothing_wrong(name: str) -> None:
     assert "WARN" not in done.stdout + done.stderr
 
 
-def test_every_way_of_discovery_is_valid(tmp_path: Path) -> None:
+def test_every_way_of_discovery_is_valid(tmp_path) -> None:
     config = yaml.safe_load((FOLDER / "discovery.yml").read_text())
     ways = {key for job in config["scrape_configs"] for key in job if key.endswith("_sd_configs")}
     assert len(ways) >= 5
@@ -63,7 +63,7 @@ def labels_of_targets(server: Running, job: str = "roce") -> dict[str, dict[str,
 
 
 @pytest.mark.ci
-def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
+def test_targets_are_labelled_and_scraped_as_documented(tmp_path) -> None:
     """By a real Prometheus; the examples' hosts, switches and machines with captures need not exist."""
     for folder in ("targets", "rules"):
         (tmp_path / folder).mkdir()
@@ -100,7 +100,7 @@ def test_targets_are_labelled_and_scraped_as_documented(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
-def test_each_switch_has_one_of_the_processes(tmp_path: Path) -> None:
+def test_each_switch_has_one_of_the_processes(tmp_path) -> None:
     names = [f"leaf{number}" for number in range(40)]
     (tmp_path / "targets").mkdir()
     (tmp_path / "targets/switches.yml").write_text(yaml.safe_dump([{"targets": names}]))

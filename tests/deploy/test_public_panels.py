@@ -123,7 +123,7 @@ def test_what_is_lost_says_why() -> None:
     "exporter",
     ["node_exporter", pytest.param("node_exporter_newest", marks=pytest.mark.nightly), "rdma_exporter"],
 )
-def test_a_translated_panel_shows_the_same(exporter: str, tmp_path: Path) -> None:
+def test_a_translated_panel_shows_the_same(exporter, tmp_path) -> None:
     compared = 0
     with stored(exporter, tmp_path) as server:
         for panel in PANELS:

@@ -19,7 +19,7 @@ import trustme
 import yaml
 from deploy_servers import running
 from deploy_tools import DEPLOY, ROOT, debians_python, module_of, need_root, printed, ran
-from release_builds import MOMENT, PRODUCT, VERSION, Releases
+from release_builds import MOMENT, PRODUCT, VERSION
 from waiting import wait_until
 
 pytestmark = pytest.mark.nightly
@@ -30,7 +30,7 @@ NOBODY = 65534
 
 
 @pytest.fixture
-def zipapp(releases: Releases) -> Path:
+def zipapp(releases) -> Path:
     return releases.first / f"{PRODUCT}.pyz"
 
 
@@ -42,7 +42,7 @@ def zipapp(releases: Releases) -> Path:
 @pytest.mark.release("dashboards", "bytes")
 @pytest.mark.release("rules", "bytes")
 @pytest.mark.release("bill of materials", "bytes")
-def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releases: Releases) -> None:
+def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releases) -> None:
     chart = yaml.safe_load((DEPLOY / "helm/roce-exporter/Chart.yaml").read_text())["version"]
     names = {
         *(
@@ -69,7 +69,7 @@ def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releas
 @pytest.mark.release("dashboards", "signed")
 @pytest.mark.release("rules", "signed")
 @pytest.mark.release("bill of materials", "signed")
-def test_every_file_is_in_the_list_and_the_signature_is_the_owner_s(releases: Releases) -> None:
+def test_every_file_is_in_the_list_and_the_signature_is_the_owner_s(releases) -> None:
     files = [path for path in releases.first.iterdir() if not path.name.startswith("SHA256SUMS")]
     lines = (releases.first / "SHA256SUMS").read_text().splitlines()
     listed = dict(reversed(line.split("  ", 1)) for line in lines)
@@ -78,16 +78,14 @@ def test_every_file_is_in_the_list_and_the_signature_is_the_owner_s(releases: Re
     assert ["this release is not signed" in text for text in releases.said] == [False, True]
 
 
-def test_a_folder_with_files_gets_no_release(tmp_path: Path) -> None:
+def test_a_folder_with_files_gets_no_release(tmp_path) -> None:
     (tmp_path / "old.pyz").touch()
     done = ran(DEPLOY / "release/build.sh", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{tmp_path} is not empty" in done.stderr
 
 
-def test_archives_have_the_files_of_the_source_as_roots_with_the_time_of_the_commit(
-    releases: Releases,
-) -> None:
+def test_archives_have_the_files_of_the_source_as_roots_with_the_time_of_the_commit(releases) -> None:
     for archive, origins in {
         "roce-exporter-*.tgz": {
             "roce-exporter/files/rules/roce.rules.yml": "alerts/roce.rules.yml",
@@ -111,9 +109,7 @@ def test_archives_have_the_files_of_the_source_as_roots_with_the_time_of_the_com
 
 
 @pytest.mark.release("bill of materials", "install")
-def test_the_zipapp_has_libraries_of_both_architectures_and_what_its_bill_lists(
-    releases: Releases, zipapp: Path
-) -> None:
+def test_the_zipapp_has_libraries_of_both_architectures_and_what_its_bill_lists(releases, zipapp) -> None:
     with zipfile.ZipFile(zipapp) as archive:
         names = archive.namelist()
         libraries = {name: archive.read(name)[18:20] for name in names if name.endswith(".so")}
@@ -134,7 +130,7 @@ def test_the_zipapp_has_libraries_of_both_architectures_and_what_its_bill_lists(
     assert inside == listed | {("roce_exporter", VERSION)}
 
 
-def test_the_zipapp_serves_a_simulated_host_with_tls_and_a_user(zipapp: Path, tmp_path: Path) -> None:
+def test_the_zipapp_serves_a_simulated_host_with_tls_and_a_user(zipapp, tmp_path) -> None:
     """With nothing of the environment, and no other package than those inside."""
     authority = trustme.CA()
     certificate = authority.issue_cert("localhost")
@@ -164,7 +160,7 @@ def test_the_zipapp_serves_a_simulated_host_with_tls_and_a_user(zipapp: Path, tm
         assert daemon.stop() == 0
 
 
-def test_every_library_comes_from_the_zipapp(zipapp: Path, tmp_path: Path) -> None:
+def test_every_library_comes_from_the_zipapp(zipapp, tmp_path) -> None:
     """The libraries that an import finds are those that it unpacked; PyYAML is the one in Python."""
     names = [
         "bcrypt",
@@ -191,7 +187,7 @@ def test_every_library_comes_from_the_zipapp(zipapp: Path, tmp_path: Path) -> No
     assert compiled == "False"
 
 
-def test_a_system_user_without_a_home_starts_the_zipapp(zipapp: Path) -> None:
+def test_a_system_user_without_a_home_starts_the_zipapp(zipapp) -> None:
     need_root()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o1777)

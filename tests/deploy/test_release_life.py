@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pytest
 from deploy_tools import ROOT, printed
-from release_builds import EARLIER, VERSION, Releases
+from release_builds import EARLIER, VERSION
 from release_check import LIFE
 from tools import need
 
@@ -114,9 +114,7 @@ class OneFile:
         pytest.param(OneFile, marks=pytest.mark.release("zipapp", *LIFE), id="zipapp"),
     ],
 )
-def test_install_first_metric_upgrade_way_back_and_removal(
-    way: type[Installed], releases: Releases, earlier: Path, tmp_path: Path
-) -> None:
+def test_install_first_metric_upgrade_way_back_and_removal(way, releases, earlier, tmp_path) -> None:
     settings = tmp_path / "roce-exporter.yml"
     settings.write_text("host.simulate: quiet\n")
     installed = way(tmp_path / "place")
@@ -129,7 +127,7 @@ def test_install_first_metric_upgrade_way_back_and_removal(
 
 
 @pytest.mark.release("rules", "install")
-def test_promtool_accepts_every_file_of_rules_in_the_archive(releases: Releases, tmp_path: Path) -> None:
+def test_promtool_accepts_every_file_of_rules_in_the_archive(releases, tmp_path) -> None:
     (archive,) = releases.first.glob("*-alerts.tar.gz")
     with tarfile.open(archive) as members:
         members.extractall(tmp_path, filter="data")

@@ -113,7 +113,7 @@ def recorded(server: Running, rule: dict[str, str]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Running]]:
+def both(tmp_path_factory) -> Iterator[tuple[Running, Running]]:
     """Prometheus and VictoriaMetrics with the same history, and with the results of the recording rules on it."""
     folder = tmp_path_factory.mktemp("stores")
     logging.getLogger().setLevel(logging.ERROR)
@@ -160,7 +160,7 @@ def fits_into_the_history(expression: str) -> bool:
 
 
 @pytest.mark.parametrize(("kind", "least"), [("rules", 20), ("dashboards", 100)])
-def test_the_store_answers_as_prometheus_does(both: tuple[Running, Running], kind: str, least: int) -> None:
+def test_the_store_answers_as_prometheus_does(both, kind, least) -> None:
     """The same series, and nearly the same values: MetricsQL does not extrapolate to the borders of a window.
 
     Windows of Prometheus 3 exclude their left border, so one of four scrapes is missing from our shortest window.

@@ -44,7 +44,7 @@ def answer(package: Path, *flags: str) -> list[str]:
     return printed("rpm", "--query", *flags, "--package", package).splitlines()
 
 
-def test_it_requires_a_python_that_is_new_enough(rpm: Path) -> None:
+def test_it_requires_a_python_that_is_new_enough(rpm) -> None:
     """And nothing that rpmbuild found in its libraries or on the machine that built it."""
     required = {line for line in answer(rpm, "--requires") if not line.startswith(("rpmlib(", "/bin/sh"))}
     assert sorted(required) == ["glibc >= 2.28", "libgcc", "python3.12", "systemd", "systemd >= 252"]
@@ -53,17 +53,17 @@ def test_it_requires_a_python_that_is_new_enough(rpm: Path) -> None:
     assert answer(rpm, "--queryformat=%{ARCH}\\n") == [os.uname().machine]
 
 
-def test_it_is_built_for_another_machine(tmp_path: Path) -> None:
+def test_it_is_built_for_another_machine(tmp_path) -> None:
     assert answer(build(tmp_path, MACHINE="aarch64"), "--queryformat=%{ARCH}\\n") == ["aarch64"]
 
 
-def test_settings_survive_and_nothing_else_is_a_setting(rpm: Path) -> None:
+def test_settings_survive_and_nothing_else_is_a_setting(rpm) -> None:
     assert answer(rpm, "--configfiles") == CONFIGS
     flags = answer(rpm, "--queryformat=[%{FILENAMES} %{FILEFLAGS:fflags}\\n]")
     assert {line.split()[0] for line in flags if line.endswith(" cn")} == set(CONFIGS)
 
 
-def test_it_has_the_files_of_the_debian_package(rpm: Path, package: Path) -> None:
+def test_it_has_the_files_of_the_debian_package(rpm, package) -> None:
     """Both are laid out by deploy/stage.sh; only the folders of the units and of zsh's functions differ."""
     listing = printed("dpkg-deb", "--contents", package)
     debian = {line.split()[5].removeprefix(".") for line in listing.splitlines() if line[0] != "d"}
@@ -79,7 +79,7 @@ def test_it_has_the_files_of_the_debian_package(rpm: Path, package: Path) -> Non
 
 
 @pytest.mark.release("rpm", "bytes")
-def test_the_same_commit_gives_the_same_bytes(rpm: Path, tmp_path: Path) -> None:
+def test_the_same_commit_gives_the_same_bytes(rpm, tmp_path) -> None:
     """With another umask, folder for temporary files, locale and time zone; nothing in it is of this machine or moment."""
     away = tmp_path / "away"
     away.mkdir()
@@ -93,7 +93,7 @@ def test_the_same_commit_gives_the_same_bytes(rpm: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.release("rpm", "install", "metric", "upgrade", "rollback", "remove")
-def test_install_upgrade_and_erase(rpm: Path, tmp_path: Path) -> None:
+def test_install_upgrade_and_erase(rpm, tmp_path) -> None:
     """Without the requirements and scriptlets that an empty root cannot meet."""
     need_root()
     root = tmp_path / "root"
@@ -132,7 +132,7 @@ USER = "systemd-sysusers roce-exporter.conf"
         ("POSTUN", "0", []),
     ],
 )
-def test_scriptlets(rpm: Path, tmp_path: Path, scriptlet: str, remaining: str, calls: list[str]) -> None:
+def test_scriptlets(rpm, tmp_path, scriptlet, remaining, calls) -> None:
     """As in a root without a running systemd. The count says whether it is an upgrade."""
     for name in ("systemctl", "systemd-sysusers"):
         (tmp_path / name).write_text(RECORDER)

@@ -110,7 +110,7 @@ def no_bytecode() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory, no_bytecode: None) -> set[str]:
+def traced(tmp_path_factory, no_bytecode) -> set[str]:
     """The calls of all scenarios."""
     strace = need("strace")
     folder = tmp_path_factory.mktemp("traces")
@@ -134,12 +134,12 @@ def traced(tmp_path_factory: pytest.TempPathFactory, no_bytecode: None) -> set[s
 
 
 @pytest.mark.ci
-def test_the_exporter_makes_no_call_outside_the_list(traced: set[str]) -> None:
+def test_the_exporter_makes_no_call_outside_the_list(traced) -> None:
     assert traced - named("seen") - named("margin") == set()
 
 
 @pytest.mark.ci
-def test_each_call_that_was_not_seen_is_in_the_margin(traced: set[str]) -> None:
+def test_each_call_that_was_not_seen_is_in_the_margin(traced) -> None:
     """With the C library and the Python of the image; others make some calls of the margin in place of these."""
     here = (platform.machine(), *platform.libc_ver(), sys.version_info[:2])
     if here != ("x86_64", "glibc", "2.36", (3, 11)):
@@ -154,7 +154,7 @@ def test_each_entry_has_a_reason_and_no_name_is_there_twice() -> None:
 
 
 @pytest.mark.ci
-def test_the_unit_allows_every_call_of_the_list(traced: set[str]) -> None:
+def test_the_unit_allows_every_call_of_the_list(traced) -> None:
     """But those that need capabilities, which a container runtime makes before the start; systemd makes its own."""
     need("systemd-analyze")
     (runtime,) = [set(entry["names"]) for entry in ENTRIES if "container runtime" in entry["comment"]]
@@ -166,7 +166,7 @@ def test_the_unit_allows_every_call_of_the_list(traced: set[str]) -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("host", HOSTS)
-def test_it_serves_under_the_profile(host: str) -> None:
+def test_it_serves_under_the_profile(host) -> None:
     with serving(UNDER_THE_PROFILE, HOSTS[host]) as daemon:
         assert "\nSeccomp:\t2\n" in Path(f"/proc/{daemon.process.pid}/status").read_text()
         devices = int(
@@ -177,7 +177,7 @@ def test_it_serves_under_the_profile(host: str) -> None:
 
 
 @pytest.mark.ci
-def test_it_serves_tls_and_checks_passwords_under_the_profile(tmp_path: Path) -> None:
+def test_it_serves_tls_and_checks_passwords_under_the_profile(tmp_path) -> None:
     """The key is in the file itself, and therefore in memory only."""
     with serving(UNDER_THE_PROFILE, [*HOSTS["simulated"], secrets(tmp_path)], "https") as daemon:
         assert daemon.stop() == 0

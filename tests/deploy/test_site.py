@@ -17,27 +17,27 @@ def build(root: Path, folder: Path) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     assert build(ROOT, folder) == (0, "")
     return folder
 
 
-def test_each_document_and_runbook_has_its_address(site: Path) -> None:
+def test_each_document_and_runbook_has_its_address(site) -> None:
     names = [path.stem for path in (ROOT / "docs").glob("*.md")]
     names += [f"runbooks/{path.stem}" for path in (ROOT / "alerts/runbooks").glob("*.md")]
     assert "runbooks/RocePfcStorm" in names
     assert not [name for name in names if not (site / name / "index.html").is_file()]
 
 
-def test_the_search_finds_a_metric(site: Path) -> None:
+def test_the_search_finds_a_metric(site) -> None:
     pages = json.loads((site / "search/search_index.json").read_text())["docs"]
     assert [
         page for page in pages if "roce_cnp_sent" in page["text"] and page["location"].startswith("metrics/")
     ]
 
 
-def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+def test_nothing_is_loaded_from_elsewhere(site) -> None:
     for page in site.rglob("*.html"):
         assert not re.findall(
             r'<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)="(?:https?:)?//', page.read_text()
@@ -45,7 +45,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 
 @pytest.mark.parametrize("link", ["no-such-page.md", "operating.md#no-such-heading"])
-def test_a_link_that_leads_nowhere_fails(tmp_path: Path, link: str) -> None:
+def test_a_link_that_leads_nowhere_fails(tmp_path, link) -> None:
     for name in ("docs/generate/site.py", "docs/generate/mkdocs.yml", "pyproject.toml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())

@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -94,7 +93,7 @@ class VictoriaMetrics:
 
 
 @pytest.mark.timeout(3600)  # the alerts of both storms must end, on a machine that may be busy
-def test_a_store_that_is_killed_in_a_storm_loses_no_page_and_sends_none_twice(tmp_path: Path) -> None:
+def test_a_store_that_is_killed_in_a_storm_loses_no_page_and_sends_none_twice(tmp_path) -> None:
     with scene(tmp_path) as storms, ExitStack() as stack:
         site = VictoriaMetrics(storms)
         site.start(stack)

@@ -93,7 +93,7 @@ def test_the_rule_for_counter_sets_is_one_command_of_iproute2() -> None:
     ("drop_in", "capability"),
     [("optics", "CAP_NET_ADMIN"), ("debugfs", "CAP_DAC_READ_SEARCH"), ("kernel-log", "CAP_SYSLOG")],
 )
-def test_a_drop_in_adds_the_one_capability_that_its_reason_names(drop_in: str, capability: str) -> None:
+def test_a_drop_in_adds_the_one_capability_that_its_reason_names(drop_in, capability) -> None:
     path = FOLDER / f"drop-ins/{drop_in}.conf"
     settings = unit_lines(str(path))
     assert settings["AmbientCapabilities"] == settings["CapabilityBoundingSet"] == [capability]
@@ -121,7 +121,7 @@ def test_the_unit_for_captures_has_one_capability() -> None:
 
 
 @pytest.mark.ci
-def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
+def test_systemd_finds_nothing_wrong(tmp_path) -> None:
     """With every combination of drop-ins."""
     units = [installed(tmp_path / "others", original) for original in OTHERS]
     for number, names in enumerate(COMBINATIONS):
@@ -131,7 +131,7 @@ def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
-def test_exposure_is_at_most_two_with_any_three_drop_ins(tmp_path: Path) -> None:
+def test_exposure_is_at_most_two_with_any_three_drop_ins(tmp_path) -> None:
     """With all that there are it is 2.2. The restrictions of a drop-in only add up, so fewer than three are not tried."""
     for number, names in enumerate(names for names in COMBINATIONS if len(names) in (3, len(DROP_INS))):
         assert exposure(installed(tmp_path / str(number), UNIT, names), 20 if len(names) == 3 else 22) == 0, (
@@ -162,7 +162,7 @@ def test_the_unit_for_namespaces_may_enter_network_namespaces_and_little_else() 
 
 @pytest.mark.ci
 def test_units_have_the_users_that_sysusers_makes_and_those_with_secrets_of_their_own_another(
-    tmp_path: Path,
+    tmp_path,
 ) -> None:
     (tmp_path / "etc").mkdir()
     done = ran(need("systemd-sysusers"), f"--root={tmp_path}", UNIT.with_suffix(".sysusers"))
@@ -294,7 +294,7 @@ LINKS = (
     [(PROCESSES, "True True False\n"), (LINKS, "lo\n")],
     ids=["psutil", "pyroute2"],
 )
-def test_libraries_work_under_the_units_restrictions(code: str, prints: str) -> None:
+def test_libraries_work_under_the_units_restrictions(code, prints) -> None:
     """Psutil makes system calls of its own; pyroute2 imports ctypes, and its sockets need an event loop."""
     result = ran(*sandbox("-P", "-c", code))
     assert (result.stdout, result.stderr) == (prints, "")
@@ -314,7 +314,7 @@ def test_libraries_work_under_the_units_restrictions(code: str, prints: str) -> 
         "import mmap; mmap.mmap(-1, 4096, prot=7)",
     ],
 )
-def test_the_units_restrictions_are_effective(attempt: str) -> None:
+def test_the_units_restrictions_are_effective(attempt) -> None:
     result = ran(*sandbox("-c", attempt))
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].startswith(("OSError", "PermissionError", "AssertionError"))

@@ -35,7 +35,7 @@ STEPS = [Step(commands, output or "") for commands, output in STEP.findall(TEXT)
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
+def clone(tmp_path) -> Path:
     """A clone of the last commit."""
     git = need("git")
     if not (ROOT / ".git").exists():
@@ -47,7 +47,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def surroundings(tmp_path: Path) -> dict[str, str]:
+def surroundings(tmp_path) -> dict[str, str]:
     """The environment of the shell: free ports and a folder of its own. All packages are installed, so that the first command installs none."""
     for program in ("prometheus", "promtool", "amtool", "alertmanager", "redis-server", "curl"):
         need(program)
@@ -85,9 +85,7 @@ def end_session(session: int) -> list[str]:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)  # every step waits for what it shows
-def test_every_command_prints_what_the_document_shows(
-    clone: Path, surroundings: dict[str, str], tmp_path: Path
-) -> None:
+def test_every_command_prints_what_the_document_shows(clone, surroundings, tmp_path) -> None:
     """Nothing is left: no process, no file outside the clone, no change in it."""
     (tmp_path / "tutorial.sh").write_text(script(STEPS))
     with (tmp_path / "printed").open("w+") as printed:

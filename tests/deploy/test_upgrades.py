@@ -112,7 +112,7 @@ def documented_waves(folder: Path, url: str) -> list[list[list[str]]]:
     ]
 
 
-def test_every_wave_is_upgraded_in_order(tmp_path: Path) -> None:
+def test_every_wave_is_upgraded_in_order(tmp_path) -> None:
     with fleet(tmp_path) as server:
         racks, hashed = documented_waves(tmp_path, server.url)
         assert racks == [[host.split("-")[1], host] for host in HOSTS]
@@ -127,7 +127,7 @@ def test_every_wave_is_upgraded_in_order(tmp_path: Path) -> None:
         assert versions(server) == dict.fromkeys(HOSTS, "2.0")
 
 
-def test_a_wave_with_a_broken_source_stops_the_upgrade(tmp_path: Path) -> None:
+def test_a_wave_with_a_broken_source_stops_the_upgrade(tmp_path) -> None:
     """Its alert is only pending. The queries of the documentation find the mixture and the hosts of the smaller part."""
     with fleet(tmp_path, broken="gpu-r01-n03") as server:
         wait_until(lambda: server.values('ALERTS{alertstate="pending"}'))
@@ -143,7 +143,7 @@ def test_a_wave_with_a_broken_source_stops_the_upgrade(tmp_path: Path) -> None:
         assert {dict(key)["instance"] for key in server.values(minority)} == set(WAVES["rest"])
 
 
-def test_a_command_that_fails_stops_the_upgrade(tmp_path: Path) -> None:
+def test_a_command_that_fails_stops_the_upgrade(tmp_path) -> None:
     with fleet(tmp_path) as server:
         done = upgrade(tmp_path, server.url, *WAVES, refuses="gpu-r01-n02")
     assert done.returncode == 1
@@ -151,7 +151,7 @@ def test_a_command_that_fails_stops_the_upgrade(tmp_path: Path) -> None:
     assert "gpu-r02" not in (tmp_path / "order").read_text()
 
 
-def test_without_prometheus_nothing_counts_as_fit(tmp_path: Path) -> None:
+def test_without_prometheus_nothing_counts_as_fit(tmp_path) -> None:
     (tmp_path / HOSTS[0]).write_text(PAGE.format(version="1.0", up=1))
     done = upgrade(tmp_path, "http://127.0.0.1:1", *WAVES, seconds="2")
     assert done.returncode == 1
@@ -160,7 +160,7 @@ def test_without_prometheus_nothing_counts_as_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["canary", "\n"])
-def test_a_line_without_a_host_is_refused(line: str) -> None:
+def test_a_line_without_a_host_is_refused(line) -> None:
     done = ran(SCRIPT, "http://127.0.0.1:1", "2.0", "true", input=f"{line}\n")
     assert done.returncode == 2
     assert "not a wave and a host" in done.stderr

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,7 @@ def owners() -> Iterator[tuple[Keys, Keys]]:
 
 
 @pytest.fixture(params=["gpgv", "gpg"])
-def tools(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def tools(request, tmp_path) -> Path:
     """A folder for the PATH that has one of the two programs."""
     folder = tmp_path / "tools"
     folder.mkdir()
@@ -46,7 +46,7 @@ def tools(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def file(tmp_path: Path, owners: tuple[Keys, Keys]) -> Path:
+def file(tmp_path, owners) -> Path:
     """A signed file of 3 bytes; its public key is in the folder above."""
     folder = tmp_path / "download"
     folder.mkdir()
@@ -67,9 +67,7 @@ def verified(tools: Path, *arguments: str | Path) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("armour", [True, False], ids=["text", "binary"])
-def test_a_signed_file_is_verified(
-    tools: Path, file: Path, owners: tuple[Keys, Keys], tmp_path: Path, armour: bool
-) -> None:
+def test_a_signed_file_is_verified(tools, file, owners, tmp_path, armour) -> None:
     key = owners[0].public(tmp_path / "given.key", armour=armour)
     assert verified(tools, f"--key={key}", file) == (0, f"{file}: verified")
 
@@ -107,15 +105,13 @@ def expired(file: Path) -> None:
         (expired, "the signature of {sums} has expired"),
     ],
 )
-def test_what_was_changed_is_refused(
-    tools: Path, file: Path, change: Callable[[Path], None], said: str
-) -> None:
+def test_what_was_changed_is_refused(tools, file, change, said) -> None:
     change(file)
     expected = said.format(file=file, sums=file.parent / "SHA256SUMS")
     assert verified(tools, f"--key={file.parents[1]}/key.asc", file) == (1, expected)
 
 
-def test_a_file_without_an_entry_is_refused(tools: Path, file: Path, tmp_path: Path) -> None:
+def test_a_file_without_an_entry_is_refused(tools, file, tmp_path) -> None:
     """Also if its name is the end of another name, or a pattern."""
     for name in ("b.pyz", "a.b.pyz"):
         other = file.with_name(name)
@@ -124,13 +120,13 @@ def test_a_file_without_an_entry_is_refused(tools: Path, file: Path, tmp_path: P
         assert verified(tools, f"--key={tmp_path}/key.asc", other) == (1, expected)
 
 
-def test_another_key_is_refused(tools: Path, file: Path, owners: tuple[Keys, Keys], tmp_path: Path) -> None:
+def test_another_key_is_refused(tools, file, owners, tmp_path) -> None:
     key = owners[1].public(tmp_path / "other.asc")
     expected = f"{file.parent}/SHA256SUMS is signed with another key than {key}"
     assert verified(tools, f"--key={key}", file) == (1, expected)
 
 
-def test_a_missing_program_and_a_key_that_is_none_are_named(tools: Path, file: Path, tmp_path: Path) -> None:
+def test_a_missing_program_and_a_key_that_is_none_are_named(tools, file, tmp_path) -> None:
     assert verified(tools, f"--key={tmp_path}/absent", file) == (2, f"cannot read the key {tmp_path}/absent")
     assert verified(tools, file) == (2, "usage: verify.sh --key=PUBLIC_KEY FILE...")
     for name in ("gpg", "gpgv"):

@@ -8,7 +8,6 @@ import functools
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -144,7 +143,7 @@ def values_with_odd_forms() -> Values:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(tmp_path_factory) -> Iterator[Running]:
     """A Prometheus that scrapes what the collector shows, with the delivered configuration and rules."""
     folder = tmp_path_factory.mktemp("windows")
     shown = {
@@ -244,7 +243,7 @@ JOINED = {
 
 @pytest.mark.ci
 @pytest.mark.parametrize("metric", JOINED)
-def test_series_have_the_labels_of_a_linux_host(server: Running, metric: str) -> None:
+def test_series_have_the_labels_of_a_linux_host(server, metric) -> None:
     found = {
         frozenset(pair for pair in labels if pair[0] != "__name__"): value
         for labels, value in server.values(metric).items()
@@ -325,7 +324,7 @@ def history(changes: dict[str, str], *alerts: tuple[int, tuple[str, ...]], **sho
 
 
 @pytest.mark.ci
-def test_alerts_and_queries_are_those_of_linux_hosts(tmp_path: Path) -> None:
+def test_alerts_and_queries_are_those_of_linux_hosts(tmp_path) -> None:
     """Paused 60 % of the time: 9 s of each 15 s. No alert takes the missing series of a Linux host for a fault."""
     paused, tripped = ("RocePortVictim",), ("RoceNicPauseWatchdogTripped",)
     tests = [

@@ -36,7 +36,7 @@ def made(folder: Path, machine: str, content: dict[str, str], version: str = "1.
 
 
 @pytest.fixture
-def zipapp(tmp_path: Path) -> Path:
+def zipapp(tmp_path) -> Path:
     return made(tmp_path, os.uname().machine, CONTENT)
 
 
@@ -61,7 +61,7 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
     return line.removeprefix("roce-exporter: ")
 
 
-def test_it_unpacks_once_and_only_what_this_machine_needs(zipapp: Path, tmp_path: Path) -> None:
+def test_it_unpacks_once_and_only_what_this_machine_needs(zipapp, tmp_path) -> None:
     place = place_of(start(zipapp, XDG_CACHE_HOME=f"{tmp_path}/cache"))
     assert place.parent == tmp_path / "cache/roce-exporter"
     assert (place / "psutil.py").read_text() == f"machine = {os.uname().machine!r}\n"
@@ -76,14 +76,14 @@ def test_it_unpacks_once_and_only_what_this_machine_needs(zipapp: Path, tmp_path
     assert [path.name for path in place.parent.iterdir()] == [place.name]
 
 
-def test_another_content_gets_another_folder(zipapp: Path, tmp_path: Path) -> None:
+def test_another_content_gets_another_folder(zipapp, tmp_path) -> None:
     changed = {**CONTENT, "bcrypt.py": "changed = True\n"}
     other = made(tmp_path / "other", os.uname().machine, changed)
     places = {place_of(start(one, XDG_CACHE_HOME=f"{tmp_path}/cache")) for one in (zipapp, other)}
     assert len(places) == 2
 
 
-def test_one_that_loses_the_race_uses_what_the_other_made(zipapp: Path, tmp_path: Path) -> None:
+def test_one_that_loses_the_race_uses_what_the_other_made(zipapp, tmp_path) -> None:
     module = module_of(RELEASE / "zipapp/unpack.py")
     place = tmp_path / "there"
     (place / "roce_exporter").mkdir(parents=True)
@@ -93,7 +93,7 @@ def test_one_that_loses_the_race_uses_what_the_other_made(zipapp: Path, tmp_path
 
 
 def test_without_a_cache_it_takes_the_home_and_then_the_temporary_folder(
-    zipapp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    zipapp, tmp_path, monkeypatch
 ) -> None:
     (tmp_path / "home").mkdir()
     assert place_of(start(zipapp, HOME=f"{tmp_path}/home")).parent == tmp_path / "home/.cache/roce-exporter"
@@ -106,7 +106,7 @@ def test_without_a_cache_it_takes_the_home_and_then_the_temporary_folder(
 
 
 @pytest.mark.parametrize("what", ["another owner", "a link", "writable by all", "a parent writable by all"])
-def test_a_folder_that_others_could_change_is_refused(zipapp: Path, tmp_path: Path, what: str) -> None:
+def test_a_folder_that_others_could_change_is_refused(zipapp, tmp_path, what) -> None:
     folder = tmp_path / "cache/roce-exporter"
     folder.mkdir(parents=True)
     if what == "another owner":
@@ -125,7 +125,7 @@ def test_a_folder_that_others_could_change_is_refused(zipapp: Path, tmp_path: Pa
     assert not list(folder.iterdir())
 
 
-def test_a_read_only_file_system_is_one_line(zipapp: Path, tmp_path: Path) -> None:
+def test_a_read_only_file_system_is_one_line(zipapp, tmp_path) -> None:
     need_root()
     (tmp_path / "cache").mkdir()
     mount = f'mount -t tmpfs -o ro none {tmp_path}/cache && exec "$@"'
@@ -135,7 +135,7 @@ def test_a_read_only_file_system_is_one_line(zipapp: Path, tmp_path: Path) -> No
     assert line.startswith(f"cannot unpack to {folder}: Read-only file system; set XDG_CACHE_HOME")
 
 
-def test_a_library_that_does_not_load_is_one_line(tmp_path: Path) -> None:
+def test_a_library_that_does_not_load_is_one_line(tmp_path) -> None:
     broken = {**CONTENT, "bcrypt.py": "raise ImportError('_bcrypt.abi3.so: failed to map segment')\n"}
     zipapp = made(tmp_path, os.uname().machine, broken)
     line = refusal(start(zipapp, XDG_CACHE_HOME=f"{tmp_path}/cache"))
@@ -143,13 +143,13 @@ def test_a_library_that_does_not_load_is_one_line(tmp_path: Path) -> None:
     assert "noexec, set XDG_CACHE_HOME" in line
 
 
-def test_another_architecture_is_one_line(tmp_path: Path) -> None:
+def test_another_architecture_is_one_line(tmp_path) -> None:
     zipapp = made(tmp_path, "pdp11", CONTENT)
     line = refusal(start(zipapp, XDG_CACHE_HOME=f"{tmp_path}/cache"))
     assert line == f"has libraries for pdp11 and vax, not for {os.uname().machine}; install it with pip"
 
 
-def test_another_c_library_is_one_line(zipapp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_c_library_is_one_line(zipapp, monkeypatch) -> None:
     """Musl returns EINVAL for the name of glibc's version."""
 
     def confstr(name: str) -> str:
@@ -161,7 +161,7 @@ def test_another_c_library_is_one_line(zipapp: Path, monkeypatch: pytest.MonkeyP
         module.fitting(archive)
 
 
-def test_an_old_python_is_one_line(zipapp: Path) -> None:
+def test_an_old_python_is_one_line(zipapp) -> None:
     """The file itself has the syntax of the first versions of Python 3."""
     ast.parse((RELEASE / "zipapp/__main__.py").read_text(), feature_version=(3, 4))
     code = f"import sys, runpy; sys.version_info = (3, 9, 2); runpy.run_path({str(zipapp)!r}, run_name='__main__')"

@@ -1,32 +1,24 @@
 """The history of each fault, as `roce-exporter check health` would read it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from changed_host import EPOCH, changed_host
+from fault_table import Fault
 from recorded import files, recording
 
 from roce_exporter.assemble import Clock
 from roce_exporter.cli.check_host import HostCourse, sampled
 from roce_exporter.cli.options import parse_options
-from roce_exporter.host.recorded.recorded import load_recording
+from roce_exporter.host.kernel import Kernel
+from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
+from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import Conditions, Pause, Span
 from roce_exporter.host.simulated.kernel import simulate, simulate_script
 from roce_exporter.host.simulated.world import ScriptedPort
+from roce_exporter.view.history import History
 from roce_exporter.view.host_history import HostClock, jump, play
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
-
-    from fault_table import Fault
-
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.recorded.recorded import RecordedKernel
-    from roce_exporter.host.recorded.tree import Tree
-    from roce_exporter.view.history import History
 
 SINCE, APART = 600.0, 15.0
 

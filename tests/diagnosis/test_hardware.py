@@ -21,7 +21,7 @@ def test_at_least_sixty_rows_have_a_truth_and_a_prediction() -> None:
 
 
 @pytest.mark.parametrize("trial", SCORED, ids=lambda one: one.key)
-async def test_what_is_said_first_is_right(trial: Trial) -> None:
+async def test_what_is_said_first_is_right(trial) -> None:
     if not trial.within:
         first = await first_said(trial)
         assert trial.is_said(first, trial.truth), first
@@ -34,7 +34,7 @@ async def test_what_is_said_first_is_right(trial: Trial) -> None:
 
 
 @pytest.mark.parametrize("moved", CONTROLS.values(), ids=CONTROLS)
-async def test_no_control_is_taken_for_a_silent_peer(moved: dict[str, int]) -> None:
+async def test_no_control_is_taken_for_a_silent_peer(moved) -> None:
     steps = tuple((0.0, name, delta) for name, delta in moved.items())
     trial = Trial("control", "none", "1", "requester", "", "nothing", "", "nothing", 60.0, steps, older=True)
     assert not {one.check for one in await said(trial)} & {

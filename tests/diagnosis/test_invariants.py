@@ -84,7 +84,7 @@ def is_counter(name: str) -> bool:
 
 @draws
 @given(hosts, st.permutations(["a", "z"]))
-def test_names_mean_nothing(host: str, names: list[str]) -> None:
+def test_names_mean_nothing(host, names) -> None:
     def renamed(name: str, labels: LabelValues, value: float, _: int) -> tuple[LabelValues, float]:
         row = INDEX.named[name]
         return tuple(
@@ -98,7 +98,7 @@ def test_names_mean_nothing(host: str, names: list[str]) -> None:
 
 @draws
 @given(unbroken, st.integers(1, 2**40))
-def test_counters_begin_anywhere(host: str, more: int) -> None:
+def test_counters_begin_anywhere(host, more) -> None:
     def higher(name: str, labels: LabelValues, value: float, _: int) -> tuple[LabelValues, float]:
         return labels, value + more if is_counter(name) else value
 
@@ -107,7 +107,7 @@ def test_counters_begin_anywhere(host: str, more: int) -> None:
 
 @draws
 @given(hosts, st.integers(1, 20))
-def test_a_calm_time_before_changes_nothing(host: str, moments: int) -> None:
+def test_a_calm_time_before_changes_nothing(host, moments) -> None:
     history = history_of(host)
     first = history[0]
     before = tuple(TimedSamples(first.time - 30 * (moments - n), first.values) for n in range(moments))
@@ -116,7 +116,7 @@ def test_a_calm_time_before_changes_nothing(host: str, moments: int) -> None:
 
 @draws
 @given(hosts, st.sets(st.integers(1, 18), max_size=4))
-def test_moments_that_are_missing_change_no_side(host: str, missing: set[int]) -> None:
+def test_moments_that_are_missing_change_no_side(host, missing) -> None:
     """A cause may get another name: what fell between two samples far apart is less sure."""
     history = tuple(one for number, one in enumerate(history_of(host)) if number not in missing)
     assert {(device, side) for device, _, side in found(history)} == {
@@ -126,7 +126,7 @@ def test_moments_that_are_missing_change_no_side(host: str, missing: set[int]) -
 
 @draws
 @given(plain, plain.filter(lambda one: HOSTS[one].kind != "fault"))
-def test_a_healthy_host_beside_changes_nothing(host: str, other: str) -> None:
+def test_a_healthy_host_beside_changes_nothing(host, other) -> None:
     """The second port of another host, which has no fault, as one more card."""
 
     def third(values: dict[str, dict[LabelValues, float]]) -> dict[str, dict[LabelValues, float]]:
@@ -157,7 +157,7 @@ def test_a_healthy_host_beside_changes_nothing(host: str, other: str) -> None:
 
 @draws
 @given(hosts)
-def test_prometheus_and_the_daemon_see_the_same(host: str) -> None:
+def test_prometheus_and_the_daemon_see_the_same(host) -> None:
     history = history_of(host)
     result: dict[tuple[str, LabelValues], list[list[object]]] = {}
     for moment in history:
@@ -186,7 +186,7 @@ def test_prometheus_and_the_daemon_see_the_same(host: str) -> None:
     st.sampled_from(sorted(name for name, one in HOSTS.items() if one.kind == "fault" and one.rates)),
     st.integers(2, 4),
 )
-def test_a_stronger_fault_is_never_less_severe(host: str, times: int) -> None:
+def test_a_stronger_fault_is_never_less_severe(host, times) -> None:
     """Errors, pause and stalls of the faulty port rise faster; its traffic does not."""
     first = history_of(host)[0]
 

@@ -37,7 +37,7 @@ def found(history: History) -> Found:
     ]
 
 
-def test_the_daemons_rows_are_sufficient(histories: Mapping[str, History]) -> None:
+def test_the_daemons_rows_are_sufficient(histories) -> None:
     """But for what it can only say is unseen."""
     for key, history in histories.items():
         kept = tuple(

@@ -32,7 +32,7 @@ def failed(history: History) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("name", sorted({*HOSTS} - FAULTY))
-async def test_no_recorded_host_has_failed(name: str) -> None:
+async def test_no_recorded_host_has_failed(name) -> None:
     """The first moment, and the same again 15 s later: nothing moves."""
     whole = load_recording(recording(name))
     history = await recorded_history(RecordedKernel(whole.moments[:1] * 2, (0.0, 15.0)))
@@ -49,7 +49,7 @@ async def test_no_recorded_host_has_failed(name: str) -> None:
         pytest.param(7, 24, marks=pytest.mark.nightly),
     ],
 )
-async def test_nothing_is_wrong_with_a_quiet_host_in_hours(seed: int, hours: int) -> None:
+async def test_nothing_is_wrong_with_a_quiet_host_in_hours(seed, hours) -> None:
     clock = HostClock()
     kernel = simulate("quiet", clock=clock, vendors=("mlx5", "bnxt", "ionic", "ice", "mlx5-lag"), seed=seed)
     day = await simulated_history(kernel, clock, range(0, hours * HOUR + 1, APART), storms=False)

@@ -42,7 +42,7 @@ def openmetrics(history: History, end: float) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> History:
+def history(tmp_path_factory) -> History:
     fault = next(fault for fault in load_faults() if fault.id == "dead-peer-mlx5")
 
     async def of_fault() -> History:
@@ -52,7 +52,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory, history: History) -> Iterator[str]:
+def url(tmp_path_factory, history) -> Iterator[str]:
     """A Prometheus with this history in its database."""
     promtool = need("promtool")
     folder: Path = tmp_path_factory.mktemp("prometheus")
@@ -64,9 +64,7 @@ def url(tmp_path_factory: pytest.TempPathFactory, history: History) -> Iterator[
     shutil.rmtree(folder / "data")
 
 
-def test_the_findings_are_those_of_the_samples(
-    url: str, history: History, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_findings_are_those_of_the_samples(url, history, capsys) -> None:
     assert main(["check", "health", f"--prometheus={url}", "--format=json"]) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
     found = [(one["device"], one["port"], one["side"], one["check"]) for one in findings]
@@ -75,7 +73,7 @@ def test_the_findings_are_those_of_the_samples(
     assert found == expected
 
 
-def test_another_instance_is_not_found(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_instance_is_not_found(url, capsys) -> None:
     assert main(["check", "health", f"--prometheus={url}", f"--target={HOLES}"]) == 2
     said = capsys.readouterr().err
     assert said.endswith(f"in this time; instances are '{INSTANCE}'\n")

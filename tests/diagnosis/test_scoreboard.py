@@ -62,7 +62,7 @@ def all_said() -> tuple[Said, ...]:
 @pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.timeout(1200)  # `all_said`: 134 histories in three metric sets
-def test_the_goals_are_met(all_said: tuple[Said, ...]) -> None:
+def test_the_goals_are_met(all_said) -> None:
     counted = scored(all_said)
     sides = [said.fault.id for said in counted if not said.side_is_right]
     causes = [said.fault.id for said in counted if not said.is_right]
@@ -75,7 +75,7 @@ def test_the_goals_are_met(all_said: tuple[Said, ...]) -> None:
 
 @pytest.mark.ci
 @pytest.mark.slow
-def test_the_document_has_the_scoreboard(all_said: tuple[Said, ...]) -> None:
+def test_the_document_has_the_scoreboard(all_said) -> None:
     text = DOCUMENT.read_text()
     assert document(text, all_said) == text, "run python tests/diagnosis/write_diagnosis.py"
     assert whole_table(all_said) == TABLE.read_text(), "run python tests/diagnosis/write_diagnosis.py"
@@ -87,7 +87,7 @@ def findings(diagnosis: Report) -> list[tuple[str, str, str, str]]:
 
 @pytest.mark.ci
 @pytest.mark.slow
-def test_every_fault_is_found_in_standard(all_said: tuple[Said, ...]) -> None:
+def test_every_fault_is_found_in_standard(all_said) -> None:
     """But for the device of a broken source. Lean says that it has no evidence, and finds nothing that full does not find."""
     for said in all_said:
         whole = [one for one in findings(said.diagnosis) if one[2] != "source_broken"]

@@ -3,28 +3,20 @@
 `python tests/diagnosis/write_diagnosis.py` takes two minutes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from built_host import DRIVERS, FOREIGN, incident_history, load_incidents, misread
+from built_host import DRIVERS, FOREIGN, Incident, incident_history, load_incidents, misread
 from fault_table import load_faults
-from scoreboard import judge_all, score_lines, share_of, sources, table
+from scoreboard import Said, judge_all, score_lines, share_of, sources, table
 
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES, End
 from roce_exporter.checks.health.diagnosis import diagnose
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from built_host import Incident
-    from scoreboard import Said
 
 DOCUMENT = Path(__file__).parents[2] / "docs/diagnosis.md"
 TABLE = Path(__file__).with_name("scoreboard.md")

@@ -68,7 +68,7 @@ def test_the_names_that_linux_changed_are_in_the_lists() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_a_table_of_a_document_is_drawn_from_the_lists(document: str) -> None:
+def test_a_table_of_a_document_is_drawn_from_the_lists(document) -> None:
     """Rewrite it with `python tests/drift/table.py`."""
     assert (ROOT / document).read_text() == filled(document)
 

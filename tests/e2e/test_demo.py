@@ -36,7 +36,7 @@ def tmp_path() -> Iterator[Path]:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path) -> dict[str, str]:
     """Its servers are installed. Temporary files go to a folder of their own, so that leftovers are noticed."""
     need("prometheus")
     need_redis()
@@ -121,7 +121,7 @@ def test_without_a_terminal_it_prints_storm_alert_and_watchdog_as_lines(environm
     "number",
     [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.ci) for one in (signal.SIGTERM, signal.SIGHUP))],
 )
-def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number: signal.Signals) -> None:
+def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number) -> None:
     with running(environment, "--host.simulate=quiet") as process:
         assert "scenario quiet" in process.stdout.readline()
         children = descendants(process.pid)
@@ -134,7 +134,7 @@ def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number: sign
 
 @pytest.mark.ci
 @pytest.mark.parametrize("server", ["prometheus", "redis-server"])
-def test_the_crash_of_a_server_is_one_line_and_the_rest_goes_on(environment, tmp_path, server: str) -> None:
+def test_the_crash_of_a_server_is_one_line_and_the_rest_goes_on(environment, tmp_path, server) -> None:
     with running(environment, SOON, "--duration=25") as process:
         assert "scenario pfc-storm" in process.stdout.readline()
         children = descendants(process.pid)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from gnmi_switch import gnmi_switch
@@ -19,7 +18,7 @@ DATABASES = json.loads(files("switch-sonic-gnmi")["databases.json"])
 
 
 @pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+def redis(tmp_path_factory) -> Iterator[RedisServer]:
     """A Redis that holds the databases."""
     need_redis()
     server = RedisServer(tmp_path_factory.mktemp("redis")).start()
@@ -33,7 +32,7 @@ def series(found: SwitchReadings) -> dict[object, object]:
 
 
 @pytest.mark.parametrize("priorities", ["pfc", "all"])
-async def test_both_doors_give_the_same_series(redis: RedisServer, tmp_path: Path, priorities: str) -> None:
+async def test_both_doors_give_the_same_series(redis, tmp_path, priorities) -> None:
     async with gnmi_switch(lambda asked: reply(asked, DATABASES), tmp_path) as switch:
         target = target_of(redis.socket, priorities=priorities, name="leaf2")
         direct, _ = await query_switch(target)

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from host_tree import HostTree
@@ -67,7 +66,7 @@ def test_the_kernel_is_queried_with_the_bytes_of_the_name() -> None:
 
 
 @pytest.mark.usefixtures("_device")
-def test_a_scrape_holds_everything_of_the_odd_device_and_of_the_others(tmp_path: Path) -> None:
+def test_a_scrape_holds_everything_of_the_odd_device_and_of_the_others(tmp_path) -> None:
     """The RDMA devices are a tree of files, because this machine has none; the network device is the kernel's own."""
     tree = HostTree(tmp_path, devices=2)
     odd = os.fsdecode(ODD)

@@ -28,7 +28,7 @@ def web_config(folder: Path) -> Path:
     return folder / "web.yml"
 
 
-def test_it_is_scraped_plainly_and_over_tls_with_basic_auth(tmp_path: Path) -> None:
+def test_it_is_scraped_plainly_and_over_tls_with_basic_auth(tmp_path) -> None:
     flags = ("--metrics.set=full", f"--host.recording={RECORDING}")
     secured = (*flags, f"--web.config.file={web_config(tmp_path)}")
     access = {
@@ -62,7 +62,7 @@ def test_it_is_scraped_plainly_and_over_tls_with_basic_auth(tmp_path: Path) -> N
         assert plain.stop() == 0
 
 
-def test_sigterm_ends_it_while_a_read_is_stuck(tmp_path: Path) -> None:
+def test_sigterm_ends_it_while_a_read_is_stuck(tmp_path) -> None:
     tree = HostTree(tmp_path, devices=2)
     tree.replace(tree.hw_counter("mlx5_1", "np_cnp_sent"), fifo=True)
     flags = ("--metrics.set=full", f"--path.sysfs={tmp_path}", "--collect.timeout=0.3")

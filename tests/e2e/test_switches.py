@@ -45,7 +45,7 @@ def values(series: dict[tuple[str, str], float], name: str, *labels: str) -> lis
     ]
 
 
-def test_a_probe_has_the_watchdog_and_the_neighbour_of_every_port(tmp_path: Path) -> None:
+def test_a_probe_has_the_watchdog_and_the_neighbour_of_every_port(tmp_path) -> None:
     with (
         sonic_server("pfc-storm", seed=SEED, at=STORM + 10) as socket,
         switches(tmp_path, socket) as command,
@@ -68,7 +68,7 @@ def test_a_probe_has_the_watchdog_and_the_neighbour_of_every_port(tmp_path: Path
         assert command.stop() == 0
 
 
-def test_a_redis_that_ends_and_returns_is_one_line_each(tmp_path: Path) -> None:
+def test_a_redis_that_ends_and_returns_is_one_line_each(tmp_path) -> None:
     with ExitStack() as running:
         with sonic_server("quiet") as socket:
             command = running.enter_context(switches(tmp_path, socket))
@@ -83,7 +83,7 @@ def test_a_redis_that_ends_and_returns_is_one_line_each(tmp_path: Path) -> None:
     assert "Traceback" not in command.log
 
 
-def test_a_signal_reads_the_file_again_and_keeps_what_is_known(tmp_path: Path) -> None:
+def test_a_signal_reads_the_file_again_and_keeps_what_is_known(tmp_path) -> None:
     with sonic_server("quiet") as socket, switches(tmp_path, socket) as command:
         file = tmp_path / "switches.yml"
         before = json.loads(file.read_text())

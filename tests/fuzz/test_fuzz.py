@@ -20,7 +20,7 @@ LARGEST = 20_480
 
 
 @pytest.mark.parametrize("name", fuzz_targets.NAMES)
-def test_the_corpus_is_decoded(name: str) -> None:
+def test_the_corpus_is_decoded(name) -> None:
     inputs = sorted((CORPUS / name).iterdir())
     assert inputs
     decode = fuzz_targets.load(name).decode
@@ -34,7 +34,7 @@ def test_the_corpus_is_decoded(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", fuzz_targets.NAMES)
-def test_the_modules_that_count_as_covered_exist(name: str) -> None:
+def test_the_modules_that_count_as_covered_exist(name) -> None:
     package = Path(str(importlib.util.find_spec("roce_exporter").submodule_search_locations[0]))
     assert all((package / file).is_file() for file in fuzz_targets.load(name).core)
 
@@ -45,7 +45,7 @@ def test_every_corpus_has_a_target() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", fuzz_targets.NAMES)
-def test_new_inputs_find_nothing(name: str, tmp_path: Path) -> None:
+def test_new_inputs_find_nothing(name, tmp_path) -> None:
     """The seed is fixed, and so is the number of inputs: every run tries the same ones."""
     if not importlib.util.find_spec("atheris"):
         lacking("atheris is not installed (pip install '.[fuzz]')")

@@ -60,9 +60,7 @@ def lines(host: str, capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
         for one in CASES
     ],
 )
-def test_what_is_found_on_a_host_is_known(
-    host: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
-) -> None:
+def test_what_is_found_on_a_host_is_known(host, capsys, request) -> None:
     found = "".join(f"{line}\n" for line in lines(host, capsys))
     if request.config.getoption("--rewrite-golden"):
         known = {**sections(), host: found}

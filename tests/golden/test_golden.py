@@ -66,9 +66,7 @@ def compared(host: str, metric_set: MetricSet = FULL) -> dict[Path, Shown]:
 
 
 @pytest.mark.parametrize(("host", "metric_set"), CASES)
-def test_a_recorded_host_matches_its_golden_file(
-    host: str, metric_set: MetricSet, request: pytest.FixtureRequest
-) -> None:
+def test_a_recorded_host_matches_its_golden_file(host, metric_set, request) -> None:
     for golden, shown in compared(host, metric_set).items():
         kept = kept_of(host, shown)
         if request.config.getoption("--rewrite-golden"):
@@ -128,7 +126,7 @@ def test_every_golden_file_belongs_to_a_recording() -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_every_name_of_a_known_driver_is_a_row_or_left_out_on_purpose(host: str) -> None:
+def test_every_name_of_a_known_driver_is_a_row_or_left_out_on_purpose(host) -> None:
     for shown in compared(host).values():
         found = samples(shown[Format.TEXT])
         unmapped = {series for series in found if "unmapped_names" in series and found[series] != "0"}
@@ -145,7 +143,7 @@ def test_every_recording_is_described() -> None:
 
 
 @pytest.mark.parametrize("host", IN_EVERY_SET)
-def test_every_value_is_that_of_the_next_set(host: str) -> None:
+def test_every_value_is_that_of_the_next_set(host) -> None:
     """Only what stands for all devices is not in the larger set."""
     lean, standard, whole = (samples(show(host, one)[0][Format.TEXT]) for one in (LEAN, STANDARD, FULL))
     for smaller, larger in ((lean, standard), (standard, whole)):
@@ -190,7 +188,7 @@ PAIRS = (
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.second)
-def test_another_kernel_yields_the_same_series_with_the_same_values(pair: Pair) -> None:
+def test_another_kernel_yields_the_same_series_with_the_same_values(pair) -> None:
     first, second = (
         {
             series: value

@@ -95,9 +95,7 @@ def expected(dialect: str, history: list[Values]) -> list[dict[str, int]]:
 
 
 @given(histories(), st.integers(0, 4))
-def test_a_series_shows_one_raw_counter_while_the_device_stays(
-    drawn: tuple[str, list[Values]], first: int
-) -> None:
+def test_a_series_shows_one_raw_counter_while_the_device_stays(drawn, first) -> None:
     dialect, history = drawn
     normaliser, device = Normaliser(), make_device(dialect)
     shown = []

@@ -48,7 +48,7 @@ def compare(request: pytest.FixtureRequest, name: str, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+def server(tmp_path_factory) -> Iterator[RedisServer]:
     need_redis()
     server = RedisServer(tmp_path_factory.mktemp("redis")).start()
     yield server
@@ -56,25 +56,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_switch_matches_its_golden_file(
-    request: pytest.FixtureRequest, server: RedisServer, name: str
-) -> None:
+def test_a_switch_matches_its_golden_file(request, server, name) -> None:
     server.load(recorded(name))
     readings = read_switch(target_of(server.socket))
     compare(request, name, shown(readings))
 
 
-def test_all_queues_of_a_switch_match_their_golden_file(
-    request: pytest.FixtureRequest, server: RedisServer
-) -> None:
+def test_all_queues_of_a_switch_match_their_golden_file(request, server) -> None:
     server.load(recorded("switch-sonic"))
     readings = read_switch(target_of(server.socket, priorities="all"))
     compare(request, "switch-sonic-all", shown(readings))
 
 
-def test_a_switch_with_several_asics_matches_its_golden_file(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_a_switch_with_several_asics_matches_its_golden_file(request, tmp_path) -> None:
     """Three Redis, as on such a switch; the included files have the form of SONiC's database_global.json."""
     need_redis()
     servers = {name: RedisServer(tmp_path / name, door="--port") for name in ("host", "asic0", "asic1")}

@@ -7,8 +7,6 @@ break, a forked child puts broken code into one function, runs some of the tests
 nothing is imported or collected again. tests/mutants/README.md says how to read what is printed.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import importlib
@@ -22,17 +20,15 @@ import signal
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import report
 from children import Children
 from functions import Functions
 from watch import Watch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = f"{ROOT}/roce_exporter/"

@@ -1,18 +1,13 @@
 """The functions of the package that is imported here, and how one of them is replaced."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING
 
 from changes import Change, Function, changes_of, outermost
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:

@@ -21,7 +21,7 @@ class Prometheus(servers.Running):
 
 
 @pytest.fixture(scope="module")
-def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+def prometheus(tmp_path_factory) -> Iterator[Prometheus]:
     folder = tmp_path_factory.mktemp("native")
     with ExitStack() as running:
         targets = [
@@ -49,9 +49,7 @@ EPISODES = "roce_pfc_pause_episode_seconds"
 WHERE = "on (instance, netdev, priority, direction)"
 
 
-def test_pause_episodes_are_native_histograms_that_agree_with_the_classic_ones(
-    prometheus: Prometheus,
-) -> None:
+def test_pause_episodes_are_native_histograms_that_agree_with_the_classic_ones(prometheus) -> None:
     """Count, sum and the share below a bound: the same in both forms, at one moment without a pause between the scrapes."""
     count = f'histogram_count({EPISODES}{{job="native"}}) == {WHERE} {EPISODES}_count{{job="classic"}}'
     total = f'histogram_sum({EPISODES}{{job="native"}}) == {WHERE} {EPISODES}_sum{{job="classic"}}'
@@ -62,7 +60,7 @@ def test_pause_episodes_are_native_histograms_that_agree_with_the_classic_ones(
     assert prometheus.wait_for(f"({count} > 0) and {WHERE} ({total}) and {WHERE} ({fast})")
 
 
-def test_native_buckets_are_ours_and_classic_series_are_not_stored(prometheus: Prometheus) -> None:
+def test_native_buckets_are_ours_and_classic_series_are_not_stored(prometheus) -> None:
     (found, *_) = prometheus.wait_for(f'{EPISODES}{{job="native"}} and histogram_count({EPISODES}) > 0')
     uppers = {float(upper) for _, _, upper, _ in found["histogram"][1]["buckets"]}
     assert uppers <= {
@@ -85,12 +83,12 @@ def test_native_buckets_are_ours_and_classic_series_are_not_stored(prometheus: P
     assert prometheus.query(f'{EPISODES}_bucket{{job="native"}}') == []
 
 
-def test_a_quantile_is_the_same_in_both_forms(prometheus: Prometheus) -> None:
+def test_a_quantile_is_the_same_in_both_forms(prometheus) -> None:
     native = f'histogram_quantile(0.5, {EPISODES}{{job="native"}})'
     classic = f'histogram_quantile(0.5, {EPISODES}_bucket{{job="classic"}})'
     assert prometheus.wait_for(f"abs({native} - {WHERE} {classic}) < 0.001")
 
 
-def test_an_fec_histogram_without_a_sum_is_converted_too(prometheus: Prometheus) -> None:
+def test_an_fec_histogram_without_a_sum_is_converted_too(prometheus) -> None:
     (count,) = prometheus.wait_for('histogram_count(roce_phy_fec_codeword_errors{job="native"})')
     assert float(count["value"][1]) == 9982172523

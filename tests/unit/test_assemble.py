@@ -29,7 +29,7 @@ def names(observation: Observation) -> set[str]:
 @pytest.mark.parametrize(
     "command", [["once", "--metrics.set=full"], ["explain", "roce_port_health"], ["serve"]]
 )
-async def test_each_command_shows_the_metrics_of_every_part(command: list[str]) -> None:
+async def test_each_command_shows_the_metrics_of_every_part(command) -> None:
     options = parse_options([*command, SIMULATED])
     with closing(assemble(open_kernel(options), parts_of(options))) as exporter:
         assert names(await exporter.observe_complete()) >= OF_PARTS

@@ -80,7 +80,7 @@ def captured(kernel: RecordedKernel, output: Path, moments: int = 1) -> Path:
 
 
 @pytest.fixture(scope="module")
-def capture_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def capture_of(tmp_path_factory) -> Callable[[str], Path]:
     """The capture of a recorded host, made once."""
     made: dict[str, Path] = {}
 
@@ -97,11 +97,11 @@ def text_of(folder: Path) -> str:
 
 
 @of_each_host()
-def test_a_captured_host_replays_to_the_same_series(capture_of: Callable[[str], Path], name: str) -> None:
+def test_a_captured_host_replays_to_the_same_series(capture_of, name) -> None:
     assert series(load_recording(str(capture_of(name)))) == series(recorded(name))
 
 
-def test_moments_are_captured_in_turn_and_an_archive_is_the_same(tmp_path: Path) -> None:
+def test_moments_are_captured_in_turn_and_an_archive_is_the_same(tmp_path) -> None:
     folder = captured(recorded("moving"), tmp_path / "c", 3)
     assert sorted(place.name for place in folder.iterdir()) == ["0", "1", "2"]
     archives = [captured(recorded("moving"), tmp_path / f"c{suffix}", 3) for suffix in (".tar.gz", ".txt")]
@@ -111,7 +111,7 @@ def test_moments_are_captured_in_turn_and_an_archive_is_the_same(tmp_path: Path)
         assert others == [first] * 3
 
 
-def test_names_addresses_and_owners_are_replaced_and_commands_kept(capture_of: Callable[[str], Path]) -> None:
+def test_names_addresses_and_owners_are_replaced_and_commands_kept(capture_of) -> None:
     """The addresses of a LAG's members stay different, and the domain of the host's name goes, too."""
     pods, slurm, storage = map(capture_of, ("mlx5-lag", "mlx5-7.3", "ionic"))
     assert [(pods / f"ethtool/ens2f{n}np{n}.permaddr").read_text() for n in range(2)] == [
@@ -143,7 +143,7 @@ def test_names_addresses_and_owners_are_replaced_and_commands_kept(capture_of: C
     assert not [name for name in secrets if name in text]
 
 
-def test_keys_of_memory_regions_are_never_written(tmp_path: Path) -> None:
+def test_keys_of_memory_regions_are_never_written(tmp_path) -> None:
     """A root user's `rdma` prints them."""
     region = {"ifname": "rxe0", "mrlen": 4096, "pid": 7}
     keys = {"rkey": "0x1d8c", "lkey": "0x1d8d", "iova": "0x7f00", "comm": "a"}
@@ -153,7 +153,7 @@ def test_keys_of_memory_regions_are_never_written(tmp_path: Path) -> None:
     assert found == [device | region]
 
 
-def test_a_list_of_objects_that_fails_is_left_out_and_the_rest_is_captured(tmp_path: Path) -> None:
+def test_a_list_of_objects_that_fails_is_left_out_and_the_rest_is_captured(tmp_path) -> None:
     whole = recorded("mlx5-lag")
     listed = whole.open_objects
 
@@ -168,9 +168,7 @@ def test_a_list_of_objects_that_fails_is_left_out_and_the_rest_is_captured(tmp_p
     assert {"resource-mr.json", "resource-cq.json", "resource-ctx.json", "statistic-qp.json"} <= found
 
 
-def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(tmp_path, monkeypatch, caplog) -> None:
     monkeypatch.setattr("roce_exporter.host.recorded.capture.DEVICE_TIMEOUT", 0.2)
     two = {f"sys/class/infiniband/mlx5_{n}/ports/1/state": "4: ACTIVE\n" for n in range(2)}
     whole, gate = host(two), Gate()
@@ -188,12 +186,12 @@ def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(
         ("missing/c.tar.gz", r"/missing/c\.tar\.gz: No such file or directory"),
     ],
 )
-def test_an_output_that_cannot_be_written_is_named(tmp_path: Path, output: str, text: str) -> None:
+def test_an_output_that_cannot_be_written_is_named(tmp_path, output, text) -> None:
     with pytest.raises(CaptureError, match=text):
         captured(recorded("bnxt"), tmp_path / output)
 
 
-def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line(monkeypatch, tmp_path) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -250,9 +248,7 @@ def log_of(log: Log | OSError) -> dict[str, str]:
         ),
     ],
 )
-def test_only_known_messages_of_the_kernel_are_captured_without_addresses(
-    records: list[str], text: str
-) -> None:
+def test_only_known_messages_of_the_kernel_are_captured_without_addresses(records, text) -> None:
     log = Log(*records)
     assert [*log_of(log).values()] == [text]
     assert log.closed == 1
@@ -338,7 +334,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize(("path", "expected"), PATHS.items())
-def test_a_control_group_keeps_its_form(path: str, expected: str) -> None:
+def test_a_control_group_keeps_its_form(path, expected) -> None:
     """Also in the lines of version 1."""
     text = f"12:cpu,cpuacct:{path}\n0::{path}\n"
     found = scrub_process(Scrubber(), ProcessFacts(7, 1.0, "train.py", "alice", text))
@@ -373,9 +369,7 @@ SIX = st.integers(0x2 << 124, (0x4 << 124) - 1).map(ipaddress.IPv6Address)
 
 
 @given(FOUR, FOUR)
-def test_ipv4_addresses_share_as_many_bits_as_before(
-    one: ipaddress.IPv4Address, other: ipaddress.IPv4Address
-) -> None:
+def test_ipv4_addresses_share_as_many_bits_as_before(one, other) -> None:
     """Below the first octet; different first octets stay different."""
     scrub = SubnetScrubber(b"key")
     first, second = (ipaddress.IPv4Address(scrub.address(str(each))) for each in (one, other))
@@ -385,9 +379,7 @@ def test_ipv4_addresses_share_as_many_bits_as_before(
 
 
 @given(st.one_of(st.tuples(FOUR, st.integers(8, 32)), st.tuples(SIX, st.integers(32, 128))))
-def test_addresses_stay_in_their_prefix(
-    given: tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int],
-) -> None:
+def test_addresses_stay_in_their_prefix(given) -> None:
     address, length = given
     scrub = SubnetScrubber(b"key")
     prefix = str(ipaddress.ip_network(f"{address}/{length}", strict=False))
@@ -425,9 +417,7 @@ def test_another_capture_has_other_stand_ins_and_gids_and_peers_the_same() -> No
         if "ip/address.json" in files(name)
     ],
 )
-def test_a_capture_has_the_same_findings_and_none_of_the_addresses(
-    capture_of: Callable[[str], Path], name: str
-) -> None:
+def test_a_capture_has_the_same_findings_and_none_of_the_addresses(capture_of, name) -> None:
     output = capture_of(name)
     assert results(load_recording(str(output))) == results(recorded(name))
     text = text_of(output / "ip")
@@ -442,5 +432,5 @@ def results(kernel: RecordedKernel) -> list[tuple[str, str, Status]]:
     return [(one.netdev, one.check, one.status) for one in found]
 
 
-def test_a_host_without_an_ip_side_has_no_files_of_it(capture_of: Callable[[str], Path]) -> None:
+def test_a_host_without_an_ip_side_has_no_files_of_it(capture_of) -> None:
     assert not (capture_of("bnxt") / "ip").exists()

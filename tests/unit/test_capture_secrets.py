@@ -134,9 +134,7 @@ def archive_of(kernel: RecordedKernel, output: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("kernel", [PLAIN, ODD], ids=["plain", "odd"])
-def test_nothing_that_identifies_the_host_is_left_and_only_the_user_can_read(
-    kernel: RecordedKernel, tmp_path: Path
-) -> None:
+def test_nothing_that_identifies_the_host_is_left_and_only_the_user_can_read(kernel, tmp_path) -> None:
     printed, text = archive_of(kernel, tmp_path / "c.tar.gz")
     left = {secret: re.findall(rf".*{re.escape(secret)}.*", text)[:3] for secret in SECRETS if secret in text}
     assert not left
@@ -147,7 +145,7 @@ def test_nothing_that_identifies_the_host_is_left_and_only_the_user_can_read(
     assert re.search(r"\nreplaced: .*\b1 hostname, .*\n?kept: .*PCI addresses", printed)
 
 
-def test_a_folder_and_a_text_are_readable_by_the_user_only(tmp_path: Path) -> None:
+def test_a_folder_and_a_text_are_readable_by_the_user_only(tmp_path) -> None:
     for name in ("c", "c.txt"):
         asyncio.run(capture(PLAIN, str(tmp_path / name), 1, 0.001))
         places = [tmp_path / name, *(tmp_path / name).rglob("*")]
@@ -160,9 +158,7 @@ def test_a_folder_and_a_text_are_readable_by_the_user_only(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kernel", [PLAIN, ODD], ids=["plain", "odd"])
-def test_the_capture_has_the_same_findings_values_and_messages(
-    kernel: RecordedKernel, tmp_path: Path
-) -> None:
+def test_the_capture_has_the_same_findings_values_and_messages(kernel, tmp_path) -> None:
     asyncio.run(capture(kernel, str(tmp_path / "c.txt"), 1, 0.001))
     replayed = load_recording(str(tmp_path / "c.txt"))
     assert findings(replayed) == findings(kernel) != []
@@ -186,7 +182,7 @@ WORDS = sorted({*re.findall(r"(?<![^\W_])[a-z]+(?![^\W_])", PATHS)})
 
 
 @given(st.sampled_from(WORDS))
-def test_a_host_and_a_user_may_have_any_word_of_a_path_as_their_name(word: str) -> None:
+def test_a_host_and_a_user_may_have_any_word_of_a_path_as_their_name(word) -> None:
     """What the recording is made of stays, although it is the name of something here."""
     scrub = Scrubber()
     scrub.hostname(f"{word}.{word}")
@@ -196,7 +192,7 @@ def test_a_host_and_a_user_may_have_any_word_of_a_path_as_their_name(word: str) 
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_counters_are_never_taken_for_addresses_or_words(number: int) -> None:
+def test_counters_are_never_taken_for_addresses_or_words(number) -> None:
     scrub = Scrubber()
     scrub.text("0c:42:a1:79:a4:f8 0c42:a1ff:fe79:a4f8")
     scrub.free(f"timeout {number} serial {number:x} 0x{number:x} of a9f3 acme")

@@ -3,8 +3,6 @@
 import runpy
 import subprocess
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 from catalog_rows import counter, gauge, netdev_counter, spelt
@@ -80,7 +78,7 @@ def pause(*labels: str, spelling: Spelling = PAUSE) -> tuple[Row]:
         ((replace(GOOD, spellings=(spelt("mlx5", HW_COUNTERS, "good{lane}"),)),), "other labels than"),
     ],
 )
-def test_a_table_that_contradicts_itself_is_refused(rows: tuple[Row, ...], message: str) -> None:
+def test_a_table_that_contradicts_itself_is_refused(rows, message) -> None:
     with pytest.raises(CatalogError, match=message) as caught:
         check(rows)
     assert "\n" not in str(caught.value)
@@ -152,7 +150,7 @@ def test_a_table_is_areas_rows_and_raw_names() -> None:
         ("With more", "  With more", "some.txt:5: 'With more of it.' is not a heading"),
     ],
 )
-def test_a_line_of_another_form_is_refused_with_its_place(line: str, replacement: str, message: str) -> None:
+def test_a_line_of_another_form_is_refused_with_its_place(line, replacement, message) -> None:
     with pytest.raises(CatalogError, match=message) as caught:
         tuple(read("some.txt", TABLE.replace(line, replacement)))
     assert "\n" not in str(caught.value)
@@ -187,13 +185,7 @@ def test_every_table_is_read() -> None:
     ],
 )
 def test_a_wrong_line_of_another_table_is_refused(  # noqa: PLR0917 - fixtures
-    module: ModuleType,
-    name: str,
-    line: str,
-    replacement: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    module, name, line, replacement, message, tmp_path, monkeypatch
 ) -> None:
     text = (FOLDER / name).read_text()
     assert line in text

@@ -91,7 +91,7 @@ SOFTWARE = {"rxe", "siw"}
 
 
 @pytest.mark.parametrize("dialect", sorted(SOFTWARE))
-def test_rdma_in_software_has_no_private_counters_of_its_own(dialect: str) -> None:
+def test_rdma_in_software_has_no_private_counters_of_its_own(dialect) -> None:
     assert INDEX.left_out(dialect, ETHTOOL, "rx_pp_alloc_fast")
     assert not INDEX.left_out(dialect, "hw_counters", "sent_pkts")
 
@@ -115,7 +115,7 @@ def test_no_name_is_both_a_series_and_left_out() -> None:
 
 
 @given(st.text(max_size=30), st.sampled_from(["priority", "lane", "queue"]))
-def test_only_numbers_match_a_priority_a_lane_or_a_queue(text: str, placeholder: str) -> None:
+def test_only_numbers_match_a_priority_a_lane_or_a_queue(text, placeholder) -> None:
     matched = pattern_of(f"rx_{{{placeholder}}}_pause").fullmatch(f"rx_{text}_pause")
     assert bool(matched) == bool(re.fullmatch("[0-9]+", text))
 

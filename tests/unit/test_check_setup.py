@@ -93,20 +93,18 @@ def statuses(items: Iterable[Finding | NotChecked], check: str) -> list[Status]:
     return [item.status for item in items if isinstance(item, Finding) and item.check == check]
 
 
-def test_the_page_of_a_recorded_host(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_of_a_recorded_host(capsys, monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "80")
     assert run(capsys, "--host.recording=tests/recordings/mlx5-lag.txt") == (1, PAGE, "")
 
 
-def test_a_simulated_host_without_problems_is_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_simulated_host_without_problems_is_fit(capsys) -> None:
     status, page, _ = run(capsys, "--host.simulate=quiet")
     assert (status, "degraded" in page) == (0, False)
 
 
-def test_json_has_every_result(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_every_result(capsys) -> None:
     status, text, _ = run(capsys, "--host.simulate=misconfigured", "--format=json")
     document = json.loads(text)
     assert (status, document["status"]) == (1, "degraded")
@@ -152,7 +150,7 @@ UP = {"roce_link_up": {("mlx5_0", "1", "eth0"): 1.0}}
         ),
     ],
 )
-def test_what_needs_attention(values: Mapping[str, Any], text: str) -> None:
+def test_what_needs_attention(values, text) -> None:
     """One fault, one result; without it there is none."""
     healthy, wrong = (
         [one for one in host(found) if isinstance(one, Finding) and one.is_wrong]
@@ -219,11 +217,11 @@ MOUNT = "{} 1 0:22 / {} rw,nosuid - proc proc {}\n"
         ("", False),
     ],
 )
-def test_a_proc_that_hides_processes(mountinfo: str, hidden: bool) -> None:
+def test_a_proc_that_hides_processes(mountinfo, hidden) -> None:
     assert hides_processes(mountinfo) is hidden
 
 
-def test_privileges_of_a_prepared_root(tmp_path: Path) -> None:
+def test_privileges_of_a_prepared_root(tmp_path) -> None:
     """Files that are missing are privileges that are missing, except a kernel log without restriction."""
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/sys/kernel").mkdir(parents=True)
@@ -305,13 +303,13 @@ def targets(*active: dict[str, Any]) -> dict[str, Any]:
         (targets(), "", [Status.DEGRADED]),
     ],
 )
-def test_the_targets_of_prometheus(data: object, instance: str, expected: list[Status]) -> None:
+def test_the_targets_of_prometheus(data, instance, expected) -> None:
     found = check_targets(data, instance, "gpu-001.local", "http://p:9090")
     assert [one.status if isinstance(one, Finding) else Status.UNKNOWN for one in found] == expected
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"activeTargets": 3}])
-def test_another_reply_is_not_a_list_of_targets(data: object) -> None:
+def test_another_reply_is_not_a_list_of_targets(data) -> None:
     with pytest.raises(NetError, match="not a list of targets"):
         list(check_targets(data, "", "gpu-001", "http://p:9090"))
     found = [check_samples_arrive({"result": result}, "a").status for result in ([{}], [])]
@@ -339,7 +337,7 @@ def server() -> Iterator[Served]:
         yield served
 
 
-def test_this_host_in_prometheus(capsys: pytest.CaptureFixture[str], server: Served) -> None:
+def test_this_host_in_prometheus(capsys, server) -> None:
     """The instance is found by the host's name: that of a simulated host is known."""
 
     def fit(*active: dict[str, Any], **more: object) -> tuple[int, str]:
@@ -361,9 +359,7 @@ def test_this_host_in_prometheus(capsys: pytest.CaptureFixture[str], server: Ser
     )
 
 
-def test_this_host_with_its_exporter(
-    capsys: pytest.CaptureFixture[str], server: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_this_host_with_its_exporter(capsys, server, monkeypatch) -> None:
     monkeypatch.setattr(check_setup, "read_privileges", lambda: ALL)
     monkeypatch.setattr(check_setup, "read_clock_state", lambda: ClockState(True, 0.001))
     server.found = {"/metrics": EXPOSITION}
@@ -386,7 +382,7 @@ def test_this_host_with_its_exporter(
         (["--prometheus=nonsense", "--host.simulate=quiet"], "--prometheus: must begin with http://"),
     ],
 )
-def test_bad_flags_are_one_line(capsys: pytest.CaptureFixture[str], flags: list[str], said: str) -> None:
+def test_bad_flags_are_one_line(capsys, flags, said) -> None:
     status, page, error = run(capsys, *flags)
     assert (status, page) == (2, "")
     assert said in error

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from clock import Clock
 from waiting import Gate, until
-from worker_threads import WorkerThreads
 
 from roce_exporter.collect import collector, device_work
 from roce_exporter.collect.batch import Finished
@@ -114,7 +113,7 @@ class Host:
 
 
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+def host(monkeypatch) -> Host:
     return Host(monkeypatch, "mlx5_0")
 
 
@@ -176,7 +175,7 @@ def test_a_read_is_timed_and_returns_the_following_tasks() -> None:
         (OSError(errno.EIO, "firmware", "file"), False, "EIO: [Errno 5] firmware: 'file'"),
     ],
 )
-def test_an_error_of_the_kernel_is_an_outcome(error: OSError, up: bool | None, text: str) -> None:
+def test_an_error_of_the_kernel_is_an_outcome(error, up, text) -> None:
     found = attempt(Clock(5.0), Task(key(), failing(error)))
     assert found == (Outcome(up=up, error=text, begun=5.0), ())
 
@@ -189,9 +188,7 @@ def test_an_error_of_the_kernel_is_an_outcome(error: OSError, up: bool | None, t
         (key(device=""), "the host"),
     ],
 )
-def test_a_fault_of_the_exporter_is_an_outcome_and_a_record(
-    caplog: pytest.LogCaptureFixture, where: ReadKey, name: str
-) -> None:
+def test_a_fault_of_the_exporter_is_an_outcome_and_a_record(caplog, where, name) -> None:
     found = attempt(Clock(5.0), Task(where, failing(ValueError("bug"))))
     assert found == (Outcome(up=False, error="fault in the exporter: ValueError('bug')", begun=5.0), ())
     (record,) = caplog.records
@@ -239,7 +236,7 @@ LOST = Loss("packets", "EIO")
         (Outcome(up=True, readings=(reading(None, Loss("packets", DERIVED)),)), whole()),
     ],
 )
-def test_the_state_of_a_source_follows_from_its_last_read(outcome: Outcome, expected: SourceState) -> None:
+def test_the_state_of_a_source_follows_from_its_last_read(outcome, expected) -> None:
     account, outcomes = Account(), {key(): outcome._replace(seconds=0.5)}
     assert account.preview(outcomes) == (expected,)
     assert account.states == ()
@@ -274,7 +271,7 @@ def test_states_are_chosen_and_dropped_by_source() -> None:
     assert [state.source for state in account.states] == ["b"]
 
 
-def test_the_start_and_the_end_of_a_failure_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_start_and_the_end_of_a_failure_are_logged_once(caplog) -> None:
     caplog.set_level(logging.INFO)
     account, where = Account(), key(netdev="eth0")
     for error in ("", "EIO", "EIO", "", ""):
@@ -290,7 +287,7 @@ def test_the_start_and_the_end_of_a_failure_are_logged_once(caplog: pytest.LogCa
 # One device from collection to collection.
 
 
-def test_a_new_device_is_described_and_read_at_once(host: Host) -> None:
+def test_a_new_device_is_described_and_read_at_once(host) -> None:
     work = host.work()
     assert sources(work.tasks(REFRESH)) == [INVENTORY]
     assert work.so_far({}) == (None, ())
@@ -329,9 +326,7 @@ def describe_again(host: Host, work: DeviceWork, **changed: object) -> None:
     ],
     ids=["nothing", "firmware", "port", "addresses"],
 )
-def test_only_a_device_that_changed_gets_new_readers(
-    host: Host, changed: dict[str, object], closed: int
-) -> None:
+def test_only_a_device_that_changed_gets_new_readers(host, changed, closed) -> None:
     """Addresses that come and go cost no reader. The slow chain describes it."""
     work = known(host)
     (old,), device = host.sources["mlx5_0"], work.device
@@ -347,7 +342,7 @@ def test_only_a_device_that_changed_gets_new_readers(
     assert [state.source for state in work.account.states] == [INVENTORY] + [QUICK] * (not closed)
 
 
-def test_a_reader_in_flight_is_closed_after_its_return_and_others_at_once(host: Host) -> None:
+def test_a_reader_in_flight_is_closed_after_its_return_and_others_at_once(host) -> None:
     first, second = Source("first"), Source("second")
     work = known(host, first, second)
     tasks = work.tasks(REFRESH)
@@ -364,7 +359,7 @@ def test_a_reader_in_flight_is_closed_after_its_return_and_others_at_once(host: 
     assert (caught.value.errno, caught.value.filename) == (errno.ENODEV, "mlx5_0")
 
 
-def test_an_interface_that_is_absent_is_tried_again_after_the_next_description(host: Host) -> None:
+def test_an_interface_that_is_absent_is_tried_again_after_the_next_description(host) -> None:
     """It does not affect the others."""
     one, two = Source("one"), Source("two")
     one.answer = Absent(errno.ENOENT, "none")
@@ -389,7 +384,7 @@ def test_an_interface_that_is_absent_is_tried_again_after_the_next_description(h
     assert work.readings == ()
 
 
-def test_slow_sources_are_due_once_per_refresh_and_waited_for_after_twice_that(host: Host) -> None:
+def test_slow_sources_are_due_once_per_refresh_and_waited_for_after_twice_that(host) -> None:
     work = known(host, Source(), Source(SEDATE))
     begun = host.clock.now
     for passed, waited, due in (
@@ -403,7 +398,7 @@ def test_slow_sources_are_due_once_per_refresh_and_waited_for_after_twice_that(h
         assert sources(work.slow_tasks(REFRESH)) == due
 
 
-def test_the_values_of_an_aging_source_come_with_their_age(host: Host) -> None:
+def test_the_values_of_an_aging_source_come_with_their_age(host) -> None:
     aging = Source(AGING)
     work = known(host, aging, Source(SEDATE))
     host.clock.now += 12.9
@@ -427,14 +422,14 @@ def test_the_values_of_an_aging_source_come_with_their_age(host: Host) -> None:
     ],
 )
 def test_a_device_that_is_gone_or_not_wholly_described_is_described_again_at_once(
-    host: Host, answer: Any, changed: dict[str, object], again: bool
+    host, answer, changed, again
 ) -> None:
     host.sources["mlx5_0"][0].answer = answer
     host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], **changed)  # type: ignore[arg-type]
     assert sources(known(host).tasks(REFRESH)) == [QUICK] + [INVENTORY] * again
 
 
-def test_a_missing_part_of_a_description_is_an_error_of_the_inventory(host: Host) -> None:
+def test_a_missing_part_of_a_description_is_an_error_of_the_inventory(host) -> None:
     lost = (Loss("fw_ver", "EIO"), Loss("board_id", "EACCES"))
     host.devices["mlx5_0"] = replace(host.devices["mlx5_0"], losses=lost)
     work, names = host.work(), ("name", "fw_ver", "board_id")
@@ -445,7 +440,7 @@ def test_a_missing_part_of_a_description_is_an_error_of_the_inventory(host: Host
         collect(work, host.clock)
 
 
-def test_a_hurried_caller_gets_names_without_values_and_stores_nothing(host: Host) -> None:
+def test_a_hurried_caller_gets_names_without_values_and_stores_nothing(host) -> None:
     """Outcomes of sources that the device no longer has are dropped."""
     work = known(host, Source("one"), Source("two"), Source(SEDATE))
     former = {key("former"): Outcome(up=False, error="EIO")}
@@ -481,9 +476,7 @@ def values(found: Snapshot) -> dict[str, list[object]]:
     return {one.device.name: [each.values[0] for each in one.readings] for one in found.devices}
 
 
-async def test_a_collection_has_every_device_and_the_state_of_each_source(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_collection_has_every_device_and_the_state_of_each_source(monkeypatch, caplog) -> None:
     caplog.set_level(logging.INFO)
     host = Host(monkeypatch, "mlx5_1", "mlx5_0", "bnxt_0", "mlx5_x")
     host.sources["mlx5_1"][0].answer = OSError(errno.EIO, "firmware")
@@ -509,9 +502,7 @@ async def test_a_collection_has_every_device_and_the_state_of_each_source(
     ]
 
 
-async def test_a_removed_device_is_closed_and_added_again_as_another(
-    host: Host, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_removed_device_is_closed_and_added_again_as_another(host, caplog) -> None:
     caplog.set_level(logging.INFO)
     work = host.collector()
     await work.collect()
@@ -531,9 +522,7 @@ async def test_a_removed_device_is_closed_and_added_again_as_another(
     ]
 
 
-async def test_closing_closes_every_reader_and_ends_every_thread(
-    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads
-) -> None:
+async def test_closing_closes_every_reader_and_ends_every_thread(monkeypatch, worker_threads) -> None:
     host = Host(monkeypatch, "mlx5_0", "mlx5_1")
     host.sources["mlx5_0"].append(Source(SEDATE))
     work = host.collector()
@@ -547,7 +536,7 @@ async def test_closing_closes_every_reader_and_ends_every_thread(
     worker_threads.wait_until(0)
 
 
-async def test_without_a_list_the_devices_known_last_are_read(host: Host) -> None:
+async def test_without_a_list_the_devices_known_last_are_read(host) -> None:
     work = host.collector()
     await work.collect()
     host.failure = OSError(errno.EIO, "sysfs")
@@ -556,9 +545,7 @@ async def test_without_a_list_the_devices_known_last_are_read(host: Host) -> Non
     assert up(found)["", INVENTORY] is False
 
 
-async def test_while_the_list_hangs_the_devices_known_last_are_read(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_while_the_list_hangs_the_devices_known_last_are_read(host, monkeypatch) -> None:
     work, hung = host.collector(timeout=0.5), Gate()
     await work.collect()
     monkeypatch.setattr(collector, "list_devices", hung)
@@ -572,9 +559,7 @@ async def test_while_the_list_hangs_the_devices_known_last_are_read(
     await at_rest(work)
 
 
-async def test_reads_that_took_long_are_shared_by_more_workers_in_the_next_collection(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_reads_that_took_long_are_shared_by_more_workers_in_the_next_collection(monkeypatch) -> None:
     host = Host(monkeypatch, "mlx5_0", "mlx5_1", "mlx5_2")
     work = host.collector()
     (one,), (two,), (three,) = host.sources.values()
@@ -600,7 +585,7 @@ async def test_reads_that_took_long_are_shared_by_more_workers_in_the_next_colle
 @pytest.mark.parametrize(
     ("seconds", "workers"), [(0.0, 1), (0.0199, 1), (0.0201, 2), (0.1501, 15), (0.17, 16), (5.0, 16)]
 )
-def test_workers_are_as_many_as_the_reads_last_hundredths_of_a_second(seconds: float, workers: int) -> None:
+def test_workers_are_as_many_as_the_reads_last_hundredths_of_a_second(seconds, workers) -> None:
     assert collector._width(seconds) == workers
 
 
@@ -620,7 +605,7 @@ async def at_rest(work: Collector) -> None:
     await until(lambda: not work._in_flight)
 
 
-async def test_a_caller_without_time_gets_an_unfinished_collection(host: Host) -> None:
+async def test_a_caller_without_time_gets_an_unfinished_collection(host) -> None:
     work = host.collector(exclude=re.compile("mlx5_1"))
     assert await work.collect(0.0) == Snapshot(unfinished=1)
     assert (await work.collect()).excluded == 0
@@ -640,7 +625,7 @@ async def test_a_caller_without_time_gets_an_unfinished_collection(host: Host) -
     await running
 
 
-async def test_a_closed_slow_chain_begins_nothing_more(host: Host) -> None:
+async def test_a_closed_slow_chain_begins_nothing_more(host) -> None:
     one, other = host.sources["mlx5_0"] = [Source(SEDATE), Source(AGING)]
     work = host.collector()
     await work.collect()
@@ -656,7 +641,7 @@ async def test_a_closed_slow_chain_begins_nothing_more(host: Host) -> None:
     assert host.described == 1
 
 
-async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_ones(host: Host) -> None:
+async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_ones(host) -> None:
     first, second = host.sources["mlx5_0"] = [Source("first"), Source("second")]
     work = host.collector(timeout=2.0, overtake=0.001)
     await work.collect()
@@ -681,7 +666,7 @@ async def test_a_read_that_never_returns_costs_its_source_and_not_the_following_
 
 
 async def test_a_network_device_with_three_stuck_reads_is_not_read_further_until_one_returns(
-    host: Host, worker_threads: WorkerThreads
+    host, worker_threads
 ) -> None:
     *hung, last = [Source(name, "eth0") for name in ("first", "second", "third", "last")]
     rdma = Source("rdma")
@@ -718,7 +703,7 @@ async def test_a_network_device_with_three_stuck_reads_is_not_read_further_until
     await at_rest(work)
 
 
-async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host: Host) -> None:
+async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host) -> None:
     first, second, slow = host.sources["mlx5_0"] = [Source("first"), Source("second"), Source(SEDATE)]
     work = host.collector(timeout=2.0, overtake=100.0)
     await work.collect()
@@ -746,7 +731,7 @@ async def test_jobs_behind_a_stuck_one_are_not_reached_when_the_time_is_up(host:
     assert {state.source: state.up for state in found.states if state.device}[SEDATE] is True
 
 
-async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(host: Host) -> None:
+async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(host) -> None:
     quick, slow = host.sources["mlx5_0"] = [Source(), Source(SEDATE)]
     work = host.collector()
     await work.collect()
@@ -765,7 +750,7 @@ async def test_the_slow_chain_is_read_after_a_collection_and_stored_by_the_next(
     assert len(work._slow._crew._workers) == 1, "one worker for all rounds"
 
 
-async def test_tasks_behind_a_stuck_slow_read_run_when_it_is_abandoned(host: Host) -> None:
+async def test_tasks_behind_a_stuck_slow_read_run_when_it_is_abandoned(host) -> None:
     one, other = host.sources["mlx5_0"] = [Source(SEDATE), Source(AGING)]
     work = host.collector(timeout=5.0)
     await work.collect()
@@ -785,7 +770,7 @@ async def test_tasks_behind_a_stuck_slow_read_run_when_it_is_abandoned(host: Hos
     stuck.release()
 
 
-async def test_a_host_is_outdated_when_it_is_old_or_its_list_changed(host: Host) -> None:
+async def test_a_host_is_outdated_when_it_is_old_or_its_list_changed(host) -> None:
     work = host.collector()
     assert await work.is_outdated()
     await work.collect()
@@ -799,9 +784,7 @@ async def test_a_host_is_outdated_when_it_is_old_or_its_list_changed(host: Host)
     assert host.begun == 1
 
 
-async def test_a_hung_list_is_not_requested_twice_and_not_waited_for_long(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_hung_list_is_not_requested_twice_and_not_waited_for_long(host, monkeypatch) -> None:
     work, hung = host.collector(timeout=0.01), Gate()
     await work.collect()
     monkeypatch.setattr(collector, "list_devices", hung)
@@ -816,9 +799,7 @@ async def test_a_hung_list_is_not_requested_twice_and_not_waited_for_long(
     await at_rest(work)
 
 
-async def test_a_fault_of_a_collection_without_callers_is_logged(
-    host: Host, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_fault_of_a_collection_without_callers_is_logged(host, caplog) -> None:
     work = host.collector()
     await work.collect()
     stuck = stick(host.sources["mlx5_0"][0])

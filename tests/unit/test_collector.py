@@ -4,7 +4,6 @@ import _thread
 import asyncio
 import logging
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from clock import Clock
@@ -74,9 +73,7 @@ def series(observation: Observation) -> set[tuple[str, ...]]:
     }
 
 
-async def test_a_hurried_client_gets_the_finished_part_and_does_not_affect_the_others(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_hurried_client_gets_the_finished_part_and_does_not_affect_the_others(caplog) -> None:
     host, gate = Host(), Gate()
     whole = series(await host.exporter.observe())
     host.pause(gate, "eth1")
@@ -155,7 +152,7 @@ async def test_a_slow_read_that_hangs_is_down_after_the_deadline_and_holds_up_no
     assert raw(snapshot, "settings") != {}
 
 
-async def test_the_age_of_the_configuration_is_that_of_its_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_age_of_the_configuration_is_that_of_its_read(monkeypatch) -> None:
     monkeypatch.setattr(
         "roce_exporter.host.sources.configuration.read_settings",
         lambda kernel, device: {(1, ""): {"tcp_ecn": 1}},
@@ -189,7 +186,7 @@ async def test_a_device_replaced_during_a_stuck_read_is_read_and_the_old_one_for
 
 
 async def test_network_devices_that_exchange_their_names_are_followed_in_the_same_collection(
-    tmp_path: Path,
+    tmp_path,
 ) -> None:
     """All reads of a network device use its name; udev and `ip link set name` change it."""
     tree = HostTree(tmp_path, devices=0)
@@ -220,7 +217,7 @@ async def test_network_devices_that_exchange_their_names_are_followed_in_the_sam
     collector.close()
 
 
-async def test_devices_that_come_and_go_are_noticed_without_a_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_devices_that_come_and_go_are_noticed_without_a_scrape(monkeypatch) -> None:
     monkeypatch.setattr("roce_exporter.exporter.FOLLOW_SECONDS", 0.001)
     host, seen, checks = Host(), list[int](), list[bool]()
     await host.exporter.observe()
@@ -268,7 +265,7 @@ async def test_each_network_device_of_a_lag_has_an_account_of_its_own() -> None:
     assert states == {"eth0": False, "eth1": True}
 
 
-def test_files_of_an_unused_first_description_are_closed(tmp_path: Path) -> None:
+def test_files_of_an_unused_first_description_are_closed(tmp_path) -> None:
     """Its device was removed meanwhile, or its collection failed."""
     HostTree(tmp_path, devices=1)
     kernel, clock = LiveKernel(str(tmp_path), netlink=False), Clock()
@@ -292,9 +289,7 @@ def test_files_of_an_unused_first_description_are_closed(tmp_path: Path) -> None
     assert len(open_descriptors()) == before, "nothing is opened any more"
 
 
-async def test_without_a_thread_a_collection_fails_and_the_next_one_works(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_without_a_thread_a_collection_fails_and_the_next_one_works(monkeypatch) -> None:
     host = Host()
     with monkeypatch.context() as patched:
         patched.setattr(_thread, "start_new_thread", refuse)

@@ -106,7 +106,7 @@ async def test_reading_pauses_at_the_limit_and_goes_on_below_it() -> None:
     ],
     ids=["bytes", "end", "loss"],
 )
-async def test_waiting_for_input_ends_with_every_event(event, expected: bool) -> None:
+async def test_waiting_for_input_ends_with_every_event(event, expected) -> None:
     wire, pipe = connected()
     waiting = asyncio.create_task(wire.has_input())
     await settle()
@@ -154,7 +154,7 @@ async def test_closing_ends_our_side_waits_for_the_clients_and_then_closes() -> 
 
 
 @pytest.mark.parametrize(("size", "closed"), [(LINGER_BYTES - 1, False), (LINGER_BYTES, True)])
-async def test_a_closing_connection_reads_a_limited_amount(size: int, closed: bool) -> None:
+async def test_a_closing_connection_reads_a_limited_amount(size, closed) -> None:
     wire, pipe = connected(2 * LINGER_BYTES)
     closing = asyncio.create_task(wire.close(ENDLESS, ENDLESS))
     pipe.receive(b"x" * (size - 1))
@@ -300,7 +300,7 @@ async def test_a_request_half_sent_is_read_until_its_time_is_up() -> None:
         ),
     ],
 )
-async def test_a_refusal_gives_its_reason(text: bytes, status: int, reason: str) -> None:
+async def test_a_refusal_gives_its_reason(text, status, reason) -> None:
     assert await refusal(text, head_bytes=LIMIT, body_bytes=50) == (status, f"{reason}\n")
 
 
@@ -332,7 +332,7 @@ def test_a_length_together_with_an_encoding_is_a_bad_request() -> None:
 
 
 @pytest.mark.parametrize(("sent", "status"), [(GET, 200), (GET[:9], 400)])
-async def test_a_client_that_leaves_gets_an_answer_and_nothing_more(sent: bytes, status: int) -> None:
+async def test_a_client_that_leaves_gets_an_answer_and_nothing_more(sent, status) -> None:
     """Who leaves within a request has sent a bad one."""
     served = Served(linger_seconds=SOON)
     served.pipe.receive(sent)
@@ -378,7 +378,7 @@ async def test_head_is_answered_without_a_body_and_the_next_get_with_one() -> No
     assert second.endswith(b"\r\n\r\nhello\n")
 
 
-async def test_a_response_that_is_not_http_is_an_internal_error(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_response_that_is_not_http_is_an_internal_error(caplog) -> None:
     served = Served(Response(200, b"secret", TEXT, (("X", "a\r\nb: c"),)), linger_seconds=SOON)
     served.pipe.receive(GET + GET)
     await served.connection.serve()
@@ -394,7 +394,7 @@ async def test_a_response_that_is_not_http_is_an_internal_error(caplog: pytest.L
 
 
 @pytest.mark.parametrize(("missing", "requests"), [(0, 1), (1, 0)])
-async def test_a_head_just_within_the_limit_is_served(missing: int, requests: int) -> None:
+async def test_a_head_just_within_the_limit_is_served(missing, requests) -> None:
     """At once, and in two pieces."""
     for first in (len(GET), len(GET) - 1):
         served = Served(head_bytes=len(GET) - missing, idle_seconds=SOON, linger_seconds=SOON)
@@ -424,7 +424,7 @@ async def test_a_head_just_within_the_limit_is_served(missing: int, requests: in
     ],
 )
 def test_a_target_is_a_path_as_it_was_sent_and_what_follows_the_first_question_mark(
-    target: str, path: str, query: str
+    target, path, query
 ) -> None:
     request = understood(h11.Request(method="GET", target=target, headers=[("Host", "x")]), 0)
     assert (request.path, request.query) == (path, query)

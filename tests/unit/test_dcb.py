@@ -191,7 +191,7 @@ def test_settings_of_the_switch_differ_from_local_ones() -> None:
         (Dcb(trust=(5, 255)), {"trust_dscp": 1}),
     ],
 )
-def test_missing_values_have_no_name(dcb: Dcb, found: dict[str, int]) -> None:
+def test_missing_values_have_no_name(dcb, found) -> None:
     """Trust is that of the strongest selector. A delay of 0 is not exported."""
     assert flatten(dcb) == found
     assert "pfc_delay" not in flatten(Dcb(pfc=replace(PFC, delay=0)))

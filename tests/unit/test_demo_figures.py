@@ -86,7 +86,7 @@ def moment(
     ],
     ids=["of the time between two moments", "never above one", "after a reset the counter begins at 0"],
 )
-def test_a_share_paused(paused: tuple[float, ...], shares: list[float | None]) -> None:
+def test_a_share_paused(paused, shares) -> None:
     (priority,) = last(
         (moment(10 + number / 2, seconds) for number, seconds in enumerate(paused)), priorities
     )
@@ -139,7 +139,7 @@ async def replay(kernel: SimulatedKernel, sampler: Sampler, clock: Clock, second
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_the_scenes_show_the_storm_of_the_scenario(vendor: str) -> None:
+async def test_the_scenes_show_the_storm_of_the_scenario(vendor) -> None:
     """The whole way from the simulated host to the scene, for each kind of NIC."""
     clock = Clock(0.0)
     kernel = simulate("pfc-storm", clock=clock, vendors=(vendor,))
@@ -159,7 +159,7 @@ async def test_the_scenes_show_the_storm_of_the_scenario(vendor: str) -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("scenario", SCENARIOS)
-async def test_every_scenario_can_be_shown_on_every_kind_of_nic(scenario: str) -> None:
+async def test_every_scenario_can_be_shown_on_every_kind_of_nic(scenario) -> None:
     clock = Clock(0.0)
     kernel = simulate(scenario, clock=clock, vendors=VENDORS)
     seen = await replay(kernel, Sampler(kernel, clock, clock), clock, 20)
@@ -204,9 +204,7 @@ CALM = [survey(float(second), **{CNP: 100.0}) for second in range(20)]
         ([survey(0.0, cnp_handled=0, **{CNP: 0}), survey(6.0, cnp_handled=0, **{CNP: 60})], None, 20),
     ],
 )
-def test_an_owner_is_summed_over_devices_and_rates_are_of_the_last_seconds(
-    surveys: list[TimedSamples], retries: float | None, cnps: float | None
-) -> None:
+def test_an_owner_is_summed_over_devices_and_rates_are_of_the_last_seconds(surveys, retries, cnps) -> None:
     """A counter that is 0 for ports only does not hide the other."""
     (found,) = last(surveys, shown_owners)
     assert (found.owner, found.command, found.queue_pairs) == ("slurm/1.0", "gmx", 10)
@@ -255,7 +253,7 @@ async def test_the_scenario_shows_who_suffers() -> None:
 
 
 def test_without_rich_one_line_says_how_to_install_it_and_no_other_command_needs_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch, capsys
 ) -> None:
     monkeypatch.setitem(sys.modules, "rich", None)
     assert main(["demo"]) == 2

@@ -68,7 +68,7 @@ class TestConfiguration:
             assert any("storage" in flag and str(folder) in flag for flag in command)
         assert "--cluster.listen-address=" in servers.alertmanager_command("a", folder, address)
 
-    def test_the_first_folder_with_the_file_is_used(self, tmp_path: Path) -> None:
+    def test_the_first_folder_with_the_file_is_used(self, tmp_path) -> None:
         first, second = tmp_path / "first", tmp_path / "second"
         for folder in (first, second):
             folder.mkdir()
@@ -117,7 +117,7 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 
 
 class TestChildren:
-    async def test_a_child_is_ended_by_sigterm_though_the_block_fails(self, tmp_path: Path) -> None:
+    async def test_a_child_is_ended_by_sigterm_though_the_block_fails(self, tmp_path) -> None:
         with contextlib.suppress(ZeroDivisionError):
             async with running("child", ["sleep", "60"], tmp_path / "log") as child:
                 assert child.alive
@@ -126,7 +126,7 @@ class TestChildren:
         assert child.process.returncode == -15
         assert not alive(child.process.pid)
 
-    async def test_a_child_that_ignores_sigterm_is_killed(self, tmp_path: Path) -> None:
+    async def test_a_child_that_ignores_sigterm_is_killed(self, tmp_path) -> None:
         log = tmp_path / "log"
         async with running("child", [sys.executable, "-c", STUBBORN], log, end_seconds=0.2) as child:
             await until(log.read_text)
@@ -142,7 +142,7 @@ class TestChildren:
             ("echo fine; kill -9 $$", "was ended by SIGKILL; the rest goes on"),
         ],
     )
-    async def test_an_exit_is_described(self, tmp_path: Path, script: str, text: str) -> None:
+    async def test_an_exit_is_described(self, tmp_path, script, text) -> None:
         """With its last line of output, but not if it was killed."""
         async with running("prometheus", ["sh", "-c", script], tmp_path / "log") as child:
             await child.process.wait()
@@ -156,7 +156,7 @@ def install(folder: Path, name: str, script: str) -> None:
 
 
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def programs(tmp_path, monkeypatch) -> Path:
     """An empty PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -165,7 +165,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
+def work(tmp_path) -> Path:
     folder = tmp_path / "work"
     folder.mkdir()
     return folder
@@ -179,7 +179,7 @@ class TestMonitoringServers:
             assert await found.alerts() is None
 
     @pytest.mark.parametrize("name", ["alertmanager", "prometheus-alertmanager"])
-    async def test_installed_servers_are_started(self, programs, work, name: str) -> None:
+    async def test_installed_servers_are_started(self, programs, work, name) -> None:
         for program in ("prometheus", name):
             install(programs, program, "exec /bin/sleep 60")
         async with monitoring_servers("127.0.0.1:1", work) as found:
@@ -209,7 +209,7 @@ class TestMonitoringServers:
             assert found.notes[-1] == f"{program} cannot be started: Exec format error; the rest goes on"
             assert await found.alerts() is None
 
-    async def test_missing_rules_are_noted(self, programs, work, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_missing_rules_are_noted(self, programs, work, monkeypatch) -> None:
         install(programs, "prometheus", "exec /bin/sleep 60")
         monkeypatch.setattr(servers, "alert_folders", lambda: (work,))
         async with monitoring_servers("127.0.0.1:1", work) as found:

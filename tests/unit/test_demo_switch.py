@@ -80,7 +80,7 @@ class TestMissing:
         ],
     )
     async def test_a_server_that_does_not_serve_is_ended_and_noted(
-        self, program, monkeypatch, script: str, note: str
+        self, program, monkeypatch, script, note
     ) -> None:
         install(program, script)
         if "sleep" in script:
@@ -217,7 +217,7 @@ class TestFigures:
             ("off", {"enabled": 0}),
         ],
     )
-    def test_the_state_of_the_watchdog(self, state: str, found: dict[str, float]) -> None:
+    def test_the_state_of_the_watchdog(self, state, found) -> None:
         assert self.only(port_values(10, **found)).watchdog == state
 
     def test_what_the_switch_does_not_have_is_not_shown_as_zero(self) -> None:
@@ -264,7 +264,7 @@ class TestServer:
                 await seen(end, first)
         assert all("cannot be written: Timeout" in note for note in notes)
 
-    async def test_its_end_is_noted_once(self, tmp_path: Path) -> None:
+    async def test_its_end_is_noted_once(self, tmp_path) -> None:
         notes: list[str] = []
         async with running("redis-server", ["sleep", "60"], tmp_path / "log") as child:
             end = module.SwitchEnd(LEAF, "127.0.0.1:1", None, child, notes)  # type: ignore[arg-type]

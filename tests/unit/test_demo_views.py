@@ -133,7 +133,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("before", "after", "lines"), CHANGES.values(), ids=CHANGES)
-def test_each_event_has_one_line(before: Scene, after: Scene, lines: list[str]) -> None:
+def test_each_event_has_one_line(before, after, lines) -> None:
     assert changes(before, after) == [f"[  12.3 s] {line}" for line in lines]
     assert changes(after, after) == []
 
@@ -168,7 +168,7 @@ class Teletype(io.TextIOWrapper):
         return True
 
 
-def test_only_a_terminal_that_can_move_its_cursor_has_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_terminal_that_can_move_its_cursor_has_a_screen(monkeypatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # makes no terminal
     output = io.StringIO()
     assert Console(file=output).is_terminal
@@ -214,7 +214,7 @@ BARE = {"neighbor": "", "shares": (None,), "watchdog": "", "trips": None, "marke
         (later(owners=(SUFFERER, BYSTANDER)), "kernel", "kernel/nvme_rdma 8 0 - -"),
     ],
 )
-def test_a_row(scene: Scene, begin: str, words: str) -> None:
+def test_a_row(scene, begin, words) -> None:
     """What is not reported is a dash."""
     assert row(scene, begin, 90) == words.split()
 
@@ -228,7 +228,7 @@ def test_a_row(scene: Scene, begin: str, words: str) -> None:
         ("unknown", "suspect", "suspect"),
     ],
 )
-def test_the_worse_direction_gives_the_state(receive: str, transmit: str, worse: str) -> None:
+def test_the_worse_direction_gives_the_state(receive, transmit, worse) -> None:
     pauses = {"receive": replace(CALM, state=receive), "transmit": replace(CALM, state=transmit)}
     assert row(replace(QUIET, priorities=(replace(PRIORITY, **pauses),)), "eth0")[-5] == worse
 
@@ -278,9 +278,7 @@ def test_owners_are_between_priorities_and_switch_and_displace_nothing() -> None
     notes=st.integers(0, 2),
     ports=st.integers(0, 40),
 )
-def test_it_fits_the_screen_and_shows_the_newest_of_each(
-    *, size: tuple[int, int], alerts: int, storms: int, notes: int, ports: int
-) -> None:
+def test_it_fits_the_screen_and_shows_the_newest_of_each(*, size, alerts, storms, notes, ports) -> None:
     scene = later(
         alerts=(replace(ALERT, summary="x" * 300),) * alerts,
         storms=(STORM,) * storms,
@@ -295,7 +293,7 @@ def test_it_fits_the_screen_and_shows_the_newest_of_each(
 
 
 @given(st.lists(st.none() | st.floats(0, 1)), st.integers(1, 60))
-def test_a_sparkline_has_the_given_width_and_hides_no_pause(history: list[float | None], width: int) -> None:
+def test_a_sparkline_has_the_given_width_and_hides_no_pause(history, width) -> None:
     text = sparkline(history, width).plain
     assert len(text) == width
     for share, bar in zip(reversed(history), reversed(text), strict=False):

@@ -245,7 +245,7 @@ def test_a_diagnosis_in_several_messages() -> None:
         ("diagnosis", refused(errno.EIO), errno.EIO, False),
     ],
 )
-def test_absent_is_not_broken(read: str, answer: Any, number_of_error: int, absent: bool) -> None:
+def test_absent_is_not_broken(read, answer, number_of_error, absent) -> None:
     socket = Kernel(answer)
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the errno is what is checked
         getattr(DevlinkNetlink(socket), read)(PF)
@@ -308,9 +308,7 @@ counts = st.integers(0, 2**64 - 1)
 
 
 @given(words, st.integers(0, 1), counts, counts, st.none() | counts)
-def test_a_reporter_as_another_library_writes_it(
-    name: str, state: int, errors: int, recoveries: int, dumped: int | None
-) -> None:
+def test_a_reporter_as_another_library_writes_it(name, state, errors, recoveries, dumped) -> None:
     part = [("NAME", name), ("STATE", state), ("ERR_COUNT", errors), ("RECOVER_COUNT", recoveries)]
     part += [] if dumped is None else [("DUMP_TS_NS", dumped)]
     attributes = [[f"DEVLINK_ATTR_HEALTH_REPORTER_{kind}", value] for kind, value in part]
@@ -322,7 +320,7 @@ def test_a_reporter_as_another_library_writes_it(
 @given(
     st.lists(st.tuples(st.sampled_from(("fixed", "running", "stored")), words, words), min_size=1, max_size=9)
 )
-def test_versions_as_another_library_writes_them(found: list[tuple[str, str, str]]) -> None:
+def test_versions_as_another_library_writes_them(found) -> None:
     parts = [
         (
             f"INFO_VERSION_{stage.upper()}",
@@ -418,7 +416,7 @@ def test_the_text_of_the_tool() -> None:
 
 
 @pytest.mark.parametrize("document", [[], {"health": {PF: [{"reporter": "fw", "state": "?"}]}}, 3, None])
-def test_other_text_names_the_command(document: object) -> None:
+def test_other_text_names_the_command(document) -> None:
     with pytest.raises(Malformed, match="TZ=UTC devlink -j health show"):
         recorded({HEALTH: document}).reporters(PF)
 
@@ -518,7 +516,7 @@ async def test_firmware_that_fails_leaves_the_reporters() -> None:
     assert not [series for series in found if series.startswith("roce_devlink_info")]
 
 
-async def test_a_captured_host_replays_to_the_same_series(tmp_path: Path) -> None:
+async def test_a_captured_host_replays_to_the_same_series(tmp_path) -> None:
     """No serial number is in the recording, and subfunctions are not either."""
     output = tmp_path / "captured"
     await capture(host(files()), str(output), 1, 0)
@@ -543,7 +541,7 @@ async def test_a_simulated_host_with_failing_firmware() -> None:
     assert {recoveries for _, _, recoveries in states["first"]} == {0, 1}
 
 
-def test_another_sysfs_root_is_another_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_sysfs_root_is_another_host(tmp_path, monkeypatch) -> None:
     """Devlink would describe this host's device of the same address."""
     monkeypatch.setattr(DevlinkNetlink, "_call", lambda *_: pytest.fail("queried"))
     (tmp_path / "bus/pci/devices/0000:3b:00.0").mkdir(parents=True)

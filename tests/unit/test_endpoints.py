@@ -45,9 +45,7 @@ async def get(endpoints: Application, path: str, **headers: str) -> Response:
         ("application/openmetrics-text;version=1.0.0", Format.OPENMETRICS),
     ],
 )
-async def test_the_content_type_is_that_of_the_body(
-    endpoints: Application, accept: str, form: Format
-) -> None:
+async def test_the_content_type_is_that_of_the_body(endpoints, accept, form) -> None:
     answer = await get(endpoints, "/metrics", accept=accept)
     assert answer.status == 200
     assert answer.content_type == form.value
@@ -63,27 +61,27 @@ async def test_the_content_type_is_that_of_the_body(
     assert not [name for name in names if name.endswith("_created")]
 
 
-async def test_the_body_is_compressed_for_clients_that_accept_it(endpoints: Application) -> None:
+async def test_the_body_is_compressed_for_clients_that_accept_it(endpoints) -> None:
     answer = await get(endpoints, "/metrics", accept_encoding="gzip")
     assert ("Content-Encoding", "gzip") in answer.headers
     assert b"roce_port_up" in gzip.decompress(answer.body)
 
 
-async def test_ready_only_after_the_first_collection(endpoints: Application) -> None:
+async def test_ready_only_after_the_first_collection(endpoints) -> None:
     assert (await get(endpoints, "/-/healthy")).status == 200
     assert (await get(endpoints, "/-/ready")).status == 503
     endpoints.ready = True
     assert (await get(endpoints, "/-/ready")).status == 200
 
 
-async def test_the_landing_page_links_to_all(endpoints: Application) -> None:
+async def test_the_landing_page_links_to_all(endpoints) -> None:
     answer = await get(endpoints, "/")
     assert answer.content_type.startswith("text/html")
     for path in ("/metrics", "/debug/snapshot", "/-/healthy", "/-/ready"):
         assert f'href="{path}"'.encode() in answer.body
 
 
-async def test_the_debug_view_shows_raw_name_series_and_value(endpoints: Application) -> None:
+async def test_the_debug_view_shows_raw_name_series_and_value(endpoints) -> None:
     document = json.loads((await get(endpoints, "/debug/snapshot")).body)
     assert {"source", "device", "state", "seconds", "error"} <= document["sources"][0].keys()
     device = document["devices"][0]
@@ -94,7 +92,7 @@ async def test_the_debug_view_shows_raw_name_series_and_value(endpoints: Applica
     assert words["value"] == 4 * words["raw"]["port_rcv_data"]
 
 
-async def test_an_unknown_path_is_not_found_and_makes_no_new_series(endpoints: Application) -> None:
+async def test_an_unknown_path_is_not_found_and_makes_no_new_series(endpoints) -> None:
     for number in range(50):
         assert (await get(endpoints, f"/{number}")).status == 404
     body = (await get(endpoints, "/metrics")).body.decode()
@@ -116,7 +114,7 @@ async def test_an_unknown_path_is_not_found_and_makes_no_new_series(endpoints: A
         ("nan", 9.5),
     ],
 )
-def test_the_deadline_is_the_scrapers_less_a_margin(header: str, seconds: float) -> None:
+def test_the_deadline_is_the_scrapers_less_a_margin(header, seconds) -> None:
     assert scrape_timeout(header) == pytest.approx(seconds)
 
 
@@ -131,11 +129,11 @@ def test_the_deadline_is_the_scrapers_less_a_margin(header: str, seconds: float)
         ("", False),
     ],
 )
-def test_gzip_only_on_request(header: str, accepted: bool) -> None:
+def test_gzip_only_on_request(header, accepted) -> None:
     assert accepts_gzip(header) is accepted
 
 
-async def test_storms_are_listed_as_json_and_empty_without_a_sampler(endpoints: Application) -> None:
+async def test_storms_are_listed_as_json_and_empty_without_a_sampler(endpoints) -> None:
     answer = await get(endpoints, "/debug/events")
     assert (answer.status, json.loads(answer.body)) == (200, {"storms": []})
     clock = [5000.0]
@@ -179,14 +177,14 @@ async def test_a_set_of_metrics_changes_no_other_page() -> None:
 
 
 @pytest.mark.parametrize("path", ["/health.json", "/-/healthy", "/debug/snapshot"])
-def test_the_path_of_another_page_is_no_path_of_the_metrics(path: str) -> None:
+def test_the_path_of_another_page_is_no_path_of_the_metrics(path) -> None:
     host = HostPages(Exporter(Collector(load_recording(MOVING), Settings(), lambda: 0.0)))
     with pytest.raises(UserError, match=f"web.telemetry-path: {path} is the path of another page"):
         Application((host,), telemetry_path=path)
 
 
 async def test_a_client_in_a_loop_causes_a_collection_at_least_half_a_second_after_the_last(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ) -> None:
     """All clients get the last one until then, with its age."""
     now = 100.0

@@ -63,7 +63,7 @@ async def test_moving_pfc_to_another_priority_moves_the_series() -> None:
 
 
 @pytest.mark.parametrize(("value", "errors"), [(2**64 - 1, "0"), (2**64, "1"), (10**23 - 1, "1")])
-async def test_all_ones_and_more_are_no_value_of_ethtool_either(value: int, errors: str) -> None:
+async def test_all_ones_and_more_are_no_value_of_ethtool_either(value, errors) -> None:
     """The rule of `hw_counters`: all ones mean that the driver has no such value, and more than 64 bits are garbage."""
     found = await shown_once(eth0(rx_prio3_pause=value, rx_prio3_bytes=2**64 - 2))
     assert pfc(found) == {}
@@ -83,7 +83,7 @@ async def test_all_ones_are_no_pause_frames_and_a_duplicate_name_counts_once() -
 
 
 @pytest.mark.parametrize("number", [None, errno.EIO, errno.EPERM, errno.ENODEV, errno.ETIMEDOUT])
-async def test_a_failing_member_port_costs_only_itself(number: int | None) -> None:
+async def test_a_failing_member_port_costs_only_itself(number) -> None:
     kernel = host(lag(TWO))
     if number:
         Faults(kernel)["ethtool_statistics", "eth1"] = OSError(number, "refused", "eth1")

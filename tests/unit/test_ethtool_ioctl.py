@@ -94,9 +94,7 @@ def test_names_that_change_without_changing_their_number_are_seen() -> None:
 @pytest.mark.parametrize("checks_count", [False, True])
 @pytest.mark.parametrize("after", [1, 2])
 @pytest.mark.parametrize("count", [3, 700, SLACK + 30])
-def test_a_set_that_changes_between_two_queries_is_read_again(
-    checks_count: bool, after: int, count: int
-) -> None:
+def test_a_set_that_changes_between_two_queries_is_read_again(checks_count, after, count) -> None:
     """It may grow by as much as the slack: nothing is overwritten, and old names never pair with new values."""
     kernel = FakeKernel(many(40))
     kernel.checks_count = checks_count
@@ -120,7 +118,7 @@ def test_a_driver_without_counters_is_absent() -> None:
 
 
 @pytest.mark.parametrize("name", ["eth1", "", "a" * 16, "a\0b"])
-def test_a_missing_network_device_is_reported_as_such(name: str) -> None:
+def test_a_missing_network_device_is_reported_as_such(name) -> None:
     with pytest.raises(OSError, match="No such device") as caught:
         EthtoolIoctl(FakeKernel(many(3))).statistics(name)
     assert caught.value.errno == errno.ENODEV
@@ -128,7 +126,7 @@ def test_a_missing_network_device_is_reported_as_such(name: str) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EIO, errno.EINVAL, errno.EOPNOTSUPP])
-def test_errors_of_the_kernel_are_reported_and_a_refused_question_is_absent(number: int) -> None:
+def test_errors_of_the_kernel_are_reported_and_a_refused_question_is_absent(number) -> None:
     def refuse(*_: object) -> None:
         raise OSError(number, "whatever")
 

@@ -47,7 +47,7 @@ def ask(answers: dict[int, bytes | int]) -> EthtoolNetlink:
 @pytest.mark.parametrize(
     "family", [None, b"", u8(1, FAMILY), encode_u32(1, 1 << 16), u64(1, FAMILY)], ids=range(5)
 )
-def test_an_answer_without_a_number_of_the_family_is_malformed(family: bytes | None) -> None:
+def test_an_answer_without_a_number_of_the_family_is_malformed(family) -> None:
     """None: the kernel acknowledges the query and sends no reply."""
     with pytest.raises(Malformed, match="no number of the ethtool family"):
         ethtool({}, family)[0].pause("eth0")
@@ -86,7 +86,7 @@ def test_the_link_is_read_from_two_answers() -> None:
         + u64(4),  # the driver does not fill a counter: as netdevsim of Linux 6.12 replies
     ],
 )
-def test_fec_of_the_whole_port(counters: bytes) -> None:
+def test_fec_of_the_whole_port(counters) -> None:
     found = {"corrected_blocks": 123, "uncorrectable_blocks": 4}
     assert ask({29: encode_attribute(5, counters)}).fec("eth0") == found
 
@@ -124,7 +124,7 @@ def test_the_fec_histogram_is_read_bin_by_bin_and_lane_by_lane() -> None:
 
 
 @pytest.mark.parametrize("inside", [b"", encode_u32(2, 1), encode_u32(2, 1) + encode_u32(3, 3)])
-def test_a_bin_without_bounds_or_value_breaks_the_format(inside: bytes) -> None:
+def test_a_bin_without_bounds_or_value_breaks_the_format(inside) -> None:
     with pytest.raises(Malformed):
         ask({29: encode_attribute(5, encode_attribute(5, inside))}).fec("eth0")
 
@@ -153,7 +153,7 @@ def test_standard_counters_have_their_own_names() -> None:
 
 
 @pytest.mark.parametrize("question", ["pause", "link", "fec", "standard"])
-def test_an_unsupported_query_is_absent_and_a_missing_device_is_an_error(question: str) -> None:
+def test_an_unsupported_query_is_absent_and_a_missing_device_is_an_error(question) -> None:
     with pytest.raises(Absent):
         getattr(ask({}), question)("eth0")
     with pytest.raises(OSError, match="No such device") as caught:
@@ -162,7 +162,7 @@ def test_an_unsupported_query_is_absent_and_a_missing_device_is_an_error(questio
 
 
 @pytest.mark.parametrize("question", ["fec", "standard"])
-def test_an_answer_without_any_counter_is_absent(question: str) -> None:
+def test_an_answer_without_any_counter_is_absent(question) -> None:
     with pytest.raises(Absent):
         getattr(ask({29: encode_u32(4, 1), 32: b""}), question)("eth0")
 

@@ -98,7 +98,7 @@ COUNTS = st.integers(0, 2**64 - 1)
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z\[][a-z0-9_\]\-]{0,20}", fullmatch=True), COUNTS, max_size=30))
-def test_printed_statistics_are_read_back(found: dict[str, int]) -> None:
+def test_printed_statistics_are_read_back(found) -> None:
     assert parse_statistics(print_statistics(tuple(found), tuple(found.values()))) == (
         tuple(found),
         tuple(found.values()),
@@ -112,7 +112,7 @@ def test_printed_statistics_are_read_back(found: dict[str, int]) -> None:
         | dict.fromkeys(("receive_frames", "transmit_frames", "transmit_storm_events"), COUNTS),
     )
 )
-def test_printed_pause_is_read_back(found: dict[str, int]) -> None:
+def test_printed_pause_is_read_back(found) -> None:
     assert parse_pause(print_pause(found)) == found
 
 
@@ -128,7 +128,7 @@ def test_printed_pause_is_read_back(found: dict[str, int]) -> None:
         },
     )
 )
-def test_a_printed_link_is_read_back(found: dict[str, int]) -> None:
+def test_a_printed_link_is_read_back(found) -> None:
     assert parse_link(print_link(found)) == found
 
 

@@ -50,7 +50,7 @@ class Explained:
 
 
 @pytest.fixture
-def explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Explained:
+def explained(tmp_path, capsys) -> Explained:
     return Explained(tmp_path, capsys)
 
 
@@ -64,16 +64,14 @@ def explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Explained:
         ("rx_discard_packets_cos4", "roce_queue_receive_discards_total", "queue 4"),
     ],
 )
-def test_a_priority_a_lane_or_a_class_in_a_name_is_recognised(
-    explained: Explained, name: str, metric: str, label: str
-) -> None:
+def test_a_priority_a_lane_or_a_class_in_a_name_is_recognised(explained, name, metric, label) -> None:
     lines = explained(name)
     assert [line.split(" ")[0] for line in lines if not line.startswith(" ")] == [metric]
     assert f"  {name}: {label}" in lines
     assert "  no series now: this host has no RDMA device, or all are excluded" in lines
 
 
-def test_an_exact_name_is_explained_without_a_placeholder(explained: Explained) -> None:
+def test_an_exact_name_is_explained_without_a_placeholder(explained) -> None:
     lines = explained("np_cnp_pkts")
     assert lines[0] == "roce_cnp_sent_total (counter, packets, stable)"
     assert {"  in the sets lean, standard, full", "  bnxt_re: np_cnp_pkts in hw_counters, 64 bits"} <= set(
@@ -100,13 +98,11 @@ def test_an_exact_name_is_explained_without_a_placeholder(explained: Explained) 
         (r"\Mellanox WinOF-2 Diagnostics Ext 1(x)\CM DREQ", "not exported: no documented unit or meaning"),
     ],
 )
-def test_names_left_out_are_explained_without_their_driver(
-    explained: Explained, name: str, reason: str
-) -> None:
+def test_names_left_out_are_explained_without_their_driver(explained, name, reason) -> None:
     assert [line for line in explained(name) if reason in line]
 
 
-def test_on_the_nic_only_its_own_reasons_are_printed(explained: Explained) -> None:
+def test_on_the_nic_only_its_own_reasons_are_printed(explained) -> None:
     lines = explained("rp_cnp_ignored", host=f"--host.recording={recording('drift-bnxt-own')}")
     assert sum("not exported" in line for line in lines) == 1
 
@@ -122,7 +118,7 @@ def test_on_the_nic_only_its_own_reasons_are_printed(explained: Explained) -> No
         ("xyzzy", ""),
     ],
 )
-def test_the_nearest_names_are_suggested(explained: Explained, name: str, near: str) -> None:
+def test_the_nearest_names_are_suggested(explained, name, near) -> None:
     (line,) = explained(name, 1)
     known = f"roce-exporter: {name}: not a known metric, raw counter name, or counter of this host"
     assert line.startswith(f"{known}; similar names: ") if near else line == known
@@ -149,7 +145,7 @@ def test_the_nearest_names_are_suggested(explained: Explained, name: str, near: 
     ],
 )
 def test_a_counter_of_windows_is_found_in_any_case_with_and_without_its_object(
-    explained: Explained, name: str, metric: str
+    explained, name, metric
 ) -> None:
     assert [line.split(" ")[0] for line in explained(name) if not line.startswith(" ")] == [metric]
 
@@ -167,7 +163,7 @@ KEYS = (
 
 
 @pytest.mark.parametrize("name", f"{PRINTED} {KEYS}".split())
-def test_a_setting_of_windows_is_found_in_any_case(explained: Explained, name: str) -> None:
+def test_a_setting_of_windows_is_found_in_any_case(explained, name) -> None:
     lines = explained(name)
     assert "(setting of WinOF-2, " in lines[0]
     assert any(line.strip().startswith(("on Linux: roce_", "no metric: ")) for line in lines)
@@ -230,9 +226,7 @@ def test_a_setting_names_the_row_and_the_parameter_of_linux() -> None:
 
 
 @pytest.mark.parametrize(("command", "code"), [("explain", 3), ("once", 0)])
-def test_a_host_without_a_device_is_no_host_where_all_is_well(
-    command: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_host_without_a_device_is_no_host_where_all_is_well(command, code, tmp_path, capsys) -> None:
     (tmp_path / "class/infiniband").mkdir(parents=True)
     assert main([command, f"--path.sysfs={tmp_path}"]) == code
     printed = capsys.readouterr()
@@ -241,9 +235,7 @@ def test_a_host_without_a_device_is_no_host_where_all_is_well(
 
 
 @pytest.mark.parametrize("name", ["np_cnp_sent", "RocePortDown"])
-def test_explanations_fit_the_terminal_and_alerts_have_runbooks(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explanations_fit_the_terminal_and_alerts_have_runbooks(name, monkeypatch, capsys) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["explain", name, "--host.simulate=quiet"]) == 0
     text = capsys.readouterr().out
@@ -251,7 +243,7 @@ def test_explanations_fit_the_terminal_and_alerts_have_runbooks(
     assert name != "RocePortDown" or "alerts/runbooks/RocePortDown.md" in text
 
 
-def test_a_reason_of_health_is_explained_with_what_would_prove_it_wrong(explained: Explained) -> None:
+def test_a_reason_of_health_is_explained_with_what_would_prove_it_wrong(explained) -> None:
     lines = explained("link_down")
     assert lines[0] == "link_down (a reason for the health of a port: failed, side link, seen)"
     assert "  next: ethtool NETDEV" in lines

@@ -40,7 +40,7 @@ def read(text: str) -> dict[tuple[str, ...], str]:
 
 @pytest.mark.parametrize("lines", [FilledLines, OneText])
 @given(st.dictionaries(LABELS, VALUES, max_size=8), st.dictionaries(LABELS, VALUES, max_size=8))
-def test_both_parsers_read_the_rendered_text(lines: type, first: dict, second: dict) -> None:
+def test_both_parsers_read_the_rendered_text(lines, first, second) -> None:
     parts = (samples(first), samples(second, ROWS[1]))
     renderer = Renderer(ROWS, lines)
     expected = sorted(
@@ -63,7 +63,7 @@ def test_both_parsers_read_the_rendered_text(lines: type, first: dict, second: d
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_integers_stay_exact(value: int) -> None:
+def test_integers_stay_exact(value) -> None:
     text = Renderer(ROWS).render((samples({("d", "1"): value}),), Format.TEXT).decode()
     assert text.endswith(f'roce_a_total{{device="d",port="1"}} {value}\n')
 
@@ -98,7 +98,7 @@ def test_openmetrics_names_the_family_without_total_and_its_unit() -> None:
     ("form", "parse", "end"),
     [(Format.TEXT, parse_text, ""), (Format.OPENMETRICS, parse_openmetrics, "# EOF\n")],
 )
-def test_the_help_text_survives_its_escapes(form: Format, parse, end: str) -> None:
+def test_the_help_text_survives_its_escapes(form, parse, end) -> None:
     text = Renderer(ROWS).render((samples({("x", "1"): 1}),), form).decode()
     (family,) = parse(text + end)
     assert family.documentation == ROWS[0].help
@@ -168,10 +168,10 @@ PROMETHEUS_3 = (
         ("application/openmetrics-text;q=0.5=", Format.TEXT),
     ],
 )
-def test_negotiation_follows_the_weights(accept: str, form: Format) -> None:
+def test_negotiation_follows_the_weights(accept, form) -> None:
     assert negotiate(accept) is form
 
 
 @given(st.text())
-def test_no_accept_header_breaks_the_negotiation(accept: str) -> None:
+def test_no_accept_header_breaks_the_negotiation(accept) -> None:
     assert negotiate(accept) in Format

@@ -72,7 +72,7 @@ def test_without_a_rule_the_destination_decides() -> None:
         (IpRule(102, 4, 0, "nop"), LEAVES_BY_MAIN),
     ],
 )
-def test_rules(rule: IpRule, expected: IpPath) -> None:
+def test_rules(rule, expected) -> None:
     assert path(rule) == expected
 
 
@@ -85,7 +85,7 @@ def test_a_goto_skips_rules() -> None:
 
 
 @pytest.mark.parametrize("other", ["tos", "uid_start", "ipproto", "l3mdev"])
-def test_a_selector_that_is_not_known_makes_the_result_unknown(other: str) -> None:
+def test_a_selector_that_is_not_known_makes_the_result_unknown(other) -> None:
     assert path(IpRule(90, 4, 77, others=(other,))).unknown
     assert path(IpRule(90, 4, 77, source="10.0.1.1/32", others=(other,))) == LEAVES_BY_MAIN, "it cannot match"
     assert path(IpRule(103, 4, 77, others=(other,)), RULE) == LEAVES_BY_RULE, "an earlier rule decides"

@@ -58,7 +58,7 @@ def test_a_new_plan_is_made_for_another_description_and_for_other_names() -> Non
 @pytest.mark.parametrize(
     "change", [{"port": 2}, {"source": "counters"}, {"netdev": "eth1"}, {"names": ("out_of_buffer",)}]
 )
-def test_names_that_are_the_same_object_are_not_enough_for_a_plan(change: dict[str, object]) -> None:
+def test_names_that_are_the_same_object_are_not_enough_for_a_plan(change) -> None:
     """Two directories can have the same names; a plan belongs to one of them. Back and forth, so that both plans are made twice."""
     device = replace(DEVICE, ports=(*DEVICE.ports, Port(2, "Ethernet")))
     one = reading("np_cnp_sent")

@@ -65,9 +65,7 @@ def test_a_renamed_device_is_recognised_by_its_driver() -> None:
     ("files", "kind", "parent"),
     [({f"sys/devices/{FUNCTION}/physfn": "-> ../0000:3b:00.7"}, "vf", "0000:3b:00.7"), ({}, "", "")],
 )
-def test_a_virtual_function_names_its_physical_function(
-    files: dict[str, str], kind: str, parent: str
-) -> None:
+def test_a_virtual_function_names_its_physical_function(files, kind, parent) -> None:
     """One that is passed through to a virtual machine has no link to it, so it is neither PF nor VF."""
     device = described(port() | function() | files)
     assert (device.function, device.physical_function) == (kind, parent)
@@ -107,7 +105,7 @@ NETDEVS = {
 
 
 @pytest.mark.parametrize(("files", "netdevs"), NETDEVS.values(), ids=NETDEVS)
-def test_the_network_devices_of_a_port(files: dict[str, str], netdevs: list[tuple[Netdev, ...]]) -> None:
+def test_the_network_devices_of_a_port(files, netdevs) -> None:
     assert [one.netdevs for one in described(files).ports] == netdevs
 
 
@@ -141,7 +139,7 @@ def test_gids_are_read_and_empty_slots_are_not_read_further() -> None:
         ({"ports/1/state": "4: ACTIVE"}, ""),
     ],
 )
-def test_the_protocol_follows_node_type_and_link_layer(files: dict[str, str], protocol: str) -> None:
+def test_the_protocol_follows_node_type_and_link_layer(files, protocol) -> None:
     device = described({f"{CLASS}/mlx5_0/{path}": text for path, text in files.items()})
     assert device.protocol == protocol
 

@@ -122,9 +122,7 @@ def test_names_and_numbers() -> None:
         (replace(FACTS, capped=("route",)), BY_ETH0, {"capped route": 1}),
     ],
 )
-def test_what_is_broken(
-    facts: IpFacts | OSError, path: IpPath | OSError, expected: dict[str, int | str]
-) -> None:
+def test_what_is_broken(facts, path, expected) -> None:
     assert expected.items() <= (read(facts, path) or {}).items()
     assert read(Absent(errno.ENODEV, "no such")) is None
 
@@ -169,7 +167,7 @@ def test_packets_to_a_subnet_go_to_a_known_peer_first() -> None:
         ("2001:db8::1/127", ("2001:db8::",)),
     ],
 )
-def test_small_subnets(cidr: str, candidates: tuple[str, ...]) -> None:
+def test_small_subnets(cidr, candidates) -> None:
     address, _, length = cidr.partition("/")
     found = targets(IpFacts((IpAddress(address, int(length), "global"),)), "eth0")
     assert tuple(one for target in found for one in target.candidates) == candidates
@@ -342,7 +340,7 @@ def test_what_is_printed_is_parsed_again() -> None:
         ("ip/get.json", '[{"dst": "10.0.0.1", "from": "10.0.0.2", "dev": "a b"}]'),
     ],
 )
-def test_a_malformed_file_is_named(name: str, text: str) -> None:
+def test_a_malformed_file_is_named(name, text) -> None:
     with pytest.raises(RecordingError, match=name) as refusal:
         read_recorded_ip(tree_of({"ip/address.json": [{"ifname": "r1"}]} | {name: text}), "x")
     assert "\n" not in str(refusal.value)
@@ -372,7 +370,7 @@ async def test_a_refusal_makes_the_checks_unreadable_and_the_source_down() -> No
         (encode_message(Message(20, 0, 0, 0, b"short")), errno.EBADMSG),
     ],
 )
-def test_every_failure_is_one_oserror(answer: bytes | OSError, number: int) -> None:
+def test_every_failure_is_one_oserror(answer, number) -> None:
     for kernel, read in (
         (FakeKernel(lambda _: [answer]), lambda kernel: read_ip_facts("lo", kernel)),
         (FakeKernel(lambda _: [answer]), lambda kernel: read_ip_paths([("10.0.0.1", "10.0.0.2")], kernel)),
@@ -393,7 +391,7 @@ def test_a_lost_reply_is_said() -> None:
     ("code", "failure"),
     [(errno.ENETUNREACH, "unreachable"), (errno.EACCES, "prohibited"), (errno.EINVAL, "blackhole")],
 )
-def test_packets_that_do_not_leave(code: int, failure: str) -> None:
+def test_packets_that_do_not_leave(code, failure) -> None:
     (path,) = read_ip_paths([("10.0.0.1", "10.9.0.1")], FakeKernel(lambda _: [refusal(code)]))
     assert path == IpPath(failure=failure)
 
@@ -435,7 +433,7 @@ def address(version: int) -> st.SearchStrategy[str]:
 
 
 @given(st.data())
-def test_addresses_as_pyroute2_writes_them(data: st.DataObject) -> None:
+def test_addresses_as_pyroute2_writes_them(data) -> None:
     draw = data.draw
     version = draw(versions)
     length = draw(small)
@@ -454,7 +452,7 @@ def test_addresses_as_pyroute2_writes_them(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_neighbours_as_pyroute2_writes_them(data: st.DataObject) -> None:
+def test_neighbours_as_pyroute2_writes_them(data) -> None:
     draw = data.draw
     version = draw(versions)
     updated = draw(st.none() | numbers)
@@ -470,7 +468,7 @@ def test_neighbours_as_pyroute2_writes_them(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_routes_as_pyroute2_writes_them(data: st.DataObject) -> None:
+def test_routes_as_pyroute2_writes_them(data) -> None:
     draw = data.draw
     version = draw(versions)
     length = draw(st.integers(0, 32))
@@ -537,7 +535,7 @@ def test_routes_as_pyroute2_writes_them(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_rules_as_pyroute2_writes_them(data: st.DataObject) -> None:
+def test_rules_as_pyroute2_writes_them(data) -> None:
     draw = data.draw
     version = draw(versions)
     length = draw(small)
@@ -594,7 +592,7 @@ def test_rules_as_pyroute2_writes_them(data: st.DataObject) -> None:
 
 
 @given(st.sampled_from((22, 26, 30, 34)), st.binary(max_size=120))
-def test_no_byte_of_a_list_does_more_than_fail(kind: int, payload: bytes) -> None:
+def test_no_byte_of_a_list_does_more_than_fail(kind, payload) -> None:
     message = encode_message(Message(kind - 2, 2, 0, 0, payload))
     kernel = FakeKernel(lambda request: [(message if request.kind == kind else b"") + refusal(0, kind=3)])
     with contextlib.suppress(Malformed):

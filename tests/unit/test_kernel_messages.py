@@ -95,7 +95,7 @@ def test_heads_repeat_within_bounds_until_the_rest_of_the_line() -> None:
         ("infiniband mlx5_0: text", ("mlx5_0",)),
     ],
 )
-def test_names_in_the_head_of_a_line(text: str, names: tuple[str, ...]) -> None:
+def test_names_in_the_head_of_a_line(text, names) -> None:
     assert line_of(text).names == names
 
 
@@ -106,7 +106,7 @@ def test_the_tag_is_the_last_resort() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "Linux version 7.3", "a b c d", "[mlx5(", "x" * 1024, ": " * 500])
-def test_a_line_about_no_device_has_no_event(text: str) -> None:
+def test_a_line_about_no_device_has_no_event(text) -> None:
     line = read_line(LogRecord(1, text, ""))
     assert line is None or event_of(line) == ""
 

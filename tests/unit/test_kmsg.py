@@ -2,8 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from descriptors import open_descriptors
@@ -45,13 +44,13 @@ EPIPE = error(errno.EPIPE)
     ],
     ids=["until there is no new one", "the most records", "an overrun", "overwritten faster than it is read"],
 )
-def test_what_one_read_returns(answers: Sequence[bytes | OSError], most: int, parts: list[LogPart]) -> None:
+def test_what_one_read_returns(answers, most, parts) -> None:
     log = LiveKernelLog(-1, script(*answers))
     assert [log.read(most) for _ in parts] == parts
 
 
 @pytest.mark.parametrize("answer", [error(errno.EIO), error(errno.EBADF), error(errno.ENXIO), b""])
-def test_other_answers_are_failures(answer: bytes | OSError) -> None:
+def test_other_answers_are_failures(answer) -> None:
     reads = iter([answer])
 
     def read(_: int, __: int) -> bytes:
@@ -65,14 +64,14 @@ def test_other_answers_are_failures(answer: bytes | OSError) -> None:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> str:
+def node(tmp_path) -> str:
     """A regular file in place of the device node: it has positions, too."""
     place = tmp_path / "kmsg"
     place.write_bytes(b"6,1,1,-;text\n")
     return str(place)
 
 
-def test_it_begins_at_the_end_or_at_the_begin_and_closes_what_it_opens(node: str) -> None:
+def test_it_begins_at_the_end_or_at_the_begin_and_closes_what_it_opens(node) -> None:
     before = open_descriptors()
     oldest = open_live_log(oldest=True, path=node)
     newest = open_live_log(oldest=False, path=node)
@@ -86,7 +85,7 @@ def test_it_begins_at_the_end_or_at_the_begin_and_closes_what_it_opens(node: str
     assert open_descriptors() == before
 
 
-def test_a_node_without_positions_is_closed_again(tmp_path: Path) -> None:
+def test_a_node_without_positions_is_closed_again(tmp_path) -> None:
     before = open_descriptors()
     os.mkfifo(tmp_path / "kmsg")
     with pytest.raises(OSError, match="Illegal seek"):
@@ -98,9 +97,7 @@ def test_a_node_without_positions_is_closed_again(tmp_path: Path) -> None:
     ("number", "hidden"),
     [(errno.EPERM, True), (errno.EACCES, True), (errno.ENOENT, True), (errno.ENXIO, False)],
 )
-def test_a_missing_privilege_is_hidden_and_not_broken(
-    number: int, hidden: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_privilege_is_hidden_and_not_broken(number, hidden, monkeypatch) -> None:
     def refuse(*_: object) -> int:
         raise OSError(number, os.strerror(number), "/dev/kmsg")
 
@@ -111,7 +108,7 @@ def test_a_missing_privilege_is_hidden_and_not_broken(
     assert (caught.value.errno, caught.value.filename) == (number, "/dev/kmsg")
 
 
-def test_the_log_of_this_kernel_is_not_that_of_another_host(tmp_path: Path) -> None:
+def test_the_log_of_this_kernel_is_not_that_of_another_host(tmp_path) -> None:
     with pytest.raises(Absent):
         LiveKernel(str(tmp_path)).open_kernel_log(oldest=False)
 
@@ -137,12 +134,12 @@ def test_the_log_of_this_kernel_is_not_that_of_another_host(tmp_path: Path) -> N
         (b"6,7,1,-;" + b"a" * 5000 + b"\n", LogRecord(7, "a" * MOST_TEXT, "")),
     ],
 )
-def test_decode(raw: bytes, expected: LogRecord) -> None:
+def test_decode(raw, expected) -> None:
     assert decode_record(raw) == expected
 
 
 @pytest.mark.parametrize("priority", [8 + 3, 12, 30, 1 << 3, 4095])
-def test_what_a_process_has_written_has_no_text(priority: int) -> None:
+def test_what_a_process_has_written_has_no_text(priority) -> None:
     """Facility 0 is the kernel's own: /dev/kmsg refuses it to processes."""
     raw = f"{priority},9,1,-;mlx5_core 0000:3b:00.0 eth0: Link down\n".encode()
     assert decode_record(raw) == LogRecord(9, "", "")
@@ -151,7 +148,7 @@ def test_what_a_process_has_written_has_no_text(priority: int) -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"text", b"6,1;x", b"6,1,1;x", b",,,;", b"6,a,1,-;x", b"-6,1,1,-;x", b"6,1,1,-\n;x"]
 )
-def test_what_is_no_record(raw: bytes) -> None:
+def test_what_is_no_record(raw) -> None:
     assert decode_record(raw) is None
 
 

@@ -73,14 +73,12 @@ BNXT = {
     ],
     ids=["printed by ibv_devinfo", "no source", "no limit", "counted by bnxt"],
 )
-async def test_a_recorded_device_has_its_limits(
-    statistic: dict[str, object], files: dict[str, str], limits: dict[str, int]
-) -> None:
+async def test_a_recorded_device_has_its_limits(statistic, files, limits) -> None:
     """A limit of 0 is not reported: `max_mr` here. bnxt's out-of-tree driver has them among its hardware counters."""
     assert await limits_of(recorded(statistic, **files)) == limits
 
 
-def test_a_context_is_opened_only_by_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_context_is_opened_only_by_the_option(monkeypatch) -> None:
     opened: list[RdmaDevice] = []
 
     def read(device: RdmaDevice) -> Mapping[str, int]:
@@ -110,7 +108,7 @@ def test_limits_are_read_once_and_again_only_after_a_failure() -> None:
         limits_reader(kernel, Device("rxe0", "", "")).read(0.0)
 
 
-def test_the_option_is_off_by_default_and_a_key_of_the_configuration_file(tmp_path: Path) -> None:
+def test_the_option_is_off_by_default_and_a_key_of_the_configuration_file(tmp_path) -> None:
     file = tmp_path / "exporter.yml"
     for flags, text, expected in (
         ([], "", False),
@@ -129,7 +127,7 @@ def captured(kernel: RecordedKernel, place: Path) -> RecordedKernel:
     return load_recording(str(place))
 
 
-def test_a_captured_host_has_the_same_limits(tmp_path: Path) -> None:
+def test_a_captured_host_has_the_same_limits(tmp_path) -> None:
     kernel = recorded(SENT, rxe0=DEVINFO)
     copy = captured(kernel, tmp_path / "host")
     limits = asyncio.run(limits_of(kernel))
@@ -147,9 +145,7 @@ def test_a_captured_host_has_the_same_limits(tmp_path: Path) -> None:
     ],
     ids=["absent", "refused"],
 )
-def test_limits_that_cannot_be_captured_are_left_out(
-    fault: OSError, lines: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_limits_that_cannot_be_captured_are_left_out(fault, lines, tmp_path, caplog) -> None:
     kernel = recorded(SENT, rxe0=DEVINFO)
     Faults(kernel, object_limits=fault)
     copy = captured(kernel, tmp_path / "host")
@@ -159,9 +155,7 @@ def test_limits_that_cannot_be_captured_are_left_out(
 
 
 @pytest.mark.parametrize(("flags", "expected"), [([], False), (["--owners.limits"], True)])
-def test_a_capture_opens_a_context_only_by_the_option(
-    flags: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_capture_opens_a_context_only_by_the_option(flags, expected, monkeypatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(live, "read_limits", lambda device: opened.append(device.name) or {"max_qp": 1})
     monkeypatch.setattr(LiveKernel, "_rdma", lambda _: None)

@@ -53,13 +53,13 @@ def errnos(found: list[bytes | OSError | None]) -> list[bytes | int | None]:
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> list[bytes]:
+def paths(tmp_path) -> list[bytes]:
     for name in ("a", "b"):
         (tmp_path / name).write_text(f"{name}{name}{name}\n")
     return [os.fsencode(tmp_path / name) for name in ("a", "b")]
 
 
-def test_files_are_opened_once_and_read_from_their_beginning(paths: list[bytes]) -> None:
+def test_files_are_opened_once_and_read_from_their_beginning(paths) -> None:
     pread = Reads()
     files = LiveFiles(paths, pread, 2)
     assert files.read() == [b"aa", b"bb"]
@@ -73,9 +73,7 @@ def test_files_are_opened_once_and_read_from_their_beginning(paths: list[bytes])
     files.close()
 
 
-def test_a_file_that_is_skipped_is_not_opened_and_the_descriptor_of_an_error_is_kept(
-    paths: list[bytes],
-) -> None:
+def test_a_file_that_is_skipped_is_not_opened_and_the_descriptor_of_an_error_is_kept(paths) -> None:
     pread = Reads()
     files = LiveFiles(paths, pread, 9)
     assert files.read({0}) == [None, b"bbb\n"]
@@ -88,9 +86,7 @@ def test_a_file_that_is_skipped_is_not_opened_and_the_descriptor_of_an_error_is_
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_a_failure_among_open_files_costs_no_second_read_and_moves_no_value(
-    tmp_path: Path, failing: int
-) -> None:
+def test_a_failure_among_open_files_costs_no_second_read_and_moves_no_value(tmp_path, failing) -> None:
     paths = [os.fsencode(tmp_path / str(number)) for number in range(3)]
     for number in range(3):
         (tmp_path / str(number)).write_text(f"{number}")
@@ -109,7 +105,7 @@ def test_a_failure_among_open_files_costs_no_second_read_and_moves_no_value(
     files.close()
 
 
-def test_a_file_that_is_missing_is_tried_again(paths: list[bytes]) -> None:
+def test_a_file_that_is_missing_is_tried_again(paths) -> None:
     files = LiveFiles([*paths, paths[0] + b"-later"], os.pread, 9)
     assert errnos(files.read()) == [b"aaa\n", b"bbb\n", errno.ENOENT]
     with open(paths[0] + b"-later", "w") as later:
@@ -118,7 +114,7 @@ def test_a_file_that_is_missing_is_tried_again(paths: list[bytes]) -> None:
     files.close()
 
 
-def test_a_descriptor_of_a_removed_device_is_closed_and_opened_again(paths: list[bytes]) -> None:
+def test_a_descriptor_of_a_removed_device_is_closed_and_opened_again(paths) -> None:
     pread = Reads()
     files = LiveFiles(paths[:1], pread, 9)
     files.read()
@@ -136,7 +132,7 @@ def test_a_descriptor_of_a_removed_device_is_closed_and_opened_again(paths: list
     ("second", "expected"),
     [(errno.EIO, errno.EIO), (errno.ENODEV, errno.ENODEV), (errno.ENOENT, errno.ENODEV)],
 )
-def test_a_device_that_stays_away_is_reported(paths: list[bytes], second: int, expected: int) -> None:
+def test_a_device_that_stays_away_is_reported(paths, second, expected) -> None:
     pread = Reads()
     files = LiveFiles(paths[:1], pread, 9)
     files.read()
@@ -147,15 +143,13 @@ def test_a_device_that_stays_away_is_reported(paths: list[bytes], second: int, e
 
 
 @pytest.mark.parametrize(("limit", "most"), [(100, 50), (639, 320), (640, 320), (642, 322), (10_000, 9_680)])
-def test_files_leave_a_reserve_of_descriptors(monkeypatch: pytest.MonkeyPatch, limit: int, most: int) -> None:
+def test_files_leave_a_reserve_of_descriptors(monkeypatch, limit, most) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: {resource.RLIMIT_NOFILE: (limit, 1)}[which])
     assert LiveFiles([], os.pread, 9)._most == most
 
 
 @pytest.mark.parametrize(("more", "kept"), [(0, False), (1, True)])
-def test_near_the_limit_no_descriptor_is_kept(
-    monkeypatch: pytest.MonkeyPatch, paths: list[bytes], more: int, kept: bool
-) -> None:
+def test_near_the_limit_no_descriptor_is_kept(monkeypatch, paths, more, kept) -> None:
     free = os.open(paths[0], os.O_RDONLY)
     os.close(free)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (2 * (free + more), 0))
@@ -176,9 +170,7 @@ def test_near_the_limit_no_descriptor_is_kept(
 
 
 @pytest.mark.parametrize(("soft", "set_to"), [(1024, [(4096, 4096)]), (4096, [])])
-def test_the_soft_limit_is_raised_to_the_hard_one(
-    monkeypatch: pytest.MonkeyPatch, soft: int, set_to: list[tuple[int, int]]
-) -> None:
+def test_the_soft_limit_is_raised_to_the_hard_one(monkeypatch, soft, set_to) -> None:
     calls: list[tuple[int, int]] = []
     limits = {resource.RLIMIT_NOFILE: (soft, 4096)}
     monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
@@ -189,7 +181,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one(
     assert calls == set_to
 
 
-def test_a_tree_is_listed_read_and_followed(tmp_path: Path) -> None:
+def test_a_tree_is_listed_read_and_followed(tmp_path) -> None:
     kernel = LiveKernel(str(tmp_path / "x" / ".."))
     folder = tmp_path / "class/net"
     folder.mkdir(parents=True)
@@ -208,7 +200,7 @@ def test_a_tree_is_listed_read_and_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ask", ["entries", "text", "link", "identity"])
-def test_a_missing_file_is_absent_and_named(tmp_path: Path, ask: str) -> None:
+def test_a_missing_file_is_absent_and_named(tmp_path, ask) -> None:
     with pytest.raises(Absent) as caught:
         getattr(LiveKernel(str(tmp_path)), ask)("class/nothing")
     assert (caught.value.errno, caught.value.strerror) == (errno.ENOENT, os.strerror(errno.ENOENT))
@@ -225,7 +217,7 @@ def test_a_missing_file_is_absent_and_named(tmp_path: Path, ask: str) -> None:
         (errno.EIO, False),
     ],
 )
-def test_the_answers_that_mean_absent(number: int, absent: bool) -> None:
+def test_the_answers_that_mean_absent(number, absent) -> None:
     def fail() -> None:
         raise OSError(number, "text")
 
@@ -234,7 +226,7 @@ def test_the_answers_that_mean_absent(number: int, absent: bool) -> None:
     assert isinstance(caught.value, Absent) is absent
 
 
-def test_a_text_that_cannot_be_read_leaves_no_descriptor(tmp_path: Path) -> None:
+def test_a_text_that_cannot_be_read_leaves_no_descriptor(tmp_path) -> None:
     (tmp_path / "a").write_text("x")
     pread = Reads(errno.EIO)
     with pytest.raises(OSError, match="as the test wants"):
@@ -284,9 +276,7 @@ def asked_of(kernel: LiveKernel, kind: str, **answers: Any) -> LiveKernel:
         ("dcb", ("eth0",), "DcbNetlink", ("ieee", "eth0")),
     ],
 )
-def test_each_question_goes_to_its_socket(
-    ask: str, arguments: tuple[object, ...], kind: str, expected: tuple[object, ...]
-) -> None:
+def test_each_question_goes_to_its_socket(ask, arguments, kind, expected) -> None:
     assert getattr(asked_of(LiveKernel(), kind), ask)(*arguments) == expected
 
 
@@ -321,7 +311,7 @@ QUESTIONS = [
 
 
 @pytest.fixture
-def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, LiveKernel]:
+def twins(tmp_path, monkeypatch) -> tuple[Path, LiveKernel]:
     """A copy of this host's /sys with one network device, and a kernel that has the copy as its root."""
     monkeypatch.setattr(live, "SYSFS", str(tmp_path / "sys"))
     for root in ("sys", "copy"):
@@ -332,16 +322,14 @@ def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, LiveKe
     return tmp_path, LiveKernel(str(tmp_path / "copy"))
 
 
-def test_a_copy_of_this_host_is_queried_like_the_host(twins: tuple[Path, LiveKernel]) -> None:
+def test_a_copy_of_this_host_is_queried_like_the_host(twins) -> None:
     assert asked_of(twins[1], "EthtoolNetlink").ethtool_pause("eth0") == ("pause", "eth0")
 
 
 @pytest.mark.parametrize("ask", QUESTIONS)
 @pytest.mark.parametrize("file", ["address", "ifindex"])
 @pytest.mark.parametrize("text", [None, "other"])
-def test_a_folder_of_another_host_is_not_mixed_with_this_one(
-    twins: tuple[Path, LiveKernel], ask: str, file: str, text: str | None
-) -> None:
+def test_a_folder_of_another_host_is_not_mixed_with_this_one(twins, ask, file, text) -> None:
     place = twins[0] / "copy/class/net/eth0" / file
     place.unlink()
     if text:
@@ -353,7 +341,7 @@ def test_a_folder_of_another_host_is_not_mixed_with_this_one(
     assert (caught.value.errno, caught.value.filename) == (errno.ENODEV, "eth0")
 
 
-def test_below_a_foreign_root_only_devices_of_the_same_guid_are_this_hosts(tmp_path: Path) -> None:
+def test_below_a_foreign_root_only_devices_of_the_same_guid_are_this_hosts(tmp_path) -> None:
     others = (
         replace(DEVICE, name="mlx5_1", node_guid="9803:9b03:0000:0002"),
         replace(DEVICE, name="mlx5_2", node_guid=""),
@@ -398,14 +386,12 @@ def settings(tmp_path: Path, driver: str, **answers: Any) -> dict[str, int]:
         ("bnxt_en", (100, ABSENT, {}), {"pfc_prevention_timeout": 100}),
     ],
 )
-def test_a_drivers_settings_are_those_it_has(
-    tmp_path: Path, driver: str, answers: tuple[Any, ...], expected: dict[str, int]
-) -> None:
+def test_a_drivers_settings_are_those_it_has(tmp_path, driver, answers, expected) -> None:
     questions = ("pfc_prevention_timeout", "statistics_refresh", "private_flags")
     assert settings(tmp_path, driver, **dict(zip(questions, answers, strict=True))) == expected
 
 
-def test_a_driver_without_settings_is_absent(tmp_path: Path) -> None:
+def test_a_driver_without_settings_is_absent(tmp_path) -> None:
     with pytest.raises(Absent, match=r"\] the driver has no settings:") as caught:
         settings(tmp_path, "mlx5_core", pfc_prevention_timeout=ABSENT, private_flags={})
     assert (caught.value.errno, caught.value.filename) == (errno.EOPNOTSUPP, "eth0")
@@ -422,7 +408,7 @@ def test_each_thread_has_sockets_of_its_own_and_keeps_them() -> None:
     assert isinstance(mine, EthtoolNetlink)
 
 
-def test_the_fast_loop_caches_the_names_of_counters_for_a_while(tmp_path: Path) -> None:
+def test_the_fast_loop_caches_the_names_of_counters_for_a_while(tmp_path) -> None:
     pread = Reads()
     kernel = LiveKernel(str(tmp_path), pread, netlink=False)
     cached = kernel.with_cached_names()

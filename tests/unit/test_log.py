@@ -20,7 +20,7 @@ def record(message: str, level: int = logging.WARNING) -> logging.LogRecord:
 @pytest.mark.parametrize(
     "message", ["plain", "two words", 'a "quote"', "line\nbreak", "tab\tand \\", "=", ""]
 )
-def test_every_message_is_one_line(message: str) -> None:
+def test_every_message_is_one_line(message) -> None:
     line = LineFormatter("logfmt").format(record(message))
     assert "\n" not in line
     assert "level=warn logger=collect msg=" in line
@@ -40,7 +40,7 @@ def test_a_traceback_is_a_field() -> None:
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "/no/such/socket", "@roce-nobody-listens"])
-def test_without_systemd_no_notification_is_sent(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_without_systemd_no_notification_is_sent(monkeypatch, address) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     assert notify("READY=1") is False
 
@@ -51,9 +51,7 @@ class _Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("terminal", [_Terminal(), io.StringIO()])
-async def test_what_takes_long_shows_that_it_works_on_a_terminal_alone(
-    terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_takes_long_shows_that_it_works_on_a_terminal_alone(terminal, monkeypatch) -> None:
     monkeypatch.setattr(output, "SILENCE", 0.0)
     monkeypatch.setattr(output, "REFRESH", 0.01)
     monkeypatch.setattr("sys.stderr", terminal)

@@ -4,7 +4,6 @@ import errno
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -50,7 +49,7 @@ UNSET = {PERMANENT: "Permanent address: not set\n", "sys/class/net/eth0/address"
     ],
 )
 def test_the_address_that_no_setting_changes_is_chosen(
-    permanent: str, before: str, current: str, borrowed: bool, expected: str | None
+    permanent, before, current, borrowed, expected
 ) -> None:
     """None of another device, and none of another kind."""
     found = LinkAddresses(permanent, before, current, borrowed=borrowed)
@@ -63,7 +62,7 @@ def test_the_address_that_no_setting_changes_is_chosen(
 
 # The three forms are those of ethtool 6.1 (`not set`) and of older versions (zeros).
 @pytest.mark.parametrize("printed", ["not set", NO_MAC, INFINIBAND])
-def test_a_recorded_device_without_permanent_address_has_its_current_one(printed: str) -> None:
+def test_a_recorded_device_without_permanent_address_has_its_current_one(printed) -> None:
     assert host(UNSET | {PERMANENT: f"Permanent address: {printed}\n"}).mac_address("eth0") == CURRENT
 
 
@@ -71,7 +70,7 @@ def test_a_recorded_device_without_permanent_address_has_its_current_one(printed
     "shown_by",
     [{"sys/class/net/bond0/bonding/slaves": "eth1 eth0\n"}, {"sys/class/net/eth0/master": "-> ../bond0"}],
 )
-def test_a_recorded_member_of_a_bond_does_not_have_the_address_of_the_bond(shown_by: dict[str, str]) -> None:
+def test_a_recorded_member_of_a_bond_does_not_have_the_address_of_the_bond(shown_by) -> None:
     with pytest.raises(Absent, match="no Ethernet address of its own"):
         host(UNSET | shown_by).mac_address("eth0")
 
@@ -80,7 +79,7 @@ def test_a_recorded_member_of_a_bond_does_not_have_the_address_of_the_bond(shown
     ("text", "name"),
     [("gpu-1\n", "gpu-1"), ("gpu-1.example.com", "gpu-1.example.com"), ("(none)\n", ""), ("\n", "")],
 )
-def test_the_host_name_of_a_recording(text: str, name: str) -> None:
+def test_the_host_name_of_a_recording(text, name) -> None:
     kernel = host({"proc/sys/kernel/hostname": text, PERMANENT: f"Permanent address: {OWN}"})
     assert read_netdev_identity(kernel, "eth0") == {f"{OWN} {name}": 1}
     if name:
@@ -98,7 +97,7 @@ def test_what_is_not_recorded_is_absent() -> None:
         kernel.hostname()
 
 
-def test_the_name_of_this_host_is_text_whatever_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_of_this_host_is_text_whatever_its_bytes(monkeypatch) -> None:
     assert LiveKernel().hostname() == os.uname().nodename
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename=os.fsdecode(b"gpu\xff")))
     assert LiveKernel().hostname() == r"gpu\xff"
@@ -113,7 +112,7 @@ async def shown(kernel: RecordedKernel) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("hostname", ["gpu-1", "", 'a "quoted" one', "two\nlines", "Rechner-ä"])
-async def test_any_host_name_is_one_label(hostname: str) -> None:
+async def test_any_host_name_is_one_label(hostname) -> None:
     files = {PERMANENT: f"Permanent address: {OWN}\n", "proc/sys/kernel/hostname": f"{hostname}\n"}
     found = await shown(host(LINK | files))
     escaped = hostname.replace('"', r"\"").replace("\n", r"\n")
@@ -129,9 +128,7 @@ async def test_any_host_name_is_one_label(hostname: str) -> None:
         (OSError(errno.EPERM, os.strerror(errno.EPERM)), ("0", "1")),
     ],
 )
-async def test_an_address_that_is_absent_or_refused_costs_its_series_alone(
-    fault: OSError, state: tuple[str | None, str | None]
-) -> None:
+async def test_an_address_that_is_absent_or_refused_costs_its_series_alone(fault, state) -> None:
     kernel = host(BUSY)
     Faults(kernel, mac_address=fault)
     found = await shown(kernel)
@@ -183,7 +180,7 @@ def test_no_other_raw_name_is_taken_for_an_address() -> None:
         assert INDEX.claimed("", MAC_ADDRESS, name) is None
 
 
-def test_what_a_live_host_is_read_with_loads_no_pyroute2(tmp_path: Path) -> None:
+def test_what_a_live_host_is_read_with_loads_no_pyroute2(tmp_path) -> None:
     """It costs 11 MB and a tenth of a second, which a host without virtual functions does not need; see `kernel.rtnetlink`."""
     (tmp_path / "class/net/eth0").mkdir(parents=True)
     (tmp_path / "class/net/eth0/address").write_text(f"{OWN}\n")

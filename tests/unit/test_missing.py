@@ -91,7 +91,7 @@ def test_a_virtual_function_need_not_count_congestion() -> None:
 
 
 @pytest.mark.parametrize(("on", "facts"), [(1, {"pfc_frames", "pfc_pause_time"}), (0, set())])
-def test_pfc_frames_of_mlx5_are_missed_only_while_pfc_is_on(on: int, facts: set[str]) -> None:
+def test_pfc_frames_of_mlx5_are_missed_only_while_pfc_is_on(on, facts) -> None:
     link = {"rx_bytes_phy": 1, "rx_crc_errors_phy": 0}
     dcb = reading("dcb", {"pfc_enabled_3": on, "pfc_enabled_4": 0}, netdev="eth0")
     assert missing(MLX5, reading(ETHTOOL, link, netdev="eth0"), dcb) == facts

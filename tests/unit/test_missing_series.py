@@ -38,19 +38,17 @@ RECORDED = (f"--host.recording={recording('mlx5-lag')}",)
         ("roce_wire_packets_total", QUIET, "not a metric of hosts: the capture of packets"),
     ],
 )
-def test_a_metric_says_why_it_has_no_series(
-    name: str, host: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_metric_says_why_it_has_no_series(name, host, reason, capsys) -> None:
     assert main(["explain", name, *host, "--log.level=error"]) == 0
     assert reason in capsys.readouterr().out
 
 
-def test_a_series_outside_the_default_set_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_series_outside_the_default_set_is_marked(capsys) -> None:
     main(["explain", "roce_port_physical_state", *QUIET])
     assert "not served in the set standard: --metrics.set=full shows it" in capsys.readouterr().out
 
 
-def test_a_metric_of_other_drivers_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_metric_of_other_drivers_names_them(capsys) -> None:
     main(["explain", "roce_port_receive_data_packets_total", *QUIET])
     out = capsys.readouterr().out
     assert "the driver mlx5 (mlx5_0) does not have it; drivers that do: bnxt_re" in out
@@ -64,7 +62,7 @@ def test_a_host_without_devices_says_so() -> None:
 
 
 @pytest.mark.parametrize("up", [True, False, None])
-def test_every_metric_without_a_raw_name_has_a_reason(up: bool | None) -> None:
+def test_every_metric_without_a_raw_name_has_a_reason(up) -> None:
     names = ("owners", "health", "kernel_log", "pod_resources", "rdma_namespaces")
     states = [SourceState(name, "", "", up, 0.0, "EIO" * (up is False)) for name in names]
     for row in CATALOG:

@@ -8,7 +8,6 @@ import base64
 import html
 import json
 import socket
-from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -41,9 +40,7 @@ from roce_exporter.yaml_document import DocumentError
         ),
     ],
 )
-async def test_a_body_has_a_limit_of_bytes_and_of_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: bytes, line: str
-) -> None:
+async def test_a_body_has_a_limit_of_bytes_and_of_pieces(tmp_path, monkeypatch, raw, line) -> None:
     monkeypatch.setattr(http, "MOST_PIECES", 4)
     async with https_switch(lambda _: Says(raw=raw, hang=True), tmp_path, plain=True) as switch:
         server = HttpServer(tls=False, host="127.0.0.1", port=switch.port)
@@ -66,9 +63,7 @@ async def test_a_handshake_has_a_limit() -> None:
 @pytest.mark.parametrize(
     ("port", "host", "header"), [(80, "a", "a"), (8080, "a", "a:8080"), (80, "::1", "[::1]")]
 )
-async def test_the_header_host_names_a_port_that_is_not_the_default(
-    tmp_path: Path, port: int, host: str, header: str
-) -> None:
+async def test_the_header_host_names_a_port_that_is_not_the_default(tmp_path, port, host, header) -> None:
     async with https_switch(lambda _: says({}), tmp_path, plain=True) as switch:
         client = HttpClient(HttpServer(tls=False, host=host, port=port), address="127.0.0.1")
 
@@ -104,7 +99,7 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), CONFIGS)
-def test_the_file_of_promtool(tmp_path: Path, text: str, expected: object) -> None:
+def test_the_file_of_promtool(tmp_path, text, expected) -> None:
     (tmp_path / "secret").write_text("open-sesame\n")
     (tmp_path / "http.yml").write_text(text)
     config = read_http_config(str(tmp_path / "http.yml"), "--http.config.file")
@@ -122,14 +117,14 @@ def test_the_file_of_promtool(tmp_path: Path, text: str, expected: object) -> No
         ("tls_config: {cert_file: secret}", "needs cert_file and key_file together"),
     ],
 )
-def test_a_file_that_is_not_one_of_promtool(tmp_path: Path, text: str, line: str) -> None:
+def test_a_file_that_is_not_one_of_promtool(tmp_path, text, line) -> None:
     (tmp_path / "secret").write_text("open-sesame\n")
     (tmp_path / "http.yml").write_text(text)
     with pytest.raises(DocumentError, match=line):
         read_http_config(str(tmp_path / "http.yml"), "--http.config.file")
 
 
-async def test_a_token_is_read_from_its_file_and_is_in_no_text(tmp_path: Path) -> None:
+async def test_a_token_is_read_from_its_file_and_is_in_no_text(tmp_path) -> None:
     (tmp_path / "secret").write_text("open-sesame\n")
     login = await read_login(Authorization(tmp_path / "secret"))
     assert authorization(login) == (("Authorization", "Bearer open-sesame"),)

@@ -76,7 +76,7 @@ def normaliser() -> Normaliser:
     return Normaliser(check(ROWS))
 
 
-def test_a_difference_is_starts_minus_ends(normaliser: Normaliser) -> None:
+def test_a_difference_is_starts_minus_ends(normaliser) -> None:
     assert normalise(normaliser, {"over": 4, "begun": 5}) == {"roce_state 1": 1}
     assert normalise(normaliser, {"over": 5, "begun": 5}) == {"roce_state 1": 0}
     assert normalise(normaliser, {"over": None, "begun": 5}) == {"roce_state 1": None}
@@ -95,25 +95,23 @@ def test_a_difference_is_starts_minus_ends(normaliser: Normaliser) -> None:
         ("ticks", 250, {"roce_ticks_total 1": 2}),
     ],
 )
-def test_the_factor_and_the_divisor_of_a_row_apply(
-    normaliser: Normaliser, raw: str, value: int, expected: dict[str, Value]
-) -> None:
+def test_the_factor_and_the_divisor_of_a_row_apply(normaliser, raw, value, expected) -> None:
     assert normalise(normaliser, {raw: value}) == expected
 
 
 @pytest.mark.parametrize("raw", ["pairs", "halves", "ticks", "words"])
-def test_a_scaled_value_that_goes_missing_and_returns(normaliser: Normaliser, raw: str) -> None:
+def test_a_scaled_value_that_goes_missing_and_returns(normaliser, raw) -> None:
     (first,) = normalise(normaliser, {raw: 8}).values()
     assert first
     assert [*normalise(normaliser, {raw: None}).values()] == [None]
     assert [*normalise(normaliser, {raw: 8}).values()] == [first]
 
 
-def test_a_spelling_of_every_driver_counts_after_those_of_other_drivers(normaliser: Normaliser) -> None:
+def test_a_spelling_of_every_driver_counts_after_those_of_other_drivers(normaliser) -> None:
     assert normalise(normaliser, {"theirs": 1, "common": 2}) == {"roce_common_total 1": 2}
 
 
-def test_a_row_may_have_the_network_device_as_a_label(normaliser: Normaliser) -> None:
+def test_a_row_may_have_the_network_device_as_a_label(normaliser) -> None:
     readings = (Reading(HW_COUNTERS, "mlx5_0", 1, ("wire",), (7,), netdev="eth0"),)
     series, values = normaliser.normalise(DeviceReadings(DEVICE, readings))
     assert (series[-1].labels, values[-1]) == (("mlx5_0", "1", "eth0"), 7)
@@ -130,19 +128,19 @@ def test_a_counter_per_size_is_a_bucket_of_a_histogram() -> None:
     assert {one.suffix for one in series if one.row is row} == {"_bucket"}
 
 
-def test_identifying_labels_are_a_series_of_value_1(normaliser: Normaliser) -> None:
+def test_identifying_labels_are_a_series_of_value_1(normaliser) -> None:
     series, values = normaliser.normalise(DeviceReadings(DEVICE, ()))
     assert "roce_device_info" in {one.row.name for one in series}
     assert set(values) == {1}
 
 
-def test_a_sum_needs_all_its_parts(normaliser: Normaliser) -> None:
+def test_a_sum_needs_all_its_parts(normaliser) -> None:
     assert normalise(normaliser, {"part b": 2, "part a": 40}) == {"roce_sum_total 1": 42}
     assert normalise(normaliser, {"part b": 2, "part a": None}) == {"roce_sum_total 1": None}
     assert normalise(normaliser, {"part b": 2}) == {}
 
 
-def test_a_missing_value_is_missing(normaliser: Normaliser) -> None:
+def test_a_missing_value_is_missing(normaliser) -> None:
     assert normalise(normaliser, {"new": None, "words": None, "us": None}) == {
         "roce_first_total 1": None,
         "roce_words_total 1": None,
@@ -150,11 +148,11 @@ def test_a_missing_value_is_missing(normaliser: Normaliser) -> None:
     }
 
 
-def test_the_first_spelling_is_preferred(normaliser: Normaliser) -> None:
+def test_the_first_spelling_is_preferred(normaliser) -> None:
     assert normalise(normaliser, {"old": 7, "new": 5}) == {"roce_first_total 1": 5}
 
 
-def test_a_chosen_spelling_is_kept_though_a_better_one_appears(normaliser: Normaliser) -> None:
+def test_a_chosen_spelling_is_kept_though_a_better_one_appears(normaliser) -> None:
     """A change of spelling would show 1,000,000 and then 5: a counter reset that never happened."""
     assert normalise(normaliser, {"old": 1_000_000}) == {"roce_first_total 1": 1_000_000}
     assert normalise(normaliser, {"old": 1_000_001, "new": 5}) == {"roce_first_total 1": 1_000_001}
@@ -162,34 +160,34 @@ def test_a_chosen_spelling_is_kept_though_a_better_one_appears(normaliser: Norma
     assert normalise(normaliser, {"old": 1_000_002, "new": 7}) == {"roce_first_total 1": 1_000_002}
 
 
-def test_a_device_that_was_added_again_may_choose_again(normaliser: Normaliser) -> None:
+def test_a_device_that_was_added_again_may_choose_again(normaliser) -> None:
     normalise(normaliser, {"old": 1_000_000})
     assert normalise(normaliser, {"old": 1, "new": 5}, replace(DEVICE, incarnation=2)) == {
         "roce_first_total 1": 5
     }
 
 
-def test_a_forgotten_device_leaves_nothing_behind(normaliser: Normaliser) -> None:
+def test_a_forgotten_device_leaves_nothing_behind(normaliser) -> None:
     normalise(normaliser, {"old": 1_000_000})
     normaliser.forget(["never seen", "mlx5_0"])
     assert not normaliser.plans
     assert normalise(normaliser, {"old": 1, "new": 5}) == {"roce_first_total 1": 5}
 
 
-def test_placeholders_become_labels_and_follow_the_set_of_names(normaliser: Normaliser) -> None:
+def test_placeholders_become_labels_and_follow_the_set_of_names(normaliser) -> None:
     assert normalise(normaliser, {"rx_prio3_pause": 1, "rx_prio3_pause_duration": 2}) == {
         "roce_by_priority_total 1 3": 1
     }
     assert normalise(normaliser, {"rx_prio4_pause": 9}) == {"roce_by_priority_total 1 4": 9}
 
 
-def test_values_of_the_device_belong_to_its_only_port(normaliser: Normaliser) -> None:
+def test_values_of_the_device_belong_to_its_only_port(normaliser) -> None:
     assert normalise(normaliser, {"new": 5}, port=WHOLE_DEVICE) == {"roce_first_total 1": 5}
     two = replace(DEVICE, name="mlx5_9", ports=(Port(1, ""), Port(2, "")))
     assert normalise(normaliser, {"new": 5}, two, WHOLE_DEVICE) == {"roce_first_total all": 5}
 
 
-def test_values_of_the_port_take_precedence_over_those_of_the_device(normaliser: Normaliser) -> None:
+def test_values_of_the_port_take_precedence_over_those_of_the_device(normaliser) -> None:
     readings = (
         Reading(HW_COUNTERS, "mlx5_0", WHOLE_DEVICE, ("new", "words"), (100, 100)),
         Reading(HW_COUNTERS, "mlx5_0", 1, ("new",), (1,)),
@@ -200,12 +198,12 @@ def test_values_of_the_port_take_precedence_over_those_of_the_device(normaliser:
     assert found["roce_words_total"] == 400
 
 
-def test_names_without_a_row_are_recorded(normaliser: Normaliser) -> None:
+def test_names_without_a_row_are_recorded(normaliser) -> None:
     normalise(normaliser, {"new": 1, "old": 1, "rx_prio3_pause": 1, "mystery": 1, "part a": 1, "vport_in": 1})
     assert normaliser.plans["mlx5_0"].unmapped == ((HW_COUNTERS, 1, "mystery"),)
 
 
-def test_the_series_stay_the_same_object_while_nothing_changes(normaliser: Normaliser) -> None:
+def test_the_series_stay_the_same_object_while_nothing_changes(normaliser) -> None:
     names = ("new", "words")
     one, two = (
         normaliser.normalise(DeviceReadings(DEVICE, (Reading(HW_COUNTERS, "mlx5_0", 1, names, (n, n)),)))

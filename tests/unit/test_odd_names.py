@@ -7,7 +7,6 @@ import logging
 import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from host_tree import HostTree
@@ -45,13 +44,13 @@ ODD = b"eth\xff0"
         (b"", ""),
     ],
 )
-def test_a_name_is_text_that_converts_back_to_its_bytes(raw: bytes, text: str) -> None:
+def test_a_name_is_text_that_converts_back_to_its_bytes(raw, text) -> None:
     assert decode_name(raw) == text
     assert encode_name(text) == raw.partition(b"\0")[0]
 
 
 @given(st.lists(st.binary(max_size=6), max_size=4, unique=True))
-def test_every_name_comes_back_and_two_stay_two(raw: list[bytes]) -> None:
+def test_every_name_comes_back_and_two_stay_two(raw) -> None:
     names = {one.partition(b"\0")[0] for one in raw}
     texts = [decode_name(name) for name in names]
     assert [encode_name(text) for text in texts] == [*names]
@@ -59,14 +58,14 @@ def test_every_name_comes_back_and_two_stay_two(raw: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a" * 16, "\\xff" * 16, "a\0b"])
-def test_an_impossible_device_name_is_not_on_this_host(name: str) -> None:
+def test_an_impossible_device_name_is_not_on_this_host(name) -> None:
     with pytest.raises(OSError, match="No such device") as caught:
         encode_netdev(name)
     assert caught.value.errno == errno.ENODEV
     assert encode_netdev("\\xff" * 15) == b"\xff" * 15, "the length that counts is that of the bytes"
 
 
-async def test_a_network_device_of_an_odd_name_is_read_like_any_other(tmp_path: Path) -> None:
+async def test_a_network_device_of_an_odd_name_is_read_like_any_other(tmp_path) -> None:
     """Sysfs has it by its bytes, and labels by its text."""
     tree = HostTree(tmp_path, devices=2)
     (tree.infiniband / "mlx5_0/device/net" / os.fsdecode(ODD)).mkdir(parents=True)
@@ -116,7 +115,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("kind", NAMES)
 @given(raw=HOSTILE)
-def test_no_outside_name_costs_a_scrape_a_line_or_a_terminal(kind: str, raw: bytes) -> None:
+def test_no_outside_name_costs_a_scrape_a_line_or_a_terminal(kind, raw) -> None:
     """It is one series, one line of a log in both forms, and nothing that a terminal obeys but colours; also before it is made a label."""
     for name in (NAMES[kind](raw), raw.decode("utf-8", "surrogateescape")):
         text = Renderer((ROW,)).render((Samples((Series(ROW, (name,)),), (1,)),), Format.TEXT).decode()
@@ -136,7 +135,7 @@ def test_no_outside_name_costs_a_scrape_a_line_or_a_terminal(kind: str, raw: byt
 @given(
     raw=HOSTILE, below=st.sampled_from(["kubepods/pod1", "docker", "system.slice/slurmstepd.scope/job_4711"])
 )
-def test_no_name_below_a_user_makes_another_owner(raw: bytes, below: str) -> None:
+def test_no_name_below_a_user_makes_another_owner(raw, below) -> None:
     name = raw.decode("utf-8", "surrogateescape").replace("\n", "")
     cgroups = f"0::/user.slice/user-1000.slice/user@1000.service/{below}/{name}\n"
     assert owner_of(ProcessFacts(7, 1.0, name, name, cgroups)).kind not in ("pod", "container", "slurm")

@@ -50,7 +50,7 @@ def test_serve_is_the_default_command_and_the_value_of_a_flag_is_none() -> None:
         ["--collect.timeout=3", "--log.level", "debug", "once"],
     ],
 )
-def test_flags_may_come_before_the_command(argv: list[str]) -> None:
+def test_flags_may_come_before_the_command(argv) -> None:
     options = parse_options(argv)
     assert (options.command, options.log_level, options.collect_timeout) == ("once", "debug", 3.0)
 
@@ -60,7 +60,7 @@ def test_an_unknown_command_is_named_also_behind_flags() -> None:
         parse_options(["--log.level=debug", "twice"])
 
 
-def test_the_file_holds_the_same_keys(tmp_path: Path) -> None:
+def test_the_file_holds_the_same_keys(tmp_path) -> None:
     text = (
         "web.listen-address: ['127.0.0.1:1', '[::1]:2']\nweb.telemetry-path: /m\ndevice.exclude: mlx5_[0-3]\n"
         "source.disable: [counters, resources]\ncollect.timeout: 2.5\nlog.level: warn\n"
@@ -74,14 +74,14 @@ def test_the_file_holds_the_same_keys(tmp_path: Path) -> None:
     assert settings.timeout == 2.5
 
 
-def test_flags_win_over_the_file_also_where_a_key_may_be_repeated(tmp_path: Path) -> None:
+def test_flags_win_over_the_file_also_where_a_key_may_be_repeated(tmp_path) -> None:
     file = config(tmp_path, "web.listen-address: [':1', ':2']\nlog.level: debug\n")
     options = parse_options(["serve", file, "--web.listen-address=:3", "--log.level", "error"])
     assert options.web_listen_address == [":3"]
     assert options.log_level == "error"
 
 
-def test_one_file_serves_all_commands_and_an_empty_one_is_no_mistake(tmp_path: Path) -> None:
+def test_one_file_serves_all_commands_and_an_empty_one_is_no_mistake(tmp_path) -> None:
     for text, timeout in (("web.listen-address: ':1'\ncollect.timeout: 3\n", 3), ("# nothing\n", 5)):
         assert parse_options(["once", config(tmp_path, text)]).collect_timeout == timeout
 
@@ -110,7 +110,7 @@ def test_one_file_serves_all_commands_and_an_empty_one_is_no_mistake(tmp_path: P
         ("device.include: a{4294967296}\n", ":1: .* is not a valid regular expression"),
     ],
 )
-def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_bad_file_is_refused_with_its_line(tmp_path, text, message) -> None:
     with pytest.raises(OptionError, match=message) as caught:
         parse_options(["serve", config(tmp_path, text)])
     assert "\n" not in str(caught.value)
@@ -140,9 +140,7 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, message:
         (["capture", "--path.sysfs=/proc/self/fdinfo"], "no RDMA devices"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(
-    capsys: pytest.CaptureFixture[str], argv: list[str], message: str
-) -> None:
+def test_a_mistake_is_one_line_and_exit_code_2(capsys, argv, message) -> None:
     assert main(argv) == 2
     error = capsys.readouterr().err
     assert error.startswith("roce-exporter: ")
@@ -197,9 +195,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
         ),
     ],
 )
-def test_a_word_of_an_earlier_version_is_one_line_and_means_the_same(
-    before: list[str], today: list[str], line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_word_of_an_earlier_version_is_one_line_and_means_the_same(before, today, line, capsys) -> None:
     expected = parse_options(today)
     capsys.readouterr()
     assert parse_options(before) == expected
@@ -230,7 +226,7 @@ def test_a_word_of_an_earlier_version_is_one_line_and_means_the_same(
     ],
 )
 def test_a_flag_of_an_earlier_version_is_one_line_and_means_the_same(
-    before: list[str], today: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    before, today, line, tmp_path, capsys
 ) -> None:
     file = config(tmp_path, "owners.load: 5\n")
     expected = vars(parse_options([file if word == "--config.file=FILE" else word for word in today]))
@@ -252,16 +248,14 @@ def test_a_flag_of_an_earlier_version_is_one_line_and_means_the_same(
         (["serve", "--no-host", "--wire.interface=nosuchdevice0"], "nosuchdevice0"),
     ],
 )
-def test_a_part_that_cannot_be_served_is_one_line(
-    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_that_cannot_be_served_is_one_line(argv, message, capsys) -> None:
     assert main(argv) == 2
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1
 
 
-def test_help_and_version_are_no_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version_are_no_mistakes(capsys) -> None:
     for argv in (["--help"], ["--version"], ["explain", "--help"]):
         with pytest.raises(SystemExit) as caught:
             main(argv)
@@ -299,9 +293,7 @@ def test_a_recording_is_static_and_has_no_fast_loop() -> None:
         (["--host.simulate=quiet", "--host.simulate-ports=" + ",".join(["mlx5"] * 17)], "1 to 16"),
     ],
 )
-def test_a_mistake_about_watching_is_one_line(
-    flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_about_watching_is_one_line(flags, message, capsys) -> None:
     assert main(["serve", "--web.listen-address=127.0.0.1:0", *flags]) == 2
     told = capsys.readouterr().err
     assert message in told
@@ -338,7 +330,7 @@ def test_defaults_and_choices_are_those_of_the_parts() -> None:
         ),
     ],
 )
-def test_a_command_imports_only_what_it_needs(argv: list[str], most: int, rooms: set[str]) -> None:
+def test_a_command_imports_only_what_it_needs(argv, most, rooms) -> None:
     code = "import sys; from roce_exporter.cli import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules, file=sys.stderr)"
     found = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True)
     ours = [name.split(".") for name in found.stderr.split() if name.startswith("roce_exporter")]
@@ -346,7 +338,7 @@ def test_a_command_imports_only_what_it_needs(argv: list[str], most: int, rooms:
     assert not rooms & {name[1] for name in ours if name[1:]}
 
 
-def test_a_simulated_host_is_printed_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_simulated_host_is_printed_like_any_other(capsys) -> None:
     assert main(["once", "--host.simulate=incast", "--host.simulate-ports=mlx5,bnxt"]) == 0
     text = capsys.readouterr().out
     assert 'roce_port_up{device="mlx5_0",port="1"} 1' in text

@@ -32,7 +32,7 @@ class Fixed:
 
 
 @pytest.fixture(autouse=True)
-def _steady_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def _steady_process(monkeypatch) -> None:
     monkeypatch.setattr(ProcessFamilies, "values", lambda _: (1.5, 1024, 123456789, 7e6, 1.7e9, 12))
 
 
@@ -73,7 +73,7 @@ def test_families_that_come_and_go_are_shown() -> None:
         assert len(registry._templates) <= MOST_TEMPLATES
 
 
-def test_two_formats_in_turn_are_generated_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_formats_in_turn_are_generated_once_each(monkeypatch) -> None:
     registry = OwnRegistry()
     first = rendered(registry)
     monkeypatch.setattr(OwnRegistry, "_template", None)
@@ -99,7 +99,7 @@ def test_values_and_families_are_of_the_same_number_and_order() -> None:
     assert tuple(sample.value for sample in family.samples) == counter.values() == (1, 2)
 
 
-def test_a_process_whose_proc_fails_has_two_families(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_whose_proc_fails_has_two_families(monkeypatch) -> None:
     monkeypatch.undo()
     registry, process = OwnRegistry(), ProcessFamilies()
     assert len(list(process.collect())) == len(process.values()) == 6

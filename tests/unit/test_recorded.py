@@ -65,7 +65,7 @@ HOST = {
 
 @pytest.mark.parametrize("prefix", ["", "host/", "./host/"])
 @pytest.mark.parametrize("packed", [True, False])
-def test_a_folder_and_an_archive_are_equivalent(tmp_path: Path, prefix: str, packed: bool) -> None:
+def test_a_folder_and_an_archive_are_equivalent(tmp_path, prefix, packed) -> None:
     files = {prefix + path: text for path, text in HOST.items()}
     path = pack(tmp_path / "h.tar.gz", files) if packed else write(tmp_path / "h", files)
     kernel = load_recording(path)
@@ -81,7 +81,7 @@ def test_a_folder_and_an_archive_are_equivalent(tmp_path: Path, prefix: str, pac
             kernel.entries(absent)
 
 
-def test_moments_are_played_in_turn_by_number(tmp_path: Path) -> None:
+def test_moments_are_played_in_turn_by_number(tmp_path) -> None:
     kernel = load_recording(write(tmp_path, {f"{n}/{STATE}": f"{n}: X" for n in range(12)}))
     files, seen = kernel.open_files(["class/infiniband/mlx5_0/ports/1/state"]), []
     for _ in range(14):
@@ -139,9 +139,7 @@ def test_rdma_json_alone_is_a_host() -> None:
         ({}, "holds none of"),
     ],
 )
-def test_a_malformed_recording_is_named_in_one_line(
-    tmp_path: Path, files: dict[str, str], message: str
-) -> None:
+def test_a_malformed_recording_is_named_in_one_line(tmp_path, files, message) -> None:
     (tmp_path / "h").mkdir()
     with pytest.raises(RecordingError, match=message) as caught:
         load_recording(write(tmp_path / "h", files))
@@ -150,7 +148,7 @@ def test_a_malformed_recording_is_named_in_one_line(
 
 
 @pytest.mark.parametrize("keep", [0, 1, 10, 50, 100])
-def test_a_truncated_archive_is_refused(tmp_path: Path, keep: int) -> None:
+def test_a_truncated_archive_is_refused(tmp_path, keep) -> None:
     place = tmp_path / "h.tar.gz"
     pack(place, {STATE: "4: ACTIVE\n"} | {f"sys/class/net/e{n}/mtu": f"{n}\n" for n in range(50)})
     whole = place.read_bytes()
@@ -163,7 +161,7 @@ FORMS = ("h.tar.gz", "h.tar.bz2", "h.tar.xz", "h.tar")
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_every_usual_form_of_archive_is_read(tmp_path: Path, name: str) -> None:
+def test_every_usual_form_of_archive_is_read(tmp_path, name) -> None:
     assert (
         load_recording(pack(tmp_path / name, {STATE: "4: ACTIVE\n"})).text(STATE.removeprefix("sys/"))
         == "4: ACTIVE"
@@ -171,7 +169,7 @@ def test_every_usual_form_of_archive_is_read(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS[:3])
-def test_an_archive_with_a_hole_in_it_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_archive_with_a_hole_in_it_is_refused(tmp_path, name) -> None:
     text = "".join(hashlib.sha256(str(number).encode()).hexdigest() for number in range(5000))
     content = bytearray(packed({STATE: text}, name))
     content[len(content) // 2 : len(content) // 2 + 64] = bytes(64)
@@ -181,7 +179,7 @@ def test_an_archive_with_a_hole_in_it_is_refused(tmp_path: Path, name: str) -> N
     assert str(tmp_path / name) in str(caught.value)
 
 
-def test_an_endless_chain_of_headers_is_refused(tmp_path: Path) -> None:
+def test_an_endless_chain_of_headers_is_refused(tmp_path) -> None:
     """Python's tar reader is recursive for the member that a long name belongs to."""
     header = tarfile.TarInfo("././@LongLink")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, 1
@@ -192,7 +190,7 @@ def test_an_endless_chain_of_headers_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS[:3])
-def test_a_header_that_unpacks_to_far_too_much_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_header_that_unpacks_to_far_too_much_is_refused(tmp_path, name) -> None:
     """Not only the files: the tar reader keeps a name of any length in memory."""
     header = tarfile.TarInfo("././@LongLink")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, MAX_BYTES
@@ -212,14 +210,14 @@ def test_a_header_that_is_read_in_parts_has_the_same_limit() -> None:
 
 
 @pytest.mark.parametrize("path", ["a" * 5000, "a/" * 2500 + "a"])
-def test_a_path_that_no_host_has_is_refused(tmp_path: Path, path: str) -> None:
+def test_a_path_that_no_host_has_is_refused(tmp_path, path) -> None:
     with pytest.raises(RecordingError, match="a path of more than 4096 bytes"):
         load_recording(pack(tmp_path / "h.tar.gz", {path: "x"}))
     with pytest.raises(RecordingError, match="a path of more than 4096 bytes"):
         load_recording(pack(tmp_path / "h.tar.gz", {"sys/a": f"-> {path}"}))
 
 
-def test_names_count_with_their_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_count_with_their_memory(tmp_path, monkeypatch) -> None:
     """Each parent folder of a file is stored under its full path."""
     deep = "a/" * 500
     monkeypatch.setattr(tree, "MAX_NAME_BYTES", 1 << 20)
@@ -228,9 +226,7 @@ def test_names_count_with_their_memory(tmp_path: Path, monkeypatch: pytest.Monke
         load_tree(pack(tmp_path / "many.tar.gz", {f"{number}/{deep}": "x" for number in range(6)}))
 
 
-def test_an_endless_archive_of_empty_members_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_archive_of_empty_members_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(tree, "MAX_ARCHIVE_BYTES", 1 << 20)
     files = {f"sys/{number}": "" for number in range(2100)}
     with pytest.raises(RecordingError, match="GiB unpacked"):
@@ -238,20 +234,20 @@ def test_an_endless_archive_of_empty_members_is_refused(
     assert load_tree(pack(tmp_path / "h.tar.gz", dict(list(files.items())[:1000]))).files
 
 
-def test_an_archive_that_unpacks_to_far_too_much_is_refused(tmp_path: Path) -> None:
+def test_an_archive_that_unpacks_to_far_too_much_is_refused(tmp_path) -> None:
     place = tmp_path / "bomb.tar.gz"
     pack(place, {f"sys/class/net/{n}": "0" * (1 << 24) for n in range(5)})
     with pytest.raises(RecordingError, match="over 64 MiB"):
         load_recording(str(place))
 
 
-def test_paths_out_of_the_archive_are_ignored(tmp_path: Path) -> None:
+def test_paths_out_of_the_archive_are_ignored(tmp_path) -> None:
     kernel = load_recording(pack(tmp_path / "h.tar.gz", {"../../etc/passwd": "x", STATE: "4: ACTIVE\n"}))
     assert kernel.entries("class/infiniband") == ("mlx5_0",)
 
 
 @given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "l"]), max_size=12))
-def test_no_path_leads_out_of_the_tree_or_in_circles(parts: list[str]) -> None:
+def test_no_path_leads_out_of_the_tree_or_in_circles(parts) -> None:
     held = Tree(files={"a/b": b""}, links={"a/l": "..", "l": "/a/l/l"})
     for path in (*held.files, *held.links):
         held.add(path)

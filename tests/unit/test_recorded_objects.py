@@ -70,7 +70,7 @@ CONNECTED = RdmaObject(ObjectKind.CONNECTION, 0, "nvme_rdma", 1, 9, 0, "RC", "CO
         ),
     ],
 )
-def test_a_row_is_an_object(row: dict[str, object], expected: RdmaObject) -> None:
+def test_a_row_is_an_object(row, expected) -> None:
     """The peer has no port number. Of a process that ended older versions print an ID of 0, newer ones a command that is null."""
     kernel = recorded(**{f"resource__{expected.kind.value}": [{"ifname": "rxe0"} | row]})
     assert listed(kernel, RXE0, expected.kind) == [expected]
@@ -104,7 +104,7 @@ def test_counter_sets_of_a_port() -> None:
         ("resource__ctx", {"port": "1"}, "rdma/resource-ctx.json: port of rxe0 is '1', not a whole number"),
     ],
 )
-def test_garbage_is_one_line_that_names_the_file(name: str, row: dict[str, object], message: str) -> None:
+def test_garbage_is_one_line_that_names_the_file(name, row, message) -> None:
     with pytest.raises(RecordingError, match=message.replace("..", r"\[\]")) as caught:
         recorded(**{name: [{"ifname": "rxe0"} | row]})
     assert "\n" not in str(caught.value)
@@ -180,7 +180,7 @@ def test_a_thread_is_its_process() -> None:
         ("proc/stat", "cpu 1 2\n", r"recording HOST: proc/stat: no line `btime`; copy it"),
     ],
 )
-def test_garbage_of_proc_is_one_line_that_names_the_file(path: str, text: str, message: str) -> None:
+def test_garbage_of_proc_is_one_line_that_names_the_file(path, text, message) -> None:
     with pytest.raises(RecordingError, match=message):
         host(PROC | {path: text})
 
@@ -201,7 +201,7 @@ FACTS = st.builds(
 
 
 @given(st.lists(FACTS, max_size=5, unique_by=lambda one: one.pid))
-def test_printed_processes_are_read_as_they_were(facts: list[ProcessFacts]) -> None:
+def test_printed_processes_are_read_as_they_were(facts) -> None:
     files = print_processes({one.pid: one for one in facts})
     found = read_processes(tree_of(files), "HOST")
     assert {pid: one._replace(created=0) for pid, one in found.items()} == {
@@ -241,7 +241,7 @@ def objects(draw: st.DrawFn) -> RdmaObject:
 
 
 @given(objects(), TEXTS)
-def test_printed_objects_are_read_as_they_were(one: RdmaObject, comm: str) -> None:
+def test_printed_objects_are_read_as_they_were(one, comm) -> None:
     row = {"ifindex": 0, "ifname": "rxe0"} | print_object(one, comm if one.pid else "")
     kernel = recorded(**{f"resource__{one.kind.value}": [row]})
     assert listed(kernel, RXE0, one.kind) == [one]
@@ -257,6 +257,6 @@ RAW = st.text(min_size=1, max_size=20).filter(
         CounterSet, COUNTS, COUNTS, st.integers(0, 1 << 22), TEXTS, st.dictionaries(RAW, COUNTS, max_size=4)
     )
 )
-def test_printed_counter_sets_are_read_as_they_were(one: CounterSet) -> None:
+def test_printed_counter_sets_are_read_as_they_were(one) -> None:
     row = {"ifname": "rxe0"} | print_counter_set(one, "a")
     assert recorded(statistic__qp=[row]).counter_sets(RXE0, one.port) == (one,)

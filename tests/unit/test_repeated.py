@@ -52,13 +52,13 @@ class Served:
 
 
 @pytest.fixture(autouse=True)
-def seconds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def seconds(monkeypatch) -> list[int]:
     now = [1_000_000_000]
     monkeypatch.setattr(connection.time, "time", lambda: now[0])
     return now
 
 
-async def test_the_bytes_are_those_of_h11_for_every_length_and_date(seconds: list[int]) -> None:
+async def test_the_bytes_are_those_of_h11_for_every_length_and_date(seconds) -> None:
     bodies = [b"x" * size for size in (5, 5, 123_456, 0, 7)]
     served = Served(*(Response(200, body, TEXT, VARY) for body in bodies), Response(200, b"", TEXT))
     for body in bodies:

@@ -73,7 +73,7 @@ BONDED = slave(b"bond", encode_attribute(IFLA_BOND_SLAVE_PERM_HWADDR, BEFORE))
         ((), LinkAddresses("", "", "", borrowed=False)),
     ],
 )
-def test_the_addresses_of_a_link(attributes: tuple[bytes, ...], expected: LinkAddresses) -> None:
+def test_the_addresses_of_a_link(attributes, expected) -> None:
     kernel = FakeKernel(lambda _: [link(*attributes)])
     assert read_link_addresses(r"x\xff", kernel) == expected
     (request,) = kernel.asked
@@ -85,7 +85,7 @@ addresses = st.none() | st.binary(min_size=6, max_size=6)
 
 
 @given(addresses, addresses, addresses, st.sampled_from(("", "bond", "team", "bridge", "vrf")))
-def test_pyroute2_reads_the_same(permanent: bytes, current: bytes, before: bytes, kind: str) -> None:
+def test_pyroute2_reads_the_same(permanent, current, before, kind) -> None:
     attributes = [(IFLA_PERM_ADDRESS, permanent), (IFLA_ADDRESS, current)]
     parts = [encode_attribute(number, value) for number, value in attributes if value is not None]
     data = [] if before is None else [encode_attribute(IFLA_BOND_SLAVE_PERM_HWADDR, before)]
@@ -112,9 +112,7 @@ def test_pyroute2_reads_the_same(permanent: bytes, current: bytes, before: bytes
         (OSError(errno.EMFILE, "Too many open files"), errno.EMFILE, False),
     ],
 )
-def test_every_error_has_its_errno_and_leaves_no_socket(
-    answer: bytes | OSError, number: int, absent: bool
-) -> None:
+def test_every_error_has_its_errno_and_leaves_no_socket(answer, number, absent) -> None:
     kernel = FakeKernel(lambda _: [answer])
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the errno is what is checked
         read_link_addresses("eth0", kernel)
@@ -124,7 +122,7 @@ def test_every_error_has_its_errno_and_leaves_no_socket(
 
 
 @given(st.binary(max_size=80))
-def test_no_reply_does_more_than_fail(payload: bytes) -> None:
+def test_no_reply_does_more_than_fail(payload) -> None:
     with contextlib.suppress(Malformed):
         decode_link_addresses(payload)
 
@@ -137,9 +135,7 @@ def test_a_name_that_no_device_can_have_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("error", [ImportError("No module named 'pyroute2'"), MemoryError()])
-def test_a_broken_installation_is_one_line_with_the_remedy(
-    monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
+def test_a_broken_installation_is_one_line_with_the_remedy(monkeypatch, error) -> None:
     whole = builtins.__import__
 
     def refuse(name: str, *args: Any) -> Any:

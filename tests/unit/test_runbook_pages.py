@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parents[2] / "alerts/runbooks"
 GET = "GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-async def test_every_runbook_is_served_to_every_client(tmp_path: Path) -> None:
+async def test_every_runbook_is_served_to_every_client(tmp_path) -> None:
     async with serving(Application([]), users(tmp_path, alice="secret")) as port:
         for place in FOLDER.glob("*.md"):
             for name in (place.name, place.stem):
@@ -28,5 +28,5 @@ async def test_every_runbook_is_served_to_every_client(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["/runbooks/RoceNone", "/runbooks/../thresholds.yml", "/runbooks/../../README.md", "/runbooks"]
 )
-async def test_nothing_else_is(path: str) -> None:
+async def test_nothing_else_is(path) -> None:
     assert (await Application([])(Request("GET", path, "", {}))).status == 404

@@ -81,7 +81,7 @@ def test_the_sets_are_ordered_and_served_as_a_metric_and_full_is_everything_as_i
 
 
 @LIMITED
-def test_a_row_of_a_higher_set_is_left_out(metric_set: MetricSet) -> None:
+def test_a_row_of_a_higher_set_is_left_out(metric_set) -> None:
     rows = [PORT_UP, ROWS["roce_port_info"], ROWS["roce_port_physical_state"]]
     names = {key[0] for key in shown(ServedSeries(metric_set), Exported(*((row, PORT) for row in rows)))}
     assert names == {row.name for row in rows if metric_set.includes(row.metric_set)}
@@ -89,7 +89,7 @@ def test_a_row_of_a_higher_set_is_left_out(metric_set: MetricSet) -> None:
 
 
 @LIMITED
-def test_a_value_decides_nothing(metric_set: MetricSet) -> None:
+def test_a_value_decides_nothing(metric_set) -> None:
     """A counter of faults is there from its first 0 on, so `increase` sees its first event; so is every priority."""
     labels = (*PORT, "eth0", "0")
     host = Exported((TIMEOUTS, PORT), (PFC, labels), (DISCARDS, labels), (STORMS, (*labels, "transmit")))
@@ -113,7 +113,7 @@ DEVICES = ("mlx5_0", "mlx5_1")
 
 
 @LIMITED
-def test_a_source_is_as_good_as_its_worst_device(metric_set: MetricSet) -> None:
+def test_a_source_is_as_good_as_its_worst_device(metric_set) -> None:
     """Its state and what it could not read, without a device; one of no device is one more."""
     rows = (SOURCE_UP, UNREADABLE, QUARANTINED)
     places = [("a", device) for device in DEVICES] + [("b", "mlx5_0"), ("b", ""), ("c", "mlx5_0")]
@@ -140,7 +140,7 @@ def test_a_source_is_as_good_as_its_worst_device(metric_set: MetricSet) -> None:
 
 
 @pytest.mark.parametrize("metric_set", MetricSet)
-def test_an_excluded_metric_is_in_no_set(metric_set: MetricSet) -> None:
+def test_an_excluded_metric_is_in_no_set(metric_set) -> None:
     host = Exported((PORT_UP, PORT), (ROWS["roce_port_mtu_bytes"], PORT), (TIMEOUTS, PORT))
     host.set(TIMEOUTS, 1, *PORT)
     served = ServedSeries(metric_set, [PORT_UP.name, METRIC_SET_INFO.name])
@@ -168,14 +168,14 @@ def once(capsys: pytest.CaptureFixture[str], *flags: str) -> set[str]:
     return set(samples(capsys.readouterr().out.encode()))
 
 
-def test_the_default_is_standard(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_default_is_standard(capsys) -> None:
     default = once(capsys)
     assert default == once(capsys, "--metrics.set=standard")
     assert 'roce_exporter_metric_set_info{set="standard"}' in default
     assert len(once(capsys, "--metrics.set=lean")) < len(default) < len(once(capsys, "--metrics.set=full"))
 
 
-def test_a_metric_is_left_out_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_metric_is_left_out_by_name(capsys) -> None:
     whole = once(capsys, "--metrics.set=full")
     flags = (f"--metrics.exclude={MTU}", "--metrics.exclude=roce_dcqcn_parameter")
     left = once(capsys, "--metrics.set=full", *flags)
@@ -186,7 +186,7 @@ def test_a_metric_is_left_out_by_name(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("name", ["roce_no_such_total", "roce_port_.*", "process_open_fds", ""])
-def test_an_unknown_name_is_one_clear_error(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_one_clear_error(name, capsys) -> None:
     assert main(["once", HOST, f"--metrics.exclude={name}"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "--metrics.exclude" in line
@@ -270,5 +270,5 @@ async def test_a_port_costs_no_more_than_its_set_allows_and_no_series_is_served_
 
 
 @pytest.mark.parametrize("scenario", ["broken", "firmware"])
-async def test_every_series_of_a_host_in_trouble_is_served_once(scenario: str) -> None:
+async def test_every_series_of_a_host_in_trouble_is_served_once(scenario) -> None:
     assert all(map(samples, (await expositions(scenario, 2)).values()))

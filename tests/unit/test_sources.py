@@ -87,9 +87,7 @@ def test_values_of_netlink_are_not_read_from_sysfs_again() -> None:
 
 
 @pytest.mark.parametrize("reported", [BOTH, {"np_cnp_sent": 50}])
-def test_sysfs_replaces_netlink_while_it_fails_and_its_files_are_closed_again(
-    tmp_path: Path, reported: dict[str, int]
-) -> None:
+def test_sysfs_replaces_netlink_while_it_fails_and_its_files_are_closed_again(tmp_path, reported) -> None:
     kernel, live = with_netlink(reported), write(tmp_path, FILES)
     faults = Faults(kernel, open_files=live.open_files)
     readers, held = readers_of(kernel), []
@@ -121,7 +119,7 @@ def test_files_that_netlink_reports_again_leave_the_quarantine() -> None:
 
 
 @pytest.mark.parametrize("forbidden", [False, True])
-def test_without_netlink_the_counters_are_read_from_sysfs(forbidden: bool) -> None:
+def test_without_netlink_the_counters_are_read_from_sysfs(forbidden) -> None:
     """One that is forbidden, as with systemd's RestrictAddressFamilies, is broken and not absent."""
     kernel = host(FILES)
     if forbidden:
@@ -151,7 +149,7 @@ def test_names_stay_the_same_object_and_a_disabled_source_is_omitted() -> None:
         assert all(a.names is b.names for a, b in zip(first, second, strict=True))
 
 
-def test_the_counters_of_qedr_are_a_stub_that_is_never_read(tmp_path: Path) -> None:
+def test_the_counters_of_qedr_are_a_stub_that_is_never_read(tmp_path) -> None:
     files: dict[str, object] = {
         f"{PORT}/counters/symbol_error": "-> /sys/class/net/lo/speed",
         f"{MLX5}/device": "-> ../../../devices/0000:01:00.0",
@@ -205,12 +203,12 @@ SLOT: dict[str, object] = {
         (parse_total, b"BadTLP 2\n", "garbage"),
     ],
 )
-def test_texts_of_a_slot(parse, text: bytes, value: int | str) -> None:
+def test_texts_of_a_slot(parse, text, value) -> None:
     assert parse(text) == value
 
 
 @given(st.binary(max_size=100))
-def test_no_bytes_break_a_parser(text: bytes) -> None:
+def test_no_bytes_break_a_parser(text) -> None:
     for parse in (parse_speed, parse_width, parse_total):
         assert isinstance(parse(text), int | str)
 
@@ -243,7 +241,7 @@ DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", pci="0000:3b:00.0", ports=(Port(1
 DROPS = "sys/kernel/debug/mlx5/0000:3b:00.0/delay_drop"
 
 
-def test_delay_drop_is_read_where_it_may_be_read(tmp_path: Path) -> None:
+def test_delay_drop_is_read_where_it_may_be_read(tmp_path) -> None:
     texts = {"num_timeout_events": "7", "num_rqs": "2", "timeout": "100000", "other": "x"}
     kernel = write(tmp_path, {f"{DROPS}/{name}": text for name, text in texts.items()})
     expected = {"num_timeout_events": 7, "num_rqs": 2, "timeout": 100000}
@@ -273,7 +271,7 @@ def test_each_sensor_has_its_label_or_the_name_of_its_channel() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "hot", "5.5", "99999999999"])
-def test_a_sensor_without_a_number_has_no_value_and_is_counted(text: str) -> None:
+def test_a_sensor_without_a_number_has_no_value_and_is_counted(text) -> None:
     (reading,) = sensors(temp1_input=text, temp2_input="1000").read(0)
     assert reading.values == (None, 1000)
     assert [loss.name for loss in reading.losses] == ["temperature_temp1"]

@@ -53,7 +53,7 @@ def read(*lines: str, base: str = BASE) -> Tree:
         (("base other-1.x", "sys/s ~", "|     rx_bytes:8", "sys/bin: 1", "- sys/a"), {"sys/s": STATS.replace(b" 5", b"8"), "sys/bin": b"1\n"}),
     ],
 )  # fmt: skip
-def test_lines_mean_files_links_and_errors(lines: tuple[str, ...], content: dict[str, Any]) -> None:
+def test_lines_mean_files_links_and_errors(lines, content) -> None:
     assert read(*lines).content() == content
 
 
@@ -105,7 +105,7 @@ def test_lines_mean_files_links_and_errors(lines: tuple[str, ...], content: dict
     ],
     ids=str,
 )  # fmt: skip
-def test_a_wrong_line_is_named_with_its_number_and_the_remedy(lines: tuple[str, ...], message: str) -> None:
+def test_a_wrong_line_is_named_with_its_number_and_the_remedy(lines, message) -> None:
     with pytest.raises(RecordingError, match=message) as caught:
         read(*lines)
     assert len(str(caught.value).splitlines()) == 1
@@ -123,15 +123,13 @@ def test_a_wrong_line_is_named_with_its_number_and_the_remedy(lines: tuple[str, 
         (b"recording 1", "line 1: not a whole line"),
     ],
 )
-def test_a_file_that_is_no_whole_text_is_refused_with_its_name(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_a_file_that_is_no_whole_text_is_refused_with_its_name(tmp_path, content, message) -> None:
     (tmp_path / "h.txt").write_bytes(content)
     with pytest.raises(RecordingError, match=f"^recording {tmp_path}/h.txt: {message}"):
         load_tree(str(tmp_path / "h.txt"))
 
 
-def test_sizes_are_limited_before_anything_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_are_limited_before_anything_is_kept(monkeypatch) -> None:
     for name, lines in (("MAX_BYTES", ("a = base64", *("|" + "x" * 50,) * 30)), ("MAX_PATHS", ("#",) * 1001)):
         monkeypatch.setattr(archive, name, 1000)
         message = (
@@ -142,7 +140,7 @@ def test_sizes_are_limited_before_anything_is_kept(monkeypatch: pytest.MonkeyPat
         monkeypatch.undo()
 
 
-def test_moments_and_bases_count_with_what_they_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_and_bases_count_with_what_they_repeat(monkeypatch) -> None:
     moments = tuple(f"@ {number}" for number in range(1, 100))
     monkeypatch.setattr(tree, "MAX_PATHS", 150)
     assert len(read("@ 0", "a: 1", *moments).files) == 100
@@ -165,9 +163,7 @@ def write(folder: Path, name: str, *lines: str) -> None:
         (("a: 1", "|"), "line 2: base other.txt: line 2: lines of content follow"),
     ],
 )
-def test_a_base_is_one_level_deep_in_the_same_folder(
-    tmp_path: Path, base: tuple[str, ...] | None, message: str
-) -> None:
+def test_a_base_is_one_level_deep_in_the_same_folder(tmp_path, base, message) -> None:
     write(tmp_path, "host", "base other", "b: 2")
     if base:
         write(tmp_path, "other", *base)
@@ -177,7 +173,7 @@ def test_a_base_is_one_level_deep_in_the_same_folder(
     assert load_tree(str(tmp_path / "host.txt")).files == {"a": b"1\n", "b": b"2\n"}
 
 
-def test_a_base_that_is_a_link_is_not_read(tmp_path: Path) -> None:
+def test_a_base_that_is_a_link_is_not_read(tmp_path) -> None:
     (tmp_path / "inside").mkdir()
     write(tmp_path, "other", "a: 1")
     write(tmp_path / "inside", "host", "base other")
@@ -189,7 +185,7 @@ def test_a_base_that_is_a_link_is_not_read(tmp_path: Path) -> None:
 STATE = "sys/class/infiniband/mlx5_0/ports/1/state"
 
 
-def test_a_recorded_error_is_raised_where_the_host_raised_it(tmp_path: Path) -> None:
+def test_a_recorded_error_is_raised_where_the_host_raised_it(tmp_path) -> None:
     write(
         tmp_path,
         "host",
@@ -215,7 +211,7 @@ def test_a_recorded_error_is_raised_where_the_host_raised_it(tmp_path: Path) -> 
     assert seen.errno == errno.EINVAL
 
 
-def test_an_error_where_none_is_played_is_refused(tmp_path: Path) -> None:
+def test_an_error_where_none_is_played_is_refused(tmp_path) -> None:
     write(tmp_path, "host", "@ 0", "sys/a: 1", "rdma/dev.json ! EPERM")
     with pytest.raises(
         RecordingError, match=r"rdma/dev.json: only reads below sys/, proc/sys/ and ethtool/ can fail"
@@ -248,9 +244,7 @@ def without_conflicts(content: dict[str, Any]) -> Tree:
 
 
 @given(FILES, FILES, st.lists(st.booleans(), min_size=8, max_size=8))
-def test_a_tree_is_the_same_after_a_round_trip(
-    content: dict[str, Any], other: dict[str, Any], kept: list[bool]
-) -> None:
+def test_a_tree_is_the_same_after_a_round_trip(content, other, kept) -> None:
     """As moments, as a host with a base that has some of its files, and as it is."""
     base = without_conflicts(
         other | {path: one for (path, one), keep in zip(content.items(), kept, strict=False) if keep}
@@ -283,7 +277,7 @@ def test_a_tree_is_the_same_after_a_round_trip(
         (b"0\n", 524, ["s ! 524"]),
     ],
 )  # fmt: skip
-def test_a_difference_has_as_few_lines_as_are_safe(before: bytes, after: Any, lines: list[str]) -> None:
+def test_a_difference_has_as_few_lines_as_are_safe(before, after, lines) -> None:
     text = print_tree(collect_tree([("s", after)]), "other", collect_tree([("s", before)]))
     assert text.splitlines() == [FIRST, "base other", *lines, LAST]
 
@@ -306,7 +300,7 @@ def test_moments_are_written_by_number() -> None:
 
 
 @pytest.mark.parametrize("form", ["h", "h.tar.gz", "h.txt"])
-async def test_every_form_holds_the_same(tmp_path: Path, form: str) -> None:
+async def test_every_form_holds_the_same(tmp_path, form) -> None:
     whole = collect_tree(
         {"sys/a": b"\xff\0", "sys/l": "../x y", "1/b c": b"", "1/d": b"1", "é": b"\n"}.items()
     )
@@ -317,7 +311,7 @@ async def test_every_form_holds_the_same(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["h", "h.tar.gz", "h.txt"])
-async def test_nothing_is_written_through_a_link(tmp_path: Path, form: str) -> None:
+async def test_nothing_is_written_through_a_link(tmp_path, form) -> None:
     whole = collect_tree({"a": str(tmp_path / "outside"), "a/b": b"x"}.items())
     with pytest.raises(RecordingError, match="a is a folder and a file or link"):
         await write_tree(whole, str(tmp_path / form))
@@ -340,7 +334,7 @@ HOST = (
 
 
 @pytest.mark.parametrize(("form", "failed"), [("c.txt", {"board_id", "symbol_error", "eth0.stats"}), ("c.tgz", set()), ("c", set())])  # fmt: skip
-async def test_capture_records_reads_that_fail_in_a_text(tmp_path: Path, form: str, failed: set[str]) -> None:
+async def test_capture_records_reads_that_fail_in_a_text(tmp_path, form, failed) -> None:
     write(tmp_path, "host", *HOST)
     summary = await capture(load_recording(str(tmp_path / "host.txt")), str(tmp_path / form), 1, 1.0)
     assert ", 3 failed reads (only a .txt contains them); " in summary
@@ -354,7 +348,7 @@ async def test_capture_records_reads_that_fail_in_a_text(tmp_path: Path, form: s
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device"])
-def test_what_has_no_end_is_no_recording(kind: str, tmp_path: Path) -> None:
+def test_what_has_no_end_is_no_recording(kind, tmp_path) -> None:
     place = tmp_path / "fifo"
     if kind == "fifo":
         os.mkfifo(place)

@@ -11,7 +11,7 @@ ENDLESS = 3600.0
 
 
 @pytest.mark.parametrize("seconds", [None, ENDLESS])
-async def test_everyone_who_waits_is_woken(seconds: float | None) -> None:
+async def test_everyone_who_waits_is_woken(seconds) -> None:
     event = TimedEvent()
     waiting = [asyncio.create_task(event.wait(seconds)) for _ in range(3)]
     await asyncio.sleep(0)

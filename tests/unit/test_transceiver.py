@@ -89,7 +89,7 @@ def test_a_qsfp28_by_the_tables_of_sff_8636() -> None:
     ],
     ids=["no transmit monitors", "flat memory", "copper"],
 )
-def test_what_a_qsfp28_lacks_is_left_out(offset: int, data: bytes, lacking: str) -> None:
+def test_what_a_qsfp28_lacks_is_left_out(offset, data, lacking) -> None:
     """Pages that a flat-memory module lacks are not requested."""
     module = qsfp28()
     whole = read_transceiver(module.read)
@@ -101,7 +101,7 @@ def test_what_a_qsfp28_lacks_is_left_out(offset: int, data: bytes, lacking: str)
 
 
 @pytest.mark.parametrize("identifier", sorted(QSFP | CMIS | SFP))
-def test_a_passive_cable_has_no_values_instead_of_zero(identifier: int) -> None:
+def test_a_passive_cable_has_no_values_instead_of_zero(identifier) -> None:
     with pytest.raises(Absent):
         read_transceiver(Module(identifier).read)
 
@@ -147,7 +147,7 @@ def test_a_qsfp_dd_by_the_tables_of_cmis() -> None:
 
 
 @pytest.mark.parametrize(("scaling", "current"), [(0x00, 3744), (0x08, 7488), (0x10, 14976)])
-def test_the_laser_current_is_scaled_by_the_modules_factor(scaling: int, current: int) -> None:
+def test_the_laser_current_is_scaled_by_the_modules_factor(scaling, current) -> None:
     module = cmis(scaling)
     assert read_transceiver(module.read)["bias_1"] == current
     module.put(160, b"\0", page=1)
@@ -192,7 +192,7 @@ def test_an_sfp_that_leaves_the_calibration_to_the_host() -> None:
 
 
 @pytest.mark.parametrize("kind", [0x00, 0x64])
-def test_an_sfp_without_diagnostics_or_behind_another_address_is_absent(kind: int) -> None:
+def test_an_sfp_without_diagnostics_or_behind_another_address_is_absent(kind) -> None:
     module = sfp(kind)
     with pytest.raises(Absent):
         read_transceiver(module.read)

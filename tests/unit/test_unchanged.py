@@ -87,7 +87,7 @@ def parsed_reader(kernel: ScriptedKernel) -> Any:
 
 
 @pytest.mark.parametrize("make", [counter_reader, parsed_reader])
-def test_a_reader_with_a_past_reads_what_one_without_reads(make: Any) -> None:
+def test_a_reader_with_a_past_reads_what_one_without_reads(make) -> None:
     """Each content after each other one, so that every change and every way back occurs."""
     for first, second, third in itertools.product(HISTORY, repeat=3):
         kernel = ScriptedKernel()
@@ -101,7 +101,7 @@ def test_a_reader_with_a_past_reads_what_one_without_reads(make: Any) -> None:
             assert plain(reader(float(number))) == plain(expected), (first, second, third)
 
 
-def test_only_what_changed_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_changed_is_parsed(monkeypatch) -> None:
     parsed: list[Sequence[object]] = []
     parse = counter_files.parse_counters
     monkeypatch.setattr(counter_files, "parse_counters", lambda texts: parsed.append(texts) or parse(texts))

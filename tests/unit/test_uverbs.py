@@ -4,7 +4,6 @@ import ctypes
 import errno
 import os
 import struct
-from pathlib import Path
 
 import pytest
 from descriptors import open_descriptors
@@ -86,7 +85,7 @@ def test_limits_are_those_of_the_device_and_the_context_is_closed() -> None:
         (IONIC, 1, "00" * 8),
     ],
 )
-def test_each_driver_gets_the_request_of_its_header(driver: int, abi: int, data: str) -> None:
+def test_each_driver_gets_the_request_of_its_header(driver, abi, data) -> None:
     """include/uapi/rdma: mlx5-abi.h, irdma-abi.h, ionic-abi.h; bnxt_re, rxe and siw need no data of their own."""
     file = Uverbs()
     limits_of(file, driver, abi)
@@ -94,7 +93,7 @@ def test_each_driver_gets_the_request_of_its_header(driver: int, abi: int, data:
 
 
 @pytest.mark.parametrize(("driver", "abi"), [(HFI1, 6), (MLX5, 2), (RXE, 1)])
-def test_a_driver_whose_format_is_not_known_is_not_opened(driver: int, abi: int) -> None:
+def test_a_driver_whose_format_is_not_known_is_not_opened(driver, abi) -> None:
     file = Uverbs()
     with pytest.raises(Absent, match="GET_CONTEXT"):
         limits_of(file, driver, abi)
@@ -102,7 +101,7 @@ def test_a_driver_whose_format_is_not_known_is_not_opened(driver: int, abi: int)
 
 
 @pytest.mark.parametrize("command", [0, 1])
-def test_a_refused_request_closes_the_device(command: int) -> None:
+def test_a_refused_request_closes_the_device(command) -> None:
     file = Uverbs(failing=command)
     with pytest.raises(OSError, match="Invalid argument"):
         limits_of(file)
@@ -124,7 +123,7 @@ def chardev(minor: int = 192, without: int = 0) -> bytes:
 
 
 @pytest.mark.parametrize("minor", [192, 300])
-def test_netlink_names_the_device_and_its_driver(minor: int) -> None:
+def test_netlink_names_the_device_and_its_driver(minor) -> None:
     kernel = FakeKernel(lambda _: [chardev(minor)])
     assert find_character_device(DEVICE, Netlink(20, kernel)) == CharacterDevice(
         "uverbs0", (231, minor), 1, MLX5
@@ -143,7 +142,7 @@ def test_netlink_names_the_device_and_its_driver(minor: int) -> None:
         (chardev(without=73), errno.EBADMSG, "no attribute 73"),
     ],
 )
-def test_a_device_that_netlink_does_not_name(reply: bytes, number: int | None, text: str) -> None:
+def test_a_device_that_netlink_does_not_name(reply, number, text) -> None:
     kernel = FakeKernel(lambda _: [reply])
     with pytest.raises(OSError, match=text) as caught:
         find_character_device(DEVICE, Netlink(20, kernel))
@@ -152,7 +151,7 @@ def test_a_device_that_netlink_does_not_name(reply: bytes, number: int | None, t
     assert [socket.closed for socket in kernel.sockets] == [True]
 
 
-def test_only_the_right_device_is_opened_written_to_and_closed(tmp_path: Path) -> None:
+def test_only_the_right_device_is_opened_written_to_and_closed(tmp_path) -> None:
     """A container may have a node of that name for another device. The option is set, so a missing one is broken."""
     descriptors = open_descriptors()
     with pytest.raises(FileNotFoundError) as caught:

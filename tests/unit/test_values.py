@@ -14,7 +14,7 @@ LARGEST = 2**64 - 2
 
 
 @given(st.integers(0, LARGEST))
-def test_every_64_bit_number_is_read(number: int) -> None:
+def test_every_64_bit_number_is_read(number) -> None:
     assert parse_counter(b"%d\n" % number) == number
     assert check_counter(number) == number
 
@@ -24,7 +24,7 @@ def test_every_64_bit_number_is_read(number: int) -> None:
         st.one_of(st.integers(0, LARGEST + 1), st.sampled_from([0, 2**56 - 1, 2**64 - 256, LARGEST + 1]))
     )
 )
-def test_a_view_of_the_kernels_numbers_is_checked_as_a_tuple_of_them(numbers: list[int]) -> None:
+def test_a_view_of_the_kernels_numbers_is_checked_as_a_tuple_of_them(numbers) -> None:
     view = memoryview(struct.pack(f"={len(numbers)}Q", *numbers)).cast("Q")
     names = tuple(map(str, range(len(numbers))))
     of_view = make_reading("ethtool", "mlx5_0", 1, names, check_counters(view))
@@ -39,7 +39,7 @@ def test_a_view_without_a_missing_value_is_not_copied() -> None:
 
 
 @given(st.binary(max_size=80))
-def test_text_that_is_not_a_number_gives_a_reason(text: bytes) -> None:
+def test_text_that_is_not_a_number_gives_a_reason(text) -> None:
     found = parse_counter(text)
     if isinstance(found, int):
         assert int(text) == found
@@ -50,7 +50,7 @@ def test_text_that_is_not_a_number_gives_a_reason(text: bytes) -> None:
 
 
 @given(st.binary(max_size=80))
-def test_no_bytes_break_the_port_parsers(text: bytes) -> None:
+def test_no_bytes_break_the_port_parsers(text) -> None:
     for parse in (parse_state, parse_rate, parse_mtu):
         found = parse(text)
         assert found in {"empty", "garbage"} if isinstance(found, str) else found >= 0
@@ -75,7 +75,7 @@ def test_no_bytes_break_the_port_parsers(text: bytes) -> None:
         (b"1" * 64, "too_long"),
     ],
 )
-def test_counters(text: bytes, found: int | str) -> None:
+def test_counters(text, found) -> None:
     assert parse_counter(text) == found
 
 
@@ -91,7 +91,7 @@ def test_counters(text: bytes, found: int | str) -> None:
         (b"9999999999 Gb/sec\n", "garbage"),
     ],
 )
-def test_rates_are_bytes_per_second(text: bytes, found: int | str) -> None:
+def test_rates_are_bytes_per_second(text, found) -> None:
     assert parse_rate(text) == found
 
 
@@ -106,7 +106,7 @@ def test_rates_are_bytes_per_second(text: bytes, found: int | str) -> None:
         (b"", "empty"),
     ],
 )
-def test_states(text: bytes, found: int | str) -> None:
+def test_states(text, found) -> None:
     assert parse_state(text) == found
 
 
@@ -140,7 +140,7 @@ def test_absent_values_are_never_quarantined() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))
-def test_a_readable_file_is_never_quarantined(events: list[tuple[int, bool]]) -> None:
+def test_a_readable_file_is_never_quarantined(events) -> None:
     quarantine = Quarantine()
     for now, (position, answers) in enumerate(events):
         if answers:

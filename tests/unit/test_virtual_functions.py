@@ -6,7 +6,6 @@ import re
 import struct
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -119,13 +118,13 @@ def test_the_number_of_vfs_is_bounded() -> None:
         (KeyError("attrs"), errno.EBADMSG, False),
     ],
 )
-def test_no_vfs_are_absent_and_a_refusal_is_a_failure(answer: Any, number: int, absent: bool) -> None:
+def test_no_vfs_are_absent_and_a_refusal_is_a_failure(answer, number, absent) -> None:
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the errno is what is checked
         read_virtual_functions("eth0", lambda: Links(answer))
     assert (caught.value.errno, isinstance(caught.value, Absent)) == (number, absent)
 
 
-def test_a_live_device_without_vfs_is_not_queried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_device_without_vfs_is_not_queried(tmp_path, monkeypatch) -> None:
     """So hosts without SR-IOV never pay for the import of pyroute2."""
     monkeypatch.setitem(sys.modules, "pyroute2", None)
     monkeypatch.setattr(LiveKernel, "_check_own", lambda *_: None)
@@ -175,7 +174,7 @@ def test_the_text_of_ip_gives_what_the_kernel_does() -> None:
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", "[1]", "[{},{}]", '[{"vfinfo_list": [{}]}]', '[{"vfinfo_list": [{"vf": 1}]}]']
 )
-def test_a_text_that_is_not_of_ip_is_malformed(text: str) -> None:
+def test_a_text_that_is_not_of_ip_is_malformed(text) -> None:
     with pytest.raises(OSError, match="ip -j -s -d link show dev eth0") as caught:
         parse_virtual_functions(text, "eth0")
     assert not isinstance(caught.value, Absent)
@@ -218,7 +217,7 @@ async def test_each_vf_has_its_series_and_its_device_where_it_is_visible() -> No
     assert not [name for name in found if "unmapped" in name and "virtual_functions" in name]
 
 
-async def test_a_capture_of_vfs_replays_to_the_same_series_without_their_addresses(tmp_path: Path) -> None:
+async def test_a_capture_of_vfs_replays_to_the_same_series_without_their_addresses(tmp_path) -> None:
     kernel = host(FILES)
     await capture(kernel, str(tmp_path / "host"), 1, 0.0)
     replayed = load_recording(str(tmp_path / "host"))

@@ -95,7 +95,7 @@ async def test_a_request_is_parsed_and_answered() -> None:
 
 
 @pytest.mark.parametrize("text", [get("/", "Connection: close"), b"GET / HTTP/1.0\r\n\r\n"])
-async def test_the_connection_is_closed_on_request_of_the_client(text: bytes) -> None:
+async def test_the_connection_is_closed_on_request_of_the_client(text) -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(text + get("/second"))
@@ -105,7 +105,7 @@ async def test_the_connection_is_closed_on_request_of_the_client(text: bytes) ->
 
 
 @pytest.mark.parametrize("size", [0, 1, LIMITS.slice_bytes, LIMITS.slice_bytes + 1, 3_000_000])
-async def test_a_body_of_any_size_arrives_whole(size: int) -> None:
+async def test_a_body_of_any_size_arrives_whole(size) -> None:
     body = bytes(range(256)) * (size // 256 + 1)
 
     async def application(_: Request) -> Response:
@@ -116,7 +116,7 @@ async def test_a_body_of_any_size_arrives_whole(size: int) -> None:
     assert answer.body == body[:size]
 
 
-async def test_a_failing_application_gives_500_and_one_record(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_application_gives_500_and_one_record(caplog) -> None:
     async def application(_: Request) -> Response:
         raise ValueError("private matter")
 
@@ -217,7 +217,7 @@ async def test_a_port_in_use_is_named_with_the_remedy_and_nothing_stays_bound() 
     "address",
     ["", "10123", "localhost", "1.2.3.4:x", "::1:80", "[::1]", "a:b:1", "127.0.0.1:65536", "256.0.0.1:0"],
 )
-async def test_an_invalid_address_is_refused_in_one_line(address: str) -> None:
+async def test_an_invalid_address_is_refused_in_one_line(address) -> None:
     with pytest.raises(ListenError) as caught:
         await Server(echo, None).start([address])
     message = str(caught.value)
@@ -238,7 +238,7 @@ def users(folder: Path, **passwords: str) -> WebConfigFile:
     return WebConfigFile(web_yml(folder, f"basic_auth_users:\n{lines}"))
 
 
-async def test_users_and_passwords_are_checked_for_every_request(tmp_path: Path) -> None:
+async def test_users_and_passwords_are_checked_for_every_request(tmp_path) -> None:
     async with serving(config=users(tmp_path, alice="secret", bob="hidden")) as port:
         for header, status in (
             (login("alice", "secret"), 200),
@@ -260,7 +260,7 @@ async def test_users_and_passwords_are_checked_for_every_request(tmp_path: Path)
             assert answer.headers.get("www-authenticate") == ("Basic" if status == 401 else None)
 
 
-async def test_users_follow_the_file(tmp_path: Path) -> None:
+async def test_users_follow_the_file(tmp_path) -> None:
     async with serving(config=users(tmp_path, alice="secret")) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(get("/", login("alice", "secret")))
@@ -273,7 +273,7 @@ async def test_users_follow_the_file(tmp_path: Path) -> None:
         writer.close()
 
 
-async def test_only_the_first_72_bytes_of_a_password_count(tmp_path: Path) -> None:
+async def test_only_the_first_72_bytes_of_a_password_count(tmp_path) -> None:
     async with serving(config=users(tmp_path, alice="x" * 72)) as port:
         assert (await ask(port, get("/", login("alice", "x" * 100)))).status == 200
         assert (await ask(port, get("/", login("alice", "x" * 71)))).status == 401
@@ -296,7 +296,7 @@ def slow_bcrypt(monkeypatch):
     gate.set()
 
 
-async def test_a_flood_of_wrong_passwords_does_not_delay_a_verified_one(tmp_path: Path, slow_bcrypt) -> None:
+async def test_a_flood_of_wrong_passwords_does_not_delay_a_verified_one(tmp_path, slow_bcrypt) -> None:
     begun, gate = slow_bcrypt
     gate.set()
     async with serving(config=users(tmp_path, alice="secret")) as port:
@@ -340,7 +340,7 @@ async def test_the_newest_has_the_next_turn_and_the_oldest_gives_up_first() -> N
 
 
 @pytest.mark.parametrize("is_reset", [True, False])
-async def test_a_client_that_is_gone_gives_its_place_back(*, is_reset: bool) -> None:
+async def test_a_client_that_is_gone_gives_its_place_back(*, is_reset) -> None:
     """With a reset at once; without one as soon as the place is needed."""
     arrived, never = asyncio.Semaphore(0), asyncio.Event()
 
@@ -370,7 +370,7 @@ async def test_a_client_that_is_gone_gives_its_place_back(*, is_reset: bool) -> 
     await server.close()
 
 
-async def test_connections_use_at_most_a_quarter_of_the_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connections_use_at_most_a_quarter_of_the_descriptors(monkeypatch) -> None:
     """The rest is for the files of the devices: an idle client costs no series."""
     monkeypatch.setattr("resource.getrlimit", lambda _: (16, 16))
     async with serving() as port:
@@ -384,7 +384,7 @@ async def test_connections_use_at_most_a_quarter_of_the_descriptors(monkeypatch:
 
 
 async def test_a_password_that_no_thread_can_check_is_503_until_one_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path, monkeypatch, caplog
 ) -> None:
     monkeypatch.setattr(workers, "LIFE_CHECK", 0.01)
     async with serving(config=users(tmp_path, alice="secret")) as port:
@@ -397,7 +397,7 @@ async def test_a_password_that_no_thread_can_check_is_503_until_one_can(
         assert (await ask(port, get("/", login("alice", "secret")))).status == 200
 
 
-async def test_wrong_passwords_evict_no_verified_one(tmp_path: Path, slow_bcrypt) -> None:
+async def test_wrong_passwords_evict_no_verified_one(tmp_path, slow_bcrypt) -> None:
     begun, gate = slow_bcrypt
     gate.set()
     async with serving(config=users(tmp_path, alice="secret")) as port:
@@ -409,7 +409,7 @@ async def test_wrong_passwords_evict_no_verified_one(tmp_path: Path, slow_bcrypt
     assert begun.qsize() == 301, "one check of each password"
 
 
-async def test_an_unknown_user_costs_a_check_of_the_same_cost(tmp_path: Path, monkeypatch) -> None:
+async def test_an_unknown_user_costs_a_check_of_the_same_cost(tmp_path, monkeypatch) -> None:
     seen: list[bytes] = []
     real = bcrypt.checkpw
     monkeypatch.setattr(
@@ -424,7 +424,7 @@ async def test_an_unknown_user_costs_a_check_of_the_same_cost(tmp_path: Path, mo
     pytest.fail("bcrypt rejects the decoy without checking it")
 
 
-async def test_configured_headers_are_sent_with_every_answer(tmp_path: Path) -> None:
+async def test_configured_headers_are_sent_with_every_answer(tmp_path) -> None:
     text = (
         "http_server_config: {headers: {X-Frame-Options: deny}}\nbasic_auth_users: {a: " + hashed("b") + "}\n"
     )
@@ -434,7 +434,7 @@ async def test_configured_headers_are_sent_with_every_answer(tmp_path: Path) -> 
             assert (answer.status, answer.headers["x-frame-options"]) == (status, "deny")
 
 
-async def test_a_rate_limit_refuses_what_exceeds_its_burst(tmp_path: Path) -> None:
+async def test_a_rate_limit_refuses_what_exceeds_its_burst(tmp_path) -> None:
     config = WebConfigFile(web_yml(tmp_path, "rate_limit: {interval: 1h, burst: 2}\n"))
     async with serving(config=config) as port:
         assert [(await ask(port, get())).status for _ in range(3)] == [200, 200, 429]
@@ -476,7 +476,7 @@ async def served_certificate(port: int, tls: ssl.SSLContext) -> bytes:
     return certificate
 
 
-async def test_tls_is_spoken_and_large_bodies_arrive(tmp_path: Path, authority: trustme.CA) -> None:
+async def test_tls_is_spoken_and_large_bodies_arrive(tmp_path, authority) -> None:
     async def application(_: Request) -> Response:
         return Response(200, b"x" * 2_000_000, TEXT)
 
@@ -493,9 +493,7 @@ async def test_tls_is_spoken_and_large_bodies_arrive(tmp_path: Path, authority: 
             await ask(port, get())
 
 
-async def test_a_rotated_certificate_serves_new_connections_while_old_ones_go_on(
-    tmp_path: Path, authority: trustme.CA
-) -> None:
+async def test_a_rotated_certificate_serves_new_connections_while_old_ones_go_on(tmp_path, authority) -> None:
     tls = client_tls(authority)
     async with serving(config=tls_config(tmp_path, authority)) as port:
         reader, writer = await asyncio.open_connection(
@@ -514,9 +512,7 @@ REFUSED_HANDSHAKE = (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)
 
 
 @pytest.mark.parametrize("policy", ["RequireAndVerifyClientCert", "VerifyClientCertIfGiven"])
-async def test_a_client_certificate_is_required_or_verified_if_given(
-    tmp_path: Path, authority: trustme.CA, policy: str
-) -> None:
+async def test_a_client_certificate_is_required_or_verified_if_given(tmp_path, authority, policy) -> None:
     stranger = client_tls(authority)
     trustme.CA().issue_cert("stranger").configure_cert(stranger)
     settings = CLIENTS.replace("RequireAndVerifyClientCert", policy)
@@ -532,7 +528,7 @@ async def test_a_client_certificate_is_required_or_verified_if_given(
                 await ask(port, get(), context)
 
 
-async def test_only_allowed_names_of_client_certificates_pass(tmp_path: Path, authority: trustme.CA) -> None:
+async def test_only_allowed_names_of_client_certificates_pass(tmp_path, authority) -> None:
     policy = CLIENTS + '  client_allowed_sans: [scraper.example, 192.0.2.1, "2001:db8::1", ops@example.org]\n'
     async with serving(config=tls_config(tmp_path, authority, policy)) as port:
         for name, status in (
@@ -546,7 +542,7 @@ async def test_only_allowed_names_of_client_certificates_pass(tmp_path: Path, au
             assert (await ask(port, get(), client_tls(authority, name))).status == status, name
 
 
-async def test_one_curve_excludes_the_others(tmp_path: Path, authority: trustme.CA) -> None:
+async def test_one_curve_excludes_the_others(tmp_path, authority) -> None:
     context = client_tls(authority)
     context.set_ecdh_curve("prime256v1")
     async with serving(config=tls_config(tmp_path, authority, "  curve_preferences: [CurveP384]\n")) as port:

@@ -24,7 +24,7 @@ CLIENTS = "  client_ca_file: ca.pem\n  client_auth_type: RequireAndVerifyClientC
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def patient(monkeypatch) -> None:
     """On a busy machine a read of a small file may take more than a second."""
     monkeypatch.setattr(web_config_file, "PATIENCE", 600)
 
@@ -35,7 +35,7 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, authority: trustme.CA) -> Path:
+def folder(tmp_path, authority) -> Path:
     issue(authority, tmp_path)
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     trustme.CA().issue_cert("localhost").private_key_pem.write_to_path(str(tmp_path / "other-key.pem"))
@@ -101,11 +101,11 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_a_good_file_is_accepted(folder: Path, text: str) -> None:
+def test_a_good_file_is_accepted(folder, text) -> None:
     assert now(WebConfigFile(web_yml(folder, text)))
 
 
-def test_promtool_accepts_the_same_files(folder: Path) -> None:
+def test_promtool_accepts_the_same_files(folder) -> None:
     files = [folder / f"{number}.yml" for number, _ in enumerate(ACCEPTED)]
     for file, text in zip(files, ACCEPTED.values(), strict=True):
         file.write_text(text)
@@ -181,7 +181,7 @@ REFUSED = {
 }
 
 
-def test_a_curve_that_ssl_refuses_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_curve_that_ssl_refuses_is_one_line(folder, monkeypatch) -> None:
     def refuse(_context: ssl.SSLContext, _curve: str) -> None:
         raise ssl.SSLError("unknown group")
 
@@ -193,7 +193,7 @@ def test_a_curve_that_ssl_refuses_is_one_line(folder: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(("text", "expected"), REFUSED.items(), ids=range(len(REFUSED)))
-def test_a_bad_file_is_refused_in_one_line_that_names_it(folder: Path, text: str, expected: str) -> None:
+def test_a_bad_file_is_refused_in_one_line_that_names_it(folder, text, expected) -> None:
     file = web_yml(folder, text)
     with pytest.raises(WebConfigError) as caught:
         WebConfigFile(file)
@@ -204,7 +204,7 @@ def test_a_bad_file_is_refused_in_one_line_that_names_it(folder: Path, text: str
     assert "secret" not in message
 
 
-def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_binary_file_is_refused(tmp_path) -> None:
     with pytest.raises(
         WebConfigError, match=r"none\.yml: cannot be read: No such file .*; check --web.config.file"
     ):
@@ -216,7 +216,7 @@ def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
         WebConfigFile(tmp_path / "web.yml")
 
 
-def test_an_encrypted_key_is_refused_without_a_prompt_on_the_terminal(folder: Path) -> None:
+def test_an_encrypted_key_is_refused_without_a_prompt_on_the_terminal(folder) -> None:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - comes with trustme
 
     key = serialization.load_pem_private_key((folder / "key.pem").read_bytes(), None)
@@ -230,7 +230,7 @@ def test_an_encrypted_key_is_refused_without_a_prompt_on_the_terminal(folder: Pa
         WebConfigFile(web_yml(folder, TLS))
 
 
-def test_inline_certificates_do_as_well_as_files(folder: Path) -> None:
+def test_inline_certificates_do_as_well_as_files(folder) -> None:
     text = (
         f"tls_server_config:\n  cert: {inline(folder / 'cert.pem')}  key: {inline(folder / 'key.pem')}"
         f"  client_ca: {inline(folder / 'ca.pem')}  client_auth_type: RequireAndVerifyClientCert\n"
@@ -242,7 +242,7 @@ def test_inline_certificates_do_as_well_as_files(folder: Path) -> None:
     assert config.allowed_sans == {"scraper.example", "2001:db8::1"}
 
 
-def test_tls_settings_reach_the_context(folder: Path) -> None:
+def test_tls_settings_reach_the_context(folder) -> None:
     text = (
         TLS + "  min_version: TLS12\n  max_version: TLS12\n  prefer_server_cipher_suites: false\n"
         "  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]\n"
@@ -258,7 +258,7 @@ def test_tls_settings_reach_the_context(folder: Path) -> None:
     assert newest.minimum_version == ssl.TLSVersion.TLSv1_3
 
 
-def test_openssl_supports_every_suite_of_the_table(folder: Path) -> None:
+def test_openssl_supports_every_suite_of_the_table(folder) -> None:
     from roce_exporter.web.web_config_file import SUITES  # noqa: PLC0415 - only this test needs the table
 
     text = TLS + f"  cipher_suites: [{', '.join(SUITES)}]\n"
@@ -277,12 +277,12 @@ def test_openssl_supports_every_suite_of_the_table(folder: Path) -> None:
         ("{burst: 3}", None),
     ],
 )
-def test_rate_limits_are_read_as_go_durations(tmp_path: Path, text: str, expected: RateLimit | None) -> None:
+def test_rate_limits_are_read_as_go_durations(tmp_path, text, expected) -> None:
     config = now(WebConfigFile(web_yml(tmp_path, f"rate_limit: {text}\n")))
     assert config.rate_limit == expected
 
 
-def test_a_changed_file_is_followed(folder: Path) -> None:
+def test_a_changed_file_is_followed(folder) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
     before = now(file)
     assert now(file) is before, "an unchanged file is not read again"
@@ -290,9 +290,7 @@ def test_a_changed_file_is_followed(folder: Path) -> None:
     assert set(now(file).users) == {b"bob"}
 
 
-def test_an_invalid_change_keeps_the_previous_file_and_is_logged_once(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_invalid_change_keeps_the_previous_file_and_is_logged_once(folder, caplog) -> None:
     """One that is emptied or removed opens nothing."""
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
     before = now(file)
@@ -309,9 +307,7 @@ def test_an_invalid_change_keeps_the_previous_file_and_is_logged_once(
     assert set(now(file).users) == {b"bob"}
 
 
-def test_tls_is_neither_turned_on_nor_off_while_running(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_tls_is_neither_turned_on_nor_off_while_running(folder, caplog) -> None:
     secure = WebConfigFile(web_yml(folder, TLS))
     web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n")
     assert now(secure).tls is not None
@@ -321,9 +317,7 @@ def test_tls_is_neither_turned_on_nor_off_while_running(
     assert now(plain).tls is None
 
 
-def test_rotated_certificates_are_picked_up_when_both_halves_are_there(
-    folder: Path, authority: trustme.CA, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_rotated_certificates_are_picked_up_when_both_halves_are_there(folder, authority, caplog) -> None:
     file = WebConfigFile(web_yml(folder, TLS))
     before = now(file)
     renewed = authority.issue_cert("localhost")
@@ -336,7 +330,7 @@ def test_rotated_certificates_are_picked_up_when_both_halves_are_there(
     assert now(file) is not before
 
 
-def test_a_file_that_does_not_exist_yet_is_read_when_it_appears(folder: Path) -> None:
+def test_a_file_that_does_not_exist_yet_is_read_when_it_appears(folder) -> None:
     file = WebConfigFile(web_yml(folder, TLS))
     before = now(file)
     web_yml(folder, TLS + CLIENTS.replace("ca.pem", "late.pem"))
@@ -364,9 +358,7 @@ class SlowReads:
         return content
 
 
-async def test_requests_share_one_reload_and_none_of_them_blocks_the_event_loop(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_share_one_reload_and_none_of_them_blocks_the_event_loop(folder, monkeypatch) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
     reads = SlowReads(monkeypatch)
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
@@ -380,9 +372,7 @@ async def test_requests_share_one_reload_and_none_of_them_blocks_the_event_loop(
     assert [path.name for path in reads.paths] == ["web.yml"]
 
 
-async def test_a_change_during_a_reload_reaches_the_request_that_came_after_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_change_during_a_reload_reaches_the_request_that_came_after_it(folder, monkeypatch) -> None:
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
     reads = SlowReads(monkeypatch)
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
@@ -399,7 +389,7 @@ async def test_a_change_during_a_reload_reaches_the_request_that_came_after_it(
 
 @pytest.mark.parametrize("hangs", ["read_file", "_identity"])
 async def test_while_a_file_hangs_the_previous_configuration_serves(
-    hangs: str, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    hangs, folder, monkeypatch, caplog
 ) -> None:
     """No request waits longer than PATIENCE, most of them not at all."""
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))

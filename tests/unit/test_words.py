@@ -39,7 +39,7 @@ from roce_exporter import words
         (words.few(["EIO", "late", "late"], 1), "EIO and 2 more"),
     ],
 )
-def test_text_for_people(text: str, shown: str) -> None:
+def test_text_for_people(text, shown) -> None:
     assert text == shown
 
 
@@ -64,7 +64,7 @@ def test_numbers_and_narrow_columns_are_not_wrapped() -> None:
     assert words.table([("1234567890", "word")], right={0}, width=3) == ["1234567890  word"]
 
 
-def test_a_terminal_has_a_width_and_a_file_has_that_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_has_a_width_and_a_file_has_that_of_columns(monkeypatch) -> None:
     ours, theirs = pty.openpty()
     with (
         os.fdopen(ours, "rb", buffering=0),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from clock import Clock
-from worker_threads import WorkerThreads, die, refuse
+from worker_threads import die, refuse
 
 from roce_exporter.collect import workers as workers_module
 from roce_exporter.collect.batch import Batch, Finished
@@ -79,7 +79,7 @@ def workers():
         worker.retire()
 
 
-def test_jobs_run_in_order_and_following_tasks_next(workers: list[Worker]) -> None:
+def test_jobs_run_in_order_and_following_tasks_next(workers) -> None:
     bench = Bench("a.1 a.2", "b.1", more={"a.1": "a.3 a.4"})
     bench.open()
     assert not bench.batch.is_over
@@ -93,7 +93,7 @@ def test_jobs_run_in_order_and_following_tasks_next(workers: list[Worker]) -> No
     assert not bench.in_flight
 
 
-def test_two_workers_never_share_a_chain(workers: list[Worker]) -> None:
+def test_two_workers_never_share_a_chain(workers) -> None:
     bench = Bench("a.1 a.2", "b.1 b.2")
     for worker in workers:
         worker.submit(bench.batch.run)
@@ -105,7 +105,7 @@ def test_two_workers_never_share_a_chain(workers: list[Worker]) -> None:
     assert sorted(bench.attempts) == ["a.1", "a.2", "b.1", "b.2"]
 
 
-def test_jobs_behind_a_stuck_one_are_freed_and_its_late_result_dropped(workers: list[Worker]) -> None:
+def test_jobs_behind_a_stuck_one_are_freed_and_its_late_result_dropped(workers) -> None:
     bench = Bench("a.stuck a.next", "b.1")
     bench.open("a.next", "b.1")
     workers[0].submit(bench.batch.run)
@@ -129,9 +129,7 @@ def test_jobs_behind_a_stuck_one_are_freed_and_its_late_result_dropped(workers: 
     assert not bench.in_flight
 
 
-def test_a_thing_with_stuck_calls_is_read_further_only_where_there_is_room(
-    workers: list[Worker], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_thing_with_stuck_calls_is_read_further_only_where_there_is_room(workers, monkeypatch) -> None:
     """Each stuck call holds a thread: of one thing a few, of all together no more than `MOST_STUCK`."""
     bench = Bench("a.1 a.2", "b.1")
     workers[0].submit(bench.batch.run)
@@ -163,11 +161,11 @@ def test_a_thing_with_stuck_calls_is_read_further_only_where_there_is_room(
         ({"b": 96}, False),
     ],
 )
-def test_room_for_another_call_of_a_thing(stuck: dict[str, int], room: bool) -> None:
+def test_room_for_another_call_of_a_thing(stuck, room) -> None:
     assert has_room(Counter[Hashable](stuck), "a") is room
 
 
-def test_every_stuck_job_with_others_behind_it_calls_for_a_further_worker(workers: list[Worker]) -> None:
+def test_every_stuck_job_with_others_behind_it_calls_for_a_further_worker(workers) -> None:
     bench = Bench("a.1 a.2", "b.1 b.2", "c.1")
     for worker in workers:
         worker.submit(bench.batch.run)
@@ -179,7 +177,7 @@ def test_every_stuck_job_with_others_behind_it_calls_for_a_further_worker(worker
     assert sorted(bench.attempts) == ["a.1", "a.2", "b.1", "b.2", "c.1"]
 
 
-def test_a_closed_batch_begins_nothing_more(workers: list[Worker]) -> None:
+def test_a_closed_batch_begins_nothing_more(workers) -> None:
     bench = Bench("a.1 a.2", "b.1", more={"a.1": "a.3"})
     workers[0].submit(bench.batch.run)
     assert bench.begun["a.1"].wait(20)
@@ -192,9 +190,7 @@ def test_a_closed_batch_begins_nothing_more(workers: list[Worker]) -> None:
     assert workers[0].error is None
 
 
-def test_a_job_whose_key_is_in_flight_is_skipped_even_if_another_job_adds_it(
-    workers: list[Worker],
-) -> None:
+def test_a_job_whose_key_is_in_flight_is_skipped_even_if_another_job_adds_it(workers) -> None:
     """Otherwise a device that was described during one of its reads would be read twice at once."""
     bench = Bench("a.1", more={"a.1": "a.2 a.3"})
     before = bench.in_flight.begin("a.2")
@@ -207,7 +203,7 @@ def test_a_job_whose_key_is_in_flight_is_skipped_even_if_another_job_adds_it(
     assert not bench.in_flight
 
 
-def test_results_are_taken_from_a_batch_once(workers: list[Worker]) -> None:
+def test_results_are_taken_from_a_batch_once(workers) -> None:
     bench = Bench("a.1 a.2")
     bench.open("a.1")
     workers[0].submit(bench.batch.run)
@@ -219,7 +215,7 @@ def test_results_are_taken_from_a_batch_once(workers: list[Worker]) -> None:
     assert bench.batch.take() == {}
 
 
-def test_a_batch_is_over_when_only_an_abandoned_call_is_left(workers: list[Worker]) -> None:
+def test_a_batch_is_over_when_only_an_abandoned_call_is_left(workers) -> None:
     bench = Bench("a.1 a.2")
     workers[0].submit(bench.batch.run)
     assert bench.begun["a.1"].wait(20)
@@ -265,9 +261,7 @@ def test_an_abandoned_call_is_reported_once_and_again_on_its_return() -> None:
     assert (calls.end(slow), calls.end(quick)) == (False, True)
 
 
-def test_files_of_a_call_are_closed_after_its_return_by_its_own_thread(
-    workers: list[Worker], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_files_of_a_call_are_closed_after_its_return_by_its_own_thread(workers, caplog) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     gate, closed, inside = threading.Event(), list[str](), 0
 
@@ -335,7 +329,7 @@ def test_without_a_fault_a_busy_worker_is_kept() -> None:
     crew.retire()
 
 
-def test_workers_that_a_batch_did_not_need_end_with_it(worker_threads: WorkerThreads) -> None:
+def test_workers_that_a_batch_did_not_need_end_with_it(worker_threads) -> None:
     crew = Crew("test")
     crew.start(lambda: None, 3)
     crew.settle(stuck=False)
@@ -353,9 +347,7 @@ def test_a_stuck_thread_does_not_keep_the_process_alive() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
 
 
-def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(monkeypatch, caplog) -> None:
     crew, done = Crew("test"), threading.Event()
     crew.start(lambda: None, 1)
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
@@ -382,7 +374,7 @@ def test_a_closed_event_loop_is_not_notified() -> None:
     assert not called
 
 
-def test_a_worker_outlives_work_that_fails_and_keeps_its_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_outlives_work_that_fails_and_keeps_its_error(caplog) -> None:
     worker = Worker("test")
     worker.submit(lambda: int("no work"))
     wait_for(worker)
@@ -394,9 +386,7 @@ def test_a_worker_outlives_work_that_fails_and_keeps_its_error(caplog: pytest.Lo
     worker.retire()
 
 
-async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thread(
-    worker_threads: WorkerThreads,
-) -> None:
+async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thread(worker_threads) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     assert await call_in_worker(calls, "a", lambda: 42, 20.0) == 42
     worker_threads.wait_until(0)
@@ -408,7 +398,7 @@ async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thr
     worker_threads.wait_until(0)
 
 
-async def test_a_call_that_does_not_return_is_not_repeated(worker_threads: WorkerThreads) -> None:
+async def test_a_call_that_does_not_return_is_not_repeated(worker_threads) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     gate = threading.Event()
     with pytest.raises(TimeoutError, match=r"\] no answer in 0\.01 s$") as late:
@@ -423,7 +413,7 @@ async def test_a_call_that_does_not_return_is_not_repeated(worker_threads: Worke
     assert await call_in_worker(calls, "a", lambda: "again", 20.0) == "again"
 
 
-async def test_without_a_thread_nothing_is_left_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_thread_nothing_is_left_in_flight(monkeypatch) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     with pytest.raises(RuntimeError):
@@ -431,7 +421,7 @@ async def test_without_a_thread_nothing_is_left_in_flight(monkeypatch: pytest.Mo
     assert not calls
 
 
-async def test_calls_in_one_thread_end_with_it(worker_threads: WorkerThreads) -> None:
+async def test_calls_in_one_thread_end_with_it(worker_threads) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     thread = CallThread()
     first, second = [
@@ -444,9 +434,7 @@ async def test_calls_in_one_thread_end_with_it(worker_threads: WorkerThreads) ->
     worker_threads.wait_until(0)
 
 
-async def test_a_thread_that_is_retired_while_its_call_is_stuck_ends_with_the_call(
-    worker_threads: WorkerThreads,
-) -> None:
+async def test_a_thread_that_is_retired_while_its_call_is_stuck_ends_with_the_call(worker_threads) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     thread, gate = CallThread(), threading.Event()
     with pytest.raises(TimeoutError):
@@ -463,9 +451,7 @@ async def test_a_thread_that_is_retired_while_its_call_is_stuck_ends_with_the_ca
 OUT_OF_MEMORY = "the thread roce-call has died, out of memory"
 
 
-async def test_a_call_whose_thread_dies_at_its_start_fails_and_the_next_one_works(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_call_whose_thread_dies_at_its_start_fails_and_the_next_one_works(monkeypatch) -> None:
     """Without memory a thread can die before its first line; `threading.Thread.start` would wait for it forever."""
     calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(_thread, "start_new_thread", die(2))
@@ -480,7 +466,7 @@ async def test_a_call_whose_thread_dies_at_its_start_fails_and_the_next_one_work
 
 
 async def test_a_dead_call_that_no_client_waits_for_is_ended_by_the_next_one(
-    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads
+    monkeypatch, worker_threads
 ) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(_thread, "start_new_thread", die(2))
@@ -496,9 +482,7 @@ async def test_a_dead_call_that_no_client_waits_for_is_ended_by_the_next_one(
     assert await call_in_worker(calls, "a", lambda: "done", 600.0) == "done"
 
 
-async def test_a_call_that_has_no_memory_for_its_result_fails(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_call_that_has_no_memory_for_its_result_fails(monkeypatch, caplog) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(workers_module, "LIFE_CHECK", 0.01)
     with monkeypatch.context() as patched:
@@ -513,15 +497,13 @@ def no_memory(*_: object) -> object:
     raise MemoryError
 
 
-def test_without_memory_for_a_thread_the_error_is_that_of_a_system_without_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_memory_for_a_thread_the_error_is_that_of_a_system_without_threads(monkeypatch) -> None:
     monkeypatch.setattr(_thread, "start_new_thread", no_memory)
     with pytest.raises(RuntimeError, match="can't start new thread: out of memory"):
         Worker("test")
 
 
-def test_a_worker_without_memory_for_its_log_line_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_without_memory_for_its_log_line_goes_on(monkeypatch) -> None:
     worker = Worker("test")
     monkeypatch.setattr(workers_module.LOG, "exception", no_memory)
     worker.submit(lambda: int("no work"))
@@ -530,9 +512,7 @@ def test_a_worker_without_memory_for_its_log_line_goes_on(monkeypatch: pytest.Mo
     worker.retire()
 
 
-def test_dead_workers_of_a_crew_are_replaced(
-    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_dead_workers_of_a_crew_are_replaced(monkeypatch, worker_threads, caplog) -> None:
     crew, done = Crew("test"), threading.Semaphore(0)
     monkeypatch.setattr(_thread, "start_new_thread", die(2))
     crew.start(done.release, 3)
@@ -548,9 +528,7 @@ def test_dead_workers_of_a_crew_are_replaced(
     crew.retire()
 
 
-def test_the_next_batch_of_a_crew_uses_no_dead_worker(
-    monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads
-) -> None:
+def test_the_next_batch_of_a_crew_uses_no_dead_worker(monkeypatch, worker_threads) -> None:
     crew, done = Crew("test"), threading.Event()
     monkeypatch.setattr(_thread, "start_new_thread", die(1))
     crew.start(done.set, 1)
@@ -562,7 +540,7 @@ def test_the_next_batch_of_a_crew_uses_no_dead_worker(
 
 
 def test_jobs_of_a_worker_that_fails_are_reported_as_not_done_and_can_be_done_again(
-    workers: list[Worker], monkeypatch: pytest.MonkeyPatch
+    workers, monkeypatch
 ) -> None:
     bench = Bench("a.1 a.2 a.3", "b.1")
     bench.open()
@@ -581,7 +559,7 @@ def test_jobs_of_a_worker_that_fails_are_reported_as_not_done_and_can_be_done_ag
     assert (set(results), unreached) == ({"a.1", "b.1"}, ("a.2", "a.3"))
 
 
-def test_a_result_that_cannot_be_entered_is_reported_as_not_done(workers: list[Worker]) -> None:
+def test_a_result_that_cannot_be_entered_is_reported_as_not_done(workers) -> None:
     bench = Bench("a.1 a.2")
     bench.open()
     bench.batch._results = NoRoom()

@@ -31,7 +31,7 @@ def test_an_entry_has_its_key_its_line_and_its_value() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "~", "\ufeff"])
-def test_a_file_without_keys_has_none(text: str) -> None:
+def test_a_file_without_keys_has_none(text) -> None:
     assert mapping_of(parse_document(FILE, text)) == {}
 
 
@@ -58,7 +58,7 @@ def test_a_file_without_keys_has_none(text: str) -> None:
     ],
     ids=range(14),
 )
-def test_a_bad_document_is_refused_in_one_line(text: str, message: str) -> None:
+def test_a_bad_document_is_refused_in_one_line(text, message) -> None:
     with pytest.raises(DocumentError) as caught:
         mapping_of(parse_document(FILE, text))
     assert str(caught.value).startswith(message)
@@ -80,7 +80,7 @@ def test_open_brackets_are_counted_where_they_are_scanned() -> None:
     assert composer.flow_level == MAX_DEPTH
 
 
-def test_a_too_large_or_missing_file_is_reported_with_the_flag(tmp_path: Path) -> None:
+def test_a_too_large_or_missing_file_is_reported_with_the_flag(tmp_path) -> None:
     file = tmp_path / "a.yml"
     file.write_bytes(b"#" * MAX_BYTES)
     assert len(read_text(file, "--flag")) == MAX_BYTES

@@ -1,7 +1,5 @@
 """Records of the kernel log, one after another as in `dev/kmsg` of a recording; each is also read as a record of its own."""
 
-from __future__ import annotations
-
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.host.recorded.log_text import RecordedLog, numbered

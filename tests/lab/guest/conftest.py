@@ -47,7 +47,7 @@ def cards() -> Iterator[dict[str, nic.Nic]]:
 
 
 @pytest.fixture(scope="module")
-def exporter(cards: dict[str, nic.Nic]) -> Iterator[Exporter]:
+def exporter(cards) -> Iterator[Exporter]:
     """One exporter for all tests of a file that do not need another."""
     # Slow sources are due often, and an emulated processor is slow: the deadline is for hung reads.
     made = Exporter("--inventory.refresh=4", "--collect.timeout=8", "--sampler.mode=off")

@@ -109,7 +109,7 @@ def rails() -> Iterator[None]:
 
 
 @pytest.fixture
-def wrong(rails: None, capsys: pytest.CaptureFixture[str]) -> Callable[[], dict[str, set[str]]]:
+def wrong(rails, capsys) -> Callable[[], dict[str, set[str]]]:
     """What the audit finds wrong, by network device; everything is readable, and `check health` finds the same."""
 
     def read() -> dict[str, set[str]]:
@@ -169,13 +169,13 @@ def leaves_by(source: str) -> str:
     return max(RAILS, key=lambda rail: sent(rail) - before[rail])
 
 
-def test_a_right_host_passes_also_without_privileges(wrong: Callable[[], dict[str, set[str]]]) -> None:
+def test_a_right_host_passes_also_without_privileges(wrong) -> None:
     assert wrong() == RIGHT
     command = [*NOBODY, COMMAND, "check", "settings", "--format=json"]
     assert findings(subprocess.run(command, capture_output=True, text=True, check=False).stdout) == RIGHT
 
 
-def test_without_rules_packets_leave_by_the_wrong_rail(wrong: Callable[[], dict[str, set[str]]]) -> None:
+def test_without_rules_packets_leave_by_the_wrong_rail(wrong) -> None:
     assert leaves_by(OWN[1]) == RAILS[1]
     with repaired():
         run("ip", "rule", "del", "pref", "102")
@@ -184,7 +184,7 @@ def test_without_rules_packets_leave_by_the_wrong_rail(wrong: Callable[[], dict[
     assert leaves_by(OWN[1]) == RAILS[1]
 
 
-def test_arp_flux(wrong: Callable[[], dict[str, set[str]]]) -> None:
+def test_arp_flux(wrong) -> None:
     """With the kernel's defaults, both rails reply for both addresses."""
 
     def replies() -> set[str]:
@@ -200,7 +200,7 @@ def test_arp_flux(wrong: Callable[[], dict[str, set[str]]]) -> None:
     assert replies() == {MAC.format(1)}
 
 
-def test_the_reverse_path_filter_drops_what_arrives(wrong: Callable[[], dict[str, set[str]]]) -> None:
+def test_the_reverse_path_filter_drops_what_arrives(wrong) -> None:
     in_peer("ip", "neigh", "replace", OWN[1], "lladdr", MAC.format(2), "dev", "br0", "nud", "permanent")
     peer = ("ip", "netns", "exec", "peer")
     assert ping(OWN[1], through=peer)
@@ -216,7 +216,7 @@ def test_the_reverse_path_filter_drops_what_arrives(wrong: Callable[[], dict[str
     sysctl(RAILS[1], rp_filter=2)
 
 
-def test_a_missing_route(wrong: Callable[[], dict[str, set[str]]]) -> None:
+def test_a_missing_route(wrong) -> None:
     """The rule leads to an empty table."""
     in_peer("ip", "address", "add", "10.9.0.1/32", "dev", "lo")
     assert ping("-I", OWN[1], "10.9.0.1")
@@ -227,7 +227,7 @@ def test_a_missing_route(wrong: Callable[[], dict[str, set[str]]]) -> None:
     assert ping("-I", OWN[1], "10.9.0.1")
 
 
-def test_a_gateway_that_does_not_resolve(wrong: Callable[[], dict[str, set[str]]]) -> None:
+def test_a_gateway_that_does_not_resolve(wrong) -> None:
     with repaired():
         run("ip", "route", "replace", "default", "via", NOWHERE, "dev", RAILS[1], "table", "102")
         assert not ping("-I", OWN[1], "10.9.0.1"), "the fault is real"
@@ -236,7 +236,7 @@ def test_a_gateway_that_does_not_resolve(wrong: Callable[[], dict[str, set[str]]
     assert wrong() == RIGHT
 
 
-def test_duplicate_addresses(wrong: Callable[[], dict[str, set[str]]]) -> None:
+def test_duplicate_addresses(wrong) -> None:
     """One that both rails have, and one that the peer has, which IPv6 detects."""
     run("ip", "address", "add", "10.6.0.1/32", "dev", RAILS[0])
     run("ip", "address", "add", "10.6.0.1/32", "dev", RAILS[1])
@@ -251,7 +251,7 @@ def test_duplicate_addresses(wrong: Callable[[], dict[str, set[str]]]) -> None:
     assert wrong() == RIGHT
 
 
-def test_a_path_with_a_smaller_mtu(wrong: Callable[[], dict[str, set[str]]]) -> None:
+def test_a_path_with_a_smaller_mtu(wrong) -> None:
     """The peer's link has a small MTU and drops what RoCE would send."""
     full = ("-s", "4000", "-I", OWN[1], PEER)
     assert ping(*full)

@@ -26,7 +26,7 @@ PROMETHEUS = "127.0.0.1:9090"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _watched(tmp_path_factory) -> Iterator[None]:
     """Two Soft-RoCE devices, an exporter, and Prometheus with our rules: it scrapes and evaluates every two seconds."""
     traffic.bring_up()
     exporter = Exporter("--sampler.mode=off")

@@ -5,15 +5,15 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from daemon import COMMAND, NOBODY, Exporter, value
-from nic import Nic, ask_json, run
+from daemon import COMMAND, NOBODY, value
+from nic import ask_json, run
 
 ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
 PROFILE = "nvidia-lossless"
 
 
 @pytest.fixture
-def netdev(cards: dict[str, Nic]) -> Iterator[str]:
+def netdev(cards) -> Iterator[str]:
     """The network device of a card with typical settings: RoCE by DSCP 26 on priority 3, alone."""
     name = cards["mlx5_0"].netdevs[0]
     run("dcb", "pfc", "set", "dev", name, "prio-pfc", "all:off", "3:on")
@@ -23,7 +23,7 @@ def netdev(cards: dict[str, Nic]) -> Iterator[str]:
     run("dcb", "pfc", "set", "dev", name, "prio-pfc", "all:off", "3:on")
 
 
-def test_scheduling_is_exported_as_dcb_prints_it(netdev: str, exporter: Exporter) -> None:
+def test_scheduling_is_exported_as_dcb_prints_it(netdev, exporter) -> None:
     classes = ("tc-tsa", "all:ets", "6:strict", "tc-bw", "all:10", "3:40", "6:0")
     run("dcb", "ets", "set", "dev", netdev, *classes, "prio-tc", "all:0", "3:3", "6:6")
     printed = ask_json("dcb", "-j", "ets", "show", "dev", netdev)
@@ -39,7 +39,7 @@ def test_scheduling_is_exported_as_dcb_prints_it(netdev: str, exporter: Exporter
     assert scheduled == [ALGORITHMS[name] for name in printed["tc_tsa"]]
 
 
-def test_buffers_are_exported_as_dcb_prints_them(netdev: str, exporter: Exporter) -> None:
+def test_buffers_are_exported_as_dcb_prints_them(netdev, exporter) -> None:
     sizes = ("buffer-size", "0:20480", "1:262144")
     run("dcb", "buffer", "set", "dev", netdev, "prio-buffer", "all:0", "3:1", *sizes)
     printed = ask_json("dcb", "-j", "buffer", "show", "dev", netdev)
@@ -51,7 +51,7 @@ def test_buffers_are_exported_as_dcb_prints_them(netdev: str, exporter: Exporter
         assert size == printed["buffer_size"][number]
 
 
-def test_dscps_are_exported(netdev: str, exporter: Exporter) -> None:
+def test_dscps_are_exported(netdev, exporter) -> None:
     samples = exporter.scrape()
     told = [value(samples, "roce_config_dscp_priority", netdev=netdev, dscp=dscp) for dscp in ("26", "48")]
     assert told == [3, 6]
@@ -67,7 +67,7 @@ def findings(netdev: str) -> dict[str, str]:
     return {check["check"]: check["status"] for check in checks if check["netdev"] == netdev}
 
 
-def test_wrong_settings_are_found(netdev: str) -> None:
+def test_wrong_settings_are_found(netdev) -> None:
     found = findings(netdev)
     assert (found["pfc"], found["dscp_priority"]) == ("ok", "ok")
     run("dcb", "pfc", "set", "dev", netdev, "prio-pfc", "3:off", "4:on")

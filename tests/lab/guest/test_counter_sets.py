@@ -56,7 +56,7 @@ def _cgroups() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def two(_cgroups: None) -> Iterator[dict[str, nic.Nic]]:
+def two(_cgroups) -> Iterator[dict[str, nic.Nic]]:
     """Two devices of mlx5's personality, with sets per process and type as iproute2 enables them."""
     nic.load("mlx5,mlx5")
     enable(DEVICE)
@@ -66,7 +66,7 @@ def two(_cgroups: None) -> Iterator[dict[str, nic.Nic]]:
 
 
 @pytest.fixture(scope="module")
-def host(two: dict[str, nic.Nic]) -> Iterator[Exporter]:
+def host(two) -> Iterator[Exporter]:
     """An exporter that surveys all the time."""
     made = Exporter("--owners.interval=1", "--owners.load=50", "--collect.timeout=4", "--sampler.mode=off")
     surveyed(made, *two)
@@ -75,7 +75,7 @@ def host(two: dict[str, nic.Nic]) -> Iterator[Exporter]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_remains(two: dict[str, nic.Nic]) -> Iterator[None]:
+def _nothing_remains(two) -> Iterator[None]:
     for one in two.values():
         one.reset()
     yield
@@ -161,7 +161,7 @@ def of_port(samples: dict[str, float], name: str = TIMEOUTS, device: str = DEVIC
 
 
 def test_the_kernel_makes_a_set_per_process_and_type_and_the_exporter_reads_them(
-    host: Exporter, two: dict[str, nic.Nic], step: Place, target: Place
+    host, two, step, target
 ) -> None:
     with (
         tenant(DEVICE, step.path, "RC 2", "UD 1") as first,
@@ -192,7 +192,7 @@ def test_the_kernel_makes_a_set_per_process_and_type_and_the_exporter_reads_them
         assert not [row for row in rows for name in OF_PORT_ONLY if row.get(name)]
 
 
-def test_totals_survive_the_process_and_its_set(host: Exporter, step: Place) -> None:
+def test_totals_survive_the_process_and_its_set(host, step) -> None:
     before = of_port(surveyed(host)) or 0
     with tenant(DEVICE, step.path, "RC 1"):
         with tenant(DEVICE, step.path, "RC 1") as ends:
@@ -211,7 +211,7 @@ def test_totals_survive_the_process_and_its_set(host: Exporter, step: Place) -> 
             assert of_port(samples) == before + 70
 
 
-def test_a_set_that_wraps_or_is_made_again_goes_on_counting(host: Exporter, step: Place) -> None:
+def test_a_set_that_wraps_or_is_made_again_goes_on_counting(host, step) -> None:
     with tenant(DEVICE, step.path, "RC 2") as process:
         set_of(process).set({"local_ack_timeout_err": 2**32 - 5})
         assert owned(surveyed(host), step) == 2**32 - 5
@@ -224,7 +224,7 @@ def test_a_set_that_wraps_or_is_made_again_goes_on_counting(host: Exporter, step
         assert owned(surveyed(host), step) == 2**32 + 11
 
 
-def test_a_set_that_cannot_be_read_costs_that_one_only(host: Exporter, step: Place, target: Place) -> None:
+def test_a_set_that_cannot_be_read_costs_that_one_only(host, step, target) -> None:
     with tenant(DEVICE, step.path, "RC 1") as one, tenant(DEVICE, target.path, "RC 1") as other:
         broken, good = set_of(one), set_of(other)
         broken.set({"local_ack_timeout_err": 3})
@@ -243,9 +243,7 @@ def test_a_set_that_cannot_be_read_costs_that_one_only(host: Exporter, step: Pla
         assert owned(surveyed(host), step) == 8
 
 
-def test_a_set_that_hangs_costs_its_device_only_and_leaves_nothing_behind(
-    host: Exporter, step: Place, target: Place
-) -> None:
+def test_a_set_that_hangs_costs_its_device_only_and_leaves_nothing_behind(host, step, target) -> None:
     up = "roce_exporter_source_up"
     with tenant(DEVICE, step.path, "RC 1") as one, tenant(OTHER, target.path, "RC 1") as other:
         surveyed(host, DEVICE, OTHER)
@@ -264,7 +262,7 @@ def test_a_set_that_hangs_costs_its_device_only_and_leaves_nothing_behind(
 
 
 def test_a_set_of_thousands_of_queue_pairs_costs_nothing_until_the_kernel_cannot_list_it(
-    host: Exporter, step: Place, target: Place
+    host, step, target
 ) -> None:
     """The entry of a set lists its queue pairs. iproute2 does not return for 1,000 of them, so it is not called here."""
     up = {"device": DEVICE, "source": "owners"}
@@ -298,7 +296,7 @@ def unless_up(samples: dict[str, float], source: dict[str, str]) -> dict[str, fl
     return samples if value(samples, "roce_exporter_source_up", **source) == 0 else {}
 
 
-def test_off_leaves_existing_sets_and_makes_no_new_ones(host: Exporter, step: Place, target: Place) -> None:
+def test_off_leaves_existing_sets_and_makes_no_new_ones(host, step, target) -> None:
     with tenant(DEVICE, step.path, "RC 1") as one:
         run("rdma", "statistic", "qp", "set", "link", f"{DEVICE}/1", "auto", "off")
         with tenant(DEVICE, target.path, "RC 1"):
@@ -313,9 +311,7 @@ def test_off_leaves_existing_sets_and_makes_no_new_ones(host: Exporter, step: Pl
     enable(DEVICE)
 
 
-def test_a_queue_pair_without_a_set_works_and_is_in_the_port_only(
-    host: Exporter, step: Place, target: Place
-) -> None:
+def test_a_queue_pair_without_a_set_works_and_is_in_the_port_only(host, step, target) -> None:
     every = ("RC 1", "UD 1", "UC 1")
     with (
         tenant(OTHER, target.path, *every),

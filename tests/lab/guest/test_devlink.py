@@ -80,7 +80,7 @@ def exported(exporter: Exporter) -> tuple[float | None, ...]:
     return tuple(value(samples, f"roce_devlink_{name}", device="rxe_dl", reporter="dummy") for name in names)
 
 
-def test_reporters_are_those_of_the_tool(exporter: Exporter) -> None:
+def test_reporters_are_those_of_the_tool(exporter) -> None:
     """Healthy, in error, recovered: the exporter and `devlink health show` agree at every step."""
     assert exported(exporter) == (0, 0, 0)
     break_health("firmware is on fire")
@@ -101,7 +101,7 @@ def test_reporters_are_those_of_the_tool(exporter: Exporter) -> None:
     ]
 
 
-def test_versions_are_those_of_the_tool(exporter: Exporter) -> None:
+def test_versions_are_those_of_the_tool(exporter) -> None:
     """Netdevsim reports no version on some kernels: then both have none."""
 
     def versions(read: object) -> object:
@@ -114,7 +114,7 @@ def test_versions_are_those_of_the_tool(exporter: Exporter) -> None:
     assert value(exporter.scrape(), "roce_exporter_source_up", device="rxe_dl", source="devlink") == 1
 
 
-def test_a_diagnosis_has_the_numbers_that_the_tool_prints(exporter: Exporter) -> None:
+def test_a_diagnosis_has_the_numbers_that_the_tool_prints(exporter) -> None:
     """Netdevsim's diagnosis has numbers of each size, texts, flags, nested objects and lists."""
     assert exporter.process.poll() is None
     found = DevlinkNetlink().diagnosis(INSTANCE, "dummy")
@@ -125,7 +125,7 @@ def test_a_diagnosis_has_the_numbers_that_the_tool_prints(exporter: Exporter) ->
     assert found["test_u64"] > 0
 
 
-def test_a_diagnosis_without_the_privilege_is_refused_by_the_kernel(exporter: Exporter) -> None:
+def test_a_diagnosis_without_the_privilege_is_refused_by_the_kernel(exporter) -> None:
     """The kernel refuses before it looks for the reporter, and the exporter does not call that a failure."""
     code = (
         "from roce_exporter.host.kernel.devlink_netlink import DevlinkNetlink\n"
@@ -138,7 +138,7 @@ def test_a_diagnosis_without_the_privilege_is_refused_by_the_kernel(exporter: Ex
     assert value(samples, "roce_exporter_source_up", device="rxe_dl", source="devlink_vnic") is None
 
 
-def test_an_instance_that_does_not_exist_is_absent(exporter: Exporter) -> None:
+def test_an_instance_that_does_not_exist_is_absent(exporter) -> None:
     """Also on a kernel without selectors, which replies with all instances."""
     assert exporter.process.poll() is None
     kernel = LiveKernel()
@@ -147,7 +147,7 @@ def test_an_instance_that_does_not_exist_is_absent(exporter: Exporter) -> None:
             read("netdevsim/netdevsim99")
 
 
-def test_the_setup_of_a_real_host(exporter: Exporter) -> None:
+def test_the_setup_of_a_real_host(exporter) -> None:
     """Without privileges: devices, missing privileges, the clock of the virtual machine, and scrapes of the exporter."""
     exporter.scrape()
     command = [

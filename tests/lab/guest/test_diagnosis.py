@@ -164,7 +164,7 @@ def check(diagnosis: Report, device: str, side: str, causes: frozenset[str]) -> 
 
 
 @pytest.mark.parametrize("name", CARD_FAULTS)
-def test_a_fault_of_a_card(pair: dict[str, nic.Nic], name: str) -> None:
+def test_a_fault_of_a_card(pair, name) -> None:
     truth, card = CARD_FAULTS[name], pair[CARD]
     try:
         if truth.lasting:
@@ -177,12 +177,12 @@ def test_a_fault_of_a_card(pair: dict[str, nic.Nic], name: str) -> None:
         assert faults(diagnosis, OTHER) == []
 
 
-def test_nothing_is_wrong_with_cards_without_a_fault(pair: dict[str, nic.Nic]) -> None:
+def test_nothing_is_wrong_with_cards_without_a_fault(pair) -> None:
     diagnosis = diagnosed(lambda: None)
     assert faults(diagnosis, CARD) + faults(diagnosis, OTHER) == []
 
 
-def test_the_command_says_so(pair: dict[str, nic.Nic]) -> None:
+def test_the_command_says_so(pair) -> None:
     command = (COMMAND, "check", "health", "--format=json", "--interval=1s", "--source.disable=owners")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         output, _ = process.communicate()
@@ -216,7 +216,7 @@ def spoilt_traffic(end: int, *how: str) -> Callable[[], None]:
     [("loss", "5%"), ("corrupt", "5%"), ("delay", "2ms", "reorder", "25%", "50%")],
     ids=["loss", "corruption", "reordering"],
 )
-def test_a_bad_path(wire: None, how: tuple[str, ...]) -> None:
+def test_a_bad_path(wire, how) -> None:
     """Soft-RoCE counts neither wrong checksums nor reordering: what is lost, corrupted or late was not in order at the receiver."""
     check(diagnosed(spoilt_traffic(0, *how)), "rxe1", "fabric", frozenset({"packet_loss"}))
 
@@ -227,7 +227,7 @@ def has_retried(before: int) -> bool:
 
 
 @pytest.mark.parametrize("how", ["silence", "killed"])
-def test_a_peer_that_is_gone(wire: None, how: str) -> None:
+def test_a_peer_that_is_gone(wire, how) -> None:
     """The path drops everything, or the peer's process was killed.
 
     perftest allows seven retries, which Soft-RoCE never uses up (rxe_completer), and Soft-RoCE counts no timeouts: this fault cannot be
@@ -251,7 +251,7 @@ def test_a_peer_that_is_gone(wire: None, how: str) -> None:
     assert {side for side, _, _ in faults(diagnosed(happens), "rxe0")} <= {"peer", "fabric", "unknown"}
 
 
-def test_a_wire_that_is_cut(wire: None) -> None:
+def test_a_wire_that_is_cut(wire) -> None:
     def happens() -> None:
         run("ip", "link", "set", traffic.NETDEVS[1], "down")
         wait_until(lambda: "DOWN" in run("rdma", "link", "show", "rxe0/1"))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from daemon import Exporter, about, value, wait_until
-from nic import Nic
 
 SICK, WELL = "mlx5_0", "bnxt_re0"
 
@@ -37,7 +36,7 @@ FAULTS = [
 
 
 @pytest.fixture(autouse=True)
-def _repaired(cards: dict[str, Nic]) -> Iterator[None]:
+def _repaired(cards) -> Iterator[None]:
     """Any fault that a test leaves is removed."""
     yield
     nic = cards[SICK]
@@ -56,9 +55,7 @@ def lives(samples: dict[str, float], table: str) -> bool:
 
 
 @pytest.mark.parametrize(("table", "fault"), FAULTS, ids="-".join)
-def test_an_error_costs_its_source_and_nothing_else(
-    cards: dict[str, Nic], exporter: Exporter, table: str, fault: str
-) -> None:
+def test_an_error_costs_its_source_and_nothing_else(cards, exporter, table, fault) -> None:
     before = exporter.scrape()
     assert lives(before, table)
     with cards[SICK].table(table).broken(fault):
@@ -72,7 +69,7 @@ def test_an_error_costs_its_source_and_nothing_else(
     wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
 
 
-def test_an_error_of_the_counters_is_reported(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_an_error_of_the_counters_is_reported(cards, exporter) -> None:
     """Broken is not absent: a table that fails is a source that is down, with the errno in its message."""
     with cards[SICK].table("rdma").broken("EIO"):
         samples = exporter.scrape()
@@ -85,7 +82,7 @@ def test_an_error_of_the_counters_is_reported(cards: dict[str, Nic], exporter: E
     assert value(exporter.scrape(), "roce_exporter_source_up", device=SICK, source="hw_counters") == 1
 
 
-def test_one_counter_that_fails_costs_itself(cards: dict[str, Nic]) -> None:
+def test_one_counter_that_fails_costs_itself(cards) -> None:
     """In sysfs every counter is a separate file, and in a directory of twenty-nine one EIO costs one series."""
     exporter = Exporter("--collect.timeout=3", "--sampler.mode=off", through=("unshare", "--mount", "--"))
     # RDMA netlink queries the driver for its first counter, so it fails as a whole, and sysfs takes over.
@@ -100,7 +97,7 @@ def test_one_counter_that_fails_costs_itself(cards: dict[str, Nic]) -> None:
 
 
 @pytest.mark.parametrize("table", ["rdma", "port", "state", "leg0/ethtool", "leg0/dcb"])
-def test_a_query_that_hangs_costs_one_device(cards: dict[str, Nic], exporter: Exporter, table: str) -> None:
+def test_a_query_that_hangs_costs_one_device(cards, exporter, table) -> None:
     """The scrape is still answered, the other device's RDMA counters are present, and everything recovers after release.
 
     A hang in ethtool or DCB holds the RTNL, the lock of all network configuration: no process on the host can then
@@ -116,9 +113,7 @@ def test_a_query_that_hangs_costs_one_device(cards: dict[str, Nic], exporter: Ex
     wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
 
 
-def test_a_card_that_resets_is_reported_as_absent_and_comes_back(
-    cards: dict[str, Nic], exporter: Exporter
-) -> None:
+def test_a_card_that_resets_is_reported_as_absent_and_comes_back(cards, exporter) -> None:
     """While firmware resets, mlx5 detaches its network device: every query gets ENODEV."""
     before = exporter.scrape()
     cards[SICK].leg("link").set({"detached": 1})
@@ -129,7 +124,7 @@ def test_a_card_that_resets_is_reported_as_absent_and_comes_back(
     wait_until(lambda: families(about(exporter.scrape(), SICK)) >= families(about(before, SICK)))
 
 
-def test_no_query_is_made_twice_in_a_scrape(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_no_query_is_made_twice_in_a_scrape(cards, exporter) -> None:
     """One RDMA netlink query returns all counters of a port; every other way would query the firmware again."""
     exporter.scrape()
     before = cards[SICK].table("rdma").queries()
@@ -137,7 +132,7 @@ def test_no_query_is_made_twice_in_a_scrape(cards: dict[str, Nic], exporter: Exp
     assert cards[SICK].table("rdma").queries() - before == 1
 
 
-def test_without_debugfs_no_series_is_lost(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_without_debugfs_no_series_is_lost(cards, exporter) -> None:
     """No series of the exporter needs debugfs: a sandbox that hides it loses none."""
     hidden = Exporter(
         "--sampler.mode=off",

@@ -21,7 +21,7 @@ def pair() -> Iterator[None]:
 
 
 @pytest.fixture
-def served(pair: None) -> Iterator[Exporter]:
+def served(pair) -> Iterator[Exporter]:
     made = Exporter("--collect.timeout=3")
     yield made
     assert made.stop() == 0
@@ -32,7 +32,7 @@ def has(samples: dict[str, float], device: str) -> bool:
     return value(samples, "roce_device_info", device=device) is not None
 
 
-def test_a_device_that_comes_and_goes_once_a_second_is_followed(served: Exporter) -> None:
+def test_a_device_that_comes_and_goes_once_a_second_is_followed(served) -> None:
     """Each scrape has the present devices, and the permanent one never misses a value. The verdict on a device outlives it."""
     for _ in range(TIMES):
         begun = time.monotonic()
@@ -52,7 +52,7 @@ def test_a_device_that_comes_and_goes_once_a_second_is_followed(served: Exporter
         time.sleep(max(0.0, 1 - (time.monotonic() - begun)))
 
 
-def test_scrapes_during_changes_are_all_answered(served: Exporter) -> None:
+def test_scrapes_during_changes_are_all_answered(served) -> None:
     stop = threading.Event()
     failed: list[BaseException] = []
 
@@ -78,7 +78,7 @@ def test_scrapes_during_changes_are_all_answered(served: Exporter) -> None:
     assert failed == []
 
 
-def test_renamed_devices_are_exported_by_their_new_names(served: Exporter) -> None:
+def test_renamed_devices_are_exported_by_their_new_names(served) -> None:
     card = nic.nics()["mlx5_0"]
     card.leg("ethtool").set({"rx_prio3_pause": 12})
     nic.run("rdma", "dev", "set", "mlx5_0", "name", "rocep1s0")
@@ -98,7 +98,7 @@ def test_renamed_devices_are_exported_by_their_new_names(served: Exporter) -> No
     assert value(renamed, "roce_port_netdev_info", device="rocep1s0", netdev="ens1") == 1
 
 
-def test_the_module_may_be_unloaded_under_it(pair: None) -> None:
+def test_the_module_may_be_unloaded_under_it(pair) -> None:
     exporter = Exporter("--sampler.mode=fixed")
     nic.unload()
     samples = exporter.scrape()
@@ -117,7 +117,7 @@ OWN_NETWORK = ("unshare", "--net", "--mount", "sh", "-c", 'mount -t sysfs sys /s
 """As a pod without the host's network: a new network namespace with its own sysfs."""
 
 
-def test_in_a_network_namespace_rdma_netlink_still_works(pair: None) -> None:
+def test_in_a_network_namespace_rdma_netlink_still_works(pair) -> None:
     """Hardware counters by netlink remain, and a metric reports that network devices are hidden."""
     samples = once(*OWN_NETWORK)
     assert value(samples, "roce_transport_retries_exceeded_total", device="bnxt_re0") == 77

@@ -39,7 +39,7 @@ def pair() -> Iterator[dict[str, nic.Nic]]:
 
 
 @pytest.fixture
-def served(pair: dict[str, nic.Nic]) -> Iterator[Exporter]:
+def served(pair) -> Iterator[Exporter]:
     pair["mlx5_0"].log("err", UNPLUGGED)  # an old message
     made = Exporter("--sampler.mode=off", through=SYSLOG)
     wait_until(lambda: counted(made, "mlx5_0", "module_unplugged") is not None)
@@ -64,9 +64,7 @@ def descriptors(exporter: Exporter) -> list[str]:
     return [link for link in links if link == "/dev/kmsg"]
 
 
-def test_lines_of_a_driver_are_counted_for_the_device_that_they_name(
-    served: Exporter, pair: dict[str, nic.Nic]
-) -> None:
+def test_lines_of_a_driver_are_counted_for_the_device_that_they_name(served, pair) -> None:
     """Of mlx5 by the address of its function, of bnxt by its network device; old lines and lines of processes do not count."""
     assert counted(served, "mlx5_0", "module_unplugged") == 0, "the line from before the start"
     assert value(served.scrape(), "roce_kernel_log_readable") == 1
@@ -90,7 +88,7 @@ def test_lines_of_a_driver_are_counted_for_the_device_that_they_name(
     assert len(descriptors(served)) == 1
 
 
-def test_lines_that_are_overwritten_are_counted_as_lost(served: Exporter, pair: dict[str, nic.Nic]) -> None:
+def test_lines_that_are_overwritten_are_counted_as_lost(served, pair) -> None:
     """The exporter is stopped while the log is written to several times its size."""
     card = pair["mlx5_0"]
     card.log("err", HEALTH)
@@ -114,9 +112,7 @@ def test_lines_that_are_overwritten_are_counted_as_lost(served: Exporter, pair: 
     assert value(served.scrape(), "roce_exporter_source_up", source="kernel_log") == 1
 
 
-def test_a_device_that_is_removed_and_returns_keeps_its_counts(
-    served: Exporter, pair: dict[str, nic.Nic]
-) -> None:
+def test_a_device_that_is_removed_and_returns_keeps_its_counts(served, pair) -> None:
     """A message may come after its device has gone."""
     nic.order("remove", str(pair["mlx5_0"].number))
     wait_until(lambda: value(served.scrape(), "roce_exporter_devices") == 1)
@@ -131,9 +127,7 @@ def test_a_device_that_is_removed_and_returns_keeps_its_counts(
     wait_until(lambda: counted(served, "mlx5_0", "module_unplugged") == 1)
 
 
-def test_without_the_privilege_a_metric_says_so_and_with_dmesg_restrict_0_none_is_needed(
-    pair: dict[str, nic.Nic],
-) -> None:
+def test_without_the_privilege_a_metric_says_so_and_with_dmesg_restrict_0_none_is_needed(pair) -> None:
     made = Exporter("--sampler.mode=off", through=NOBODY)
     try:
         wait_until(lambda: value(made.scrape(), "roce_kernel_log_readable") == 0)

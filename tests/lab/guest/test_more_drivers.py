@@ -58,7 +58,7 @@ def told() -> Iterator[tuple[dict[str, float], str]]:
     run("rmmod", "siw", "netdevsim")
 
 
-def test_pause_and_fec_of_netdevsim(told: tuple[dict[str, float], str]) -> None:
+def test_pause_and_fec_of_netdevsim(told) -> None:
     """drivers/net/netdevsim/ethtool.c counts two pause frames sent, one received, 123 corrected blocks, 4 lost ones."""
     samples, netdev = told
     assert value(samples, "roce_global_pause_transmit_frames_total", netdev=netdev) == 2
@@ -68,7 +68,7 @@ def test_pause_and_fec_of_netdevsim(told: tuple[dict[str, float], str]) -> None:
 
 
 @pytest.mark.skipif(kernel() < (6, 18), reason="FEC histograms came with Linux 6.18")
-def test_the_fec_histogram_of_netdevsim(told: tuple[dict[str, float], str]) -> None:
+def test_the_fec_histogram_of_netdevsim(told) -> None:
     """Three bins; it counts four lanes in the first and the last of them. Before Linux 6.18 there are no bins."""
     samples, netdev = told
     buckets = [
@@ -98,7 +98,7 @@ def vf_of(samples: dict[str, float], netdev: str, number: int) -> dict[str, floa
     return {name: value(samples, f"roce_vf_{name}", netdev=netdev, vf=str(number)) for name in names}
 
 
-def test_the_virtual_functions_of_netdevsim(told: tuple[dict[str, float], str]) -> None:
+def test_the_virtual_functions_of_netdevsim(told) -> None:
     """Three VFs with settings. netdevsim counts nothing per VF, for which the kernel reports 0: that is absent here."""
     samples, netdev = told
     plain = dict.fromkeys(("link_state", "spoof_check", "trusted", "vlan"), 0) | {
@@ -112,7 +112,7 @@ def test_the_virtual_functions_of_netdevsim(told: tuple[dict[str, float], str]) 
     assert not [series for series in samples if series.startswith("roce_vf_") and "_total" in series]
 
 
-def test_the_text_of_ip_gives_the_same_virtual_functions(told: tuple[dict[str, float], str]) -> None:
+def test_the_text_of_ip_gives_the_same_virtual_functions(told) -> None:
     """A recording of `ip -j -s -d link show` says of the VFs what rtnetlink says."""
     _, netdev = told
     text = run("ip", "-j", "-s", "-d", "link", "show", "dev", netdev)
@@ -120,7 +120,7 @@ def test_the_text_of_ip_gives_the_same_virtual_functions(told: tuple[dict[str, f
     assert written == read
 
 
-def test_siw_is_iwarp_and_counts_nothing(told: tuple[dict[str, float], str]) -> None:
+def test_siw_is_iwarp_and_counts_nothing(told) -> None:
     """Its netlink statistics return EINVAL and it has no directory of counters: absent, not failed."""
     samples = about(told[0], "siw0")
     assert value(samples, "roce_device_info", device="siw0", protocol="iw") == 1

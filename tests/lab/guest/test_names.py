@@ -37,7 +37,7 @@ def zoo() -> Iterator[dict[str, Nic]]:
 
 
 @pytest.fixture(scope="module")
-def reading(zoo: dict[str, Nic]) -> Iterator[Exporter]:
+def reading(zoo) -> Iterator[Exporter]:
     """One exporter that reads all of them."""
     made = Exporter("--collect.timeout=10", "--sampler.mode=off")
     yield made
@@ -45,9 +45,7 @@ def reading(zoo: dict[str, Nic]) -> Iterator[Exporter]:
 
 
 @pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
-def test_every_name_has_its_own_series_or_a_reason(
-    zoo: dict[str, Nic], reading: Exporter, device: str
-) -> None:
+def test_every_name_has_its_own_series_or_a_reason(zoo, reading, device) -> None:
     """Each raw name that the driver has on this kernel gets a unique number, and each number appears once."""
     card = zoo[device]
     set_to: dict[str, dict[str, int]] = {}

@@ -142,7 +142,7 @@ def is_stopped(pid: int) -> bool:
     )
 
 
-def test_every_list_is_what_rdma_prints(wire: None) -> None:
+def test_every_list_is_what_rdma_prints(wire) -> None:
     with (
         connected() as managed,
         stopped(*managed),
@@ -184,7 +184,7 @@ def check_processes() -> None:
         assert created > 0
 
 
-def test_the_kernel_reports_threads_and_they_belong_to_their_process(wire: None) -> None:
+def test_the_kernel_reports_threads_and_they_belong_to_their_process(wire) -> None:
     """A thread other than the first opens a context, as the threads of NCCL do."""
     opened, done, threads = threading.Event(), threading.Event(), []
     (device,) = [one for one in LiveKernel().rdma_devices() if one.name == "rxe0"]

@@ -33,13 +33,13 @@ def told() -> Iterator[tuple[Exporter, dict[str, str]]]:
     run("ip", "link", "del", "wire0")
 
 
-def test_all_of_them_are_present(told: tuple[Exporter, dict[str, str]]) -> None:
+def test_all_of_them_are_present(told) -> None:
     """run.sh gives the guest these cards; without one of them the other tests would prove less than their names say."""
     assert set(told[1]) == {f"rxe_{driver}" for driver in DRIVERS}
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_card_is_exported_without_a_failure(told: tuple[Exporter, dict[str, str]], driver: str) -> None:
+def test_a_card_is_exported_without_a_failure(told, driver) -> None:
     exporter, below = told
     device, netdev = f"rxe_{driver}", below[f"rxe_{driver}"]
     samples = exporter.scrape()
@@ -53,7 +53,7 @@ def test_a_card_is_exported_without_a_failure(told: tuple[Exporter, dict[str, st
     )
 
 
-def test_no_value_is_invented(told: tuple[Exporter, dict[str, str]]) -> None:
+def test_no_value_is_invented(told) -> None:
     """Cards without pause counters have no pause series; a 0 would be wrong."""
     for device in told[1]:
         assert not [

@@ -51,7 +51,7 @@ def _wire_and_cgroups() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def host(_wire_and_cgroups: None) -> Iterator[Exporter]:
+def host(_wire_and_cgroups) -> Iterator[Exporter]:
     """The exporter in the host's namespaces."""
     made = Exporter("--owners.interval=1", "--sampler.mode=off")
     yield made
@@ -121,7 +121,7 @@ def is_connected(device: str, place: Place) -> bool:
     return bool(states & {"RTR", "RTS"}) and "INIT" not in states
 
 
-def test_each_cgroup_is_an_owner_with_the_objects_that_rdma_prints(host: Exporter) -> None:
+def test_each_cgroup_is_an_owner_with_the_objects_that_rdma_prints(host) -> None:
     with (
         stopped(SYSTEMD_DRIVER, STEP, "-s", str(SIZE), "-q", "3"),
         stopped(CGROUPFS_DRIVER, TARGET, "-s", str(SIZE), port=18516),
@@ -159,7 +159,7 @@ def check_everything_is_seen(samples: dict[str, float]) -> None:
             assert value(samples, "roce_owner_unseen_objects", device=device, kind=kind) == 0
 
 
-def test_processes_of_one_job_step_are_one_owner(host: Exporter) -> None:
+def test_processes_of_one_job_step_are_one_owner(host) -> None:
     with holding("rxe0", 1, through=into(STEP)), stopped(STEP, STEP):
         samples = surveyed(host)
         assert shown(samples) == printed()
@@ -170,7 +170,7 @@ def test_processes_of_one_job_step_are_one_owner(host: Exporter) -> None:
 NAMESPACE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
-def test_processes_of_another_pid_namespace_are_seen_from_the_host_only(host: Exporter) -> None:
+def test_processes_of_another_pid_namespace_are_seen_from_the_host_only(host) -> None:
     with stopped(SYSTEMD_DRIVER, CGROUPFS_DRIVER, inside=NAMESPACE):
         for row in ask_json("rdma", "-j", "resource", "show", "ctx"):
             assert re.search(
@@ -219,7 +219,7 @@ def scraped_during_a_survey(exporter: Exporter) -> dict[str, float]:
     return samples if before & dumping(exporter) else {}
 
 
-def test_thousands_of_queue_pairs_delay_no_scrape(host: Exporter) -> None:
+def test_thousands_of_queue_pairs_delay_no_scrape(host) -> None:
     with holding("rxe0", MANY, FAILED, through=into(TARGET)):
         with traced():
             samples = surveyed(host)
@@ -249,7 +249,7 @@ def queries(parts: tuple[Part, ...]) -> list[str]:
     return [device for part in parts for device in part.devices]
 
 
-def test_a_killed_peer_leaves_a_queue_pair_in_state_err(host: Exporter) -> None:
+def test_a_killed_peer_leaves_a_queue_pair_in_state_err(host) -> None:
     with (
         talking("rxe1", through=into(SYSTEMD_DRIVER)) as receiver,
         talking("rxe0", through=into(STEP)) as sender,

@@ -188,7 +188,7 @@ async def soak(dice: random.Random) -> None:
 
 
 @pytest.mark.usefixtures("cards")
-def test_after_faults_of_the_kernel_everything_is_as_before(caplog: pytest.LogCaptureFixture) -> None:
+def test_after_faults_of_the_kernel_everything_is_as_before(caplog) -> None:
     print(f"seed {SEED}")  # noqa: T201 - a failure must be repeatable
     caplog.set_level("CRITICAL")
     asyncio.run(soak(random.Random(SEED)))  # noqa: S311 - no secret

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from daemon import Exporter, value, wait_until
-from nic import Nic, Table
+from nic import Table
 
 STEP = 0.01
 FRAMES_A_SECOND = 3000
@@ -89,7 +89,7 @@ class Traffic:
 
 
 @pytest.fixture(scope="module")
-def watching(cards: dict[str, Nic]) -> Iterator[Exporter]:
+def watching(cards) -> Iterator[Exporter]:
     """An exporter whose sampler polls ten times a second."""
     made = Exporter("--sampler.mode=fixed")
     yield made
@@ -119,9 +119,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.device)
-def test_a_storm_is_found_and_is_as_long_as_it_was(
-    cards: dict[str, Nic], watching: Exporter, case: Case
-) -> None:
+def test_a_storm_is_found_and_is_as_long_as_it_was(cards, watching, case) -> None:
     nic = cards[case.device]
     nic.leg("ethtool").write("refresh_ms", str(case.refresh))
     netdev = nic.netdevs[0]
@@ -148,9 +146,7 @@ LENGTHS = (0.03, 0.15, 0.3, 0.7, 1.7)
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[2]], ids=lambda case: case.device)
-def test_every_pause_is_counted_with_its_length(
-    cards: dict[str, Nic], watching: Exporter, case: Case
-) -> None:
+def test_every_pause_is_counted_with_its_length(cards, watching, case) -> None:
     """Also where the NIC does not count ends of pauses, if the pauses are separate."""
     nic = cards[case.device]
     nic.leg("ethtool").write("refresh_ms", "0")
@@ -175,7 +171,7 @@ def test_every_pause_is_counted_with_its_length(
         assert more("_bucket", le=bound) == sum(length <= float(bound) for length in played), (bound, played)
 
 
-def test_congestion_is_no_storm(cards: dict[str, Nic], watching: Exporter) -> None:
+def test_congestion_is_no_storm(cards, watching) -> None:
     """Half of the time is paused, and packets flow in between: PFC works as intended."""
     nic = cards["mlx5_0"]
     before = len(storms(watching, nic.netdevs[0]))
@@ -188,7 +184,7 @@ def test_congestion_is_no_storm(cards: dict[str, Nic], watching: Exporter) -> No
     assert value(watching.scrape(), "roce_pfc_storm_active", **labels) == 0
 
 
-def test_xoff_without_time_is_evaluated_by_frames(cards: dict[str, Nic], watching: Exporter) -> None:
+def test_xoff_without_time_is_evaluated_by_frames(cards, watching) -> None:
     """The ice driver counts no pause time: its storms are detected by frames, and the exporter reports the method."""
     nic = cards["irdma0"]
     traffic = Traffic(nic.leg("ethtool"), ice)
@@ -212,7 +208,7 @@ def test_xoff_without_time_is_evaluated_by_frames(cards: dict[str, Nic], watchin
     assert 'method="pause_time"' not in methods[0]
 
 
-def test_a_hang_of_the_driver_is_reported_by_the_sampler(cards: dict[str, Nic], watching: Exporter) -> None:
+def test_a_hang_of_the_driver_is_reported_by_the_sampler(cards, watching) -> None:
     nic = cards["ionic_0"]
     with nic.leg("ethtool").broken("hang"):
         wait_until(

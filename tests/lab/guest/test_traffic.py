@@ -57,7 +57,7 @@ def check_exported(exporter: Exporter) -> dict[str, float]:
     return samples
 
 
-def test_packets_and_messages_are_counted(wire: Exporter) -> None:
+def test_packets_and_messages_are_counted(wire) -> None:
     before = wire.scrape()
     assert traffic.exchange("ib_send_bw", "-n", "200", "-s", "4096") == 0
     after = check_exported(wire)
@@ -86,9 +86,7 @@ def test_packets_and_messages_are_counted(wire: Exporter) -> None:
     ],
     ids=["loss", "loss-of-answers", "duplication", "corruption", "reordering"],
 )
-def test_a_bad_wire_is_seen(
-    wire: Exporter, test: str, end: int, how: tuple[str, ...], grows: tuple[tuple[str, str], ...]
-) -> None:
+def test_a_bad_wire_is_seen(wire, test, end, how, grows) -> None:
     before = wire.scrape()
     with traffic.spoilt(end, *how):
         traffic.exchange(test, "-n", "300", "-s", "4096")
@@ -97,7 +95,7 @@ def test_a_bad_wire_is_seen(
         assert value(after, metric, device=device) > value(before, metric, device=device), metric
 
 
-def test_a_receiver_that_is_not_ready_is_seen(wire: Exporter) -> None:
+def test_a_receiver_that_is_not_ready_is_seen(wire) -> None:
     before = wire.scrape()
     traffic.exchange("ib_send_bw", "-n", "300", "-s", "4096", "-r", "1")
     after = check_exported(wire)
@@ -108,7 +106,7 @@ def test_a_receiver_that_is_not_ready_is_seen(wire: Exporter) -> None:
         assert value(after, metric, device=device) > value(before, metric, device=device)
 
 
-def test_a_peer_that_falls_silent_is_seen(wire: Exporter) -> None:
+def test_a_peer_that_falls_silent_is_seen(wire) -> None:
     """Traffic flows, then nothing arrives any more on either side: the sender retries repeatedly."""
     before = wire.scrape()
     with traffic.flowing("ib_write_bw", "-s", "4096", "-D", "60"):
@@ -119,7 +117,7 @@ def test_a_peer_that_falls_silent_is_seen(wire: Exporter) -> None:
         )
 
 
-def test_a_link_that_falls_is_seen(wire: Exporter) -> None:
+def test_a_link_that_falls_is_seen(wire) -> None:
     before = wire.scrape()
     run("ip", "link", "set", "veth1", "down")
     wait_until(

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from daemon import Exporter, about, value
-from nic import Nic, ask_json, kernel, run
+from daemon import about, value
+from nic import ask_json, kernel, run
 
 BIG = 5_000_000_000
 """More than 32 bits."""
@@ -61,7 +61,7 @@ NAMES = [(device, *row) for device, rows in EXPECTED.items() for row in rows]
 
 
 @pytest.fixture(scope="module")
-def played(cards: dict[str, Nic], exporter: Exporter) -> dict[str, float]:
+def played(cards, exporter) -> dict[str, float]:
     """One scrape after all values were set."""
     for nic in cards.values():
         for leg in range(len(nic.netdevs)):
@@ -73,18 +73,14 @@ def played(cards: dict[str, Nic], exporter: Exporter) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("row", NAMES, ids=lambda row: f"{row[0]}-{row[2]}-{row[4]}")
-def test_a_value_that_was_set_is_exported(
-    cards: dict[str, Nic], played: dict[str, float], row: tuple[str, str, str, int, str, float]
-) -> None:
+def test_a_value_that_was_set_is_exported(cards, played, row) -> None:
     device, table, raw, _, metric, expected = row
     labels = {"priority": "3"} if "prio3" in raw else {}
     has = cards[device].table(table).spelling(*raw.split("|"))
     assert value(played, metric, device=device, **labels) == (expected if has else None)
 
 
-def test_rdma_counters_are_those_that_rdma_statistic_prints(
-    cards: dict[str, Nic], exporter: Exporter
-) -> None:
+def test_rdma_counters_are_those_that_rdma_statistic_prints(cards, exporter) -> None:
     names = [name for name in cards["bnxt_re0"].table("rdma").values() if not name.startswith("watermark")]
     cards["bnxt_re0"].table("rdma").set({name: 70_000 + place for place, name in enumerate(names)})
     (printed,) = ask_json("rdma", "-j", "statistic", "show", "link", "bnxt_re0/1")
@@ -100,7 +96,7 @@ def test_rdma_counters_are_those_that_rdma_statistic_prints(
     assert {name: printed[name] for name in raw} == raw
 
 
-def test_private_counters_are_those_that_ethtool_prints(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_private_counters_are_those_that_ethtool_prints(cards, exporter) -> None:
     lines = run("ethtool", "-S", cards["irdma0"].netdevs[0]).splitlines()[1:]
     printed = {name.strip(): int(number) for name, _, number in (line.rpartition(": ") for line in lines)}
     exporter.scrape()
@@ -115,7 +111,7 @@ def test_private_counters_are_those_that_ethtool_prints(cards: dict[str, Nic], e
     assert {name: printed[name] for name in raw} == raw
 
 
-def test_only_priorities_with_pfc_are_exported_for_mlx5(played: dict[str, float]) -> None:
+def test_only_priorities_with_pfc_are_exported_for_mlx5(played) -> None:
     told = {
         series
         for series in played
@@ -124,13 +120,13 @@ def test_only_priorities_with_pfc_are_exported_for_mlx5(played: dict[str, float]
     assert {series.split('priority="')[1][0] for series in told} == {"3"}
 
 
-def test_all_priorities_are_exported_for_ice(played: dict[str, float]) -> None:
+def test_all_priorities_are_exported_for_ice(played) -> None:
     told = {series for series in played if series.startswith("roce_pfc_receive_xoff_frames_total{")}
     assert {series.split('priority="')[1][0] for series in told if "irdma0" in series} == set("01234567")
 
 
 @pytest.mark.skipif(kernel() < (6, 18), reason="FEC histograms came with Linux 6.18")
-def test_the_fec_histogram_is_exported_by_port_and_by_lane(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_the_fec_histogram_is_exported_by_port_and_by_lane(cards, exporter) -> None:
     """The driver counts two lanes; the port is their sum."""
     cards["mlx5_0"].leg("fec").set({"lane0_0": 2**40, "lane1_0": 7, "lane0_4_7": 20, "lane1_8_15": 1})
     samples = about(exporter.scrape(), "mlx5_0")
@@ -146,7 +142,7 @@ def test_the_fec_histogram_is_exported_by_port_and_by_lane(cards: dict[str, Nic]
     assert value(samples, name, lane="1", low="4", high="7") == 0
 
 
-def test_both_member_ports_of_a_lag_are_exported(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_both_member_ports_of_a_lag_are_exported(cards, exporter) -> None:
     lag = cards["mlx5_1"]
     for leg in (0, 1):
         lag.leg("ethtool", leg).set({"rx_prio3_pause": 100 + leg})
@@ -162,7 +158,7 @@ def test_both_member_ports_of_a_lag_are_exported(cards: dict[str, Nic], exporter
     }
 
 
-def test_an_optional_counter_is_exported_once_it_is_on(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_an_optional_counter_is_exported_once_it_is_on(cards, exporter) -> None:
     cards["mlx5_0"].table("rdma").set({"cc_rx_ce_pkts": 12})
     assert value(exporter.scrape(), "roce_optional_enabled", device="mlx5_0", counter="cc_rx_ce_pkts") == 0
     run("rdma", "statistic", "set", "link", "mlx5_0/1", "optional-counters", "cc_rx_ce_pkts")
@@ -172,7 +168,7 @@ def test_an_optional_counter_is_exported_once_it_is_on(cards: dict[str, Nic], ex
 
 
 @pytest.mark.parametrize("device", ["mlx5_0", "bnxt_re0", "ionic_0", "irdma0"])
-def test_pfc_is_exported_as_dcb_prints_it(cards: dict[str, Nic], exporter: Exporter, device: str) -> None:
+def test_pfc_is_exported_as_dcb_prints_it(cards, exporter, device) -> None:
     netdev = cards[device].netdevs[0]
     run("dcb", "pfc", "set", "dev", netdev, "prio-pfc", "all:off", "3:on", "5:on")
     printed = ask_json("dcb", "-j", "pfc", "show", "dev", netdev)["prio_pfc"]
@@ -182,7 +178,7 @@ def test_pfc_is_exported_as_dcb_prints_it(cards: dict[str, Nic], exporter: Expor
     run("dcb", "pfc", "set", "dev", netdev, "prio-pfc", "all:off", "3:on")
 
 
-def test_the_pfc_mask_may_move_while_serving(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_the_pfc_mask_may_move_while_serving(cards, exporter) -> None:
     """The series follow the mask, and none of the previous priority remains."""
     nic = cards["mlx5_0"]
     nic.leg("ethtool").set({"rx_prio3_pause": 33, "rx_prio4_pause": 44})
@@ -196,7 +192,7 @@ def test_the_pfc_mask_may_move_while_serving(cards: dict[str, Nic], exporter: Ex
     assert value(back, "roce_pfc_receive_frames_total", device="mlx5_0", priority="4") is None
 
 
-def test_queues_that_come_and_go_move_no_other_value(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_queues_that_come_and_go_move_no_other_value(cards, exporter) -> None:
     nic = cards["mlx5_0"]
     nic.leg("ethtool").set({"rx_prio3_pause": 77})
     for queues in (8, 2, 16, 1):
@@ -204,14 +200,14 @@ def test_queues_that_come_and_go_move_no_other_value(cards: dict[str, Nic], expo
         assert value(exporter.scrape(), "roce_pfc_receive_frames_total", device="mlx5_0", priority="3") == 77
 
 
-def test_a_reset_is_exported_unchanged(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_a_reset_is_exported_unchanged(cards, exporter) -> None:
     cards["mlx5_0"].table("rdma").set({"np_cnp_sent": 9})
     assert value(exporter.scrape(), "roce_cnp_sent_total", device="mlx5_0") == 9
     cards["mlx5_0"].reset()
     assert value(exporter.scrape(), "roce_cnp_sent_total", device="mlx5_0") == 0
 
 
-def test_link_and_speed_follow_the_card(cards: dict[str, Nic], exporter: Exporter) -> None:
+def test_link_and_speed_follow_the_card(cards, exporter) -> None:
     nic = cards["ionic_0"]
     nic.leg("link").set({"speed": 25_000})
     samples = exporter.scrape()
@@ -222,7 +218,7 @@ def test_link_and_speed_follow_the_card(cards: dict[str, Nic], exporter: Exporte
     nic.leg("link").set({"up": 1, "speed": 100_000})
 
 
-def test_the_exporter_runs_as_an_unprivileged_user(exporter: Exporter) -> None:
+def test_the_exporter_runs_as_an_unprivileged_user(exporter) -> None:
     status = Path(f"/proc/{exporter.process.pid}/status").read_text()
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     assert fields["Uid"].split() == ["65534"] * 4

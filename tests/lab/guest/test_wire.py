@@ -167,7 +167,7 @@ def counters() -> dict[str, int]:
     ],
     ids=["loss", "duplication", "reordering"],
 )
-def test_sequences_are_those_of_the_receiver(tmp_path: Path, how: tuple[str, ...], counter: str) -> None:
+def test_sequences_are_those_of_the_receiver(tmp_path, how, counter) -> None:
     """Exactly: the capture is behind the qdisc of the sender's end, so it sees what Soft-RoCE at the receiver's end sees."""
     capture = Capture(tmp_path)
     with traffic.spoilt(0):
@@ -189,7 +189,7 @@ def check_receiver(document: dict[str, Any], grown: dict[str, int]) -> None:
     assert new + there["missing"] == MESSAGES
 
 
-def test_corrupted_packets_are_those_that_the_receiver_drops(tmp_path: Path) -> None:
+def test_corrupted_packets_are_those_that_the_receiver_drops(tmp_path) -> None:
     """Exactly, where the ICRC covers the corrupted bit.
 
     It leaves out 12 of 4,170 bytes that the kernel checks in other ways: the destination MAC address, the checksums of IP and
@@ -227,7 +227,7 @@ def received_through_netem() -> Iterator[str]:
         run("ip", "link", "del", "ifb0")
 
 
-def test_retransmissions_are_those_of_the_sender(tmp_path: Path) -> None:
+def test_retransmissions_are_those_of_the_sender(tmp_path) -> None:
     """The loss is behind the place of the capture, which sees every packet that Soft-RoCE sends.
 
     Times that it went back are at most its retries: those that send nothing before the next one cannot be seen, and the last
@@ -247,7 +247,7 @@ def test_retransmissions_are_those_of_the_sender(tmp_path: Path) -> None:
     assert 0 < there["go_back_n"] + there["selective"] <= grown["completer_retry_err"]
 
 
-def test_repeated_reads_are_those_of_the_responder(tmp_path: Path) -> None:
+def test_repeated_reads_are_those_of_the_responder(tmp_path) -> None:
     """Responses are lost, so the requester reads again."""
     capture = Capture(tmp_path)
     with traffic.spoilt(1):
@@ -260,7 +260,7 @@ def test_repeated_reads_are_those_of_the_responder(tmp_path: Path) -> None:
     assert there["out_of_sequence"] == grown["receiver_out_of_seq_request"] == 0
 
 
-def test_marks_are_those_of_red(tmp_path: Path) -> None:
+def test_marks_are_those_of_red(tmp_path) -> None:
     capture = Capture(tmp_path)
     device = traffic.NETDEVS[0]
     add = ("tc", "qdisc", "add", "dev", device)
@@ -279,7 +279,7 @@ def test_marks_are_those_of_red(tmp_path: Path) -> None:
     assert there["ce"] + there["ect0"] == there["packets"] == there["dscp"]["26"]
 
 
-def test_injected_cnps_are_counted_per_peer(tmp_path: Path) -> None:
+def test_injected_cnps_are_counted_per_peer(tmp_path) -> None:
     """Soft-RoCE never sends a CNP, so they are injected: from three hosts, 1, 2 and 3 times 40."""
     capture = Capture(tmp_path)
     for host in (1, 2, 3):

@@ -1,6 +1,5 @@
 """The IP side: recorded hosts with one fault each, and each check with the values that decide it."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -50,7 +49,7 @@ def wrong(found: tuple[Finding, ...], device: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("host", "first", "second"), FINDINGS)
-async def test_a_host_gives_its_findings_and_no_other(host: str, first: set[str], second: set[str]) -> None:
+async def test_a_host_gives_its_findings_and_no_other(host, first, second) -> None:
     found = await verdicts(host)
     assert (wrong(found, "mlx5_0"), wrong(found, "mlx5_1")) == (first, second)
     assert not [one for one in found if one.status is Status.UNKNOWN], "everything is readable"
@@ -158,9 +157,7 @@ def test_packets_that_leave_by_another_rail_are_wrong_there_only() -> None:
     ("value", "by", "ok"),
     [(0, "eth1", True), (1, "eth1", False), (2, "eth1", True), (1, "eth2", True), (1, None, None)],
 )
-def test_a_strict_filter_is_wrong_where_replies_leave_elsewhere(
-    value: int, by: str | None, ok: bool | None
-) -> None:
+def test_a_strict_filter_is_wrong_where_replies_leave_elsewhere(value, by, ok) -> None:
     second = replace(stray(2, by), sysctls={"rp_filter": value})
     assert said("rp_filter", rail(1), second)[1] is ok
 
@@ -184,7 +181,7 @@ IN_ONE_SUBNET = (OwnAddress("10.0.1.2", 24, "global"),)
         ({"arp_ignore": 0, "arp_announce": 2, "arp_filter": 1}, True, True),
     ],
 )
-def test_arp_in_a_shared_subnet(sysctls: Mapping[str, int], ignore: bool, announce: bool) -> None:
+def test_arp_in_a_shared_subnet(sysctls, ignore, announce) -> None:
     """arp_filter does it, too, as long as the rules are right; 8 replies to no request at all."""
     second = rail(2, addresses=IN_ONE_SUBNET, sysctls={"rp_filter": 2, **sysctls})
     assert said("arp_ignore", rail(1), second)[1] is ignore
@@ -262,7 +259,7 @@ def test_duplicates() -> None:
         ("unused", 1, 0, False),
     ],
 )
-def test_neighbours(gateway: str, failing: int, resolved: int, ok: bool | str) -> None:
+def test_neighbours(gateway, failing, resolved, ok) -> None:
     """A gateway counts alone; peers only if as many fail as resolve: one of them may be switched off."""
     one = rail(
         1,
@@ -277,7 +274,7 @@ def test_neighbours(gateway: str, failing: int, resolved: int, ok: bool | str) -
     ("mtu", "limit", "ok"),
     [(4200, 1500, False), (4200, 4192, True), (1500, 1500, True), (9000, 4200, True), (None, 1500, None)],
 )
-def test_the_mtu_of_paths(mtu: int | None, limit: int, ok: bool | None) -> None:
+def test_the_mtu_of_paths(mtu, limit, ok) -> None:
     """What counts is the RDMA MTU: 9000 and 4200 both have 4096."""
     assert said("path_mtu", rail(1, limits={"10.9.0.0/16": limit}), mtu=mtu) == [ok]
     assert said("path_mtu", rail(1), mtu=mtu) == ["-"]
@@ -302,7 +299,7 @@ def test_the_members_of_a_lag_are_one_rail() -> None:
 @pytest.mark.parametrize(
     ("everywhere", "own", "effect"), [(1, 0, 1), (0, 2, 2), (None, 2, None), (0, None, None)]
 )
-def test_the_larger_setting_is_in_effect(everywhere: int | None, own: int | None, effect: int | None) -> None:
+def test_the_larger_setting_is_in_effect(everywhere, own, effect) -> None:
     """IN_DEV_MAXCONF of include/linux/inetdevice.h; half of it is not a setting."""
     reading = Reading(
         "addresses", "mlx5_0", 1, ("rp_filter.all", "rp_filter.own"), (everywhere, own), (), "eth1"

@@ -41,7 +41,7 @@ def test_the_class_is_the_upper_three_bits() -> None:
 
 
 @given(st.integers(0, 63), st.integers(0, 3))
-def test_a_tos_holds_its_dscp_its_ecn_and_its_class(dscp: int, ecn: int) -> None:
+def test_a_tos_holds_its_dscp_its_ecn_and_its_class(dscp, ecn) -> None:
     tos = tos_of(dscp, ecn)
     assert 0 <= tos <= 255
     assert dscp_of(tos) == dscp
@@ -61,12 +61,12 @@ def test_a_tos_holds_its_dscp_its_ecn_and_its_class(dscp: int, ecn: int) -> None
         (1500, 10, 0, 16_120),  # the driver assumes 40 Gb/s at least
     ],
 )
-def test_headroom_is_that_of_mlx5(mtu: int, gigabits: int, metres: int, expected: int) -> None:
+def test_headroom_is_that_of_mlx5(mtu, gigabits, metres, expected) -> None:
     assert headroom(mtu, gigabits * GIGABIT, metres) == expected
 
 
 @given(st.integers(256, 10_000), st.integers(1, 800), st.integers(0, 1000))
-def test_larger_inputs_never_need_less_headroom(mtu: int, gigabits: int, metres: int) -> None:
+def test_larger_inputs_never_need_less_headroom(mtu, gigabits, metres) -> None:
     least = headroom(mtu, gigabits * GIGABIT, metres)
     assert headroom(mtu + 100, gigabits * GIGABIT, metres) > least
     assert headroom(mtu, (gigabits + 1) * GIGABIT, metres) >= least
@@ -77,11 +77,11 @@ def test_larger_inputs_never_need_less_headroom(mtu: int, gigabits: int, metres:
     ("mtu", "expected"),
     [(9000, 4096), (4200, 4096), (4192, 4096), (4191, 2048), (1500, 1024), (352, 256), (351, 0)],
 )
-def test_the_rdma_mtu_is_the_largest_that_fits_with_the_headers(mtu: int, expected: int) -> None:
+def test_the_rdma_mtu_is_the_largest_that_fits_with_the_headers(mtu, expected) -> None:
     assert rdma_mtu(mtu) == expected
 
 
 @pytest.mark.parametrize("wanted", [256, 512, 1024, 2048, 4096])
-def test_the_least_mtu_is_just_enough(wanted: int) -> None:
+def test_the_least_mtu_is_just_enough(wanted) -> None:
     assert rdma_mtu(least_mtu(wanted)) == wanted
     assert rdma_mtu(least_mtu(wanted) - 1) < wanted

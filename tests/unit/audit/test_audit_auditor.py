@@ -97,7 +97,7 @@ async def test_it_is_evaluated_again_only_when_a_setting_changed() -> None:
         ("configuration", "reaction_enabled_3"),
     ],
 )
-async def test_a_change_of_every_evaluated_setting_is_noticed(source: str, name: str) -> None:
+async def test_a_change_of_every_evaluated_setting_is_noticed(source, name) -> None:
     (found,) = await devices_of("audit-trust-after")
     auditor = Auditor(load_profile("nvidia-lossless"))
     before = audited(auditor, [found])
@@ -120,7 +120,7 @@ def test_a_fingerprint_is_the_same_on_every_host() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(sorted(COMPARED)), st.integers(0, 9)))
-def test_a_fingerprint_is_exact_as_a_float(settings: dict[str, object]) -> None:
+def test_a_fingerprint_is_exact_as_a_float(settings) -> None:
     number = fingerprint(settings)
     assert int(float(number)) == number
     assert 0 <= number < 1 << 48

@@ -131,7 +131,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("check", "change", "expected", "found"), WRONG)
 def test_one_wrong_setting_fails_its_check_alone_with_expected_and_found(
-    check: str, change: dict[str, object], expected: str, found: str
+    check, change, expected, found
 ) -> None:
     (wrong,) = (one for one in findings([replace(GOOD, **change)], NVIDIA) if one.is_wrong)
     assert (wrong.check, wrong.expected, wrong.found) == (check, expected, found)
@@ -144,7 +144,7 @@ def test_the_table_above_fails_every_check_but_those_with_a_test_of_their_own() 
 
 
 @pytest.mark.parametrize("check", ALL_CHECKS, ids=lambda check: check.id)
-def test_every_check_has_a_reason_and_a_command_with_known_fields(check: object) -> None:
+def test_every_check_has_a_reason_and_a_command_with_known_fields(check) -> None:
     assert check.why.endswith(".")
     values = fill(GOOD, NVIDIA)
     assert ANY in check.fix
@@ -205,9 +205,7 @@ JUDGED: list[tuple[dict[str, object], Profile, str, bool | str | None]] = [
 
 
 @pytest.mark.parametrize(("change", "profile", "check", "ok"), JUDGED)
-def test_a_setting_that_decides_is_judged(
-    change: dict[str, object], profile: Profile, check: str, ok: bool | str | None
-) -> None:
+def test_a_setting_that_decides_is_judged(change, profile, check, ok) -> None:
     assert answers(replace(GOOD, **change), profile).get(check, NOT_MADE) is ok
 
 
@@ -235,7 +233,7 @@ def test_auto_takes_the_lossless_priority_from_the_settings() -> None:
         ({"dcqcn": {"np.cnp_priority.one": 3}}, "cnp_priority"),
     ],
 )
-def test_auto_finds_contradictory_settings(change: dict[str, object], check: str) -> None:
+def test_auto_finds_contradictory_settings(change, check) -> None:
     found = answers(replace(GOOD, **({"dscp_priority": {26: 3, 24: 0}} | change)), AUTO)
     assert {one for one, ok in found.items() if ok is False} == {check}
 

@@ -68,21 +68,19 @@ def unreadable(verdicts: tuple[Finding, ...]) -> set[str]:
 
 
 @pytest.mark.parametrize(("host", "profile", "findings"), FINDINGS)
-async def test_a_host_gives_its_findings_and_no_other(
-    host: str, profile: str, findings: set[str], tmp_path: Path
-) -> None:
+async def test_a_host_gives_its_findings_and_no_other(host, profile, findings, tmp_path) -> None:
     verdicts = await audited(host, profile, tmp_path)
     assert failed(verdicts) == findings
     assert any(one.status is Status.OK for one in verdicts), "nothing was checked"
 
 
 @pytest.mark.parametrize("host", sorted({host for host, _, _ in FINDINGS} - {"inbox", "container", "ionic"}))
-async def test_all_else_can_be_read_on_these_hosts(host: str, tmp_path: Path) -> None:
+async def test_all_else_can_be_read_on_these_hosts(host, tmp_path) -> None:
     """So the table above cannot pass for lack of facts. The absence of retransmissions proves nothing."""
     assert unreadable(await audited(host, "nvidia-lossless", tmp_path)) <= {"adaptive_retransmission"}
 
 
-async def test_bnxt_has_a_cnp_priority_and_a_refresh_interval_that_may_be_0(tmp_path: Path) -> None:
+async def test_bnxt_has_a_cnp_priority_and_a_refresh_interval_that_may_be_0(tmp_path) -> None:
     verdicts = await audited("bnxt", "broadcom-thor2", tmp_path)
     assert failed(verdicts, "bnxt_re0") == set()
     assert failed(verdicts, "bnxt_re1") == {"statistics_refresh"}
@@ -91,7 +89,7 @@ async def test_bnxt_has_a_cnp_priority_and_a_refresh_interval_that_may_be_0(tmp_
     assert failed(verdicts, "bnxt_re0") == {"cnp_mapping", "cnp_strict", "cnp_priority"}
 
 
-async def test_ionic_has_no_dcb_so_that_is_unreadable_and_not_wrong(tmp_path: Path) -> None:
+async def test_ionic_has_no_dcb_so_that_is_unreadable_and_not_wrong(tmp_path) -> None:
     verdicts = await audited("ionic", "amd-pollara", tmp_path)
     assert {"trust", "pfc", "dscp_priority", "cnp_mapping"} <= unreadable(verdicts)
     assert {"cnp_dscp", "cnp_priority", "gid", "mtu", "pcie"} <= {
@@ -109,11 +107,11 @@ OF_OFED = {"traffic_class", "notification_point", "reaction_point", "adaptive_re
         ("container", {*OF_OFED, "cm_tos", "cnp_dscp", "cnp_priority", "roce_version"}),  # for root alone
     ],
 )
-async def test_what_a_host_does_not_show_is_unreadable(host: str, absent: set[str], tmp_path: Path) -> None:
+async def test_what_a_host_does_not_show_is_unreadable(host, absent, tmp_path) -> None:
     assert unreadable(await audited(host, "nvidia-lossless", tmp_path)) == absent
 
 
-async def test_a_port_with_other_settings_than_its_neighbours_is_found(tmp_path: Path) -> None:
+async def test_a_port_with_other_settings_than_its_neighbours_is_found(tmp_path) -> None:
     verdicts = await audited("drift", "auto", tmp_path)
     (wrong,) = (one for one in verdicts if one.is_wrong)
     assert (wrong.check, wrong.device) == ("consistency", "mlx5_2")

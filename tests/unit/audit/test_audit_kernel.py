@@ -2,7 +2,6 @@
 
 import ctypes
 import struct
-from pathlib import Path
 
 import pytest
 from test_audit_source import CM, MLX5, write
@@ -19,7 +18,7 @@ REFRESH = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: off\nstats-block
 
 
 @pytest.mark.parametrize("value", [0, 1_000_000])
-def test_the_refresh_is_read_as_ethtool_prints_it(value: int) -> None:
+def test_the_refresh_is_read_as_ethtool_prints_it(value) -> None:
     assert parse_settings(REFRESH.format(value)) == {"stats_block_microseconds": value}
     assert parse_settings(print_settings({"stats_block_microseconds": value})) == {
         "stats_block_microseconds": value
@@ -50,7 +49,7 @@ def test_settings_of_a_peer_are_captured_and_read_back() -> None:
     assert read_dcb(documents, "eth0", "test") == Dcb(peer_pfc=PEER)
 
 
-def test_a_capture_holds_the_files_that_were_read_and_none_of_the_addresses_in_rules(tmp_path: Path) -> None:
+def test_a_capture_holds_the_files_that_were_read_and_none_of_the_addresses_in_rules(tmp_path) -> None:
     root = tmp_path / "sys"
     write(
         root,

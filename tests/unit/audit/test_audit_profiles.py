@@ -25,7 +25,7 @@ def test_the_package_holds_these_profiles() -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_each_of_them_is_usable_and_described(name: str) -> None:
+def test_each_of_them_is_usable_and_described(name) -> None:
     profile = load_profile(name)
     assert profile.name == name
     assert profile.description
@@ -57,14 +57,14 @@ def test_marks_are_required_where_ecn_is_on() -> None:
     assert expected_tos(load_profile("auto")) is None
 
 
-def test_a_site_changes_single_keys_of_a_profile(tmp_path: Path) -> None:
+def test_a_site_changes_single_keys_of_a_profile(tmp_path) -> None:
     profile = load_profile(site(tmp_path, "extends: nvidia-lossless\ncable_metres: 100\nroce_dscp: 24\n"))
     assert (profile.cable_metres, profile.roce_dscp) == (100, 24)
     assert profile.cnp_priority == 6
     assert profile.name.endswith("site.yml")
 
 
-def test_a_site_profile_may_extend_nothing(tmp_path: Path) -> None:
+def test_a_site_profile_may_extend_nothing(tmp_path) -> None:
     profile = load_profile(site(tmp_path, "name: ours\nrdma_mtu: 2048\n"))
     assert (profile.name, profile.rdma_mtu, profile.trust) == ("ours", 2048, None)
 
@@ -109,20 +109,20 @@ def test_a_site_profile_may_extend_nothing(tmp_path: Path) -> None:
         ("cnp_priority: 3\nlossless_priorities: [3]\n", 1, "cnp_priority 3 is lossless"),
     ],
 )
-def test_an_invalid_value_is_refused_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+def test_an_invalid_value_is_refused_with_its_line(tmp_path, text, line, said) -> None:
     file = site(tmp_path, text)
     with pytest.raises(ProfileError, match=re.escape(f"profile {file} line {line}: {said}")) as refusal:
         load_profile(file)
     assert "\n" not in str(refusal.value)
 
 
-def test_changed_keys_must_agree_with_the_extended_profile(tmp_path: Path) -> None:
+def test_changed_keys_must_agree_with_the_extended_profile(tmp_path) -> None:
     file = site(tmp_path, "extends: nvidia-lossless\n\nlossless_priorities: [6]\n")
     with pytest.raises(ProfileError, match=re.escape(f"profile {file} line 3: ")):
         load_profile(file)
 
 
-def test_an_unknown_profile_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_profile_is_refused_with_the_known_ones(tmp_path) -> None:
     with pytest.raises(
         ProfileError, match=r"profile nvidia: there is no such profile; give one of amd-pollara, "
     ):
@@ -154,7 +154,7 @@ def test_an_unknown_profile_is_refused_with_the_known_ones(tmp_path: Path) -> No
         ("toml", b"ecn = true\n\nroce_dscp = 64\n", "line 3: roce_dscp is 64, not a whole number"),
     ],
 )
-def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, suffix: str, content: bytes, said: str) -> None:
+def test_a_file_that_is_no_profile_is_refused(tmp_path, suffix, content, said) -> None:
     file = tmp_path / f"site.{suffix}"
     file.write_bytes(content.replace(b"FILE", bytes(file)))
     with pytest.raises(UserError, match=said) as refusal:
@@ -162,9 +162,7 @@ def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, suffix: str, conte
     assert "\n" not in str(refusal.value)
 
 
-def test_a_profile_of_an_earlier_version_still_works(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_profile_of_an_earlier_version_still_works(tmp_path, capsys) -> None:
     old, new = tmp_path / "site.toml", tmp_path / "site.yml"
     old.write_text('extends = "nvidia-lossless"\nname = "ours"\nlossless_priorities = [3]\nroce_dscp = 24\n')
     new.write_text("extends: nvidia-lossless\nname: ours\nlossless_priorities: [3]\nroce_dscp: 24\n")

@@ -27,7 +27,7 @@ MLX5 = Device("mlx5_0", "mlx5_core", "mlx5", pci="0000:3b:00.0", ports=(PORT,))
 
 
 @pytest.fixture
-def sys(tmp_path: Path) -> Path:
+def sys(tmp_path) -> Path:
     """A folder that represents /sys, with a /proc next to it."""
     (tmp_path / "sys").mkdir()
     return tmp_path / "sys"
@@ -59,7 +59,7 @@ def read(root: Path, device: Device = MLX5, now: float = 0.0) -> tuple[Reading, 
 CM = "kernel/config/rdma_cm/mlx5_0/ports/1"
 
 
-def test_every_value_belongs_to_its_port_or_network_device(sys: Path) -> None:
+def test_every_value_belongs_to_its_port_or_network_device(sys) -> None:
     write(
         sys,
         {
@@ -86,7 +86,7 @@ def test_every_value_belongs_to_its_port_or_network_device(sys: Path) -> None:
     }
 
 
-def test_an_empty_traffic_class_means_not_forced_and_a_missing_one_is_absent(sys: Path) -> None:
+def test_an_empty_traffic_class_means_not_forced_and_a_missing_one_is_absent(sys) -> None:
     write(sys, {"class/infiniband/mlx5_0/tc/1/traffic_class": ""})
     assert told(read(sys)) == {(1, "", "traffic_class_forced"): 0}
     (sys / "class/infiniband/mlx5_0/tc/1/traffic_class").unlink()
@@ -94,7 +94,7 @@ def test_an_empty_traffic_class_means_not_forced_and_a_missing_one_is_absent(sys
         read(sys)
 
 
-def test_rules_for_some_connections_are_no_global_traffic_class(sys: Path) -> None:
+def test_rules_for_some_connections_are_no_global_traffic_class(sys) -> None:
     write(sys, {"class/infiniband/mlx5_0/tc/1/traffic_class": "src_ip=192.0.2.1,tclass=96"})
     assert (1, "", "traffic_class") not in told(read(sys))
     write(
@@ -103,7 +103,7 @@ def test_rules_for_some_connections_are_no_global_traffic_class(sys: Path) -> No
     assert told(read(sys))[1, "", "traffic_class"] == 106
 
 
-def test_an_empty_file_of_ofed_is_an_error_and_not_zero(sys: Path) -> None:
+def test_an_empty_file_of_ofed_is_an_error_and_not_zero(sys) -> None:
     write(sys, {"class/net/eth0/ecn/roce_rp/enable/3": "", "class/net/eth0/ecn/roce_rp/enable/4": "0"})
     readings = read(sys)
     assert told(readings)[1, "eth0", "reaction_enabled_3"] is None
@@ -111,7 +111,7 @@ def test_an_empty_file_of_ofed_is_an_error_and_not_zero(sys: Path) -> None:
     assert lost(readings) == {"reaction_enabled_3": EMPTY}
 
 
-def test_a_file_that_fails_costs_its_own_value(sys: Path) -> None:
+def test_a_file_that_fails_costs_its_own_value(sys) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106", f"{CM}/default_roce_mode": "RoCE v2"})
     kernel = LiveKernel(str(sys), failing_pread({"default_roce_tos": errno.EIO}))
     readings = configuration_reader(kernel, MLX5).read(0.0)
@@ -119,7 +119,7 @@ def test_a_file_that_fails_costs_its_own_value(sys: Path) -> None:
     assert lost(readings) == {"cm_tos": "EIO"}
 
 
-def test_debugfs_has_values_that_ofed_lacks(sys: Path) -> None:
+def test_debugfs_has_values_that_ofed_lacks(sys) -> None:
     place = "kernel/debug/mlx5/0000:3b:00.0/cc_params"
     write(sys, {f"{place}/np_cnp_dscp": "0x30", f"{place}/rp_time_reset": "300", f"{place}/unknown": "1"})
     found = told(read(sys))
@@ -142,7 +142,7 @@ def test_the_parameters_of_mlx5_have_one_name_in_debugfs_and_ofed() -> None:
     assert OFED["roce_rp"]["clamp_tgt_rate_after_time_inc"] == MLX5_DEBUGFS["rp_clamp_tgt_rate_ati"]
 
 
-def test_bnxt_is_read_in_debugfs_or_configfs_but_never_its_transmit_queue(sys: Path) -> None:
+def test_bnxt_is_read_in_debugfs_or_configfs_but_never_its_transmit_queue(sys) -> None:
     bnxt = Device("bnxt_re0", "bnxt_en", "bnxt_re", pci="0000:31:00.0", ports=(PORT,))
     write(sys, {"kernel/config/bnxt_re/bnxt_re0/ports/1/cc/cnp_dscp": "0x30"})
     write(sys, {"kernel/config/bnxt_re/bnxt_re0/ports/1/cc/advanced": "a table"})
@@ -152,7 +152,7 @@ def test_bnxt_is_read_in_debugfs_or_configfs_but_never_its_transmit_queue(sys: P
     assert told(read(sys, bnxt)) == {(1, "eth0", "cc.enabled.one"): 1}
 
 
-def test_irdma_hns_and_ionic_are_read_for_all_their_settings(sys: Path) -> None:
+def test_irdma_hns_and_ionic_are_read_for_all_their_settings(sys) -> None:
     write(sys, {"kernel/config/irdma/mlx5_0/roce_dcqcn_enable": "1"})
     write(sys, {"class/infiniband/mlx5_0/ports/1/dcqcn_cc_param/ai": "14"})
     write(sys, {"class/infiniband/mlx5_0/ports/1/dcqcn_cc_param/lifespan": "10"})
@@ -168,7 +168,7 @@ def test_irdma_hns_and_ionic_are_read_for_all_their_settings(sys: Path) -> None:
     assert told(read(sys))[1, "eth0", "np.cnp_dscp.one"] == 46
 
 
-def test_without_the_right_to_read_them_settings_are_absent_and_not_broken(sys: Path) -> None:
+def test_without_the_right_to_read_them_settings_are_absent_and_not_broken(sys) -> None:
     """The errors that an unprivileged user gets from debugfs and configfs."""
 
     def refuse(path: str, *_: object) -> None:
@@ -185,7 +185,7 @@ def test_without_the_right_to_read_them_settings_are_absent_and_not_broken(sys: 
     assert lost(readings) == {}
 
 
-def test_unchanged_names_stay_the_same_object_and_removed_ones_are_absent(sys: Path) -> None:
+def test_unchanged_names_stay_the_same_object_and_removed_ones_are_absent(sys) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
     source = configuration_reader(LiveKernel(str(sys)), MLX5)
     first, second = source.read(0.0), source.read(60.0)
@@ -195,7 +195,7 @@ def test_unchanged_names_stay_the_same_object_and_removed_ones_are_absent(sys: P
         source.read(120.0)
 
 
-def test_a_read_that_fails_is_reported_and_tried_again(sys: Path) -> None:
+def test_a_read_that_fails_is_reported_and_tried_again(sys) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
     kernel = LiveKernel(str(sys))
     faults = Faults(kernel)
@@ -220,7 +220,7 @@ def test_a_read_that_fails_is_reported_and_tried_again(sys: Path) -> None:
         ("", EMPTY),
     ],
 )
-def test_numbers_are_decimal_or_hexadecimal(text: str, expected: int | str) -> None:
+def test_numbers_are_decimal_or_hexadecimal(text, expected) -> None:
     assert parse_number(text) == expected
 
 

@@ -58,9 +58,7 @@ LENGTHS = st.sampled_from([0.00012, 0.0007, 0.003, 0.02, 0.07, 0.15, 0.3, 0.9, 2
     played=st.lists(st.tuples(LENGTHS, st.floats(0.35, 2.0)), min_size=1, max_size=12),
     first=st.floats(0.0, POLL),
 )
-def test_pauses_apart_are_counted_one_by_one_with_their_lengths(
-    ends: str, played: list[tuple[float, float]], first: float
-) -> None:
+def test_pauses_apart_are_counted_one_by_one_with_their_lengths(ends, played, first) -> None:
     begins = accumulate((gap + length for length, gap in played), initial=0.5)
     pauses = [(begin, begin + length) for begin, (length, _) in zip(begins, played, strict=False)]
     found = lengths(watched(pauses, ends, first))
@@ -71,7 +69,7 @@ def test_pauses_apart_are_counted_one_by_one_with_their_lengths(
 
 
 @pytest.mark.parametrize("ends", ["ends", "edges"])
-def test_pauses_within_one_read_are_each_counted_where_their_ends_are(ends: str) -> None:
+def test_pauses_within_one_read_are_each_counted_where_their_ends_are(ends) -> None:
     pauses = [(1.01 + 0.01 * number, 1.012 + 0.01 * number) for number in range(5)]
     assert lengths(watched(pauses, ends)) == pytest.approx(histogram(*[0.002] * 5))
 
@@ -97,7 +95,7 @@ def test_a_pause_in_progress_is_not_counted_yet() -> None:
 
 
 @KINDS
-def test_a_partly_unobserved_pause_is_not_counted(ends: str) -> None:
+def test_a_partly_unobserved_pause_is_not_counted(ends) -> None:
     """The link goes down in the middle: the length of the pause cannot be known."""
     pauses = [(1.0, 3.0)]
     watch = Watch()
@@ -111,7 +109,7 @@ def test_a_partly_unobserved_pause_is_not_counted(ends: str) -> None:
 
 
 @KINDS
-def test_slow_and_late_reads_lose_no_pause(ends: str) -> None:
+def test_slow_and_late_reads_lose_no_pause(ends) -> None:
     """The machine is busy: every third read takes half of the interval, every seventh is a second late."""
     pauses = [(1.0, 5.03), (8.0, 8.3), (11.0, 11.02)]
     watch, now = Watch(), 0.0
@@ -124,7 +122,7 @@ def test_slow_and_late_reads_lose_no_pause(ends: str) -> None:
 
 @pytest.mark.parametrize("poll", [0.1, 0.35])
 @pytest.mark.parametrize("ends", ["ends", "edges"])
-def test_counters_that_are_renewed_once_a_second_show_every_pause(ends: str, poll: float) -> None:
+def test_counters_that_are_renewed_once_a_second_show_every_pause(ends, poll) -> None:
     """As on bnxt; also with reads that are too rare to learn the interval from."""
     pauses = [(6.3, 10.35), (16.2, 16.9), (21.5, 22.7)]
     watch = Watch()
@@ -135,7 +133,7 @@ def test_counters_that_are_renewed_once_a_second_show_every_pause(ends: str, pol
 
 
 @KINDS
-def test_bursty_counts_show_the_whole_pause(ends: str) -> None:
+def test_bursty_counts_show_the_whole_pause(ends) -> None:
     """The NIC counts nothing for a moment, at the start of the pause and during it, then everything at once."""
     pauses = [(2.0, 6.05)]
     watch = Watch()
@@ -147,7 +145,7 @@ def test_bursty_counts_show_the_whole_pause(ends: str) -> None:
 
 
 @KINDS
-def test_an_impossible_span_is_part_of_the_pause(ends: str) -> None:
+def test_an_impossible_span_is_part_of_the_pause(ends) -> None:
     """The values of one read are half a second newer than its timestamp."""
     pauses = [(2.0, 6.05)]
     watch = Watch()

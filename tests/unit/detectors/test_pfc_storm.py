@@ -3,8 +3,6 @@
 The lessons are the bugs of SONiC's pfcwd and the reports of Guo et al. (SIGCOMM 2016); each test names its own.
 """
 
-from typing import Any
-
 import pytest
 from nic import PACKETS, RECEIVE, TRANSMIT, Nic
 
@@ -29,7 +27,7 @@ EVERY_KIND = ["duration", "duration and transitions", "xoff_xon", "frames"]
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_storm_and_its_end_are_detected_and_counted_once(kind: str) -> None:
+def test_a_storm_and_its_end_are_detected_and_counted_once(kind) -> None:
     nic = Nic(kind)
     nic.run(2.0)
     nic.storm(2.0)
@@ -45,7 +43,7 @@ def test_a_storm_and_its_end_are_detected_and_counted_once(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_pause_below_the_detection_time_is_not_a_storm(kind: str) -> None:
+def test_a_pause_below_the_detection_time_is_not_a_storm(kind) -> None:
     nic = Nic(kind)
     for _ in range(50):
         nic.run(0.3)
@@ -82,9 +80,7 @@ def test_a_pause_below_half_the_detection_time_is_not_a_near_miss() -> None:
         (OnceASecond, {}, [(1.5,), (2.0, 0.3)]),
     ],
 )
-def test_congestion_is_no_storm_however_long_it_lasts(
-    make: type[Nic], nic: dict[str, Any], runs: list[tuple[float, ...]]
-) -> None:
+def test_congestion_is_no_storm_however_long_it_lasts(make, nic, runs) -> None:
     played = make(**nic)
     for run in runs:
         played.run(*run)
@@ -218,7 +214,7 @@ def test_simultaneous_storms_of_all_priorities_are_distinguished() -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_choppy_storm_counts_once(kind: str) -> None:
+def test_a_choppy_storm_counts_once(kind) -> None:
     """mgmt#27589: a rule that tolerates no transition misses a storm that releases the priority for 50 ms every second."""
     nic = Nic(kind)
     nic.run(1.0)
@@ -232,7 +228,7 @@ def test_a_choppy_storm_counts_once(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_two_seconds_on_and_two_off_are_as_many_storms(kind: str) -> None:
+def test_two_seconds_on_and_two_off_are_as_many_storms(kind) -> None:
     nic = Nic(kind)
     for _ in range(5):
         nic.run(2.0)
@@ -243,7 +239,7 @@ def test_two_seconds_on_and_two_off_are_as_many_storms(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_a_suspended_sampler_invents_no_storm(kind: str) -> None:
+def test_a_suspended_sampler_invents_no_storm(kind) -> None:
     """Suspended for a minute in which half of the time was paused, with a thousand pauses: no single one was a storm."""
     nic = Nic(kind)
     nic.run(1.0)
@@ -296,7 +292,7 @@ def test_a_vf_without_pause_counters_has_no_detector() -> None:
 
 
 @pytest.mark.parametrize("kind", ["xoff_xon", "frames"])
-def test_frames_that_all_come_in_the_last_moment_are_no_storm(kind: str) -> None:
+def test_frames_that_all_come_in_the_last_moment_are_no_storm(kind) -> None:
     """swss#3036: as many frames as would pause the priority for the whole interval, all within its last millisecond."""
     nic = Nic(kind)
     nic.run(1.0, packets=0)
@@ -308,7 +304,7 @@ def test_frames_that_all_come_in_the_last_moment_are_no_storm(kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["duration", "duration and transitions"])
-def test_a_driver_that_refreshes_once_a_second_is_evaluated_per_second(kind: str) -> None:
+def test_a_driver_that_refreshes_once_a_second_is_evaluated_per_second(kind) -> None:
     nic = OnceASecond(kind)
     nic.run(10.0)
     assert nic.watch.refresh.seconds == pytest.approx(1.0)
@@ -401,7 +397,7 @@ def test_the_longest_single_pause_is_followed() -> None:
         (Counts(), None),
     ],
 )
-def test_each_driver_is_evaluated_by_its_best_counter(counts: Counts, method: Method | None) -> None:
+def test_each_driver_is_evaluated_by_its_best_counter(counts, method) -> None:
     assert method_of(counts) is method
 
 
@@ -413,7 +409,7 @@ def test_a_storm_ends_with_its_pause_even_without_traffic() -> None:
 
 
 @pytest.mark.parametrize("lump", [0.01, 0.03, 0.05])
-def test_bursty_pause_counters_are_evaluated_over_several_polls(lump: float) -> None:
+def test_bursty_pause_counters_are_evaluated_over_several_polls(lump) -> None:
     """Observed on the real kernel with counters moved every 30 ms: one poll sees 0.09 s paused of 0.1, the next one 0.12."""
     nic = Nic()
     nic.run(1.0)

@@ -65,9 +65,7 @@ STORY = st.lists(st.one_of(EVENTS, SPANS), max_size=60)
 
 
 @given(KINDS, POLLS, STORY)
-def test_storms_alternate_with_their_ends_and_take_no_longer_than_the_time(
-    kind: str, poll: float, story
-) -> None:
+def test_storms_alternate_with_their_ends_and_take_no_longer_than_the_time(kind, poll, story) -> None:
     nic = Nic(kind, keys=(RECEIVE, TRANSMIT), poll=poll)
     begin = nic.now
     for step in story:
@@ -90,9 +88,7 @@ def test_storms_alternate_with_their_ends_and_take_no_longer_than_the_time(
 
 
 @given(KINDS, POLLS, STORY)
-def test_without_a_pause_long_enough_no_order_of_resets_and_flaps_makes_a_storm(
-    kind: str, poll: float, story
-) -> None:
+def test_without_a_pause_long_enough_no_order_of_resets_and_flaps_makes_a_storm(kind, poll, story) -> None:
     nic = Nic(kind, keys=(RECEIVE, TRANSMIT), poll=poll)
     for step in story:
         if callable(step):

@@ -71,7 +71,7 @@ def causes_of(document: dict[str, Any]) -> list[str]:
     return [one["check"] for one in document["findings"]]
 
 
-def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_documented_keys(capsys) -> None:
     document = found(capsys, f"--host.recording={recorded.recording('mlx5-pair')}")
     assert (document["version"], document["status"]) == (2, "degraded")
     assert set(document) == {
@@ -98,9 +98,7 @@ def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("name", ["mlx5-pair", "audit-tos-104", "moving", "mlx5-7.3", "bnxt", "cloud"])
-def test_text_fits_the_terminal(
-    capsys: pytest.CaptureFixture[str], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_fits_the_terminal(capsys, name, monkeypatch) -> None:
     monkeypatch.chdir(recorded.RECORDINGS)
     main(["check", f"--host.recording={name}.txt"])
     text = capsys.readouterr().out
@@ -108,7 +106,7 @@ def test_text_fits_the_terminal(
     assert "\nNot seen:\n" in text
 
 
-def test_a_consequence_names_its_cause_and_follows_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_consequence_names_its_cause_and_follows_it(capsys) -> None:
     document = found(capsys, "--host.simulate=slow-receiver", ONE_PORT, "--since=3m")
     seen: set[str] = set()
     for one in document["findings"]:
@@ -118,19 +116,19 @@ def test_a_consequence_names_its_cause_and_follows_it(capsys: pytest.CaptureFixt
     assert {one["side"] for one in document["findings"]} == {"host"}
 
 
-def test_storms_are_findings_and_not_log_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_storms_are_findings_and_not_log_lines(capsys) -> None:
     main(["check", "health", "--host.simulate=pfc-storm", ONE_PORT, "--since=3m"])
     printed = capsys.readouterr()
     assert "pause_storm_transmitted" in printed.out
     assert printed.err == ""
 
 
-def test_nothing_wrong_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_wrong_exits_with_0(capsys) -> None:
     assert main(["check", "--host.simulate=quiet", "--since=1m"]) == 0
     assert capsys.readouterr().out.endswith(" ok.\n")
 
 
-def test_nothing_wrong_in_a_part_exits_with_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_wrong_in_a_part_exits_with_3(tmp_path, capsys) -> None:
     still = recording(tmp_path, timeouts(time=100, count=7), timeouts(time=115, count=7))
     assert main(["check", "health", still]) == 3
     text = capsys.readouterr().out
@@ -138,7 +136,7 @@ def test_nothing_wrong_in_a_part_exits_with_3(tmp_path: Path, capsys: pytest.Cap
     assert text.endswith("\nUnknown: not all that is needed was seen.\n")
 
 
-def test_the_recorded_times_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_recorded_times_count(tmp_path, capsys) -> None:
     """40 timeouts in 15 s are a fault of now; those of yesterday are not."""
     now = recording(tmp_path / "now", timeouts(time=100, count=0), timeouts(time=115, count=40))
     assert "ack_timeouts" in causes_of(found(capsys, now))
@@ -147,7 +145,7 @@ def test_the_recorded_times_count(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert causes_of(found(capsys, past)) == []
 
 
-def test_only_the_last_part_counts_with_since(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_last_part_counts_with_since(tmp_path, capsys) -> None:
     moments = (timeouts(time=100, count=0), timeouts(time=115, count=40), timeouts(time=130, count=40))
     host = recording(tmp_path, *moments)
     assert "ack_timeouts" in causes_of(found(capsys, host))
@@ -161,38 +159,34 @@ def test_only_the_last_part_counts_with_since(tmp_path: Path, capsys: pytest.Cap
         (5_000_000, 40, "40"),  # a reload of the driver: it begins again
     ],
 )
-def test_counters_that_wrap_or_begin_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: int, after: int, events: str
-) -> None:
+def test_counters_that_wrap_or_begin_again(tmp_path, capsys, before, after, events) -> None:
     host = recording(tmp_path, timeouts(time=100, count=before), timeouts(time=115, count=after))
     (fault,) = found(capsys, host)["findings"]
     assert fault["check"] == "ack_timeouts"
     assert fault["evidence"][0].startswith(f"{events} acknowledgement timeouts")
 
 
-def test_sources_that_are_read_once_a_minute_are_read_for_every_sample(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sources_that_are_read_once_a_minute_are_read_for_every_sample(tmp_path, capsys) -> None:
     module = recorded.files("mlx5-pair")["ethtool/ens1f0np0.module"]
     hot = module.replace("47.81 degrees C / 118.06 degrees F", "90.00 degrees C / 194.00 degrees F")
     moments = ({"time": "100", "ethtool/eth0.module": module}, {"time": "115", "ethtool/eth0.module": hot})
     assert "too_hot" in causes_of(found(capsys, recording(tmp_path, *moments)))
 
 
-def test_one_moment_shows_no_rise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_moment_shows_no_rise(tmp_path, capsys) -> None:
     document = found(capsys, recording(tmp_path, timeouts(time=100, count=4_000_000)))
     assert (document["findings"], document["status"]) == ([], "unknown")
     assert any("only one moment" in gap["what"] and gap["needed"] for gap in document["not_checked"])
 
 
-def test_a_simulated_host_needs_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_simulated_host_needs_no_time(capsys) -> None:
     flags = ("--host.simulate=dead-peer", "--host.simulate-ports=mlx5", "--since=5m", "--interval=30s")
     assert "retries_exceeded" in causes_of(found(capsys, *flags))
     quiet = ("--host.simulate=quiet", "--host.simulate-ports=mlx5", "--since=2m")
     assert found(capsys, *quiet)["findings"] == []
 
 
-def test_storms_between_two_samples_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+def test_storms_between_two_samples_are_found(capsys) -> None:
     flags = ("--host.simulate=victim", "--host.simulate-ports=ionic", "--since=3m", "--interval=60s")
     document = found(capsys, *flags)
     assert "pause_storm_received" in causes_of(document)
@@ -207,9 +201,7 @@ def test_storms_between_two_samples_are_found(capsys: pytest.CaptureFixture[str]
         (("--format=xml",), "argument --format: invalid choice"),
     ],
 )
-def test_what_cannot_be_done_exits_with_2(
-    capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], said: str
-) -> None:
+def test_what_cannot_be_done_exits_with_2(capsys, flags, said) -> None:
     assert main(["check", *flags]) == 2
     output = capsys.readouterr()
     assert output.out == ""
@@ -217,9 +209,7 @@ def test_what_cannot_be_done_exits_with_2(
     assert output.err.count("\n") == 1
 
 
-def test_bad_times_exit_with_2_and_hosts_without_devices_with_3(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_times_exit_with_2_and_hosts_without_devices_with_3(tmp_path, capsys) -> None:
     host = recording(tmp_path / "a", timeouts(time=115, count=0), timeouts(time=100, count=0))
     assert main(["check", "health", host]) == 2
     assert "moment 1: its time 100.000 is not after 115.000" in capsys.readouterr().err
@@ -231,7 +221,7 @@ def test_bad_times_exit_with_2_and_hosts_without_devices_with_3(
     assert main(["check", "setup", f"--host.recording={tmp_path / 'b'}"]) == 1
 
 
-def test_a_live_host_is_sampled_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_live_host_is_sampled_twice(tmp_path, capsys) -> None:
     recording(tmp_path, {f"{COUNTERS}/local_ack_timeout_err": "5\n"})
     status = main(["check", "health", f"--path.sysfs={tmp_path}/0/sys", "--interval=0.1s", "--format=json"])
     document = json.loads(capsys.readouterr().out)
@@ -239,15 +229,13 @@ def test_a_live_host_is_sampled_twice(tmp_path: Path, capsys: pytest.CaptureFixt
     assert status == {"ok": 0, "unknown": 3}.get(document["status"], 1)
 
 
-def test_a_live_host_without_a_device_is_not_sampled_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_live_host_without_a_device_is_not_sampled_again(tmp_path, capsys) -> None:
     (tmp_path / "class/infiniband").mkdir(parents=True)
     assert main(["check", "health", f"--path.sysfs={tmp_path}", "--interval=1h"]) == 3
     assert "This host: one sample." in capsys.readouterr().out
 
 
-def test_what_the_text_says_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_text_says_once(capsys) -> None:
     """A consequence is a line of its cause; failed settings are not repeated; what is wrong comes first."""
     main(["check", "health", "--host.simulate=slow-receiver", ONE_PORT, "--since=3m"])
     text = capsys.readouterr().out
@@ -269,7 +257,7 @@ def test_what_the_text_says_once(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("word", "now"), [("audit", "settings"), ("doctor", "setup settings"), ("diagnose", "health")]
 )
-def test_the_old_words_run_the_new_command(word: str, now: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_old_words_run_the_new_command(word, now, capsys) -> None:
     host = f"--host.recording={recorded.recording('mlx5-pair')}"
     assert main([word, host]) == 1
     old = capsys.readouterr()
@@ -288,9 +276,7 @@ def test_the_old_words_run_the_new_command(word: str, now: str, capsys: pytest.C
         (["setup", "health", "--prometheus=http://127.0.0.1:1"], "give one of them"),
     ],
 )
-def test_words_that_are_no_topics_are_one_line(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_that_are_no_topics_are_one_line(words, said, capsys) -> None:
     assert main(["check", *words]) == 2
     error = capsys.readouterr().err
     assert said in error

@@ -3,7 +3,6 @@
 import json
 import ssl
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -69,7 +68,7 @@ def refused(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
     return output.err.removeprefix("roce-exporter: ").strip()
 
 
-def test_the_history_of_the_only_instance(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_history_of_the_only_instance(prometheus, capsys) -> None:
     assert (
         main(["check", "health", f"--prometheus={prometheus.url}/base/", "--since=30m", "--format=json"]) == 1
     )
@@ -90,18 +89,18 @@ def test_the_history_of_the_only_instance(prometheus: Answers, capsys: pytest.Ca
     assert float(asked["end"][0]) - float(asked["start"][0]) == pytest.approx(1800)
 
 
-def test_the_instance_is_quoted(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_instance_is_quoted(prometheus, capsys) -> None:
     assert main(["check", "health", f"--prometheus={prometheus.url}", '--target=a"b\\']) == 1
     assert "Prometheus at http://127.0.0.1" in capsys.readouterr().out
     assert query(prometheus)["query"] == ['{__name__=~"roce_.+",instance="a\\"b\\\\"}']
 
 
-def test_a_long_time_has_longer_steps(prometheus: Answers) -> None:
+def test_a_long_time_has_longer_steps(prometheus) -> None:
     main(["check", "health", f"--prometheus={prometheus.url}", "--target=a", "--since=7d"])
     assert query(prometheus)["step"] == [f"{7 * 86400 / 500:.3f}"]
 
 
-def test_the_password_is_sent(prometheus: Answers, tmp_path: Path) -> None:
+def test_the_password_is_sent(prometheus, tmp_path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     (tmp_path / "http.yml").write_text("basic_auth: {username: op, password_file: password}")
     login = (f"--http.config.file={tmp_path / 'http.yml'}",)
@@ -126,9 +125,7 @@ def test_the_password_is_sent(prometheus: Answers, tmp_path: Path) -> None:
         (200, data({"resultType": "matrix", "result": [1]}), "the answer is not a valid matrix (TypeError)"),
     ],
 )
-def test_answers_that_are_no_history(
-    prometheus: Answers, capsys: pytest.CaptureFixture[str], status: int, body: object, said: str
-) -> None:
+def test_answers_that_are_no_history(prometheus, capsys, status, body, said) -> None:
     prometheus.reply = lambda _: (status, body)
     prometheus.headers["Location"] = "http://192.0.2.1/"
     url = prometheus.url
@@ -136,9 +133,7 @@ def test_answers_that_are_no_history(
     assert len(prometheus.requests) == 1
 
 
-def test_no_series_lists_the_instances_that_there_are(
-    prometheus: Answers, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_series_lists_the_instances_that_there_are(prometheus, capsys) -> None:
     names = tuple(f"h{number}" for number in range(7))
     prometheus.reply = lambda path: answer(path, [], names)
     said = refused(capsys, f"--prometheus={prometheus.url}", "--target=a")
@@ -151,23 +146,19 @@ def test_no_series_lists_the_instances_that_there_are(
     ("instances", "said"),
     [((), "no series roce_* of any host in this time"), (("h1", "h2"), "give --target=INSTANCE: 'h1', 'h2'")],
 )
-def test_the_instance_must_be_given_unless_there_is_one(
-    prometheus: Answers, capsys: pytest.CaptureFixture[str], instances: tuple[str, ...], said: str
-) -> None:
+def test_the_instance_must_be_given_unless_there_is_one(prometheus, capsys, instances, said) -> None:
     prometheus.reply = lambda path: answer(path, [], instances)
     assert refused(capsys, f"--prometheus={prometheus.url}").endswith(f": {said}")
 
 
-def test_a_host_without_devices_is_not_diagnosed(
-    prometheus: Answers, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_host_without_devices_is_not_diagnosed(prometheus, capsys) -> None:
     nothing = [{"metric": {"__name__": "roce_exporter_devices", "instance": "a"}, "values": [[1, "0"]]}]
     prometheus.reply = lambda path: answer(path, nothing)
     assert main(["check", "health", f"--prometheus={prometheus.url}", "--target=a"]) == 3
     assert "  ! everything: no RDMA device is visible\n" in capsys.readouterr().out
 
 
-def test_a_refused_connection(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_connection(capsys) -> None:
     address = f"127.0.0.1:{kept_port()}"
     url = f"http://{address}"
     said = refused(capsys, f"--prometheus={url}")
@@ -187,7 +178,7 @@ def test_a_refused_connection(capsys: pytest.CaptureFixture[str]) -> None:
         ("http://127.0.0.1/a b", "has more than scheme, host, port and path"),
     ],
 )
-def test_other_urls_are_refused(capsys: pytest.CaptureFixture[str], url: str, said: str) -> None:
+def test_other_urls_are_refused(capsys, url, said) -> None:
     assert refused(capsys, f"--prometheus={url}").startswith(f"--prometheus: {said}")
 
 
@@ -212,19 +203,17 @@ def test_other_urls_are_refused(capsys: pytest.CaptureFixture[str], url: str, sa
         (("--since=0s",), "argument --since: '0s' is not a time"),
     ],
 )
-def test_flags_that_contradict_each_other(
-    capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], said: str
-) -> None:
+def test_flags_that_contradict_each_other(capsys, flags, said) -> None:
     assert refused(capsys, *flags).startswith(said)
 
 
-def test_a_password_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_password_file_that_cannot_be_read(tmp_path, capsys) -> None:
     (tmp_path / "http.yml").write_text("basic_auth: {username: op, password_file: /nowhere}")
     said = refused(capsys, "--prometheus=http://127.0.0.1:1", f"--http.config.file={tmp_path / 'http.yml'}")
     assert "password_file: /nowhere cannot be read: No such file or directory" in said
 
 
-def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_certificate_is_verified(tmp_path, capsys) -> None:
     authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -244,6 +233,6 @@ def test_the_certificate_is_verified(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert capsys.readouterr().err == line
 
 
-def test_a_server_without_tls(prometheus: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_without_tls(prometheus, capsys) -> None:
     said = refused(capsys, prometheus.url.replace("http://", "--prometheus=https://"), "--target=a")
     assert "the port does not speak TLS" in said

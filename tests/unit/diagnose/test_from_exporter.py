@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from http_answers import Answers, answering
@@ -29,7 +28,7 @@ def exposition(capsys: pytest.CaptureFixture[str], scenario: str) -> str:
 
 
 @pytest.mark.parametrize("scenario", ["misconfigured", "broken"])
-def test_samples_are_those_of_another_parser(capsys: pytest.CaptureFixture[str], scenario: str) -> None:
+def test_samples_are_those_of_another_parser(capsys, scenario) -> None:
     text = exposition(capsys, scenario)
     found, unknown = parse_samples(text, 5.0)
     expected: dict[str, dict[tuple[str, ...], float]] = {}
@@ -53,9 +52,7 @@ def test_escapes_strange_names_and_values_that_are_no_numbers() -> None:
     assert unknown == ("roce_future",)
 
 
-def test_a_counter_that_rises_between_two_scrapes(
-    capsys: pytest.CaptureFixture[str], exporter: Answers
-) -> None:
+def test_a_counter_that_rises_between_two_scrapes(capsys, exporter) -> None:
     text = exposition(capsys, "quiet")
     name = 'roce_transport_retries_exceeded_total{device="mlx5_0",port="1"} '
     line = next(line for line in text.splitlines() if line.startswith(name))
@@ -84,13 +81,7 @@ def test_a_counter_that_rises_between_two_scrapes(
         (["--host.simulate=quiet"], (200, HEAD), "--target and --host.simulate name different hosts"),
     ],
 )
-def test_what_cannot_be_checked_is_one_line(
-    capsys: pytest.CaptureFixture[str],
-    exporter: Answers,
-    flags: list[str],
-    reply: tuple[int, Any],
-    said: str,
-) -> None:
+def test_what_cannot_be_checked_is_one_line(capsys, exporter, flags, reply, said) -> None:
     exporter.reply = lambda _: reply
     assert main(["check", f"--target={exporter.url}", *flags]) == 2
     output = capsys.readouterr()
@@ -98,9 +89,7 @@ def test_what_cannot_be_checked_is_one_line(
     assert said.replace("URL", exporter.url) in output.err
 
 
-def test_a_url_with_a_path_and_a_user(
-    capsys: pytest.CaptureFixture[str], exporter: Answers, tmp_path: Any
-) -> None:
+def test_a_url_with_a_path_and_a_user(capsys, exporter, tmp_path) -> None:
     (tmp_path / "token").write_text("open-sesame")
     (tmp_path / "http.yml").write_text("authorization: {credentials_file: token}")
     exporter.reply = lambda path: (200, HEAD) if path == "/federate/roce" else (404, b"")
@@ -111,6 +100,6 @@ def test_a_url_with_a_path_and_a_user(
 
 
 @pytest.mark.parametrize("flag", ["--exporter", "--instance"])
-def test_earlier_words(capsys: pytest.CaptureFixture[str], exporter: Answers, flag: str) -> None:
+def test_earlier_words(capsys, exporter, flag) -> None:
     assert main(["check", "settings", f"{flag}={exporter.url}"]) == 3
     assert f"{flag} is deprecated; use --target\n" in capsys.readouterr().err

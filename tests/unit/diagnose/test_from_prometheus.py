@@ -79,7 +79,7 @@ def test_two_exporters_of_one_instance_are_not_mixed() -> None:
         {"resultType": "matrix", "result": [{"metric": [1], "values": []}]},
     ],
 )
-def test_other_documents_are_refused(document: object) -> None:
+def test_other_documents_are_refused(document) -> None:
     with pytest.raises(MatrixError):
         read_matrix(document)
 

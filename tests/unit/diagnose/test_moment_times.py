@@ -1,7 +1,5 @@
 """Times of a recording's moments: the files `time`, and what stands in for them."""
 
-from pathlib import Path
-
 import pytest
 
 from roce_exporter.host.recorded.capture import capture
@@ -37,14 +35,14 @@ def test_without_times_moments_are_fifteen_seconds_apart() -> None:
         (("1\n2", "13"), r"recording host: moment 0: `time` is '1\n2'"),
     ],
 )
-def test_other_times_are_refused_in_one_line(contents: tuple[str | None, ...], said: str) -> None:
+def test_other_times_are_refused_in_one_line(contents, said) -> None:
     with pytest.raises(RecordingError) as caught:
         moment_times(trees(*contents), "host")
     assert str(caught.value).startswith(said)
     assert "\n" not in str(caught.value)
 
 
-async def test_a_capture_has_the_time_of_each_moment(tmp_path: Path) -> None:
+async def test_a_capture_has_the_time_of_each_moment(tmp_path) -> None:
     times = iter([1_763_000_000.5, 1_763_000_010.75])
     kernel = simulate("quiet", clock=HostClock(), vendors=("mlx5",))
     await capture(kernel, str(tmp_path / "host"), 2, 0.001, wall=lambda: next(times))

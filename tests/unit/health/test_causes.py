@@ -1,7 +1,5 @@
 """The list of causes: complete, with names and runbooks that exist, and with the limits of the alerts."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -12,7 +10,7 @@ from health_history import DEFAULTS, history
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import EVENTS, Severity
 from roce_exporter.checks.finding import Status
-from roce_exporter.checks.health.causes import CAUSES, NAMED, Cause
+from roce_exporter.checks.health.causes import CAUSES, NAMED
 from roce_exporter.checks.health.counter_rules import KINDS, OF_DEVICES, OF_PORTS, ROWS_OF_COUNTERS
 from roce_exporter.checks.health.coverage import AREAS
 from roce_exporter.checks.health.device_rules import DEVICE_EVENTS
@@ -49,7 +47,7 @@ def test_rules_name_causes_and_every_cause_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.name)
-def test_a_cause_says_what_to_do(cause: Cause) -> None:
+def test_a_cause_says_what_to_do(cause) -> None:
     assert re.fullmatch(r"[a-z]+(_[a-z]+)*", cause.name)
     assert (ROOT / "alerts/runbooks" / f"{cause.runbook}.md").is_file()
     assert cause.health in (Status.OK, Status.DEGRADED, Status.FAILED)
@@ -80,7 +78,7 @@ def test_every_serious_event_of_the_kernel_log_has_a_cause() -> None:
     assert {name for name, cause in DEVICE_EVENTS.items() if NAMED[cause].health == Status.FAILED} <= failed
 
 
-def test_the_daemon_keeps_the_rows_that_rules_read_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_daemon_keeps_the_rows_that_rules_read_and_no_others(monkeypatch) -> None:
     """Every row has a series that rises fast, slowly or not at all, or is missing, so that every branch reads its rows."""
     asked: set[str] = set()
     tracks = host_view.View.tracks

@@ -1,7 +1,5 @@
 """Rules about slot, optics, driver, settings, owners, congestion control and the wire view."""
 
-from __future__ import annotations
-
 import pytest
 from health_history import causes, history, only
 
@@ -191,7 +189,7 @@ FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_facts_lead_to_causes(name: str) -> None:
+def test_facts_lead_to_causes(name) -> None:
     series, found = FAULTS[name]
     assert causes(diagnose(history(series))) == found
 
@@ -302,9 +300,7 @@ def test_two_ports_that_differ_are_a_note_and_the_odd_one_of_three_is_wrong() ->
         ([0, 0, 1, 1], [1, 1, 1, 1], ("device_error", Status.FAILED)),  # that was another time
     ],
 )
-def test_a_device_that_its_driver_recovered_has_not_failed(
-    fatal: list[float], recovered: list[float], found: tuple[str, Status]
-) -> None:
+def test_a_device_that_its_driver_recovered_has_not_failed(fatal, recovered, found) -> None:
     log = "roce_kernel_log_events_total{event="
     series = {f"{log}firmware_fatal}}": fatal, f"{log}device_recovered}}": recovered}
     fault = only(diagnose(history(series, moments=4)))
@@ -328,7 +324,7 @@ def test_of_two_ports_the_one_with_the_smaller_mtu_is_set_wrong() -> None:
     [(1, 1, Status.DEGRADED), (0, 1, Status.FAILED), (1, 18, Status.FAILED)],
     ids=["it responds for five minutes", "an interface fails", "lately"],
 )
-def test_a_driver_that_responds_again_is_no_failure(up: float, at: int, health: Status) -> None:
+def test_a_driver_that_responds_again_is_no_failure(up, at, health) -> None:
     series = {
         "roce_kernel_log_events_total{event=command_timeout}": [float(number >= at) for number in range(21)],
         "roce_exporter_source_up{source=ethtool}": up,

@@ -1,11 +1,9 @@
 """The daemon's verdict: rounds beside the scrapes, a document, and a fault in a rule that costs nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -19,14 +17,10 @@ from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.view.history import History
 from roce_exporter.web import Request
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from roce_exporter.view.history import History
 
 WALL = 1_700_000_000.0
 
@@ -123,7 +117,7 @@ async def test_the_document_has_every_reason_with_its_side_and_runbook() -> None
     assert (fit["health"], fit["reasons"]) == ("healthy", [])
 
 
-async def test_a_fault_in_a_rule_is_counted_and_costs_no_metric(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_fault_in_a_rule_is_counted_and_costs_no_metric(caplog) -> None:
     failing = True
 
     def rules(history: History) -> Report:
@@ -204,7 +198,7 @@ def reasons(host: Host) -> list[str]:
 
 
 @pytest.mark.parametrize("step", [-86_400.0, 86_400.0])
-async def test_a_clock_that_is_set_neither_ends_nor_prolongs_a_reason(step: float) -> None:
+async def test_a_clock_that_is_set_neither_ends_nor_prolongs_a_reason(step) -> None:
     rules = Rules()
     host = Host("quiet", rules)
     await host.play(60)
@@ -267,7 +261,7 @@ async def test_health_json_is_public_and_says_when_it_is_off() -> None:
         ),
     ],
 )
-async def test_quiet_hours_are_nothing_but_healthy(vendor: str, minutes: int) -> None:
+async def test_quiet_hours_are_nothing_but_healthy(vendor, minutes) -> None:
     """24 hours show nothing more than four: a sample of every minute, from the second on."""
     kernel_time = 0.0
     kernel = simulate("quiet", clock=lambda: kernel_time, vendors=(vendor, vendor))

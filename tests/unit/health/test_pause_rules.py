@@ -1,7 +1,5 @@
 """Rules about pause: storms, slow receivers and victims, by direction."""
 
-from __future__ import annotations
-
 import pytest
 from health_history import causes, history, only
 
@@ -19,7 +17,7 @@ CALM = {"roce_pcie_write_stalled_seconds_total": 0, "roce_pcie_read_stalled_seco
         ("receive", "pause_storm_received", Side.FABRIC, Status.DEGRADED),
     ],
 )
-def test_a_storm_that_the_detector_saw(direction: str, cause: str, side: Side, health: Status) -> None:
+def test_a_storm_that_the_detector_saw(direction, cause, side, health) -> None:
     for series in (
         {f"roce_pfc_storm_active{{direction={direction}}}": [0, 1]},
         {f"roce_pfc_storms_total{{direction={direction}}}": [4, 5]},
@@ -42,9 +40,7 @@ def test_a_storm_that_the_detector_saw(direction: str, cause: str, side: Side, h
         ([0, 0, 0, 0, 0], [0, 0, 1, 2, 2], Status.FAILED),  # it comes back again and again
     ],
 )
-def test_a_storm_has_failed_until_its_end_is_seen(
-    active: list[float], storms: list[float], health: Status
-) -> None:
+def test_a_storm_has_failed_until_its_end_is_seen(active, storms, health) -> None:
     series = {
         "roce_pfc_storm_active{direction=transmit}": active,
         "roce_pfc_storms_total{direction=transmit}": storms,
@@ -83,7 +79,7 @@ def test_the_hint_of_the_detector_is_evidence() -> None:
         (0.5, 0, []),
     ],
 )
-def test_pause_without_progress_is_a_storm(paused: float, passed: float | None, found: list[str]) -> None:
+def test_pause_without_progress_is_a_storm(paused, passed, found) -> None:
     packets = {} if passed is None else {"roce_priority_receive_packets_total": [0, passed]}
     assert causes(diagnose(history({SENT: [0, paused]} | packets))) == found
 
@@ -92,7 +88,7 @@ def test_pause_without_progress_is_a_storm(paused: float, passed: float | None, 
     ("paused", "pauses", "found"),
     [(0.45, 0, ["pause_storm_received"]), (0.45, 1, []), (0.4, 0, []), (0.5, 100, [])],
 )
-def test_one_long_pause_is_proven_by_two_samples(paused: float, pauses: float, found: list[str]) -> None:
+def test_one_long_pause_is_proven_by_two_samples(paused, pauses, found) -> None:
     series = {RECEIVED: [0, paused], "roce_pfc_receive_transitions_total": [0, pauses]}
     assert causes(diagnose(history(series))) == found
 
@@ -135,7 +131,7 @@ def test_the_watchdog_of_the_nic() -> None:
 
 
 @pytest.mark.parametrize(("direction", "side"), [("receive", Side.FABRIC), ("transmit", Side.HOST)])
-def test_global_pause_next_to_pfc(direction: str, side: Side) -> None:
+def test_global_pause_next_to_pfc(direction, side) -> None:
     frames = {f"roce_global_pause_{direction}_frames_total": [0, 9]}
     assert only(diagnose(history(frames | {"roce_pfc_enabled": 1}))).side == side
     assert causes(diagnose(history(frames | {"roce_pfc_enabled": 0}))) == []
@@ -157,7 +153,7 @@ def test_pause_for_a_priority_without_pfc() -> None:
         ("roce_global_pause_receive_seconds_total", "25 %"),
     ],
 )
-def test_pause_without_priorities_is_judged(name: str, share: str) -> None:
+def test_pause_without_priorities_is_judged(name, share) -> None:
     seconds = {name: [0, 15.0 if "seconds" in name else 44700.0], "roce_link_speed_bytes_per_second": 1.25e10}
     fault = only(diagnose(history(seconds)))
     assert fault.check == "pause_received"

@@ -1,7 +1,5 @@
 """The state machine: reasons hold until they have recovered, what is not seen is not healthy, and quiet hosts are healthy."""
 
-from __future__ import annotations
-
 import pytest
 from health_history import history
 
@@ -113,7 +111,7 @@ def test_a_fault_of_the_device_concerns_all_its_ports() -> None:
         (history({"roce_exporter_source_up{source=transceiver}": 0}), ()),
     ],
 )
-def test_what_is_not_seen_is_not_healthy(moments: tuple[TimedSamples, ...], gaps: tuple[str, ...]) -> None:
+def test_what_is_not_seen_is_not_healthy(moments, gaps) -> None:
     held = judge({}, moments, FINE)[KEY]
     assert held.unknown == gaps
     assert held.health == (Status.UNKNOWN if gaps else Status.OK)

@@ -39,7 +39,7 @@ def test_a_reset_starts_again_from_zero() -> None:
         (7, 7, 0),
     ],
 )
-def test_a_narrow_counter_wraps(before: float, after: float, rise: float) -> None:
+def test_a_narrow_counter_wraps(before, after, rise) -> None:
     assert step(before, after, (float(2**32),)) == rise
 
 

@@ -1,7 +1,5 @@
 """Every counter of faults is read by a rule of health, or is listed here with the reason why it is not."""
 
-from __future__ import annotations
-
 from roce_exporter.catalog import CATALOG
 from roce_exporter.checks.health.health_watch import KEPT
 

@@ -47,7 +47,7 @@ def test_a_port_that_lost_its_link_before_has_not_failed() -> None:
         ([7, 0], 3600, []),  # a reset counts what came after it: nothing
     ],
 )
-def test_flapping_needs_several_losses(counts: list[float], seconds: float, found: list[str]) -> None:
+def test_flapping_needs_several_losses(counts, seconds, found) -> None:
     assert causes(diagnose(history({DOWN: counts}, seconds=seconds))) == found
 
 
@@ -58,7 +58,7 @@ def test_counters_of_the_same_losses_are_not_added_up() -> None:
 
 
 @pytest.mark.parametrize("name", ["roce_link_speed_bytes_per_second", "roce_link_lanes"])
-def test_a_link_that_became_slower(name: str) -> None:
+def test_a_link_that_became_slower(name) -> None:
     assert causes(diagnose(history({name: [4, 2]}))) == ["link_slow"]
     assert causes(diagnose(history({name: [2, 4]}))) == []
     assert causes(diagnose(history({name: [4, 0]}))) == []  # down, which is said by others
@@ -80,7 +80,7 @@ def test_the_speed_of_a_port_that_is_down_means_nothing() -> None:
         ("roce_mac_frame_check_sequence_errors_total", "crc_errors"),
     ],
 )
-def test_errors_on_a_steady_link(name: str, cause: str) -> None:
+def test_errors_on_a_steady_link(name, cause) -> None:
     assert causes(diagnose(history({name: [5, 9]}))) == [cause]
     assert causes(diagnose(history({name: [5, 5]}))) == []
     assert causes(diagnose(history({name: [5, 9], "roce_netdev_carrier_changes_total": [1, 2]}))) == []

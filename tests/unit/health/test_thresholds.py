@@ -38,7 +38,7 @@ def test_windows_are_those_of_the_alerts() -> None:
     assert [shared[key] for key in ("short", "medium", "long")] == minutes
 
 
-def test_an_edited_limit_reaches_the_rule(tmp_path: Path) -> None:
+def test_an_edited_limit_reaches_the_rule(tmp_path) -> None:
     edited = tmp_path / "thresholds.yml"
     edited.write_text("limits:\n  marks_without_cnps: {marks_per_second: 20}\n")
     limits = load_thresholds(str(edited))
@@ -65,9 +65,7 @@ def test_the_file_of_the_package_is_valid_as_an_edited_one() -> None:
         ("[", ":1: is not YAML"),
     ],
 )
-def test_an_unknown_name_is_refused_with_its_place(
-    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_name_is_refused_with_its_place(text, said, tmp_path, capsys) -> None:
     edited = tmp_path / "thresholds.yml"
     edited.write_text(text)
     with pytest.raises(UserError, match=re.escape(said)):

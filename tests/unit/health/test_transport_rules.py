@@ -1,7 +1,5 @@
 """Rules about the transport: silence, loss, refusals, and who erred. Counts of faults as in ten that were injected into real cards."""
 
-from __future__ import annotations
-
 import pytest
 from health_history import causes, history, only
 
@@ -81,7 +79,7 @@ DIRTY = {"roce_phy_receive_crc_errors_total": [0, 7]}
         (rises(icrc_errors=1) | DIRTY, [("crc_errors", Side.LINK), ("corruption", Side.LINK)]),
     ],
 )
-def test_facts_lead_to_causes_and_sides(series: dict[str, object], found: list[tuple[str, Side]]) -> None:
+def test_facts_lead_to_causes_and_sides(series, found) -> None:
     findings = diagnose(history(series)).findings
     assert [(fault.check, fault.side) for fault in findings] == found
 
@@ -106,7 +104,7 @@ LOST = "packet_sequence_errors"
         (10, None, ["packet_loss"]),
     ],
 )
-def test_loss_is_a_share_of_the_packets(lost: float, packets: float | None, found: list[str]) -> None:
+def test_loss_is_a_share_of_the_packets(lost, packets, found) -> None:
     passed = {} if packets is None else {"roce_port_transmit_packets_total": [0, packets]}
     assert causes(diagnose(history(rises(**{LOST: lost}) | passed))) == found
 
@@ -152,7 +150,7 @@ SILENT = {
         ),
     ],
 )
-def test_a_silent_peer_is_named_where_it_is_known(series: dict[str, object], said: str) -> None:
+def test_a_silent_peer_is_named_where_it_is_known(series, said) -> None:
     fault = next(
         one for one in diagnose(history({**SILENT, **series})).findings if one.check == "retries_exceeded"
     )

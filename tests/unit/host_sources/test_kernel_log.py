@@ -109,7 +109,7 @@ def ring() -> Ring:
 
 
 @pytest.fixture
-def follower(ring: Ring) -> KernelLogFollower:
+def follower(ring) -> KernelLogFollower:
     return follow(ring, *PAIR)
 
 
@@ -125,7 +125,7 @@ def lost(found: Any) -> Any:
     return found[Series(KERNEL_LOG_LOST, ())]
 
 
-async def test_a_message_counts_for_the_device_that_it_names(ring: Ring, follower: KernelLogFollower) -> None:
+async def test_a_message_counts_for_the_device_that_it_names(ring, follower) -> None:
     assert await counts(follower) == {}
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
     ring.write(f"mlx5_core {SECOND} eth1: Link down")
@@ -145,9 +145,7 @@ async def test_a_message_counts_for_the_device_that_it_names(ring: Ring, followe
     assert (await counts(follower))["mlx5_0", "module_unplugged"] == 2
 
 
-async def test_old_messages_other_devices_and_what_processes_write_are_not_counted(
-    ring: Ring, follower: KernelLogFollower
-) -> None:
+async def test_old_messages_other_devices_and_what_processes_write_are_not_counted(ring, follower) -> None:
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
     assert await counts(follower) == {}
     ring.write(f"mlx5_core 0000:99:00.0: {UNPLUGGED}")
@@ -160,7 +158,7 @@ async def test_old_messages_other_devices_and_what_processes_write_are_not_count
     assert ring.opened == [False]
 
 
-async def test_a_message_about_the_port_counts_for_each_card_in_it_but_not_for_vfs(ring: Ring) -> None:
+async def test_a_message_about_the_port_counts_for_each_card_in_it_but_not_for_vfs(ring) -> None:
     follower = follow(ring, card(0), card(1, function="vf"))
     await follower.read()
     ring.write("pcieport 0000:3a:00.0: pciehp: Slot(3): Card not present")
@@ -171,7 +169,7 @@ async def test_a_message_about_the_port_counts_for_each_card_in_it_but_not_for_v
     assert (await counts(follower))["mlx5_1", "pcie_contained"] == 1
 
 
-async def test_events_of_severity_failed_begin_at_zero(follower: KernelLogFollower) -> None:
+async def test_events_of_severity_failed_begin_at_zero(follower) -> None:
     """`increase()` sees the first of them; the others need no series until then."""
     found = await follower.read()
     zeros = {
@@ -182,14 +180,12 @@ async def test_events_of_severity_failed_begin_at_zero(follower: KernelLogFollow
     assert found[Series(KERNEL_LOG_READABLE, ())] == 1
 
 
-async def test_a_software_device_has_no_events_of_pcie(ring: Ring) -> None:
+async def test_a_software_device_has_no_events_of_pcie(ring) -> None:
     found = await follow(ring, card(0, "rxe0", driver="", pci="", function="")).read()
     assert [series.labels for series in found if series.row is KERNEL_LOG_EVENTS] == [("rxe0", "tx_timeout")]
 
 
-async def test_a_device_that_is_removed_keeps_its_counts_and_its_name(
-    ring: Ring, follower: KernelLogFollower
-) -> None:
+async def test_a_device_that_is_removed_keeps_its_counts_and_its_name(ring, follower) -> None:
     await follower.read()
     follower.follow((PAIR[1],))
     await follower.read()
@@ -197,9 +193,7 @@ async def test_a_device_that_is_removed_keeps_its_counts_and_its_name(
     assert await counts(follower) == {("mlx5_0", "firmware_fatal"): 1}
 
 
-async def test_a_device_that_was_renamed_takes_its_address_with_it(
-    ring: Ring, follower: KernelLogFollower
-) -> None:
+async def test_a_device_that_was_renamed_takes_its_address_with_it(ring, follower) -> None:
     await follower.read()
     follower.follow((card(0, "roce_a"), PAIR[1]))
     await follower.read()
@@ -207,7 +201,7 @@ async def test_a_device_that_was_renamed_takes_its_address_with_it(
     assert await counts(follower) == {("roce_a", "module_unplugged"): 1}
 
 
-async def test_the_number_of_remembered_devices_is_bounded(follower: KernelLogFollower) -> None:
+async def test_the_number_of_remembered_devices_is_bounded(follower) -> None:
     for number in range(0, MOST_DEVICES + 40, 20):
         follower.follow([card(0, f"mlx5_{one}") for one in range(number, number + 20)])
         found = await follower.read()
@@ -217,7 +211,7 @@ async def test_the_number_of_remembered_devices_is_bounded(follower: KernelLogFo
     assert f"mlx5_{MOST_DEVICES + 40 - 1}" in devices
 
 
-async def test_lost_messages_are_counted_by_their_numbers(ring: Ring, follower: KernelLogFollower) -> None:
+async def test_lost_messages_are_counted_by_their_numbers(ring, follower) -> None:
     await follower.read()
     ring.write("a message")
     assert lost(await follower.read()) == 0
@@ -228,9 +222,7 @@ async def test_lost_messages_are_counted_by_their_numbers(ring: Ring, follower: 
     assert lost(await follower.read()) == 7
 
 
-async def test_an_overrun_before_the_first_message_counts_as_one_loss(
-    ring: Ring, follower: KernelLogFollower
-) -> None:
+async def test_an_overrun_before_the_first_message_counts_as_one_loss(ring, follower) -> None:
     """How many were lost is unknown: the number of the first one is."""
     await follower.read()
     ring.size = 3
@@ -253,7 +245,7 @@ async def test_a_part_that_was_left_out_is_not_lost() -> None:
     assert lost(await played.read()) == 0
 
 
-async def test_a_flood_is_read_in_parts(ring: Ring, follower: KernelLogFollower) -> None:
+async def test_a_flood_is_read_in_parts(ring, follower) -> None:
     await follower.read()
     for _ in range(MOST_RECORDS + 5):
         ring.write(f"mlx5_core {FIRST} eth0: TX timeout detected")
@@ -273,9 +265,7 @@ def shown(sources: HostSources) -> dict[str, Any]:
     }
 
 
-async def test_a_log_that_breaks_is_opened_again_and_nothing_counts_twice(
-    ring: Ring, follower: KernelLogFollower
-) -> None:
+async def test_a_log_that_breaks_is_opened_again_and_nothing_counts_twice(ring, follower) -> None:
     sources = around(follower)
     await sources.read_once()
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
@@ -303,9 +293,7 @@ async def test_a_log_that_breaks_is_opened_again_and_nothing_counts_twice(
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOENT])
-async def test_a_missing_privilege_is_said_once_and_is_no_fault(
-    ring: Ring, follower: KernelLogFollower, number: int, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_missing_privilege_is_said_once_and_is_no_fault(ring, follower, number, caplog) -> None:
     caplog.set_level(logging.INFO)
     ring.refuses = LogHiddenError(number, os.strerror(number), "/dev/kmsg")
     sources = around(follower)
@@ -331,7 +319,7 @@ async def test_a_missing_privilege_is_said_once_and_is_no_fault(
     ],
 )
 async def test_a_log_that_cannot_be_opened_is_a_fault_and_one_that_is_absent_is_not(
-    ring: Ring, follower: KernelLogFollower, error: OSError, up: bool | None, series: dict[str, int]
+    ring, follower, error, up, series
 ) -> None:
     ring.refuses = error
     sources = around(follower)
@@ -340,9 +328,7 @@ async def test_a_log_that_cannot_be_opened_is_a_fault_and_one_that_is_absent_is_
     assert shown(sources) == series
 
 
-async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
-    ring: Ring, follower: KernelLogFollower
-) -> None:
+async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(ring, follower) -> None:
     sources = around(follower)
     await sources.read_once()
     ring.write(f"mlx5_core {FIRST}: {UNPLUGGED}")
@@ -361,7 +347,7 @@ async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(
     assert await counts(follower) == {("mlx5_0", "module_unplugged"): 1}
 
 
-async def test_followers_are_read_more_often_than_neighbours(follower: KernelLogFollower) -> None:
+async def test_followers_are_read_more_often_than_neighbours(follower) -> None:
     slept: set[float] = set()
 
     async def sleep(seconds: float) -> None:
@@ -381,7 +367,7 @@ async def test_followers_are_read_more_often_than_neighbours(follower: KernelLog
     assert slept == {60.0, 1.0}
 
 
-def test_the_devices_of_a_round_without_changes_are_the_same_object(follower: KernelLogFollower) -> None:
+def test_the_devices_of_a_round_without_changes_are_the_same_object(follower) -> None:
     """Names are read from sysfs again only after a change."""
     before = follower._devices
     follower.follow((card(0), card(1)))
@@ -403,9 +389,7 @@ def test_the_devices_of_a_round_without_changes_are_the_same_object(follower: Ke
         ("NETDEV WATCHDOG: eth9 (virtio_net): transmit queue 3 timed out", ("rxe0",)),
     ],
 )
-def test_a_message_is_about_the_device_of_its_address_and_driver(
-    message: str, concerned: tuple[str, ...]
-) -> None:
+def test_a_message_is_about_the_device_of_its_address_and_driver(message, concerned) -> None:
     devices = LogDevices()
     ports = [(Port(1, "Ethernet", (Netdev(name, "port"),)),) for name in ("eth0", "eth1", "eth9")]
     devices.update(

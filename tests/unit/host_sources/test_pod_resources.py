@@ -91,7 +91,7 @@ async def read(path: str, seconds: float = 20.0) -> tuple[HostSources, list[tupl
     return around, [series.labels for series in found.series]
 
 
-async def test_network_devices_of_pods_have_a_series(tmp_path: Path) -> None:
+async def test_network_devices_of_pods_have_a_series(tmp_path) -> None:
     """SECOND and THIRD have no PCI class here, as in a container that does not see them; a GPU and an invented number are left out."""
     kubelet = Kubelet()
     async with serving(kubelet, tmp_path / "kubelet.sock") as path:
@@ -106,7 +106,7 @@ async def test_network_devices_of_pods_have_a_series(tmp_path: Path) -> None:
     assert (state.source, state.up, state.error) == ("pod_resources", True, "")
 
 
-async def test_the_number_of_series_is_bounded(tmp_path: Path) -> None:
+async def test_the_number_of_series_is_bounded(tmp_path) -> None:
     names = [f"{number:04x}:00:00.0" for number in range(MOST_DEVICES + 5)]
     kubelet = Kubelet(pod("a", "b", container("c", "d", *names)))
     async with serving(kubelet, tmp_path / "kubelet.sock") as path:
@@ -123,9 +123,7 @@ async def test_the_number_of_series_is_bounded(tmp_path: Path) -> None:
         (Kubelet(), "v1alpha1", "update the kubelet (1.20 or newer)"),  # which had this version alone
     ],
 )
-async def test_a_refusal_is_one_line_with_the_path(
-    tmp_path: Path, kubelet: Kubelet, service: str, remedy: str
-) -> None:
+async def test_a_refusal_is_one_line_with_the_path(tmp_path, kubelet, service, remedy) -> None:
     async with serving(kubelet, tmp_path / "kubelet.sock", f"{service}.PodResourcesLister") as path:
         around, found = await read(path)
     (state,) = around.states()
@@ -135,7 +133,7 @@ async def test_a_refusal_is_one_line_with_the_path(
     assert "\n" not in state.error
 
 
-async def test_a_kubelet_that_hangs_costs_its_deadline(tmp_path: Path) -> None:
+async def test_a_kubelet_that_hangs_costs_its_deadline(tmp_path) -> None:
     kubelet = Kubelet()
     kubelet.hangs = True
     async with serving(kubelet, tmp_path / "kubelet.sock") as path:
@@ -144,7 +142,7 @@ async def test_a_kubelet_that_hangs_costs_its_deadline(tmp_path: Path) -> None:
         assert "DEADLINE_EXCEEDED" in around.states()[0].error
 
 
-async def test_after_a_failure_all_is_as_before(tmp_path: Path) -> None:
+async def test_after_a_failure_all_is_as_before(tmp_path) -> None:
     kubelet = Kubelet()
     async with serving(kubelet, tmp_path / "kubelet.sock") as path:
         around, before = await read(path)
@@ -171,7 +169,7 @@ async def test_after_a_failure_all_is_as_before(tmp_path: Path) -> None:
     ],
 )
 async def test_a_place_without_a_kubelet_is_one_line_with_the_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, writable: bool, said: str
+    tmp_path, monkeypatch, name, writable, said
 ) -> None:
     """The kubelet's socket belongs to root. Root may write to any, so the test answers for the kernel."""
     (tmp_path / "file").write_text("")
@@ -183,7 +181,7 @@ async def test_a_place_without_a_kubelet_is_one_line_with_the_remedy(
     assert said in around.states()[0].error
 
 
-async def test_without_grpc_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_grpc_the_extra_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "roce_exporter.net.grpc", None)
     async with serving(Kubelet(), tmp_path / "kubelet.sock") as path:
         around, _ = await read(path)
@@ -204,7 +202,7 @@ class Source(HostSource):
         return {}
 
 
-async def test_a_source_that_fails_or_hangs_costs_itself_alone(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_source_that_fails_or_hangs_costs_itself_alone(caplog) -> None:
     """What the host does not have is neither up nor down."""
     sources = (
         Source("absent", Absent(2, "not here")),

@@ -67,14 +67,14 @@ def mode_in(answer: bytes | OSError) -> bool:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_the_mode_of_namespaces(number: int) -> None:
+def test_the_mode_of_namespaces(number) -> None:
     """A reply to SYS_GET (constructed from rdma_netlink.h): 66 is the mode, one byte; 93 is copy on fork."""
     answer = encode_attribute(66, struct.pack("=B", number)) + encode_attribute(93, b"\1")
     assert mode_in(answer) is bool(number)
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.EPROTONOSUPPORT, errno.ECONNREFUSED])
-def test_a_kernel_without_the_mode_is_absent(number: int) -> None:
+def test_a_kernel_without_the_mode_is_absent(number) -> None:
     error = Refused(number, "no") if number == errno.EINVAL else OSError(number, "no")
     with pytest.raises(Absent):
         mode_in(error)
@@ -119,9 +119,7 @@ async def read(kernel: Any, socket: str = "") -> tuple[dict[str, Any], str]:
         ((), True, "", 0),
     ],
 )
-async def test_hidden_devices_are_counted_without_the_helper(
-    nodes: tuple[str, ...], shared: bool, socket: str, unseen: int | None
-) -> None:
+async def test_hidden_devices_are_counted_without_the_helper(nodes, shared, socket, unseen) -> None:
     counted = {} if unseen is None else {"roce_exporter_rdma_devices_unseen": unseen}
     found = await read(host_of(*nodes, shared=shared), socket)
     assert found == ({"roce_rdma_namespaces_shared": int(shared), **counted}, "")
@@ -150,9 +148,7 @@ class Visits:
     [(ALL, {"roce_exporter_rdma_devices_unseen": 1}), ((), {})],
     ids=["", "no uverbs"],
 )
-async def test_the_helper_reports_what_is_hidden(
-    tmp_path: Path, nodes: tuple[str, ...], unseen: dict[str, int]
-) -> None:
+async def test_the_helper_reports_what_is_hidden(tmp_path, nodes, unseen) -> None:
     """What the exporter sees itself is not repeated, and a namespace that cannot be visited is counted."""
     folder = tmp_path / "netns"
     folder.mkdir()
@@ -179,7 +175,7 @@ async def test_the_helper_reports_what_is_hidden(
     assert threading.get_ident() not in visits.threads, "the thread of the helper stays where it is"
 
 
-async def test_clients_do_not_decide_how_often_namespaces_are_visited(tmp_path: Path) -> None:
+async def test_clients_do_not_decide_how_often_namespaces_are_visited(tmp_path) -> None:
     now = [0.0]
     visits = Visits(tmp_path, pod_a={"mlx5_1": {"qp": 1}})
     helper = NamespaceHelper(str(tmp_path), lambda: now[0], visits, timeout=20)
@@ -190,7 +186,7 @@ async def test_clients_do_not_decide_how_often_namespaces_are_visited(tmp_path: 
     assert len(visits.threads) == 2
 
 
-async def test_the_socket_is_closed_to_other_users(tmp_path: Path) -> None:
+async def test_the_socket_is_closed_to_other_users(tmp_path) -> None:
     helper = NamespaceHelper(str(tmp_path), lambda: 0.0, Visits(tmp_path))
     path = str(tmp_path / "helper.sock")
     async with await open_helper(helper, path):
@@ -199,7 +195,7 @@ async def test_the_socket_is_closed_to_other_users(tmp_path: Path) -> None:
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
 
 
-async def test_a_client_that_sends_changes_nothing(tmp_path: Path) -> None:
+async def test_a_client_that_sends_changes_nothing(tmp_path) -> None:
     """No input is read. The kernel may reset a connection that is closed with unread input."""
     helper = NamespaceHelper(str(tmp_path / "netns"), lambda: 0.0)
     path = str(tmp_path / "helper.sock")
@@ -214,7 +210,7 @@ async def test_a_client_that_sends_changes_nothing(tmp_path: Path) -> None:
         writer.close()
 
 
-async def test_without_the_helper_the_error_is_one_line_with_the_remedy(tmp_path: Path) -> None:
+async def test_without_the_helper_the_error_is_one_line_with_the_remedy(tmp_path) -> None:
     shown, error = await read(host_of(*ALL), str(tmp_path / "none.sock"))
     assert shown == {}
     assert "--rdma.namespaces=" in error
@@ -234,7 +230,7 @@ async def test_without_the_helper_the_error_is_one_line_with_the_remedy(tmp_path
         b"\xff",
     ],
 )
-def test_a_document_of_another_program_is_refused(document: bytes) -> None:
+def test_a_document_of_another_program_is_refused(document) -> None:
     with pytest.raises(ValueError, match="roce-exporter tool namespaces"):
         decode_report(document)
 
@@ -246,7 +242,7 @@ def test_a_report_survives_the_socket_and_is_bounded() -> None:
     assert len(decode_report(encode_report(many)).devices) == MOST_DEVICES
 
 
-def test_a_visit_that_is_refused_leaves_no_descriptor(tmp_path: Path) -> None:
+def test_a_visit_that_is_refused_leaves_no_descriptor(tmp_path) -> None:
     (tmp_path / "pod_a").touch()
     entered: list[int] = []
 
@@ -262,7 +258,7 @@ def test_a_visit_that_is_refused_leaves_no_descriptor(tmp_path: Path) -> None:
     assert not [one for one in links if one.is_symlink() and os.readlink(one) == str(tmp_path / "pod_a")]
 
 
-def test_a_file_that_is_no_namespace_is_not_entered(tmp_path: Path) -> None:
+def test_a_file_that_is_no_namespace_is_not_entered(tmp_path) -> None:
     """The kernel's own answer: EINVAL, or EPERM without the capability."""
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="setns") as caught:
@@ -271,7 +267,7 @@ def test_a_file_that_is_no_namespace_is_not_entered(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def other_namespace(tmp_path: Path) -> Iterator[Path]:
+def other_namespace(tmp_path) -> Iterator[Path]:
     """A folder with a real network namespace, which a process holds open."""
     with subprocess.Popen(
         ("unshare", "--net", "cat"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -288,7 +284,7 @@ def other_namespace(tmp_path: Path) -> Iterator[Path]:
         process.stdin.close()
 
 
-def test_a_visit_moves_its_thread_alone(other_namespace: Path) -> None:
+def test_a_visit_moves_its_thread_alone(other_namespace) -> None:
     """After entering a real namespace, the next socket of that thread is there, and this thread is where it was."""
     here = os.readlink("/proc/thread-self/ns/net")
     there = os.readlink(other_namespace / "pod")
@@ -308,7 +304,7 @@ def test_a_visit_moves_its_thread_alone(other_namespace: Path) -> None:
 
 
 @pytest.mark.parametrize("removed", [False, True], ids=["", "removed before"])
-async def test_the_command_reports_until_it_is_stopped(other_namespace: Path, removed: bool) -> None:
+async def test_the_command_reports_until_it_is_stopped(other_namespace, removed) -> None:
     """The helper as a process, with a real namespace: one document per connection, and no socket left afterwards.
 
     From Python 3.13 on asyncio removes the socket before the helper does; here the test does.
@@ -336,20 +332,18 @@ async def test_the_command_reports_until_it_is_stopped(other_namespace: Path, re
     assert not path.exists()
 
 
-def test_a_host_without_named_namespaces_has_none(tmp_path: Path) -> None:
+def test_a_host_without_named_namespaces_has_none(tmp_path) -> None:
     assert list_namespaces(str(tmp_path / "netns")) == ()
 
 
-def test_the_command_refuses_a_wrong_group_and_socket(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_refuses_a_wrong_group_and_socket(tmp_path, capsys) -> None:
     assert main(["tool", "namespaces", "--namespaces.group=no-such-group"]) == 2
     assert "no such group" in capsys.readouterr().err
     assert main(["tool", "namespaces", f"--rdma.namespaces={tmp_path}/none/helper.sock"]) == 2
     assert "--rdma.namespaces=" in capsys.readouterr().err
 
 
-async def test_names_that_are_no_text_are_listed_visited_and_shown(tmp_path: Path) -> None:
+async def test_names_that_are_no_text_are_listed_visited_and_shown(tmp_path) -> None:
     folder = tmp_path / "netns"
     folder.mkdir()
     for name in (b"pod-1", b"bad\xff", b'q"\n\\'):
@@ -371,9 +365,7 @@ async def test_names_that_are_no_text_are_listed_visited_and_shown(tmp_path: Pat
     assert Renderer().render(made, Format.TEXT).isascii()
 
 
-async def test_a_slow_round_goes_on_without_the_client_that_began_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_round_goes_on_without_the_client_that_began_it(tmp_path, monkeypatch) -> None:
     """A client that loses its patience gets what there is so far, and the next one the whole round."""
     monkeypatch.setattr(namespace_helper, "ROUND_SECONDS", 0)
     (tmp_path / "a").touch()
@@ -396,7 +388,7 @@ async def test_a_slow_round_goes_on_without_the_client_that_began_it(
     await seen(2)
 
 
-async def test_only_a_socket_makes_room_for_the_socket(tmp_path: Path) -> None:
+async def test_only_a_socket_makes_room_for_the_socket(tmp_path) -> None:
     helper = NamespaceHelper(str(tmp_path), lambda: 0.0)
     (tmp_path / "file").write_text("precious")
     (tmp_path / "link").symlink_to(tmp_path / "file")

@@ -1,7 +1,6 @@
 """What the names of other exporters mean is made from the catalogue, and a name with two meanings is refused."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 
@@ -22,7 +21,7 @@ def named(exporter: str, name: str) -> list[Foreign]:
 
 
 @pytest.mark.parametrize("exporter", EXPORTERS)
-def test_every_name_leads_to_a_row(exporter: str) -> None:
+def test_every_name_leads_to_a_row(exporter) -> None:
     found = foreign_metrics(exporter)
     assert len(found) > 300
     assert list(found) == sorted(found, key=lambda one: (one.name, one.where))
@@ -34,7 +33,7 @@ def test_every_name_leads_to_a_row(exporter: str) -> None:
 
 
 @pytest.mark.parametrize("exporter", EXPORTERS)
-def test_a_name_is_translated_or_refused_and_not_both(exporter: str) -> None:
+def test_a_name_is_translated_or_refused_and_not_both(exporter) -> None:
     names = {one.name for one in foreign_metrics(exporter)}
     patterns = [re.compile(pattern) for pattern in untranslatable(exporter)]
     assert {name for name in names for pattern in patterns if pattern.fullmatch(name)} == set()
@@ -57,7 +56,7 @@ def test_a_name_is_translated_or_refused_and_not_both(exporter: str) -> None:
         ("spiderpool", "rdma_vport_speed_mbps_total", "roce_link_speed_bytes_per_second", 125_000, 1),
     ],
 )
-def test_units(exporter: str, name: str, ours: str, times: int, per: int) -> None:
+def test_units(exporter, name, ours, times, per) -> None:
     """Ours is theirs x times / per: node_exporter multiplies the 4-byte words itself."""
     (found,) = named(exporter, name)
     assert (found.ours, found.times, found.per) == (ours, times, per)
@@ -142,7 +141,7 @@ def test_every_name_of_the_infiniband_collector_is_known() -> None:
         (statistic_name, "Rcvd Out of order packets", ""),
     ],
 )
-def test_names_of_other_exporters(written: Callable[[str], str], raw: str, name: str) -> None:
+def test_names_of_other_exporters(written, raw, name) -> None:
     assert written(raw) == name
 
 
@@ -155,5 +154,5 @@ def test_only_numbers_are_written_out() -> None:
 
 
 @pytest.mark.parametrize("source", [COUNTERS, HW_COUNTERS, ETHTOOL])
-def test_a_pattern_with_other_characters_is_not_listed(source: str) -> None:
+def test_a_pattern_with_other_characters_is_not_listed(source) -> None:
     assert node_exporter.pattern_of(source, r"\[\d+\]: .+") == ""

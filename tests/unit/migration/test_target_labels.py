@@ -1,17 +1,12 @@
 """Labels of the other exporter's target, metrics that no exporter has, and sets: each is mapped or reported, and the exit code says it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from roce_exporter.cli import main
 from roce_exporter.migrate.promql_names import guessed, names_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BYTES, OURS = "node_infiniband_port_data_received_bytes_total", "roce_port_receive_bytes_total"
 CLASH = "rdma_rp_cnp_ignored_total"
@@ -41,9 +36,7 @@ def run(folder: Path, text: str, *flags: str, name: str = "a.promql") -> int:
         (f'{CLASH}{{device="a"}}', f"{CLASH} is a name of rdma_exporter and of spiderpool: name one by --from"),
     ],
 )  # fmt: skip
-def test_what_would_select_nothing_is_left(
-    expr: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_would_select_nothing_is_left(expr, why, tmp_path, capsys) -> None:
     assert run(tmp_path, expr) == 1
     out, err = capsys.readouterr()
     assert out == expr
@@ -63,28 +56,26 @@ def test_what_would_select_nothing_is_left(
         (" * on(instance) node_uname_info", ("instance",), " * on(instance) node_uname_info"),
     ],
 )
-def test_what_is_the_same_or_mapped_is_translated(
-    expr: str, flags: tuple[str, ...], becomes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_the_same_or_mapped_is_translated(expr, flags, becomes, tmp_path, capsys) -> None:
     assert run(tmp_path, BYTES + expr, *(f"--map-label={one}" for one in flags)) == 0
     assert capsys.readouterr().out == OURS + becomes
 
 
-def test_labels_that_the_expression_makes_and_the_sites_own_rules_are_no_fault(tmp_path: Path) -> None:
+def test_labels_that_the_expression_makes_and_the_sites_own_rules_are_no_fault(tmp_path) -> None:
     made = f'sum by (host) (label_replace({BYTES}, "host", "$1", "instance", "(.*):.*"))'
     assert run(tmp_path, made) == 0
     assert run(tmp_path, f"{BYTES} * on(instance) site:weight:now") == 0
     assert run(tmp_path, f"sum({BYTES}) / scalar(sum(node_memory_MemTotal_bytes))") == 0
 
 
-def test_a_mapping_has_one_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mapping_has_one_form(tmp_path, capsys) -> None:
     assert run(tmp_path, BYTES, "--map-label=job=roce") == 2
     assert "neither LABEL:OLD=NEW nor LABEL" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("used", [True, False])
 def test_a_variable_that_lists_others_targets_is_left_if_a_translated_query_uses_it(
-    used: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    used, tmp_path, capsys
 ) -> None:
     variable = {"type": "query", "name": "host", "query": "label_values(node_uname_info, instance)"}
     expr = f'{BYTES}{{instance="{"${host}" if used else "a"}"}}'
@@ -94,7 +85,7 @@ def test_a_variable_that_lists_others_targets_is_left_if_a_translated_query_uses
     assert run(tmp_path, json.dumps(board), "--map-label=instance", name="b.json") == 0
 
 
-def test_a_metric_of_the_full_set_needs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_metric_of_the_full_set_needs_it(tmp_path, capsys) -> None:
     expr = "increase(node_infiniband_symbol_error_total[5m]) > 0"
     assert run(tmp_path, expr) == 1
     assert "without --metrics.set=full no series" in capsys.readouterr().err
@@ -110,5 +101,5 @@ def test_a_metric_of_the_full_set_needs_it(tmp_path: Path, capsys: pytest.Captur
         (f"{CLASH} rdma_vport_speed_mbps_total", {"spiderpool"}),
     ],
 )
-def test_the_exporter_is_guessed_from_the_whole_file(text: str, exporters: set[str]) -> None:
+def test_the_exporter_is_guessed_from_the_whole_file(text, exporters) -> None:
     assert {one.exporter for one in guessed(text, names_of()).known[CLASH]} == exporters

@@ -27,9 +27,7 @@ def run(*argv: str) -> int:
     return main(["tool", "translate", *argv])
 
 
-def test_the_result_is_on_standard_output_and_the_report_on_standard_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_result_is_on_standard_output_and_the_report_on_standard_error(tmp_path, capsys) -> None:
     name = file(tmp_path, "a.yml", RULES)
     assert run(name) == 0
     out, err = capsys.readouterr()
@@ -38,9 +36,7 @@ def test_the_result_is_on_standard_output_and_the_report_on_standard_error(
     assert Path(name).read_text() == RULES
 
 
-def test_what_is_left_is_listed_with_place_and_title(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_left_is_listed_with_place_and_title(tmp_path, capsys) -> None:
     name = file(tmp_path, "a.json", LEFT)
     assert run(name) == 1
     out, err = capsys.readouterr()
@@ -51,7 +47,7 @@ def test_what_is_left_is_listed_with_place_and_title(
     )
 
 
-def test_the_report_can_be_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_can_be_json(tmp_path, capsys) -> None:
     run(
         file(tmp_path, "a.yml", RULES),
         file(tmp_path, "b.json", LEFT),
@@ -64,7 +60,7 @@ def test_the_report_can_be_json(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert second["left"][0]["path"] == "panels[0].targets[0].expr"
 
 
-def test_files_are_written_to_a_folder_or_a_file(tmp_path: Path) -> None:
+def test_files_are_written_to_a_folder_or_a_file(tmp_path) -> None:
     (tmp_path / "out").mkdir()
     names = (
         file(tmp_path, "a.yml", RULES),
@@ -78,7 +74,7 @@ def test_files_are_written_to_a_folder_or_a_file(tmp_path: Path) -> None:
     assert Path(names[0]).read_text() == RULES
 
 
-def test_in_place_keeps_mode_and_link_and_leaves_no_other_file(tmp_path: Path) -> None:
+def test_in_place_keeps_mode_and_link_and_leaves_no_other_file(tmp_path) -> None:
     place = Path(file(tmp_path, "a.yml", RULES))
     place.chmod(0o640)
     link = tmp_path / "link.yml"
@@ -90,9 +86,7 @@ def test_in_place_keeps_mode_and_link_and_leaves_no_other_file(tmp_path: Path) -
     assert sorted(os.listdir(tmp_path)) == ["a.yml", "link.yml"]
 
 
-def test_in_place_refuses_a_file_with_several_names(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_in_place_refuses_a_file_with_several_names(tmp_path, capsys) -> None:
     place = Path(file(tmp_path, "a.yml", RULES))
     os.link(place, tmp_path / "b.yml")
     assert run(str(place), "--in-place") == 2
@@ -100,9 +94,7 @@ def test_in_place_refuses_a_file_with_several_names(
     assert place.read_text() == RULES
 
 
-def test_in_place_keeps_the_owner_or_refuses(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_place_keeps_the_owner_or_refuses(tmp_path, capsys, monkeypatch) -> None:
     place, owners = Path(file(tmp_path, "a.yml", RULES)), []
     monkeypatch.setattr(os, "fchown", lambda _, *owner: owners.append(owner))
     assert run(str(place), "--in-place") == 0
@@ -118,23 +110,21 @@ def test_in_place_keeps_the_owner_or_refuses(
     assert (place.read_text(), os.listdir(tmp_path)) == (RULES, ["a.yml"])
 
 
-def test_a_file_without_their_names_is_not_written_in_place(tmp_path: Path) -> None:
+def test_a_file_without_their_names_is_not_written_in_place(tmp_path) -> None:
     place = Path(file(tmp_path, "a.yml", OURS))
     before = place.stat().st_ino
     assert run(str(place), "--in-place") == 0
     assert place.stat().st_ino == before
 
 
-def test_one_unreadable_file_means_that_none_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_unreadable_file_means_that_none_is_written(tmp_path, capsys) -> None:
     good, bad = file(tmp_path, "a.yml", RULES), file(tmp_path, "b.json", "{")
     assert run(good, bad, "--in-place") == 2
     assert Path(good).read_text() == RULES
     assert capsys.readouterr().err.startswith(f"roce-exporter: {bad}: is not JSON: ")
 
 
-def test_rules_decide_about_the_labels_of_a_dashboard(tmp_path: Path) -> None:
+def test_rules_decide_about_the_labels_of_a_dashboard(tmp_path) -> None:
     rules = (
         "groups:\n- rules:\n  - record: own:pause\n    expr: rate(node_ethtool_received_prio3_pause[5m])\n"
     )
@@ -154,11 +144,11 @@ def test_rules_decide_about_the_labels_of_a_dashboard(tmp_path: Path) -> None:
         ("{", foreign_files.DASHBOARD),
     ],
 )
-def test_a_file_without_a_known_suffix_is_recognised(content: str, kind: str) -> None:
+def test_a_file_without_a_known_suffix_is_recognised(content, kind) -> None:
     assert foreign_files.kind_of(Path("x"), content) == kind
 
 
-def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_input_is_read(monkeypatch, capsys) -> None:
     monkeypatch.setattr(
         "sys.stdin", io.TextIOWrapper(io.BytesIO(b"# c\nup\n\nnode_infiniband_link_downed_total\n"))
     )
@@ -181,9 +171,7 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         ("a.promql", b"x" * ((1 << 20) + 1), "is larger than 1 MiB"),
     ],
 )
-def test_bad_input_is_one_line(
-    name: str, content: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_one_line(name, content, why, tmp_path, capsys) -> None:
     assert run(place := file(tmp_path, name, content)) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -202,14 +190,12 @@ def test_bad_input_is_one_line(
         ([], "the following arguments are required: FILE"),
     ],
 )
-def test_flags_that_contradict_are_refused(
-    argv: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flags_that_contradict_are_refused(argv, why, capsys) -> None:
     assert main(["tool", "translate", *argv]) == 2
     assert why in capsys.readouterr().err
 
 
-def test_paths_that_cannot_be_used_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_paths_that_cannot_be_used_are_one_line(tmp_path, capsys) -> None:
     good = file(tmp_path, "a.yml", RULES)
     (tmp_path / "sub").mkdir()
     same = file(tmp_path / "sub", "a.yml", RULES)
@@ -227,9 +213,7 @@ def test_paths_that_cannot_be_used_are_one_line(tmp_path: Path, capsys: pytest.C
         assert why in err
 
 
-def test_without_the_extra_one_line_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_extra_one_line_names_it(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(translate, "PACKAGE", "a_package_that_is_not_installed")
     assert run(file(tmp_path, "a.yml", RULES)) == 2
     err = capsys.readouterr().err

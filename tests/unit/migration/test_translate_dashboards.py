@@ -49,7 +49,7 @@ def test_panels_are_found_in_rows_of_old_and_new_dashboards() -> None:
 
 
 @pytest.mark.parametrize("wrap", ["dashboard", "spec"])
-def test_a_dashboard_may_be_wrapped(wrap: str) -> None:
+def test_a_dashboard_may_be_wrapped(wrap) -> None:
     found, report = translated({"meta": {"isStarred": False}, wrap: {"panels": [panel("rdma_qp_x")]}})
     assert left(report) == {
         f"{wrap}.panels[0].targets[0].expr": "rdma_qp_x: queue pairs are not counted",
@@ -77,9 +77,7 @@ def test_a_library_panel_is_translated_where_its_queries_are() -> None:
         ('rdma_pause_total{direction="rx"}', "{{device}} {{direction}}", "{{device}} rx"),
     ],
 )
-def test_a_legend_follows_its_label_or_has_the_value_that_was_selected(
-    query: str, legend: str, new: str
-) -> None:
+def test_a_legend_follows_its_label_or_has_the_value_that_was_selected(query, legend, new) -> None:
     found, report = translated({"panels": [panel(query, legend)]})
     assert found["panels"][0]["targets"][0]["legendFormat"] == new
     assert report.left == []
@@ -135,7 +133,7 @@ def test_parts_of_a_panel_that_name_a_renamed_label_or_metric_are_listed() -> No
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("form", ["text", "object"])
-def test_a_variable_is_translated(query: str, new: str, form: str) -> None:
+def test_a_variable_is_translated(query, new, form) -> None:
     variable = {
         "type": "query",
         "name": "x",
@@ -160,7 +158,7 @@ def test_a_variable_is_translated(query: str, new: str, form: str) -> None:
         ({"type": "adhoc", "filters": [{"key": "device", "value": "eth0"}]}, "filters[0].key"),
     ],
 )
-def test_a_variable_that_cannot_be_translated_is_listed(variable: dict[str, Any], path: str) -> None:
+def test_a_variable_that_cannot_be_translated_is_listed(variable, path) -> None:
     _, report = translated({"panels": [panel(PAUSE)], "templating": {"list": [{"name": "x", **variable}]}})
     assert list(left(report)) == [f"templating.list[0].{path}"]
 
@@ -213,7 +211,7 @@ def test_all_else_stays_byte_for_byte() -> None:
         ('{"panels": [' + "9" * 5000 + "]}", "is not JSON"),
     ],
 )
-def test_what_is_no_dashboard_is_refused_in_one_line(text: str, why: str) -> None:
+def test_what_is_no_dashboard_is_refused_in_one_line(text, why) -> None:
     if not why:
         assert translate_dashboard(text, FileReport("a", NAMES)) == text
         return
@@ -225,7 +223,7 @@ def test_what_is_no_dashboard_is_refused_in_one_line(text: str, why: str) -> Non
 @pytest.mark.parametrize(
     "wrong", [1, None, "x", [], [1, None], {"a": 1}, {"list": 1}, {"list": [1, {"type": "query"}]}]
 )
-def test_values_of_a_wrong_type_are_passed_over(wrong: Any) -> None:
+def test_values_of_a_wrong_type_are_passed_over(wrong) -> None:
     dashboard = {"panels": [{"targets": wrong, "title": wrong, "fieldConfig": wrong, "libraryPanel": wrong}], "rows": wrong, "templating": wrong, "annotations": wrong, "__elements": wrong}  # fmt: skip
     assert translated(dashboard)[0] == dashboard
 
@@ -237,7 +235,7 @@ JSON_VALUES = st.recursive(
 
 
 @given(JSON_VALUES, st.booleans())
-def test_the_place_of_every_string_is_found(value: Any, ascii_only: bool) -> None:
+def test_the_place_of_every_string_is_found(value, ascii_only) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=1)
     document = read_json(text)
     places = dict(strings_of(value))
@@ -264,7 +262,7 @@ PUBLIC = {
 
 
 @pytest.mark.parametrize(("query", "new"), PUBLIC.items())
-def test_queries_of_public_dashboards_are_translated(query: str, new: str) -> None:
+def test_queries_of_public_dashboards_are_translated(query, new) -> None:
     report = FileReport("a", names_of(tuple(one for one in EXPORTERS if one != "spiderpool")))
     found = json.loads(translate_dashboard(json.dumps({"panels": [panel(query)]}), report))
     assert (found["panels"][0]["targets"][0]["expr"], report.left) == (new, [])

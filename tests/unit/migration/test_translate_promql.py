@@ -82,7 +82,7 @@ CASES = [(text, new) for group in TRANSLATED.values() for text, new in group.ite
 
 
 @pytest.mark.parametrize(("text", "new"), CASES)
-def test_an_expression_becomes_ours(text: str, new: str) -> None:
+def test_an_expression_becomes_ours(text, new) -> None:
     found = translate(text, NAMES)
     assert found is not None
     assert found.text == new
@@ -122,7 +122,7 @@ def test_an_expression_becomes_ours(text: str, new: str) -> None:
         ('sum(rdma_np_cnp_sent_total{is_root="true"})', "differs by exporter|has no equal"),
     ],
 )  # fmt: skip
-def test_what_would_be_a_guess_is_refused(text: str, why: str) -> None:
+def test_what_would_be_a_guess_is_refused(text, why) -> None:
     with pytest.raises(UntranslatedError) as refused:
         translate(text, NAMES)
     assert re.search(why, str(refused.value)), refused.value
@@ -142,7 +142,7 @@ def test_what_would_be_a_guess_is_refused(text: str, why: str) -> None:
         "",
     ],
 )
-def test_what_has_no_name_of_theirs_is_not_touched(text: str) -> None:
+def test_what_has_no_name_of_theirs_is_not_touched(text) -> None:
     assert translate(text, NAMES) is None
 
 
@@ -178,7 +178,7 @@ def test_labels_of_a_result_are_known() -> None:
 @pytest.mark.parametrize(
     "text", ["((" * 40 + "1" + "))" * 40, "-" * 80 + "1", "1" + "^-1" * 80, "x" * 30_000, "1 1", 'a{b="c}']
 )
-def test_what_is_no_expression_or_too_deep_is_refused(text: str) -> None:
+def test_what_is_no_expression_or_too_deep_is_refused(text) -> None:
     with pytest.raises(PromqlError):
         parse(text)
 
@@ -224,7 +224,7 @@ def expressions(metrics: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 @given(expressions(THEIRS | OTHER))
-def test_a_result_is_promql_without_their_names_and_final(text: str) -> None:
+def test_a_result_is_promql_without_their_names_and_final(text) -> None:
     try:
         found = translate(text, NAMES)
     except UntranslatedError:
@@ -237,7 +237,7 @@ def test_a_result_is_promql_without_their_names_and_final(text: str) -> None:
 
 
 @given(expressions(THEIRS | OTHER))
-def test_the_places_are_those_of_the_tree(text: str) -> None:
+def test_the_places_are_those_of_the_tree(text) -> None:
     try:
         tree = parse(text)
     except PromqlError:

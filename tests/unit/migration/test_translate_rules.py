@@ -101,7 +101,7 @@ def test_labels_are_followed_through_recorded_rules() -> None:
         "---\na: b\n---\ngroups:\n- rules:\n  - {{alert: A, expr: '{}'}}\n",
     ],
 )
-def test_every_form_of_rule_file_is_known(around: str) -> None:
+def test_every_form_of_rule_file_is_known(around) -> None:
     found, report = translated(around.format(f"rate({DOWNED}[5m]) > 0"))
     assert found == around.format(f"rate({OURS}[5m]) > 0")
     assert (report.translated, report.left) == (1, [])
@@ -141,7 +141,7 @@ def test_a_template_whose_label_has_no_equal_is_left() -> None:
         ),
     ],
 )
-def test_styles_of_yaml_are_kept_where_it_allows_that(expr: str, new: str) -> None:
+def test_styles_of_yaml_are_kept_where_it_allows_that(expr, new) -> None:
     text = f"groups:\n- rules:\n  - alert: A\n    expr: {expr}\n    for: 5m # kept\n"
     found, _ = translated(text)
     assert found == text.replace(expr, new)
@@ -158,7 +158,7 @@ def test_styles_of_yaml_are_kept_where_it_allows_that(expr: str, new: str) -> No
         ("groups: " + "[" * 50 + "]" * 50, DocumentError),
     ],
 )
-def test_what_has_no_rules_is_refused_in_one_line(text: str, kind: type[Exception]) -> None:
+def test_what_has_no_rules_is_refused_in_one_line(text, kind) -> None:
     with pytest.raises(kind) as refused:
         translated(text)
     assert "\n" not in str(refused.value)

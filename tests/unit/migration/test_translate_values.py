@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from foreign_table import NAMES
@@ -72,7 +71,7 @@ def equal(text: str, *, renamed: bool) -> str:
     return f'count(({found.text}) == on (netdev) label_replace({text}, "netdev", "$1", "device", "(.*)"))'
 
 
-def test_values_before_and_after_are_equal(tmp_path: Path) -> None:
+def test_values_before_and_after_are_equal(tmp_path) -> None:
     expressions = [
         *(equal(text, renamed=False) for text in BY_DEVICE),
         *(equal(text, renamed=True) for text in BY_NETDEV),
@@ -127,7 +126,7 @@ def fires(expression: str) -> str:
     return f"(count({expression}) or vector(0))"
 
 
-def test_alerts_on_events_fire_alike_from_the_first_fault_on(tmp_path: Path) -> None:
+def test_alerts_on_events_fire_alike_from_the_first_fault_on(tmp_path) -> None:
     """Before and after the translation, at each minute of a history whose first fault comes after half an hour."""
     labels = '{device="mlx5_0", port="1", instance="a"}'
     names = {**dict.fromkeys(COUNTERS), **dict.fromkeys(COUNTERS.values())}

@@ -36,7 +36,7 @@ def written_out(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "name", "more"), [(*form[1:], "")[:3] for form in FORMS], ids=[form[0] for form in FORMS]
 )
-def test_a_path_is_read(text: str, name: str, more: str) -> None:
+def test_a_path_is_read(text, name, more) -> None:
     kind, _, name = written_out(name).partition("/")
     fields = dict(one.split("=", 1) for one in map(written_out, more.split()))
     assert parse_cgroups(written_out(text)) == CgroupPlace(kind, name, **fields)

@@ -36,7 +36,7 @@ ID = "20e061fc708d3b66dfe257b19552b34a1307a7347ed6b5bd0d8c5e76afb1a870"
         ("0::/", Owner("process/python3", "process", "python3", "ada")),
     ],
 )
-def test_the_name_of_an_owner_follows_from_its_cgroup(cgroups: str, owner: Owner) -> None:
+def test_the_name_of_an_owner_follows_from_its_cgroup(cgroups, owner) -> None:
     assert owner_of(process(7, cgroups)) == owner
 
 
@@ -61,13 +61,13 @@ def test_an_anonymous_owner_has_neither_command_nor_user() -> None:
         "/",
     ],
 )
-def test_no_users_name_is_in_a_label_of_an_anonymous_owner(cgroup: str) -> None:
+def test_no_users_name_is_in_a_label_of_an_anonymous_owner(cgroup) -> None:
     found = owner_of(process(7, f"0::{cgroup}", command="ada-train"), anonymous=True)
     assert not [text for text in found if "ada" in text]
 
 
 @given(st.text())
-def test_any_text_makes_a_safe_label(text: str) -> None:
+def test_any_text_makes_a_safe_label(text) -> None:
     label = label_text(text)
     assert len(label) <= LONGEST
     assert label.isprintable()
@@ -105,16 +105,14 @@ def test_a_process_is_read_once_per_round() -> None:
         ({}, {}, 200, UNKNOWN_OWNER.name),  # it ended
     ],
 )
-def test_processes_that_come_and_go(
-    processes: dict[int, ProcessFacts | OSError], before: dict[int, float], listed: float, owner: str
-) -> None:
+def test_processes_that_come_and_go(processes, before, listed, owner) -> None:
     found = known(processes, before)
     found.learn([7], EPOCH + listed)
     assert (found.owners[7].name, found.hidden) == (owner, 0)
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EIO])
-def test_a_process_that_cannot_be_read_is_hidden(number: int) -> None:
+def test_a_process_that_cannot_be_read_is_hidden(number) -> None:
     found = known({7: OSError(number, "hidden"), 8: ALIVE._replace(pid=8)})
     found.learn([7, 8], EPOCH + 200)
     assert (found.owners[7], found.hidden) == (UNKNOWN_OWNER, 1)

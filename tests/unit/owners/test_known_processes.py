@@ -43,7 +43,7 @@ def test_a_reused_id_is_another_process() -> None:
 
 
 @pytest.mark.parametrize("fault", [Absent(errno.ESRCH, "ended"), HIDDEN], ids=["ended", "hidden"])
-def test_a_process_that_ended_or_was_hidden_is_not_known_any_more(fault: OSError) -> None:
+def test_a_process_that_ended_or_was_hidden_is_not_known_any_more(fault) -> None:
     host = FakeHost(processes={7: JOB})
     known = found_by(host)
     known.find(7)
@@ -82,7 +82,7 @@ def test_processes_whose_time_is_over_are_forgotten() -> None:
     assert len(known) == 0
 
 
-def test_the_number_of_known_processes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_known_processes_is_bounded(monkeypatch) -> None:
     monkeypatch.setattr(identify, "MOST", 3)
     host = FakeHost(processes={pid: process(pid, "0::/") for pid in range(1, 6)})
     known = found_by(host)

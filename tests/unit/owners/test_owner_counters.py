@@ -85,9 +85,7 @@ ROUNDS: dict[str, tuple[str, list[list[CounterSet]], dict[tuple[str, str, int], 
 
 
 @pytest.mark.parametrize(("dialect", "rounds", "expected"), ROUNDS.values(), ids=ROUNDS)
-def test_what_is_counted_in_rounds(
-    dialect: str, rounds: list[list[CounterSet]], expected: dict[tuple[str, str, int], float]
-) -> None:
+def test_what_is_counted_in_rounds(dialect, rounds, expected) -> None:
     ledger = Ledger()
     for sets in rounds:
         enter(ledger, *sets, dialect=dialect)
@@ -126,9 +124,7 @@ def test_totals_are_kept_for_a_while_after_the_owner_is_gone() -> None:
         ((1 << 64) - 10, 5, 64, 15),
     ],
 )
-def test_a_counter_that_fell_has_wrapped_or_started_again(
-    before: int, now: int, bits: int, growth: int
-) -> None:
+def test_a_counter_that_fell_has_wrapped_or_started_again(before, now, bits, growth) -> None:
     assert growth_of(before, now, bits) == growth
 
 

@@ -1,10 +1,7 @@
 """Owners in the exposition: next to a collection, which neither waits for a survey nor makes one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING
 
 from clock import Clock
 from owner_fakes import FakeHost, process, queue_pair, surveyor
@@ -14,12 +11,10 @@ from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.owners import Surveyor
 from roce_exporter.web import Request
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
-
-if TYPE_CHECKING:
-    from roce_exporter.owners import Surveyor
 
 DEVICES = ("mlx5_0", "mlx5_1")
 

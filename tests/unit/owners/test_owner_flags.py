@@ -1,7 +1,5 @@
 """The flags of the survey, their keys in the configuration file, and what they do to a surveyor."""
 
-from pathlib import Path
-
 import pytest
 from owner_fakes import FakeHost
 
@@ -37,7 +35,7 @@ def test_every_flag_sets_its_limit() -> None:
     assert given == SurveyLimits(30, 5, 3, 0.005, True, 3)
 
 
-def test_the_file_has_the_same_keys(tmp_path: Path) -> None:
+def test_the_file_has_the_same_keys(tmp_path) -> None:
     file = tmp_path / "roce.yml"
     file.write_text("owners.interval: 90\nowners.most: 7\nowners.load: 1\nowners.anonymous: true\n")
     assert limits("serve", f"--config.file={file}") == SurveyLimits(90, 7, load=0.01, anonymous=True)
@@ -62,13 +60,13 @@ def test_the_file_has_the_same_keys(tmp_path: Path) -> None:
         ("--owners.load=nan", "percentage from 0.1 to 100"),
     ],
 )
-def test_a_bad_value_is_refused_in_one_line(flag: str, message: str) -> None:
+def test_a_bad_value_is_refused_in_one_line(flag, message) -> None:
     with pytest.raises(OptionError, match=message) as refused:
         parse_options(["serve", flag])
     assert flag.partition("=")[0] in str(refused.value)
 
 
-def test_once_prints_one_complete_survey(capsys: pytest.CaptureFixture[str]) -> None:
+def test_once_prints_one_complete_survey(capsys) -> None:
     assert main(["once", "--host.simulate=quiet", "--owners.anonymous", "--metrics.set=full"]) == 0
     printed = capsys.readouterr().out
     assert 'roce_exporter_source_up{source="owners",device="mlx5_0"} 1' in printed
@@ -77,11 +75,11 @@ def test_once_prints_one_complete_survey(capsys: pytest.CaptureFixture[str]) -> 
     assert "user=" not in printed
 
 
-def test_once_without_the_source_has_no_owners(capsys: pytest.CaptureFixture[str]) -> None:
+def test_once_without_the_source_has_no_owners(capsys) -> None:
     assert main(["once", "--host.simulate=quiet", "--source.disable=owners"]) == 0
     assert "owner" not in capsys.readouterr().out
 
 
-def test_explain_shows_the_value_of_an_owner(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_the_value_of_an_owner(capsys) -> None:
     assert main(["explain", "--host.simulate=quiet", "roce_owner_contexts"]) == 0
     assert 'roce_owner_contexts{device="mlx5_0",owner="slurm/' in capsys.readouterr().out

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from owner_fakes import FakeHost, device, following, process, queue_pair, region, shown, survey
 from waiting import Gate, until
-from worker_threads import WorkerThreads
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
@@ -38,7 +37,7 @@ def host_of(*names: str) -> FakeHost:
 
 
 @pytest.fixture(autouse=True)
-def no_thread_remains(worker_threads: WorkerThreads) -> Iterator[None]:
+def no_thread_remains(worker_threads) -> Iterator[None]:
     yield
     while GATES:
         GATES.pop().release()
@@ -60,7 +59,7 @@ async def test_a_device_that_hangs_costs_only_itself() -> None:
 
 
 async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothing_open(
-    worker_threads: WorkerThreads,
+    worker_threads,
 ) -> None:
     host = host_of("mlx5_0")
     found = following(host)
@@ -88,7 +87,7 @@ async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothin
     assert [(state.up, state.error) for state in found.states()] == [(True, "")]
 
 
-async def test_a_call_that_has_not_returned_is_not_made_again(worker_threads: WorkerThreads) -> None:
+async def test_a_call_that_has_not_returned_is_not_made_again(worker_threads) -> None:
     host = host_of("mlx5_0")
     stuck = stick(host)
     found = following(host)
@@ -199,9 +198,7 @@ async def test_a_replugged_device_is_surveyed_while_its_predecessor_is_stuck() -
     assert all(one.closed for one in host.lists)
 
 
-async def test_a_fault_of_the_exporter_costs_one_device_and_is_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_fault_of_the_exporter_costs_one_device_and_is_logged(caplog) -> None:
     host = host_of("mlx5_0", "mlx5_1")
 
     def fail(name: str, _: ObjectKind) -> None:
@@ -217,7 +214,7 @@ async def test_a_fault_of_the_exporter_costs_one_device_and_is_logged(
     assert "fault in source owners of mlx5_0" in caplog.text
 
 
-async def test_an_error_is_logged_when_it_comes_and_when_it_goes(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_is_logged_when_it_comes_and_when_it_goes(caplog) -> None:
     host = host_of("mlx5_0")
     host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.EIO, "firmware")
     found = following(host)

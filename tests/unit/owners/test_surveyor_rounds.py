@@ -1,11 +1,9 @@
 """Rounds again and again: their pace, what they keep, and which owners they show when there are many."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from clock import Clock
@@ -29,9 +27,6 @@ from roce_exporter.exposition.served_series import ServedSeries, is_sum
 from roce_exporter.model import DeviceReadings
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 QUEUE_PAIR = ObjectKind.QUEUE_PAIR
 
@@ -219,7 +214,7 @@ async def test_objects_that_the_kernel_lists_without_a_process_are_unseen() -> N
 
 
 @pytest.mark.parametrize("made", [queue_pair(1000), region(7, 4096)], ids=["qp", "mr"])
-async def test_objects_made_while_their_list_is_read_are_not_unseen(made: RdmaObject) -> None:
+async def test_objects_made_while_their_list_is_read_are_not_unseen(made) -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
     host.before_part = lambda _, kind: host.objects["mlx5_0"].append(made) if kind is made.kind else None
     series = await survey(following(host))

@@ -2,7 +2,6 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -78,13 +77,13 @@ def found(document: dict) -> list[tuple[str, str, str]]:
     return [(one["check"], one["device"], one["side"]) for one in document["findings"]]
 
 
-def test_a_healthy_fabric_has_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_healthy_fabric_has_no_finding(capsys) -> None:
     code, document = check(Fabric(), capsys, "fabric")
     assert (code, document["findings"], document["not_checked"]) == (0, [], [])
     assert "12 probers" in document["source"]
 
 
-def test_the_odd_host_of_a_job_is_named_once_with_its_signals(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_odd_host_of_a_job_is_named_once_with_its_signals(capsys) -> None:
     fabric = Fabric()
     fabric.odd = {("h12", "pause"): 4.5, ("h12", "throughput"): 7.0}
     code, document = check(fabric, capsys, "fabric")
@@ -95,7 +94,7 @@ def test_the_odd_host_of_a_job_is_named_once_with_its_signals(capsys: pytest.Cap
     ]
 
 
-def test_without_the_recording_rules_the_odd_host_is_not_seen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_recording_rules_the_odd_host_is_not_seen(capsys) -> None:
     fabric = Fabric()
     fabric.has_rules = False
     code, document = check(fabric, capsys, "fabric")
@@ -178,11 +177,7 @@ def port_never_fast(fabric: Fabric) -> None:
         (port_never_fast, [("port_never_fast", "h12:10123 mlx5_0", "host")]),
     ],
 )
-def test_a_fault_is_named(
-    fault: Callable[[Fabric], None],
-    expected: list[tuple[str, str, str]],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_fault_is_named(fault, expected, capsys) -> None:
     fabric = Fabric()
     fault(fabric)
     code, document = check(fabric, capsys, "fabric")
@@ -200,18 +195,14 @@ def test_a_fault_is_named(
         (uplinks_lose, "which of the links or spines: the paths of probes between racks are not traced"),
     ],
 )
-def test_the_evidence_and_what_cannot_be_said(
-    fault: Callable[[Fabric], None], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_evidence_and_what_cannot_be_said(fault, words, capsys) -> None:
     fabric = Fabric()
     fault(fabric)
     _, document = check(fabric, capsys, "fabric")
     assert words in json.dumps(document["findings"][0])
 
 
-def test_without_a_topic_a_prometheus_of_many_probers_is_judged_as_a_whole(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_a_topic_a_prometheus_of_many_probers_is_judged_as_a_whole(capsys) -> None:
     fabric = Fabric()
     tor_loses(fabric)
     code, document = check(fabric, capsys)
@@ -221,7 +212,7 @@ def test_without_a_topic_a_prometheus_of_many_probers_is_judged_as_a_whole(
     ]
 
 
-def test_a_prometheus_without_probes_is_not_called_healthy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prometheus_without_probes_is_not_called_healthy(capsys) -> None:
     fabric = Fabric()
     fabric.rises.clear()
     code, document = check(fabric, capsys, "fabric")
@@ -229,6 +220,6 @@ def test_a_prometheus_without_probes_is_not_called_healthy(capsys: pytest.Captur
     assert "no host exports probes" in document["not_checked"][0]["what"]
 
 
-def test_fabric_needs_a_prometheus(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fabric_needs_a_prometheus(capsys) -> None:
     assert main(["check", "fabric"]) == 2
     assert "check fabric needs --prometheus=URL" in capsys.readouterr().err

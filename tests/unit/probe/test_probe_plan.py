@@ -72,7 +72,7 @@ def test_partners_change_every_minute_and_all_racks_are_reached() -> None:
 
 
 @pytest.mark.parametrize(("ports", "meshed"), [(2, True), (MESH, True), (MESH + 1, False)])
-def test_few_ports_are_a_full_mesh(ports: int, meshed: bool) -> None:
+def test_few_ports_are_a_full_mesh(ports, meshed) -> None:
     targets = fabric(ports)
     peers = {one.target for one in plan(targets[0], targets, NOW)}
     assert (peers == set(targets[1:])) is meshed

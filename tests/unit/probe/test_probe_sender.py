@@ -86,13 +86,13 @@ class Ends:
 @pytest.fixture(
     params=[(FOUR, b""), (FOUR, KEY), (SIX, b""), (SIX, KEY)], ids=["ip4", "ip4-key", "ip6", "ip6-key"]
 )
-def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
+def ends(request) -> Iterator[Ends]:
     made = Ends(*request.param)
     yield made
     made.close()
 
 
-def test_a_burst_is_answered_and_the_next_one_brings_its_times(ends: Ends) -> None:
+def test_a_burst_is_answered_and_the_next_one_brings_its_times(ends) -> None:
     """The kernel begins to stamp packets a moment after the first socket wants it, so the first bursts may have no times."""
     bursts = 0
     while not ends.outcomes.times:
@@ -108,7 +108,7 @@ def test_a_burst_is_answered_and_the_next_one_brings_its_times(ends: Ends) -> No
     assert not ends.guard.dropped
 
 
-def test_paths_have_source_ports_of_their_own_that_stay_until_the_next_window(ends: Ends) -> None:
+def test_paths_have_source_ports_of_their_own_that_stay_until_the_next_window(ends) -> None:
     for path in (0, 1, 0):
         ends.send(path=path)
     first = ends.sender._paths.copy()
@@ -134,7 +134,7 @@ def test_a_probe_without_a_reply_is_lost_once() -> None:
     ends.sender.close()
 
 
-def test_a_late_reply_is_late_and_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_reply_is_late_and_not_lost(monkeypatch) -> None:
     """Without the kernel's times those of the program count."""
     monkeypatch.setattr("roce_exporter.probe.sender._elapsed", lambda left, received: 0)
     ends = Ends(FOUR)

@@ -46,7 +46,7 @@ def reply_to(packet: bytes, key: bytes = b"", **changed: object) -> bytes:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_request_and_its_reply_say_what_was_packed_and_have_one_length(key: bytes) -> None:
+def test_a_request_and_its_reply_say_what_was_packed_and_have_one_length(key) -> None:
     packet = pack_request(REQUEST, key)
     reply = reply_to(packet, key)
     assert read_request(packet, key) == REQUEST
@@ -57,7 +57,7 @@ def test_a_request_and_its_reply_say_what_was_packed_and_have_one_length(key: by
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_what_the_responder_does_not_know_is_missing_and_not_zero(key: bytes) -> None:
+def test_what_the_responder_does_not_know_is_missing_and_not_zero(key) -> None:
     reply = read_reply(reply_to(pack_request(REQUEST, key), key, tos=None, follow_up=None), key)
     assert (reply.tos, reply.follow_up) == (None, None)
 
@@ -67,9 +67,7 @@ def test_what_the_responder_does_not_know_is_missing_and_not_zero(key: bytes) ->
     st.booleans(),
     st.lists(st.integers(0, OPEN_BYTES - 1), max_size=3),
 )
-def test_our_own_packets_are_read_in_one_step_like_all_others(
-    noise: bytes, answered: bool, changed: list[int]
-) -> None:
+def test_our_own_packets_are_read_in_one_step_like_all_others(noise, answered, changed) -> None:
     """A packet with one more octet of padding is read step by step."""
     packet = bytearray(reply_to(pack_request(REQUEST)) if answered else pack_request(REQUEST))
     for at in changed:
@@ -131,13 +129,13 @@ def test_an_unknown_extension_comes_back_marked_and_padding_as_it_was() -> None:
         (reply_to(pack_request(REQUEST, KEY), KEY), KEY, "no_request"),
     ],
 )
-def test_what_is_no_request_is_refused_with_one_word(packet: bytes, key: bytes, reason: str) -> None:
+def test_what_is_no_request_is_refused_with_one_word(packet, key, reason) -> None:
     with pytest.raises(StampError, match=f"^{reason}$"):
         read_request(packet, key)
 
 
 @pytest.mark.parametrize("place", [0, 100, 112, 115, KEYED_BYTES - EXTENSIONS, KEYED_BYTES - 1])
-def test_each_octet_of_a_keyed_packet_is_protected(place: int) -> None:
+def test_each_octet_of_a_keyed_packet_is_protected(place) -> None:
     packet = bytearray(pack_request(REQUEST, KEY))
     packet[place] ^= 1
     with pytest.raises(StampError):
@@ -145,21 +143,21 @@ def test_each_octet_of_a_keyed_packet_is_protected(place: int) -> None:
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", KEY]))
-def test_any_packet_is_read_or_refused(packet: bytes, key: bytes) -> None:
+def test_any_packet_is_read_or_refused(packet, key) -> None:
     for read in (read_request, read_reply):
         with suppress(StampError):
             read(packet, key)
 
 
 @given(st.binary(max_size=64))
-def test_whatever_follows_a_request_the_reply_is_as_long(rest: bytes) -> None:
+def test_whatever_follows_a_request_the_reply_is_as_long(rest) -> None:
     packet = pack_request(REQUEST) + rest
     with suppress(StampError):
         assert len(reply_to(packet)) == len(packet)
 
 
 @pytest.mark.parametrize("is_reply", [False, True], ids=["request", "reply"])
-def test_openssl_computes_the_same_signatures(is_reply: bool) -> None:
+def test_openssl_computes_the_same_signatures(is_reply) -> None:
     """RFC 8762 section 4.4: the first 96 octets; RFC 8972 section 4.8: the sequence number and the extensions before the HMAC's own."""
     need("openssl")
     key = b"a key of the test"

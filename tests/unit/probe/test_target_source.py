@@ -2,7 +2,6 @@
 
 import ipaddress
 import json
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -31,9 +30,7 @@ async def test_a_document_comes_by_http_with_its_query_and_the_login() -> None:
     ("status", "body", "words"),
     [(500, b"", "HTTP 500"), (200, b"<html>", "is no JSON"), (200, {}, "must be a list of groups")],
 )
-async def test_an_answer_that_is_no_list_is_one_line_without_the_query(
-    status: int, body: object, words: str
-) -> None:
+async def test_an_answer_that_is_no_list_is_one_line_without_the_query(status, body, words) -> None:
     with answering(lambda _: (status, body)) as server, pytest.raises(TargetsError, match=words) as error:
         await read_remote(f"{server.url}/sd?token=hush", Access())
     assert "hush" not in str(error.value)
@@ -52,7 +49,7 @@ def test_the_addresses_of_a_name_are_targets() -> None:
 
 
 @pytest.mark.parametrize("source", ["dns:a..b", "dns:localhost:x", "dns:localhost:4791"])
-def test_a_name_that_does_not_resolve_is_one_line(source: str) -> None:
+def test_a_name_that_does_not_resolve_is_one_line(source) -> None:
     with pytest.raises(TargetsError, match=source.partition(":x")[0]):
         read_here(source)
 
@@ -111,7 +108,7 @@ async def test_a_prometheus_without_ports_is_no_empty_list() -> None:
         await read_remote(f"prometheus+{server.url}", Access())
 
 
-def test_the_command_reads_every_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reads_every_source(tmp_path, capsys) -> None:
     groups = [{"targets": ["10.0.1.2"], "labels": {"host": "h2", "rail": "0"}}]
     (tmp_path / "ports.json").write_text(json.dumps(groups))
     with answering(lambda _: (200, GROUPS)) as server:

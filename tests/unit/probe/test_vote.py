@@ -65,7 +65,7 @@ def test_two_faults_are_two_components() -> None:
 
 
 @pytest.mark.parametrize(("dropped", "named"), [(60, False), (10, True)])
-def test_a_host_whose_own_drops_explain_its_losses_is_not_the_network(dropped: int, named: bool) -> None:
+def test_a_host_whose_own_drops_explain_its_losses_is_not_the_network(dropped, named) -> None:
     others = [Component(HOST, f"o{number}") for number in range(6)]
     healthy = [PathCount((one, other, HERE), 100, 0) for one in others for other in others if one < other]
     paths = [PathCount((ONE, one, HERE), 100, 10) for one in others]
@@ -120,9 +120,7 @@ def scrape(
     ],
     ids=["whole", "first-loss", "rise", "restarted"],
 )
-def test_a_report_is_the_rise_between_two_scrapes(
-    before: TimedSamples | None, sent: int, pairs: object, dropped: int
-) -> None:
+def test_a_report_is_the_rise_between_two_scrapes(before, sent, pairs, dropped) -> None:
     (found,) = port_reports(before, scrape(100, 5, (40, 5), 3, time=100))
     assert found.port == ProbedPort("h1", "r1", "0")
     assert sum(found.sent.values()) == sent
@@ -202,7 +200,7 @@ def drawn(seed: int, kind: str) -> tuple[list[PortReport], Component]:
 
 
 @pytest.mark.parametrize("kind", [HOST, LINK])
-def test_one_bad_part_is_named_and_nothing_else(kind: str) -> None:
+def test_one_bad_part_is_named_and_nothing_else(kind) -> None:
     """Half of the paths of a rack pass its bad uplink: what arrives by the others counts for the ports below it, too."""
     drawings = [drawn(seed, kind) for seed in range(20)]
     right = [[one.component for one in blame(reports)] == [truth] for reports, truth in drawings]
@@ -210,7 +208,7 @@ def test_one_bad_part_is_named_and_nothing_else(kind: str) -> None:
 
 
 @pytest.mark.parametrize("lost", [12, 4])
-def test_one_source_port_is_a_path_and_not_the_port(lost: int) -> None:
+def test_one_source_port_is_a_path_and_not_the_port(lost) -> None:
     """To all peers behind it; a broken port loses from every source port."""
     pairs = tuple(LossyPair(f"h2{number}", "40003", 12, lost) for number in range(4))
     own, *others = [*rack(1, {}), *rack(2, {})]
@@ -245,6 +243,6 @@ def slow(number: int, times: list[float]) -> list[PortReport]:
     ],
     ids=["noise", "port", "port-and-its-peers", "tor"],
 )
-def test_what_is_far_slower_than_its_rail_is_named(times: list[float], named: list[Component]) -> None:
+def test_what_is_far_slower_than_its_rail_is_named(times, named) -> None:
     others = [one for number in (2, 3) for one in slow(number, [2e-5] * 4)]
     assert [one.component for one in slow_parts([*slow(1, times), *others])] == named

@@ -1,19 +1,17 @@
 """The fast loop over simulated hosts: hours in an instant, on a clock that the test sets."""
 
-from __future__ import annotations
-
 import _thread
 import asyncio
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from clock import EPOCH, Clock, pass_time
 from kernel import Faults
 from waiting import HUNG_SECONDS, Gate, until, wait_until
-from worker_threads import WorkerThreads, die, refuse
+from worker_threads import die, refuse
 
 from roce_exporter.catalog import AREAS
 from roce_exporter.cli.log import LineFormatter
@@ -25,14 +23,9 @@ from roce_exporter.fastloop import sampler as loop
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Span
-from roce_exporter.host.simulated.kernel import ScriptedPort, simulate, simulate_script
+from roce_exporter.host.simulated.kernel import ScriptedPort, SimulatedKernel, simulate, simulate_script
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.model import DeviceReadings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.host.simulated.kernel import SimulatedKernel
 
 FIXED = Pace(mode="fixed")
 
@@ -80,7 +73,7 @@ def total(sampler: Sampler, name: str, **labels: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("vendor", in_ci("mlx5", "mlx5-lag", "bnxt", "ionic", "ice"))
-def test_a_quarter_of_an_hour_of_storms_is_detected_correctly(vendor: str) -> None:
+def test_a_quarter_of_an_hour_of_storms_is_detected_correctly(vendor) -> None:
     clock = Clock(5000.0)
     kernel = simulate("pfc-storm", clock=clock, vendors=[vendor] * 2)
     sampler = watching(kernel, clock)
@@ -102,7 +95,7 @@ def test_a_quarter_of_an_hour_of_storms_is_detected_correctly(vendor: str) -> No
 @pytest.mark.parametrize(
     ("scenario", "seconds"), in_ci(("incast", 100.0), ("incast", 300.0), ("lossy", 300.0), ("quiet", 900.0))
 )
-def test_a_long_time_without_a_storm_reports_none(scenario: str, seconds: float) -> None:
+def test_a_long_time_without_a_storm_reports_none(scenario, seconds) -> None:
     assert scenario in SCENARIOS
     clock = Clock(5000.0)
     kernel = simulate(scenario, clock=clock, vendors=["mlx5", "bnxt", "ionic", "ice"])
@@ -120,7 +113,7 @@ def pausing(direction: str, seconds: float = 3.0, **conditions: object) -> list[
     return [Span(5.0, calm), Span(seconds, storm), Span(1000.0, calm)]
 
 
-def test_a_storm_is_reported_with_all_known_facts(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_storm_is_reported_with_all_known_facts(caplog) -> None:
     clock = Clock(5000.0)
     kernel = simulate_script([ScriptedPort("mlx5", pausing(TRANSMIT))], clock=clock)
     sampler = watching(kernel, clock)
@@ -166,7 +159,7 @@ def test_a_storm_is_reported_with_all_known_facts(caplog: pytest.LogCaptureFixtu
         ),
     ],
 )
-def test_a_storm_has_a_hint_while_it_lasts(ports: list[ScriptedPort], hint: str) -> None:
+def test_a_storm_has_a_hint_while_it_lasts(ports, hint) -> None:
     clock = Clock(5000.0)
     sampler = watching(simulate_script(ports, clock=clock), clock)
     run(sampler, clock, 7.0)
@@ -256,7 +249,7 @@ LATE = LateClock()
 
 
 @pytest.fixture
-def live(monkeypatch: pytest.MonkeyPatch, worker_threads: WorkerThreads) -> Iterator[tuple[Sampler, Faults]]:
+def live(monkeypatch, worker_threads) -> Iterator[tuple[Sampler, Faults]]:
     """A running loop over two network devices."""
     monkeypatch.setattr(loop, "TIMEOUT", HUNG_SECONDS)
     kernel = simulate("quiet", clock=LATE, vendors=["mlx5", "mlx5"])
@@ -271,12 +264,7 @@ def stuck(sampler: Sampler, netdev: str) -> float:
 
 
 @pytest.mark.parametrize("error", [None, OSError(5, "Input/output error"), ValueError("an injected fault")])
-def test_after_any_end_of_a_hang_the_device_is_polled_again(
-    live: tuple[Sampler, Faults],
-    error: Exception | None,
-    caplog: pytest.LogCaptureFixture,
-    worker_threads: WorkerThreads,
-) -> None:
+def test_after_any_end_of_a_hang_the_device_is_polled_again(live, error, caplog, worker_threads) -> None:
     caplog.set_level("CRITICAL")
     sampler, faults = live
     gate = Gate()
@@ -306,7 +294,7 @@ def test_after_any_end_of_a_hang_the_device_is_polled_again(
     worker_threads.wait_until(1)
 
 
-async def test_one_poll_of_all_leaves_out_a_device_that_hangs(live: tuple[Sampler, Faults]) -> None:
+async def test_one_poll_of_all_leaves_out_a_device_that_hangs(live) -> None:
     sampler, faults = live
     gate = faults[ETH0] = Gate()
     reading = asyncio.ensure_future(sampler.read_once())
@@ -322,11 +310,7 @@ async def test_one_poll_of_all_leaves_out_a_device_that_hangs(live: tuple[Sample
 
 @pytest.mark.parametrize("deaths", [1, 2])
 def test_a_loop_whose_thread_died_at_its_start_runs_in_another(
-    live: tuple[Sampler, Faults],
-    deaths: int,
-    monkeypatch: pytest.MonkeyPatch,
-    worker_threads: WorkerThreads,
-    caplog: pytest.LogCaptureFixture,
+    live, deaths, monkeypatch, worker_threads, caplog
 ) -> None:
     sampler, _ = live
     monkeypatch.setattr(_thread, "start_new_thread", die(deaths))
@@ -342,10 +326,7 @@ def test_a_loop_whose_thread_died_at_its_start_runs_in_another(
 
 @pytest.mark.parametrize("shortage", ["no thread", "too many stuck"])
 def test_a_loop_without_a_thread_reports_all_as_stuck_and_continues_with_the_first_one(
-    live: tuple[Sampler, Faults],
-    shortage: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    live, shortage, monkeypatch, caplog
 ) -> None:
     sampler, faults = live
     gate = faults[ETH0] = Gate()
@@ -373,7 +354,7 @@ def test_a_loop_without_a_thread_reports_all_as_stuck_and_continues_with_the_fir
 
 
 async def test_a_host_that_has_no_thread_at_the_start_is_polled_as_soon_as_it_has_one(
-    live: tuple[Sampler, Faults], monkeypatch: pytest.MonkeyPatch
+    live, monkeypatch
 ) -> None:
     sampler, faults = live
     monkeypatch.setattr(loop, "SUPERVISION", 0.001)

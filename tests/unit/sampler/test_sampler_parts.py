@@ -1,13 +1,12 @@
 """The parts of the fast loop, each alone: histogram, pace, link, hot set, events, one target, the loop itself."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import math
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from clock import EPOCH, Clock
@@ -46,12 +45,6 @@ from roce_exporter.host.sources.netdev import DCB
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
 from roce_exporter.normalise.series import Series
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from worker_threads import WorkerThreads
-
 RECEIVE, TRANSMIT = PauseKey("3", "receive"), PauseKey("3", "transmit")
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", incarnation=4, ports=(Port(1, "Ethernet"),))
 
@@ -79,7 +72,7 @@ def test_a_histogram_counts_up_to_each_bound_and_all() -> None:
         ("adaptive", math.inf, 0.04, 2.0),
     ],
 )
-def test_the_pace_follows_pause_and_cost(mode: str, since_pause: float, cost: float, seconds: float) -> None:
+def test_the_pace_follows_pause_and_cost(mode, since_pause, cost, seconds) -> None:
     assert Pace(mode).seconds(100.0, 100.0 - since_pause, cost) == pytest.approx(seconds)
 
 
@@ -123,7 +116,7 @@ class Tree:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
+def tree(tmp_path) -> Tree:
     return Tree(tmp_path)
 
 
@@ -131,14 +124,14 @@ def tree(tmp_path: Path) -> Tree:
     ("state", "up"),
     [("up", True), ("unknown", True), ("down", False), ("lowerlayerdown", False), ("notpresent", False)],
 )
-def test_the_link_is_up_unless_reported_otherwise(tree: Tree, state: str, up: bool) -> None:
+def test_the_link_is_up_unless_reported_otherwise(tree, state, up) -> None:
     tree.write(operstate=state)
     files = LinkFiles(tree.kernel, "eth0")
     assert files.read(0.0) == LinkState(up, 2, 12_500_000_000)
     files.close()
 
 
-def test_the_speed_is_read_occasionally_and_after_each_loss_of_the_link(tree: Tree) -> None:
+def test_the_speed_is_read_occasionally_and_after_each_loss_of_the_link(tree) -> None:
     files = LinkFiles(tree.kernel, "eth0")
     assert files.read(1000.0).speed == 12_500_000_000
     tree.write(speed="200000")
@@ -163,16 +156,14 @@ def test_the_speed_is_read_occasionally_and_after_each_loss_of_the_link(tree: Tr
         (b"up", None, b"100000", 12_500_000_000),
     ],
 )
-def test_unreadable_link_files_count_as_unchanged(
-    tree: Tree, operstate: bytes | None, downs: bytes | None, speed: bytes | None, found: int | None
-) -> None:
+def test_unreadable_link_files_count_as_unchanged(tree, operstate, downs, speed, found) -> None:
     tree.write(operstate=operstate, carrier_down_count=downs, speed=speed)
     files = LinkFiles(tree.kernel, "eth0")
     assert files.read(0.0) == LinkState(up=True, downs=0, speed=found)
     files.close()
 
 
-def test_the_cross_check_is_the_rdma_port_count_of_both_directions(tree: Tree) -> None:
+def test_the_cross_check_is_the_rdma_port_count_of_both_directions(tree) -> None:
     assert read_cross_check(tree.kernel, "mlx5_0", 1) is None
     tree.counters(port_rcv_data="40\n", port_xmit_data="2\n", other="1")
     assert read_cross_check(tree.kernel, "mlx5_0", 1) == 42
@@ -219,7 +210,7 @@ MLX5 = {
 }
 
 
-def test_the_hot_set_holds_each_priority_in_both_directions(tmp_path: Path) -> None:
+def test_the_hot_set_holds_each_priority_in_both_directions(tmp_path) -> None:
     clock = Clock(100.0)
     kernel = Kernel(tmp_path, clock, **MLX5)
     kernel.takes = 0.5
@@ -243,7 +234,7 @@ def test_the_hot_set_holds_each_priority_in_both_directions(tmp_path: Path) -> N
     assert third.counts[PauseKey("4", "receive")] == Counts(stops=1)
 
 
-def test_the_hot_set_holds_how_long_pcie_stalled(tmp_path: Path) -> None:
+def test_the_hot_set_holds_how_long_pcie_stalled(tmp_path) -> None:
     clock = Clock(100.0)
     kernel = Kernel(tmp_path, clock, **MLX5, outbound_pci_stalled_wr=30, outbound_pci_stalled_wr_events=7)
     found = HotCounters(kernel, DEVICE, 1, "eth0").read(clock)
@@ -265,7 +256,7 @@ def hot(
 PLACE = StormPlace("mlx5_0", 1, "eth0", "3", "receive")
 
 
-def test_an_event_holds_what_was_counted_while_the_storm_lasted(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_event_holds_what_was_counted_while_the_storm_lasted(caplog) -> None:
     events = Events(lambda: EPOCH)
     events.begin(
         PLACE,
@@ -354,7 +345,7 @@ def test_the_last_events_are_kept_newest_first_and_an_active_one_has_no_end() ->
     ],
 )
 def test_the_hint_of_a_storm(  # noqa: PLR0917 - one argument per column of the table
-    key: PauseKey, before: Hot | None, now: Hot, held: set[str], ports: set[str], hint: str
+    key, before, now, held, ports, hint
 ) -> None:
     assert guess(key, before, now, held, ports) == hint
 
@@ -368,20 +359,18 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def kernel(tree: Tree, clock: Clock) -> Kernel:
+def kernel(tree, clock) -> Kernel:
     return Kernel(tree.root, clock, **MLX5)
 
 
 @pytest.fixture
-def target(kernel: Kernel) -> Iterator[Target]:
+def target(kernel) -> Iterator[Target]:
     made = Target(kernel, DEVICE, 1, "eth0", StormLimits())
     yield made
     made.close()
 
 
-def test_a_read_has_counters_link_and_a_cross_check_only_when_requested(
-    kernel: Kernel, clock: Clock, tree: Tree, target: Target
-) -> None:
+def test_a_read_has_counters_link_and_a_cross_check_only_when_requested(kernel, clock, tree, target) -> None:
     tree.counters(port_rcv_data="40", port_xmit_data="2")
     kernel.takes = 0.25
     seen = target.read(clock)
@@ -408,12 +397,7 @@ def test_a_read_has_counters_link_and_a_cross_check_only_when_requested(
     ],
 )
 def test_a_read_that_fails_is_a_result(  # noqa: PLR0917 - fixtures
-    kernel: Kernel,
-    clock: Clock,
-    target: Target,
-    failure: Exception,
-    error: str,
-    caplog: pytest.LogCaptureFixture,
+    kernel, clock, target, failure, error, caplog
 ) -> None:
     kernel.failure, kernel.takes = failure, 0.5
     assert target.read(clock) == ReadResult(100.0, 100.5, None, None, None, error)
@@ -433,9 +417,7 @@ def test_a_read_that_fails_is_a_result(  # noqa: PLR0917 - fixtures
         (0.0, 9.0, (1, 0, 0)),
     ],
 )
-def test_lateness_is_counted_from_half_an_interval(
-    target: Target, interval: float, now: float, counted: tuple[int, int, int]
-) -> None:
+def test_lateness_is_counted_from_half_an_interval(target, interval, now, counted) -> None:
     target.due, target.interval = 5.0, interval
     target.note_lateness(now)
     assert (target.ticks, target.late, target.missed) == counted
@@ -443,7 +425,7 @@ def test_lateness_is_counted_from_half_an_interval(
     assert (target.ticks, target.late, target.missed) == tuple(2 * count for count in counted)
 
 
-def test_each_read_is_evaluated_and_timed(kernel: Kernel, clock: Clock, target: Target) -> None:
+def test_each_read_is_evaluated_and_timed(kernel, clock, target) -> None:
     kernel.takes = 0.02
     target.interval = 0.1
     for _ in range(3):
@@ -462,7 +444,7 @@ def test_each_read_is_evaluated_and_timed(kernel: Kernel, clock: Clock, target: 
     assert set(target.longest) == {RECEIVE, TRANSMIT}
 
 
-def test_the_detectors_are_given_the_whole_read(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_detectors_are_given_the_whole_read(target, monkeypatch) -> None:
     samples: list[CounterSample] = []
     monkeypatch.setattr(Watch, "see", lambda _, sample: samples.append(sample) or [])
     counters = hot({RECEIVE: Counts(1.0)})._replace(shape=(Series(storm.INFO, ("mlx5_0",)),))
@@ -484,7 +466,7 @@ def test_the_detectors_are_given_the_whole_read(target: Target, monkeypatch: pyt
     ]
 
 
-def test_a_failed_read_is_an_error_and_an_absent_one_is_not(target: Target) -> None:
+def test_a_failed_read_is_an_error_and_an_absent_one_is_not(target) -> None:
     target.judge(ReadResult(0.0, 1.0, None, None, None, "EIO"))
     assert target.errors == 1
     target.absent = True
@@ -501,9 +483,7 @@ def test_a_failed_read_is_an_error_and_an_absent_one_is_not(target: Target) -> N
     ("due", "now", "planned"),
     [(10.0, 10.01, 10.1), (10.0, 10.04, 10.1), (10.0, 10.07, 10.12), (0.0, 99.0, 99.05)],
 )
-def test_the_next_poll_keeps_its_schedule_and_skips_missed_ones(
-    target: Target, due: float, now: float, planned: float
-) -> None:
+def test_the_next_poll_keeps_its_schedule_and_skips_missed_ones(target, due, now, planned) -> None:
     target.due = due
     target.plan(now, Pace(FIXED), 0.0)
     assert target.interval == pytest.approx(0.1)
@@ -518,7 +498,7 @@ def test_the_next_poll_keeps_its_schedule_and_skips_missed_ones(
 # Samples.
 
 
-def test_the_samples_of_a_target_and_its_tracks(target: Target) -> None:
+def test_the_samples_of_a_target_and_its_tracks(target) -> None:
     target.ticks, target.late, target.missed, target.errors, target.interval = 1, 2, 3, 4, 0.5
     target.stuck = True
     target.watch.tracks[RECEIVE] = Track(
@@ -600,13 +580,13 @@ def following(kernel: Kernel, clock: Clock, *netdevs: str, pace: Pace = TENTH) -
 
 
 @pytest.fixture
-def sampler(kernel: Kernel, clock: Clock) -> Iterator[Sampler]:
+def sampler(kernel, clock) -> Iterator[Sampler]:
     made = following(kernel, clock, "eth0")
     yield made
     made.close()
 
 
-def test_the_first_reads_are_spread_over_an_interval(kernel: Kernel, clock: Clock) -> None:
+def test_the_first_reads_are_spread_over_an_interval(kernel, clock) -> None:
     sampler = following(kernel, clock, "eth0", "eth1", "eth2", "eth3")
     assert [round(target.due - 100.0, 6) for target in sampler._targets.values()] == [0.0, 0.025, 0.05, 0.075]
     assert {target.interval for target in sampler._targets.values()} == {0.1}
@@ -618,9 +598,7 @@ def test_the_first_reads_are_spread_over_an_interval(kernel: Kernel, clock: Cloc
     sampler.close()
 
 
-def test_an_absent_device_is_read_again_after_a_minute_and_has_no_series(
-    sampler: Sampler, kernel: Kernel, clock: Clock
-) -> None:
+def test_an_absent_device_is_read_again_after_a_minute_and_has_no_series(sampler, kernel, clock) -> None:
     kernel.failure = Absent(errno.EOPNOTSUPP, "none")
     assert sampler.tick() == 160.0
     assert sampler.samples()[0].series == ()
@@ -632,9 +610,7 @@ def test_an_absent_device_is_read_again_after_a_minute_and_has_no_series(
 @pytest.mark.parametrize(
     "end", [lambda sampler: sampler.follow([]), lambda sampler: sampler.close()], ids=["removed", "closed"]
 )
-def test_what_is_removed_during_a_read_is_closed_by_the_reading_thread(
-    sampler: Sampler, clock: Clock, end: Callable[[Sampler], None]
-) -> None:
+def test_what_is_removed_during_a_read_is_closed_by_the_reading_thread(sampler, clock, end) -> None:
     sampler.tick()
     clock.now += 0.2
     claimed = sampler._claim()
@@ -648,9 +624,7 @@ def test_what_is_removed_during_a_read_is_closed_by_the_reading_thread(
     assert sampler.tick() == clock.now + 1.0
 
 
-def test_a_device_followed_again_waits_for_the_read_of_its_predecessor(
-    sampler: Sampler, clock: Clock
-) -> None:
+def test_a_device_followed_again_waits_for_the_read_of_its_predecessor(sampler, clock) -> None:
     claimed = sampler._claim()
     assert claimed
     sampler.follow([])
@@ -665,7 +639,7 @@ def test_a_device_followed_again_waits_for_the_read_of_its_predecessor(
     assert new.reads.values()[-1] == 0
 
 
-def test_another_incarnation_is_another_target(sampler: Sampler) -> None:
+def test_another_incarnation_is_another_target(sampler) -> None:
     (old,) = sampler._targets.values()
     sampler.follow([DeviceReadings(device("eth0"), ())])
     assert list(sampler._targets.values()) == [old]
@@ -676,7 +650,7 @@ def test_another_incarnation_is_another_target(sampler: Sampler) -> None:
     assert (new.port, new.netdev) == (1, "eth0")
 
 
-def test_the_scope_comes_from_dcb(kernel: Kernel, clock: Clock) -> None:
+def test_the_scope_comes_from_dcb(kernel, clock) -> None:
     sampler = following(kernel, clock, "eth0", "eth1")
     names = ("pfc_enabled_0", "pfc_enabled_3", "other_4")
     readings = (
@@ -696,7 +670,7 @@ def test_the_scope_comes_from_dcb(kernel: Kernel, clock: Clock) -> None:
     sampler.close()
 
 
-def test_a_loop_that_is_off_follows_and_starts_nothing(kernel: Kernel, clock: Clock) -> None:
+def test_a_loop_that_is_off_follows_and_starts_nothing(kernel, clock) -> None:
     sampler = following(kernel, clock, "eth0", pace=Pace(OFF))
     sampler.start()
     assert sampler._targets == {}
@@ -705,7 +679,7 @@ def test_a_loop_that_is_off_follows_and_starts_nothing(kernel: Kernel, clock: Cl
     sampler.close()
 
 
-def test_the_loop_that_failed_is_raised_by_its_supervisor(sampler: Sampler) -> None:
+def test_the_loop_that_failed_is_raised_by_its_supervisor(sampler) -> None:
     sampler.tick = lambda: int("bug")  # type: ignore[method-assign, assignment, return-value]
     sampler.start()
     worker = sampler._worker
@@ -774,15 +748,7 @@ def remove(sampler: Sampler, kernel: Kernel, clock: Clock, patch: pytest.MonkeyP
     ],
 )
 def test_a_storm_ends_with_the_fault_of_its_device(  # noqa: PLR0917 - fixtures
-    sampler: Sampler,
-    kernel: Kernel,
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    fault: Callable[[Sampler, Kernel, Clock, pytest.MonkeyPatch], None],
-    reason: str,
-    duration: float,
-    logged: str | None,
+    sampler, kernel, clock, monkeypatch, caplog, fault, reason, duration, logged
 ) -> None:
     storming(sampler, kernel, clock)
     clock.now += 0.2
@@ -796,7 +762,7 @@ def test_a_storm_ends_with_the_fault_of_its_device(  # noqa: PLR0917 - fixtures
 
 @pytest.mark.parametrize("incarnation", [0, 5])
 def test_a_hung_read_of_a_removed_device_does_not_affect_its_successor(
-    sampler: Sampler, clock: Clock, monkeypatch: pytest.MonkeyPatch, incarnation: int
+    sampler, clock, monkeypatch, incarnation
 ) -> None:
     monkeypatch.setattr(sampler, "start", lambda: None)
     claimed = sampler._claim()
@@ -808,9 +774,7 @@ def test_a_hung_read_of_a_removed_device_does_not_affect_its_successor(
     assert sampler._poll(*claimed) is False
 
 
-def test_a_closed_loop_ends_its_thread_and_closes_its_descriptors(
-    kernel: Kernel, clock: Clock, worker_threads: WorkerThreads
-) -> None:
+def test_a_closed_loop_ends_its_thread_and_closes_its_descriptors(kernel, clock, worker_threads) -> None:
     sampler = following(kernel, clock, "eth0", pace=Pace(FIXED, interval=1000.0))
     sampler.start()
     assert worker_threads.running() == ["roce-sampler"]
@@ -824,7 +788,7 @@ def test_a_closed_loop_ends_its_thread_and_closes_its_descriptors(
     assert link._often._descriptors == [-1, -1]  # type: ignore[attr-defined]
 
 
-def test_a_worker_that_is_replaced_ends(kernel: Kernel, clock: Clock, worker_threads: WorkerThreads) -> None:
+def test_a_worker_that_is_replaced_ends(kernel, clock, worker_threads) -> None:
     sampler = following(kernel, clock, pace=Pace(FIXED, idle=1000.0))
     sampler.start()
     sampler.start()

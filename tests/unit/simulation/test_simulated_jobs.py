@@ -1,7 +1,5 @@
 """The jobs of the simulated host: their objects, and counter sets that agree with the counters of the port."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
@@ -46,7 +44,7 @@ def total(sets: list[CounterSet], name: str) -> int:
 
 @pytest.mark.parametrize("ports", [1, 3, 4, 16])
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_the_summary_of_a_device_counts_its_objects(vendor: str, ports: int) -> None:
+def test_the_summary_of_a_device_counts_its_objects(vendor, ports) -> None:
     kernel, _ = host("quiet", 10, ports, vendor)
     assert isinstance(kernel, ObjectKernel)
     for device in kernel.rdma_devices():
@@ -57,7 +55,7 @@ def test_the_summary_of_a_device_counts_its_objects(vendor: str, ports: int) -> 
 
 
 @pytest.mark.parametrize("ports", [1, 3, 8])
-def test_every_rank_has_queue_pairs_on_one_device(ports: int) -> None:
+def test_every_rank_has_queue_pairs_on_one_device(ports) -> None:
     kernel, _ = host("quiet", 10, ports)
     pids = Counter(
         pid
@@ -107,7 +105,7 @@ def test_the_shares_of_the_traffic_are_the_whole() -> None:
 
 
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "broken"])
-def test_counter_sets_agree_with_the_counters_of_the_port(scenario: str) -> None:
+def test_counter_sets_agree_with_the_counters_of_the_port(scenario) -> None:
     """The sum is that of the port but for the kernel's traffic, which no set has."""
     kernel, _ = host(scenario, 400)
     port, found = rdma(kernel), sets_by_command(kernel)

@@ -1,7 +1,5 @@
 """The simulated host as a kernel: every scenario on every vendor's NIC, with each driver's own names."""
 
-from __future__ import annotations
-
 import errno
 import random
 
@@ -51,9 +49,7 @@ DURATIONS = {
 
 
 @pytest.mark.parametrize(("scenario", "vendor"), CASES)
-def test_counters_rise_between_resets_and_do_not_depend_on_earlier_readings(
-    scenario: str, vendor: str
-) -> None:
+def test_counters_rise_between_resets_and_do_not_depend_on_earlier_readings(scenario, vendor) -> None:
     chance = random.Random(f"{scenario} {vendor}")  # noqa: S311 - other moments in each case
     times = [START + time for time in sorted(chance.uniform(0, 400) for _ in range(12))]
     found, kernel = at_times(scenario, vendor, times)
@@ -130,9 +126,7 @@ MOVES = "moves"
         ("ionic", "rx_pripause_3_1us_count", 0, 0, 0),
     ],
 )
-def test_what_each_driver_counts_while_a_storm_is_transmitted(
-    vendor: str, name: str, before: object, rise: object, ended: object
-) -> None:
+def test_what_each_driver_counts_while_a_storm_is_transmitted(vendor, name, before, rise, ended) -> None:
     """Half a second after its beginning, a second later, and after its end."""
     kernel, clock = one_port(vendor, CALM, STORM, CALM)
     seen = []
@@ -360,7 +354,7 @@ def test_broken_files_fail_each_in_its_own_way() -> None:
         (lambda: simulate_script([], clock=Clock()), ("0 ports",)),
     ],
 )
-def test_an_unknown_name_is_refused_in_one_line_with_the_known_ones(make, words: tuple[str, ...]) -> None:
+def test_an_unknown_name_is_refused_in_one_line_with_the_known_ones(make, words) -> None:
     with pytest.raises(ScenarioError) as caught:
         make()
     assert "\n" not in str(caught.value)

@@ -1,7 +1,5 @@
 """The drivers of a simulated host write about their links and transceivers."""
 
-from __future__ import annotations
-
 import pytest
 
 from roce_exporter.host.simulated.kernel import simulate
@@ -40,7 +38,7 @@ def test_an_overheating_transceiver_is_reported_before_the_link_goes_down() -> N
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_every_driver_reports_its_link_as_often_as_it_changes(vendor: str) -> None:
+def test_every_driver_reports_its_link_as_often_as_it_changes(vendor) -> None:
     found = [event for _, event in events(vendor, "flapping")]
     assert found.count("link_down") > 1
     assert abs(found.count("link_down") - found.count("link_up")) <= 1

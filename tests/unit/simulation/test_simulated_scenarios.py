@@ -1,7 +1,5 @@
 """The signature of each scenario, in the counters of the NIC and in the output of the exporter."""
 
-from __future__ import annotations
-
 import logging
 from itertools import pairwise
 
@@ -63,7 +61,7 @@ def test_incast_marks_notifies_and_pauses_all_the_time_without_a_storm() -> None
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_pfc_storm_is_transmitted_by_the_first_port_alone(vendor: str) -> None:
+def test_pfc_storm_is_transmitted_by_the_first_port_alone(vendor) -> None:
     kernel, clock = play("pfc-storm", vendor=vendor)
     clock.now = START + 1200
     storms = kernel.world.storms
@@ -253,7 +251,7 @@ async def collect(scenario: str, vendor: str, seconds: float = 100.0):
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_every_name_is_mapped(scenario: str, vendor: str) -> None:
+async def test_every_name_is_mapped(scenario, vendor) -> None:
     exporter, observation = await collect(scenario, vendor)
     plans = exporter.normaliser.plans
     assert len(plans) == 4
@@ -263,7 +261,7 @@ async def test_every_name_is_mapped(scenario: str, vendor: str) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_the_exporter_exports_what_the_vendor_counts(vendor: str) -> None:
+async def test_the_exporter_exports_what_the_vendor_counts(vendor) -> None:
     exporter, observation = await collect("pfc-storm", vendor)
     shown = {series.partition("{")[0] for series in samples(exporter.render(observation, Format.TEXT))}
     assert {*COMMON, *FAMILIES[vendor]} - shown == set()
@@ -275,7 +273,7 @@ async def test_the_exporter_exports_what_the_vendor_counts(vendor: str) -> None:
     assert {name: name in shown for name in told} == told
 
 
-async def test_the_exporter_stays_up_on_a_broken_host(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_exporter_stays_up_on_a_broken_host(caplog) -> None:
     with caplog.at_level(logging.ERROR):
         exporter, observation = await collect("broken", "mlx5")
     down = {(state.source, state.device) for state in observation.snapshot.states if state.up is False}
@@ -288,7 +286,7 @@ async def test_the_exporter_stays_up_on_a_broken_host(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_sixteen_ports_are_sixteen_devices(vendor: str) -> None:
+def test_sixteen_ports_are_sixteen_devices(vendor) -> None:
     kernel, clock = play("pfc-storm", ports=16, vendor=vendor)
     clock.now = START + 60
     assert len(kernel.rdma_devices()) == len(kernel.entries("class/infiniband")) == 16

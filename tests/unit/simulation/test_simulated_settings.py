@@ -1,7 +1,5 @@
 """The simulated host can be audited completely: every setting that a real NIC of the vendor exposes is readable."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -19,13 +17,13 @@ def audited(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return code, wrong, document["summary"]
 
 
-def test_a_quiet_host_is_configured_correctly_and_readable(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_host_is_configured_correctly_and_readable(capsys) -> None:
     code, _, counts = audited(capsys, "--host.simulate=quiet", "--profile", "nvidia-lossless")
     assert (code, counts["degraded"], counts["unknown"]) == (0, 0, 0)
     assert counts["ok"] == 4 * 28
 
 
-def test_a_misconfigured_host_is_found_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_misconfigured_host_is_found_wrong(capsys) -> None:
     code, wrong, counts = audited(capsys, "--host.simulate=misconfigured", "--profile", "nvidia-lossless")
     assert code == 1
     assert counts["degraded"] >= 6
@@ -46,16 +44,14 @@ UNREADABLE = {"ionic": 1}
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_every_vendor_exposes_its_settings(vendor: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_vendor_exposes_its_settings(vendor, capsys) -> None:
     code, _, counts = audited(capsys, "--host.simulate=quiet", f"--host.simulate-ports={vendor}")
     unknown = UNREADABLE.get(vendor, 0)
     assert (code, counts["degraded"], counts["unknown"]) == (3 if unknown else 0, 0, unknown)
 
 
 @pytest.mark.parametrize(("vendor", "series"), [("mlx5", 19), ("bnxt", 13), ("ionic", 15), ("ice", 0)])
-def test_each_vendor_has_its_own_parameters(
-    vendor: str, series: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_vendor_has_its_own_parameters(vendor, series, capsys) -> None:
     assert (
         main(["once", "--host.simulate=quiet", f"--host.simulate-ports={vendor}", "--metrics.set=full"]) == 0
     )

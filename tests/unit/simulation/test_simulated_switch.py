@@ -1,7 +1,5 @@
 """The switch of the simulated fabric: what both ends of a link count agrees, in the tables of a SONiC."""
 
-from __future__ import annotations
-
 import pytest
 from clock import Clock
 from steered import START, ethtool
@@ -71,7 +69,7 @@ class Port:
 
 class TestBothEnds:
     @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "flapping"])
-    def test_what_one_end_transmits_the_other_receives(self, scenario: str) -> None:
+    def test_what_one_end_transmits_the_other_receives(self, scenario) -> None:
         """Read from the counters of the NIC's driver, which come another way."""
         clock = Clock()
         kernel = simulate(scenario, clock=clock, vendors=PORTS, seed=SEED)
@@ -138,7 +136,7 @@ class TestBothEnds:
         assert seen == {True, False}
 
     @pytest.mark.parametrize("vendor", VENDORS)
-    def test_every_network_device_of_every_vendor_has_a_port(self, vendor: str) -> None:
+    def test_every_network_device_of_every_vendor_has_a_port(self, vendor) -> None:
         clock = Clock()
         kernel = simulate("incast", clock=clock, vendors=(vendor, vendor), seed=SEED)
         databases = leaf("incast", vendors=(vendor, vendor)).databases(START + 9)
@@ -160,7 +158,7 @@ class TestWatchdog:
             ("incast", 300, set()),
         ],
     )
-    def test_it_trips_at_a_storm_only(self, scenario: str, seconds: float, tripped: set[str]) -> None:
+    def test_it_trips_at_a_storm_only(self, scenario, seconds, tripped) -> None:
         databases = tables(scenario, seconds)
         names = databases["COUNTERS_DB"]["COUNTERS_PORT_NAME_MAP"]
         assert {name for name in names if Port(databases, name).trips} == tripped

@@ -1,7 +1,5 @@
 """The model of RoCE: how each condition of a port moves each counter, compared with values computed by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Setup, settle
@@ -24,7 +22,7 @@ def facts(conditions: Conditions, setup: Setup | None = None, gigabits: int = 40
 
 
 @pytest.mark.parametrize(("gigabits", "frames"), [(10, 596), (100, 5961), (400, 23842), (800, 47684)])
-def test_a_storm_is_kept_up_by_frames_at_half_of_what_one_holds_for(gigabits: int, frames: int) -> None:
+def test_a_storm_is_kept_up_by_frames_at_half_of_what_one_holds_for(gigabits, frames) -> None:
     storm = Conditions(pauses=(Pause(3, RECEIVE, 1.0),))
     found = facts(storm, gigabits=gigabits)
     assert round(refresh_rate(gigabits * GIGABIT)) == frames
@@ -39,9 +37,7 @@ def test_a_storm_is_kept_up_by_frames_at_half_of_what_one_holds_for(gigabits: in
 @pytest.mark.parametrize(
     ("direction", "blocked", "free"), [(RECEIVE, TRANSMIT, RECEIVE), (TRANSMIT, RECEIVE, TRANSMIT)]
 )
-def test_a_storm_lets_nothing_pass_one_way_and_everything_the_other(
-    direction: str, blocked: str, free: str
-) -> None:
+def test_a_storm_lets_nothing_pass_one_way_and_everything_the_other(direction, blocked, free) -> None:
     calm = facts(Conditions(load=0.5))
     storm = facts(Conditions(load=0.5, pauses=(Pause(3, direction, 1.0),)))
     assert f"{blocked}_packets_3" not in storm
@@ -98,7 +94,7 @@ def test_discards_are_of_the_priority_that_roce_travels_on() -> None:
 
 
 @pytest.mark.parametrize(("stall", "seconds"), [(0.3, 0.0), (0.31, 1.0)])
-def test_a_second_of_pcie_stall_counts_above_thirty_percent(stall: float, seconds: float) -> None:
+def test_a_second_of_pcie_stall_counts_above_thirty_percent(stall, seconds) -> None:
     conditions = Conditions(pcie_stall=stall)
     assert facts(conditions).get("stalled_seconds", 0.0) == seconds
     assert levels(conditions) == {"stalled_percent": round(stall * 100)}

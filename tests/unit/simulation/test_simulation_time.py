@@ -1,7 +1,5 @@
 """Totals over time are exact and independent of earlier reads; spans can be overlaid."""
 
-from __future__ import annotations
-
 import math
 from itertools import islice, pairwise
 from random import Random
@@ -41,7 +39,7 @@ def meter(*spans: Span, start: float = 0.0) -> RunningTotals:
 
 
 @given(SPANS, TIMES)
-def test_a_total_does_not_depend_on_earlier_readings(spans: list[Span], times: list[float]) -> None:
+def test_a_total_does_not_depend_on_earlier_readings(spans, times) -> None:
     often = meter(*spans)
     read = [(often.totals(time), often.shown(time)) for time in times]
     for time, (totals, shown) in zip(times, read, strict=True):
@@ -50,7 +48,7 @@ def test_a_total_does_not_depend_on_earlier_readings(spans: list[Span], times: l
 
 
 @given(SPANS, TIMES)
-def test_no_total_falls(spans: list[Span], times: list[float]) -> None:
+def test_no_total_falls(spans, times) -> None:
     one = meter(*spans)
     last: dict[str, float] = {}
     for time in times:
@@ -60,7 +58,7 @@ def test_no_total_falls(spans: list[Span], times: list[float]) -> None:
 
 
 @given(SPANS, st.floats(0.001, 200))
-def test_pause_never_lasts_longer_than_the_time(spans: list[Span], time: float) -> None:
+def test_pause_never_lasts_longer_than_the_time(spans, time) -> None:
     totals = meter(*spans).totals(time)
     for direction in (RECEIVE, TRANSMIT):
         assert totals.get(f"{direction}_pause_us_3", 0.0) <= time * 1e6 * (1 + 1e-12)
@@ -118,7 +116,7 @@ WINDOWS = st.lists(st.floats(0.01, 50), max_size=10).map(
 
 
 @given(st.lists(st.floats(0.01, 10), min_size=1, max_size=12), WINDOWS)
-def test_windows_change_their_own_time_and_nothing_else(lengths: list[float], windows: list[Window]) -> None:
+def test_windows_change_their_own_time_and_nothing_else(lengths, windows) -> None:
     laid = list(overlay([Span(length, Conditions(load=0.1)) for length in lengths], windows))
     assert math.fsum(span.seconds for span in laid) == pytest.approx(sum(lengths))
     assert all(span.seconds > 0 for span in laid)

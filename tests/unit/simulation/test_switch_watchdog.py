@@ -1,7 +1,5 @@
 """The watchdog of the simulated switch: when it trips and when it restores, to the poll."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 
@@ -60,9 +58,7 @@ def changes(*spans: tuple[float, Conditions], watchdog: SwitchWatchdog | None = 
         ([(1.0, CALM), (1.0, STORM), (2.0, CALM), (1.0, STORM)], [1.4, 2.6, 4.4, 5.6]),
     ],
 )
-def test_it_trips_and_restores_to_the_poll(
-    spans: list[tuple[float, Conditions]], expected: list[float]
-) -> None:
+def test_it_trips_and_restores_to_the_poll(spans, expected) -> None:
     assert changes(*spans) == expected
 
 

@@ -11,7 +11,7 @@ from roce_exporter.switches.targets import Route, SwitchTarget
 
 
 @pytest.fixture
-def switch(monkeypatch: pytest.MonkeyPatch) -> FakeSwitch:
+def switch(monkeypatch) -> FakeSwitch:
     fake = FakeSwitch()
     fake.gate.set()
     monkeypatch.setattr(
@@ -21,7 +21,7 @@ def switch(monkeypatch: pytest.MonkeyPatch) -> FakeSwitch:
 
 
 @pytest.fixture(autouse=True)
-def reachable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def reachable(request, monkeypatch) -> None:
     """Addresses of fake switches accept connections; a test with the mark `dials` connects."""
     if "dials" not in request.keywords:
 

@@ -61,14 +61,12 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
         ("2001:db8::1", "leaf1", ["10.0.0.0/8"], False),
     ],
 )
-def test_special_addresses_must_be_named(
-    address: str, host: str, allowed: list[str] | None, expected: bool
-) -> None:
+def test_special_addresses_must_be_named(address, host, allowed, expected) -> None:
     networks = None if allowed is None else [ipaddress.ip_network(one) for one in allowed]
     assert is_allowed(ipaddress.ip_address(address), host, networks) is expected
 
 
-async def test_the_allowed_addresses_are_the_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_allowed_addresses_are_the_routes(monkeypatch) -> None:
     resolved = resolving(monkeypatch, "127.0.0.1", "192.0.2.7", "192.0.2.8")
     assert await find_routes(target("leaf1"), None, lookups()) == (
         Route("192.0.2.7", "leaf1"),
@@ -77,14 +75,14 @@ async def test_the_allowed_addresses_are_the_routes(monkeypatch: pytest.MonkeyPa
     assert resolved == ["leaf1"]
 
 
-async def test_the_name_in_the_certificate_can_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_name_in_the_certificate_can_differ(monkeypatch) -> None:
     resolving(monkeypatch, "192.0.2.7")
     assert await find_routes(target("leaf1", server_name="switch"), None, lookups()) == (
         Route("192.0.2.7", "switch"),
     )
 
 
-async def test_a_literal_address_is_not_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_literal_address_is_not_resolved(monkeypatch) -> None:
     resolved = resolving(monkeypatch, "192.0.2.7")
     assert await find_routes(target("2001:db8::1"), None, lookups()) == (Route("2001:db8::1", "2001:db8::1"),)
     assert not resolved
@@ -96,7 +94,7 @@ async def test_the_path_of_a_socket_is_the_route() -> None:
     )
 
 
-async def test_a_refused_address_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refused_address_is_one_line(monkeypatch) -> None:
     resolving(monkeypatch, "127.0.0.1")
     with pytest.raises(NetError, match=r"leaf1: 127\.0\.0\.1 is not an allowed address; write the address"):
         await find_routes(target("leaf1"), None, lookups())
@@ -104,7 +102,7 @@ async def test_a_refused_address_is_one_line(monkeypatch: pytest.MonkeyPatch) ->
         await find_routes(target("leaf1"), [ipaddress.ip_network("10.0.0.0/8")], lookups())
 
 
-async def test_an_unknown_name_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unknown_name_is_one_line(monkeypatch) -> None:
     def getaddrinfo(*_: object, **__: object) -> list[object]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -113,7 +111,7 @@ async def test_an_unknown_name_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
         await find_routes(target("leaf1"), None, lookups())
 
 
-async def test_a_name_that_no_thread_can_resolve_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_no_thread_can_resolve_is_one_line(monkeypatch) -> None:
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     with pytest.raises(NetError, match="leaf1: cannot be resolved: can't start new thread"):
         await find_routes(target("leaf1"), None, lookups())

@@ -27,7 +27,7 @@ from roce_exporter.checks.switches.audit_switches import (
 from roce_exporter.switches.switch_view import SwitchView
 
 if TYPE_CHECKING:
-    import pytest
+    pass
 
 NVIDIA = load_profile("nvidia-lossless")
 CONSISTENT = replace(NVIDIA, consistent=True)
@@ -223,7 +223,7 @@ def shown(made: object, profile: Profile) -> set[str]:
     }
 
 
-def test_every_case_is_as_worked_out_by_hand(request: pytest.FixtureRequest) -> None:
+def test_every_case_is_as_worked_out_by_hand(request) -> None:
     right = shown(leaf(), CONSISTENT)
     parts = ["## all settings are right", *sorted(right)]
     for name, (made, profile) in CASES.items():

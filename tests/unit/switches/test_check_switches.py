@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-from pathlib import Path
 
 import pytest
-from switch_fakes import FakeSwitch
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.cli import main
@@ -57,7 +55,7 @@ def configured_leaf(_: ProbeReply, target: SwitchTarget) -> SwitchReadings:
 
 
 @pytest.fixture
-def run(switch: FakeSwitch, tmp_path: Path):
+def run(switch, tmp_path):
     switch.read = configured_leaf  # type: ignore[method-assign]
     (tmp_path / "switches.yml").write_text(CONFIGURATION)
 
@@ -67,9 +65,7 @@ def run(switch: FakeSwitch, tmp_path: Path):
     return command
 
 
-def test_the_exit_code_is_1_when_a_setting_is_wrong_and_3_when_not_all_was_seen(
-    run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_exit_code_is_1_when_a_setting_is_wrong_and_3_when_not_all_was_seen(run, capsys) -> None:
     assert run("--audit.profile=nvidia-lossless", "leaf1") == 3
     assert "(8 ok, 1 unknown)" in capsys.readouterr().out
     assert run("--profile=nvidia-lossless") == 1
@@ -78,7 +74,7 @@ def test_the_exit_code_is_1_when_a_setting_is_wrong_and_3_when_not_all_was_seen(
     assert "    fix       pfcwd start --action drop --restoration-time 400 Ethernet0 400" in text
 
 
-def test_json_has_the_switches_that_were_named(run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_switches_that_were_named(run, capsys) -> None:
     assert run("leaf2", "--profile=nvidia-lossless", "--format=json", "leaf2") == 1
     document = json.loads(capsys.readouterr().out)
     assert {one["device"] for one in document["findings"]} == {"leaf2"}
@@ -87,21 +83,19 @@ def test_json_has_the_switches_that_were_named(run, capsys: pytest.CaptureFixtur
     assert {one["for"] for one in wrong["fixes"]} == {"generic", "sonic", "nxos", "eos", "cumulus"}
 
 
-def test_a_switch_that_does_not_answer_is_no_clean_switch(
-    run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_switch_that_does_not_answer_is_no_clean_switch(run, switch, capsys) -> None:
     switch.faults["target"] = "connection refused"
     assert run("leaf1") == 3
     assert "  ! leaf1: connection refused\n" in capsys.readouterr().out
 
 
-def test_a_source_that_fails_is_said(run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_that_fails_is_said(run, switch, capsys) -> None:
     switch.faults["lldp"] = "no reply"
     assert run("leaf1") == 3
     assert "  ! leaf1: lldp: no reply\n" in capsys.readouterr().out
 
 
-def test_the_old_words_run_the_new_command(run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_old_words_run_the_new_command(run, tmp_path, capsys) -> None:
     file = f"--config.file={tmp_path / 'switches.yml'}"
     assert main(["switches", file, "audit", "leaf2", "--profile=nvidia-lossless", "--format=table"]) == 1
     printed = capsys.readouterr()
@@ -117,14 +111,14 @@ def test_the_old_words_run_the_new_command(run, tmp_path: Path, capsys: pytest.C
         (["--profile=x"], "profile x: there is no such profile"),
     ],
 )
-def test_bad_words_are_one_line(run, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+def test_bad_words_are_one_line(run, capsys, words, line) -> None:
     assert run(*words) == 2
     error = capsys.readouterr().err
     assert line in error
     assert error.count("\n") == 1
 
 
-def test_the_audit_reads_all_priorities(run, switch: FakeSwitch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_audit_reads_all_priorities(run, switch, capsys) -> None:
     """A switch on which PFC is off has no priority with PFC, of which metrics would say that it is off."""
     run()
     assert {visit.target.priorities for visit in switch.visits} == {"all"}

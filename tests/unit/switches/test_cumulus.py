@@ -1,7 +1,5 @@
 """Cumulus Linux: NVUE's requests, and from its replies to readings. `tests/recordings/README.md` says what each was made of."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -59,7 +59,7 @@ def test_marks_are_one_row_from_two_protocols_chosen_once() -> None:
 
 
 @pytest.mark.parametrize("source", PATHS)
-def test_names_that_no_port_or_priority_has_are_harmless(source: str) -> None:
+def test_names_that_no_port_or_priority_has_are_harmless(source) -> None:
     odd = {
         path.replace("Ethernet1/1", "Ethernet\x00\n").replace("index=3", "index=x"): 1
         for path in DOCUMENTS[source]
@@ -68,7 +68,7 @@ def test_names_that_no_port_or_priority_has_are_harmless(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", COMMANDS)
-def test_commands_read_and_only_listed_ones_are_allowed(source: str) -> None:
+def test_commands_read_and_only_listed_ones_are_allowed(source) -> None:
     command = COMMANDS[source]
     assert (command if isinstance(command, str) else command["cmd"]).startswith("show ")
     assert is_reading(request_of(source))
@@ -95,7 +95,7 @@ def test_commands_read_and_only_listed_ones_are_allowed(source: str) -> None:
         ([], NetError),
     ],
 )
-def test_replies_of_eapi_without_a_result(reply: Any, kind: type[NetError]) -> None:
+def test_replies_of_eapi_without_a_result(reply, kind) -> None:
     with pytest.raises(NetError) as fault:
         result_of(reply)
     assert type(fault.value) is kind

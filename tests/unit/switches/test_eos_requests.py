@@ -1,9 +1,9 @@
 """EOS through both its clients: a gRPC server and a web server on loopback that replay the recorded switch."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from gnmi_switch import (
@@ -23,13 +23,8 @@ from roce_exporter.net.gnmi_messages import path_of
 from roce_exporter.net.grpc import grpc
 from roce_exporter.net.login import Login
 from roce_exporter.net.tls import TlsFiles
+from roce_exporter.switches.readings import ProbeReply, SwitchReadings
 from roce_exporter.switches.systems.eos.requests import COMMANDS, MODULE, PATHS, request_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from roce_exporter.switches.readings import ProbeReply, SwitchReadings
 
 DOCUMENTS = {source: json.loads(files("switch-eos")[f"{source}.json"]) for source in (*PATHS, *COMMANDS)}
 
@@ -77,12 +72,12 @@ async def visited(
 
 
 @pytest.fixture(autouse=True)
-def _one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def _one_name(monkeypatch) -> None:
     """Both servers have the name of one switch."""
     monkeypatch.setattr("https_switch.NAME", "leaf2.example.com")
 
 
-async def test_both_clients(tmp_path: Path) -> None:
+async def test_both_clients(tmp_path) -> None:
     replies, readings = await visited(tmp_path)
     assert not replies.faults
     assert set(replies.replies) == {*PATHS, *COMMANDS}
@@ -94,7 +89,7 @@ async def test_both_clients(tmp_path: Path) -> None:
     assert {source: replies.replies[source] for source in PATHS} == recorded
 
 
-async def test_a_source_that_is_absent_is_no_source(tmp_path: Path) -> None:
+async def test_a_source_that_is_absent_is_no_source(tmp_path) -> None:
     def gnmi(asked: GnmiQuestion) -> Any:
         if "pfc" in asked.paths[0]:
             raise RefusedError(grpc.StatusCode.NOT_FOUND, "no such path")
@@ -109,14 +104,14 @@ async def test_a_source_that_is_absent_is_no_source(tmp_path: Path) -> None:
     assert {*PATHS, *COMMANDS} - set(readings.sources) == {"pfc", "configuration", "ecn_counters"}
 
 
-async def test_one_client_that_is_away_leaves_the_other(tmp_path: Path) -> None:
+async def test_one_client_that_is_away_leaves_the_other(tmp_path) -> None:
     replies, readings = await visited(tmp_path, web=lambda asked: Says(b"<html>Login</html>"))
     assert list(replies.faults) == ["eapi"]
     assert "an HTML page instead of JSON" in replies.faults["eapi"]
     assert {reading.source for reading in readings.readings} >= {"pfc", "queues", "configuration"}
 
 
-async def test_gnmi_that_is_away_leaves_eapi(tmp_path: Path) -> None:
+async def test_gnmi_that_is_away_leaves_eapi(tmp_path) -> None:
     def gnmi(asked: GnmiQuestion) -> Any:
         raise RefusedError(grpc.StatusCode.UNAVAILABLE, "agent restarts")
 
@@ -129,7 +124,7 @@ async def test_gnmi_that_is_away_leaves_eapi(tmp_path: Path) -> None:
     assert len([fact for fact in readings.facts if "neighbor" in fact.labels]) == 2
 
 
-async def test_a_wrong_password_is_a_fault_of_every_source_and_is_not_shown(tmp_path: Path) -> None:
+async def test_a_wrong_password_is_a_fault_of_every_source_and_is_not_shown(tmp_path) -> None:
     wrong = Login("reader", "wrong-but-secret")
     replies, _ = await visited(tmp_path, web=lambda asked: Says(status=401), login=wrong, record=True)
     assert set(replies.faults) == {*PATHS, *COMMANDS}

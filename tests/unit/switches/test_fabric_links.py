@@ -33,7 +33,7 @@ def links(*switches: MadeSwitch, away: str = "") -> dict[tuple[str, str], Fabric
     ],
 )
 def test_a_port_of_a_switch_is_found_by_name_short_name_alias_and_description(
-    name: str, announced: tuple[str, ...], description: str
+    name, announced, description
 ) -> None:
     leaf, spine = MadeSwitch("leaf1", "Ethernet0"), MadeSwitch("spine1")
     spine.port("Ethernet1/1", alias="etp1")
@@ -94,15 +94,13 @@ def test_a_switch_without_an_answer_is_away() -> None:
         ("Ethernet2", "file", HOST),
     ],
 )
-def test_a_port_name_of_switches_is_no_host_unless_the_configuration_says_so(
-    port: str, source: str, kind: str
-) -> None:
+def test_a_port_name_of_switches_is_no_host_unless_the_configuration_says_so(port, source, kind) -> None:
     leaf = MadeSwitch("leaf1", "Ethernet0").neighbor("Ethernet0", "core9", port, source=source)
     assert links(leaf)["leaf1", "Ethernet0"].kind == kind
 
 
 @pytest.mark.parametrize("port", ["eth0", "eth12", "ens1f0np0", "enp23s0", "rdma0", "bond0", "p1"])
-def test_a_port_name_of_hosts_is_a_host(port: str) -> None:
+def test_a_port_name_of_hosts_is_a_host(port) -> None:
     leaf = MadeSwitch("leaf1", "Ethernet0").neighbor("Ethernet0", "gpu-001", port)
     found = links(leaf)["leaf1", "Ethernet0"]
     assert (found.kind, found.neighbor, found.neighbor_port) == (HOST, "gpu-001", port)
@@ -117,9 +115,7 @@ def test_a_port_name_of_hosts_is_a_host(port: str) -> None:
         ("", "02:00:00:00:00:01"),
     ],
 )
-def test_a_host_that_announces_a_mac_address_is_named_by_its_description(
-    description: str, shown: str
-) -> None:
+def test_a_host_that_announces_a_mac_address_is_named_by_its_description(description, shown) -> None:
     mac = "02:00:00:00:00:01"
     leaf = MadeSwitch("leaf1", "Ethernet0").neighbor(
         "Ethernet0", "gpu-001", mac, "mac", mac, description=description

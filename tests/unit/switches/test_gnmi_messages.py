@@ -1,7 +1,5 @@
 """The messages of gNMI: field numbers, every kind of value, and bytes that are no message."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 
@@ -66,7 +64,7 @@ def test_no_message_can_set_a_value() -> None:
         ({}, None),
     ],
 )
-def test_every_kind_of_value(value: dict[str, object], expected: object) -> None:
+def test_every_kind_of_value(value, expected) -> None:
     assert value_of(**value) == expected
 
 
@@ -97,14 +95,14 @@ def test_unknown_fields_are_ignored() -> None:
 @pytest.mark.parametrize(
     "reply", [get_response((PATH, ietf({"a": 1}))), b"<html>", b"HTTP/1.1 400 Bad Request\r\n"]
 )
-def test_a_reply_cut_off_anywhere_is_a_fault_or_a_shorter_reply(reply: bytes) -> None:
+def test_a_reply_cut_off_anywhere_is_a_fault_or_a_shorter_reply(reply) -> None:
     for end in range(len(reply)):
         with suppress(NetError):
             assert isinstance(get_reply(reply[:end]), tuple)
 
 
 @pytest.mark.parametrize("element", [b"\x0a\x01\xff", b"\x0a\x01\xe9"])
-def test_text_in_another_encoding_does_not_cost_the_reply(element: bytes) -> None:
+def test_text_in_another_encoding_does_not_cost_the_reply(element) -> None:
     message = REPLIES["GetResponse"]()
     update = message.notification.add().update.add()
     update.path.elem.append(element)
@@ -126,9 +124,7 @@ def element(name: str) -> dict[str, object]:
         ([{"path": {"elem": [b""] * 3000}}], "a path of more than 4096 bytes"),
     ],
 )
-def test_parts_are_counted_before_objects_are_made_of_them(
-    monkeypatch: pytest.MonkeyPatch, updates: list[dict[str, object]], words: str
-) -> None:
+def test_parts_are_counted_before_objects_are_made_of_them(monkeypatch, updates, words) -> None:
     monkeypatch.setattr(gnmi_messages, "MOST_VALUES", 100)
     monkeypatch.setattr(gnmi_messages, "MOST_ELEMENTS", 50)
     message = REPLIES["GetResponse"](notification=[{"update": updates}])
@@ -155,12 +151,12 @@ def test_an_element_that_is_no_message_is_a_fault() -> None:
         "COUNTERS/Ethernet*/Queues",
     ],
 )
-def test_paths_as_text_and_back(text: str) -> None:
+def test_paths_as_text_and_back(text) -> None:
     assert path_text(path_of(text)) == text
 
 
 @pytest.mark.parametrize("text", ["[x=1]", "a[x]", "a]"])
-def test_what_is_no_path_is_a_defect(text: str) -> None:
+def test_what_is_no_path_is_a_defect(text) -> None:
     with pytest.raises(ValueError, match="is not a path of gNMI"):
         path_of(text)
 
@@ -169,7 +165,7 @@ def test_what_is_no_path_is_a_defect(text: str) -> None:
     ("name", "plain"),
     [("arista-intf-augments:pfc", "pfc"), ("pfc", "pfc"), ("Ethernet1:3", "Ethernet1:3"), ("a:b:c", "b:c")],
 )
-def test_the_name_of_a_yang_module_is_cut_off(name: str, plain: str) -> None:
+def test_the_name_of_a_yang_module_is_cut_off(name, plain) -> None:
     assert plain_name(name) == plain
 
 
@@ -186,5 +182,5 @@ def test_a_document_is_the_same_as_its_leaves() -> None:
 
 
 @pytest.mark.parametrize("entry", [{"index": 3}, 7, None, "x", []])
-def test_an_entry_of_a_list_without_its_keys_is_left_out(entry: object) -> None:
+def test_an_entry_of_a_list_without_its_keys_is_left_out(entry) -> None:
     assert not list(flat(Leaf(path_of("x/queue"), [entry]), LISTS))

@@ -1,7 +1,5 @@
 """The HTTPS client against a real server on loopback that behaves, and misbehaves, like the web server of a switch."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import errno

@@ -1,7 +1,5 @@
 """NX-OS: from replies to readings. No reply was recorded on a device; `tests/recordings/README.md` says what each was made of."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

@@ -293,7 +293,7 @@ def shown(tree: PauseTree) -> str:
     return as_text(tree) + "".join(f"{line}\n" for line in (*fields, *ends))
 
 
-def test_every_tree_is_as_worked_out_by_hand(request: pytest.FixtureRequest) -> None:
+def test_every_tree_is_as_worked_out_by_hand(request) -> None:
     text = "".join(f"## {name}\n{shown(case.tree())}\n" for name, case in CASES.items())
     if request.config.getoption("--rewrite-golden"):
         GOLDEN.write_text(text)
@@ -328,15 +328,13 @@ def test_a_switch_of_a_thousand_ports_that_all_pause_each_other_is_bounded() -> 
 
 
 @pytest.mark.parametrize(("choice", "cut"), [(PauseChoice(), 2), (PauseChoice(host="gpu-001"), 1)])
-def test_what_is_beyond_the_bound_is_counted(
-    monkeypatch: pytest.MonkeyPatch, choice: PauseChoice, cut: int
-) -> None:
+def test_what_is_beyond_the_bound_is_counted(monkeypatch, choice, cut) -> None:
     monkeypatch.setattr(pause_tree_module, "MOST_STEPS", 2)
     tree = pause_tree(views(*slow_receiver()), choice)
     assert (len(tree.steps), tree.cut) == (2, cut)
 
 
-def test_the_bound_cuts_off_victims_and_no_causes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bound_cuts_off_victims_and_no_causes(monkeypatch) -> None:
     ports = [f"Ethernet{number}" for number in range(40)]
     switches = [MadeSwitch(f"leaf{number}", *ports) for number in range(3)]
     for switch in switches:
@@ -357,7 +355,7 @@ def test_a_chain_longer_than_the_bound_is_cut_and_goes_on_from_there() -> None:
     assert causes(tree) == [(SLOW_RECEIVER, f"s{depth + 9} Ethernet4")], "followed as a start of its own"
 
 
-def test_no_length_of_a_chain_exhausts_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_length_of_a_chain_exhausts_the_stack(monkeypatch) -> None:
     monkeypatch.setattr(pause_tree_module, "MOST_DEPTH", 10_000)
     tree = pause_tree(views(*chain(1500)))
     assert max(step.depth for step in tree.steps) == 1500

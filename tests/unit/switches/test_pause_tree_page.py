@@ -3,10 +3,9 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
-from switch_fakes import FakeSwitch, leaf, prober
+from switch_fakes import leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
 from roce_exporter.net.login import BasicAuth
@@ -40,7 +39,7 @@ def paused_leaf(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
 
 
 @pytest.fixture
-async def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+async def clock(monkeypatch) -> list[float]:
     now = [100.0]
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
     return now
@@ -65,7 +64,7 @@ async def two_rounds(one: Prober, clock: list[float], *names: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "host=gpu-007&netdev=eth2&priority=3", "switch=leaf1&port=Ethernet0"])
-async def test_the_page_shows_where_pause_starts(switch: FakeSwitch, clock: list[float], query: str) -> None:
+async def test_the_page_shows_where_pause_starts(switch, clock, query) -> None:
     switch.read = paused_leaf  # type: ignore[method-assign]
     one = prober(limits=ALWAYS)
     await two_rounds(one, clock, "leaf1")
@@ -92,20 +91,20 @@ async def test_the_page_shows_where_pause_starts(switch: FakeSwitch, clock: list
         ("host=a&host=b", "host is given twice"),
     ],
 )
-async def test_a_bad_query_is_one_line(switch: FakeSwitch, query: str, line: str) -> None:
+async def test_a_bad_query_is_one_line(switch, query, line) -> None:
     answer = await get(prober(), query)
     assert answer.status == 400
     assert line in answer.body.decode()
     assert answer.body.count(b"\n") == 1
 
 
-async def test_targets_that_were_not_probed_are_said(switch: FakeSwitch) -> None:
+async def test_targets_that_were_not_probed_are_said(switch) -> None:
     text = (await get(prober(leaf("leaf1"), leaf("leaf2")))).body.decode()
     assert text.startswith("No pause is known on 0 switches.")
     assert f"  leaf1: {NOT_PROBED}\n  leaf2: {NOT_PROBED}\n" in text
 
 
-async def test_a_password_in_a_fault_is_hidden(switch: FakeSwitch, tmp_path: Path) -> None:
+async def test_a_password_in_a_fault_is_hidden(switch, tmp_path) -> None:
     (tmp_path / "pw").write_text("hunter2")
     one = prober(leaf(basic_auth=BasicAuth("ro", tmp_path / "pw")))
     switch.faults["lldp"] = "refused hunter2"
@@ -115,9 +114,7 @@ async def test_a_password_in_a_fault_is_hidden(switch: FakeSwitch, tmp_path: Pat
     assert "hunter2" not in text
 
 
-async def test_views_have_the_time_between_two_answers_and_their_age(
-    switch: FakeSwitch, clock: list[float]
-) -> None:
+async def test_views_have_the_time_between_two_answers_and_their_age(switch, clock) -> None:
     one = prober(limits=ALWAYS)
     await one.probe("leaf1", "", 10)
     (view,) = answer_views(one.views(), one.targets, clock[0])
@@ -130,7 +127,7 @@ async def test_views_have_the_time_between_two_answers_and_their_age(
     assert [answer.values for answer in (view.before, view.samples)] == [(1,), (2,)]
 
 
-async def test_a_target_that_fails_as_a_whole_is_a_switch_without_samples(switch: FakeSwitch) -> None:
+async def test_a_target_that_fails_as_a_whole_is_a_switch_without_samples(switch) -> None:
     switch.faults["target"] = "connection refused"
     one = prober()
     await one.probe("leaf1", "", 10)
@@ -142,7 +139,7 @@ async def test_a_target_that_fails_as_a_whole_is_a_switch_without_samples(switch
     )
 
 
-async def test_two_switches_with_one_name_are_two(switch: FakeSwitch) -> None:
+async def test_two_switches_with_one_name_are_two(switch) -> None:
     one = prober(leaf("a"), leaf("b"))
     for name in ("a", "b"):
         await one.probe(name, "", 10)
@@ -152,7 +149,7 @@ async def test_two_switches_with_one_name_are_two(switch: FakeSwitch) -> None:
     ]
 
 
-async def test_of_two_modules_the_newest_answer_counts(switch: FakeSwitch, clock: list[float]) -> None:
+async def test_of_two_modules_the_newest_answer_counts(switch, clock) -> None:
     one = prober(limits=ALWAYS)
     await one.probe("leaf1", "sonic", 10)
     clock[0] += 5

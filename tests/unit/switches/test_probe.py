@@ -1,17 +1,14 @@
 """Probes: one round of queries per target at a time, answers kept for a moment, and every fault in the answer."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ipaddress
 import logging
 import socket
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
-from switch_fakes import FakeSwitch, leaf, prober
+from switch_fakes import leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.introspection.debug import series_text
@@ -25,13 +22,14 @@ from roce_exporter.switches.probe import (
     UnknownTargetError,
     is_success,
 )
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
+from roce_exporter.switches.readings import (
+    ProbeReply,
+    ProbeRequest,
+    SwitchFact,
+    SwitchReading,
+    SwitchReadings,
+)
 from roce_exporter.switches.targets import Discovery, Link, ProbeLimits, SwitchesFile
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roce_exporter.switches.readings import ProbeReply, ProbeRequest
 
 FRAMES = 'roce_switch_pfc_receive_frames_total{device="leaf1.example.com",port="Ethernet0",priority="3"}'
 
@@ -48,7 +46,7 @@ def up(source: str, device: str = "leaf1") -> str:
     return f'roce_switch_source_up{{device="{device}",source="{source}"}}'
 
 
-async def test_a_probe_has_the_metrics_of_the_switch_and_of_itself(switch: FakeSwitch) -> None:
+async def test_a_probe_has_the_metrics_of_the_switch_and_of_itself(switch) -> None:
     found = as_text(await prober().probe("leaf1", "", 10))
     assert found[FRAMES] == 1
     assert found['roce_switch_probe_success{device="leaf1.example.com"}'] == 1
@@ -58,7 +56,7 @@ async def test_a_probe_has_the_metrics_of_the_switch_and_of_itself(switch: FakeS
     )
 
 
-async def test_simultaneous_clients_share_one_round(switch: FakeSwitch) -> None:
+async def test_simultaneous_clients_share_one_round(switch) -> None:
     switch.gate.clear()
     one = prober()
     clients = [asyncio.create_task(one.probe("leaf1", "", 10)) for _ in range(3)]
@@ -70,7 +68,7 @@ async def test_simultaneous_clients_share_one_round(switch: FakeSwitch) -> None:
     assert answers[0] is answers[1] is answers[2]
 
 
-async def test_a_client_that_disconnects_does_not_end_the_round(switch: FakeSwitch) -> None:
+async def test_a_client_that_disconnects_does_not_end_the_round(switch) -> None:
     switch.gate.clear()
     one = prober()
     first = asyncio.create_task(one.probe("leaf1", "", 10))
@@ -83,7 +81,7 @@ async def test_a_client_that_disconnects_does_not_end_the_round(switch: FakeSwit
     assert switch.rounds == 1
 
 
-async def test_answers_are_kept_for_a_moment(switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answers_are_kept_for_a_moment(switch, monkeypatch) -> None:
     now = [100.0]
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
     one = prober(limits=ProbeLimits(cache_seconds=10))
@@ -98,7 +96,7 @@ async def test_answers_are_kept_for_a_moment(switch: FakeSwitch, monkeypatch: py
     ] == [((2,), (1,))]
 
 
-async def test_only_so_many_targets_are_queried_at_once(switch: FakeSwitch) -> None:
+async def test_only_so_many_targets_are_queried_at_once(switch) -> None:
     switch.gate.clear()
     one = prober(*(leaf(f"leaf{n}") for n in range(5)), limits=ProbeLimits(targets_at_once=2))
     probes = [asyncio.create_task(one.probe(f"leaf{n}", "", 60)) for n in range(5)]
@@ -109,7 +107,7 @@ async def test_only_so_many_targets_are_queried_at_once(switch: FakeSwitch) -> N
     assert switch.most_at_once == 2
 
 
-async def test_a_target_that_gets_no_turn_says_so(switch: FakeSwitch) -> None:
+async def test_a_target_that_gets_no_turn_says_so(switch) -> None:
     switch.gate.clear()
     one = prober(leaf("leaf0"), leaf("leaf1", timeout=0.6), limits=ProbeLimits(targets_at_once=1))
     first = asyncio.create_task(one.probe("leaf0", "", 60))
@@ -122,16 +120,14 @@ async def test_a_target_that_gets_no_turn_says_so(switch: FakeSwitch) -> None:
     await first
 
 
-async def test_the_deadline_leaves_time_to_read_the_replies(switch: FakeSwitch) -> None:
+async def test_the_deadline_leaves_time_to_read_the_replies(switch) -> None:
     one = prober(leaf(timeout=3))
     now = asyncio.get_running_loop().time()
     await one.probe("leaf1", "", 60)
     assert now + 2 < switch.visits[0].deadline < now + 3
 
 
-async def test_one_source_that_fails_is_one_line(
-    switch: FakeSwitch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_one_source_that_fails_is_one_line(switch, caplog) -> None:
     caplog.set_level(logging.INFO)
     switch.faults["lldp"] = "no database APPL_DB"
     one = prober(limits=ProbeLimits(cache_seconds=0))
@@ -146,7 +142,7 @@ async def test_one_source_that_fails_is_one_line(
 
 
 async def test_a_name_that_is_not_in_the_file_is_refused_before_anything_is_resolved(
-    switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch
+    switch, monkeypatch
 ) -> None:
     async def find_routes(*_: object) -> None:
         pytest.fail("resolved")
@@ -157,7 +153,7 @@ async def test_a_name_that_is_not_in_the_file_is_refused_before_anything_is_reso
             await prober().probe(name, "", 10)
 
 
-async def test_service_discovery_allows_addresses_in_its_networks(switch: FakeSwitch) -> None:
+async def test_service_discovery_allows_addresses_in_its_networks(switch) -> None:
     discovery = Discovery((ipaddress.ip_network("192.0.2.0/24"),), leaf(""))
     one = Prober(SwitchesFile({}, discovery))
     assert as_text(await one.probe("192.0.2.9", "", 10))[FRAMES] == 1
@@ -169,14 +165,14 @@ async def test_service_discovery_allows_addresses_in_its_networks(switch: FakeSw
     assert switch.rounds == 1
 
 
-async def test_a_module_must_fit_the_address(switch: FakeSwitch) -> None:
+async def test_a_module_must_fit_the_address(switch) -> None:
     with pytest.raises(BadModuleError, match="'junos' is not a module; use one of sonic"):
         await prober().probe("leaf1", "junos", 10)
     with pytest.raises(BadModuleError, match="module nxos cannot query redis:// addresses"):
         prober(leaf(module="nxos"))
 
 
-async def test_a_client_names_the_module_of_the_file_or_none(switch: FakeSwitch) -> None:
+async def test_a_client_names_the_module_of_the_file_or_none(switch) -> None:
     """Another one would send the credentials of the target in another form, with logins of its own."""
     one = prober()
     with pytest.raises(BadModuleError, match="'nxos' is not the module of leaf1"):
@@ -185,7 +181,7 @@ async def test_a_client_names_the_module_of_the_file_or_none(switch: FakeSwitch)
     assert switch.rounds == 1
 
 
-async def test_a_client_in_a_hurry_shortens_its_own_wait_only(switch: FakeSwitch) -> None:
+async def test_a_client_in_a_hurry_shortens_its_own_wait_only(switch) -> None:
     switch.gate.clear()
     one = prober(leaf(timeout=600.0))
     hurried = await one.probe("leaf1", "", 0.01)
@@ -199,7 +195,7 @@ async def test_a_client_in_a_hurry_shortens_its_own_wait_only(switch: FakeSwitch
 
 
 async def test_refused_credentials_are_not_sent_again_until_the_file_changes(
-    switch: FakeSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    switch, tmp_path, monkeypatch
 ) -> None:
     file = tmp_path / "pw"
     file.write_text("wrong\n")
@@ -224,7 +220,7 @@ async def test_refused_credentials_are_not_sent_again_until_the_file_changes(
 
 
 async def test_a_reload_keeps_what_is_known_of_targets_with_the_same_settings(
-    switch: FakeSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    switch, tmp_path, monkeypatch
 ) -> None:
     """The answers, and so the rounds that a client shares; refused credentials also where other settings have changed."""
     file = tmp_path / "pw"
@@ -257,7 +253,7 @@ async def test_a_reload_keeps_what_is_known_of_targets_with_the_same_settings(
         await one.probe("leaf4", "", 10)
 
 
-async def test_a_reload_ends_the_round_of_a_target_that_is_gone(switch: FakeSwitch) -> None:
+async def test_a_reload_ends_the_round_of_a_target_that_is_gone(switch) -> None:
     switch.gate.clear()
     one = prober()
     waiting = asyncio.create_task(one.probe("leaf1", "", 600))
@@ -268,7 +264,7 @@ async def test_a_reload_ends_the_round_of_a_target_that_is_gone(switch: FakeSwit
 
 
 @pytest.mark.dials
-async def test_a_switch_that_accepts_no_connection_takes_no_place(switch: FakeSwitch) -> None:
+async def test_a_switch_that_accepts_no_connection_takes_no_place(switch) -> None:
     """A listener whose queue is full: connections to it hang. Nothing is queried, and others have all places."""
     with socket.socket() as listener, contextlib.ExitStack() as stack:
         listener.bind(("127.0.0.1", 0))
@@ -287,7 +283,7 @@ async def test_a_switch_that_accepts_no_connection_takes_no_place(switch: FakeSw
 @pytest.mark.parametrize(
     "name", ["127.1", "0x7f.1", "2130706433", "0177.0.0.1", "127.0.0.01", "0x7f000001", "127.0.0.1."]
 )
-async def test_an_address_has_one_spelling(name: str, switch: FakeSwitch) -> None:
+async def test_an_address_has_one_spelling(name, switch) -> None:
     everywhere = Discovery((ipaddress.ip_network("127.0.0.0/8"),), leaf(name="", host=""))
     one = Prober(SwitchesFile({}, everywhere))
     with pytest.raises(UnknownTargetError, match="is an address in another form"):
@@ -295,9 +291,7 @@ async def test_an_address_has_one_spelling(name: str, switch: FakeSwitch) -> Non
     assert (await one.probe("127.0.0.1", "", 10)).success
 
 
-async def test_what_is_kept_and_logged_of_discovered_targets_is_bounded(
-    switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_is_kept_and_logged_of_discovered_targets_is_bounded(switch, monkeypatch, caplog) -> None:
     monkeypatch.setattr(probe_module, "MOST_SERIES", 10)
     switch.faults["lldp"] = "is away"
     everywhere = Discovery((ipaddress.ip_network("192.0.2.0/24"),), leaf(name="", host=""))
@@ -312,7 +306,7 @@ async def test_what_is_kept_and_logged_of_discovered_targets_is_bounded(
     assert "target leaf1: lldp: is away" in lines
 
 
-async def test_the_password_is_read_for_every_round(switch: FakeSwitch, tmp_path: Path) -> None:
+async def test_the_password_is_read_for_every_round(switch, tmp_path) -> None:
     file = tmp_path / "pw"
     file.write_text("one\n")
     one = prober(leaf(basic_auth=BasicAuth("ro", file)), limits=ProbeLimits(cache_seconds=0))
@@ -329,16 +323,14 @@ async def test_the_password_is_read_for_every_round(switch: FakeSwitch, tmp_path
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"a\nb", b"\xff", b"x" * 5000, b"a\x00b"])
-async def test_a_file_that_is_no_password_is_one_line(
-    switch: FakeSwitch, tmp_path: Path, content: bytes
-) -> None:
+async def test_a_file_that_is_no_password_is_one_line(switch, tmp_path, content) -> None:
     file = tmp_path / "pw"
     file.write_bytes(content)
     answer = await prober(leaf(basic_auth=BasicAuth("ro", file))).probe("leaf1", "", 10)
     assert "is not a password; write it as one line" in answer.readings.faults["target"]
 
 
-async def test_links_of_the_file_are_neighbours(switch: FakeSwitch) -> None:
+async def test_links_of_the_file_are_neighbours(switch) -> None:
     links = (Link("Ethernet4", "gpu-001", "eth1"),)
     found = as_text(await prober(leaf(links=links)).probe("leaf1", "", 10))
     assert [name for name in found if "lldp_neighbor" in name] == [
@@ -355,16 +347,14 @@ def test_a_neighbour_by_lldp_takes_precedence_over_a_link_of_the_file() -> None:
     assert with_links(readings, leaf(links=(Link("Ethernet4", "gpu-001", "eth1"),))) is readings
 
 
-async def test_a_recorded_probe_queries_the_switch_again(switch: FakeSwitch) -> None:
+async def test_a_recorded_probe_queries_the_switch_again(switch) -> None:
     one = prober(limits=ProbeLimits(cache_seconds=300))
     await one.probe("leaf1", "", 10)
     answer = await one.probe("leaf1", "", 10, record=True)
     assert (switch.rounds, len(answer.logged)) == (2, 1)
 
 
-async def test_a_defect_of_a_module_reaches_the_caller_and_the_next_probe_works(
-    switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_defect_of_a_module_reaches_the_caller_and_the_next_probe_works(switch, monkeypatch) -> None:
     one = prober(limits=ProbeLimits(cache_seconds=0))
     state = next(iter(one._states.values()))
     module, broken = state.module, replace(state.module, read=lambda *_: 1 / 0)
@@ -383,7 +373,7 @@ def test_readings_of_one_asic_are_a_success_although_the_other_is_away() -> None
     assert is_success(SwitchReadings(sources=("lldp",)))
 
 
-async def test_closing_ends_the_rounds(switch: FakeSwitch) -> None:
+async def test_closing_ends_the_rounds(switch) -> None:
     switch.gate.clear()
     one = prober()
     client = asyncio.create_task(one.probe("leaf1", "", 10))

@@ -6,7 +6,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from switch_recordings import assert_sound, changed, paths, read_recorded, recorded, series
 
 from roce_exporter.net import NetError
@@ -202,7 +201,7 @@ def shown(switch: str, **replaced: Any) -> set[str]:
     }
 
 
-def test_every_case_changes_what_it_must(request: pytest.FixtureRequest) -> None:
+def test_every_case_changes_what_it_must(request) -> None:
     parts = []
     for name, (switch, replaced) in CASES.items():
         plain, found = shown(switch), shown(switch, **replaced)

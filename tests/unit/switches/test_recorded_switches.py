@@ -1,7 +1,5 @@
 """What holds for every recorded switch over HTTPS: readings and series as worked out by hand, names with rows, and replies gone wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -31,9 +29,7 @@ SOURCES = [(folder, source) for folder in MODULES for source in sorted(recorded(
 
 @pytest.mark.parametrize("priorities", ["pfc", "all"])
 @pytest.mark.parametrize("folder", MODULES)
-def test_readings_are_as_worked_out_by_hand(
-    folder: str, priorities: str, request: pytest.FixtureRequest
-) -> None:
+def test_readings_are_as_worked_out_by_hand(folder, priorities, request) -> None:
     """The golden files were compared with the recordings line by line."""
     found = read_recorded(MODULES[folder], folder, priorities)
     dialect = MODULES[folder].MODULE.dialect
@@ -53,7 +49,7 @@ def test_readings_are_as_worked_out_by_hand(
 
 
 @pytest.mark.parametrize(("folder", "source"), SOURCES)
-def test_no_damage_makes_a_reader_raise_or_costs_another_source(folder: str, source: str) -> None:
+def test_no_damage_makes_a_reader_raise_or_costs_another_source(folder, source) -> None:
     replies = recorded(folder)
     others = set(replies) - {source, "lldp_neighbors"}
     for reply in damaged(replies[source]):
@@ -63,7 +59,7 @@ def test_no_damage_makes_a_reader_raise_or_costs_another_source(folder: str, sou
 
 
 @pytest.mark.parametrize(("folder", "source"), [pair for pair in SOURCES if pair[0] in OTHER_FORMS])
-def test_a_reply_of_another_form_is_a_fault(folder: str, source: str) -> None:
+def test_a_reply_of_another_form_is_a_fault(folder, source) -> None:
     for reply in OTHER_FORMS[folder]:
         found = read_recorded(MODULES[folder], folder, **{source: reply})
         if reply is not NXOS_EMPTY or source not in ("version", "lldp_neighbors", "transceivers"):

@@ -36,7 +36,7 @@ UNKNOWN = Unreadable("unknown_word")
         (None, GARBAGE),
     ],
 )
-def test_only_unsigned_64_bit_numbers_are_numbers(value: object, expected: object) -> None:
+def test_only_unsigned_64_bit_numbers_are_numbers(value, expected) -> None:
     found = number(value)
     assert found == expected
     assert bool(found) is bool(isinstance(found, int) and found)
@@ -55,7 +55,7 @@ def test_only_unsigned_64_bit_numbers_are_numbers(value: object, expected: objec
         (1, UNKNOWN),
     ],
 )
-def test_on_and_off_in_the_words_of_switches(text: object, expected: object) -> None:
+def test_on_and_off_in_the_words_of_switches(text, expected) -> None:
     assert switched(text) == expected
 
 

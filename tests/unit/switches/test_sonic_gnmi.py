@@ -1,32 +1,25 @@
 """SONiC over gNMI gives the series that Redis gives, from the same databases: through a real gRPC server over TLS."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from gnmi_switch import GnmiQuestion, RefusedError, get_response, gnmi_switch, ietf
 from recorded import files
-from sonic_gnmi_replies import PATHS, reply, virtual
+from sonic_gnmi_replies import PATHS, Databases, reply, virtual
 from sonic_redis import as_tables
 from switch_recordings import series
 
 from roce_exporter.net.gnmi_messages import path_of
 from roce_exporter.net.grpc import grpc
 from roce_exporter.net.login import Login
+from roce_exporter.switches.readings import ProbeReply, SwitchReadings
 from roce_exporter.switches.systems.sonic.gnmi_requests import MODULE, NO_ALIASES
 from roce_exporter.switches.systems.sonic.read import read_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from sonic_gnmi_replies import Databases
-
-    from roce_exporter.switches.readings import ProbeReply, SwitchReadings
 
 RECORDED = files("switch-sonic-gnmi")
 DATABASES: Databases = json.loads(RECORDED["databases.json"])
@@ -49,7 +42,7 @@ async def over_gnmi(
 
 
 @pytest.mark.parametrize("priorities", ["pfc", "all"])
-async def test_the_series_are_those_from_redis(tmp_path: Path, priorities: str) -> None:
+async def test_the_series_are_those_from_redis(tmp_path, priorities) -> None:
     replies, over, _ = await over_gnmi(tmp_path, DATABASES, priorities=priorities)
     direct = read_tables([as_tables(DATABASES)], {}, priorities)
     assert not replies.faults
@@ -63,7 +56,7 @@ def test_the_replies_are_those_that_the_recorded_switch_gave() -> None:
     assert {path: virtual(path, DATABASES) for path in recorded} == recorded
 
 
-async def test_what_is_requested_is_limited_to_lossless_objects(tmp_path: Path) -> None:
+async def test_what_is_requested_is_limited_to_lossless_objects(tmp_path) -> None:
     _, _, asked = await over_gnmi(tmp_path, DATABASES)
     assert {one.method for one in asked} == {"Get"}
     by_identifier = [path for one in asked for path in one.paths if "/oid:" in path]
@@ -119,9 +112,7 @@ def no_number(text: str) -> Callable[[Databases], None]:
         (no_number(""), "pfc_receive_frames_total Ethernet68 3"),
     ],
 )
-async def test_other_databases_give_the_series_of_redis_too(
-    tmp_path: Path, change: Callable[[Databases], None], missing: str
-) -> None:
+async def test_other_databases_give_the_series_of_redis_too(tmp_path, change, missing) -> None:
     databases = copy.deepcopy(DATABASES)
     change(databases)
     replies, over, _ = await over_gnmi(tmp_path, databases)
@@ -130,9 +121,7 @@ async def test_other_databases_give_the_series_of_redis_too(
     assert not [name for name in shown(over) if name.startswith(missing)]
 
 
-async def test_one_object_without_a_watermark_costs_its_kind_and_window_over_gnmi_alone(
-    tmp_path: Path,
-) -> None:
+async def test_one_object_without_a_watermark_costs_its_kind_and_window_over_gnmi_alone(tmp_path) -> None:
     """The one thing that Redis says and gNMI does not: the server refuses a request if one of its keys does not exist."""
     databases = copy.deepcopy(DATABASES)
     counters = databases["COUNTERS_DB"]
@@ -171,7 +160,7 @@ def refusing(part: str, code: grpc.StatusCode) -> Callable[[GnmiQuestion], bytes
         ("BUFFER_PG_TABLE", {"configuration"}),
     ],
 )
-async def test_each_source_fails_alone(tmp_path: Path, part: str, sources: set[str]) -> None:
+async def test_each_source_fails_alone(tmp_path, part, sources) -> None:
     answer = refusing(part, grpc.StatusCode.INTERNAL)
     replies, found, _ = await over_gnmi(tmp_path, DATABASES, answer)
     assert set(replies.faults) == sources
@@ -181,7 +170,7 @@ async def test_each_source_fails_alone(tmp_path: Path, part: str, sources: set[s
     assert set(found.sources) >= sources
 
 
-async def test_without_configuration_replies_by_alias_cannot_be_used(tmp_path: Path) -> None:
+async def test_without_configuration_replies_by_alias_cannot_be_used(tmp_path) -> None:
     answer = refusing("CONFIG_DB", grpc.StatusCode.INTERNAL)
     replies, found, _ = await over_gnmi(tmp_path, DATABASES, answer)
     assert replies.faults["port_counters"] == replies.faults["queue_counters"] == NO_ALIASES
@@ -199,15 +188,13 @@ async def test_without_configuration_replies_by_alias_cannot_be_used(tmp_path: P
     assert shown(found)["pfc_receive_frames_total Ethernet68 3"] == 4711
 
 
-async def test_what_every_path_refuses_with_not_found_is_a_fault_where_every_sonic_has_it(
-    tmp_path: Path,
-) -> None:
+async def test_what_every_path_refuses_with_not_found_is_a_fault_where_every_sonic_has_it(tmp_path) -> None:
     answer = refusing("COUNTERS/Ethernet*", grpc.StatusCode.NOT_FOUND)
     replies, _, _ = await over_gnmi(tmp_path, DATABASES, answer)
     assert set(replies.faults) == {"port_counters", "queue_counters"}
 
 
-async def test_stale_name_maps_of_the_server_are_a_fault(tmp_path: Path) -> None:
+async def test_stale_name_maps_of_the_server_are_a_fault(tmp_path) -> None:
     """After a breakout the server queries objects that no longer exist, and leaves all of them out."""
 
     def stale(asked: GnmiQuestion) -> bytes:
@@ -220,7 +207,7 @@ async def test_stale_name_maps_of_the_server_are_a_fault(tmp_path: Path) -> None
     assert "none of the 2 ports has counters" in found.faults["port_counters"]
 
 
-async def test_a_wrong_password_is_one_line_for_every_source(tmp_path: Path) -> None:
+async def test_a_wrong_password_is_one_line_for_every_source(tmp_path) -> None:
     wrong = Login("reader", "wrong-but-secret")
     replies, found, asked = await over_gnmi(tmp_path, DATABASES, login=wrong, record=True)
     assert len(asked) == 1
@@ -256,7 +243,7 @@ BAD: tuple[Any, ...] = (
         ("QUEUE_C", "queue_transmit_packets_total"),
     ],
 )
-async def test_documents_of_another_shape_cost_nothing_else(tmp_path: Path, part: str, other: str) -> None:
+async def test_documents_of_another_shape_cost_nothing_else(tmp_path, part, other) -> None:
     def answer(asked: GnmiQuestion) -> bytes:
         if any(part in path for path in asked.paths):
             return get_response(*((path_of(path), ietf(wrong[-1])) for path in asked.paths))
@@ -271,7 +258,7 @@ async def test_documents_of_another_shape_cost_nothing_else(tmp_path: Path, part
             assert any(name.startswith(other) for name in shown(found)), bad
 
 
-async def test_a_configuration_that_hangs_leaves_the_rest(tmp_path: Path) -> None:
+async def test_a_configuration_that_hangs_leaves_the_rest(tmp_path) -> None:
     async def answer(asked: GnmiQuestion) -> bytes:
         if asked.target == "CONFIG_DB":
             await asyncio.Event().wait()

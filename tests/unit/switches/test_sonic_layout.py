@@ -57,7 +57,7 @@ async def test_without_a_file_the_layout_is_the_default() -> None:
     assert [str(address) for address in found] == [f"192.0.2.7:6379 database {n}" for n in (0, 2, 4, 6)]
 
 
-async def test_on_the_switch_its_own_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_on_the_switch_its_own_file_is_read(tmp_path, monkeypatch) -> None:
     document = json.loads(json.dumps(PLAIN))
     document["DATABASES"]["COUNTERS_DB"]["id"] = 12
     monkeypatch.setattr(redis_layout, "ON_THE_SWITCH", (tmp_path / "no.json", write(tmp_path, document)))
@@ -65,7 +65,7 @@ async def test_on_the_switch_its_own_file_is_read(tmp_path: Path, monkeypatch: p
     assert await layout_of(target_of("192.0.2.7", "redis")) is DEFAULT_LAYOUT
 
 
-async def test_one_instance_is_at_the_address_of_the_target(tmp_path: Path) -> None:
+async def test_one_instance_is_at_the_address_of_the_target(tmp_path) -> None:
     """A forwarded port or another path: the file decides about numbers only."""
     path = write(tmp_path, PLAIN)
     assert (await addresses(path))["CONFIG_DB"] == RedisAddress("192.0.2.7", 16379, "", 4)
@@ -74,7 +74,7 @@ async def test_one_instance_is_at_the_address_of_the_target(tmp_path: Path) -> N
     )
 
 
-async def test_several_instances_are_where_the_file_says_on_the_host_of_the_target(tmp_path: Path) -> None:
+async def test_several_instances_are_where_the_file_says_on_the_host_of_the_target(tmp_path) -> None:
     path = write(tmp_path, two_instances())
     assert (await addresses(path))["COUNTERS_DB"] == RedisAddress("192.0.2.7", 6380, "", 2)
     assert (await addresses(path))["STATE_DB"] == RedisAddress("192.0.2.7", 6379, "", 6)
@@ -92,9 +92,7 @@ async def test_several_instances_are_where_the_file_says_on_the_host_of_the_targ
         ),
     ],
 )
-async def test_an_instance_that_cannot_be_reached_by_the_target(
-    tmp_path: Path, second: dict[str, str], options: dict[str, Any], line: str
-) -> None:
+async def test_an_instance_that_cannot_be_reached_by_the_target(tmp_path, second, options, line) -> None:
     """Only the address that was checked is connected to."""
     with pytest.raises(NetError, match=line):
         await addresses(write(tmp_path, two_instances(**second)), **options)
@@ -121,7 +119,7 @@ async def test_an_instance_that_cannot_be_reached_by_the_target(
         ({"INCLUDES": ["x"]}, "an entry of INCLUDES has no file"),
     ],
 )
-async def test_a_file_that_is_no_such_file(tmp_path: Path, document: Any, line: str) -> None:
+async def test_a_file_that_is_no_such_file(tmp_path, document, line) -> None:
     path = write(tmp_path, document)
     with pytest.raises(NetError, match=line) as caught:
         await read_layout(path)
@@ -130,7 +128,7 @@ async def test_a_file_that_is_no_such_file(tmp_path: Path, document: Any, line: 
     assert set(readings.faults) == set(SOURCES)
 
 
-async def test_a_file_that_does_not_exist_or_lacks_a_database(tmp_path: Path) -> None:
+async def test_a_file_that_does_not_exist_or_lacks_a_database(tmp_path) -> None:
     with pytest.raises(NetError, match=r"no\.json: No such file"):
         await read_layout(tmp_path / "no.json")
     less = {**PLAIN, "DATABASES": {"STATE_DB": PLAIN["DATABASES"]["STATE_DB"]}}
@@ -138,7 +136,7 @@ async def test_a_file_that_does_not_exist_or_lacks_a_database(tmp_path: Path) ->
     assert readings.faults["lldp"] == "database_config has no APPL_DB"
 
 
-async def test_several_asics(tmp_path: Path) -> None:
+async def test_several_asics(tmp_path) -> None:
     """As in SONiC's /var/run/redis/sonic-db/database_global.json: the host's own databases and one set per ASIC."""
     includes = [{"include": "../../redis/sonic-db/database_config.json"}]
     for number in range(2):

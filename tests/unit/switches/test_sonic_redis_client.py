@@ -95,7 +95,7 @@ async def read_often(address: RedisAddress, times: int) -> None:
         (b"*1\r\n$1\r\na\r\n", "is no hash"),
     ],
 )
-async def test_what_is_not_a_hash_is_a_fault_of_one_line(tmp_path: Path, reply: bytes, line: str) -> None:
+async def test_what_is_not_a_hash_is_a_fault_of_one_line(tmp_path, reply, line) -> None:
     async with serving(tmp_path, after_select(reply)) as address:
         with pytest.raises(NetError) as caught:
             await read_one(address)
@@ -103,26 +103,26 @@ async def test_what_is_not_a_hash_is_a_fault_of_one_line(tmp_path: Path, reply: 
     assert "\n" not in str(caught.value)
 
 
-async def test_a_reply_with_another_number_of_values_is_a_fault(tmp_path: Path) -> None:
+async def test_a_reply_with_another_number_of_values_is_a_fault(tmp_path) -> None:
     async with serving(tmp_path, after_select(b"*1\r\n$1\r\n5\r\n")) as address:
         assert await read_one(address, "HMGET", "k", "a") == {"a": "5"}
         with pytest.raises(NetError, match="is no hash"):
             await read_one(address, "HMGET", "k", "a", "b")
 
 
-async def test_a_field_that_does_not_exist_is_absent_and_text_that_is_no_utf8_is_kept(tmp_path: Path) -> None:
+async def test_a_field_that_does_not_exist_is_absent_and_text_that_is_no_utf8_is_kept(tmp_path) -> None:
     async with serving(tmp_path, after_select(b"*3\r\n$-1\r\n$2\r\n\xff1\r\n$0\r\n\r\n")) as address:
         assert await read_one(address, "HMGET", "k", "a", "b", "c") == {"b": "�1", "c": ""}
 
 
-async def test_a_connection_that_is_closed_midway_is_a_fault(tmp_path: Path) -> None:
+async def test_a_connection_that_is_closed_midway_is_a_fault(tmp_path) -> None:
     async with serving(tmp_path, lambda _: b"", close=True) as address:
         with pytest.raises(NetError, match="closed before the reply was complete"):
             await read_one(address)
 
 
 @pytest.mark.parametrize("stream", [b"a" * 65536, b"*100000\r\n" + b"$2\r\nab\r\n" * 9000, b"+OK\r\n" * 9000])
-async def test_a_reply_that_never_ends_costs_a_limited_memory(tmp_path: Path, stream: bytes) -> None:
+async def test_a_reply_that_never_ends_costs_a_limited_memory(tmp_path, stream) -> None:
     """The bound is of all replies of a connection, and what a server sends without being read stays in the kernel."""
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -146,7 +146,7 @@ async def test_a_reply_that_never_ends_costs_a_limited_memory(tmp_path: Path, st
         await asyncio.sleep(0.05)
 
 
-async def test_no_more_than_the_bound_is_received(tmp_path: Path) -> None:
+async def test_no_more_than_the_bound_is_received(tmp_path) -> None:
     """Many correct replies that together are too long."""
     big = b"*2\r\n$1\r\na\r\n$60000\r\n" + b"x" * 60000 + b"\r\n"
     async with serving(tmp_path, after_select(big)) as address:
@@ -169,9 +169,7 @@ async def test_no_more_than_the_bound_is_received(tmp_path: Path) -> None:
         (f"ERR \x1b[31m{PASSWORD}" + "z" * 300, "Redis returned the error: ERR [31m***zzz"),
     ],
 )
-async def test_an_error_of_redis_is_a_value_and_its_line_has_no_password(
-    tmp_path: Path, error: str, line: str
-) -> None:
+async def test_an_error_of_redis_is_a_value_and_its_line_has_no_password(tmp_path, error, line) -> None:
     script = after_select(f"-{error}\r\n".encode())
     login = Login("", PASSWORD)
     async with (
@@ -190,7 +188,7 @@ async def test_an_error_of_redis_is_a_value_and_its_line_has_no_password(
 @pytest.mark.parametrize(
     "reply", [f"-ERR unknown command 'AUTH', with args beginning with: '{PASSWORD}'\r\n", "$1\r\nx\r\n"]
 )
-async def test_refused_authentication_never_shows_the_password(tmp_path: Path, reply: str) -> None:
+async def test_refused_authentication_never_shows_the_password(tmp_path, reply) -> None:
     async with serving(tmp_path, lambda _: reply.encode()) as address:
         with pytest.raises(NetError) as caught:
             await read_one(address, login=Login("ro", PASSWORD))
@@ -198,16 +196,14 @@ async def test_refused_authentication_never_shows_the_password(tmp_path: Path, r
     assert PASSWORD not in repr(caught.value.__context__)
 
 
-async def test_a_database_that_does_not_exist(tmp_path: Path) -> None:
+async def test_a_database_that_does_not_exist(tmp_path) -> None:
     async with serving(tmp_path, lambda _: b"-ERR DB index is out of range\r\n") as address:
         with pytest.raises(NetError, match="no database of this number: check database_config"):
             await read_one(address)
 
 
 @pytest.mark.parametrize("reply", [b"", b"*", b"*2\r\n$3\r\nab", b"+OK\r\n"[:3]])
-async def test_a_reply_that_never_comes_ends_with_the_deadline_and_leaves_nothing(
-    tmp_path: Path, reply: bytes
-) -> None:
+async def test_a_reply_that_never_comes_ends_with_the_deadline_and_leaves_nothing(tmp_path, reply) -> None:
     descriptors = set(open_descriptors())
     async with serving(tmp_path, lambda _: reply) as address:
         _, readings = await query_switch(target_of(address.path), seconds=0.2)
@@ -217,7 +213,7 @@ async def test_a_reply_that_never_comes_ends_with_the_deadline_and_leaves_nothin
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_cancelled_round_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_cancelled_round_leaves_nothing_behind(tmp_path) -> None:
     """Cancelled while all four databases are waited for."""
     descriptors, waiting, seen = set(open_descriptors()), asyncio.Event(), []
 
@@ -237,7 +233,7 @@ async def test_a_cancelled_round_leaves_nothing_behind(tmp_path: Path) -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_server_that_reads_nothing_costs_no_descriptor(tmp_path: Path) -> None:
+async def test_a_server_that_reads_nothing_costs_no_descriptor(tmp_path) -> None:
     """Unsent bytes must not keep the connection open after the deadline."""
     blocked = asyncio.Event()
 
@@ -262,7 +258,7 @@ async def test_a_server_that_reads_nothing_costs_no_descriptor(tmp_path: Path) -
     await asyncio.sleep(0.01)
 
 
-async def test_each_fault_of_garbage_names_the_address(tmp_path: Path) -> None:
+async def test_each_fault_of_garbage_names_the_address(tmp_path) -> None:
     async with serving(tmp_path, lambda _: b"HTTP/1.1 200 OK\r\n\r\n") as address:
         replies, readings = await query_switch(target_of(address.path), record=True)
     assert set(readings.faults) == set(SOURCES)
@@ -284,7 +280,7 @@ VALUES = st.lists(st.one_of(st.none(), st.binary(max_size=20)), max_size=8)
 
 
 @given(VALUES, st.lists(st.integers(1, 9), min_size=1))
-def test_replies_arrive_in_any_pieces(values: list[bytes | None], sizes: list[int]) -> None:
+def test_replies_arrive_in_any_pieces(values, sizes) -> None:
     items = [b"$-1\r\n" if value is None else b"$%d\r\n%b\r\n" % (len(value), value) for value in values]
     wire = b"*%d\r\n%b:7\r\n-ERR x\r\n$2\r\nhi\r\n" % (len(items), b"".join(items))
     pieces, position = [], 0
@@ -303,7 +299,7 @@ def test_replies_arrive_in_any_pieces(values: list[bytes | None], sizes: list[in
     assert isinstance(found[2], ReplyError)
 
 
-async def test_a_text_of_the_longest_length_is_read(tmp_path: Path) -> None:
+async def test_a_text_of_the_longest_length_is_read(tmp_path) -> None:
     text = b"x" * MOST_CHARACTERS
     reply = b"*2\r\n$1\r\na\r\n$%d\r\n%b\r\n" % (len(text), text)
     async with serving(tmp_path, after_select(reply)) as address:

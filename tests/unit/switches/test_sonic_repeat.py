@@ -14,7 +14,7 @@ from roce_exporter.switches.targets import ProbeLimits, SwitchesFile
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+def server(tmp_path_factory) -> Iterator[RedisServer]:
     need_redis()
     server = RedisServer(tmp_path_factory.mktemp("redis")).start()
     yield server
@@ -88,7 +88,7 @@ def counted(server: RedisServer, database: str, start: str, **fields: object) ->
     return change
 
 
-async def test_counters_that_rise_are_read_without_a_whole_round(server: RedisServer) -> None:
+async def test_counters_that_rise_are_read_without_a_whole_round(server) -> None:
     load(server)
     change = counted(
         server,
@@ -123,15 +123,13 @@ async def test_counters_that_rise_are_read_without_a_whole_round(server: RedisSe
         ("appl_db", "LLDP_ENTRY_TABLE:", {"lldp_rem_sys_name": "another\r\nhost"}, True),
     ],
 )
-async def test_whatever_else_changes_costs_a_whole_round(
-    server: RedisServer, database: str, start: str, fields: dict[str, str | None], is_slow: bool
-) -> None:
+async def test_whatever_else_changes_costs_a_whole_round(server, database, start, fields, is_slow) -> None:
     load(server)
     change = counted(server, database, start, **fields)
     assert await rounds(server, change, slow=is_slow) == (False, True)
 
 
-async def test_a_counter_that_was_damaged_once_is_back_in_the_next_round(server: RedisServer) -> None:
+async def test_a_counter_that_was_damaged_once_is_back_in_the_next_round(server) -> None:
     load(server)
     name = "SAI_PORT_STAT_PFC_3_RX_PKTS"
     async with probing(server) as prober:
@@ -147,19 +145,17 @@ async def test_a_counter_that_was_damaged_once_is_back_in_the_next_round(server:
         assert again(prober) is not None
 
 
-async def test_what_has_not_changed_is_not_read_whole_again(server: RedisServer) -> None:
+async def test_what_has_not_changed_is_not_read_whole_again(server) -> None:
     load(server)
     assert await rounds(server, lambda: None, slow=True) == (True, True)
 
 
-async def test_a_whole_round_follows_after_some_minutes(
-    server: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_whole_round_follows_after_some_minutes(server, monkeypatch) -> None:
     load(server)
     assert await rounds(server, lambda: monkeypatch.setattr(repeat, "WHOLE_SECONDS", 0)) == (False, True)
 
 
-async def test_a_pool_whose_name_would_end_a_command_is_not_read_again(server: RedisServer) -> None:
+async def test_a_pool_whose_name_would_end_a_command_is_not_read_again(server) -> None:
     tables = recorded("switch-sonic")
     names = tables["counters_db"]["COUNTERS_BUFFER_POOL_NAME_MAP"]
     name, oid = next(iter(names.items()))
@@ -168,7 +164,7 @@ async def test_a_pool_whose_name_would_end_a_command_is_not_read_again(server: R
     assert await rounds(server, lambda: None) == (True, True)
 
 
-async def test_a_server_that_is_gone_is_no_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_a_server_that_is_gone_is_no_answer(tmp_path_factory) -> None:
     need_redis()
     server = RedisServer(tmp_path_factory.mktemp("redis")).start()
     load(server)

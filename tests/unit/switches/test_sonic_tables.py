@@ -3,11 +3,9 @@
 Each case is a plain port with some fields changed; `golden/sonic-tables.txt` holds the series that this adds and removes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +15,7 @@ from switch_recordings import series
 
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.readings import Unreadable
+from roce_exporter.switches.readings import SwitchReadings, Unreadable
 from roce_exporter.switches.reply_values import plain_mac
 from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, names_of
 from roce_exporter.switches.systems.sonic.read import read_tables
@@ -34,9 +32,6 @@ from roce_exporter.switches.systems.sonic.tables import (
     ranges_with,
     rows_of,
 )
-
-if TYPE_CHECKING:
-    from roce_exporter.switches.readings import SwitchReadings
 
 GROUP_DROPS = "SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS"
 QUEUE_PEAK = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
@@ -294,7 +289,7 @@ def shown(*tables: SonicTables, priorities: str = "pfc", **faults: str) -> set[s
     }
 
 
-def test_every_case_is_as_worked_out_by_hand(request: pytest.FixtureRequest) -> None:
+def test_every_case_is_as_worked_out_by_hand(request) -> None:
     plain = shown(switch())
     parts = ["## the plain port", *sorted(plain)]
     for name, tables in CASES.items():
@@ -342,7 +337,7 @@ def test_every_range_that_can_hold_a_queue() -> None:
         ("eth0", ""),
     ],
 )
-def test_mac_addresses(text: str, mac: str) -> None:
+def test_mac_addresses(text, mac) -> None:
     assert plain_mac(text) == mac
 
 
@@ -422,7 +417,7 @@ BROKEN = st.builds(
 
 
 @given(st.lists(BROKEN, max_size=2), st.sampled_from(["pfc", "all"]))
-def test_no_table_raises(tables: list[SonicTables], priorities: str) -> None:
+def test_no_table_raises(tables, priorities) -> None:
     found = read(*tables, priorities=priorities)
     assert set(found.faults) <= set(SOURCES)
     for reading in found.readings:
@@ -437,7 +432,7 @@ def test_no_table_raises(tables: list[SonicTables], priorities: str) -> None:
 
 
 @given(st.recursive(st.one_of(st.none(), st.booleans(), st.floats(), st.text()), st.lists, max_leaves=4))
-def test_a_hash_that_is_no_hash(value: object) -> None:
+def test_a_hash_that_is_no_hash(value) -> None:
     assert fields_of(value) == {}
     kept = fields_of({"a": value})
     assert (kept == {}) == (value is None)
@@ -445,7 +440,7 @@ def test_a_hash_that_is_no_hash(value: object) -> None:
 
 
 @pytest.mark.parametrize("table", ["counters_db", "config_db"])
-def test_each_row_of_a_recording_can_be_lost(table: str) -> None:
+def test_each_row_of_a_recording_can_be_lost(table) -> None:
     """Without any one hash, everything else is as before or absent, never another number."""
     tables = recorded("switch-sonic")
     names = names_of([tables["counters_db"].get(name, {}) for name in NAME_MAPS])

@@ -1,7 +1,6 @@
 """The paths of `roce-exporter serve --switches.config`."""
 
 import json
-from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -37,7 +36,7 @@ async def get(endpoints: Application, target: str, **headers: str) -> Response:
 
 
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text;version=1.0.0"])
-async def test_a_probe_is_a_complete_exposition(switch: FakeSwitch, accept: str) -> None:
+async def test_a_probe_is_a_complete_exposition(switch, accept) -> None:
     answer = await get(pages_of(prober()), "/probe?target=leaf1", accept=accept)
     assert answer.status == 200
     parse = parse_openmetrics if accept else parse_text
@@ -63,7 +62,7 @@ async def test_a_probe_is_a_complete_exposition(switch: FakeSwitch, accept: str)
         ("/metrics/x", 404, "not found; / lists the pages"),
     ],
 )
-async def test_a_bad_request_is_one_line(switch: FakeSwitch, target: str, status: int, line: str) -> None:
+async def test_a_bad_request_is_one_line(switch, target, status, line) -> None:
     answer = await get(pages_of(prober()), target)
     assert answer.status == status
     assert line in answer.body.decode()
@@ -71,10 +70,7 @@ async def test_a_bad_request_is_one_line(switch: FakeSwitch, target: str, status
     assert switch.rounds == 0
 
 
-async def test_the_debug_page_shows_queries_and_series_and_hides_the_password(
-    switch: FakeSwitch,
-    tmp_path: Path,
-) -> None:
+async def test_the_debug_page_shows_queries_and_series_and_hides_the_password(switch, tmp_path) -> None:
     (tmp_path / "pw").write_text("hunter2")
     endpoints = pages_of(prober(leaf(basic_auth=BasicAuth("ro", tmp_path / "pw"))))
     switch.faults["lldp"] = "refused hunter2"
@@ -98,9 +94,7 @@ async def test_the_debug_page_shows_queries_and_series_and_hides_the_password(
     ]
 
 
-async def test_the_debug_page_says_why_a_value_is_missing(
-    switch: FakeSwitch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_debug_page_says_why_a_value_is_missing(switch, monkeypatch) -> None:
     unreadable = SwitchReading("port_counters", (("port", "Ethernet0"),), {RAW: number("75.19 KB")})
     monkeypatch.setattr(
         FakeSwitch, "read", lambda *_: SwitchReadings("leaf1", (unreadable,), sources=("port_counters",))
@@ -112,7 +106,7 @@ async def test_the_debug_page_says_why_a_value_is_missing(
     assert 'roce_switch_source_unreadable_values{device="leaf1",source="port_counters"} 1' in text
 
 
-async def test_the_exporter_counts_probes_and_requests(switch: FakeSwitch) -> None:
+async def test_the_exporter_counts_probes_and_requests(switch) -> None:
     endpoints = pages_of(prober())
     await get(endpoints, "/probe?target=leaf1")
     text = (await get(endpoints, "/metrics")).body.decode()
@@ -122,13 +116,13 @@ async def test_the_exporter_counts_probes_and_requests(switch: FakeSwitch) -> No
 
 
 @pytest.mark.parametrize("path", ["/", "/-/healthy", "/-/ready"])
-async def test_the_other_paths_answer(switch: FakeSwitch, path: str) -> None:
+async def test_the_other_paths_answer(switch, path) -> None:
     answer = await get(pages_of(prober()), path)
     assert answer.status == 200
     assert b"roce_exporter" in answer.body
 
 
-async def test_one_application_has_the_pages_and_metrics_of_every_part(switch: FakeSwitch) -> None:
+async def test_one_application_has_the_pages_and_metrics_of_every_part(switch) -> None:
     registry = OwnRegistry()
     host = HostPages(Exporter(Collector(load_recording(recording("mlx5-pair")), Settings(), lambda: 0.0)))
     both = Application((host, SwitchPages(prober(), registry)), registry)

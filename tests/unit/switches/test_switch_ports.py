@@ -97,7 +97,7 @@ def test_light_is_in_watts_per_lane_and_no_light_is_zero() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "1e999x", "0x10", "1,5", "nan", "--3", "9" * 30])
-def test_what_is_no_number_is_unreadable(text: str) -> None:
+def test_what_is_no_number_is_unreadable(text) -> None:
     assert not fraction(text)
     assert not watts(text)
     assert not unix_time(text)
@@ -144,9 +144,7 @@ def ports(*states: int, known: int = 0, **faults: str) -> SwitchReadings:
 
 
 @pytest.mark.parametrize(("states", "known", "missing"), [((1, 1), 2, 0), ((1, 1), 0, 2), ((1, 0, 1), 1, 1)])
-def test_ports_that_are_up_and_have_no_neighbour_are_counted(
-    states: tuple[int, ...], known: int, missing: int
-) -> None:
+def test_ports_that_are_up_and_have_no_neighbour_are_counted(states, known, missing) -> None:
     *each, whole = neighbor_readings(ports(*states, known=known))
     assert whole.values == {"ports_without_neighbor": missing}
     assert [one.values["neighbor_known"] for one in each].count(0) == missing

@@ -46,7 +46,7 @@ def contents(source: CaptureFile) -> list[tuple[int, bytes]]:
 
 
 @given(st.lists(st.binary(max_size=90), max_size=12), st.sampled_from("<>"), st.booleans())
-def test_pcap_as_dpkt_reads_it(frames: list[bytes], order: str, fine: bool) -> None:
+def test_pcap_as_dpkt_reads_it(frames, order, fine) -> None:
     content = pcap(frames, order=order, magic=0xA1B23C4D if fine else 0xA1B2C3D4)
     expected = [
         (1_800_000_000 * 10**9 + number * (1 if fine else 1000), bytes(frame))
@@ -55,7 +55,7 @@ def test_pcap_as_dpkt_reads_it(frames: list[bytes], order: str, fine: bool) -> N
     assert contents(capture(content)) == expected
 
 
-def test_blocks_of_any_size_give_the_same_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_any_size_give_the_same_frames(monkeypatch) -> None:
     """A record that crosses the end of a block is kept for the next one."""
     whole = contents(capture(pcap(FRAMES)))
     assert [frame for _, frame in whole] == FRAMES
@@ -104,7 +104,7 @@ def test_interfaces_of_different_link_types() -> None:
         (0x81, 5, 2_500_000_000),
     ],
 )
-def test_time_resolutions(resolution: int, ticks: int, expected: int) -> None:
+def test_time_resolutions(resolution, ticks, expected) -> None:
     assert nanoseconds(np.array([ticks], np.int64), resolution).tolist() == [expected]
 
 
@@ -118,7 +118,7 @@ def test_time_resolutions(resolution: int, ticks: int, expected: int) -> None:
         (b"\x1f\x8b\x08" + bytes(30), "the gzip file is damaged"),
     ],
 )
-def test_what_is_no_capture_is_refused_in_one_line(content: bytes, message: str) -> None:
+def test_what_is_no_capture_is_refused_in_one_line(content, message) -> None:
     with pytest.raises(InputError, match=message) as caught:
         capture(content)
     assert "\n" not in str(caught.value)
@@ -138,7 +138,7 @@ def test_what_is_no_capture_is_refused_in_one_line(content: bytes, message: str)
         (section() + struct.pack("<III", 0x0A0D0D0A, 28, 5) + bytes(16), "no byte order"),
     ],
 )  # fmt: skip
-def test_damage_ends_the_capture_with_one_line_and_keeps_what_was_read(content: bytes, message: str) -> None:
+def test_damage_ends_the_capture_with_one_line_and_keeps_what_was_read(content, message) -> None:
     source = capture(content)
     contents(source)
     assert message in source.fault
@@ -179,9 +179,7 @@ def a_frame(kind: str, size: int, bad: bool) -> tuple[bytes, int]:
 @given(
     st.lists(st.tuples(KINDS, st.sampled_from((0, 4, 64, 1024)), st.booleans()), max_size=60), st.booleans()
 )
-def test_crcs_of_files_are_checked_whatever_the_frames_before_them_were(
-    kinds: list[tuple[str, int, bool]], piecewise: bool
-) -> None:
+def test_crcs_of_files_are_checked_whatever_the_frames_before_them_were(kinds, piecewise) -> None:
     """Whatever CRCs the input computes ahead, by a sample of the frames: they are of the right bytes or not used."""
     content, expected, found = pcap([]), [], []
     for kind, size, bad in kinds:

@@ -28,12 +28,12 @@ FRAMES = [roce(bth(WRITE, psn=psn), bytes(16)) for psn in range(30)] + [
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> str:
+def file(tmp_path) -> str:
     (tmp_path / "wire.pcap").write_bytes(pcap(FRAMES))
     return str(tmp_path / "wire.pcap")
 
 
-def test_a_file_as_json(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_as_json(file, capsys) -> None:
     assert main(["wire", file, "--format=json", "--queue-pairs"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["packets"] == 31
@@ -41,12 +41,12 @@ def test_a_file_as_json(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert document["pairs"][0]["queue_pairs"]["7"]["packets"] == 30
 
 
-def test_a_file_as_a_table(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_as_a_table(file, capsys) -> None:
     assert main(["wire", "--top=1", file]) == 0
     assert "10.0.0.1 congests 10.0.0.2: 1 CNP" in capsys.readouterr().out
 
 
-def test_every_packet_with_every_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_packet_with_every_header(tmp_path, capsys) -> None:
     nak = roce(bth(ACK, psn=3), aeth(0x62), source=B, destination=A, tags=[3 << 13 | 100])
     write = roce(bth(WRITE, psn=4), struct.pack(">QII", 1, 2, 8) + bytes(8))
     (tmp_path / "a.pcap").write_bytes(pcap([nak, bytes(60), write]))
@@ -58,12 +58,12 @@ def test_every_packet_with_every_header(tmp_path: Path, capsys: pytest.CaptureFi
     assert (wrote["operation"], wrote["transport"], wrote["bth"]["psn"]) == ("write only", "RC", 4)
 
 
-def test_the_lossless_priorities_are_flags(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lossless_priorities_are_flags(file, capsys) -> None:
     assert main(["wire", file, "--format=json", "--lossless.dscp=0-3, 46"]) == 0
     assert json.loads(capsys.readouterr().out)["pairs"][0]["outside_lossless"] == 30
 
 
-def test_a_damaged_file_is_shown_up_to_the_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_is_shown_up_to_the_damage(tmp_path, capsys) -> None:
     (tmp_path / "cut.pcap").write_bytes(pcap(FRAMES)[:-5])
     assert main(["wire", str(tmp_path / "cut.pcap"), "--format=json"]) == 1
     output = capsys.readouterr()
@@ -85,14 +85,12 @@ def test_a_damaged_file_is_shown_up_to_the_damage(tmp_path: Path, capsys: pytest
         (["a.pcap", "--path.sysfs=/sys"], "--path.sysfs"),
     ],
 )
-def test_flags_that_cannot_be(flags: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_that_cannot_be(flags, line, capsys) -> None:
     assert main(["wire", *flags]) == 2
     assert line in capsys.readouterr().err
 
 
-def test_a_missing_package_is_named(
-    monkeypatch: pytest.MonkeyPatch, file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_package_is_named(monkeypatch, file, capsys) -> None:
     monkeypatch.setattr("roce_exporter.cli.wire.find_spec", lambda _: None)
     assert main(["wire", file]) == 2
     assert "wire needs the package numpy; install the extra wire" in capsys.readouterr().err
@@ -146,7 +144,7 @@ async def get(session: WireSession, path: str, accept: str = "") -> tuple[int, s
 
 
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text;version=1.0.0"])
-async def test_metrics_are_a_complete_exposition(accept: str) -> None:
+async def test_metrics_are_a_complete_exposition(accept) -> None:
     status, text = await get(session_of(pcap(FRAMES)), "/metrics", accept)
     assert status == 200
     parse = parse_openmetrics if accept else parse_text
@@ -188,7 +186,7 @@ class LateBlock:
 
 
 @pytest.mark.parametrize(("waits", "frames"), [(0, 31), (2, 31), (1_000_000, 0)])
-def test_frames_that_the_kernel_holds_at_the_end_are_waited_for(waits: int, frames: int) -> None:
+def test_frames_that_the_kernel_holds_at_the_end_are_waited_for(waits, frames) -> None:
     """As long as the kernel says that there are some; but not permanently."""
     session = WireSession(LateBlock(waits), LosslessMarks(), 5)
     session.finish()

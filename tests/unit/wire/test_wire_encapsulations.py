@@ -3,9 +3,8 @@
 import gzip
 import json
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,7 +110,7 @@ ENCAPSULATED = {
 
 
 @pytest.mark.parametrize("name", ENCAPSULATED)
-def test_a_packet_is_found_with_its_crc(name: str) -> None:
+def test_a_packet_is_found_with_its_crc(name) -> None:
     decoded = decode_frames(frames_of([ENCAPSULATED[name]]))
     assert decoded.columns.sequences.tolist() == [5]
     assert decoded.columns.icrc.tolist() == [CORRECT]
@@ -130,9 +129,7 @@ UNDECODED = {
 
 
 @pytest.mark.parametrize("name", UNDECODED)
-def test_what_may_hide_packets_is_named_and_no_all_clear(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_may_hide_packets_is_named_and_no_all_clear(name, tmp_path, capsys) -> None:
     (tmp_path / "a.pcap").write_bytes(pcap([UNDECODED[name]]))
     assert main(["wire", str(tmp_path / "a.pcap")]) == 1
     assert (
@@ -141,7 +138,7 @@ def test_what_may_hide_packets_is_named_and_no_all_clear(
     )
 
 
-def test_other_traffic_is_named_and_hides_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_traffic_is_named_and_hides_nothing(tmp_path, capsys) -> None:
     others = [
         over_ip(6, bytes(20)),
         over_ip(6, bytes(20)),
@@ -156,9 +153,7 @@ def test_other_traffic_is_named_and_hides_nothing(tmp_path: Path, capsys: pytest
     assert json.loads(capsys.readouterr().out)["other_frames"]["TCP"] == 2
 
 
-def test_an_interface_of_an_unknown_link_type_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interface_of_an_unknown_link_type_is_left_out(tmp_path, capsys) -> None:
     content = (
         section() + interface(127) + interface() + enhanced(bytes(40), 1) + enhanced(FRAME + bytes(2), 2, 1)
     )
@@ -170,13 +165,13 @@ def test_an_interface_of_an_unknown_link_type_is_left_out(
 
 
 @pytest.mark.parametrize("link", [12, 14, 101, 228, 229])
-def test_all_link_types_of_plain_ip(link: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_link_types_of_plain_ip(link, tmp_path, capsys) -> None:
     (tmp_path / "a.pcap").write_bytes(pcap([PACKET], link=link))
     assert main(["wire", str(tmp_path / "a.pcap")]) == 0
     assert "1 RoCE packet" in capsys.readouterr().out
 
 
-def test_compressed_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compressed_files(tmp_path, capsys) -> None:
     content = pcap([FRAME] * 31)
     for name, packed in {
         "one member": gzip.compress(content),
@@ -190,7 +185,7 @@ def test_compressed_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "a.gz: the gzip file is cut off" in capsys.readouterr().err
 
 
-def test_zstd_names_the_remedy_or_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zstd_names_the_remedy_or_is_read(tmp_path, capsys) -> None:
     content = pcap([FRAME] * 31)
     # A frame of one raw block (RFC 8878, 3.1.1), which needs no compressor: window of 1 KB, no checksum.
     block = (len(content) << 3 | 1).to_bytes(3, "little")
@@ -240,9 +235,7 @@ def total(tally: Tally) -> PairCounts:
 )
 @pytest.mark.parametrize("delay", [3, 30_000, 700_000])
 @pytest.mark.parametrize("times", [2, 3])
-def test_a_mirror_that_doubles_is_counted_once(
-    copy: Callable[[bytes], bytes], delay: int, times: int
-) -> None:
+def test_a_mirror_that_doubles_is_counted_once(copy, delay, times) -> None:
     plain = [(20_000 * at, frame) for at, frame in enumerate(ping_pong(40))]
     copies = [(time + delay * one, copy(frame)) for time, frame in plain for one in range(1, times)]
     once, again = timed_tally(plain), timed_tally(plain + copies)
@@ -348,7 +341,7 @@ def test_few_senders_or_no_marks_are_no_incast() -> None:
     assert not tally_of(incast(8, tos=26 << 2 | 2)).incasts.found
 
 
-def test_counts_over_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_counts_over_time(tmp_path, capsys) -> None:
     (tmp_path / "a.pcap").write_bytes(pcap(ping_pong(20)))  # 42 packets, a microsecond apart
     assert main(["wire", str(tmp_path / "a.pcap"), "--interval=0.00001", "--format=json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -361,7 +354,7 @@ def test_counts_over_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "from (UTC)" in capsys.readouterr().out
 
 
-def test_filters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_filters(tmp_path, capsys) -> None:
     others = [roce(bth(WRITE, psn=psn, queue=5), bytes(16), source=C) for psn in range(3)]
     (tmp_path / "a.pcap").write_bytes(pcap([*ping_pong(5), *others]))
     for words, packets in (([A], 11), ([C], 3), ([B, C], 3), (["qp=7"], 5), ([A, "qp=0x9"], 6), (["::1"], 0)):

@@ -60,7 +60,7 @@ def test_a_recorded_cnp_is_valid_with_its_crc() -> None:
 
 
 @pytest.mark.parametrize("frame", [RECORDED_WRITE, RECORDED_ACK, RECORDED_CNP], ids=["write", "ack", "cnp"])
-def test_recorded_packets_have_correct_crcs_in_a_batch_too(frame: bytes) -> None:
+def test_recorded_packets_have_correct_crcs_in_a_batch_too(frame) -> None:
     columns = decode_frames(frames_of([frame])).columns
     assert columns.icrc.tolist() == [1]
     broken = bytearray(frame)
@@ -127,9 +127,7 @@ BELOW = st.one_of(
 
 
 @given(BELOW, BTHS, st.binary(max_size=64).filter(lambda data: len(data) % 4 == 0))
-def test_packets_that_scapy_encodes_are_decoded_field_by_field(
-    below: Ether, base: oracle.BTH, payload: bytes
-) -> None:
+def test_packets_that_scapy_encodes_are_decoded_field_by_field(below, base, payload) -> None:
     made = below / UDP(sport=0xC000, dport=4791) / base / payload
     frame = bytes(made)
     written = Ether(frame)
@@ -164,7 +162,7 @@ def test_packets_that_scapy_encodes_are_decoded_field_by_field(
 
 
 @given(st.integers(0, 255), st.integers(0, 63), st.binary(max_size=40), st.booleans())
-def test_the_crc_is_scapys(traffic_class: int, queue: int, payload: bytes, new: bool) -> None:
+def test_the_crc_is_scapys(traffic_class, queue, payload, new) -> None:
     """The oracle computes the CRC of an IPv4 or IPv6 packet when it writes it."""
     network = (
         IPv6(src="fd00::1", dst="fd00::2", tc=traffic_class, fl=queue << 9, hlim=queue + 1)
@@ -190,7 +188,7 @@ def crc_of_the_standard(content: bytes) -> int:
 
 
 @given(st.binary(min_size=40, max_size=40), BTHS, st.binary(max_size=40))
-def test_the_crc_of_version_1(grh: bytes, base: oracle.BTH, payload: bytes) -> None:
+def test_the_crc_of_version_1(grh, base, payload) -> None:
     """Which scapy does not compute: eight bytes of ones for the LRH, and ones for what routers change (A16.5.1)."""
     transport = bytes(base)[:12] + payload
     grh = b"\x6f" + grh[1:4] + struct.pack(">HB", len(transport) + 4, 0x1B) + grh[7:]
@@ -225,7 +223,7 @@ def test_the_aeth_of_scapy() -> None:
         (0x1F, {}),
     ],
 )
-def test_syndromes_in_words(syndrome: int, words: dict[str, object]) -> None:
+def test_syndromes_in_words(syndrome, words) -> None:
     packet = packet_of(roce(bth(0x11), struct.pack(">I", syndrome << 24 | 5)))
     assert packet
     assert packet["aeth"] == {"kind": syndrome >> 5, "value": syndrome & 31, "msn": 5, **words}
@@ -280,7 +278,7 @@ def number(first: int, after: int) -> int:
         (0x81, {}),
     ],
 )
-def test_extended_headers_by_opcode(opcode: int, expected: dict[str, object]) -> None:
+def test_extended_headers_by_opcode(opcode, expected) -> None:
     """Lengths and order by table 35 of the specification; the decoder of a batch finds the same places."""
     assert read_extensions(opcode, BODY) == expected
     assert list(read_extensions(opcode, BODY[:3])) == []
@@ -302,7 +300,7 @@ TUNNELS = {
 
 @pytest.mark.parametrize("name", [*TUNNELS, "vxlan"])
 @pytest.mark.parametrize("outer", [4, 6])
-def test_frames_behind_the_tunnels_of_mirror_ports(name: str, outer: int) -> None:
+def test_frames_behind_the_tunnels_of_mirror_ports(name, outer) -> None:
     inner = roce(bth(0x0A, psn=5), bytes(16), tags=[3 << 13 | 8])
     if name == "vxlan":
         protocol, payload = 17, udp(b"\x08" + bytes(7) + inner, 4789)
@@ -345,7 +343,7 @@ def test_packets_of_different_tunnels_stay_in_the_order_of_the_capture() -> None
         b"\0\x01\x88\xbe",  # version 1
     ],
 )
-def test_gre_that_carries_no_ethernet(gre: bytes) -> None:
+def test_gre_that_carries_no_ethernet(gre) -> None:
     frame = ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", gre + FRAME, protocol=47))
     assert packet_of(frame) is None
 
@@ -364,7 +362,7 @@ def test_gre_that_carries_no_ethernet(gre: bytes) -> None:
         (39, 23),
     ],
 )
-def test_headers_that_contradict_each_other(at: int, value: int) -> None:
+def test_headers_that_contradict_each_other(at, value) -> None:
     frame = bytearray(roce(bth(0x11, psn=9), bytes(4)))
     frame[at] = value
     columns = decode_frames(frames_of([bytes(frame)])).columns
@@ -372,9 +370,7 @@ def test_headers_that_contradict_each_other(at: int, value: int) -> None:
 
 
 @given(st.integers(0, 7), st.binary(max_size=24), st.integers(0, 400), st.data())
-def test_a_broken_frame_changes_nothing_of_its_neighbours(
-    kind: int, noise: bytes, cut: int, data: st.DataObject
-) -> None:
+def test_a_broken_frame_changes_nothing_of_its_neighbours(kind, noise, cut, data) -> None:
     """Truncated frames, lying lengths, flipped bytes: what is found of them is as with the frame alone."""
     frame = bytearray(_valid(kind))
     for _ in range(data.draw(st.integers(0, 3))):

@@ -70,12 +70,12 @@ REJECTED = {
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_accepted(name: str) -> None:
+def test_accepted(name) -> None:
     assert accepts(ACCEPTED[name])
 
 
 @pytest.mark.parametrize("name", REJECTED)
-def test_rejected(name: str) -> None:
+def test_rejected(name) -> None:
     assert not accepts(REJECTED[name])
 
 
