@@ -18,7 +18,7 @@ from roce_exporter.checks.health.settings_rules import MISCONFIGURED
 from roce_exporter.checks.report import JSON, WIDTH, document_text, text
 from roce_exporter.checks.settings import audit, load_profile
 from roce_exporter.checks.settings.auditor import settings_report
-from roce_exporter.checks.setup.host_checkup import check_samples
+from roce_exporter.checks.setup import check_samples
 from roce_exporter.checks.thresholds import load_thresholds
 from roce_exporter.cli.check_host import (
     SINCE,

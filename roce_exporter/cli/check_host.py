@@ -25,7 +25,7 @@ from roce_exporter.net.prometheus_api import LOGIN_REMEDY
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.view.from_exporter import ExporterPlace, parse_place, parse_samples, read_metrics
 from roce_exporter.view.from_prometheus import PrometheusQueries, QuerySpan
-from roce_exporter.view.host_history import HostClock, host_history, jump, play, wait
+from roce_exporter.view.history import HostClock, host_history, jump, play, wait
 
 if TYPE_CHECKING:
     import argparse
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import DeviceReadings
     from roce_exporter.normalise.series import Samples
-    from roce_exporter.view.history import History, TimedSamples
-    from roce_exporter.view.host_history import Reach
+    from roce_exporter.view.history import History, Reach, TimedSamples
 
 
 SINCE = 600.0

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import NotChecked
-from roce_exporter.checks.setup.access_checkup import (
+from roce_exporter.checks.setup import (
     check_clock,
     check_local,
     check_privileges,

@@ -13,8 +13,7 @@ from roce_exporter.assemble import assemble
 from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.fastloop import Sampler
-from roce_exporter.introspection.explain import explain, nearest, unmapped
-from roce_exporter.introspection.missing_series import NO_DEVICE, HostStates
+from roce_exporter.introspection.explain import NO_DEVICE, HostStates, explain, nearest, unmapped
 from roce_exporter.words import terminal_width
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from roce_exporter.assemble import assemble
 from roce_exporter.cli.output import print_text
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.exposition import Format
-from roce_exporter.introspection.missing_series import NO_DEVICE
+from roce_exporter.introspection.explain import NO_DEVICE
 
 if TYPE_CHECKING:
     import argparse

@@ -30,7 +30,7 @@ from roce_exporter.host.simulated.conditions import Conditions, Span
 from roce_exporter.host.simulated.kernel import simulate_script
 from roce_exporter.host.simulated.scenarios import EASE, QUIET, RUSH, PortSeed, Window, bursts, overlay
 from roce_exporter.host.simulated.world import ScriptedPort
-from roce_exporter.view.host_history import HostClock, play
+from roce_exporter.view.history import HostClock, play
 
 MINUTE = 60
 LEAD, TAIL = 10, 62

@@ -17,8 +17,7 @@ from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import Conditions, Pause, Span
 from roce_exporter.host.simulated.kernel import simulate, simulate_script
 from roce_exporter.host.simulated.world import ScriptedPort
-from roce_exporter.view.history import History
-from roce_exporter.view.host_history import HostClock, jump, play
+from roce_exporter.view.history import History, HostClock, jump, play
 
 SINCE, APART = 600.0, 15.0
 

@@ -16,7 +16,7 @@ from roce_exporter.checks.finding import Finding, Report, Status
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.normalise.series import Samples
-from roce_exporter.view import host_history
+from roce_exporter.view import history as view_history
 from roce_exporter.view.history import TimedSamples, timed_samples
 
 
@@ -76,7 +76,7 @@ async def judge_all(faults: Sequence[Fault], *metric_sets: MetricSet) -> tuple[S
                 history.append(timed_samples(series.select(tuple(parts)), time))
             return timed_samples(parts, time)
 
-        with mock.patch.object(host_history, "timed_samples", sample):
+        with mock.patch.object(view_history, "timed_samples", sample):
             whole = diagnose(await fault_history(fault, moments))
         seen = {one: diagnose(tuple(history)) for one, (_, history) in served.items()}
         found[host_of(fault)] = {FULL: whole, **seen}

@@ -11,14 +11,14 @@ import pytest
 from http_answers import answering
 
 from roce_exporter.checks.finding import Finding, NotChecked, Status
-from roce_exporter.checks.setup.access_checkup import (
+from roce_exporter.checks.setup import (
     check_clock,
     check_local,
     check_privileges,
+    check_samples,
     check_samples_arrive,
     check_targets,
 )
-from roce_exporter.checks.setup.host_checkup import check_samples
 from roce_exporter.cli import check_setup
 from roce_exporter.cli.entry import main
 from roce_exporter.host.kernel.privileges import (

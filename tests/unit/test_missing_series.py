@@ -5,7 +5,7 @@ from recorded import recording
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.cli import main
-from roce_exporter.introspection.missing_series import HostStates, why_missing
+from roce_exporter.introspection.explain import HostStates, why_missing
 from roce_exporter.model import SourceState
 
 QUIET = ("--host.simulate=quiet", "--host.simulate-ports=mlx5")

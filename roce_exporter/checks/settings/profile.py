@@ -7,7 +7,7 @@ keys. An unknown key or an impossible value is an error that names file and line
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,51 +36,103 @@ class ProfileError(UserError):
     """An unusable profile; one line that names the file, the line and the fault."""
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_pattern(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(value) and bool(re.compile(value))
+    except (re.error, RecursionError, OverflowError):
+        return False
+
+
+def _one_of(*words: object) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, bool) and value in words
+
+
+def _within(least: int, most: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+_is_priority = _within(0, MAX_PRIORITY)
+
+
+def _are_priorities(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_priority, value)) and len(set(value)) == len(value)
+
+
+_DSCP = ("a whole number from 0 to 63", _within(0, MAX_DSCP))
+_PRIORITY = ("a whole number from 0 to 7", _is_priority)
+_FLAG = ("true or false", _is_flag)
+_TEXT = ("a non-empty string", _is_text)
+
+
+def _key(meaning: str, is_right: Callable[[object], bool], default: object = None) -> Any:
+    """A key of a profile, with its allowed values in words and as a predicate."""
+    return field(default=default, metadata={"rule": (meaning, is_right)})
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """The required settings. None or an empty string: not checked."""
 
     name: str
-    description: str = ""
-    trust: str | None = None
-    """`dscp` or `pcp`."""
-    lossless_priorities: tuple[int, ...] | None = None
+    description: str = _key(*_TEXT, default="")
+    trust: str | None = _key("dscp or pcp", _one_of("dscp", "pcp"))
+    lossless_priorities: tuple[int, ...] | None = _key(
+        "a list of different priorities from 0 to 7", _are_priorities
+    )
     """The priorities that must have PFC; empty: no priority may have it; None: at most one may have it."""
-    roce_dscp: int | None = None
-    roce_priority: int | None = None
+    roce_dscp: int | None = _key(*_DSCP)
+    roce_priority: int | None = _key(*_PRIORITY)
     """The priority of RoCE packets, lossless or not."""
-    ecn: bool | None = None
+    ecn: bool | None = _key(*_FLAG)
     """Whether ECN is used: packets carry ECT(0), notification and reaction point are on."""
-    cnp_dscp: int | None = None
-    cnp_priority: int | None = None
-    cnp_strict: bool | None = None
+    cnp_dscp: int | None = _key(*_DSCP)
+    cnp_priority: int | None = _key(*_PRIORITY)
+    cnp_strict: bool | None = _key(*_FLAG)
     """Whether CNPs have strict priority."""
-    roce_version: int | None = None
-    rdma_mtu: int | None = None
+    roce_version: int | None = _key("1 or 2", _one_of(1, 2))
+    rdma_mtu: int | None = _key(f"one of {', '.join(map(str, RDMA_MTUS))}", _one_of(*RDMA_MTUS))
     """The minimum, in bytes."""
-    global_pause: bool | None = None
-    lossless_bandwidth: int | None = None
+    global_pause: bool | None = _key(*_FLAG)
+    lossless_bandwidth: int | None = _key("a whole number of percent from 0 to 100", _within(0, 100))
     """The minimum share of the lossless traffic class, in percent."""
-    cable_metres: int | None = None
+    cable_metres: int | None = _key("a whole number of metres from 1 to 1000", _within(1, 1000))
     """The longest cable between a host and its switch."""
-    pfc_prevention: int | None = None
+    pfc_prevention: int | None = _key("a whole number of milliseconds from 80 to 8000", _within(80, 8000))
     """The longest continuous pause in milliseconds before the NIC's own watchdog must stop it."""
-    dcbx: str | None = None
+    dcbx: str | None = _key("host or firmware", _one_of("host", "firmware"))
     """`host`: tools on the host manage DCB; `firmware`: the NIC negotiates it with the switch."""
-    adaptive_retransmission: bool | None = None
-    full_pcie: bool | None = None
-    consistent: bool | None = None
+    adaptive_retransmission: bool | None = _key(*_FLAG)
+    full_pcie: bool | None = _key(*_FLAG)
+    consistent: bool | None = _key(*_FLAG)
     """Whether ports with the same driver, model and function must have the same settings, and ports of a switch to hosts."""
-    addresses: bool | None = None
+    addresses: bool | None = _key(*_FLAG)
     """Whether ports need an address of their own, neighbours that resolve, and paths with room for the RDMA MTU."""
-    multi_rail: bool | None = None
+    multi_rail: bool | None = _key(*_FLAG)
     """Whether packets must leave by the port of their source address, on hosts with several."""
-    switch_ports: str | None = None
+    switch_ports: str | None = _key("a regular expression", _is_pattern)
     """A regular expression for the switch ports that are audited; None: those with PFC or with a neighbour."""
-    switch_watchdog: bool | None = None
+    switch_watchdog: bool | None = _key(*_FLAG)
     """Whether switches must have a PFC watchdog on lossless queues that acts."""
-    switch_watchdog_most: int | None = None
+    switch_watchdog_most: int | None = _key(
+        "a whole number of milliseconds from 100 to 60000", _within(100, 60000)
+    )
     """The longest time in milliseconds until the watchdog of a switch acts."""
+
+
+_RULES = {
+    EXTENDS: ("the name of a profile or a .yml file", _is_text),
+    "name": _TEXT,
+    **{one.name: one.metadata["rule"] for one in fields(Profile) if one.metadata},
+}
+"""The allowed values of each key, in words and as a predicate."""
 
 
 def built_in() -> tuple[str, ...]:
@@ -174,69 +226,3 @@ def _contradiction(values: dict[str, Any]) -> tuple[tuple[str, str], str] | None
         keys = ("cnp_priority", "lossless_priorities")
         return keys, f"cnp_priority {cnp} is lossless: CNPs would wait behind the traffic that they slow down"
     return None
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_pattern(value: object) -> bool:
-    try:
-        return isinstance(value, str) and bool(value) and bool(re.compile(value))
-    except (re.error, RecursionError, OverflowError):
-        return False
-
-
-def _one_of(*words: object) -> Callable[[object], bool]:
-    return lambda value: not isinstance(value, bool) and value in words
-
-
-def _within(least: int, most: int) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-_is_priority = _within(0, MAX_PRIORITY)
-
-
-def _are_priorities(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_priority, value)) and len(set(value)) == len(value)
-
-
-_DSCP = ("a whole number from 0 to 63", _within(0, MAX_DSCP))
-_PRIORITY = ("a whole number from 0 to 7", _is_priority)
-_FLAG = ("true or false", _is_flag)
-_TEXT = ("a non-empty string", _is_text)
-
-_RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
-    EXTENDS: ("the name of a profile or a .yml file", _is_text),
-    "name": _TEXT,
-    "description": _TEXT,
-    "trust": ("dscp or pcp", _one_of("dscp", "pcp")),
-    "lossless_priorities": ("a list of different priorities from 0 to 7", _are_priorities),
-    "roce_dscp": _DSCP,
-    "roce_priority": _PRIORITY,
-    "ecn": _FLAG,
-    "cnp_dscp": _DSCP,
-    "cnp_priority": _PRIORITY,
-    "cnp_strict": _FLAG,
-    "roce_version": ("1 or 2", _one_of(1, 2)),
-    "rdma_mtu": (f"one of {', '.join(map(str, RDMA_MTUS))}", _one_of(*RDMA_MTUS)),
-    "global_pause": _FLAG,
-    "lossless_bandwidth": ("a whole number of percent from 0 to 100", _within(0, 100)),
-    "cable_metres": ("a whole number of metres from 1 to 1000", _within(1, 1000)),
-    "pfc_prevention": ("a whole number of milliseconds from 80 to 8000", _within(80, 8000)),
-    "dcbx": ("host or firmware", _one_of("host", "firmware")),
-    "adaptive_retransmission": _FLAG,
-    "full_pcie": _FLAG,
-    "consistent": _FLAG,
-    "addresses": _FLAG,
-    "multi_rail": _FLAG,
-    "switch_ports": ("a regular expression", _is_pattern),
-    "switch_watchdog": _FLAG,
-    "switch_watchdog_most": ("a whole number of milliseconds from 100 to 60000", _within(100, 60000)),
-}
-"""The allowed values of each key, in words and as a predicate."""

@@ -1,1 +1,0 @@
-"""Whether the exporter can read what it needs on this host, and whether Prometheus receives it."""
