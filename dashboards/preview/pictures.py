@@ -131,7 +131,20 @@ def manifest() -> dict[str, dict[str, str]]:
 
 
 def main() -> None:
-    """Take all pictures, and fail if a query failed."""
+    """Take all pictures, and fail if a query failed.
+
+    Raises:
+        SystemExit: a program is missing; the line names it.
+    """
+    missing = [
+        name
+        for name in (os.environ.get("CHROMIUM", "chromium"), "node", "npm", "prometheus")
+        if not shutil.which(name)
+    ]
+    if missing:
+        raise SystemExit(
+            f"pictures: missing {', '.join(missing)}: apt-get install chromium nodejs npm prometheus fonts-inter"
+        )
     boards = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent
     out = ROOT / "build" / ("pictures" if boards == HERE.parent else f"pictures-{boards.name}")
     out.mkdir(parents=True, exist_ok=True)

@@ -53,6 +53,8 @@ def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releas
             )
         ),
         *(f"roce_exporter-{VERSION}{end}" for end in ("-py3-none-any.whl", ".tar.gz")),
+        *(f"roce-exporter_{VERSION}_{name}.deb" for name in ("amd64", "arm64")),
+        *(f"roce-exporter-{VERSION}-1.{name}.rpm" for name in ("x86_64", "aarch64")),
         *(f"roce-exporter-{chart}.tgz", "image.tar", "SHA256SUMS"),
     }
     assert {path.name for path in releases.second.iterdir()} == names
