@@ -120,10 +120,16 @@ NOW_PANELS = (
         overrides=(
             as_text("health", named(REASON)),
             *(
-                by_name(name, ("mappings", [named({cause: (text, "") for cause, text in texts.items()})]), *WRAPPED)
-                for name, texts in SAYS.items()
+                by_name(
+                    name,
+                    ("mappings", [named({cause: (text, "") for cause, text in texts.items()})]),
+                    ("custom.width", width),
+                    *WRAPPED,
+                )
+                for (name, texts), width in zip(SAYS.items(), (430, 190, 640, 420), strict=True)
             ),
         ),
+        concealed=("device", "port"),
         wide="likely",
         tall=True,
         sort="health",
