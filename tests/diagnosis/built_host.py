@@ -19,6 +19,8 @@ from roce_exporter.view.history import History
 TABLE = Path(__file__).with_name("incidents.toml")
 FOREIGN = Path(__file__).with_name("incidents_foreign.toml")
 """Rows of a hand that has not read the rules; an engineer who changes a rule does not read them."""
+REPAIRED = Path(__file__).with_name("incidents_repaired.toml")
+"""Rows of the hand that changed the rules for the classes of `FOREIGN`; no score counts them."""
 EPOCH = 1_790_000_000
 BYTES = 4e9
 """Bytes per second and direction of a port that is busy."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roce_exporter.catalog.drivers import dialect_of
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, NAMED, Symptom, rose, texts
 from roce_exporter.checks.health.pause_rules import RECEIVE, paused_priorities
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView
+    from roce_exporter.view.host_view import PortView, Rise
 
 
 def _sum(port: PortView, name: str, end: str, **match: str) -> dict[str, float]:
@@ -65,6 +66,8 @@ def _wire_outside(port: PortView) -> Iterator[Symptom]:
 
 MARKS, SENT = "roce_ecn_marked_packets_total", "roce_cnp_sent_total"
 HANDLED, IGNORED = "roce_cnp_handled_total", "roce_cnp_ignored_total"
+UNKEPT = frozenset({"irdma"})
+"""Drivers whose firmware sends CNPs and may not count them: `cnpSent` of an E810 stays 0 (Lumina, SIGCOMM 2023)."""
 PAUSED_RATIO = 0.01
 """Share of marked packets that means congestion where the switch pauses this host, too."""
 DROPS = (
@@ -76,16 +79,22 @@ DROPS = (
 )
 
 
+def _cnps_sent(port: PortView) -> Rise | None:
+    """CNPs that this port sent; None if they are not counted, or if a counter that never moved proves nothing."""
+    driver = dialect_of(port.label("roce_device_info", "driver"))
+    return None if driver in UNKEPT and not port.highest(SENT) else port.rise(SENT, MEDIUM)
+
+
 def _unanswered(port: PortView) -> Iterator[Symptom]:
-    marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
-    if marks is None or sent is None or sent.amount > 0:
+    marks, sent = port.rise(MARKS, MEDIUM), _cnps_sent(port)
+    off = [
+        track.labels["priority"]
+        for track, value in port.current("roce_config_notification_point_enabled")
+        if value == 0
+    ]
+    if marks is None or (sent.amount if sent else not off):
         return
     if marks.rate > port.limit("marks_without_cnps", "marks_per_second"):
-        off = [
-            track.labels["priority"]
-            for track, value in port.current("roce_config_notification_point_enabled")
-            if value == 0
-        ]
         setting = off and f"the notification point is off for priority {', '.join(off)}"
         yield Symptom(
             "marks_without_cnps", texts(rose(marks, "marked packets, and no CNP was sent"), setting)
@@ -105,7 +114,7 @@ def _ignored(port: PortView) -> Iterator[Symptom]:
 
 
 def _incast(port: PortView) -> Iterator[Symptom]:
-    marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
+    marks, sent = port.rise(MARKS, MEDIUM), _cnps_sent(port)
     # RDMA packets received, or at least those over UDP, which Intel counts apart.
     packets = port.rise("roce_port_receive_packets_total", MEDIUM) or port.rise(
         "roce_port_receive_udp_packets_total", MEDIUM

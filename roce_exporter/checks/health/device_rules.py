@@ -70,6 +70,15 @@ unknown_message=unknown_error
 
 LASTING = frozenset({"recovery_failed", "power_cycle_required", "device_removed", "pcie_contained"})
 """Events that no message of a recovered device in the same round takes back."""
+LAST_WORDS = {
+    event
+    for event, cause in DEVICE_EVENTS.items()
+    if cause in ("device_error", "driver_not_responding", "device_warning", "unknown_message")
+} - {"health_syndrome", "memory_error", "power_cycle_required"}
+"""What a driver says of a function that does not answer: of one that is taken away as of one that fails."""
+LEAVING = 60.0
+"""Seconds from them until the function is gone."""
+VIRTUAL = "vf"
 MEANINGS = {event.name: event.meaning for event in EVENTS}
 SOURCE_UP = "roce_exporter_source_up"
 LOG = "roce_kernel_log_events_total"
@@ -77,23 +86,44 @@ REPORTER = "roce_devlink_health_state"
 REPORTER_ERRORS = "roce_devlink_health_errors_total"
 
 
-def _vanished(device: PortView) -> Iterator[Symptom]:
-    """A device that is gone, or that was gone meanwhile. A virtual function was most likely given to a container or a guest."""
+def _absence(device: PortView) -> tuple[str, float, float] | None:
+    """What the newest absence of the device means, when it was last seen before, and when again, or now; None if it was there for a while.
+
+    A virtual function was most likely given to a container or a guest.
+    """
     seen = {point[0] for track in device.tracks("roce_device_info") for point in track.points}
     times = [moment.time for moment in device.host.history if moment.values]
-    if not seen or not times:
-        return
-    gone = [time for time in times if time not in seen and time > min(seen)]
-    if times[-1] not in seen:
-        said = f"last seen {duration(device.host.end - max(seen))} ago; other series are still reported"
-        is_virtual = device.label("roce_device_info", "function") == "vf"
-        device.host.moved.append((max(seen), device.host.end))
-        yield Symptom("taken_away" if is_virtual else "device_vanished", (said,))
-    elif gone and device.host.end - gone[-1] < WINDOW:
-        back = min(time for time in seen if time > gone[-1])
-        device.host.moved.append((gone[0], back))
-        away = duration(back - max(time for time in seen if time < gone[-1]))
-        yield Symptom("restarted", (f"it was gone for up to {away}",))
+    gone = [time for time in times if seen and time not in seen and time > min(seen)]
+    if not gone or device.host.end - gone[-1] >= WINDOW:
+        return None
+    left = max(time for time in seen if time < gone[-1])
+    if back := [time for time in seen if time > gone[-1]]:
+        return "restarted", left, min(back)
+    is_virtual = device.label("roce_device_info", "function") == VIRTUAL
+    return "taken_away" if is_virtual else "device_vanished", left, device.host.end
+
+
+def _vanished(device: PortView) -> Iterator[Symptom]:
+    """A device that is gone, or that was gone meanwhile."""
+    if found := _absence(device):
+        cause, left, back = found
+        device.host.moved.append((left, back))
+        gone = f"it was gone for up to {duration(back - left)}"
+        lost = f"last seen {duration(back - left)} ago; other series are still reported"
+        yield Symptom(cause, (gone if cause == "restarted" else lost,))
+
+
+def _leaves(device: PortView, newest: float) -> str:
+    """The cause of which a message of this time is the last word: a virtual function that goes in the same seconds, without a syndrome.
+
+    mlx5's sensors 1 to 3 say that the function does not answer any more, which is what its PF does to it; 5 is followed by the syndrome.
+    """
+    is_virtual = device.label("roce_device_info", "function") == VIRTUAL
+    found = _absence(device)
+    if not found or not is_virtual or device.events(LOG, WINDOW, event="health_syndrome"):
+        return ""
+    cause, left, back = found
+    return cause if left - LEAVING <= newest <= back else ""
 
 
 def _sources(device: PortView) -> Iterator[Symptom]:
@@ -155,7 +185,9 @@ def _log(device: PortView) -> Iterator[Symptom]:
             continue
         newest = _newest(device, event)
         said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
-        if NAMED[cause].health is Status.FAILED and event not in LASTING and recovered >= newest > 0:
+        if event in LAST_WORDS and (left := _leaves(device, newest)):
+            yield Symptom(left, (said,))
+        elif NAMED[cause].health is Status.FAILED and event not in LASTING and recovered >= newest > 0:
             yield Symptom("device_warning", (said, "the driver has recovered the device since"))
         elif cause == "driver_not_responding" and responds and 0 < newest < device.host.end - MEDIUM:
             yield Symptom(cause, (said, "all its interfaces respond since"), until=newest)

@@ -15,7 +15,7 @@ from roce_exporter.checks.health.coverage import fine_of, unseen_of
 from roce_exporter.checks.health.device_rules import DEVICE_RULES, PCIE_RULES
 from roce_exporter.checks.health.link_rules import LINK_RULES
 from roce_exporter.checks.health.pause_rules import PAUSE_RULES
-from roce_exporter.checks.health.settings_rules import MISCONFIGURED, SETTINGS_RULES, settings_first
+from roce_exporter.checks.health.settings_rules import MISCONFIGURED, SETTINGS_RULES, settings_first, suspects
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.view.host_view import PortView, View
@@ -76,7 +76,8 @@ def _found(host: View) -> list[Finding]:
         ),
         *(finding for port in host.ports() for finding in _faults(port, PORT_RULES)),
     ]
-    return [*settings_first(findings + _otherwise_unexplained(host, findings))]
+    findings += _otherwise_unexplained(host, findings)
+    return [*settings_first([*suspects(findings)])]
 
 
 def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Finding]:

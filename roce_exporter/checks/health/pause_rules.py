@@ -51,6 +51,11 @@ PROGRESS = {
     TRANSMIT: ("roce_priority_receive_packets_total", "roce_priority_receive_bytes_total"),
     RECEIVE: ("roce_priority_transmit_packets_total", "roce_priority_transmit_bytes_total"),
 }
+OF_PORT = {
+    TRANSMIT: "roce_port_receive_packets_total",
+    RECEIVE: "roce_port_transmit_packets_total",
+}
+"""The same where a driver does not count by priority."""
 
 
 def _storms(port: PortView) -> Iterator[Symptom]:
@@ -88,20 +93,20 @@ def _detected(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
 
 def _blocked(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
     """Paused for more than half of the time, with no packet in the direction that the pause stops."""
-    name = f"roce_pfc_{direction}_pause_seconds_total"
-    for track in port.tracks(name):
-        paused = port.rise_of(name, track, STORM_WINDOW)
-        least = _least(port) * port.limit("pause_saturated_transmit", "ratio")
-        if paused is None or paused.amount < least:
-            continue
-        stretches = [*_blocked_stretches(port, direction, track)]
-        if not stretches:
-            continue
-        ratio, begin, end = max(stretches)
-        ago = port.host.end - end
-        when = f", which ended {duration(ago)} ago" if ago else ""
-        said = f"priority {track.labels['priority']} was paused for {share(ratio)} of {duration(end - begin)}{when}"
-        yield f"{said}, and no packet of it passed", max(end for _, _, end in stretches)
+    for name in _times(port, direction):
+        for track in port.tracks(name):
+            paused = port.rise_of(name, track, STORM_WINDOW)
+            least = _least(port) * port.limit("pause_saturated_transmit", "ratio")
+            if paused is None or paused.amount < least:
+                continue
+            stretches = [*_blocked_stretches(port, direction, name, track)]
+            if not stretches:
+                continue
+            ratio, begin, end = max(stretches)
+            ago = port.host.end - end
+            when = f", which ended {duration(ago)} ago" if ago else ""
+            said = f"{_of(track.labels.get('priority', ALL))} paused for {share(ratio)} of {duration(end - begin)}{when}"
+            yield f"{said}, and no packet of it passed", max(end for _, _, end in stretches)
 
 
 def _least(port: PortView) -> float:
@@ -110,19 +115,20 @@ def _least(port: PortView) -> float:
 
 
 def _blocked_stretches(
-    port: PortView, direction: str, track: SeriesTrack
+    port: PortView, direction: str, name: str, track: SeriesTrack
 ) -> Iterator[tuple[float, float, float]]:
     """Share, begin and end of each: one that has ended is no middling share of a longer time."""
-    name = f"roce_pfc_{direction}_pause_seconds_total"
-    match = {label: track.labels[label] for label in ("netdev", "priority")}
+    match = {label: track.labels[label] for label in ("netdev", "priority") if label in track.labels}
     # The set lean has only the bytes.
-    progress = [one for one in PROGRESS[direction] if port.rise(one, STORM_WINDOW, **match)]
+    progress = [(one, match) for one in PROGRESS[direction] if port.rise(one, STORM_WINDOW, **match)]
+    if not progress and port.rise(OF_PORT[direction], STORM_WINDOW):
+        progress = [(OF_PORT[direction], {})]
     for seconds in (BLOCKED, SHORT):
         for begin, end, amount in port.stretches(name, seconds, STORM_WINDOW, **match):
             ratio = min(amount / (end - begin), 1.0)
             if ratio <= port.limit("pause_saturated_transmit", "ratio") or end - begin < _least(port):
                 continue
-            if progress and not any(port.between(one, begin, end, **match) for one in progress):
+            if progress and not any(port.between(one, begin, end, **labels) for one, labels in progress):
                 yield ratio, begin, end
 
 
@@ -166,11 +172,14 @@ def paused_priorities(port: PortView, direction: str) -> list[Paused]:
     ]
 
 
-def _counted(port: PortView, direction: str) -> Iterator[Paused]:
-    names = [f"roce_pfc_{direction}_pause_seconds_total"]
+def _times(port: PortView, direction: str) -> Iterator[str]:
+    yield f"roce_pfc_{direction}_pause_seconds_total"
     if not port.highest("roce_pfc_enabled"):
-        names.append(f"roce_global_pause_{direction}_seconds_total")
-    for name in names:
+        yield f"roce_global_pause_{direction}_seconds_total"
+
+
+def _counted(port: PortView, direction: str) -> Iterator[Paused]:
+    for name in _times(port, direction):
         for track in port.tracks(name):
             rise = port.rise_of(name, track, MEDIUM)
             if rise:
@@ -199,10 +208,13 @@ def _estimated(port: PortView, direction: str) -> Iterator[Paused]:
                 yield Paused(track.labels.get("priority", ALL), ratio, rise.seconds, True)
 
 
+def _of(priority: str) -> str:
+    return "all traffic was" if priority == ALL else f"priority {priority} was"
+
+
 def _evidence(paused: list[Paused]) -> tuple[str, ...]:
     return tuple(
-        f"{'all traffic' if one.priority == ALL else f'priority {one.priority}'} was paused for "
-        f"{'at most ' if one.estimated else ''}{share(one.ratio)} of {duration(one.seconds)}"
+        f"{_of(one.priority)} paused for {'at most ' if one.estimated else ''}{share(one.ratio)} of {duration(one.seconds)}"
         for one in paused
     )
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import Symptom
+from roce_exporter.checks.health.causes import MEDIUM, Symptom
 from roce_exporter.checks.health.counter_rules import counters_of
+from roce_exporter.checks.health.transport_rules import OUT_OF_SEQUENCE, is_much
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
 
 if TYPE_CHECKING:
@@ -61,7 +62,14 @@ SYMPTOMS: Mapping[str, tuple[str, ...]] = {
 AT_THE_OTHER_END = frozenset({"peer_pfc"})
 """Checks of what the switch announces (DCBX)."""
 TITLES = {check.id: check.title for check in ALL_CHECKS}
-SAID = re.compile(r"check ([a-z0-9_]+) of ")
+SAID = re.compile(r"(?:check|setting) ([a-z0-9_]+) of ")
+PAIR = "two ports of one kind are set differently: check settings lists in what"
+DROPPED = (
+    *(f"roce_{name}_receive_discards_total" for name in ("phy", "port")),
+    *(f"roce_{name}discards_total" for name in ("buffer_", "host_buffer_")),
+)
+"""Each counts the same packets or a part of them."""
+STOPS = tuple(f"roce_global_pause_transmit_{kind}frames_total" for kind in ("", "xoff_"))
 
 
 def _checks_of(finding: Finding) -> list[str]:
@@ -119,8 +127,7 @@ def _checks(port: PortView) -> Iterator[Symptom]:
             if check != CONSISTENCY.id or _is_odd(port):
                 yield Symptom(cause, (said,))
             else:
-                said = "two ports of one kind are set differently: check settings lists in what"
-                yield Symptom(cause, (said,), note=True)
+                yield Symptom(cause, (PAIR,), note=True)
 
 
 def _smaller_mtu(port: PortView) -> Iterator[Symptom]:
@@ -134,5 +141,32 @@ def _smaller_mtu(port: PortView) -> Iterator[Symptom]:
         yield Symptom("path_mtu", (said,), side=Side.HOST)
 
 
-SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu)
+def _nothing_lossless(port: PortView) -> Iterator[Symptom]:
+    """RoCE without any flow control (IEEE 802.1Qbb, 802.3 annex 31B) at a port that drops what it receives."""
+    enabled = [value for _, value in port.current("roce_pfc_enabled")]
+    if not enabled or any(enabled) or any(port.rose(name, WINDOW) for name in STOPS):
+        return
+    dropped = max(port.rose(name, MEDIUM) for name in DROPPED)
+    gaps = not port.tracks(OUT_OF_SEQUENCE) or port.rose(OUT_OF_SEQUENCE, MEDIUM)
+    if gaps and dropped and is_much(port, dropped, port.rise("roce_port_receive_packets_total", MEDIUM)):
+        yield Symptom("misconfigured", (f"setting pfc of {port.netdev}: on for no priority",))
+
+
+def suspects(findings: list[Finding]) -> Iterator[Finding]:
+    """The findings; of two ports that are set differently, the one with a symptom is the suspect."""
+    known = {name for names in SYMPTOMS.values() for name in names}
+    sick = {(one.device, one.port): one for one in findings if one.is_wrong and one.check in known}
+    wrong = {(one.device, one.port) for one in findings if one.check == MISCONFIGURED}
+    for one in findings:
+        if PAIR not in one.evidence or not sick or (one.device, one.port) in sick:
+            yield one
+            continue
+        if rest := tuple(said for said in one.evidence if said != PAIR):
+            yield replace(one, evidence=rest)
+        for place in sick.keys() - wrong:
+            device, port = place
+            yield replace(one, device=device, port=port, netdev=sick[place].netdev, evidence=(PAIR,))
+
+
+SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu, _nothing_lossless)
 """Rules of one port."""

@@ -191,7 +191,7 @@ def _loss(port: PortView) -> Iterator[Symptom]:
         rises = [rise for name in names if (rise := port.rise(name, MEDIUM)) is not None]
         amount = sum(rise.amount for rise in rises)
         passed = port.rise(f"roce_port_{direction}_packets_total", MEDIUM)
-        if not amount or not _is_much(port, amount, passed, MANY_AGAIN if AGAIN in names else 1.0):
+        if not amount or not is_much(port, amount, passed, MANY_AGAIN if AGAIN in names else 1.0):
             continue
         if AGAIN in names and any(port.tracks(name) for name, _ in LOST):
             continue  # the losses themselves are counted
@@ -202,10 +202,14 @@ def _loss(port: PortView) -> Iterator[Symptom]:
         again = sum(port.rose(name, MEDIUM) for name in SENT_AGAIN)
         alone = bool(spray) and not side and not again
         weight = min(1.0, amount / passed.amount * 100) if passed and passed.amount else 0.0
-        yield Symptom("packet_loss", texts(said, why), texts(spray), side, weight, alone, direction=direction)
+        if side is Side.HOST:  # the gap is the shadow of the drop
+            yield Symptom("port_drops", texts(why, said), weight=weight, direction=direction)
+        else:
+            evidence, against = texts(said, why), texts(spray)
+            yield Symptom("packet_loss", evidence, against, side, weight, alone, direction=direction)
 
 
-def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) -> bool:
+def is_much(port: PortView, amount: float, packets: Rise | None, times: float = 1.0) -> bool:
     """A ratio of many packets, or at least some losses among few. The limits are multiplied by `times`."""
     if packets is None or not packets.amount:
         return amount >= FEW
@@ -217,15 +221,14 @@ def _is_much(port: PortView, amount: float, packets: Rise | None, times: float) 
 
 def _side_of_loss(port: PortView, lost: float, direction: str) -> tuple[Side | None, str | None]:
     """Loss at this port is not loss in the fabric. Drops on receipt do not explain losses of sent packets."""
+    way = "receipt" if direction == RECEIVE else "sending"
+    dropped = f"packets were dropped by this port on {way}"
     causes = (
         ("roce_phy_receive_crc_errors_total", Side.LINK, "packets arrived here corrupted"),
         ("roce_phy_symbol_errors_total", Side.LINK, "symbol errors of this link"),
         ("roce_phy_fec_uncorrectable_blocks_total", Side.LINK, "blocks of this link could not be corrected"),
-        (
-            f"roce_phy_{direction}_discards_total",
-            Side.HOST,
-            f"packets were dropped by this port on {'receipt' if direction == RECEIVE else 'sending'}",
-        ),
+        (f"roce_phy_{direction}_discards_total", Side.HOST, dropped),
+        (f"roce_port_{direction}_discards_total", Side.HOST, dropped),
     )
     rises = [(port.rose(name, MEDIUM), side, what) for name, side, what in causes]
     for amount, side, what in rises:

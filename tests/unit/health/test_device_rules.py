@@ -270,7 +270,7 @@ def test_a_driver_that_was_loaded_again_is_a_note() -> None:
         Status.OK,
         ("it was gone for up to 40 s",),
     )
-    assert fault.since == 1040.0
+    assert fault.since == 1020.0
 
 
 def test_drops_of_a_virtual_function_name_it_and_its_owner() -> None:

@@ -68,7 +68,7 @@ DIRTY = {"roce_phy_receive_crc_errors_total": [0, 7]}
         ),
         (
             rises(out_of_sequence=100) | {"roce_phy_receive_discards_total": [0, 50]},
-            [("packet_loss", Side.HOST)],
+            [("port_drops", Side.HOST)],
         ),
         # Drops on receipt do not explain losses of sent packets.
         (
