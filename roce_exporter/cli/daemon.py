@@ -29,7 +29,7 @@ def stop_event() -> asyncio.Event:
 
 
 def web_config_of(options: argparse.Namespace) -> WebConfigFile | None:
-    """The file of `--web.config.file`; None without it. Raises WebConfigError: the file is invalid."""
+    """The file of `--web.config.file`; None without it. Raises DocumentError: the file is invalid."""
     if not options.web_config_file:
         return None
     from roce_exporter.web.web_config_file import WebConfigFile  # noqa: PLC0415 - rarely used, and YAML is slow to import

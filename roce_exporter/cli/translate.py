@@ -9,21 +9,21 @@ import asyncio
 import os
 import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.cli.flags import JSON
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import OutputError, print_text, progress
+from roce_exporter.migrate.foreign_files import LARGEST, recorded, text_of_file, translate_file
+from roce_exporter.migrate.promql_names import guessed, names_of
+from roce_exporter.migrate.target_labels import target_labels
+from roce_exporter.migrate.translation import FileReport, UnreadableError, report_json, report_text
 from roce_exporter.words import counted
 
 if TYPE_CHECKING:
     import argparse
 
-    from roce_exporter.migrate.translation import FileReport
-
-PACKAGE = "promql_parser"
 STANDARD_INPUT = "-"
 INCOMPLETE = 1
 
@@ -35,11 +35,14 @@ async def translate(options: argparse.Namespace) -> int:
         OptionError: the package or a file is missing, or a file is not what can be translated.
         OutputError: a file cannot be written.
     """
-    _check(options)
-    if find_spec(PACKAGE) is None:
-        raise OptionError(
-            "translate needs the package promql-parser; install the extra translate, in a clone: pip install '.[translate]'"
-        )
+    if options.in_place and options.output:
+        raise OptionError("--in-place and --output contradict each other; give one of them")
+    if options.in_place and STANDARD_INPUT in options.files:
+        raise OptionError("--in-place cannot replace standard input; name a file")
+    if options.files.count(STANDARD_INPUT) > 1:
+        raise OptionError("standard input can be read once; name - once")
+    if len(options.files) > 1 and not (options.in_place or options.output):
+        raise OptionError("several files need --output=FOLDER or --in-place")
     targets = _targets(options)
     texts = [(name, _read(name)) for name in options.files]
     async with progress(f"translating {counted(len(texts), 'file')}"):
@@ -50,32 +53,13 @@ async def translate(options: argparse.Namespace) -> int:
         elif target != Path(name) or new != old:
             _write(target, new)
     reports = [report for _, report in results]
-    from roce_exporter.migrate.translation import report_json, report_text  # noqa: PLC0415 - needs the extra
-
     sys.stderr.write((report_json if options.format == JSON else report_text)(reports))
     return 0 if all(report.complete for report in reports) else INCOMPLETE
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Refuse contradictions."""
-    if options.in_place and options.output:
-        raise OptionError("--in-place and --output contradict each other; give one of them")
-    if options.in_place and STANDARD_INPUT in options.files:
-        raise OptionError("--in-place cannot replace standard input; name a file")
-    if options.files.count(STANDARD_INPUT) > 1:
-        raise OptionError("standard input can be read once; name - once")
-    if len(options.files) > 1 and not (options.in_place or options.output):
-        raise OptionError("several files need --output=FOLDER or --in-place")
 
 
 async def _translated(
     texts: list[tuple[str, str]], options: argparse.Namespace
 ) -> list[tuple[str, FileReport]]:
-    from roce_exporter.migrate.foreign_files import recorded, translate_file  # noqa: PLC0415 - needs the extra
-    from roce_exporter.migrate.promql_names import guessed, names_of  # noqa: PLC0415 - the same
-    from roce_exporter.migrate.target_labels import target_labels  # noqa: PLC0415 - the same
-    from roce_exporter.migrate.translation import FileReport, UnreadableError  # noqa: PLC0415 - the same
-
     exporters = tuple(dict.fromkeys(options.exporters or ()))
     names = names_of(exporters) if exporters else names_of()
     try:
@@ -115,9 +99,6 @@ def _targets(options: argparse.Namespace) -> list[Path | None]:
 
 
 def _read(name: str) -> str:
-    from roce_exporter.migrate.foreign_files import LARGEST, text_of_file  # noqa: PLC0415 - needs the extra
-    from roce_exporter.migrate.translation import UnreadableError  # noqa: PLC0415 - the same
-
     try:
         if name == STANDARD_INPUT:
             content = sys.stdin.buffer.read(max(LARGEST.values()) + 1)

@@ -9,7 +9,6 @@ import logging
 import os
 import sys
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from roce_exporter.cli.daemon import stop_event
@@ -17,17 +16,20 @@ from roce_exporter.cli.flags import JSON, PACKETS
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
 from roce_exporter.collect.workers import CallThread, run_in_thread
+from roce_exporter.wire.inputs.capture_file import open_capture
+from roce_exporter.wire.selection import PacketFilter
+from roce_exporter.wire.tally.pair_counts import LosslessMarks
+from roce_exporter.wire.wire_document import packets, wire_document
+from roce_exporter.wire.wire_session import WireSession
+from roce_exporter.wire.wire_text import screen, text_table
 from roce_exporter.words import terminal_width
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-    from roce_exporter.wire.wire_session import WireSession
-
 LOG = logging.getLogger(__name__)
 
-PACKAGE = "numpy"
 STANDARD_INPUT = "-"
 REFRESH = 0.5
 """Seconds between two updates of the live table."""
@@ -54,28 +56,8 @@ async def wire(options: argparse.Namespace) -> int:
         raise OptionError(
             "--format=packets prints the packets of a file or of standard input, without other modes"
         )
-    need_packages()
-    from roce_exporter.wire.frames import InputError  # noqa: PLC0415 - no other command needs the modules of wire
-
-    try:
-        return _print_packets(options) if options.format == PACKETS else await _run(options)
-    except InputError as error:
-        raise OptionError(str(error)) from None
-
-
-def need_packages() -> None:
-    """Raise OptionError if the package that everything of wire needs is missing."""
-    if find_spec(PACKAGE) is None:
-        raise OptionError(
-            f"wire needs the package {PACKAGE}; install the extra wire, in a clone: pip install '.[wire]'"
-        )
-
-
-def _print_packets(options: argparse.Namespace) -> int:
-    """One JSON object per RoCE packet, with every header."""
-    from roce_exporter.wire.inputs.capture_file import open_capture  # noqa: PLC0415 - as above
-    from roce_exporter.wire.wire_document import packets  # noqa: PLC0415 - as above
-
+    if options.format != PACKETS:
+        return await _run(options)
     capture = open_capture(options.file)
     for frames in capture:
         for packet in packets(frames):
@@ -109,13 +91,6 @@ async def begin_session(
     Raises:
         UserError: a package is missing, or the input cannot be opened.
     """
-    need_packages()
-    # These need the packages.
-    from roce_exporter.wire.inputs.capture_file import open_capture  # noqa: PLC0415
-    from roce_exporter.wire.selection import PacketFilter  # noqa: PLC0415
-    from roce_exporter.wire.tally.pair_counts import LosslessMarks  # noqa: PLC0415
-    from roce_exporter.wire.wire_session import WireSession  # noqa: PLC0415
-
     chosen = PacketFilter.parse(getattr(options, "filter", None) or ())
     if interface:
         from roce_exporter.wire.inputs.packet_socket import PacketSocket  # noqa: PLC0415 - a file needs no socket
@@ -142,7 +117,6 @@ def _screen(options: argparse.Namespace) -> Iterator[Callable[[WireSession], Non
     if options.format == JSON or not sys.stdout.isatty():
         yield lambda _: None
         return
-    from roce_exporter.wire.wire_text import screen  # noqa: PLC0415 - as above
 
     def show(session: WireSession) -> None:
         text = screen(session.summary(), options.top, session.dropped, os.get_terminal_size())
@@ -167,9 +141,6 @@ async def _either(first: asyncio.Event, second: asyncio.Event, limit: float | No
 
 
 def _print_summary(options: argparse.Namespace, session: WireSession) -> int:
-    from roce_exporter.wire.wire_document import wire_document  # noqa: PLC0415 - as above
-    from roce_exporter.wire.wire_text import text_table  # noqa: PLC0415 - as above
-
     session.check()
     summary = session.summary(queues=options.queue_pairs)
     if options.format == JSON:

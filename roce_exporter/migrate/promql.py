@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-import promql_parser as promql
+from roce_exporter.errors import UserError
+
+try:
+    import promql_parser as promql
+except ImportError:
+    raise UserError(
+        "translate needs the package promql-parser; install the extra translate, in a clone: pip install '.[translate]'"
+    ) from None
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -92,10 +92,7 @@ SIZES = {1: 8, 5: 4}
 def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     """The fields of a message as they come, each with its number and its bytes; of a number, those that encode it.
 
-    protobuf makes objects of a whole message at once. This is for parts that must be counted first.
-
-    Raises:
-        NetError: it is no message.
+    protobuf makes objects of a whole message at once. This is for parts that must be counted first. Raises NetError: it is no message.
     """
     place, size = 0, len(message)
     try:

@@ -275,10 +275,7 @@ class QueryError(ValueError):
 def parameters(query: str, known: Collection[str]) -> dict[str, str]:
     """The parameters of a query, `target=leaf1&module=sonic` (WHATWG URL, application/x-www-form-urlencoded).
 
-    A parameter without a value is left out.
-
-    Raises:
-        QueryError: it is not well formed, or has an unknown or a repeated parameter, or unprintable text.
+    A parameter without a value is left out. Raises QueryError: it is not well formed, or has an unknown or a repeated parameter, or unprintable text.
     """
     try:
         pairs = parse_qsl(query, strict_parsing=True, errors="strict", max_num_fields=MOST_PARAMETERS)

@@ -51,10 +51,6 @@ ACCEPT_PAUSE = 0.1
 SCRATCH_BYTES = 16 * 1024
 
 
-class WebConfigError(UserError):
-    """An invalid web config file: one line that names the file, the line, the key and the remedy."""
-
-
 class RateLimit(NamedTuple):
     """`burst` requests at once, then one every `interval` seconds."""
 

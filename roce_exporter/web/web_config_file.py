@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from roce_exporter.collect.workers import CallThread, run_in_thread
-from roce_exporter.web.server import RateLimit, WebConfig, WebConfigError
+from roce_exporter.web.server import RateLimit, WebConfig
 from roce_exporter.yaml_document import (
     MAX_BYTES,
     DocumentError,
@@ -102,7 +102,7 @@ class WebConfigFile:
     """A web config file that is reloaded when it changes. All calls after the first come from one event loop."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Read the file, at the start and therefore without a thread. Raises WebConfigError: the file is invalid."""
+        """Read the file, at the start and therefore without a thread. Raises DocumentError: the file is invalid."""
         self._path = Path(path)
         self._seen = {self._path: _identity(self._path)}
         self._config = WebConfig()
@@ -112,10 +112,7 @@ class WebConfigFile:
         """When the check under way began, by the clock of the event loop."""
         self._is_late = False
         """Whether it takes longer than PATIENCE, which has been logged."""
-        try:
-            self._config = self._load()
-        except DocumentError as error:
-            raise WebConfigError(str(error)) from None
+        self._config = self._load()
 
     async def current(self) -> WebConfig:
         """The configuration of the file as it is now; if that cannot be used or read within PATIENCE, the previous one.
@@ -160,7 +157,7 @@ class WebConfigFile:
         config, problem = self._config, ""
         try:
             config = self._load()
-        except (DocumentError, WebConfigError) as error:
+        except DocumentError as error:
             problem = str(error)
         if (config.tls is None) != (self._config.tls is None):
             problem = f"{self._path}: tls_server_config: switching TLS on or off requires a restart"
@@ -174,7 +171,7 @@ class WebConfigFile:
         text = decode_text(self._path, read_file(self._path, MAX_BYTES), "--web.config.file")
         # A file that is being rewritten in place is empty for a moment. That must not remove the authentication.
         if not text.strip() and self._config != WebConfig():
-            raise WebConfigError(
+            raise DocumentError(
                 f"{self._path}: is empty; write it, or restart to serve without authentication"
             )
         sections = mapping_of(parse_document(self._path, text), SECTIONS)

@@ -12,8 +12,9 @@ import trustme
 from tools import need
 
 from roce_exporter.web import web_config_file
-from roce_exporter.web.server import RateLimit, WebConfig, WebConfigError
+from roce_exporter.web.server import RateLimit, WebConfig
 from roce_exporter.web.web_config_file import WebConfigFile
+from roce_exporter.yaml_document import DocumentError
 
 HASH = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 OTHER_HASH = "$2b$04$" + "a" * 53
@@ -187,7 +188,7 @@ def test_a_curve_that_ssl_refuses_is_one_line(folder, monkeypatch) -> None:
 
     monkeypatch.setattr(ssl.SSLContext, "set_ecdh_curve", refuse, raising=False)
     with pytest.raises(
-        WebConfigError, match=r"web\.yml:4: .*this Python's ssl cannot be limited to this curve"
+        DocumentError, match=r"web\.yml:4: .*this Python's ssl cannot be limited to this curve"
     ):
         WebConfigFile(web_yml(folder, TLS + "  curve_preferences: [X25519]\n"))
 
@@ -195,7 +196,7 @@ def test_a_curve_that_ssl_refuses_is_one_line(folder, monkeypatch) -> None:
 @pytest.mark.parametrize(("text", "expected"), REFUSED.items(), ids=range(len(REFUSED)))
 def test_a_bad_file_is_refused_in_one_line_that_names_it(folder, text, expected) -> None:
     file = web_yml(folder, text)
-    with pytest.raises(WebConfigError) as caught:
+    with pytest.raises(DocumentError) as caught:
         WebConfigFile(file)
     message = str(caught.value)
     assert expected in message
@@ -206,13 +207,11 @@ def test_a_bad_file_is_refused_in_one_line_that_names_it(folder, text, expected)
 
 def test_a_missing_or_binary_file_is_refused(tmp_path) -> None:
     with pytest.raises(
-        WebConfigError, match=r"none\.yml: cannot be read: No such file .*; check --web.config.file"
+        DocumentError, match=r"none\.yml: cannot be read: No such file .*; check --web.config.file"
     ):
         WebConfigFile(tmp_path / "none.yml")
     (tmp_path / "web.yml").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(
-        WebConfigError, match=r"cannot be read: it is not UTF-8 text; check --web.config.file"
-    ):
+    with pytest.raises(DocumentError, match=r"cannot be read: it is not UTF-8 text; check --web.config.file"):
         WebConfigFile(tmp_path / "web.yml")
 
 
@@ -226,7 +225,7 @@ def test_an_encrypted_key_is_refused_without_a_prompt_on_the_terminal(folder) ->
         serialization.BestAvailableEncryption(b"pass"),
     )
     (folder / "key.pem").write_bytes(encrypted)
-    with pytest.raises(WebConfigError, match="key_file: does not match the certificate"):
+    with pytest.raises(DocumentError, match="key_file: does not match the certificate"):
         WebConfigFile(web_yml(folder, TLS))
 
 

@@ -250,11 +250,8 @@ class PairTable:
         found = self._numbers.get(addresses)
         if found is not None:
             return found
-        if self._used + 2 > self._most:
+        if self.full:
             return OTHER
-        return self._add(addresses)
-
-    def _add(self, addresses: bytes) -> int:
         back = addresses[16:] + addresses[:16]
         first, second = self._used, self._used + (back != addresses)
         self._used = second + 1

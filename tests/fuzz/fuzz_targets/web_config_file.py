@@ -7,10 +7,10 @@ from pathlib import Path
 
 import trustme
 
-from roce_exporter.web.server import WebConfigError
 from roce_exporter.web.web_config_file import CURVES, HEADERS, SECTIONS, SUITES, TLS_KEYS, WebConfigFile
+from roce_exporter.yaml_document import DocumentError
 
-ALLOWED = (WebConfigError,)
+ALLOWED = (DocumentError,)
 CORE = ("web/web_config_file.py", "yaml_document.py")
 KEYS = (*SECTIONS, *TLS_KEYS, *HEADERS, "headers", "http2", "interval", "burst")
 VALUES = ("cert.pem", "key.pem", "ca.pem", "RequireAndVerifyClientCert", "TLS12", "TLS13", *CURVES, *SUITES)

@@ -4,11 +4,12 @@ import errno
 import io
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from roce_exporter.cli import main, translate
+from roce_exporter.cli import main
 from roce_exporter.migrate import foreign_files
 
 RULES = "# c\ngroups:\n- rules:\n  - alert: A\n    expr: rate(node_infiniband_link_downed_total[5m]) > 0\n"
@@ -214,7 +215,11 @@ def test_paths_that_cannot_be_used_are_one_line(tmp_path, capsys) -> None:
 
 
 def test_without_the_extra_one_line_names_it(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(translate, "PACKAGE", "a_package_that_is_not_installed")
+    monkeypatch.setitem(sys.modules, "promql_parser", None)
+    for name in [
+        one for one in sys.modules if one.startswith(("roce_exporter.migrate", "roce_exporter.cli.translate"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
     assert run(file(tmp_path, "a.yml", RULES)) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1

@@ -91,7 +91,11 @@ def test_flags_that_cannot_be(flags, line, capsys) -> None:
 
 
 def test_a_missing_package_is_named(monkeypatch, file, capsys) -> None:
-    monkeypatch.setattr("roce_exporter.cli.wire.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    for name in [
+        one for one in sys.modules if one.startswith(("roce_exporter.wire", "roce_exporter.cli.wire"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
     assert main(["wire", file]) == 2
     assert "wire needs the package numpy; install the extra wire" in capsys.readouterr().err
 
