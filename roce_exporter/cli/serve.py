@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter import __version__
 from roce_exporter.background import background
-from roce_exporter.cli.daemon import (
-    READY,
-    STOPPING,
-    notify,
-    report_alive,
-    stop_event,
-    watchdog_interval,
-    web_config_of,
-)
+from roce_exporter.cli import daemon
 from roce_exporter.cli.flags import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.errors import UserError
@@ -92,19 +84,19 @@ async def serve_parts(
     Raises:
         UserError: the web config file is invalid, or an address is not free.
     """
-    stop = stop_event()
+    stop = daemon.stop_event()
 
     async def begin() -> None:
         for part in parts:
             if part.begin:
                 await part.begin()
         application.ready = True
-        notify(READY)
+        daemon.notify(daemon.READY)
 
     application = Application(
         [part.section for part in parts], registry, telemetry_path=options.web_telemetry_path
     )
-    server = Server(application, web_config_of(options), private=application.private)
+    server = Server(application, daemon.web_config_of(options), private=application.private)
     stack.push_async_callback(server.close)
     for address in await server.start(options.web_listen_address or [f":{port}"]):
         LOG.info("roce_exporter %s listens on %s", __version__, address)
@@ -113,10 +105,10 @@ async def serve_parts(
             begin(),
             server.accept(),
             *(work for part in parts for work in part.work()),
-            report_alive(watchdog_interval()),
+            daemon.report_alive(daemon.watchdog_interval()),
         ):
             await stop.wait()
-            notify(STOPPING)
+            daemon.notify(daemon.STOPPING)
     except InputEndedError as error:
         sys.stderr.write(f"roce-exporter: {error}\n")
         return ENDED

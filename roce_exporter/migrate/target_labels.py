@@ -11,19 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from roce_exporter.migrate.promql import (
-    AGGREGATE,
-    BINARY,
-    CALL,
-    SELECTOR,
-    Edit,
-    Node,
-    PromqlError,
-    nodes_of,
-    parse,
-    plain,
-    replaced,
-)
+from roce_exporter.migrate import promql
 from roce_exporter.migrate.promql_names import NAME_LABEL, source_of
 from roce_exporter.migrate.promql_rewrite import metric_of
 
@@ -72,59 +60,61 @@ def mapped(text: str, names: Names, labels: TargetLabels) -> str:
     if not labels.values:
         return text
     try:
-        tree = parse(text)
-    except PromqlError:
+        tree = promql.parse(text)
+    except promql.PromqlError:
         return text
     edits = []
     for node in _theirs(tree, names):
         for one in node.matchers:
             new = old = one.value.text if one.value else ""
-            for before, after in labels.values.get(plain(one.label), ()):
+            for before, after in labels.values.get(promql.plain(one.label), ()):
                 new = re.sub(rf"(?<!\w){re.escape(before)}(?!\w)", after.replace("\\", r"\\"), new)
             if one.value and new != old:
-                edits.append(Edit(one.value.start, one.value.end, new))
-    return replaced(text, edits)
+                edits.append(promql.Edit(one.value.start, one.value.end, new))
+    return promql.replaced(text, edits)
 
 
 def faults(text: str, names: Names, labels: TargetLabels) -> list[str]:
     """Why an expression would select nothing, or join with nothing, of our target; one phrase each."""
-    tree = parse(text)
-    made = {label for node in nodes_of(tree) if (label := _made(node))}
+    tree = promql.parse(text)
+    made = {label for node in promql.nodes_of(tree) if (label := _made(node))}
     known = OF_PROMETHEUS | labels.same | made
     found: dict[str, None] = {}
-    for node in nodes_of(tree):
+    for node in promql.nodes_of(tree):
         for fault in (*_of_selector(node, names, known, labels), *_of_lists(node, names, known, labels)):
             found[fault] = None
     return list(found)
 
 
-def _of_selector(node: Node, names: Names, known: frozenset[str], labels: TargetLabels) -> Iterator[str]:
+def _of_selector(
+    node: promql.Node, names: Names, known: frozenset[str], labels: TargetLabels
+) -> Iterator[str]:
     if not _is_theirs(node, names):
         return
     for one in node.matchers:
-        label = plain(one.label)
+        label = promql.plain(one.label)
         if one.label.varies or one.value is None or one.sign not in {"=", "=~"} or label in _own(node, names):
             continue
-        value = _VARIABLE.sub("", plain(one.value))
+        value = _VARIABLE.sub("", promql.plain(one.value))
         text = f"{label}{one.sign}{one.value.text}"
         if label == JOB and JOB not in labels.same and not _ANYTHING.fullmatch(value):
             yield f"{text} selects the job of the other exporter: {REMEDY.format(label=JOB)}"
         elif label == INSTANCE and INSTANCE not in labels.same and _PORT.search(value):
             yield f"{text} has the port of the other exporter: {REMEDY.format(label=INSTANCE)}"
-        elif label not in known and plain(one.value):
+        elif label not in known and promql.plain(one.value):
             yield _unknown(label)
 
 
-def _of_lists(node: Node, names: Names, known: frozenset[str], labels: TargetLabels) -> Iterator[str]:
+def _of_lists(node: promql.Node, names: Names, known: frozenset[str], labels: TargetLabels) -> Iterator[str]:
     """`by` over series of theirs alone, and joins of theirs with metrics of a target that stays."""
-    if node.kind == AGGREGATE and _kinds(node, names) == {True}:
-        listed = (plain(label) for one in node.lists if one.kind == "by" for label in one.labels)
+    if node.kind == promql.AGGREGATE and _kinds(node, names) == {True}:
+        listed = (promql.plain(label) for one in node.lists if one.kind == "by" for label in one.labels)
         yield from _unknown_labels(node, listed, names, known)
-    if node.kind != BINARY or (node.name and plain(node.name).lower() == "or"):
+    if node.kind != promql.BINARY or (node.name and promql.plain(node.name).lower() == "or"):
         return
     sides = [(part, _kinds(part, names)) for part in node.parts]
-    on = next(([plain(label) for label in one.labels] for one in node.lists if one.kind == "on"), None)
-    ignored = {plain(label) for one in node.lists if one.kind == "ignoring" for label in one.labels}
+    on = next(([promql.plain(label) for label in one.labels] for one in node.lists if one.kind == "on"), None)
+    ignored = {promql.plain(label) for one in node.lists if one.kind == "ignoring" for label in one.labels}
     theirs = [part for part, kinds in sides if True in kinds]
     others = [part for part, kinds in sides if False in kinds]
     if not theirs or not others:
@@ -141,14 +131,14 @@ def _of_lists(node: Node, names: Names, known: frozenset[str], labels: TargetLab
         if joined and label not in labels.same:
             other = next(
                 metric_of(one)
-                for one in nodes_of(others[0])
-                if one.kind == SELECTOR and not _is_theirs(one, names)
+                for one in promql.nodes_of(others[0])
+                if one.kind == promql.SELECTOR and not _is_theirs(one, names)
             )
             yield f"it is joined with {other or 'another metric'} by `{label}`, which differs between the two targets: {REMEDY.format(label=label)}"  # fmt: skip
 
 
 def _unknown_labels(
-    part: Node, listed: Iterator[str] | list[str], names: Names, known: frozenset[str]
+    part: promql.Node, listed: Iterator[str] | list[str], names: Names, known: frozenset[str]
 ) -> Iterator[str]:
     own = frozenset[str]().union(*(_own(one, names) for one in _theirs(part, names)))
     for label in listed:
@@ -160,17 +150,17 @@ def _unknown(label: str) -> str:
     return f"the label `{label}`: no label of the exporter but of its target; {REMEDY.format(label=label)}"
 
 
-def _theirs(tree: Node, names: Names) -> list[Node]:
-    return [node for node in nodes_of(tree) if _is_theirs(node, names)]
+def _theirs(tree: promql.Node, names: Names) -> list[promql.Node]:
+    return [node for node in promql.nodes_of(tree) if _is_theirs(node, names)]
 
 
-def _is_theirs(node: Node, names: Names) -> bool:
-    return node.kind == SELECTOR and (name := metric_of(node)) in names.known and name not in names.own
+def _is_theirs(node: promql.Node, names: Names) -> bool:
+    return node.kind == promql.SELECTOR and (name := metric_of(node)) in names.known and name not in names.own
 
 
-def _kinds(part: Node, names: Names) -> set[bool]:
+def _kinds(part: promql.Node, names: Names) -> set[bool]:
     """Whether metrics of a part are translated (True), or of a target that stays (False); the site's own rules are neither."""
-    selectors = [one for one in nodes_of(part) if one.kind == SELECTOR]
+    selectors = [one for one in promql.nodes_of(part) if one.kind == promql.SELECTOR]
     own = names.own | {""}
     return {
         _is_theirs(one, names)
@@ -179,20 +169,20 @@ def _kinds(part: Node, names: Names) -> set[bool]:
     }
 
 
-def _has(part: Node, label: str) -> bool:
+def _has(part: promql.Node, label: str) -> bool:
     """Whether the series of a part can have a label of their target."""
-    if part.kind == AGGREGATE and plain(part.name).lower() not in {"topk", "bottomk", "limitk"}:  # type: ignore[arg-type]  # it has a name
-        listed = {plain(one) for each in part.lists for one in each.labels}
+    if part.kind == promql.AGGREGATE and promql.plain(part.name).lower() not in {"topk", "bottomk", "limitk"}:  # type: ignore[arg-type]  # it has a name
+        listed = {promql.plain(one) for each in part.lists for one in each.labels}
         by = not part.lists or part.lists[0].kind == "by"
         return (label in listed) if by else label not in listed and _has(part.parts[-1], label)
-    if part.kind == SELECTOR:
+    if part.kind == promql.SELECTOR:
         return True
-    if part.kind == CALL and plain(part.name) in {"scalar", "vector", "time"}:  # type: ignore[arg-type]  # the same
+    if part.kind == promql.CALL and promql.plain(part.name) in {"scalar", "vector", "time"}:  # type: ignore[arg-type]  # the same
         return False
     return any(_has(one, label) for one in part.parts)
 
 
-def _own(node: Node, names: Names) -> frozenset[str]:
+def _own(node: promql.Node, names: Names) -> frozenset[str]:
     """The labels of a metric that the other exporter itself writes."""
     labels: set[str] = set()
     for one in names.known[metric_of(node)]:
@@ -201,9 +191,9 @@ def _own(node: Node, names: Names) -> frozenset[str]:
     return frozenset(labels)
 
 
-def _made(node: Node) -> str:
-    name = plain(node.name) if node.name and node.kind in {CALL, AGGREGATE} else ""
+def _made(node: promql.Node) -> str:
+    name = promql.plain(node.name) if node.name and node.kind in {promql.CALL, promql.AGGREGATE} else ""
     if name not in _NEW_LABEL or len(node.parts) <= _NEW_LABEL[name]:
         return ""
     argument = node.parts[_NEW_LABEL[name]]
-    return plain(argument.name) if argument.name else ""
+    return promql.plain(argument.name) if argument.name else ""

@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.row import FULL
-from roce_exporter.migrate.promql import (
-    SELECTOR,
-    VARIABLE,
-    Node,
-    PromqlError,
-    nodes_of,
-    outline,
-    parse,
-    plain,
-    replaced,
-)
+from roce_exporter.migrate import promql
 from roce_exporter.migrate.promql_names import (
     NAME_LABEL,
     WORD,
@@ -75,8 +65,8 @@ def translate(text: str, names: Names, *, only_series: bool = False) -> Translat
     if not found and not recorded and NAME_LABEL not in text:
         return None
     try:
-        tree = parse(text)
-    except PromqlError as error:
+        tree = promql.parse(text)
+    except promql.PromqlError as error:
         if not (sure := set(filter(names.certain, found))):
             return None  # another language, with a word such as job="rdma_exporter"
         found = sure
@@ -84,7 +74,7 @@ def translate(text: str, names: Names, *, only_series: bool = False) -> Translat
     selected = set(_selected(tree, names))
     if not selected & (found | recorded):
         return None
-    if only_series and tree.kind != SELECTOR:
+    if only_series and tree.kind != promql.SELECTOR:
         raise UntranslatedError("only a selector can be here")
     exporters = exporters_of(selected & found, names)
     try:
@@ -104,28 +94,28 @@ def translate(text: str, names: Names, *, only_series: bool = False) -> Translat
     return translations[0]
 
 
-def _selected(tree: Node, names: Names) -> Iterator[str]:
+def _selected(tree: promql.Node, names: Names) -> Iterator[str]:
     """The metrics that an expression selects.
 
     Raises:
         UntranslatedError: it selects some by a pattern or a variable that includes other exporters' names.
     """
-    for node in nodes_of(tree):
-        if node.kind != SELECTOR:
+    for node in promql.nodes_of(tree):
+        if node.kind != promql.SELECTOR:
             continue
         if node.name:
-            yield _whole_name(plain(node.name), names)
+            yield _whole_name(promql.plain(node.name), names)
         for one in node.matchers:
-            if plain(one.label) != NAME_LABEL or one.value is None:
+            if promql.plain(one.label) != NAME_LABEL or one.value is None:
                 continue
             if one.sign == "=":
-                yield _whole_name(plain(one.value), names)
+                yield _whole_name(promql.plain(one.value), names)
             else:
-                _refuse_pattern(plain(one.value), one.sign, names)
+                _refuse_pattern(promql.plain(one.value), one.sign, names)
 
 
 def _whole_name(name: str, names: Names) -> str:
-    if re.search(VARIABLE, name) and (found := mentioned(name, names)):
+    if re.search(promql.VARIABLE, name) and (found := mentioned(name, names)):
         raise UntranslatedError(f"{name}: a part of the name is a variable ({', '.join(sorted(found))})")
     return name
 
@@ -143,12 +133,12 @@ def _refuse_pattern(pattern: str, sign: str, names: Names) -> None:
         )
 
 
-def _translated(text: str, tree: Node, rewrite: Rewrite) -> Translation:
+def _translated(text: str, tree: promql.Node, rewrite: Rewrite) -> Translation:
     whole = rewrite.whole(tree)
-    new = replaced(text, rewrite.edits)
+    new = promql.replaced(text, rewrite.edits)
     try:
-        exact = outline(parse(new)) == outline(whole.node)
-    except PromqlError:
+        exact = promql.outline(promql.parse(new)) == promql.outline(whole.node)
+    except promql.PromqlError:
         exact = False
     if not exact:
         raise UntranslatedError(
@@ -210,10 +200,10 @@ def unknown_metrics(text: str, names: Names) -> list[str]:
     if not re.search("infiniband|rdma|roce|efa|pfc|cnp|dcqcn|hca|mlx", text):
         return []
     try:
-        tree = parse(text)
-    except PromqlError:
+        tree = promql.parse(text)
+    except promql.PromqlError:
         return []
-    selected = {metric_of(node) for node in nodes_of(tree) if node.kind == SELECTOR}
+    selected = {metric_of(node) for node in promql.nodes_of(tree) if node.kind == promql.SELECTOR}
     unknown = {
         name
         for name in selected

@@ -10,16 +10,7 @@ from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.debug import snapshot_document
 from roce_exporter.owners import Surveyor
-from roce_exporter.web.application import (
-    LEAST_INTERVAL,
-    TIMEOUT_HEADER,
-    Page,
-    QueryError,
-    json_page,
-    json_response,
-    parameters,
-    scrape_timeout,
-)
+from roce_exporter.web import application
 from roce_exporter.web.connection import Request, Response, plain
 
 if TYPE_CHECKING:
@@ -35,7 +26,7 @@ class HostPages:
 
     about = "Health of RDMA over Converged Ethernet on this host"
 
-    def __init__(self, exporter: Exporter, least: float = LEAST_INTERVAL) -> None:
+    def __init__(self, exporter: Exporter, least: float = application.LEAST_INTERVAL) -> None:
         """`least`: seconds between two collections."""
         self._exporter = exporter
         self._least = least
@@ -43,24 +34,24 @@ class HostPages:
         self._last: Observation | None = None
         self._begun = -float("inf")
         """When the last complete collection began, by the clock of the event loop."""
-        self.pages: tuple[Page, ...] = (
-            Page(
+        self.pages: tuple[application.Page, ...] = (
+            application.Page(
                 "/health.json",
                 self._health,
                 "whether each port is fit for a job, and why not, for node health controllers",
             ),
-            Page(
+            application.Page(
                 "/debug/snapshot",
                 self._snapshot,
                 "every source, its state, and the series of each raw name",
                 is_private=True,
             ),
-            json_page(
+            application.json_page(
                 "/debug/events",
                 lambda: {"storms": found.events() if (found := exporter.part(Sampler)) else []},
                 "the last PFC storms: time, port, duration and likely kind",
             ),
-            json_page(
+            application.json_page(
                 "/debug/owners",
                 lambda: {"devices": found.documents() if (found := exporter.part(Surveyor)) else []},
                 "who holds the RDMA objects of each device: processes, pods, jobs",
@@ -84,18 +75,20 @@ class HostPages:
 
     async def _health(self, request: Request) -> Response:
         try:
-            version = parameters(request.query, ("version",)).get("version", "1")
-        except QueryError as error:
+            version = application.parameters(request.query, ("version",)).get("version", "1")
+        except application.QueryError as error:
             return plain(HTTPStatus.BAD_REQUEST, str(error))
         if version not in ("1", "2"):
             return plain(HTTPStatus.BAD_REQUEST, "version is 1 or 2")
         health = self._exporter.part(HealthWatch)
         if health is None:
             return plain(HTTPStatus.NOT_FOUND, "the verdict is off (--source.disable=health)")
-        return json_response(health.document(int(version)), "\n")
+        return application.json_response(health.document(int(version)), "\n")
 
     async def _snapshot(self, request: Request) -> Response:
-        observation = await self._observe(scrape_timeout(request.headers.get(TIMEOUT_HEADER, "")))
-        return json_response(
+        observation = await self._observe(
+            application.scrape_timeout(request.headers.get(application.TIMEOUT_HEADER, ""))
+        )
+        return application.json_response(
             snapshot_document(observation, self._exporter.normaliser, self._exporter.states())
         )

@@ -15,17 +15,7 @@ from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.probe import BadModuleError, UnknownTargetError
 from roce_exporter.switches.switch_view import answer_views
 from roce_exporter.switches.systems import ModuleMissingError
-from roce_exporter.web.application import (
-    JSON,
-    PLAIN,
-    TIMEOUT_HEADER,
-    Page,
-    QueryError,
-    exposition,
-    json_response,
-    parameters,
-    scrape_timeout,
-)
+from roce_exporter.web import application
 from roce_exporter.web.connection import Request, Response, plain
 
 if TYPE_CHECKING:
@@ -38,7 +28,7 @@ TREE_SECONDS = 60.0
 """After this time a tree or a page is given up."""
 MANY_SERIES = 20_000
 """A switch with more is rendered in a thread, so that it does not hold up others."""
-TREE_FORMATS = {"text": (as_text, PLAIN), "json": (as_json, JSON)}
+TREE_FORMATS = {"text": (as_text, application.PLAIN), "json": (as_json, application.JSON)}
 
 
 class SwitchPages:
@@ -55,19 +45,19 @@ class SwitchPages:
             "Probes of switches answered, by module and by whether the switch could be used.",
             ("module", "success"),
         )
-        self.pages: tuple[Page, ...] = (
-            Page(
+        self.pages: tuple[application.Page, ...] = (
+            application.Page(
                 "/probe",
                 partial(_refusing, self._probe),
                 "metrics of one switch: /probe?target=NAME, with a name from the configuration file",
             ),
-            Page(
+            application.Page(
                 "/debug/probe",
                 partial(_refusing, self._debug_probe),
                 "one probe in detail: what was queried, the replies, and which raw value became which series",
                 is_private=True,
             ),
-            Page(
+            application.Page(
                 "/debug/pause-tree",
                 partial(_refusing, self._pause_tree),
                 "from paused host ports through the switches to where pause starts",
@@ -87,16 +77,18 @@ class SwitchPages:
         work = partial(answer.renderer.render, answer.samples, form)
         many = len(answer.samples[0].values) > MANY_SERIES
         body = await run_in_thread(work, TREE_SECONDS) if many else work()
-        return exposition(body + end, form, request)
+        return application.exposition(body + end, form, request)
 
     async def _debug_probe(self, request: Request) -> Response:
-        return json_response(probe_document(await self._answer(request, record=True)))
+        return application.json_response(probe_document(await self._answer(request, record=True)))
 
     async def _answer(self, request: Request, *, record: bool = False) -> ProbeResult:
-        found = parameters(request.query, PROBE_PARAMETERS)
+        found = application.parameters(request.query, PROBE_PARAMETERS)
         if "target" not in found:
-            raise QueryError("no target; write /probe?target=NAME with a name from the configuration file")
-        wait = scrape_timeout(request.headers.get(TIMEOUT_HEADER, ""))
+            raise application.QueryError(
+                "no target; write /probe?target=NAME with a name from the configuration file"
+            )
+        wait = application.scrape_timeout(request.headers.get(application.TIMEOUT_HEADER, ""))
         return await self._prober.probe(found["target"], found.get("module", ""), wait, record=record)
 
     async def _pause_tree(self, request: Request) -> Response:
@@ -108,14 +100,14 @@ class SwitchPages:
             QueryError: a parameter is not known, or is not valid.
             TimeoutError, RuntimeError: the tree took too long, or there was no thread for it.
         """
-        found = parameters(request.query, (*PauseChoice._fields, "format"))
+        found = application.parameters(request.query, (*PauseChoice._fields, "format"))
         name = found.pop("format", "text")
         if name not in TREE_FORMATS:
-            raise QueryError(f"format is {name[:50]!r}; use one of {', '.join(TREE_FORMATS)}")
+            raise application.QueryError(f"format is {name[:50]!r}; use one of {', '.join(TREE_FORMATS)}")
         shown, media_type = TREE_FORMATS[name]
         choice = PauseChoice(**found)
         if choice.priority and choice.priority not in set("01234567"):
-            raise QueryError(f"priority is {choice.priority[:50]!r}, not a number from 0 to 7")
+            raise application.QueryError(f"priority is {choice.priority[:50]!r}, not a number from 0 to 7")
         prober = self._prober
         views = answer_views(prober.views(), prober.targets, asyncio.get_running_loop().time())
         # In a thread, so that probes are served while the tree of a large fabric is computed; one at a time.
@@ -130,5 +122,5 @@ async def _refusing(route: Route, request: Request) -> Response:
         return await route(request)
     except UnknownTargetError as error:
         return plain(HTTPStatus.NOT_FOUND, str(error))
-    except (QueryError, BadModuleError, ModuleMissingError) as error:
+    except (application.QueryError, BadModuleError, ModuleMissingError) as error:
         return plain(HTTPStatus.BAD_REQUEST, str(error))

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode import infiniband, opcodes
 from roce_exporter.wire.decode.columns import address_text, read_columns
-from roce_exporter.wire.decode.infiniband import (
-    BTH_BYTES,
-    ICRC_BYTES,
-    NAK,
-    NAK_CODES,
-    RNR,
-    RNR_MILLISECONDS,
-    read_extensions,
-    read_header,
-)
 from roce_exporter.wire.decode.invariant_crc import CORRECT, UNKNOWN
 from roce_exporter.wire.decode.locate import TYPE_AT, UDP_BYTES, locate
 from roce_exporter.wire.frames import ETHERNET
@@ -132,17 +122,19 @@ def packets(frames: Frames) -> Iterator[dict[str, Any]]:
 def _packet(frames: Frames, roce: Located, columns: Columns, row: int) -> dict[str, Any]:
     begin, end = int(roce.bth[row]), int(roce.end[row])
     captured = frames.data[begin : min(end, int(roce.limits[row]))].tobytes()
-    bth = read_header("bth", captured)
+    bth = infiniband.read_header("bth", captured)
     addresses = columns.addresses[row].astype(">u8").tobytes()
     version, valid = int(columns.versions[row]), int(columns.icrc[row])
     port = frames.data[begin - UDP_BYTES : begin - UDP_BYTES + 2].tobytes()
     tags = _tags(frames, roce, row)
-    headers = read_extensions(bth["opcode"], captured[BTH_BYTES : end - begin - ICRC_BYTES])
+    headers = infiniband.read_extensions(
+        bth["opcode"], captured[infiniband.BTH_BYTES : end - begin - infiniband.ICRC_BYTES]
+    )
     aeth = headers.get("aeth", {})
-    if aeth.get("kind") == RNR:
-        aeth["rnr_milliseconds"] = RNR_MILLISECONDS[aeth["value"]]
-    elif aeth.get("kind") == NAK:
-        aeth["nak"] = dict(enumerate(NAK_CODES)).get(aeth["value"], "reserved")
+    if aeth.get("kind") == infiniband.RNR:
+        aeth["rnr_milliseconds"] = infiniband.RNR_MILLISECONDS[aeth["value"]]
+    elif aeth.get("kind") == infiniband.NAK:
+        aeth["nak"] = dict(enumerate(infiniband.NAK_CODES)).get(aeth["value"], "reserved")
     return {
         "time": int(columns.times[row]) / 1e9,
         "version": version,
@@ -157,7 +149,7 @@ def _packet(frames: Frames, roce: Located, columns: Columns, row: int) -> dict[s
         "operation": opcodes.operation_of(bth["opcode"]),
         "bth": bth,
         **headers,
-        "icrc": None if valid == UNKNOWN else int.from_bytes(captured[-ICRC_BYTES:], "little"),
+        "icrc": None if valid == UNKNOWN else int.from_bytes(captured[-infiniband.ICRC_BYTES :], "little"),
         "icrc_valid": None if valid == UNKNOWN else valid == CORRECT,
     }
 

@@ -8,23 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from roce_exporter.wire.decode.locate import (
-    EXTENSIONS,
-    IP_TUNNELS,
-    IPV4,
-    IPV6,
-    IPV6_BYTES,
-    LLDP,
-    MAC_CONTROL,
-    MOST_TAGS,
-    MPLS,
-    ROCE_PORT,
-    ROCE_V1,
-    SFLOW_PORT,
-    TAG_TYPES,
-    UDP,
-    UDP_TUNNELS,
-)
+from roce_exporter.wire.decode import locate
 
 LOAD_HALF, LOAD_BYTE, LOAD_HALF_INDEXED, LOAD_HEADER_LENGTH = 0x28, 0x30, 0x48, 0xB1
 """BPF_LD with BPF_ABS or BPF_IND, and BPF_LDX with BPF_MSH: the length of an IPv4 header into X."""
@@ -34,7 +18,7 @@ WHOLE = 0x40000
 
 ACCEPT, REJECT = "accept", "reject"
 TYPE_AT, NETWORK_AT = 12, 14
-PROTOCOL_AT = {IPV4: 9, IPV6: 6}
+PROTOCOL_AT = {locate.IPV4: 9, locate.IPV6: 6}
 
 
 class Instruction(NamedTuple):
@@ -56,7 +40,7 @@ NO_FRAME: Program = [(RETURN, 0, 0, 0)]
 def socket_filter() -> Program:
     """The program that accepts what is decoded."""
     source: list[Instruction] = []
-    for level in range(MOST_TAGS + 1):
+    for level in range(locate.MOST_TAGS + 1):
         source += _level(level)
     source += [Instruction(RETURN, 0, label=REJECT), Instruction(RETURN, WHOLE, label=ACCEPT)]
     places = {one.label: at for at, one in enumerate(source) if one.label}
@@ -69,20 +53,20 @@ def socket_filter() -> Program:
 def _level(level: int) -> list[Instruction]:
     """The frame behind `level` VLAN tags."""
     base = 4 * level
-    following = f"type{level + 1}" if level < MOST_TAGS else REJECT
+    following = f"type{level + 1}" if level < locate.MOST_TAGS else REJECT
     return [
         Instruction(LOAD_HALF, TYPE_AT + base, label=f"type{level}"),
-        *(_equal(kind, ACCEPT) for kind in (ROCE_V1, MAC_CONTROL, LLDP, *MPLS)),
-        _equal(IPV4, f"ipv4{level}"),
-        _equal(IPV6, f"ipv6{level}"),
-        *(_equal(kind, following) for kind in TAG_TYPES),
+        *(_equal(kind, ACCEPT) for kind in (locate.ROCE_V1, locate.MAC_CONTROL, locate.LLDP, *locate.MPLS)),
+        _equal(locate.IPV4, f"ipv4{level}"),
+        _equal(locate.IPV6, f"ipv6{level}"),
+        *(_equal(kind, following) for kind in locate.TAG_TYPES),
         Instruction(RETURN, 0),
-        *_network(IPV4, f"ipv4{level}", NETWORK_AT + base),
+        *_network(locate.IPV4, f"ipv4{level}", NETWORK_AT + base),
         Instruction(LOAD_HEADER_LENGTH, NETWORK_AT + base),
         Instruction(LOAD_HALF_INDEXED, NETWORK_AT + base + 2),
         *_ports(),
-        *_network(IPV6, f"ipv6{level}", NETWORK_AT + base),
-        Instruction(LOAD_HALF, NETWORK_AT + base + IPV6_BYTES + 2),
+        *_network(locate.IPV6, f"ipv6{level}", NETWORK_AT + base),
+        Instruction(LOAD_HALF, NETWORK_AT + base + locate.IPV6_BYTES + 2),
         *_ports(),
     ]
 
@@ -91,8 +75,11 @@ def _network(kind: int, label: str, start: int) -> list[Instruction]:
     """Accept tunnels and, as they are rare, every packet with an extension header; continue behind this for UDP; reject the rest."""
     return [
         Instruction(LOAD_BYTE, start + PROTOCOL_AT[kind], label=label),
-        *(_equal(protocol, ACCEPT) for protocol in (*IP_TUNNELS, *(EXTENSIONS if kind == IPV6 else ()))),
-        _equal(UDP, f"{label}udp"),
+        *(
+            _equal(protocol, ACCEPT)
+            for protocol in (*locate.IP_TUNNELS, *(locate.EXTENSIONS if kind == locate.IPV6 else ()))
+        ),
+        _equal(locate.UDP, f"{label}udp"),
         Instruction(RETURN, 0),
         # A label needs an instruction: loading again changes nothing.
         Instruction(LOAD_BYTE, start + PROTOCOL_AT[kind], label=f"{label}udp"),
@@ -100,7 +87,10 @@ def _network(kind: int, label: str, start: int) -> list[Instruction]:
 
 
 def _ports() -> list[Instruction]:
-    return [*(_equal(port, ACCEPT) for port in (ROCE_PORT, *UDP_TUNNELS, SFLOW_PORT)), Instruction(RETURN, 0)]
+    return [
+        *(_equal(port, ACCEPT) for port in (locate.ROCE_PORT, *locate.UDP_TUNNELS, locate.SFLOW_PORT)),
+        Instruction(RETURN, 0),
+    ]
 
 
 def _equal(value: int, target: str) -> Instruction:

@@ -10,28 +10,10 @@ import numpy as np
 
 from roce_exporter.wire.decode import opcodes
 from roce_exporter.wire.decode.invariant_crc import WRONG
+from roce_exporter.wire.tally import pair_counts, sequences
 from roce_exporter.wire.tally.copies import CopyFilter
 from roce_exporter.wire.tally.incasts import IncastWatch
-from roce_exporter.wire.tally.pair_counts import (
-    BLOCKS,
-    NAK_REASONS,
-    OTHER,
-    ROUND_TRIP_BOUNDS,
-    SEQUENCE_COUNTS,
-    UNTAGGED,
-    WIDTH,
-    KeyTable,
-    PairTable,
-)
 from roce_exporter.wire.tally.round_trips import PendingRequests
-from roce_exporter.wire.tally.sequences import (
-    ACKS,
-    REQUESTS,
-    UNNUMBERED,
-    Acknowledgements,
-    FlowStates,
-    classes_of,
-)
 
 if TYPE_CHECKING:
     from roce_exporter.wire.decode.columns import Columns, Decoded
@@ -40,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_FLOWS = 60_000
 """Below 65,536: flows are sorted as 16-bit numbers."""
-BOUNDS = np.array([round(bound * 1e9) for bound in ROUND_TRIP_BOUNDS], np.int64)
+BOUNDS = np.array([round(bound * 1e9) for bound in pair_counts.ROUND_TRIP_BOUNDS], np.int64)
 GROUPS = np.array([opcodes.group_of(opcode) for opcode in range(256)], np.int64)
 RNR, NAK = 1, 3
 GLOBAL = -1
@@ -101,7 +83,7 @@ class LinkEvents:
 class Tally:
     """All counts of one capture."""
 
-    def __init__(self, *, most_flows: int = MOST_FLOWS, pairs: PairTable | None = None) -> None:
+    def __init__(self, *, most_flows: int = MOST_FLOWS, pairs: pair_counts.PairTable | None = None) -> None:
         self.frames = 0
         self.roce = 0
         """RoCE packets, each counted once."""
@@ -112,16 +94,16 @@ class Tally:
         self.first = 0
         """Time of the first frame, nanoseconds since 1970; 0 while there is none with a valid time."""
         self.last = 0
-        self.pairs = pairs or PairTable()
+        self.pairs = pairs or pair_counts.PairTable()
         self.link = LinkEvents()
         self.incasts = IncastWatch()
         self._most_flows = most_flows
-        self._flows = KeyTable(5, most_flows)
+        self._flows = pair_counts.KeyTable(5, most_flows)
         self._flow_pairs = np.zeros(1, np.int64)
         self._flow_active = np.zeros(1, np.int64)
-        self.flow_counts = np.zeros((1, 2 + len(SEQUENCE_COUNTS)), np.int64)
+        self.flow_counts = np.zeros((1, 2 + len(pair_counts.SEQUENCE_COUNTS)), np.int64)
         """Packets, bytes and SEQUENCE_COUNTS per flow."""
-        self._states = FlowStates()
+        self._states = sequences.FlowStates()
         self._pending = PendingRequests()
         self._copies = CopyFilter()
         self._batches = 0
@@ -160,7 +142,7 @@ class Tally:
             self._flow_pairs = renamed[self._flow_pairs]
             self._pending = PendingRequests()
             self._copies.forget()
-        low = columns.queues << 2 | classes_of(columns)
+        low = columns.queues << 2 | sequences.classes_of(columns)
         numbers = self._flows.number(np.column_stack((columns.addresses, low.astype(np.uint64))))
         known = len(self._flow_pairs)
         if more := len(self._flows) - known:
@@ -178,7 +160,7 @@ class Tally:
         order = np.argsort(self._flow_active[1:], kind="stable") + 1
         kept = np.sort(order[len(order) // 2 :])
         self._states.retain(self._flows.retain(kept))
-        rows = np.concatenate(([UNNUMBERED], kept))
+        rows = np.concatenate(([sequences.UNNUMBERED], kept))
         self._flow_pairs, self._flow_active = self._flow_pairs[rows], self._flow_active[rows]
         self.flow_counts = self.flow_counts[rows]
 
@@ -186,45 +168,45 @@ class Tally:
         count = len(self._flow_pairs)
         self.flow_counts[:, 0] += np.bincount(flows, minlength=count)
         self.flow_counts[:, 1] += np.bincount(flows, columns.lengths, minlength=count).astype(np.int64)
-        requests = self._flows.keys[:, 4] & np.uint64(3) == REQUESTS
-        known = Acknowledgements(pairs, self.pairs.reverse, self._flow_pairs, requests)
+        requests = self._flows.keys[:, 4] & np.uint64(3) == sequences.REQUESTS
+        known = sequences.Acknowledgements(pairs, self.pairs.reverse, self._flow_pairs, requests)
         found = self._states.add(columns, flows, known)
         if not found:
             return
         rows, counts = (np.array(part, np.int64) for part in zip(*found, strict=True))
         self.flow_counts[rows, 2:] += counts
-        acks = self._flows.keys[rows, 4] & np.uint64(3) == ACKS
+        acks = self._flows.keys[rows, 4] & np.uint64(3) == sequences.ACKS
         pairs = self._flow_pairs[rows]
-        place = BLOCKS["duplicate_acks"].start
+        place = pair_counts.BLOCKS["duplicate_acks"].start
         np.add.at(self.pairs.counts, (pairs[acks], place), counts[acks, 0])
-        for at, name in enumerate(SEQUENCE_COUNTS):
-            np.add.at(self.pairs.counts, (pairs[~acks], BLOCKS[name].start), counts[~acks, at])
+        for at, name in enumerate(pair_counts.SEQUENCE_COUNTS):
+            np.add.at(self.pairs.counts, (pairs[~acks], pair_counts.BLOCKS[name].start), counts[~acks, at])
 
     def _count_round_trips(self, columns: Columns, pairs: Integers) -> None:
         """In the row of the request's direction."""
         back = self.pairs.reverse[pairs]
         replies, nanoseconds = self._pending.add(columns, pairs, back)
         rows = back[replies]
-        known = rows != OTHER
-        buckets = BLOCKS["round_trips"].start + np.searchsorted(BOUNDS, nanoseconds)
+        known = rows != pair_counts.OTHER
+        buckets = pair_counts.BLOCKS["round_trips"].start + np.searchsorted(BOUNDS, nanoseconds)
         np.add.at(self.pairs.counts, (rows[known], buckets[known]), 1)
-        place = BLOCKS["round_trip_nanoseconds"].start
+        place = pair_counts.BLOCKS["round_trip_nanoseconds"].start
         np.add.at(self.pairs.counts, (rows[known], place), nanoseconds[known])
 
     def _count_packets(self, columns: Columns, pairs: Integers) -> None:
         """Count what does not depend on earlier packets."""
-        counts, first = self.pairs.counts.reshape(-1), pairs * WIDTH
+        counts, first = self.pairs.counts.reshape(-1), pairs * pair_counts.WIDTH
 
         def count(block: str, column: Integers | int = 0, chosen: Flags | None = None) -> None:
             """One more in the column of each packet, of those chosen."""
-            places = first + (BLOCKS[block].start + column)
+            places = first + (pair_counts.BLOCKS[block].start + column)
             if chosen is None or chosen.any():
                 np.add.at(counts, places if chosen is None else places[chosen], 1)
 
         groups = GROUPS[columns.opcodes]
         cnp = groups == opcodes.CNP_GROUP
         second = columns.versions == 2  # noqa: PLR2004 - RoCE v2
-        priority = np.where(columns.priorities < 0, UNTAGGED, columns.priorities)
+        priority = np.where(columns.priorities < 0, pair_counts.UNTAGGED, columns.priorities)
         count("operation_packets", groups)
         count("ecn", columns.ecn)
         count("becn", 0, columns.becn & ~cnp)
@@ -236,8 +218,8 @@ class Tally:
         correct = columns.icrc != WRONG
         kinds, codes = columns.syndromes >> 5, columns.syndromes & 0x1F
         count("rnr_naks", 0, (kinds == RNR) & correct)
-        count("naks", np.minimum(codes, len(NAK_REASONS) - 1), (kinds == NAK) & correct)
-        np.add.at(counts, first + (BLOCKS["operation_bytes"].start + groups), columns.lengths)
+        count("naks", np.minimum(codes, len(pair_counts.NAK_REASONS) - 1), (kinds == NAK) & correct)
+        np.add.at(counts, first + (pair_counts.BLOCKS["operation_bytes"].start + groups), columns.lengths)
 
     def queue_pairs(self) -> list[tuple[int, int, Integers]]:
         """Row of the pair, destination QP and counts (packets, bytes, SEQUENCE_COUNTS) of the flows that are followed."""
@@ -246,6 +228,6 @@ class Tally:
         unique, inverse = np.unique(keys, axis=0, return_inverse=True)
         sums = np.zeros((len(unique), self.flow_counts.shape[1]), np.int64)
         counts = self.flow_counts[1:].copy()
-        counts[words & 3 == ACKS, 2:] = 0
+        counts[words & 3 == sequences.ACKS, 2:] = 0
         np.add.at(sums, inverse.reshape(-1), counts)
         return [(int(pair), int(queue), row) for (pair, queue), row in zip(unique, sums, strict=True)]
