@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.normalise.normaliser import Normaliser
@@ -34,14 +34,6 @@ class Observation:
     samples: tuple[Samples, ...]
 
 
-class _Normalised(NamedTuple):
-    """The last readings of one device, and what they led to."""
-
-    found: DeviceReadings
-    samples: Samples
-    gaps: Gaps
-
-
 class Exporter:
     """Observes the host of one collector, and renders the samples together with those of its parts."""
 
@@ -56,7 +48,8 @@ class Exporter:
         self._renderer = Renderer()
         self._served = served
         self._last: Observation | None = None
-        self._devices: dict[str, _Normalised] = {}
+        self._devices: dict[str, tuple[DeviceReadings, Samples, Gaps]] = {}
+        """The last readings of each device, and what they led to."""
         self._rendered: dict[Format, bytes] = {}
 
     def part(self, kind: type[P]) -> P | None:
@@ -132,13 +125,13 @@ class Exporter:
     def _normalise(self, snapshot: Snapshot) -> tuple[Samples, ...]:
         devices = [self._normalise_device(found) for found in snapshot.devices]
         of_parts = [samples for part in self.parts for samples in part.samples()]
-        own = self._self_samples.samples(snapshot, sorted([one.gaps for one in devices]), self.states())
-        return (*[one.samples for one in devices], *of_parts, own)
+        own = self._self_samples.samples(snapshot, sorted([gaps for _, gaps in devices]), self.states())
+        return (*[samples for samples, _ in devices], *of_parts, own)
 
-    def _normalise_device(self, found: DeviceReadings) -> _Normalised:
+    def _normalise_device(self, found: DeviceReadings) -> tuple[Samples, Gaps]:
         known = self._devices.get(found.device.name)
-        if known is None or known.found is not found:
+        if known is None or known[0] is not found:
             samples = self.normaliser.normalise(found)
             gaps = gaps_of(self.normaliser.plans[found.device.name], samples.values)
-            known = self._devices[found.device.name] = _Normalised(found, samples, gaps)
-        return known
+            known = self._devices[found.device.name] = (found, samples, gaps)
+        return known[1:]

@@ -142,12 +142,7 @@ async def _measure_bandwidth(
 def _plan_document(service: ProbeService) -> object:
     return {
         str(own.address): [
-            {
-                "target": str(one.target.address),
-                "host": one.target.name,
-                "path": one.path,
-                "scope": one.scope,
-            }
+            {"target": str(one.target.address), "host": one.target.name, "path": one.path, "scope": one.scope}
             for one in probes
         ]
         for own, probes in service.plans().items()

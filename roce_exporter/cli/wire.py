@@ -17,10 +17,9 @@ from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.wire.inputs.capture_file import open_capture
-from roce_exporter.wire.selection import PacketFilter
 from roce_exporter.wire.tally.pair_counts import LosslessMarks
 from roce_exporter.wire.wire_document import packets, wire_document
-from roce_exporter.wire.wire_session import WireSession
+from roce_exporter.wire.wire_session import PacketFilter, WireSession
 from roce_exporter.wire.wire_text import screen, text_table
 from roce_exporter.words import terminal_width
 

@@ -24,7 +24,7 @@ from roce_exporter.introspection.debug import series_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from roce_exporter.catalog.row import Row, Spelling
+    from roce_exporter.catalog.row import Row
     from roce_exporter.exporter import Observation
     from roce_exporter.model import SourceState
     from roce_exporter.normalise.normaliser import Normaliser, Plan
@@ -109,20 +109,17 @@ def _about_row(row: Row, name: str) -> Iterator[str]:
     sets = list(MetricSet)
     yield f"  in the sets {', '.join(sets[sets.index(row.metric_set) :])}"
     for spelling in row.spellings:
-        yield f"  {_spelling(spelling)}"
+        who = "any driver" if spelling.dialect == ANY else spelling.dialect
+        scale = f" x {spelling.times}" if spelling.times != 1 else ""
+        scale += f" / {spelling.per}" if spelling.per != 1 else ""
+        raw = (" - " if spelling.difference else " + ").join(spelling.raw)
+        of_windows = spelling.source == windows.PERFORMANCE_COUNTER
+        proof = f"; {windows.proof_of(spelling.raw[0])}" if of_windows else ""
+        yield f"  {who}: {raw}{scale} in {spelling.source}, {spelling.bits} bits{proof}"
     # The values of the placeholders in this name: `priority 3`.
     matches = (_match(raw, name) for spelling in row.spellings for raw in spelling.raw)
     if labels := next((match.groupdict() for match in matches if match and match.groupdict()), None):
         yield f"  {name}: {', '.join(f'{label} {value}' for label, value in labels.items())}"
-
-
-def _spelling(spelling: Spelling) -> str:
-    who = "any driver" if spelling.dialect == ANY else spelling.dialect
-    scale = f" x {spelling.times}" if spelling.times != 1 else ""
-    scale += f" / {spelling.per}" if spelling.per != 1 else ""
-    raw = (" - " if spelling.difference else " + ").join(spelling.raw)
-    proof = f"; {windows.proof_of(spelling.raw[0])}" if spelling.source == windows.PERFORMANCE_COUNTER else ""
-    return f"{who}: {raw}{scale} in {spelling.source}, {spelling.bits} bits{proof}"
 
 
 def _values_now(row: Row, observation: Observation, host: HostStates) -> Iterator[str]:

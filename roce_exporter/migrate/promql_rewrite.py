@@ -128,12 +128,7 @@ class Rewrite:
         return part if self.only_series else self._settled(part, bare=True)
 
     def _part(self, node: Node) -> Rewritten:
-        ways = {
-            SELECTOR: self._selector,
-            CALL: self._call,
-            AGGREGATE: self._aggregate,
-            BINARY: self._binary,
-        }
+        ways = {SELECTOR: self._selector, CALL: self._call, AGGREGATE: self._aggregate, BINARY: self._binary}
         if way := ways.get(node.kind):
             return way(node)
         if node.kind == PAREN:

@@ -46,13 +46,8 @@ KEPT_ROUNDS = 10
 """Rounds for which the totals of an owner without sets are kept: a service that restarts continues to count."""
 
 
-class SetKey(NamedTuple):
-    """A counter set. The kernel gives a number to another set once the first one is gone."""
-
-    port: int
-    number: int
-    pid: int
-    type: str
+SetKey = tuple[int, int, int, str]
+"""Port, number, process and type of a counter set. The kernel gives a number to another set once the first one is gone."""
 
 
 class OwnerTotal(NamedTuple):
@@ -77,10 +72,10 @@ class Ledger:
         self, dialect: str, port: int, sets: Sequence[CounterSet], owner_of: Callable[[int], str]
     ) -> None:
         """Enter the sets of one port; `owner_of` names the owner of a process. Sets not made per process are left out."""
-        now = {SetKey(one.port, one.number, one.pid, one.type): one.values for one in sets if one.pid}
+        now = {(one.port, one.number, one.pid, one.type): one.values for one in sets if one.pid}
         before = self._last.get(port)
         for key, values in now.items():
-            owner = owner_of(key.pid)
+            owner = owner_of(key[2])
             start = values if before is None else before.get(key, {})
             for row, growth in _growths(dialect, start, values):
                 total = OwnerTotal(row, owner, port)

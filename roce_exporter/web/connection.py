@@ -110,13 +110,6 @@ def plain(status: int, line: str, *headers: tuple[str, str]) -> Response:
     return Response(status, f"{line}\n".encode(), PLAIN_TEXT, headers)
 
 
-class RememberedRequest(NamedTuple):
-    """The last request of a connection."""
-
-    raw: bytes
-    request: Request
-
-
 class RememberedHead(NamedTuple):
     """The head of the last response of a connection, as h11 wrote it."""
 
@@ -157,7 +150,8 @@ class Connection:
         self._head_only = False
         self._fed = b""
         """The bytes of the current request so far."""
-        self._last: RememberedRequest | None = None
+        self._last: tuple[bytes, Request] | None = None
+        """The last request, and its bytes."""
         self._last_head: RememberedHead | None = None
 
     def enter(self, state: ConnectionState) -> None:
@@ -187,8 +181,8 @@ class Connection:
         self._head_only, self._fed = False, b""
         is_first = not self._parser.trailing_data[0]
         # Never together with bytes that the parser holds back: then the last request is not remembered.
-        if self._last is not None and self.wire.take_exactly(self._last.raw):
-            return await self._repeat(self._last)
+        if self._last is not None and self.wire.take_exactly(self._last[0]):
+            return await self._repeat(*self._last)
         try:
             request = await self._request()
         except RequestError as refusal:
@@ -197,17 +191,17 @@ class Connection:
         fed = self._fed if is_first and not self._parser.trailing_data[0] else b""
         # One that arrived alone, is small, and has a body in its response.
         is_kept = 0 < len(fed) <= MOST_BYTES and request.method == "GET"
-        self._last = RememberedRequest(fed, request) if is_kept else None
+        self._last = (fed, request) if is_kept else None
         return await self._conclude(await self._answer(self, request))
 
-    async def _repeat(self, known: RememberedRequest) -> bool:
+    async def _repeat(self, raw: bytes, request: Request) -> bool:
         """Answer a request that is equal to the last one. The parser does not see it unless it is needed for the response."""
-        response = await self._answer(self, known.request)
+        response = await self._answer(self, request)
         if self._last_head and (head := repeated_head(self._last_head, response)):
             self.enter(ConnectionState.WRITING)
             await self._write_all(head, response.body)
             return True
-        self._parser.receive_data(known.raw)
+        self._parser.receive_data(raw)
         await self._request()
         return await self._conclude(response)
 

@@ -216,17 +216,15 @@ def _users(fields: Mapping[str, Entry]) -> dict[bytes, bytes]:
 def _headers(fields: Mapping[str, Entry]) -> tuple[tuple[str, str], ...]:
     if "http2" in fields:
         _flag(fields["http2"])
-    headers = mapping_of(fields.get("headers"), tuple(HEADERS))
-    return tuple((name, _header_value(entry, HEADERS[name])) for name, entry in headers.items())
-
-
-def _header_value(entry: Entry, choices: tuple[str, ...]) -> str:
-    value = choice_of(entry, choices) if choices else text_of(entry)
-    if not (value.isascii() and value.isprintable() and value == value.strip() != ""):
-        entry.refuse(
-            "cannot be sent in a header; use printable ASCII in one line, without surrounding blanks"
-        )
-    return value
+    found = []
+    for name, entry in mapping_of(fields.get("headers"), tuple(HEADERS)).items():
+        value = choice_of(entry, HEADERS[name]) if HEADERS[name] else text_of(entry)
+        if not (value.isascii() and value.isprintable() and value == value.strip() != ""):
+            entry.refuse(
+                "cannot be sent in a header; use printable ASCII in one line, without surrounding blanks"
+            )
+        found.append((name, value))
+    return tuple(found)
 
 
 def _rate_limit(fields: Mapping[str, Entry]) -> RateLimit | None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from roce_exporter.wire.decode.link_frames import LinkNeighbour
-    from roce_exporter.wire.selection import Interval
     from roce_exporter.wire.tally.incasts import Incast
     from roce_exporter.wire.tally.tally import Tally, WirePauseCounts
+    from roce_exporter.wire.wire_session import Interval
 
 OTHER_NAME = "other"
 

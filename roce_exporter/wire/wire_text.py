@@ -70,10 +70,7 @@ def text_table(summary: WireSummary, top: int, dropped: int | None = None, width
     if summary.intervals:
         began = [_time(one.start).rstrip("0").rstrip(".") for one in summary.intervals]
         numbers = [tuple(map(_shown, one[1:])) for one in summary.intervals]
-        intervals = [
-            INTERVAL_HEADINGS,
-            *((start, *row) for start, row in zip(began, numbers, strict=True)),
-        ]
+        intervals = [INTERVAL_HEADINGS, *((start, *row) for start, row in zip(began, numbers, strict=True))]
         lines += [*_counts(intervals, 3, range(1, len(INTERVAL_HEADINGS)), width), ""]
     said = sentences(summary, top) or ("Nothing wrong was seen in these packets.",)
     return "\n".join([*lines, *said]) + "\n"

@@ -287,21 +287,15 @@ def _behind_tags(data: Bytes, layer: Layer, at: int) -> Layer:
     head = window(data, layer.starts, at + 4 * MOST_TAGS + 2)
     kinds, starts, tags = big16(head, at), layer.starts + at + 2, layer.tags
     for level in range(MOST_TAGS):
-        tagged = _is_tag(kinds) & (starts == layer.starts + at + 2 + 4 * level)
+        # As np.isin, which costs more than the rest of a small batch.
+        is_tag = np.logical_or.reduce([kinds == kind for kind in TAG_TYPES])
+        tagged = is_tag & (starts == layer.starts + at + 2 + 4 * level)
         if not tagged.any():
             break
         tags = np.where(tagged & (tags == NO_TAG), big16(head, at + 2 + 4 * level), tags)
         kinds = np.where(tagged, big16(head, at + 4 + 4 * level), kinds)
         starts = np.where(tagged, starts + 4, starts)
     return Layer(layer.rows, layer.links, starts, layer.limits, tags, kinds).where(starts <= layer.limits)
-
-
-def _is_tag(kinds: Integers) -> Flags:
-    """As np.isin, which costs more than the rest of a small batch."""
-    found: Flags = kinds == TAG_TYPES[0]
-    for kind in TAG_TYPES[1:]:
-        found |= kinds == kind
-    return found
 
 
 class _Payload(NamedTuple):

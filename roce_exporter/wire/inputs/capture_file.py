@@ -10,7 +10,7 @@ import select
 import time
 import zlib
 from io import FileIO
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from roce_exporter.wire.inputs.pcap_records import HEADER_BYTES, PcapRecords
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks
+
+    Stream: TypeAlias = "FileIO | _Unpacked"
+    """A file without a buffer, or the content of one that is compressed."""
 
 BLOCK = 16 << 20
 """Bytes that a batch is made of."""
@@ -42,17 +46,6 @@ SAMPLES = 4
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 SECTION = b"\x0a\x0d\x0d\x0a"
-
-
-class Records(Protocol):
-    """The records of one format."""
-
-    def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
-        """The complete records of `data[begin:end]`: where the next one begins, and their frames.
-
-        Raises:
-            InputError: the first record is damaged. A record behind others is not reached.
-        """
 
 
 class CaptureFile:
@@ -150,7 +143,7 @@ def open_capture(path: str) -> CaptureFile:
         ) from None
 
 
-def _records_of(first: bytes) -> tuple[Records, int]:
+def _records_of(first: bytes) -> tuple[PcapRecords | PcapngBlocks, int]:
     """The format of a file, and the length of its header."""
     if len(first) < HEADER_BYTES:
         raise InputError("is empty or shorter than the header of a capture")
@@ -209,19 +202,6 @@ def _network_offset(frames: Frames) -> int | None:
     sample = frames._replace(**{name: getattr(frames, name)[chosen] for name in PER_FRAME})
     roce = locate(sample).roce
     return int(roce.network[0] - sample.starts[roce.rows[0]]) if len(roce.rows) else None
-
-
-class Stream(Protocol):
-    """A file without a buffer."""
-
-    def read(self, size: int, /) -> bytes | None:
-        """At most that many bytes; none at the end."""
-
-    def readinto(self, view: memoryview, /) -> int | None:
-        """Read into memory: the number of bytes, 0 at the end."""
-
-    def close(self) -> None:
-        """Close it."""
 
 
 def read_at_least(stream: Stream, size: int) -> bytes:

@@ -47,7 +47,10 @@ class PcapRecords(NamedTuple):
         raise InputError("is neither pcap nor pcapng; write it with `tcpdump -w`")
 
     def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
-        """See Records."""
+        """The complete records of `data[begin:end]`: where the next one begins, and their frames.
+
+        Raises InputError: the first record is damaged. A record behind others is not reached.
+        """
         whole = np.frombuffer(data, np.uint8)
         found, used = self._starts(data, whole, begin, end)
         if not len(found):

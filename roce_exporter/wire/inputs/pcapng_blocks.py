@@ -49,7 +49,7 @@ class PcapngBlocks:
         self._interfaces: list[Interface] = []
 
     def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
-        """See Records."""
+        """See PcapRecords."""
         batches: list[Frames] = []
         position = begin
         try:
@@ -135,23 +135,19 @@ class PcapngBlocks:
         if (captured > room).any():
             raise InputError("a packet is longer than its block, so the file is damaged")
         ticks = words[:, 3] << 32 | words[:, 4]
+        times = np.zeros(len(ticks), np.int64)
+        for name in np.unique(names):
+            one, of_name = self._interfaces[int(name)], names == name
+            times[of_name] = nanoseconds(ticks[of_name], one.resolution) + one.offset * NANO
         return Frames(
             data=data,
             starts=positions + np.where(simple, SIMPLE_HEADER, ENHANCED_HEADER),
             captured=captured,
             lengths=np.where(simple, words[:, 2], words[:, 6]),
-            times=np.where(simple, 0, self._nanoseconds(ticks, names)),
+            times=np.where(simple, 0, times),
             tags=np.full(len(positions), NO_TAG, np.int64),
             link=link,
         )
-
-    def _nanoseconds(self, ticks: NDArray[np.int64], names: NDArray[np.int64]) -> NDArray[np.int64]:
-        times = np.zeros(len(ticks), np.int64)
-        for name in np.unique(names):
-            mine = names == name
-            one = self._interfaces[int(name)]
-            times[mine] = nanoseconds(ticks[mine], one.resolution) + one.offset * 1_000_000_000
-        return times
 
 
 def is_length(length: int) -> bool:

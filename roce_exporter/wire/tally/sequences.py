@@ -254,14 +254,6 @@ def classes_of(columns: Columns) -> Integers:
     return np.where(refused | (columns.icrc == WRONG), UNTRACKED, found)
 
 
-def steps_of(columns: Columns) -> tuple[Integers, Integers]:
-    """The fewest and most PSNs that each packet takes."""
-    reads = columns.read_lengths
-    least = np.where(reads > 0, -(-reads // LARGEST_MTU), 1)
-    most = np.where(reads > 0, -(-reads // SMALLEST_MTU), 1)
-    return least, np.where(OPEN_END[columns.opcodes], ANY_STEP, most)
-
-
 class Acknowledgements(NamedTuple):
     """The ACKs of a batch, and which flow they are about.
 
@@ -317,7 +309,11 @@ class FlowStates:
         if not len(rows):
             return []
         rows = rows[np.argsort(flows[rows].astype(np.uint16), kind="stable")]
-        least, most = steps_of(columns)
+        # The fewest and most PSNs that each packet takes.
+        reads = columns.read_lengths
+        least = np.where(reads > 0, -(-reads // LARGEST_MTU), 1)
+        most = np.where(reads > 0, -(-reads // SMALLEST_MTU), 1)
+        most = np.where(OPEN_END[columns.opcodes], ANY_STEP, most)
         batch = _Sorted(rows, flows[rows], columns.sequences[rows], least[rows], most[rows])
         begins = np.flatnonzero(np.concatenate(([True], np.diff(batch.flows) != 0)))
         fits = self._in_order(batch, begins)
