@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.checks.finding import Side, Status, Topic
-from roce_exporter.words import few, table
+from roce_exporter.words import few, table, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,30 +78,20 @@ def _counts(findings: Iterable[Finding]) -> dict[str, int]:
     return {status.name.lower(): count[status] for status in sorted(Status, reverse=True)}
 
 
+FIELDS = word_list("""
+device port netdev place topic check status side title expected found why evidence sure wrong_if against since until caused_by fix fixes runbook
+""")
+"""Of a finding in the document."""
+
+
 def _object(finding: Finding) -> dict[str, Any]:
+    fields = ((name, getattr(finding, name)) for name in FIELDS)
     return {
-        "device": finding.device,
-        "port": finding.port,
-        "netdev": finding.netdev,
-        "place": finding.place,
-        "topic": finding.topic.value,
-        "check": finding.check,
+        **{name: list(value) if isinstance(value, tuple) else value for name, value in fields},
         "status": finding.status.name.lower(),
-        "side": finding.side.value,
-        "title": finding.title,
-        "expected": finding.expected,
-        "found": finding.found,
-        "why": finding.why,
-        "evidence": list(finding.evidence),
-        "sure": finding.sure,
-        "wrong_if": finding.wrong_if,
-        "against": list(finding.against),
         "since": finding.since or None,
         "until": finding.until or None,
-        "caused_by": list(finding.caused_by),
-        "fix": list(finding.fix),
         "fixes": [{"for": system, "command": command} for system, command in finding.fixes.items()],
-        "runbook": finding.runbook,
     }
 
 

@@ -112,11 +112,8 @@ def _samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
         except ValueError:
             continue
         if math.isfinite(value):
-            yield (
-                name,
-                {key: _ESCAPE.sub(_unescaped, quoted) for key, quoted in _LABEL.findall(labels)},
-                value,
-            )
+            pairs = ((key, _ESCAPE.sub(_unescaped, quoted)) for key, quoted in _LABEL.findall(labels))
+            yield name, dict(pairs), value
 
 
 def _unescaped(escape: re.Match[str]) -> str:

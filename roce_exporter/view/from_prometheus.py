@@ -11,9 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
-from roce_exporter.catalog.row import (
-    HISTOGRAM,
-)
+from roce_exporter.catalog.row import HISTOGRAM
 from roce_exporter.net import NetError
 from roce_exporter.net.http import TooLargeError
 from roce_exporter.net.prometheus_api import get

@@ -19,7 +19,7 @@ from roce_exporter.checks.setup import (
     check_samples_arrive,
     check_targets,
 )
-from roce_exporter.cli import check_setup
+from roce_exporter.cli import check
 from roce_exporter.cli.entry import main
 from roce_exporter.host.kernel.privileges import (
     TIMEX_BYTES,
@@ -360,8 +360,8 @@ def test_this_host_in_prometheus(capsys, server) -> None:
 
 
 def test_this_host_with_its_exporter(capsys, server, monkeypatch) -> None:
-    monkeypatch.setattr(check_setup, "read_privileges", lambda: ALL)
-    monkeypatch.setattr(check_setup, "read_clock_state", lambda: ClockState(True, 0.001))
+    monkeypatch.setattr(check, "read_privileges", lambda: ALL)
+    monkeypatch.setattr(check, "read_clock_state", lambda: ClockState(True, 0.001))
     server.found = {"/metrics": EXPOSITION}
     page = run(capsys, f"--target={server.url}")[1].replace("\n" + " " * 12, " ")
     assert "CAP_NET_ADMIN: available" in page

@@ -141,19 +141,20 @@ def _cause(entry: TableLine) -> Cause:
         Sure(sure),
         " ".join(found["wrong if"]),
         area,
-        frozenset(" ".join(found["then"]).split()),
+        frozenset(_names(" ".join(found["then"]))),
         begins,
         End(end),
     )
 
 
-CAUSES = tuple(
-    _cause(entry)
-    for _, entries in sections(
-        "causes.txt", Path(__file__).with_name("causes.txt").read_text(encoding="utf-8")
-    )
-    for entry in entries
-)
+def _names(text: str) -> Iterator[str]:
+    for word in text.split():
+        yield from _names(_GROUPS[word]) if word in _GROUPS else (word,)
+
+
+_TABLE = dict(sections("causes.txt", Path(__file__).with_name("causes.txt").read_text(encoding="utf-8")))
+_GROUPS = dict(entry.head.split(": ") for entry in _TABLE["groups"])
+CAUSES = tuple(map(_cause, _TABLE["causes"]))
 """All causes, in order of harm among those of one health."""
 
 NAMED = {cause.name: cause for cause in CAUSES}

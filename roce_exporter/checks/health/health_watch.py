@@ -15,7 +15,9 @@ from roce_exporter.catalog.named import HEALTH_THRESHOLDS, PORT_HEALTH, PORT_HEA
 from roce_exporter.checks.finding import Report, Status
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.health.counter_rules import ROWS_OF_COUNTERS
+from roce_exporter.checks.health.coverage import COVERAGE, DEVICE_COVERAGE
 from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.link_rules import MODULE_LIMITS
 from roce_exporter.checks.health.port_health import (
     described,
     findings_document,
@@ -38,42 +40,35 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 _ROWS = """
-buffer_discards_total buffer_threshold_passed_total cnp_handled_total cnp_ignored_total cnp_sent_total config_check_ok
-config_check_unreadable config_notification_point_enabled device_info devlink_health_errors_total devlink_health_state ecn_marked_packets_total exporter_metric_set_info
+buffer_threshold_passed_total cnp_handled_total config_check_unreadable config_notification_point_enabled device_info devlink_health_errors_total exporter_metric_set_info
 exporter_missing_facts exporter_read_errors_total exporter_sampler_stuck exporter_source_up exporter_unreadable_values gid_info
 global_pause_receive_frames_total global_pause_receive_seconds_total global_pause_receive_xoff_frames_total
 global_pause_receive_xon_frames_total global_pause_transmit_frames_total global_pause_transmit_seconds_total
-global_pause_transmit_xoff_frames_total global_pause_transmit_xon_frames_total host_buffer_discards_total kernel_log_events_total
-kernel_log_readable link_down_events_total link_extended_state link_lanes link_speed_bytes_per_second link_up
-mac_frame_check_sequence_errors_total netdev_carrier_changes_total netdev_carrier_down_total netdev_carrier_up_total netdev_info
-netdev_set_up out_of_buffer_total owner_connections owner_transport_ack_timeouts_total
-owner_transport_adaptive_retransmits_total owner_transport_retries_exceeded_total pcie_buffer_overflows_total
-pcie_correctable_errors_total pcie_inbound_congested pcie_inbound_congestions_total pcie_link_speed_max_transfers_per_second
-pcie_link_speed_transfers_per_second pcie_link_width_lanes pcie_link_width_max_lanes pcie_outbound_congested
-pcie_outbound_congestions_total pcie_read_stalled_seconds_total pcie_write_stalled_seconds_total pfc_enabled pfc_receive_all_frames_total
-pfc_receive_frames_total pfc_receive_pause_seconds_total pfc_receive_transitions_total pfc_receive_xoff_frames_total
-pfc_receive_xon_frames_total pfc_storm_active pfc_storm_detector_state pfc_storm_hint pfc_storms_total pfc_transmit_all_frames_total
-pfc_transmit_frames_total pfc_transmit_pause_seconds_total pfc_transmit_xoff_frames_total pfc_transmit_xon_frames_total
-phy_corrected_errors_total phy_fec_corrected_blocks_total phy_fec_uncorrectable_blocks_total phy_line_bytes_total
-phy_receive_crc_errors_total phy_receive_discards_total phy_receive_stomped_crc_errors_total phy_symbol_errors_total port_info
-port_link_downed_total port_mtu_bytes port_netdev_info port_receive_discards_total port_receive_packets_total port_set_up port_speed_bytes_per_second port_transmit_bytes_total
-port_transmit_packets_total port_up priority_receive_bytes_total priority_receive_packets_total priority_transmit_bytes_total
-priority_transmit_packets_total probe_pair_lost_total probe_pair_sent_total probe_port_info resource_cq resource_cq_limit resource_mr
-resource_mr_limit resource_qp resource_qp_limit switch_lldp_neighbor_info temperature_celsius temperature_critical_celsius
-transceiver_bias_amperes transceiver_bias_high_alarm_amperes transceiver_bias_low_alarm_amperes transceiver_receive_power_high_alarm_watts
-transceiver_receive_power_low_alarm_watts transceiver_receive_power_watts transceiver_temperature_celsius
-transceiver_temperature_high_alarm_celsius transceiver_transmit_power_high_alarm_watts transceiver_transmit_power_low_alarm_watts
-transceiver_transmit_power_watts transceiver_voltage_high_alarm_volts transceiver_voltage_low_alarm_volts transceiver_voltage_volts
-transport_ack_timeouts_total transport_adaptive_retransmits_total transport_duplicate_requests_total transport_icrc_errors_total
-transport_implied_naks_total transport_out_of_sequence_total transport_packet_sequence_errors_total
-transport_requester_completion_errors_total transport_requester_flushed_completions_total transport_retransmitted_packets_total
-transport_retries_exceeded_total transport_rnr_naks_received_total transport_rnr_naks_sent_total transport_rnr_retries_exceeded_total
-transport_sequence_naks_sent_total transport_slow_restart_cnps_total wire_bad_icrc_packets_total wire_cnps_total
-wire_outside_lossless_packets_total wire_packets_total wire_retransmitted_packets_total
+global_pause_transmit_xoff_frames_total global_pause_transmit_xon_frames_total kernel_log_events_total kernel_log_readable
+link_extended_state link_lanes link_speed_bytes_per_second link_up netdev_carrier_changes_total netdev_carrier_up_total netdev_info
+netdev_set_up owner_connections owner_transport_ack_timeouts_total owner_transport_adaptive_retransmits_total
+owner_transport_retries_exceeded_total pcie_correctable_errors_total pcie_inbound_congestions_total
+pcie_link_speed_max_transfers_per_second pcie_link_speed_transfers_per_second pcie_link_width_max_lanes pcie_outbound_congested
+pcie_outbound_congestions_total pcie_read_stalled_seconds_total pfc_enabled pfc_receive_all_frames_total pfc_receive_transitions_total
+pfc_receive_xon_frames_total pfc_storm_active pfc_storm_hint pfc_transmit_all_frames_total pfc_transmit_xon_frames_total
+phy_line_bytes_total phy_receive_stomped_crc_errors_total port_info port_mtu_bytes port_netdev_info port_receive_packets_total port_set_up
+port_speed_bytes_per_second port_transmit_bytes_total port_transmit_packets_total priority_receive_bytes_total
+priority_receive_packets_total priority_transmit_bytes_total priority_transmit_packets_total probe_pair_lost_total probe_pair_sent_total
+probe_port_info resource_cq resource_cq_limit resource_mr resource_mr_limit resource_qp resource_qp_limit switch_lldp_neighbor_info
+temperature_celsius temperature_critical_celsius transport_adaptive_retransmits_total transport_duplicate_requests_total
+transport_implied_naks_total transport_requester_completion_errors_total transport_requester_flushed_completions_total
+transport_retransmitted_packets_total transport_rnr_naks_sent_total transport_rnr_retries_exceeded_total transport_slow_restart_cnps_total
+wire_bad_icrc_packets_total wire_cnps_total wire_outside_lossless_packets_total wire_packets_total wire_retransmitted_packets_total
 """
-"""What rules read in code, after `roce_`; a test compares the list with the rules."""
+"""What rules read in code besides the rows of their tables, after `roce_`; a test compares the list with the rules."""
 
-KEPT = ROWS_OF_COUNTERS | {f"roce_{name}" for name in _ROWS.split()}
+KEPT = frozenset(
+    {
+        *(*ROWS_OF_COUNTERS, *(f"roce_{name}" for name in _ROWS.split())),
+        *(name for one in (*COVERAGE, *DEVICE_COVERAGE) for name in one.rows),
+        *(name for one in MODULE_LIMITS for name in (one.value, one.alarm)),
+    }
+)
 """The rows that rules read: the daemon keeps an hour of these, and of no others."""
 
 INTERVAL = 15.0
@@ -188,9 +183,6 @@ def _samples(ports: HostHealth, at: float, limits: str) -> Iterator[tuple[Series
     for (device, port), held in sorted(ports.items()):
         yield Series(PORT_HEALTH, (device, port)), int(held.health)
         for reason in sorted(held.holding(at), key=lambda one: one.finding.check):
-            yield (
-                Series(PORT_HEALTH_REASON, (device, port, reason.finding.check)),
-                int(reason.status),
-            )
+            yield (Series(PORT_HEALTH_REASON, (device, port, reason.finding.check)), int(reason.status))
         for name in held.unknown:
             yield Series(PORT_HEALTH_REASON, (device, port, name)), 0

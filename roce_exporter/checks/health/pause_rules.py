@@ -239,8 +239,7 @@ def _slow_receiver(port: PortView) -> Iterator[Symptom]:
         "slow_receiver",
         (*_evidence(paused), *signs, *(said for _, said in risen(port, drops, MEDIUM))),
         texts(
-            _against(paused),
-            calm and "PCIe is not stalled: rather the NIC's caches or the receiving program",
+            _against(paused), calm and "PCIe is not stalled: rather the NIC's caches or the receiving program"
         ),
         weight=max(one.ratio for one in paused),
     )

@@ -27,8 +27,7 @@ OVERSIZED = 10.0
 
 IP_CHECKS: Mapping[str, str] = {
     **dict.fromkeys(
-        ("ip_address", "ip_rule", "ip_route", "rp_filter", "arp_ignore", "arp_announce"),
-        "ip_misconfigured",
+        ("ip_address", "ip_rule", "ip_route", "rp_filter", "arp_ignore", "arp_announce"), "ip_misconfigured"
     ),
     "neighbour": "neighbour_unresolved",
     "duplicate_address": "duplicate_address",

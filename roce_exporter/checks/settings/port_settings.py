@@ -5,6 +5,7 @@ A setting that could not be read is None, which a check must not treat as a valu
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from roce_exporter.host.sources.port import PORT, UP
 from roce_exporter.model import WHOLE_DEVICE, Gid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.model import Device, DeviceReadings
@@ -37,6 +38,8 @@ PRIORITIES = range(8)
 PCIE_NAMES = ("current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
 
 Numbers = tuple[int, ...]
+DeviceValues = defaultdict[tuple[str, int, str], dict[str, int]]
+"""The values of one device's readings by source, port and network device, then by name; empty where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,52 +120,39 @@ class PortSettings:
     """Addresses, neighbours and routes; None where the host does not report them, as in older recordings."""
 
 
-class DeviceValues:
-    """The values of one device's readings by source, port, network device and name."""
-
-    def __init__(self, found: DeviceReadings) -> None:
-        self._numbers: dict[tuple[str, int, str], dict[str, int]] = {}
-        for reading in found.readings:
-            if reading.source in SOURCES or reading.source == HW_COUNTERS:
-                numbers = self._numbers.setdefault((reading.source, reading.port, reading.netdev), {})
-                numbers |= {
-                    name: value
-                    for name, value in zip(reading.names, reading.values, strict=True)
-                    if value is not None
-                }
-
-    def of(self, source: str, port: int = WHOLE_DEVICE, netdev: str = "") -> dict[str, int]:
-        """The values of one source at one port or network device, by name; empty if it reported none."""
-        return self._numbers.get((source, port, netdev), {})
-
-
 def port_settings(found: DeviceReadings) -> tuple[PortSettings, ...]:
     """The settings of every network device of one RDMA device's Ethernet ports, and of each port without one."""
-    device, values = found.device, DeviceValues(found)
+    device = found.device
+    if device.protocol not in ("roce", ""):
+        return ()
+    values: DeviceValues = defaultdict(dict)
+    for one in found.readings:
+        if one.source in SOURCES or one.source == HW_COUNTERS:
+            pairs = zip(one.names, one.values, strict=True)
+            values[one.source, one.port, one.netdev] |= {
+                name: value for name, value in pairs if value is not None
+            }
+    netdevs = [*hardware_netdevs(device)]
+    ethernet = {port.number for port in device.ports if port.link_layer in ("Ethernet", "")}
+    alone = sorted(ethernet - {port for port, _ in netdevs})
+    places = [*(place for place in netdevs if place[0] in ethernet), *((port, "") for port in alone)]
     sides = {port.number: read_ip_settings(found.readings, port.number) for port in device.ports}
     return tuple(
-        replace(_settings(device, values, port, netdev), ip=sides.get(port))
-        for port, netdev in _places(device)
+        replace(_settings(device, values, port, netdev), ip=sides.get(port)) for port, netdev in places
     )
 
 
-def _places(device: Device) -> Iterator[tuple[int, str]]:
-    if device.protocol not in ("roce", ""):
-        return
-    with_netdev = {port for port, _ in hardware_netdevs(device)}
-    ethernet = {port.number for port in device.ports if port.link_layer in ("Ethernet", "")}
-    yield from (place for place in hardware_netdevs(device) if place[0] in ethernet)
-    yield from ((number, "") for number in sorted(ethernet - with_netdev))
-
-
 def _settings(device: Device, values: DeviceValues, port: int, netdev: str) -> PortSettings:
-    here = (port, netdev)
-    dcb, ethtool = values.of(DCB, *here), values.of(SETTINGS, *here)
-    own = values.of(CONFIGURATION, *here)
-    of_port = values.of(CONFIGURATION, port)
-    state, whole = values.of(PORT, port), values.of(PCIE)
+    dcb, ethtool, own = (values[source, port, netdev] for source in (DCB, SETTINGS, CONFIGURATION))
+    of_port, state = values[CONFIGURATION, port, ""], values[PORT, port, ""]
+    pause, whole = values[PAUSE, port, netdev], values[PCIE, WHOLE_DEVICE, ""]
+    pauses = [pause[way] for way in ("receive", "transmit") if way in pause]
     dcqcn = {name: value for name, value in own.items() if name.count(".") == 2}  # noqa: PLR2004 - role.parameter.unit
-    forced = of_port.get("traffic_class_forced")
+    dscp, ecn = dcqcn.get("cc.roce_dscp.one"), dcqcn.get("cc.ecn_codepoint.one")
+    by_dscp = own.get("trust_dscp", dcb.get("trust_dscp"))
+    if by_dscp is None and family_of(device.dialect).trust_by_mappings:
+        by_dscp = dcb.get("dscp_mappings")
+    of_dscp = {int(name[14:]): value for name, value in dcb.items() if name.startswith("dscp_priority_")}
     return PortSettings(
         device=device.name,
         port=port,
@@ -173,8 +163,8 @@ def _settings(device: Device, values: DeviceValues, port: int, netdev: str) -> P
         pfc=_priorities(dcb, "pfc_enabled"),
         delay=dcb.get("pfc_delay"),
         peer_pfc=_priorities(dcb, "peer_pfc_enabled"),
-        trust=_trust(device.dialect, dcb, own),
-        dscp_priority=_dscp_priority(dcb),
+        trust=None if by_dscp is None else "dscp" if by_dscp else "pcp",
+        dscp_priority=of_dscp if "dscp_mappings" in dcb else None,
         traffic_class=_numbers(dcb, "priority_traffic_class"),
         algorithm=_numbers(dcb, "ets_algorithm"),
         bandwidth=_numbers(dcb, "ets_transmit_bandwidth"),
@@ -182,54 +172,25 @@ def _settings(device: Device, values: DeviceValues, port: int, netdev: str) -> P
         buffer_of=_numbers(dcb, "priority_buffer"),
         buffer_bytes=_numbers(dcb, "buffer_bytes"),
         dcbx=dcb.get("dcbx_mode"),
-        global_pause=_global_pause(values.of(PAUSE, *here)),
+        global_pause=any(pauses) if len(pauses) > 1 else None,
         prevention=ethtool.get("pfc_prevention_timeout"),
         refresh=ethtool.get("stats_block_microseconds"),
         cm_tos=of_port.get("cm_tos"),
         cm_version=of_port.get("cm_roce_version"),
-        tclass_forced=None if forced is None else bool(forced),
-        tclass=of_port.get("traffic_class", _configured_tos(dcqcn)),
+        tclass_forced=_flag(of_port, "traffic_class_forced"),
+        tclass=of_port.get("traffic_class", None if dscp is None or ecn is None else tos_of(dscp, ecn)),
         notification=_priorities(own, "notification_enabled"),
         reaction=_priorities(own, "reaction_enabled"),
         dcqcn=dcqcn or None,
         mtu=state.get("mtu"),
-        speed=values.of(LINK, *here).get("speed", state.get("rate")),
+        speed=values[LINK, port, netdev].get("speed", state.get("rate")),
         pcie=PcieLink(*(whole[name] for name in PCIE_NAMES))
         if all(name in whole for name in PCIE_NAMES)
         else None,
-        adaptive=_adaptive(values, port),
+        adaptive=_flag(values[HW_COUNTERS, port, ""], ADAPTIVE),
         gids=next((one.gids for one in device.ports if one.number == port), ()),
         up=_flag(state, UP),
     )
-
-
-def _trust(dialect: str, dcb: Mapping[str, int], own: Mapping[str, int]) -> str | None:
-    by_dscp = own.get("trust_dscp", dcb.get("trust_dscp"))
-    if by_dscp is None and family_of(dialect).trust_by_mappings:
-        by_dscp = dcb.get("dscp_mappings")
-    return None if by_dscp is None else "dscp" if by_dscp else "pcp"
-
-
-def _dscp_priority(dcb: Mapping[str, int]) -> dict[int, int] | None:
-    if "dscp_mappings" not in dcb:
-        return None
-    prefix = "dscp_priority_"
-    return {int(name.removeprefix(prefix)): value for name, value in dcb.items() if name.startswith(prefix)}
-
-
-def _global_pause(pause: Mapping[str, int]) -> bool | None:
-    if "receive" not in pause or "transmit" not in pause:
-        return None
-    return bool(pause["receive"] or pause["transmit"])
-
-
-def _configured_tos(dcqcn: Mapping[str, int]) -> int | None:
-    dscp, ecn = dcqcn.get("cc.roce_dscp.one"), dcqcn.get("cc.ecn_codepoint.one")
-    return None if dscp is None or ecn is None else dscp << 2 | ecn
-
-
-def _adaptive(values: DeviceValues, port: int) -> bool | None:
-    return _flag(values.of(HW_COUNTERS, port), ADAPTIVE)
 
 
 def _flag(numbers: Mapping[str, int], name: str) -> bool | None:

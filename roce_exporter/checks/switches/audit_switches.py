@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.checks.finding import NotChecked, Report, Topic
-from roce_exporter.checks.settings.check import (
-    Check,
-    CheckResult,
-    judged,
-    on_or_off,
-    read_checks,
-    unreadable,
-)
+from roce_exporter.checks.settings.check import Check, CheckResult, judged, on_or_off, read_checks, unreadable
 from roce_exporter.checks.settings.port_checks import judged_pfc, listed
 from roce_exporter.switches.pause.fabric import (
     ECN_MAXIMUM,
