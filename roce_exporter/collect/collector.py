@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -130,8 +130,9 @@ NOWHERE = Listed(HOST.device, HOST.incarnation)
 MOST_WORKERS = 16
 
 # Seconds of reading that justify one more worker. One thread does all quick reads: more would compete for the
-# GIL.
+# GIL. Reads that sleep in firmware take long in every pass, those of a busy machine in some.
 SECONDS_PER_WORKER = 0.010
+PASSES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,8 @@ class Collector:
         self._in_flight: InFlight[ReadKey] = InFlight(clock, thing_of)
         self._crew = Crew("roce-read")
         self._slow = SlowChain(self._attempt, self._in_flight, clock, settings.timeout)
-        self._width = 1
+        self._seconds: deque[float] = deque(maxlen=PASSES)
+        """What the reads of the last passes took together."""
         self._host = Account()
         self._listed: tuple[Listed, ...] = ()
         self._excluded = 0
@@ -246,6 +248,7 @@ class Collector:
         works = tuple(self._works.values())
         if fresh := [work for work in works if known.get(work.listed.name) is not work]:
             await self._work_off([self._tasks(work) for work in fresh])
+        self._seconds.append(sum([outcome.seconds for outcome in self._found.values()]))
         self._settle(self._found | self._unanswered())
         slow = [work.slow_tasks(self._settings.refresh) for work in works]
         self._slow.start([self._allowed(tasks)[0] for tasks in slow] if self._stuck else slow)
@@ -313,13 +316,12 @@ class Collector:
         )
         try:
             if not batch.is_over:
-                self._crew.start(batch.run, min(self._width, len(chains)))
+                self._crew.start(batch.run, min(_width(min(self._seconds, default=0.0)), len(chains)))
                 await self._wait(batch, done)
         finally:
             self._late |= batch.pending()
             results, unreached = batch.close()
             self._crew.settle(stuck=bool(self._in_flight))
-        self._width = _width(sum(outcome.seconds for outcome in results.values()))
         # So long ago that the slow chain reads it right after this pass, and not a minute later.
         late = Outcome(up=False, error=NOT_REACHED, begun=self._clock() - self._settings.refresh)
         self._found |= results | dict.fromkeys(unreached, late)

@@ -296,3 +296,25 @@ async def test_without_a_thread_a_collection_fails_and_the_next_one_works(monkey
         with pytest.raises(RuntimeError, match="can't start new thread"):
             await host.collector.collect()
     assert len((await host.collector.collect()).devices) == 2
+
+
+async def test_threads_follow_reads_that_are_slow_in_every_pass() -> None:
+    """A busy machine makes the reads of one pass look slow; a thread for it would cost more than it saves."""
+    host, slow = Host(), 1.0
+
+    def link(_: str) -> dict[str, int]:
+        host.clock.now += slow
+        return {"up": 1}
+
+    host.faults["ethtool_link"] = link
+
+    async def workers() -> int:
+        await host.collector.collect()
+        return len(host.collector._crew._workers)
+
+    assert (await workers(), await workers()) == (1, 3), "from the second pass on: two devices and their list"
+    slow = 0.0
+    assert (await workers(), await workers()) == (3, 1)
+    slow = 1.0
+    assert [await workers() for _ in range(4)] == [1, 1, 1, 1]
+    assert await workers() == 3
