@@ -1,6 +1,7 @@
 """A real redis-server with the tables of the simulated switch, for tests from end to end."""
 
 import contextlib
+import re
 import tempfile
 import threading
 import time
@@ -8,14 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import redis
+from servers import Running
 from sonic_redis import RedisServer, need_redis
 
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.host.simulated.simulated_switch import (
     DATABASE_NUMBERS,
     Databases,
     SimulatedSwitch,
     simulate_switch,
 )
+from roce_exporter.view.history import HostClock
 
 PORTS = ("mlx5",) * 4
 """Those of a simulated host without flags."""
@@ -40,6 +44,17 @@ def redis_server() -> Iterator[Path]:
             server.stop()
 
 
+def began(running: Running, scenario: str, seed: int) -> float:
+    """When the scenario of a simulated host began, by the monotonic clock: by what its first port has sent since."""
+    sent = re.compile(r'^roce_port_transmit_bytes_total{device="mlx5_0",port="1"} (\S+)', re.MULTILINE)
+    seen, now = float(sent.search(running.get().decode())[1]), time.monotonic()  # type: ignore[index]
+    clock = HostClock()
+    kernel = simulate(scenario, clock=clock, vendors=PORTS, seed=seed)
+    while 4 * int(kernel.text("class/infiniband/mlx5_0/ports/1/counters/port_xmit_data")) < seen:
+        clock.now += 0.1
+    return now - clock.now
+
+
 def load_tables(socket: Path, databases: Databases) -> None:
     """Replace everything in the server by these tables, each database at once."""
     for name, tables in databases.items():
@@ -54,12 +69,15 @@ def load_tables(socket: Path, databases: Databases) -> None:
 
 
 @contextlib.contextmanager
-def sonic_server(scenario: str, *, seed: int = 1, at: float | None = None) -> Iterator[Path]:
+def sonic_server(
+    scenario: str, *, seed: int = 1, at: float | None = None, start: float | None = None
+) -> Iterator[Path]:
     """A redis-server whose tables are those of the simulated switch, written every half second; its unix socket.
 
-    With `at` the tables are those of this number of seconds after the start of the scenario, and do not change.
+    With `at` the tables are those of this number of seconds after the start of the scenario, and do not change. `start` is when the
+    scenario began, by the monotonic clock: now, unless given.
     """
-    began = time.monotonic()
+    began = time.monotonic() if start is None else start
     leaf = simulate_switch(scenario, start=began, vendors=PORTS, seed=seed)
     with redis_server() as socket:
         load_tables(socket, leaf.databases(began + (at or 0.0)))

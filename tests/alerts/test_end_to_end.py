@@ -1,5 +1,6 @@
-"""Simulated hosts, Prometheus with our rules, Alertmanager with our routes: a storm, from NIC to page."""
+"""Simulated hosts and switches, Prometheus with our rules, Alertmanager with our routes: a storm, from NIC and switch port to page."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,13 +9,14 @@ from typing import Any
 import pytest
 import servers
 from alert_hooks import Alertmanager, rules_with
+from sonic_server import began, sonic_server
 from waiting import wait_until
 
 pytestmark = pytest.mark.timeout(
     300
 )  # the simulated storm begins after 20 s, and its alert ends 15 s after it
 
-SOON = "--host.simulate-seed=57"
+SEED = 57
 """With this seed a storm begins after 20 s and lasts 3.3 s."""
 
 
@@ -24,8 +26,14 @@ def hasty_rules(folder: Path) -> Path:
     return rules_with(folder, {name: {"for": "0s", "keep_firing_for": "10s"} for name in hasty})
 
 
-def target(address: str, cluster: str, instance: str) -> dict[str, Any]:
-    return {"targets": [address], "labels": {"cluster": cluster, "instance": instance}}
+ONE, MANY, BOTH, ALONE, CALM = "one", "many", "both-ends", "switch-alone", "calm"
+"""Clusters: a host that storms, the same and three paused ones, a host with its switch, a switch whose host has no exporter, and quiet ones."""
+
+
+def target(address: str, cluster: str, instance: str, probed: str = "") -> dict[str, Any]:
+    """What Prometheus scrapes; with `probed` it is a probe of this target."""
+    labels = {"cluster": cluster, "instance": instance} | ({"__param_target": probed} if probed else {})
+    return {"targets": [address], "labels": labels}
 
 
 def configuration(rules: Path, alertmanager: str, jobs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -41,27 +49,41 @@ def configuration(rules: Path, alertmanager: str, jobs: list[dict[str, Any]]) ->
 
 @pytest.fixture(scope="module")
 def prometheus(alertmanager, tmp_path_factory) -> Iterator[servers.Running]:
-    """A Prometheus that scrapes a storming host, the same and three paused ones in another cluster, and a quiet one.
-
-    One simulated victim is scraped as three hosts, which are therefore paused at the same moment.
-    """
+    """A Prometheus that scrapes all clusters. One simulated victim is scraped as three hosts, which are therefore paused at the same moment."""
     folder = tmp_path_factory.mktemp("end-to-end")
     with ExitStack() as running:
-        exporters = {
-            scenario: running.enter_context(
-                servers.exporter(folder / scenario, f"--host.simulate={scenario}", SOON)
-            ).address
-            for scenario in ("pfc-storm", "victim", "quiet")
-        }
-        targets = [
-            target(exporters["pfc-storm"], "one", "storming"),
-            target(exporters["pfc-storm"], "many", "storming"),
-            *(target(exporters["victim"], "many", f"held{number}") for number in (1, 2, 3)),
-            target(exporters["quiet"], "calm", "quiet"),
+
+        def serve(name: str, *flags: str) -> servers.Running:
+            return running.enter_context(servers.exporter(folder / name, *flags))
+
+        hosts, leaves = {}, {}
+        for scenario, seed in (("pfc-storm", SEED), ("victim", SEED), ("quiet", 1)):
+            host = serve(scenario, f"--host.simulate={scenario}", f"--host.simulate-seed={seed}")
+            hosts[scenario] = host.address
+            if scenario != "victim":
+                both = sonic_server(scenario, seed=seed, start=began(host, scenario, seed))
+                leaves[scenario] = {"module": "sonic", "address": f"unix://{running.enter_context(both)}"}
+        file = folder / "switches.yml"
+        file.write_text(json.dumps({"targets": leaves, "limits": {"cache": "0"}}))
+        switches = serve("switches", "--no-host", f"--switches.config={file}").address
+        scraped = [
+            target(hosts["pfc-storm"], ONE, "storming"),
+            target(hosts["pfc-storm"], MANY, "storming"),
+            *(target(hosts["victim"], MANY, f"held{number}") for number in (1, 2, 3)),
+            target(hosts["pfc-storm"], BOTH, "gpu-057"),
+            target(hosts["quiet"], CALM, "gpu-001"),
         ]
-        jobs = [{"job_name": "roce", "static_configs": targets}]
+        probed = [
+            target(switches, BOTH, "leaf-057", "pfc-storm"),
+            target(switches, ALONE, "leaf-057", "pfc-storm"),
+            target(switches, CALM, "leaf-001", "quiet"),
+        ]
+        jobs = [
+            {"job_name": "roce", "static_configs": scraped},
+            {"job_name": "roce-switches", "metrics_path": "/probe", "static_configs": probed},
+        ]
         config = configuration(hasty_rules(folder), alertmanager.url, jobs)
-        yield running.enter_context(servers.prometheus(folder, config))
+        yield running.enter_context(servers.prometheus(folder, config, "--rules.alert.resend-delay=1s"))
 
 
 def firing(alertmanager: Alertmanager, cluster: str) -> list[dict[str, Any]]:
@@ -73,51 +95,76 @@ def alerts_of(pages: list[dict[str, Any]]) -> set[str]:
     return {alert["labels"]["alertname"] for page in pages for alert in page["alerts"]}
 
 
-def failing_rules(prometheus: servers.Running) -> list[tuple[str, str]]:
-    """The rules whose evaluation fails, after all have been evaluated."""
-
+def test_no_rule_fails_on_the_series_that_the_exporters_serve(prometheus) -> None:
     def evaluated() -> list[dict[str, Any]]:
         rules = [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]
         return rules if rules and all(rule["health"] != "unknown" for rule in rules) else []
 
-    return [(rule["name"], rule.get("lastError")) for rule in wait_until(evaluated) if rule["health"] != "ok"]
-
-
-def test_no_rule_fails_on_the_series_that_the_exporter_serves(prometheus) -> None:
-    assert not failing_rules(prometheus)
+    failing = [rule for rule in wait_until(evaluated) if rule["health"] != "ok"]
+    assert [(rule["name"], rule.get("lastError")) for rule in failing] == []
 
 
 def test_a_storm_on_one_host_is_one_page_that_names_all_and_ends(prometheus, alertmanager) -> None:
-    pages = wait_until(lambda: firing(alertmanager, "one"))
+    pages = wait_until(lambda: firing(alertmanager, ONE))
     (alert,) = pages[0]["alerts"]
     assert alert["labels"]["alertname"] == "RocePfcStorm"
     text = alert["annotations"]["summary"] + alert["annotations"]["description"]
     for part in ("storming mlx5_0/1", "priority 3", "Hint: receiver_overwhelmed"):
         assert part in text
     ended = wait_until(
-        lambda: [page for page in alertmanager.hooks.of("pager", "one") if page["status"] == "resolved"]
+        lambda: [page for page in alertmanager.hooks.of("pager", ONE) if page["status"] == "resolved"]
     )
     assert alerts_of(ended) == {"RocePfcStorm"}
 
 
 def test_a_storm_across_hosts_is_one_page_of_the_culprit(prometheus, alertmanager) -> None:
     """Its victims fire, and notify nobody. Their storms do not begin with that of the culprit here, so for a while no culprit is known."""
-    wait_until(
-        lambda: "RocePortVictim" in {one["labels"]["alertname"] for one in alertmanager.alerts("many")}
-    )
-    wait_until(lambda: "RocePfcStorm" in alerts_of(firing(alertmanager, "many")))
-    pages = firing(alertmanager, "many")
+    wait_until(lambda: "RocePortVictim" in {one["labels"]["alertname"] for one in alertmanager.alerts(MANY)})
+    wait_until(lambda: "RocePfcStorm" in alerts_of(firing(alertmanager, MANY)))
+    pages = firing(alertmanager, MANY)
     assert alerts_of(pages) <= {"RocePfcStorm", "RocePfcStormWithoutCulprit"}
     named = {alert["labels"].get("instance") for page in pages for alert in page["alerts"]}
     assert named - {None} == {"storming"}
-    assert "RocePortVictim" not in alerts_of(alertmanager.hooks.of("tickets", "many"))
+    assert "RocePortVictim" not in alerts_of(alertmanager.hooks.of("tickets", MANY))
 
 
-def test_a_quiet_host_next_to_them_stays_silent(prometheus, alertmanager) -> None:
+def texts(alertmanager: Alertmanager, cluster: str, name: str) -> str:
+    """What Alertmanager shows of an alert; the text follows what becomes known after the alert began."""
+    return " ".join(
+        alert["annotations"]["summary"] + alert["annotations"]["description"]
+        for alert in alertmanager.alerts(cluster)
+        if alert["labels"]["alertname"] == name
+    )
+
+
+def test_one_storm_seen_from_both_ends_is_one_page(prometheus, alertmanager) -> None:
+    """The host's alert has the reason. That of the switch fires as well, and is muted."""
+    wait_until(lambda: "RocePfcStorm" in alerts_of(firing(alertmanager, BOTH)))
+    wait_until(lambda: "RoceSwitchWatchdogTripped" in alertmanager.names(BOTH, "suppressed"))
+    pages = firing(alertmanager, BOTH)
+    assert len({page["groupKey"] for page in pages}) == 1
+    assert {page["receiver"] for page in pages} == {"pager"}
+    named = "Its switch port is leaf-057 Ethernet0. It tripped its PFC watchdog"
+    wait_until(lambda: named in texts(alertmanager, BOTH, "RocePfcStorm"))
+
+
+def test_where_the_host_has_no_exporter_the_page_names_the_neighbour(prometheus, alertmanager) -> None:
+    pages = wait_until(lambda: firing(alertmanager, ALONE))
+    assert alerts_of(pages) == {"RoceSwitchWatchdogTripped"}
+    assert len({page["groupKey"] for page in pages}) == 1
+    (alert,) = pages[0]["alerts"]
+    assert "leaf-057 Ethernet0" in alert["annotations"]["summary"]
+    wait_until(lambda: "gpu-057" in texts(alertmanager, ALONE, "RoceSwitchWatchdogTripped"))
+
+
+def test_a_quiet_host_and_its_switch_next_to_them_stay_silent(prometheus, alertmanager) -> None:
     """Checked after the storms of the other hosts, so that there was enough time."""
-    assert firing(alertmanager, "one")
-    assert not alertmanager.hooks.of("pager", "calm")
-    assert not alertmanager.hooks.of("tickets", "calm")
+    assert firing(alertmanager, ONE)
+    assert firing(alertmanager, BOTH)
+    (links,) = prometheus.query(f"count(link:roce_host_port:info{{cluster='{CALM}'}})")
+    assert links["value"][1] == "4"
+    assert not alertmanager.hooks.of("pager", CALM)
+    assert not alertmanager.hooks.of("tickets", CALM)
     assert not [
-        alert["labels"] for alert in alertmanager.alerts("calm") if alert["labels"]["severity"] != "info"
+        alert["labels"] for alert in alertmanager.alerts(CALM) if alert["labels"]["severity"] != "info"
     ]

@@ -86,17 +86,6 @@ def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon, name)
     assert daemon.scrape()
 
 
-def test_clients_that_reset_their_connections_leave_nothing_behind(daemon) -> None:
-    """RST at any moment: before the request, within it, and during the reply."""
-    for number in range(600):
-        client = connect(daemon, BODY[: number % (len(BODY) + 1)])
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        client.close()
-    assert daemon.scrape()
-    wait_until(lambda: daemon.seen.num_fds() < 64)
-    assert "Traceback" not in daemon.log
-
-
 def curl(inside: Namespace, url: str, *flags: str) -> str:
     """The status code of a request from within a namespace, with the path unchanged."""
     command = [

@@ -2,13 +2,9 @@
 
 import asyncio
 import contextlib
-import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import psutil
 import pytest
 
 from roce_exporter.web import ClientLimits, Request, Response, Server
@@ -65,30 +61,6 @@ async def scrape_succeeds(port: int) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")
     writer.close()
     return head.startswith(b"HTTP/1.1 200 ")
-
-
-async def test_a_request_that_drips_in_gains_no_time_by_it() -> None:
-    async def drip(writer: asyncio.StreamWriter) -> None:
-        while not writer.is_closing():
-            writer.write(b"x")
-            await asyncio.sleep(0.02)
-
-    async with serving(limits=replace(LIMITS, request_seconds=0.3)) as port:
-        reader, writer = await connect(port, b"GET /")
-        dripping = asyncio.create_task(drip(writer))
-        assert (await everything(reader)).startswith(b"HTTP/1.1 408 ")
-        dripping.cancel()
-        writer.close()
-
-
-@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["unfinished", "terminator in the same chunk"])
-@pytest.mark.parametrize("size", [8192, 9000, 1_000_000])
-async def test_a_head_over_8_kib_is_refused(size, end) -> None:
-    async with serving() as port:
-        answer = await talk(port, b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * size + end)
-        # A client that keeps sending after the reply may lose it to a reset; its request is never served.
-        assert answer.startswith(b"HTTP/1.1 431 ") or (size == 1_000_000 and answer == b"")
-        assert await scrape_succeeds(port)
 
 
 SMUGGLING = {
@@ -156,63 +128,3 @@ async def test_a_request_being_answered_is_not_dropped_for_a_new_one() -> None:
         leave.set()
         assert (await reader.readuntil(b"done")).startswith(b"HTTP/1.1 200 ")
         writer.close()
-
-
-def deaf_client(port: int) -> socket.socket:
-    """A client that sends a request and never reads, with the smallest receive buffer that the kernel allows."""
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.connect(("127.0.0.1", port))
-    client.sendall(GET)
-    return client
-
-
-CHILD = """
-import asyncio, sys
-from roce_exporter.web import Response, Server
-from roce_exporter.web.web_config_file import WebConfigFile
-
-BODY = b"x" * 16_000_000
-
-async def application(request):
-    return Response(200, BODY, "text/plain; charset=utf-8")
-
-async def serve():
-    config = WebConfigFile(sys.argv[1]) if len(sys.argv) > 1 else None
-    server = Server(application, config)
-    print((await server.start(["127.0.0.1:0"]))[0], flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-    await server.close()
-
-asyncio.run(serve())
-"""
-
-
-@pytest.fixture
-def child() -> Iterator[tuple[int, psutil.Process]]:
-    """A server of a 16 MB body in a separate process."""
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        port = int(process.stdout.readline().rpartition(":")[2])
-        yield port, psutil.Process(process.pid)
-        process.stdin.close()
-        assert process.wait(GENEROUS) == 0
-
-
-async def test_20_clients_that_never_read_16_mb_cost_less_than_5_mb(child) -> None:
-    port, process = child
-    with deaf_client(port) as warm:
-        warm.recv(1000)
-    assert await scrape_succeeds(port)
-    before = process.memory_info().rss
-    clients = [deaf_client(port) for _ in range(20)]
-    for client in clients:
-        assert client.recv(8, socket.MSG_PEEK) == b"HTTP/1.1", "the reply has begun"
-    assert await scrape_succeeds(port)
-    highest = max([process.memory_info().rss for _ in range(50)])
-    for client in clients:
-        client.close()
-    assert highest - before < 5_000_000

@@ -1,4 +1,4 @@
-"""A real Redis with the tables of a simulated switch → `roce-exporter serve --switches.config`. tests/alerts/test_switch_page.py has the page."""
+"""A real Redis with the tables of a simulated switch → `roce-exporter serve --switches.config`. tests/alerts/test_end_to_end.py has the page."""
 
 import json
 import re

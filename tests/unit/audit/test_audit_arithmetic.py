@@ -26,20 +26,6 @@ def test_dscp_26_with_ect_is_106_and_without_104() -> None:
     assert tos_of(48) == 0xC2
 
 
-def test_switches_may_mark_106_and_not_104() -> None:
-    assert is_ect(106)
-    assert is_ect(105)
-    assert not is_ect(104)
-    assert not is_ect(107), "CE is a mark already"
-
-
-def test_the_class_is_the_upper_three_bits() -> None:
-    assert precedence_of(0x60) == 3
-    assert precedence_of(106) == 3
-    assert precedence_of(tos_of(48)) == 6
-    assert precedence_of(0) == 0
-
-
 @given(st.integers(0, 63), st.integers(0, 3))
 def test_a_tos_holds_its_dscp_its_ecn_and_its_class(dscp, ecn) -> None:
     tos = tos_of(dscp, ecn)

@@ -124,11 +124,3 @@ async def test_an_id_that_is_reused_between_two_devices_is_unknown_for_the_secon
     await found.read_once()
     assert "queue_pairs{device=mlx5_1,owner=unknown,state=RTS,type=RC}" in shown(found)
     assert not [name for name in shown(found) if "slurm" in name]
-
-
-async def test_without_devices_no_process_is_known() -> None:
-    found = following(FakeHost({"mlx5_0": [queue_pair(1, 7)]}, {7: JOB}))
-    await found.read_once()
-    assert len(found.processes) == 1
-    found.follow([])
-    assert len(found.processes) == 0

@@ -94,9 +94,3 @@ async def test_the_debug_pages_show_owners_and_the_state_of_the_source() -> None
     sources = (await page("/debug/snapshot"))["sources"]
     assert [one["device"] for one in sources if one["source"] == "owners"] == list(DEVICES)
     assert "/debug/owners" in endpoints.private
-
-
-async def test_without_a_surveyor_the_debug_page_is_empty() -> None:
-    kernel = simulate("quiet", clock=lambda: 0.0, vendors=["mlx5"], seed=1)
-    endpoints = Application((HostPages(Exporter(Collector(kernel, Settings(), lambda: 0.0))),))
-    assert json.loads((await endpoints(Request("GET", "/debug/owners", {}))).body) == {"devices": []}

@@ -44,20 +44,6 @@ def no_thread_remains(worker_threads) -> Iterator[None]:
     worker_threads.wait_until(0)
 
 
-async def test_a_device_that_hangs_costs_only_itself() -> None:
-    host = host_of("mlx5_0", "mlx5_1")
-    found = following(host, "mlx5_0", "mlx5_1")
-    stuck = stick(host)
-    surveying = asyncio.create_task(found.read_once())
-    await stuck.entered()
-    await until(found.states)
-    assert [(state.device, state.up) for state in found.states()] == [("mlx5_1", True)]
-    assert f"memory_regions{{device=mlx5_1,owner={JOB}}}" in shown(found)
-    stuck.release()
-    await surveying
-    assert [state.up for state in found.states()] == [True, True]
-
-
 async def test_a_device_that_hangs_is_broken_until_it_responds_and_leaves_nothing_open(
     worker_threads,
 ) -> None:
@@ -134,15 +120,6 @@ async def test_a_list_that_fails_in_the_middle_is_not_shown_in_part() -> None:
     assert all(one.closed for one in host.lists)
 
 
-async def test_a_host_that_lists_no_objects_has_no_series_and_no_error() -> None:
-    host = host_of("mlx5_0")
-    for kind in ObjectKind:
-        host.faults["mlx5_0", kind] = Absent(errno.EOPNOTSUPP, "this kernel does not list them")
-    found = following(host)
-    assert await survey(found) == {}
-    assert [(state.up, state.errors_total) for state in found.states()] == [(None, 0)]
-
-
 async def test_a_kind_that_the_kernel_does_not_list_has_no_series() -> None:
     host = host_of("mlx5_0")
     host.faults["mlx5_0", ObjectKind.CONTEXT] = Absent(errno.EOPNOTSUPP, "older than 5.12")
@@ -212,22 +189,6 @@ async def test_a_fault_of_the_exporter_costs_one_device_and_is_logged(caplog) ->
     assert [state.up for state in found.states()] == [False, True]
     assert "fault in the exporter" in found.states()[0].error
     assert "fault in source owners of mlx5_0" in caplog.text
-
-
-async def test_an_error_is_logged_when_it_comes_and_when_it_goes(caplog) -> None:
-    host = host_of("mlx5_0")
-    host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.EIO, "firmware")
-    found = following(host)
-    with caplog.at_level(logging.INFO):
-        await found.read_once()
-        await found.read_once()
-        host.faults.clear()
-        await found.read_once()
-        await found.read_once()
-    lines = [record.getMessage() for record in caplog.records if "owners" in record.getMessage()]
-    assert len(lines) == 2
-    assert "EIO" in lines[0]
-    assert "answers again" in lines[1]
 
 
 async def test_counters_continue_after_a_round_that_failed() -> None:
