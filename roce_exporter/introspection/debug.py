@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Series, Value
 
 
+OF_STATE = ("seconds", "error", "errors_total", "unreadable", "quarantined")
+
+
 def snapshot_document(
     observation: Observation, normaliser: Normaliser, more: Sequence[SourceState] = ()
 ) -> dict[str, Any]:
@@ -26,15 +29,9 @@ def snapshot_document(
         "unfinished": snapshot.unfinished,
         "sources": [
             {
-                "source": state.source,
-                "device": state.device,
-                "netdev": state.netdev,
+                **{name: getattr(state, name) for name in ("source", "device", "netdev")},
                 "state": {True: "up", False: "down", None: "absent"}[state.up],
-                "seconds": state.seconds,
-                "error": state.error,
-                "errors_total": state.errors_total,
-                "unreadable": state.unreadable,
-                "quarantined": state.quarantined,
+                **{name: getattr(state, name) for name in OF_STATE},
             }
             for state in (*snapshot.states, *more)
         ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.row import HISTOGRAM
@@ -19,7 +19,7 @@ from roce_exporter.view.history import History, LabelValues, TimedSamples
 from roce_exporter.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from roce_exporter.net.http import Access, HttpServer
 
@@ -45,8 +45,8 @@ PROBE = "roce_exporter_devices"
 Moments = dict[float, dict[str, dict[LabelValues, float]]]
 
 
-class MatrixError(Exception):
-    """The answer is not a matrix, or not of one exporter; one line."""
+class MatrixError(NetError):
+    """The answer is not a matrix, or not of one exporter."""
 
 
 class PrometheusHistory(NamedTuple):
@@ -76,17 +76,13 @@ def read_matrix(document: object) -> PrometheusHistory:
         for at, value in points:
             moments.setdefault(at, {}).setdefault(name, {})[labels] = value
     if len(targets) > 1:
-        raise MatrixError(f"several exporters have this instance: {_targets(targets)}")
+        named = (
+            [f"{label}={value}" for label, value in zip(TARGET, one, strict=True) if value]
+            for one in sorted(targets)
+        )
+        raise MatrixError(f"several exporters have this instance: {'; '.join(map(', '.join, named))}")
     history = tuple(TimedSamples(at, moments[at]) for at in sorted(moments))
     return PrometheusHistory(history, tuple(sorted(filter(is_strange, unknown))))
-
-
-def _targets(targets: Iterable[tuple[str, ...]]) -> str:
-    names = [
-        ", ".join(f"{label}={value}" for label, value in zip(TARGET, one, strict=True) if value)
-        for one in sorted(targets)
-    ]
-    return "; ".join(names)
 
 
 def is_strange(name: str) -> bool:
@@ -100,16 +96,10 @@ def _series(document: object) -> Iterator[tuple[dict[str, str], list[tuple[float
         raise MatrixError("the answer is not a matrix")
     try:
         for one in document["result"]:
-            yield dict(one["metric"]), list(_points(one["values"]))
+            points = ((float(at), float(text)) for at, text in one["values"])
+            yield dict(one["metric"]), [point for point in points if math.isfinite(point[1])]
     except (KeyError, TypeError, ValueError) as error:
         raise MatrixError(f"the answer is not a valid matrix ({type(error).__name__})") from None
-
-
-def _points(values: Iterable[Any]) -> Iterator[tuple[float, float]]:
-    for at, text in values:
-        value = float(text)
-        if math.isfinite(value):
-            yield float(at), value
 
 
 class QuerySpan:
@@ -121,10 +111,6 @@ class QuerySpan:
         """`end` is Unix time. The step is longer than asked for if there would be too many points."""
         self.start, self.end = end - since, end
         self.step = max(step, since / MOST_POINTS)
-
-    def bounds(self) -> dict[str, str]:
-        """The parameters `start` and `end`."""
-        return {"start": f"{self.start:.3f}", "end": f"{self.end:.3f}"}
 
 
 class PrometheusQueries:
@@ -146,10 +132,7 @@ class PrometheusQueries:
             "query": f'{{__name__=~"roce_.+",instance="{escaped(instance)}"}}',
             "step": f"{self._span.step:.3f}",
         }
-        try:
-            found = read_matrix(await self._get("query_range", query))
-        except MatrixError as error:
-            raise NetError(str(error)) from None
+        found = read_matrix(await self._get("query_range", query))
         if not found.history:
             raise NetError(f"no series roce_* of instance {instance!a} in this time{await self._others()}")
         return found._replace(history=await self._with_neighbours(found.history))
@@ -192,7 +175,7 @@ class PrometheusQueries:
                 target = tuple(metric.get(label, "") for label in (*TARGET, "instance"))
                 for at, value in points:
                     found.setdefault(target, {}).setdefault(at, {}).setdefault(name, {})[labels] = value
-        except (MatrixError, KeyError) as error:
+        except KeyError as error:
             raise NetError(str(error)) from None
         return {
             target: tuple(TimedSamples(at, moments[at]) for at in sorted(moments))
@@ -207,11 +190,8 @@ class PrometheusQueries:
         """
         step = {"query": query, "step": "1"}
         span = {"start": f"{self._span.end:.3f}", "end": f"{self._span.end:.3f}"}
-        try:
-            found = _series(await self._get("query_range", step | span))
-            return [(metric, points[-1][1]) for metric, points in found if points]
-        except MatrixError as error:
-            raise NetError(str(error)) from None
+        found = _series(await self._get("query_range", step | span))
+        return [(metric, points[-1][1]) for metric, points in found if points]
 
     async def _only_instance(self) -> str:
         found = await self._instances()
@@ -233,9 +213,10 @@ class PrometheusQueries:
             raise NetError("the answer is not a list of instances")
         return sorted(data)
 
-    async def _get(self, what: str, query: Mapping[str, str]) -> object:
+    async def _get(self, what: str, query: dict[str, str]) -> object:
+        bounds = {"start": f"{self._span.start:.3f}", "end": f"{self._span.end:.3f}"}
         try:
-            return await get(self._server, self._access, what, {**self._span.bounds(), **query}, TIMEOUT)
+            return await get(self._server, self._access, what, bounds | query, TIMEOUT)
         except TimeoutError:
             raise NetError(f"no answer in {TIMEOUT:g} s; use a shorter --since") from None
         except TooLargeError as error:

@@ -140,8 +140,9 @@ class PortView:
         """The series that have a value now, with that value."""
         found = [(track, track.now) for track in self.tracks(name, **match) if track.now is not None]
         if name in STATES:
-            changed = (_changed(track) for track, _ in found)
-            self.host.moved.extend((time, self.host.end) for time in changed if time)
+            for track, _ in found:
+                changes = (after for (_, one), (after, other) in pairwise(track.points) if one != other)
+                self.host.moved.extend((time, self.host.end) for time in [*changes][-1:])
         return found
 
     def highest(self, name: str, **match: str) -> float | None:
@@ -246,13 +247,6 @@ STATES = frozenset(
     }
 )
 """Gauges whose change is the begin of what a rule says of them."""
-
-
-def _changed(track: SeriesTrack) -> float:
-    """When the series took its present value; 0 if it always had it."""
-    return next(
-        (after for (_, one), (after, other) in reversed([*pairwise(track.points)]) if one != other), 0.0
-    )
 
 
 @cache

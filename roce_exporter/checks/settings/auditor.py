@@ -9,7 +9,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,14 @@ from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.checks.finding import NotChecked, Report, Topic
 from roce_exporter.checks.settings import ip_checks, port_checks
 from roce_exporter.checks.settings.arithmetic import SLOWEST, headroom, least_mtu, rdma_mtu
-from roce_exporter.checks.settings.check import Check, CheckResult, judged, not_alone, read_checks
+from roce_exporter.checks.settings.check import (
+    Check,
+    CheckResult,
+    findings_of,
+    judged,
+    not_alone,
+    read_checks,
+)
 from roce_exporter.checks.settings.ip_settings import VERSIONS, OwnAddress, with_rails
 from roce_exporter.checks.settings.port_settings import (
     ADAPTIVE,
@@ -98,16 +104,7 @@ def all_port_settings(devices: Sequence[DeviceReadings]) -> tuple[PortSettings, 
 
 def findings(ports: Sequence[PortSettings], profile: Profile) -> tuple[Finding, ...]:
     """See `audit`."""
-    return tuple(
-        check.finding(
-            Topic.SETTINGS,
-            _labels(settings),
-            result,
-            dialect=settings.dialect,
-            fill=partial(fill, settings, profile),
-        )
-        for check, settings, result in judge(ports, profile)
-    )
+    return findings_of(Topic.SETTINGS, judge(ports, profile), profile, fill)
 
 
 def judge(ports: Sequence[PortSettings], profile: Profile) -> list[tuple[Check, PortSettings, CheckResult]]:
@@ -137,7 +134,13 @@ class Auditor(ExporterPart):
 
     def follow(self, devices: Sequence[DeviceReadings]) -> None:
         """Audit these devices, if a setting has changed."""
-        signature = self._signature_of_all(devices)
+        last, self._last = self._last, {}
+        for found in devices:
+            known = last.get(found.device.name)
+            if known is None or known[0] is not found:
+                known = (found, self._signature_of(found))
+            self._last[found.device.name] = known
+        signature = tuple([signature for _, signature in self._last.values()])
         if signature != self._signature:
             self._signature = signature
             self._samples = self._samples.replace(_samples(all_port_settings(devices), self.profile))
@@ -146,29 +149,18 @@ class Auditor(ExporterPart):
         """The samples of the last audit; the same object until a setting changes."""
         return (self._samples,)
 
-    def _signature_of_all(self, devices: Sequence[DeviceReadings]) -> tuple[object, ...]:
-        last, self._last = self._last, {}
-        for found in devices:
-            known = last.get(found.device.name)
-            if known is None or known[0] is not found:
-                known = (found, self._signature_of(found))
-            self._last[found.device.name] = known
-        return tuple([signature for _, signature in self._last.values()])
-
     def _signature_of(self, found: DeviceReadings) -> tuple[object, ...]:
         settings: list[object] = []
         for reading in found.readings:
             # The names of a reading are the same object in every collection. The reference kept here prevents reuse of its id.
-            known = self._picks.get(id(reading.names)) or self._add_pick(reading)
+            known = self._picks.get(id(reading.names))
+            if known is None:
+                if len(self._picks) >= MOST_PICKS:
+                    self._picks.clear()
+                known = self._picks[id(reading.names)] = (reading.names, _make_pick(reading))
             if known[1] is not None:
                 settings.append((reading.port, known[1](reading.values)))
         return (found.device, *settings)
-
-    def _add_pick(self, reading: Reading) -> tuple[tuple[str, ...], Pick | None]:
-        if len(self._picks) >= MOST_PICKS:
-            self._picks.clear()
-        known = self._picks[id(reading.names)] = (reading.names, _make_pick(reading))
-        return known
 
 
 def _make_pick(reading: Reading) -> Pick | None:

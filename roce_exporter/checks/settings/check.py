@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from roce_exporter.catalog.drivers import family_of
@@ -12,7 +13,7 @@ from roce_exporter.catalog.table import parts, sections
 from roce_exporter.checks.finding import Finding, Side, Status, Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from roce_exporter.checks.settings.profile import Profile
@@ -153,3 +154,22 @@ def read_checks(place: Path, judges: Mapping[str, Any]) -> Iterator[Check]:
                 tuple(only.split(",")) if only else (),
                 heading == "switch",
             )
+
+
+def findings_of(
+    topic: Topic,
+    judged_ports: Iterable[tuple[Check, Any, CheckResult]],
+    profile: Profile,
+    fill: Callable[[Any, Profile], Mapping[str, object]],
+) -> tuple[Finding, ...]:
+    """The findings of results of ports of hosts or switches, whose commands `fill` completes."""
+    return tuple(
+        check.finding(
+            topic,
+            (one.device, str(one.port), one.netdev),
+            result,
+            dialect=one.dialect,
+            fill=partial(fill, one, profile),
+        )
+        for check, one, result in judged_ports
+    )

@@ -24,11 +24,12 @@ from roce_exporter.host.sources.ip_side import (
 from roce_exporter.model.ip import NEIGHBOUR_STATES, network_of, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from roce_exporter.model import Reading
 
 VERSIONS = (4, 6)
+LEAVES, GATEWAYS = {NOWHERE: "", UNKNOWN: None}, {NO_GATEWAY: ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,39 +148,32 @@ def _netdev(netdev: str, values: Mapping[str, int | None]) -> IpNetdev:
             facts.setdefault(kind, []).append((words, value))
     return IpNetdev(
         netdev,
-        tuple(_address(words, value) for words, value in facts.get("address", ())),
+        tuple(
+            OwnAddress(address, int(length), scope, bool(failed))
+            for (cidr, scope), failed in facts.get("address", ())
+            for address, _, length in [cidr.partition("/")]
+        ),
         tuple(
             OwnRule(int(one), source, int(table), count)
             for (one, source, table), count in facts.get("rule", ())
         ),
-        tuple(_path(words, value) for words, value in facts.get("path", ())),
+        tuple(
+            FollowedPath(source, prefix, LEAVES.get(leaves, leaves), GATEWAYS.get(gateway, gateway), mtu)
+            for (source, prefix, leaves, gateway), mtu in facts.get("path", ())
+        ),
         {prefix: value for (prefix,), value in facts.get("limit", ())},
         {address: state for (address, state), _ in facts.get("gateway", ())},
         {address: state for (address, state), _ in facts.get("failing", ())},
         {state: value for (state,), value in facts.get("neighbours", ()) if state in NEIGHBOUR_STATES},
-        dict(_in_effect(values)),
+        # The kernel uses the larger one of conf/all and conf/DEV for all of these (include/linux/inetdevice.h).
+        {
+            name: max(everywhere, own)
+            for name in SYSCTLS
+            for everywhere, own in [(values.get(f"{name}.all"), values.get(f"{name}.own"))]
+            if everywhere is not None and own is not None
+        },
         frozenset(name for name, value in values.items() if value is None),
     )
-
-
-def _address(words: Sequence[str], failed: int) -> OwnAddress:
-    cidr, scope = words
-    address, _, length = cidr.partition("/")
-    return OwnAddress(address, int(length), scope, bool(failed))
-
-
-def _path(words: Sequence[str], mtu: int) -> FollowedPath:
-    source, prefix, leaves, gateway = words
-    netdev = {NOWHERE: "", UNKNOWN: None}.get(leaves, leaves)
-    return FollowedPath(source, prefix, netdev, "" if gateway == NO_GATEWAY else gateway, mtu)
-
-
-def _in_effect(values: Mapping[str, int | None]) -> Iterator[tuple[str, int]]:
-    """The kernel uses the larger one of conf/all and conf/DEV for all of these (include/linux/inetdevice.h)."""
-    for name in SYSCTLS:
-        everywhere, own = values.get(f"{name}.all"), values.get(f"{name}.own")
-        if everywhere is not None and own is not None:
-            yield name, max(everywhere, own)
 
 
 def is_readable(one: IpNetdev) -> bool:

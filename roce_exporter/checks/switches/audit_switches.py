@@ -8,13 +8,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.checks.finding import NotChecked, Report, Topic
-from roce_exporter.checks.settings.check import Check, CheckResult, judged, on_or_off, read_checks, unreadable
+from roce_exporter.checks.settings.check import (
+    Check,
+    CheckResult,
+    findings_of,
+    judged,
+    on_or_off,
+    read_checks,
+    unreadable,
+)
 from roce_exporter.checks.settings.port_checks import judged_pfc, listed
 from roce_exporter.switches.pause.fabric import (
     ECN_MAXIMUM,
@@ -71,6 +78,7 @@ class SwitchPortSettings:
 
     device: str
     port: str
+    netdev = ""
     dialect: str = ""
     """The catalogue's name of the operating system; empty if unknown."""
     pfc: frozenset[int] | None = None
@@ -441,19 +449,9 @@ def audit_switches(views: Sequence[SwitchView], profile: Profile) -> Report:
     # Both ends of a link are needed, also where only one of them is audited.
     found += [one for one in compare_ports(every, profile) if (one[1].device, one[1].port) in audited]
     found.sort(key=lambda one: audited[one[1].device, one[1].port])
-    findings = [
-        check.finding(
-            Topic.SWITCHES,
-            (settings.device, settings.port, ""),
-            result,
-            dialect=settings.dialect,
-            fill=partial(fill_in, settings, profile),
-        )
-        for check, settings, result in found
-    ]
     gaps = [
         NotChecked(f"{source}: {fault}" if source else fault, view.device, "", True)
         for view in views
         for source, fault in view.faults.items()
     ]
-    return Report(tuple(findings), tuple(gaps))
+    return Report(findings_of(Topic.SWITCHES, found, profile, fill_in), tuple(gaps))
