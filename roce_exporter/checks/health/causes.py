@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
 
-STEPS = {
-    "COUNTERS": "roce-exporter once | grep 'device=\"{device}\"'",
-    "DMESG": "dmesg -T | grep -i -e {device} -e {netdev} -e AER",
-}
+COUNTERS = "roce-exporter once | grep 'device=\"{device}\"'"
 _PARTS = ("likely", "wrong if", "next", "then", "begins")
 _BEGIN = re.compile(r"([0-9]+) events(?:, ([0-9e.-]+) of the bits)?")
 
@@ -129,14 +126,13 @@ def _cause(entry: TableLine) -> Cause:
         if not (match := _BEGIN.fullmatch(text)):
             raise CatalogError(f"{entry.place}: {text!r} is not N events[, RATIO of the bits]")
         begins = Begin(float(match[1]), float(match[2] or 0))
-    steps = ((STEPS.get(word, word), rest) for word, _, rest in (one.partition(" ") for one in found["next"]))
     return Cause(
         name,
         Side(side),
         Status[health.upper()],
         title,
         " ".join(found["likely"]),
-        tuple(f"{word} {rest}".strip() for word, rest in steps),
+        tuple(step for line in found["next"] for step in _steps(line)),
         runbook,
         Sure(sure),
         " ".join(found["wrong if"]),
@@ -147,13 +143,24 @@ def _cause(entry: TableLine) -> Cause:
     )
 
 
+def _steps(line: str) -> Iterator[str]:
+    word, _, rest = line.partition(" ")
+    while word in _STEPS:
+        yield _STEPS[word]
+        word, _, rest = rest.partition(" ")
+    if word:
+        yield f"{COUNTERS if word == 'COUNTERS' else word} {rest}".strip()
+
+
 def _names(text: str) -> Iterator[str]:
     for word in text.split():
         yield from _names(_GROUPS[word]) if word in _GROUPS else (word,)
 
 
 _TABLE = dict(sections("causes.txt", Path(__file__).with_name("causes.txt").read_text(encoding="utf-8")))
-_GROUPS = dict(entry.head.split(": ") for entry in _TABLE["groups"])
+_STEPS, _GROUPS = (
+    dict(entry.head.split(": ", 1) for entry in _TABLE[heading]) for heading in ("steps", "groups")
+)
 CAUSES = tuple(map(_cause, _TABLE["causes"]))
 """All causes, in order of harm among those of one health."""
 
