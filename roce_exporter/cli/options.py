@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from roce_exporter import __version__
@@ -14,7 +15,7 @@ from roce_exporter.cli.renamed import FLAGS_NOW, renamed, renamed_flag
 from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from roce_exporter.cli.flags import Flag
 
@@ -49,8 +50,6 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     if rest:
         options.words += rest
     if getattr(options, "config_file", ""):
-        from roce_exporter.cli.config_file import config_flags  # noqa: PLC0415 - most have none, and YAML is slow to import
-
         command, words = options.command, options.command.count(" ") + 1
         keys = config_flags(
             options.config_file, command, _given(argv), make_parser()
@@ -176,3 +175,50 @@ def _command_first(argv: list[str]) -> list[str]:
 def _given(argv: Sequence[str]) -> list[str]:
     """The names of the flags in these arguments."""
     return [word.partition("=")[0] for word in argv if word.startswith("--")]
+
+
+NOT_KEYS = ("--config.file",)
+SWITCHES = {"true": True, "false": False}
+
+
+def config_flags(
+    path: str, command: str, given: Collection[str], parser: argparse.ArgumentParser
+) -> list[str]:
+    """The keys of a configuration file as flags of this command, except those that are given on the command line.
+
+    All commands share one file, so a key of another command is valid; a key that no command has is an error.
+
+    Raises:
+        OptionError: the file cannot be read, or a key or a value in it is unknown or invalid; the message names the line.
+    """
+    from roce_exporter import yaml_document  # noqa: PLC0415 - most runs have no file, and YAML is slow to import
+
+    flags: list[str] = []
+    try:
+        document = yaml_document.parse_document(
+            Path(path), yaml_document.read_text(Path(path), "--config.file")
+        )
+        for key, entry in yaml_document.mapping_of(document).items():
+            name = f"--{key}"
+            rows = [flag for flag in FLAGS if flag.name == name and name not in NOT_KEYS]
+            if not rows:
+                entry.refuse("unknown key; the keys are the flags without their dashes, see --help")
+            row = next((flag for flag in rows if command in flag.commands), rows[0])
+            if row.is_switch:
+                if (text := yaml_document.text_of(entry).lower()) not in SWITCHES:
+                    entry.refuse(f"must be true or false, not {text!r}")
+                arguments = [name] * SWITCHES[text]
+            else:
+                arguments = [
+                    f"{name}={yaml_document.text_of(value)}" for value in yaml_document.values_of(entry)
+                ]
+            owner = command if command in row.commands else row.commands[0]
+            try:
+                parser.parse_args([*owner.split(), *arguments])
+            except OptionError as error:
+                entry.refuse(str(error))
+            if owner == command and name not in given:
+                flags += arguments
+    except yaml_document.DocumentError as error:
+        raise OptionError(str(error)) from None
+    return flags

@@ -11,6 +11,7 @@ import re
 
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 from roce_exporter.migrate.naming import NETDEV, PORT, Pairs, Written, in_words
+from roce_exporter.words import word_list
 
 
 def _written(name: str, *labels: str, **where: str) -> Written:
@@ -70,15 +71,12 @@ OPTIONAL = {
 """Optional counters, read from RDMA netlink, that have another name there."""
 
 PORT_STATES = {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
-PHYSICAL_STATES = {
-    1: "SLEEP",
-    2: "POLLING",
-    3: "DISABLED",
-    4: "PORT_CONFIGURATION_TRAINING",
-    5: "LINK_UP",
-    6: "LINK_ERROR_RECOVERY",
-    7: "PHY_TEST",
-}
+PHYSICAL_STATES = dict(
+    enumerate(
+        word_list("SLEEP POLLING DISABLED PORT_CONFIGURATION_TRAINING LINK_UP LINK_ERROR_RECOVERY PHY_TEST"),
+        1,
+    )
+)
 """The labels `state` and `phys_state` of `rdma_port_info`, with the kernel's numbers."""
 
 LOST = ("state", "phys_state", "link_width", "link_speed", "pci_addr", "is_vf", "pf_device")

@@ -18,10 +18,9 @@ NETDEV = (*DEVICE, ("net_dev_name", "netdev"))
 NO_PORT = "there is no label for the port"
 
 PRIORITIES = {
-    "rx_prio{priority}_pause": "rx_pause",
-    "tx_prio{priority}_pause": "tx_pause",
-    "rx_prio{priority}_discards": "rx_discards",
-    "tx_prio{priority}_discards": "tx_discards",
+    f"{way}_prio{{priority}}_{what}": f"{way}_{what}"
+    for way in ("rx", "tx")
+    for what in ("pause", "discards")
 }
 
 LOST = word_list(

@@ -204,22 +204,14 @@ class LeafReader:
         finished = False
         for field, content in fields(data):
             if field == NOTIFICATION:
-                self._read(content)
+                prefix = self._path(next((part for number, part in fields(content) if number == PREFIX), b""))
+                for number, update in fields(content):
+                    if number == UPDATES:
+                        self._count(1)
+                        one = _decoded("Update", update)
+                        self.leaves.append(Leaf(prefix + self._path(one.path), self._value(one.val)))
             finished = finished or (field == SYNC_RESPONSE and content != b"\0")
         return finished
-
-    def _read(self, notification: bytes) -> None:
-        prefix = self._path(
-            next((content for field, content in fields(notification) if field == PREFIX), b"")
-        )
-        for field, update in fields(notification):
-            if field == UPDATES:
-                self._count(1)
-                one = _decoded("Update", update)
-                self.leaves.append(Leaf(prefix + self._path(one.path), self._value(one.val)))
-            elif field == DELETES:
-                self._count(1)
-                self.deleted.append(prefix + self._path(update))
 
     def _path(self, data: bytes) -> Path:
         if len(data) > PATH_BYTES:

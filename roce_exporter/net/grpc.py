@@ -25,6 +25,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from roce_exporter.net import NetError
 from roce_exporter.net.tls import EXPIRED, client_context, connection_fault, expiry_text
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,15 +48,8 @@ def start_grpc() -> None:
 
 
 KINDS = {
-    "string": FieldDescriptorProto.TYPE_STRING,
-    "bytes": FieldDescriptorProto.TYPE_BYTES,
-    "bool": FieldDescriptorProto.TYPE_BOOL,
-    "int32": FieldDescriptorProto.TYPE_INT32,
-    "int64": FieldDescriptorProto.TYPE_INT64,
-    "uint32": FieldDescriptorProto.TYPE_UINT32,
-    "uint64": FieldDescriptorProto.TYPE_UINT64,
-    "float": FieldDescriptorProto.TYPE_FLOAT,
-    "double": FieldDescriptorProto.TYPE_DOUBLE,
+    kind: FieldDescriptorProto.Type.Value(f"TYPE_{kind.upper()}")
+    for kind in word_list("string bytes bool int32 int64 uint32 uint64 float double")
 }
 
 

@@ -258,54 +258,36 @@ Call = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Calls a step in a worker thread. TimeoutError: it has not returned in time."""
 
 
-class OwnerRound:
-    """One round. Used by the event loop."""
+async def take_round(
+    scan: OwnerScan, call: Call, ports: Iterable[int], pause: Callable[[float], Awaitable[None]]
+) -> list[str]:
+    """Take all steps of a round; returns what could not be read, with the reason. `pause` gets the seconds of each part.
 
-    def __init__(
-        self, scan: OwnerScan, call: Call, sleep: Callable[[float], Awaitable[None]], pause: float
-    ) -> None:
-        """After a part that took t seconds, the round waits `pause` times t."""
-        self.errors: list[str] = []
-        """What could not be read, with the reason."""
-        self._scan = scan
-        self._call = call
-        self._sleep = sleep
-        self._pause = pause
+    What fails alone is listed, and the next step follows. Raises TimeoutError: the device does not respond, so further steps would not
+    get an answer either. OSError: ENODEV, the device was removed.
+    """
+    errors: list[str] = []
 
-    async def take(self, ports: Iterable[int]) -> None:
-        """Take all steps. What fails alone is entered in `errors`, and the next step follows.
-
-        Raises:
-            TimeoutError: the device does not respond, so further steps would not get an answer either.
-            OSError: ENODEV, the device was removed.
-        """
-        scan = self._scan
-        await self._attempt("summary", self._call(scan.compare))
-        for kind in FROM_MEMORY:
-            await self._attempt(kind.value, self._call(partial(scan.whole_list, kind)))
-        await self._attempt("summary", self._call(scan.compare))
-        for kind in PART_BY_PART:
-            await self._attempt(kind.value, self._parts(kind))
-        await self._attempt("summary", self._call(scan.compare))
-        for port in ports:
-            await self._attempt(f"counter sets of port {port}", self._sets(port))
-
-    async def _parts(self, kind: ObjectKind) -> None:
-        ended = False
-        while not ended:
-            seconds, ended = await self._call(partial(self._scan.part, kind))
-            await self._sleep(seconds * self._pause)
-
-    async def _sets(self, port: int) -> None:
-        seconds = await self._call(partial(self._scan.counter_sets, port))
-        await self._sleep(seconds * self._pause)
-
-    async def _attempt(self, what: str, step: Awaitable[None]) -> None:
+    async def attempt(what: str, step: Callable[[], Any]) -> Any:
         try:
-            await step
+            return await call(step)
         except Absent:
-            return
+            return None
         except OSError as error:
             if isinstance(error, TimeoutError) or error.errno == errno.ENODEV:
                 raise
-            self.errors.append(f"{what}: {reason_of(error)}: {error}")
+            errors.append(f"{what}: {reason_of(error)}: {error}")
+
+    await attempt("summary", scan.compare)
+    for kind in FROM_MEMORY:
+        await attempt(kind.value, partial(scan.whole_list, kind))
+    await attempt("summary", scan.compare)
+    for kind in PART_BY_PART:
+        ended = False
+        while not ended:
+            seconds, ended = await attempt(kind.value, partial(scan.part, kind)) or (0.0, True)
+            await pause(seconds)
+    await attempt("summary", scan.compare)
+    for port in ports:
+        await pause(await attempt(f"counter sets of port {port}", partial(scan.counter_sets, port)) or 0.0)
+    return errors

@@ -13,7 +13,7 @@ from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
 from roce_exporter.model.owner import OTHER_OWNERS, ObjectKind
 from roce_exporter.normalise.series import NO_SAMPLES, Series
 from roce_exporter.owners.identify import LIFE, KnownProcesses, ProcessOwners
-from roce_exporter.owners.owner_scan import OwnerRound, OwnerScan
+from roce_exporter.owners.owner_scan import OwnerScan, take_round
 from roce_exporter.owners.owner_totals import DeviceOwners, HostOwners, OwnerNumbers
 from roce_exporter.words import few
 
@@ -193,14 +193,19 @@ class Surveyor(ExporterPart):
         scan = OwnerScan(self._kernel, netlink, known, self._clock, self._wall)
         # One thread for all steps: starting one takes longer than most steps.
         thread = CallThread()
-        one = OwnerRound(scan, partial(self._call, surveyed, thread), self._sleep, pause)
+        ports = [port.number for port in surveyed.device.ports]
         try:
-            await one.take([port.number for port in surveyed.device.ports])
+            errors = await take_round(
+                scan,
+                partial(self._call, surveyed, thread),
+                ports,
+                lambda seconds: self._sleep(seconds * pause),
+            )
             surveyed.owners.enter(scan, surveyed.device.dialect)
-            if scan.censuses and not one.errors:
+            if scan.censuses and not errors:
                 surveyed.seconds, surveyed.ended = self._clock() - begun, self._wall()
-            up = not one.errors if scan.censuses or one.errors else None
-            self._settle(surveyed, up, few(one.errors, 1), len(one.errors))
+            up = not errors if scan.censuses or errors else None
+            self._settle(surveyed, up, few(errors, 1), len(errors))
         except Exception as error:  # noqa: BLE001 - what fails at one device must not cost the others
             self._enter_failure(surveyed, surveyed.rounds.failure(error))
         finally:

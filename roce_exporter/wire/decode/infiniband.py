@@ -8,17 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from roce_exporter.wire.decode import opcodes
+from roce_exporter.words import word_list
 
 ICRC_BYTES = 4
 
 RNR, NAK = 1, 3
 """Kinds of AETH syndromes, bits 5 and 6; 0 is an ACK."""
-NAK_CODES = (
-    "psn_sequence_error",
-    "invalid_request",
-    "remote_access_error",
-    "remote_operational_error",
-    "invalid_rd_request",
+NAK_CODES = word_list(
+    "psn_sequence_error invalid_request remote_access_error remote_operational_error invalid_rd_request"
 )
 RNR_MILLISECONDS = (
     655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96, 1.28, 1.92,

@@ -10,34 +10,19 @@ RC, UC, RD, UD, CNP_TRANSPORT, XRC = range(6)
 WITHOUT_OPERATIONS = (CNP_TRANSPORT, 6, 7)
 CNP = 0x81
 
-OPERATIONS = {
-    0x00: "send first",
-    0x01: "send middle",
-    0x02: "send last",
-    0x03: "send last with immediate",
-    0x04: "send only",
-    0x05: "send only with immediate",
-    0x06: "write first",
-    0x07: "write middle",
-    0x08: "write last",
-    0x09: "write last with immediate",
-    0x0A: "write only",
-    0x0B: "write only with immediate",
-    0x0C: "read request",
-    0x0D: "read response first",
-    0x0E: "read response middle",
-    0x0F: "read response last",
-    0x10: "read response only",
-    0x11: "acknowledge",
-    0x12: "atomic acknowledge",
-    0x13: "compare and swap",
-    0x14: "fetch and add",
-    0x15: "resync",
-    0x16: "send last with invalidate",
-    0x17: "send only with invalidate",
-    0x1C: "flush",
-    0x1D: "atomic write",
-}
+OPERATIONS = dict(
+    enumerate(
+        (
+            *("send first", "send middle", "send last", "send last with immediate"),
+            *("send only", "send only with immediate"),
+            *("write first", "write middle", "write last", "write last with immediate"),
+            *("write only", "write only with immediate", "read request"),
+            *("read response first", "read response middle", "read response last", "read response only"),
+            *("acknowledge", "atomic acknowledge", "compare and swap", "fetch and add", "resync"),
+            *("send last with invalidate", "send only with invalidate"),
+        )
+    )
+) | {0x1C: "flush", 0x1D: "atomic write"}
 DEFINED = {
     RC: frozenset(OPERATIONS) - {0x15},
     UC: frozenset(range(0x0C)),

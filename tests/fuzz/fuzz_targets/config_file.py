@@ -4,11 +4,10 @@ import atexit
 import tempfile
 from pathlib import Path
 
-from roce_exporter.cli.config_file import config_flags
-from roce_exporter.cli.options import OptionError, flags_of, make_parser
+from roce_exporter.cli.options import OptionError, config_flags, flags_of, make_parser
 
 ALLOWED = (OptionError,)
-CORE = ("cli/config_file.py", "yaml_document.py")
+CORE = ("cli/options.py", "yaml_document.py")
 PARSER = make_parser()
 KEYS = sorted(flag.name.removeprefix("--") for flag in flags_of("serve"))
 WORDS = (
