@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Coroutine
 
-AGAIN_SECONDS = 1.0
-"""Until a task that has not ended is cancelled again."""
+AGAIN_SECONDS = 1.0  # until a task that has not ended is cancelled again
 
 
 @contextlib.asynccontextmanager

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 
-FOLLOW_SECONDS = 5.0
-"""Seconds between two checks for added and removed devices."""
+FOLLOW_SECONDS = 5.0  # seconds between two checks for added and removed devices
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60))
-GAP = "  "
-"""Between the columns of a table."""
-NARROWEST = 8
-"""A column is not wrapped below this width."""
+GAP = "  "  # between the columns of a table
+NARROWEST = 8  # a column is not wrapped below this width
 
 
 def number(amount: float) -> str:

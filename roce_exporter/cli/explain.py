@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import Kernel
 
 ALERT = re.compile(r"Roce[A-Z][A-Za-z]+")
-NOT_SEEN = 3
-"""Exit code where nothing is found because nothing could be seen, as of `check`."""
+NOT_SEEN = 3  # exit code where nothing is found because nothing could be seen, as of `check`
 
 
 async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:

@@ -25,8 +25,7 @@ CHECK = ("check",)
 EVERY = (*HOST, "wire", "tool namespaces", "tool translate")
 
 
-KEY = "its key in the file of --config.file"
-"""Instead of a flag for what is rarely set."""
+KEY = "its key in the file of --config.file"  # instead of a flag for what is rarely set
 
 
 class Flag(NamedTuple):
@@ -152,8 +151,7 @@ def _float(text: str) -> float:
         return math.nan
 
 
-PROBE_PORT = 10126
-"""The port of `probe` for metrics; probes themselves are UDP, to port 10124."""
+PROBE_PORT = 10126  # the port of `probe` for metrics; probes themselves are UDP, to port 10124
 
 LOG_LEVELS = ("debug", "info", "warn", "error")
 SOURCES = (
@@ -169,8 +167,7 @@ SCENARIOS = (
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
 PROFILES = ("amd-pollara", "auto", "broadcom-thor2", "lossy", "nvidia-lossless", "pfc-only")
-EXPORTERS = ("node_exporter", "rdma_exporter", "spiderpool")
-"""Those whose names `translate` knows."""
+EXPORTERS = ("node_exporter", "rdma_exporter", "spiderpool")  # those whose names `translate` knows
 JSON, PACKETS = "json", "packets"
 
 CHOICES = {

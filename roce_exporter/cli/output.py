@@ -15,8 +15,7 @@ from roce_exporter.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-SILENCE = 2.0
-"""Seconds of work that need no sign of life."""
+SILENCE = 2.0  # seconds of work that need no sign of life
 
 REFRESH = 1.0
 

@@ -50,8 +50,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 SHORTEST_KEY = 16
-TIMEOUT = 10.0
-"""Seconds that a list of targets or the devices may take to read."""
+TIMEOUT = 10.0  # seconds that a list of targets or the devices may take to read
 ALL = "all"
 LOAD_SECONDS = 1.0
 """Over which the traffic of the own ports is measured: some drivers refresh their counters once a second."""

@@ -12,10 +12,8 @@ if TYPE_CHECKING:
 TOOLS = ("translate", "namespaces")
 CHECKS = {"audit": ("settings",), "doctor": ("setup", "settings"), "diagnose": ("health",)}
 """Commands that are topics of `check` now."""
-SWITCHES_PORT = 10124
-"""The port of `switches`."""
-WIRE_PORT = 10125
-"""The port of `wire --serve`."""
+SWITCHES_PORT = 10124  # the port of `switches`
+WIRE_PORT = 10125  # the port of `wire --serve`
 
 
 FLAGS_NOW = {

@@ -32,12 +32,10 @@ if TYPE_CHECKING:
     from roce_exporter.web.application import Section
     from roce_exporter.wire.wire_session import WireSession
 
-MOST_PAIRS_SHOWN = 1000
-"""Pairs at /debug/wire."""
+MOST_PAIRS_SHOWN = 1000  # pairs at /debug/wire
 LOG = logging.getLogger(__name__)
 
-ENDED = 1
-"""Exit code of a daemon that serves packets only, when no more will come."""
+ENDED = 1  # exit code of a daemon that serves packets only, when no more will come
 
 
 class ServedPart(NamedTuple):

@@ -30,15 +30,12 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 STANDARD_INPUT = "-"
-REFRESH = 0.5
-"""Seconds between two updates of the live table."""
+REFRESH = 0.5  # seconds between two updates of the live table
 DRAIN = 60.0
 """Seconds to count what the ring still holds, which a slow processor needs for a full one."""
-START = 60.0
-"""Seconds for the reading thread to run; on a busy machine a new thread waits."""
+START = 60.0  # seconds for the reading thread to run; on a busy machine a new thread waits
 DAMAGED = 1
-INCOMPLETE = 1
-"""No RoCE packet was seen, or frames were left out that may hold some."""
+INCOMPLETE = 1  # no RoCE packet was seen, or frames were left out that may hold some
 
 
 async def wire(options: argparse.Namespace) -> int:

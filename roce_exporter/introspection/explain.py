@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from roce_exporter.model import SourceState
     from roce_exporter.normalise.normaliser import Normaliser, Plan
 
-NEAREST = 3
-"""Number of names that are suggested if no name matches."""
-ALIKE = 0.6
-"""Minimum similarity of a suggested name, from 0 to 1."""
+NEAREST = 3  # number of names that are suggested if no name matches
+ALIKE = 0.6  # minimum similarity of a suggested name, from 0 to 1
 
 
 def explain(name: str, observation: Observation, normaliser: Normaliser, host: HostStates) -> Iterator[str]:

@@ -196,15 +196,13 @@ PRESENT = {
 OURS = "roce_exporter_metric_set_info"
 LATELY = "15m"
 """A host on which ours was seen within this time is not served: a restart of ours does not bring the other series back."""
-HOST = "(.+?)(:[0-9]+)?"
-"""An `instance`: the host, and a port if there is one."""
+HOST = "(.+?)(:[0-9]+)?"  # an `instance`: the host, and a port if there is one
 
 ON_TARGET = f"on ({TARGET})"
 NETDEVS = "netdev:roce_from_node_exporter:driver"
 RDMA_PORT_LABELS = ("port", "netdev", "link_layer", *rdma_exporter.LOST)
 ETHERNET_GIGABITS = (10, 25, 40, 50, 56, 100, 200, 400, 800)
-WITH_IFNAME = 'ifname!=""'
-"""rdma_exporter has some of spiderpool's names too, without `ifname`."""
+WITH_IFNAME = 'ifname!=""'  # rdma_exporter has some of spiderpool's names too, without `ifname`
 WITH_DEVICE = 'device!=""'
 OF_SPIDERPOOL = ("ifname", "net_dev_name", *spiderpool.LOST, "otel_scope_name", "otel_scope_version")
 """Every label of its series but the priority."""

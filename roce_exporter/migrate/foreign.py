@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 SAME_FACT = (NARROW, NEVER, SUM)
 """Reasons for which a driver's raw name is left out although it is the same fact: it is counted badly, or counted twice."""
 
-HOSTS = {*DIALECTS, ANY}
-"""The dialects of hosts: the systems of switches have spellings too."""
+HOSTS = {*DIALECTS, ANY}  # the dialects of hosts: the systems of switches have spellings too
 
 NAMES = {"node_exporter": node_exporter, "rdma_exporter": rdma_exporter, "spiderpool": spiderpool}
 EXPORTERS: tuple[str, ...] = tuple(NAMES)
@@ -54,8 +53,7 @@ class Foreign:
     """The drivers that have the raw name; empty: all."""
 
 
-_PLAIN = Spelling(ANY, "", ("",))
-"""The spelling of a fact that is not a driver's counter."""
+_PLAIN = Spelling(ANY, "", ("",))  # the spelling of a fact that is not a driver's counter
 
 
 class _Candidate(NamedTuple):

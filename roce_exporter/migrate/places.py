@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-Place = tuple[str | int, ...]
-"""The keys and numbers that lead to a value."""
+Place = tuple[str | int, ...]  # the keys and numbers that lead to a value
 
 MOST_NESTED = 100
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')

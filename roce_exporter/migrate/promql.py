@@ -141,8 +141,7 @@ def replaced(text: str, edits: list[Edit]) -> str:
 SELECTOR, CALL, AGGREGATE, BINARY = "selector", "call", "aggregate", "binary"
 UNARY, PAREN, SUBQUERY, LITERAL = "unary", "paren", "subquery", "literal"
 MOST_CHARACTERS = 20_000
-MOST_NESTED = 60
-"""The parser recurses without a limit of its own."""
+MOST_NESTED = 60  # the parser recurses without a limit of its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,7 @@ class LabelSource:
         return frozenset(pair for pair in pairs if self.may_have(pair[0]))
 
 
-Flow = frozenset[LabelSource]
-"""The sources of a vector; empty for a scalar or a string."""
+Flow = frozenset[LabelSource]  # the sources of a vector; empty for a scalar or a string
 
 
 def target_of(label: str, flow: Iterable[LabelSource]) -> str:
@@ -175,8 +174,7 @@ LOST: Mapping[tuple[str, str], frozenset[str]] = {
     ("rdma_exporter", "rdma_port_info"): frozenset(rdma_exporter.LOST),
 }
 """Labels of an exporter's metrics that ours do not have, for all its metrics (an empty name) or for one."""
-BEGINNINGS = ("node_", "rdma_")
-"""How all names of these exporters begin."""
+BEGINNINGS = ("node_", "rdma_")  # how all names of these exporters begin
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from roce_exporter.migrate.foreign import Foreign
     from roce_exporter.migrate.promql_names import Names
 
-Factor = tuple[int, int]
-"""Our value is theirs x the first number / the second."""
+Factor = tuple[int, int]  # our value is theirs x the first number / the second
 SAME: Factor = (1, 1)
 
 LINEAR_OVER_TIME = frozenset(

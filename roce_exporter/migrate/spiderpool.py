@@ -46,8 +46,7 @@ FACTS: tuple[tuple[str, Written], ...] = (
 
 UNTRANSLATABLE = {"rdma_tx_discards_total": "no driver has a counter of discards when sending by priority"}
 
-_VALID = re.compile(r"[-_./A-Za-z0-9]+")
-"""OpenTelemetry refuses other names."""
+_VALID = re.compile(r"[-_./A-Za-z0-9]+")  # OpenTelemetry refuses other names
 _CAPITAL_BEFORE_SMALL = re.compile(r"(?<!^)(?=[A-Z][a-z])")
 _INVALID = re.compile(r"[^A-Za-z0-9_]")
 

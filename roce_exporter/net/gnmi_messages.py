@@ -47,13 +47,10 @@ MESSAGES = {
 }
 """The fields of each message: type, name and number."""
 CLASSES = message_classes("gnmi", MESSAGES)
-NOTIFICATION, SYNC_RESPONSE = 1, 3
-"""Fields of SubscribeResponse; the first one of GetResponse, too."""
-PREFIX, UPDATES, DELETES = 2, 4, 5
-"""Fields of Notification."""
+NOTIFICATION, SYNC_RESPONSE = 1, 3  # fields of SubscribeResponse; the first one of GetResponse, too
+PREFIX, UPDATES, DELETES = 2, 4, 5  # fields of Notification
 PATH_BYTES = 4096
-MOST_ELEMENTS = 65_536
-"""Different ones of one reply: a switch of 1,024 ports has some thousand."""
+MOST_ELEMENTS = 65_536  # different ones of one reply: a switch of 1,024 ports has some thousand
 
 
 class Element(NamedTuple):

@@ -77,10 +77,8 @@ def message_classes(package: str, messages: Mapping[str, str]) -> dict[str, type
 
 
 NO_MESSAGE = "the reply is cut off, or is no message of gRPC: check the port"
-VARINT, BYTES = 0, 2
-"""Types of fields (https://protobuf.dev/programming-guides/encoding/)."""
-SIZES = {1: 8, 5: 4}
-"""Octets of the types that have a fixed number of them."""
+VARINT, BYTES = 0, 2  # types of fields (https://protobuf.dev/programming-guides/encoding/)
+SIZES = {1: 8, 5: 4}  # octets of the types that have a fixed number of them
 
 
 def fields(message: bytes) -> Iterator[tuple[int, bytes]]:

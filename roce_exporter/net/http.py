@@ -35,11 +35,9 @@ INTERIM_RESPONSES = 8
 READ_BYTES = 16 * 1024
 TURN_PIECES = 128
 """The bytes, and the pieces of a body, that are parsed between two turns of the event loop."""
-MOST_PIECES = 50_000
-"""Chunks and received pieces of a body: a whole one in chunks of 400 bytes."""
+MOST_PIECES = 50_000  # chunks and received pieces of a body: a whole one in chunks of 400 bytes
 OK = 200
-PORTS = {True: 443, False: 80}
-"""The default port with and without TLS."""
+PORTS = {True: 443, False: 80}  # the default port with and without TLS
 PATH = re.compile(r"/[!-~]*", re.ASCII)
 
 Headers = tuple[tuple[str, str], ...]

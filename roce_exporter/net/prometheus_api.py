@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 REPLY_BYTES = 256 << 20
 """A host with 16 ports has 20,000 series; 1,000 points of each are half a gigabyte, which no diagnosis needs."""
-SHOWN = 200
-"""Most characters of Prometheus' own error."""
+SHOWN = 200  # most characters of Prometheus' own error
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 401, 403, 404
 REDIRECTS = range(300, 400)
 

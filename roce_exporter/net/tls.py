@@ -44,8 +44,7 @@ class TlsFiles:
     insecure_skip_verify: bool = False
 
 
-SYSTEM_TLS = TlsFiles()
-"""The server's certificate is verified with the authorities of the system."""
+SYSTEM_TLS = TlsFiles()  # the server's certificate is verified with the authorities of the system
 
 CONTEXTS: dict[TlsFiles, tuple[Stamp, ssl.SSLContext]] = {}
 """Contexts are kept because loading the system's authorities takes tens of milliseconds; one per kind of server."""

@@ -58,8 +58,7 @@ _COMMON_SLICES = re.compile(r"(?:(?:system|machine|user|user-[0-9]+)\.slice(?:/|
 
 _UNIT = re.compile(r"[^/]*\.(?:service|scope)")
 
-_DELETED = " (deleted)"
-"""Appended by the kernel to the path of a removed cgroup of version 2."""
+_DELETED = " (deleted)"  # appended by the kernel to the path of a removed cgroup of version 2
 
 _SYSTEMD = "name=systemd"
 _UNIFIED = ""
@@ -246,8 +245,7 @@ class ProcessOwners:
 LIFE = 10.0
 """Seconds for which a process is known. The first rounds of all devices begin within five."""
 
-MOST = 4096
-"""Processes that are known at once, some 2 MB; the one read first makes room."""
+MOST = 4096  # processes that are known at once, some 2 MB; the one read first makes room
 
 
 class KnownProcess(NamedTuple):

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from roce_exporter.owners.identify import ProcessOwners
 
 
-ERROR = "ERR"
-"""State of a queue pair that failed, as `rdma` prints it."""
+ERROR = "ERR"  # state of a queue pair that failed, as `rdma` prints it
 
 KERNEL = "kernel"
 

@@ -137,8 +137,7 @@ def growth_of_sum(before: int, now: int, _bits: int) -> int:
     return max(0, now - before)
 
 
-MARGIN = 1.25
-"""How much more a newcomer must have to take the place of one that is shown already."""
+MARGIN = 1.25  # how much more a newcomer must have to take the place of one that is shown already
 
 
 def choose_shown(

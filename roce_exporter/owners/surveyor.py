@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OWNERS = "owners"
-"""The name of this source."""
+OWNERS = "owners"  # the name of this source
 
 SPREAD = 5.0
 """Seconds over which the first rounds are spread, so that not all devices are listed at the same time."""

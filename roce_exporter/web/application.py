@@ -31,20 +31,16 @@ JSON = "application/json; charset=utf-8"
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 
-MARGIN = 0.5
-"""Seconds of the scraper's timeout reserved for rendering and the network."""
+MARGIN = 0.5  # seconds of the scraper's timeout reserved for rendering and the network
 
-DEFAULT_TIMEOUT = 10.0
-"""Prometheus' own default, for clients that send no timeout."""
+DEFAULT_TIMEOUT = 10.0  # Prometheus' own default, for clients that send no timeout
 
-LEAST_INTERVAL = 0.5
-"""Seconds between two collections, however often clients request them."""
+LEAST_INTERVAL = 0.5  # seconds between two collections, however often clients request them
 
 LEAST_WAIT = 0.5
 """Minimum seconds that every client waits, even with a shorter timeout: a normal collection takes less."""
 
-MOST_PARAMETERS = 8
-"""Of a query."""
+MOST_PARAMETERS = 8  # of a query
 
 Route: TypeAlias = Callable[[Request], Awaitable[Response]]
 

@@ -37,8 +37,7 @@ METHODS = ("GET", "HEAD")
 MOST_BYTES = 2048
 """Larger requests are not remembered, because each connection has its own. Prometheus sends about 300 bytes."""
 REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-RUNBOOKS = "/runbooks/"
-"""The begin of the paths that need no login."""
+RUNBOOKS = "/runbooks/"  # the begin of the paths that need no login
 PLAIN_TEXT = "text/plain; charset=utf-8"
 AUTHORITY = re.compile(rb"\Ahttps?://[^/?]*", re.IGNORECASE)
 

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 VERDICTS = 256
 BCRYPT_BYTES = 72
 """The part of a password that bcrypt uses; the package refuses longer ones, while the exporter-toolkit ignores the rest."""
-WAITING = 64
-"""Checks that wait, of about a tenth of a second each."""
-CHECK_SECONDS = 300.0
-"""For one check; a hash that takes longer is of no use to anyone."""
+WAITING = 64  # checks that wait, of about a tenth of a second each
+CHECK_SECONDS = 300.0  # for one check; a hash that takes longer is of no use to anyone
 
 
 class TooManyChecksError(Exception):

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from roce_exporter.web.application import Route
 
 PROBE_PARAMETERS = ("target", "module")
-TREE_SECONDS = 60.0
-"""After this time a tree or a page is given up."""
+TREE_SECONDS = 60.0  # after this time a tree or a page is given up
 MANY_SERIES = 20_000
 """A switch with more is rendered in a thread, so that it does not hold up others."""
 TREE_FORMATS = {"text": (as_text, application.PLAIN), "json": (as_json, application.JSON)}

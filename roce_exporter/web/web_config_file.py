@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.yaml_document import Entry
 
-Content: TypeAlias = "bytes | OSError | ValueError"
-"""What reading a file returned, or the error."""
+Content: TypeAlias = "bytes | OSError | ValueError"  # what reading a file returned, or the error
 LOG = logging.getLogger(__name__)
 SECTIONS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
 PEM_KEYS = ("cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file")
@@ -81,8 +80,7 @@ PATIENCE = 1.0
 """Seconds that a request waits for a check of the file, which may be on a file system that hangs."""
 LONGEST_READ = 3600.0
 """Seconds after which a check that hangs is given up, and the next one waits for its thread."""
-PEM_BYTES = 1 << 20
-"""Four times the size of all public authorities of a host."""
+PEM_BYTES = 1 << 20  # four times the size of all public authorities of a host
 
 BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 DURATION = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)(h|ms|m|s|us|µs|ns)")

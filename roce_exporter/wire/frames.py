@@ -18,13 +18,11 @@ Bytes: TypeAlias = "NDArray[np.uint8]"
 Integers: TypeAlias = "NDArray[np.int64]"
 Flags: TypeAlias = "NDArray[np.bool_]"
 
-ETHERNET = 1
-"""LINKTYPE_ETHERNET of https://www.tcpdump.org/linktypes.html, as the others."""
+ETHERNET = 1  # LINKTYPE_ETHERNET of https://www.tcpdump.org/linktypes.html, as the others
 RAW_IP = 101
 LINUX_COOKED = 113
 LINUX_COOKED_2 = 276
-LOOPBACK = 0
-"""LINKTYPE_NULL: four bytes before an IP packet."""
+LOOPBACK = 0  # LINKTYPE_NULL: four bytes before an IP packet
 SAME_LINKS = {12: RAW_IP, 14: RAW_IP, 228: RAW_IP, 229: RAW_IP, 108: LOOPBACK}
 """Link types that are decoded as another one."""
 LINK_NAMES = {105: " (802.11)", 127: " (802.11 radiotap)", 197: " (ERF)", 247: " (InfiniBand)"}

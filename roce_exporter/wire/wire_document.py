@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from roce_exporter.wire.frames import Frames
     from roce_exporter.wire.wire_summary import PairSummary, WireSummary
 
-VERSION = 1
-"""Grows when a key changes its meaning or disappears; new keys do not change it."""
+VERSION = 1  # grows when a key changes its meaning or disappears; new keys do not change it
 QUEUE_KEYS = ("packets", "bytes", *SEQUENCE_COUNTS)
 
 

@@ -21,8 +21,7 @@ NAK_WORDS = dict(zip(NAK_CODES, ("lost packets", "an invalid request", "a remote
 HEADINGS = ("source", "destination", "packets", "bytes", "CE", "CNPs back", "resent", "gaps", "NAKs back", "RNR back", "bad ICRC", "outside")  # fmt: skip
 TEXT_COLUMNS = 2
 INTERVAL_HEADINGS = ("from (UTC)", "packets", "bytes", "CE", "CNPs", "resent", "missing", "NAKs", "pauses")
-AROUND = 5
-"""Lines of a screen for the headline, the heading of the table and space."""
+AROUND = 5  # lines of a screen for the headline, the heading of the table and space
 
 
 def _row(pair: PairSummary) -> tuple[str, ...]:

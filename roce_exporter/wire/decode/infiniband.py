@@ -12,8 +12,7 @@ from roce_exporter.words import word_list
 
 ICRC_BYTES = 4
 
-RNR, NAK = 1, 3
-"""Kinds of AETH syndromes, bits 5 and 6; 0 is an ACK."""
+RNR, NAK = 1, 3  # kinds of AETH syndromes, bits 5 and 6; 0 is an ACK
 NAK_CODES = word_list(
     "psn_sequence_error invalid_request remote_access_error remote_operational_error invalid_rd_request"
 )

@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
 UNKNOWN, WRONG, CORRECT = -1, 0, 1
 ONES = 0xFFFFFFFF
-COMMON = 16
-"""Packets of one length in a batch from which a table for the length pays off."""
-LENGTHS = 1024
-"""Lengths whose tables are kept, of 4 KB each."""
+COMMON = 16  # packets of one length in a batch from which a table for the length pays off
+LENGTHS = 1024  # lengths whose tables are kept, of 4 KB each
 
 
 LRH = b"\xff" * 8

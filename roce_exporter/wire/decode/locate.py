@@ -43,10 +43,8 @@ IPV4, IPV6, BRIDGED = 0x0800, 0x86DD, 0x6558
 MPLS = (0x8847, 0x8848)
 ERSPAN, ERSPAN_3 = 0x88BE, 0x22EB
 UDP_BYTES = 8
-TUNNEL_BYTES = 8
-"""Fixed part of VXLAN and Geneve."""
-GPE_KINDS = np.zeros(256, np.int64)
-"""EtherTypes of the next protocols of VXLAN-GPE."""
+TUNNEL_BYTES = 8  # fixed part of VXLAN and Geneve
+GPE_KINDS = np.zeros(256, np.int64)  # EtherTypes of the next protocols of VXLAN-GPE
 GPE_KINDS[[1, 2, 3, 5]] = IPV4, IPV6, BRIDGED, MPLS[0]
 
 
@@ -122,8 +120,7 @@ UDP = 17
 ROCE_PORT = 4791
 IPV4_BYTES = 20
 IPV6_BYTES = 40
-GRH_NEXT = 0x1B
-"""Next header of a GRH that is followed by a base transport header."""
+GRH_NEXT = 0x1B  # next header of a GRH that is followed by a base transport header
 AUTHENTICATION, FRAGMENT = 51, 44
 EXTENSIONS = (0, 43, 60, AUTHENTICATION, FRAGMENT, 135, 139, 140)
 """IPv6 extension headers that another header follows."""

@@ -28,16 +28,12 @@ if TYPE_CHECKING:
     Stream: TypeAlias = "FileIO | _Unpacked"
     """A file without a buffer, or the content of one that is compressed."""
 
-BLOCK = 16 << 20
-"""Bytes that a batch is made of."""
-PIECE = 1 << 20
-"""Bytes read at once: no more than the cache of a core."""
-MOST_FRAMES = 1 << 14
-"""Frames from which a batch is not made larger: its arrays fit into the cache."""
+BLOCK = 16 << 20  # bytes that a batch is made of
+PIECE = 1 << 20  # bytes read at once: no more than the cache of a core
+MOST_FRAMES = 1 << 14  # frames from which a batch is not made larger: its arrays fit into the cache
 LARGEST_RECORD = 1 << 20
 """No frame is longer; a record that claims more is damage. A jumbo frame has 9 KB, an offloaded one 64."""
-GATHER = 0.1
-"""Seconds."""
+GATHER = 0.1  # seconds
 SLACK = 256
 """Zero bytes after the data, so that the header of the last frame can be read in full width."""
 SAMPLES = 4

@@ -29,18 +29,15 @@ LOOPBACK = "lo"
 SO_ATTACH_FILTER = 26
 TPACKET_V3 = 2
 PROMISCUOUS = 1
-EVERY_PROTOCOL = 3
-"""ETH_P_ALL."""
+EVERY_PROTOCOL = 3  # ETH_P_ALL
 
 BLOCK_BYTES = 1 << 22
 BLOCKS = 16
 FRAME_BYTES = 1 << 11
 """The kernel requires a size that divides a block; frames of any length are stored."""
-RETIRE_MILLISECONDS = 100
-"""A block that is not full is handed over after this time."""
+RETIRE_MILLISECONDS = 100  # a block that is not full is handed over after this time
 
-KERNEL, USER = 0, 1
-"""Who may use a block."""
+KERNEL, USER = 0, 1  # who may use a block
 STATUS_AT = 8
 BLOCK_HEAD = struct.Struct("=III")
 """Status, number of frames, offset of the first, from STATUS_AT on."""

@@ -17,15 +17,11 @@ INTERFACE, PACKET, SIMPLE, ENHANCED, SECTION = 1, 2, 3, 6, 0x0A0D0D0A
 ENHANCED_HEADER = 28
 SIMPLE_HEADER = 12
 INTERFACE_HEADER = 16
-END_OF_OPTIONS, RESOLUTION, OFFSET = 0, 9, 14
-"""Options of an interface: if_tsresol and if_tsoffset."""
-SHORTEST = 12
-"""Bytes of a block's type and its two lengths."""
+END_OF_OPTIONS, RESOLUTION, OFFSET = 0, 9, 14  # options of an interface: if_tsresol and if_tsoffset
+SHORTEST = 12  # bytes of a block's type and its two lengths
 MOST_INTERFACES = 4096
-BINARY = 0x80
-"""Bit of if_tsresol: the exponent is one of 2, not of 10."""
-MOST_BITS = 32
-"""Largest exponent of 2 and (with 9 decimal digits to spare) of 10 that is accepted."""
+BINARY = 0x80  # bit of if_tsresol: the exponent is one of 2, not of 10
+MOST_BITS = 32  # largest exponent of 2 and (with 9 decimal digits to spare) of 10 that is accepted
 MOST_DIGITS = 18
 NANO, DIGITS = 1_000_000_000, 9
 

@@ -13,8 +13,7 @@ from roce_exporter.wire.decode import locate
 LOAD_HALF, LOAD_BYTE, LOAD_HALF_INDEXED, LOAD_HEADER_LENGTH = 0x28, 0x30, 0x48, 0xB1
 """BPF_LD with BPF_ABS or BPF_IND, and BPF_LDX with BPF_MSH: the length of an IPv4 header into X."""
 JUMP_EQUAL, RETURN = 0x15, 0x06
-WHOLE = 0x40000
-"""Bytes to copy: all of any frame."""
+WHOLE = 0x40000  # bytes to copy: all of any frame
 
 ACCEPT, REJECT = "accept", "reject"
 TYPE_AT, NETWORK_AT = 12, 14
@@ -33,8 +32,7 @@ class Instruction(NamedTuple):
 Program: TypeAlias = list[tuple[int, int, int, int]]
 """Code, jump if true, jump if false and value of each instruction (struct sock_filter)."""
 
-NO_FRAME: Program = [(RETURN, 0, 0, 0)]
-"""Accepts nothing."""
+NO_FRAME: Program = [(RETURN, 0, 0, 0)]  # accepts nothing
 
 
 def socket_filter() -> Program:

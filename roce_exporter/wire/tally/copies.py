@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 WINDOW = 1_000_000
 """Nanoseconds between two copies: mirrored packets wait in queues. A NIC needs half a second until it sends again without a NAK."""
 COPIED = 0.8
-FEWEST = 4
-"""Packets of a pair from which copies can be told."""
-MOST_KEPT = 8192
-"""Packets of the last batch that a copy may follow."""
+FEWEST = 4  # packets of a pair from which copies can be told
+MOST_KEPT = 8192  # packets of the last batch that a copy may follow
 CNPS = np.array([opcodes.group_of(opcode) == opcodes.CNP_GROUP for opcode in range(256)])
 
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from roce_exporter.wire.tally.pair_counts import PairTable
 
 STEP = 1_000_000
-JOIN = 20
-"""Steps."""
+JOIN = 20  # steps
 SENDERS = 3
 CE = 3
 MOST_INCASTS = 256

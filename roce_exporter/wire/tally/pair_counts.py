@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 ROUND_TRIP_BOUNDS = (2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 5e-3, 0.05, 1.0)
 """Upper bounds in seconds of the histogram of round trips; the last bucket has none."""
 NAK_REASONS = (*NAK_CODES, "reserved")
-ECN_NAMES = ("not_ect", "ect1", "ect0", "ce")
-"""By the two bits of the IP header (RFC 3168)."""
+ECN_NAMES = ("not_ect", "ect1", "ect0", "ce")  # by the two bits of the IP header (RFC 3168)
 ICRC_NAMES = ("unverified", "bad", "valid")
 UNTAGGED = 8
 
@@ -152,8 +151,7 @@ class PairCounts:
         return second + sum(count for value, count in enumerate(first) if value not in lossless.priorities)
 
 
-OTHER = 0
-"""The row of all pairs that have none of their own."""
+OTHER = 0  # the row of all pairs that have none of their own
 MOST_PAIRS = 8192
 
 

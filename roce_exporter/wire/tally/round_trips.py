@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     Keys = NDArray[np.uint64]
 
-MOST_PENDING = 1 << 14
-"""Requests that wait for an ACK at once; the oldest are given up."""
+MOST_PENDING = 1 << 14  # requests that wait for an ACK at once; the oldest are given up
 LONGEST = 10_000_000_000
 """Nanoseconds after which an ACK belongs to another request. Also the two clocks of a capture on a Soft-RoCE device, where
 the kernel stamps packets it sends with the time since boot, differ by more."""

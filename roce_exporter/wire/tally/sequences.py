@@ -28,19 +28,16 @@ if TYPE_CHECKING:
     from roce_exporter.wire.decode.columns import Columns
     from roce_exporter.wire.frames import Integers
 
-UNNUMBERED = 0
-"""The number of a key that has no place."""
+UNNUMBERED = 0  # the number of a key that has no place
 MODULUS = 1 << 24
 HALF = 1 << 23
-RESTART = 1 << 18
-"""PSNs that differ by more belong to another connection of the same queue pair."""
+RESTART = 1 << 18  # PSNs that differ by more belong to another connection of the same queue pair
 MOST_HOLES = 64
 EXPECTED_FOR = 8192
 """Packets after which a PSN is not expected any more: the capture missed it, the responder had kept it, or the connection is
 unreliable."""
 SMALLEST_MTU, LARGEST_MTU = 256, 4096
-ANY_STEP = 1 << 22
-"""The next PSN after a complete read response or an ACK: any later one."""
+ANY_STEP = 1 << 22  # the next PSN after a complete read response or an ACK: any later one
 
 
 @dataclass(slots=True)
@@ -219,16 +216,12 @@ def distance(psn: int, other: int) -> int:
     return (psn - other + HALF) % MODULUS - HALF
 
 
-REQUESTS, RESPONSES, ACKS, UNTRACKED = range(4)
-"""Classes of packets whose PSNs grow together."""
+REQUESTS, RESPONSES, ACKS, UNTRACKED = range(4)  # classes of packets whose PSNs grow together
 NO_STATE = -1
-NEAR = 1 << 16
-"""PSNs: two flows between the same addresses that are nearer may be confused."""
-LAST_ACK = 0x1F
-"""Syndromes up to this are ACKs with a number of credits."""
+NEAR = 1 << 16  # PSNs: two flows between the same addresses that are nearer may be confused
+LAST_ACK = 0x1F  # syndromes up to this are ACKs with a number of credits
 
-CLASSES = np.full(256, UNTRACKED, np.int64)
-"""The class of each opcode."""
+CLASSES = np.full(256, UNTRACKED, np.int64)  # the class of each opcode
 for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
     for _low in opcodes.OPERATIONS:
         CLASSES[_transport << 5 | _low] = REQUESTS
@@ -237,8 +230,7 @@ for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
     for _low in (opcodes.ACKNOWLEDGE, opcodes.ATOMIC_ACKNOWLEDGE):
         CLASSES[_transport << 5 | _low] = ACKS
 
-OPEN_END = np.zeros(256, np.bool_)
-"""Opcodes after which any later PSN may follow in their class."""
+OPEN_END = np.zeros(256, np.bool_)  # opcodes after which any later PSN may follow in their class
 for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
     for _low in (opcodes.READ_LAST, opcodes.READ_ONLY, opcodes.ACKNOWLEDGE, opcodes.ATOMIC_ACKNOWLEDGE):
         OPEN_END[_transport << 5 | _low] = True

@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from roce_exporter.wire.decode.link_frames import LinkNeighbour
     from roce_exporter.wire.frames import Flags, Integers
 
-MOST_FLOWS = 60_000
-"""Below 65,536: flows are sorted as 16-bit numbers."""
+MOST_FLOWS = 60_000  # below 65,536: flows are sorted as 16-bit numbers
 BOUNDS = np.array([round(bound * 1e9) for bound in pair_counts.ROUND_TRIP_BOUNDS], np.int64)
 GROUPS = np.array([opcodes.group_of(opcode) for opcode in range(256)], np.int64)
 RNR, NAK = 1, 3
-GLOBAL = -1
-"""Instead of a priority: global pause."""
+GLOBAL = -1  # instead of a priority: global pause
 MOST_SENDERS = 1024
 MOST_NEIGHBOURS = 64
 OTHER_SENDER = "other"
