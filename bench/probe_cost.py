@@ -1,8 +1,9 @@
-"""What a prober costs and how noisy its clock is, over veth: python bench/probe_cost.py [SECONDS]. Needs root and `ip`.
+"""What a prober costs and how noisy its clock is, over veth: python bench/probe_cost.py [SECONDS [CHECKOUT...]]. Needs root and `ip`.
 
 Two hosts in network namespaces, each sends 50 probes a second and answers as many, while a loop runs on every processor. Printed are
 the time in the network (kernel timestamps), the CPU time of one host for both roles, and the resident memory with its growth. An hour
-is too long for a benchmark: the growth is that of the second half of the run, by the hour.
+is too long for a benchmark: the growth is that of the second half of the run, by the hour. Other checkouts, such as that of an older
+commit, are measured in turn with this one, so that other load on the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
+import roce_exporter
 from roce_exporter.model import Device, Gid, Port
 from roce_exporter.probe.outcomes import BOUNDS
 from roce_exporter.probe.plan import ProbeTarget, SendRate
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 ADDRESSES = 8
 """Of each host, as 8 ports: 32 probes of each are a burst of 256 every 5.1 s."""
 RATE = SendRate()
+ROUNDS = 3
 GOAL_NOISE, GOAL_CPU, GOAL_MEMORY = 20e-6, 0.005, 40 << 20
 CLONE_NEWNET = 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -110,17 +114,14 @@ async def measure(names: Sequence[str], seconds: float) -> None:
     for task in tasks:
         task.cancel()
     growth = (memory[-1] - memory[half]) / max(1.0, took / 2) * 3600
-    print_probes(services, took + 5)
-    print(f"CPU of one host, both roles: {cpu:.2%} of a core (goal {GOAL_CPU:.1%})")
-    print(
-        f"memory: {memory[-1] >> 20} MiB (goal {GOAL_MEMORY >> 20}), grows by {growth / 2**20:.2f} MiB/h in the second half of {took:.0f} s"
-    )
+    cells = (*noise(services, took + 5), f"{cpu:.2%}", f"{memory[-1] >> 20}", f"{growth / 2**20:.1f}")
+    print(f"| {Path(roce_exporter.__file__).parents[1].name} | {' | '.join(cells)} |", flush=True)
     for service in services:
         service.close()
 
 
-def print_probes(services: Sequence[ProbeService], seconds: float) -> None:
-    """What was sent, and how long it took in the network."""
+def noise(services: Sequence[ProbeService], seconds: float) -> tuple[str, ...]:
+    """Probes sent a second and host, how many were measured, and the bucket of the median and of p99 of the network part."""
     sums: Counter[str] = Counter()
     for service in services:
         for series, value in zip(*service.samples(), strict=True):
@@ -129,21 +130,33 @@ def print_probes(services: Sequence[ProbeService], seconds: float) -> None:
             elif series.row.name == "roce_probe_network_seconds" and series.suffix == "_bucket":
                 sums[series.labels[-1]] += int(value or 0)
     measured = sums["+Inf"]
-    percentiles = {
-        share: next((bound for bound in BOUNDS if sums[f"{bound:g}"] >= share * measured), math.inf)
+    percentiles = [
+        next((bound for bound in BOUNDS if sums[f"{bound:g}"] >= share * measured), math.inf)
         for share in (0.5, 0.99)
-    }
+    ]
     rate = sums["sent"] / seconds / len(services)
-    print(f"{rate:.0f} probes/s sent per host, {measured:,} measured, load {os.getloadavg()[0]:.1f}")
-    shown = ", ".join(
-        f"p{100 * share:.0f} at most {1e6 * bound:.0f} us" for share, bound in percentiles.items()
-    )
-    print(f"network part: {shown} (goal {GOAL_NOISE * 1e6:.0f} at p99)")
+    return f"{rate:.0f}", f"{measured:,}", *(f"{1e6 * bound:.0f}" for bound in percentiles)
 
 
 def main() -> None:
+    """Measure each checkout in a process of its own, in turn."""
+    seconds, *others = sys.argv[1:] or ["60"]
+    here = str(Path(__file__).resolve().parents[1])
+    print(
+        f"Goals: p99 {GOAL_NOISE * 1e6:.0f} us, {GOAL_CPU:.1%} of a core for both roles, {GOAL_MEMORY >> 20} MiB.\n"
+        "| checkout | probes/s | measured | p50 us at most | p99 us at most | CPU of a host | MiB | MiB/h |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        flush=True,
+    )
+    for _ in range(ROUNDS if others else 1):
+        for checkout in (*others, here):
+            command = [sys.executable, "-c", f"import probe_cost; probe_cost.one({seconds})"]
+            path = f"{checkout}:{Path(__file__).parent}"
+            subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=True)  # noqa: S603
+
+
+def one(seconds: float) -> None:
     """Make two namespaces, measure, and remove them."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     names = [f"pc{os.getpid()}{side}" for side in "ab"]
     loops = [multiprocessing.Process(target=spin, daemon=True) for _ in range(os.cpu_count() or 1)]
     for name in names:

@@ -28,7 +28,8 @@ SLOW_RATIO, SLOW_SECONDS = 3.0, 5e-5
 """Means of the network time of a port that are both so many times and so much above the median of its rail are not noise: software
 timestamps vary by 20 us, and the ports of a rail have alike paths."""
 LEAST_MEASURED = 10
-FEW_RACKS = 16
+MOST_RACKS = 16
+"""That share what a port sent without a loss: more would cost time, and say no more."""
 LEAST_PORTS = 3
 """Of a rack with fewer ports a ToR cannot be told from a port."""
 INTERVAL = SendRate().interval
@@ -170,14 +171,16 @@ def blame(reports: Sequence[PortReport]) -> tuple[Blamed, ...]:
     paths: list[PathCount] = []
     for number, one in enumerate(reports):
         others = [ports for rack, ports in racks[one.port.rail].items() if rack != one.port.rack]
-        paths += _paths(one, known, [ports[number % len(ports)] for ports in others])
+        first = number % max(1, len(others))
+        there = (others[first:] + others[:first])[:MOST_RACKS]
+        paths += _paths(one, known, [ports[number % len(ports)] for ports in there])
     return vote(paths, _dropped(reports))
 
 
 def _paths(
     report: PortReport, known: Mapping[tuple[str, str], ProbedPort], partners: Sequence[ProbedPort]
 ) -> Iterable[PathCount]:
-    """`partners`: a port of each other rack of the rail. Few of them share what went there without a loss, because partners are spread evenly.
+    """`partners`: a port of each of some other racks of the rail. They share what went there without a loss, because partners are spread evenly.
 
     Over all reports each port of a rack is one as often: without it the ports of a rack whose uplinks lose some paths would seem to lose
     more than the uplinks, which also carry the probes of others that arrive.
@@ -192,8 +195,7 @@ def _paths(
         components = dict.fromkeys((*own.components(scope), *other.components(scope), path))
         yield PathCount(tuple(components), round(pair.sent), round(pair.lost))
     for scope, sent in rest.items():
-        shared = scope != RACK and len(partners) <= FEW_RACKS
-        there = [other.components(FABRIC) for other in partners] if shared else []
+        there = [other.components(FABRIC) for other in partners] if scope != RACK else []
         for one in there or [()]:
             components = dict.fromkeys((*own.components(scope), *one))
             yield PathCount(tuple(components), max(0, round(sent / max(1, len(there)))), 0)

@@ -54,7 +54,7 @@ class Responder:
         self.socket = ProbeSocket(address, port, with_ttl=True)
         self.answered = 0
         self._own_port = self.socket.port
-        self._address = address
+        self._address = str(address)
         self._guard = guard
         self._key = key
         self._held = held
@@ -65,7 +65,7 @@ class Responder:
         """Answer what waits. The event loop calls it when the socket is readable, also for send times."""
         for packet in self.socket.receive(BATCH):
             self._answer(packet)
-        for one in self.socket.send_times():
+        for one in self.socket.send_times(BATCH):
             if found := self._pending.pop(one.number, None):
                 waiting, sequence, received = found
                 time_sent, arrived, method = (

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from roce_exporter.probe.plan import Probe
 from roce_exporter.probe.stamp import StampError, StampRequest, pack_request, read_reply
-from roce_exporter.probe.udp import ProbeSocket, Times
+from roce_exporter.probe.udp import UNKNOWN, ProbeSocket, Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -88,7 +88,7 @@ class _Pending:
     """Of the packet on its socket."""
     begun: float
     """Monotonic seconds."""
-    left: Times = field(default_factory=Times)
+    left: Times = UNKNOWN
     """When it was sent."""
     arrived: int = 0
     """When the responder received it, by the responder's clock."""
@@ -131,7 +131,7 @@ class Path:
 
     def collect(self, now: float, outcomes: Outcomes) -> None:
         """Read what the kernel has: send times first, then replies; then decide about probes that have waited too long."""
-        for one in self.socket.send_times():
+        for one in self.socket.send_times(2 * len(self._numbers)):
             pending = self._numbers.get(one.number)
             if pending is not None:
                 # each clock reports by itself

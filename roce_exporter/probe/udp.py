@@ -53,6 +53,9 @@ class Times(NamedTuple):
     """By the clock of the NIC."""
 
 
+UNKNOWN = Times()
+
+
 class Packet(NamedTuple):
     """One packet that arrived."""
 
@@ -142,7 +145,7 @@ class ProbeSocket:
                 return
             except OSError:
                 continue  # an ICMP error of an earlier packet; the next call returns packets again
-            times, ttl, tos = Times(), 0, None
+            times, ttl, tos = UNKNOWN, 0, None
             for level, kind, data in control:
                 if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPING:
                     times = _times(data)
@@ -156,21 +159,21 @@ class ProbeSocket:
                     (tos,) = INT.unpack(data)
             yield Packet(content, source[:2], times, ttl, tos)
 
-    def send_times(self) -> Iterator[Sent]:
-        """The send times that have become known since the last call."""
-        while True:
+    def send_times(self, most: int) -> Iterator[Sent]:
+        """The send times that have become known since the last call, at most so many."""
+        for _ in range(most):
             try:
                 _, control, _, _ = self._socket.recvmsg(0, CONTROL_BYTES, socket.MSG_ERRQUEUE)
             except OSError:
                 return
-            times, number = Times(), None
+            times, number = UNKNOWN, None
             for level, kind, data in control:
                 if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPING:
                     times = _times(data)
                 elif kind in (IP_RECVERR, IPV6_RECVERR) and len(data) >= ERROR.size:
                     _, origin, _, _, _, _, value = ERROR.unpack_from(data)
                     number = value if origin == TIMESTAMP_ORIGIN else None
-            if any(times) and number is not None:
+            if times != UNKNOWN and number is not None:
                 yield Sent(number, times)
 
 
