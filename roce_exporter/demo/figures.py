@@ -11,7 +11,7 @@ from roce_exporter.fastloop.pfc_storm import StormState
 from roce_exporter.view.host_view import moduli, step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from roce_exporter.view.history import LabelValues, TimedSamples
@@ -343,7 +343,7 @@ def shown_owners(moments: Moments) -> tuple[ShownOwner, ...]:
         commands[known["owner"]] = known["command"]
     shown = []
     for owner in dict.fromkeys(labels[1] for labels in moments.series(IN_ERROR) if labels[0]):
-        cnps = (sum(found) for name in CNPS if (found := list(_rates(moments, name, owner))))
+        cnps = (sum(found) for name in CNPS if (found := _rates(moments, name, owner)))
         retries = [rate for name in RETRIES for rate in _rates(moments, name, owner)]
         shown.append(
             ShownOwner(
@@ -363,21 +363,18 @@ def suffering(owner: ShownOwner) -> tuple[float, float, float, str]:
     return -owner.in_error, -(owner.retries or 0.0), -(owner.cnps or 0.0), owner.owner
 
 
-def _rates(moments: Moments, name: str, owner: str) -> Iterator[float]:
+def _of_owner(moments: Moments, name: str, owner: str) -> list[LabelValues]:
+    return [labels for labels in moments.series(name) if labels[0] and labels[1] == owner]
+
+
+def _rates(moments: Moments, name: str, owner: str) -> list[float]:
     """The rise per second on each device that has the counter at both moments."""
-    for labels in moments.series(name):
-        if (
-            labels[0]
-            and labels[1] == owner
-            and (rate := moments.rate(name, labels, OWNER_SECONDS)) is not None
-        ):
-            yield rate
+    rates = [moments.rate(name, labels, OWNER_SECONDS) for labels in _of_owner(moments, name, owner)]
+    return [rate for rate in rates if rate is not None]
 
 
 def _total(moments: Moments, name: str, owner: str) -> int:
-    return int(
-        sum(value for labels, value in moments.series(name).items() if labels[0] and labels[1] == owner)
-    )
+    return int(sum(moments.series(name)[labels] for labels in _of_owner(moments, name, owner)))
 
 
 # Ports of the switch

@@ -13,7 +13,7 @@ import time
 import tty
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import assemble
 from roce_exporter.background import background
@@ -87,11 +87,11 @@ async def run_demo(
     notes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="roce-exporter-demo-") as folder:
         async with (
-            served_exporter(kernel, parts) as served,
+            served_exporter(kernel, parts) as (address, exporter),
             probed_fabric() if SCENARIOS[scenario].probed else contextlib.nullcontext(()) as probers,
             switch_end(leaf, Path(folder), notes) as switch,
             monitoring_servers(
-                served.address,
+                address,
                 Path(folder),
                 notes,
                 ScrapeTarget(switch.name, switch.address) if switch else None,
@@ -99,7 +99,7 @@ async def run_demo(
             ) as servers,
         ):
             with view(sys.stdout) as show, keys(pressed):
-                async for scene in scenes(scenario, served, switch, servers, stop):
+                async for scene in scenes(scenario, exporter, switch, servers, address=address, stop=stop):
                     show(scene)
     return wanted
 
@@ -145,16 +145,9 @@ def keys(pressed: Callable[[bytes], None]) -> Iterator[None]:
             termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
-class ServedExporter(NamedTuple):
-    """An exporter with its web server."""
-
-    address: str
-    exporter: Exporter
-
-
 @contextlib.asynccontextmanager
-async def served_exporter(kernel: SimulatedKernel, parts: Parts) -> AsyncIterator[ServedExporter]:
-    """An exporter of this host on a free port of loopback; closed at the end of the block."""
+async def served_exporter(kernel: SimulatedKernel, parts: Parts) -> AsyncIterator[tuple[str, Exporter]]:
+    """HOST:PORT of the web server, and the exporter of this host behind it; both closed at the end of the block."""
     exporter = assemble(kernel, replace(parts, owners=SurveyLimits(interval=SURVEY_SECONDS)))
     endpoints = Application((HostPages(exporter),))
     server = Server(endpoints, None)
@@ -163,7 +156,7 @@ async def served_exporter(kernel: SimulatedKernel, parts: Parts) -> AsyncIterato
         async with background(server.accept(), *exporter.work()):
             await exporter.observe()
             endpoints.ready = True
-            yield ServedExporter(address, exporter)
+            yield address, exporter
     finally:
         await server.close()
         exporter.close()
@@ -171,18 +164,20 @@ async def served_exporter(kernel: SimulatedKernel, parts: Parts) -> AsyncIterato
 
 async def scenes(
     scenario: str,
-    served: ServedExporter,
+    exporter: Exporter,
     switch: SwitchEnd | None,
     servers: MonitoringServers,
+    *,
+    address: str,
     stop: asyncio.Event,
 ) -> AsyncIterator[Scene]:
     """A scene every `SCENE_SECONDS` until `stop` is set."""
-    sampler = served.exporter.part(Sampler)
+    sampler = exporter.part(Sampler)
     moments, began = Moments(), time.monotonic()
     pages = (switch.page,) if switch else ()
-    addresses = (Address("exporter", f"http://{served.address}/"), *pages, *servers.addresses)
+    addresses = (Address("exporter", f"http://{address}/"), *pages, *servers.addresses)
     while not stop.is_set():
-        observation = await served.exporter.observe(SCENE_SECONDS)
+        observation = await exporter.observe(SCENE_SECONDS)
         now = time.monotonic()
         moments.add(timed_samples(observation.samples, now, WANTED))
         switch_view = await switch.view() if switch else None

@@ -190,7 +190,8 @@ class Track:
         return self._step_calm(span, share, limits)
 
     def _step_calm(self, span: CountedSpan, share: float, limits: StormLimits) -> Begun | None:
-        if is_blocked(self.method, span, share, limits):
+        # Much of the span was paused, and no packet passed: it may be part of a storm.
+        if is_hot(self.method, span, share, limits, least=limits.quiet):
             self.state = StormState.SUSPECT
             self.evidence += span.seconds
             self.paused += min(share, 1.0) * span.seconds
@@ -341,19 +342,14 @@ def paused_share(method: Method, span: CountedSpan) -> float | None:
 ESTIMATED_HOT = 0.9
 
 
-def is_blocked(method: Method, span: CountedSpan, share: float, limits: StormLimits) -> bool:
-    """Whether the span may be part of a storm: much of it was paused, and no packet passed."""
-    if method is Method.DURATION:
-        return share >= limits.quiet and not span.change.packets
-    return is_hot(method, span, share, limits)
-
-
-def is_hot(method: Method, span: CountedSpan, share: float, limits: StormLimits) -> bool:
-    """Whether (nearly) all of the span was paused and no packet passed."""
+def is_hot(
+    method: Method, span: CountedSpan, share: float, limits: StormLimits, *, least: float = 0.0
+) -> bool:
+    """Whether (nearly) all of the span, or the share `least` of it where that is measured, was paused and no packet passed."""
     if span.change.packets:
         return False
     if method is Method.DURATION:
-        return share >= limits.hot
+        return share >= (least or limits.hot)
     return share >= ESTIMATED_HOT and not (method is Method.XOFF_XON and span.change.resumes)
 
 

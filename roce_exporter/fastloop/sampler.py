@@ -100,7 +100,10 @@ class Sampler(ExporterPart):
                     self._drop(name, target)
             for position, (name, (device, port)) in enumerate(wanted.items()):
                 if name not in self._targets:
-                    self._targets[name] = self._new_target(device, port, name[1], position / len(wanted))
+                    target = self._targets[name] = Target(self._kernel, device, port, name[1], self._limits)
+                    # The first reads are spread over an interval, so that not all devices are read at once.
+                    target.interval = self._pace.seconds(self._clock(), target.paused_at, 0.0)
+                    target.due = self._clock() + position / len(wanted) * self._pace.interval
                     self._wake.set()
                 # While DCB cannot be read, the last PFC state is kept: otherwise every priority would be watched.
                 self._targets[name].scope = scopes.get(name[1], self._targets[name].scope)
@@ -303,13 +306,6 @@ class Sampler(ExporterPart):
             for key, track in target.watch.tracks.items()
             if key.direction == "receive" and track.state in SERIOUS
         }
-
-    def _new_target(self, device: Device, port: int, netdev: str, phase: float) -> Target:
-        target = Target(self._kernel, device, port, netdev, self._limits)
-        # The first reads are spread over an interval, so that not all devices are read at once.
-        target.interval = self._pace.seconds(self._clock(), target.paused_at, 0.0)
-        target.due = self._clock() + phase * self._pace.interval
-        return target
 
 
 def _storm_place(target: Target, key: PauseKey) -> StormPlace:

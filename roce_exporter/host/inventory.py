@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CLASS = "class/infiniband"
 
-_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 _UPLINK = re.compile(r"p\d+")
 
@@ -79,7 +79,7 @@ def describe(kernel: Kernel, listed: Listed) -> Device:
         board=facts.text(f"{below}/board_id"),
         model=facts.text(f"{below}/hca_type"),
         node_guid=facts.text(f"{below}/node_guid") or (netlink.node_guid if netlink else ""),
-        pci=pci if _PCI.fullmatch(pci) else "",
+        pci=pci if PCI_ADDRESS.fullmatch(pci) else "",
         function="vf" if physical_function else "pf" if has_functions else "",
         physical_function=physical_function,
         netlink=netlink,

@@ -10,14 +10,13 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import re
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import FAILED_EVENTS
 from roce_exporter.catalog.named import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
 from roce_exporter.collect.rounds import Calls
-from roce_exporter.host.inventory import CLASS
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.inventory import CLASS, PCI_ADDRESS
+from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.kmsg import LogHiddenError
 from roce_exporter.host_sources import HostSource
 from roce_exporter.model import decode_record
@@ -25,7 +24,7 @@ from roce_exporter.normalise.log_lines import event_of, events_of, read_line
 from roce_exporter.normalise.series import Series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.host.kernel.kmsg import KernelLog, LogPart
@@ -36,7 +35,6 @@ MOST_DEVICES = 256
 """Devices that are remembered, with those that were removed: a device that is gone is what messages are about."""
 
 PCIE_PORT = "pcieport"
-PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 class LogDevices:
@@ -100,19 +98,12 @@ def _names(kernel: Kernel, device: Device) -> tuple[str, ...]:
     home = f"{CLASS}/{device.name}/device"
     netdevs = [netdev.name for port in device.ports for netdev in port.netdevs]
     links = [home, *(f"class/net/{netdev}/device" for netdev in netdevs)]
-    functions = [_or_empty(kernel.link, link) for link in links]
+    functions = [read_or("", kernel.link, link) for link in links]
     # A message about the port concerns the card, and not each of its VFs.
-    uevent = "" if device.function == "vf" else _or_empty(kernel.text, f"{home}/../uevent")
+    uevent = "" if device.function == "vf" else read_or("", kernel.text, f"{home}/../uevent")
     facts = dict(line.split("=", 1) for line in uevent.splitlines() if "=" in line)
     port = facts.get("PCI_SLOT_NAME", "") if facts.get("DRIVER") == PCIE_PORT else ""
     return tuple(dict.fromkeys(filter(None, (device.name, *netdevs, *functions, device.pci, port))))
-
-
-def _or_empty(read: Callable[[str], str], path: str) -> str:
-    try:
-        return read(path)
-    except OSError:
-        return ""
 
 
 class LogPosition:

@@ -3,12 +3,16 @@
 It is the only part of the exporter that needs CAP_SYS_ADMIN, so it is a process of its own and as small as possible. It
 reads nothing from a client: each connection gets one document and is closed. It visits at most once per `REST` seconds,
 whatever the number of clients, and changes nothing.
+
+setns(2) with CLONE_NEWNET needs the capability and moves the calling thread alone. A thread that has entered a namespace must end
+afterwards: it is never moved back. The file system and everything else of the thread stay those of this process.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import errno
 import json
 import logging
@@ -19,7 +23,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
-from roce_exporter.host.kernel.network_namespace import list_namespaces, read_namespace
+from roce_exporter.host.kernel import read_or
+from roce_exporter.host.kernel.names import decode_name, encode_name
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.model.values import reason_of
 from roce_exporter.net import NetError
 from roce_exporter.net.json_reply import decode_json
@@ -27,7 +33,54 @@ from roce_exporter.net.json_reply import decode_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.host.kernel.network_namespace import Objects
+FOLDER = "/run/netns"
+"""Where `ip netns` and the CNI plugins of container runtimes keep namespaces by name."""
+
+CLONE_NEWNET = 0x40000000
+
+MOST_NAMESPACES = 512
+
+Objects = dict[str, dict[str, int]]
+"""Kind of object to number in use, by device."""
+
+
+def list_namespaces(folder: str = FOLDER) -> tuple[str, ...]:
+    """The names of the network namespaces in a folder, at most `MOST_NAMESPACES`; empty without the folder.
+
+    OSError: the folder cannot be read.
+    """
+    try:
+        return tuple(sorted(map(decode_name, os.listdir(os.fsencode(folder))))[:MOST_NAMESPACES])
+    except FileNotFoundError:
+        return ()
+
+
+def read_namespace(name: str, folder: str = FOLDER, enter: Callable[[int], None] | None = None) -> Objects:
+    """The objects of each RDMA device of a namespace. The thread stays there: call this in a thread of its own.
+
+    OSError: the namespace may not be entered (EPERM: without CAP_SYS_ADMIN), was removed, or RDMA netlink fails.
+    """
+    place = os.path.join(os.fsencode(folder), encode_name(os.path.basename(name)))
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        (enter or _enter)(descriptor)
+    finally:
+        os.close(descriptor)
+    netlink = RdmaNetlink()
+    try:
+        # A device that was moved meanwhile exists, and nothing more is known of it.
+        return {device.name: dict(read_or({}, netlink.resources, device)) for device in netlink.devices()}
+    finally:
+        netlink.close()
+
+
+def _enter(descriptor: int) -> None:
+    # Python has os.setns since 3.12.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "setns")
+
 
 MOST_BYTES = 1024 * 1024
 """Size of a document that is read."""

@@ -1,7 +1,7 @@
 """Which pod has which network device: the kubelet's pod-resources API, over its Unix socket.
 
 https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/ (monitoring device plugin
-resources). SR-IOV device plugins name a device by its PCI address. Plugins that share one RDMA device among pods invent
+resources), k8s.io/kubelet/pkg/apis/podresources/v1/api.proto. SR-IOV device plugins name a device by its PCI address. Plugins that share one RDMA device among pods invent
 numbers, which say nothing about the device and are left out.
 
 The one request that exists here is `List`, which changes nothing. The channel ends with the read.
@@ -11,23 +11,23 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog.named import POD_DEVICE_INFO
 from roce_exporter.collect.rounds import Calls
+from roce_exporter.host.inventory import PCI_ADDRESS
+from roce_exporter.host.kernel import read_or
 from roce_exporter.host_sources import HostSource
 from roce_exporter.net import NetError
 from roce_exporter.normalise.series import Series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host_sources.pod_messages import PodDevice
     from roce_exporter.normalise.series import Value
 
 LIST = "/v1.PodResourcesLister/List"
@@ -50,12 +50,54 @@ OPTIONS = (
     ("grpc.max_receive_message_length", REPLY_BYTES),
 )
 
-_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-
 _NETWORK = "0x02"
 """The base class of network controllers, as sysfs shows it."""
 
 FLAG = "--kubelet.pod-resources"
+
+
+POD_RESOURCES = 1
+NAME, NAMESPACE, CONTAINERS = 1, 2, 3
+"""Of PodResources."""
+DEVICES = 2
+"""Of ContainerResources, which has its name as a pod has."""
+RESOURCE, DEVICE_IDS = 1, 2
+"""Of ContainerDevices."""
+
+
+class PodDevice(NamedTuple):
+    """A device that the kubelet gave to a container."""
+
+    device: str
+    """As the device plugin calls it; SR-IOV device plugins use the PCI address."""
+    namespace: str
+    pod: str
+    container: str
+    resource: str
+
+
+def pod_devices(reply: bytes) -> Iterator[PodDevice]:
+    """Every device of every container, one after the other: a reply may have any number. NetError: it is no such reply.
+
+    Whatever a pod is called, it is shown.
+    """
+    for pod in _each(reply, POD_RESOURCES):
+        namespace, name = _text(pod, NAMESPACE), _text(pod, NAME)
+        for container in _each(pod, CONTAINERS):
+            for given in _each(container, DEVICES):
+                names = (namespace, name, _text(container, NAME), _text(given, RESOURCE))
+                for device in _each(given, DEVICE_IDS):
+                    yield PodDevice(device.decode(errors="replace"), *names)
+
+
+def _each(message: bytes, wanted: int) -> Iterator[bytes]:
+    from roce_exporter.net.grpc import fields  # noqa: PLC0415 - needed with the option only, and slow to import
+
+    return (content for field, content in fields(message) if field == wanted)
+
+
+def _text(message: bytes, wanted: int) -> str:
+    return next(_each(message, wanted), b"").decode(errors="replace")
 
 
 class PodResources(HostSource):
@@ -71,19 +113,17 @@ class PodResources(HostSource):
     async def read(self) -> Mapping[Series, Value]:
         """One series per network device of a pod. OSError: no socket, no permission, no usable reply; one line with the remedy."""
         await self._call(partial(check_socket, self._path))
-        reply, devices_of = await self._list()
+        reply = await self._list()
         try:
-            found = await self._call(lambda: network_devices(self._kernel, devices_of(reply)))
+            found = await self._call(lambda: network_devices(self._kernel, pod_devices(reply)))
         except NetError as error:
             why = f"{FLAG}={self._path}: not one of the kubelet's pod-resources API v1: {error}"
             raise OSError(errno.EBADMSG, why) from None
         return {Series(POD_DEVICE_INFO, one): 1 for one in sorted(found)}
 
-    async def _list(self) -> tuple[bytes, Callable[[bytes], Iterable[PodDevice]]]:
-        """The reply, and what decodes it."""
+    async def _list(self) -> bytes:
         try:
-            from roce_exporter.host_sources.pod_messages import pod_devices  # noqa: PLC0415 - the same
-            from roce_exporter.net.grpc import grpc, start_grpc  # noqa: PLC0415 - needed with the option only, and slow to import
+            from roce_exporter.net.grpc import grpc, start_grpc  # noqa: PLC0415 - as above
         except ImportError as error:
             why = f"{FLAG} needs the package {error.name}; install the extra gnmi, in a clone: pip install '.[gnmi]'"
             raise OSError(errno.ELIBACC, why) from None
@@ -91,11 +131,12 @@ class PodResources(HostSource):
         channel = grpc.aio.insecure_channel(f"unix:{self._path}", options=OPTIONS)
         try:
             method: Any = channel.unary_unary(LIST)
-            return await method(b"", timeout=self._call.timeout), pod_devices
+            reply: bytes = await method(b"", timeout=self._call.timeout)
         except grpc.aio.AioRpcError as error:
             raise _fault(self._path, error.code().name, error.details() or "") from None
         finally:
             await channel.close()
+        return reply
 
 
 def check_socket(path: str) -> None:
@@ -116,16 +157,13 @@ def network_devices(kernel: Kernel, devices: Iterable[PodDevice]) -> set[PodDevi
     """Those that are network devices by their PCI class, or whose class is not visible here; no others after `MOST_DEVICES`."""
     found: set[PodDevice] = set()
     for one in islice(devices, MOST_GIVEN):
-        if len(found) < MOST_DEVICES and _PCI.fullmatch(one.device) and _is_network(kernel, one.device):
+        if (
+            len(found) < MOST_DEVICES
+            and PCI_ADDRESS.fullmatch(one.device)
+            and read_or(_NETWORK, kernel.text, f"bus/pci/devices/{one.device}/class").startswith(_NETWORK)
+        ):
             found.add(one._replace(**{name: text[:MOST_CHARACTERS] for name, text in one._asdict().items()}))
     return found
-
-
-def _is_network(kernel: Kernel, pci: str) -> bool:
-    try:
-        return kernel.text(f"bus/pci/devices/{pci}/class").startswith(_NETWORK)
-    except OSError:
-        return True
 
 
 def _fault(path: str, code: str, details: str) -> OSError:

@@ -19,10 +19,10 @@ from roce_exporter.collect.collector import Settings
 from roce_exporter.fastloop import MODES, Pace
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host import sources
-from roce_exporter.host.kernel.network_namespace import FOLDER
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.host.simulated.world import VENDORS
 from roce_exporter.host_sources.kernel_log import KERNEL_LOG
+from roce_exporter.host_sources.namespace_helper import FOLDER
 from roce_exporter.migrate import foreign
 from roce_exporter.owners import OWNERS
 from roce_exporter.web.application import LEAST_INTERVAL

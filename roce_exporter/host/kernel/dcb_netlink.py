@@ -180,14 +180,8 @@ def decode_ieee(answer: bytes) -> Dcb:
         peer_ets=part(PEER_ETS, decode_ets),
         peer_pfc=part(PEER_PFC, decode_pfc),
         peer_app=part(PEER_APP, decode_app_table),
-        dcbx=decode_dcbx_mode(answer),
+        dcbx=netlink.decode_number(whole[DCBX]) if DCBX in whole else None,
     )
-
-
-def decode_dcbx_mode(answer: bytes) -> int | None:
-    """The DCBX mode in the reply to DCB_CMD_IEEE_GET; None if it is not reported."""
-    mode = netlink.decode_values(answer, _MESSAGE.size).get(DCBX)
-    return None if mode is None else netlink.decode_number(mode)
 
 
 def decode_pfc(value: bytes) -> Pfc:

@@ -30,7 +30,7 @@ from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roce_exporter.model import RdmaDevice
 
@@ -236,19 +236,19 @@ def decode_object(values: Mapping[int, bytes], kind: ObjectKind) -> RdmaObject:
         port=number_or_zero(values, rdma_netlink.PORT_INDEX),
         number=number_or_zero(values, RES_LQPN),
         remote=number_or_zero(values, RES_RQPN),
-        type=type_name(values[RES_TYPE]) if RES_TYPE in values else "",
-        state=_state_name(values[RES_STATE], _STATES.get(kind, ())) if RES_STATE in values else "",
+        type=name_of(values[RES_TYPE], QUEUE_PAIR_TYPES) if RES_TYPE in values else "",
+        state=name_of(values[RES_STATE], _STATES.get(kind, ())) if RES_STATE in values else "",
         size=number_or_zero(values, RES_MRLEN),
         peer=decode_address(values.get(RES_DST_ADDR, b"")),
     )
 
 
-def type_name(value: bytes) -> str:
-    """The type of a queue pair as `rdma` prints it; UNKNOWN for one that it does not know."""
+def name_of(value: bytes, names: Sequence[str]) -> str:
+    """The name of a number as `rdma` prints it; UNKNOWN for one that it does not know."""
     number = netlink.decode_number(value)
-    if number == DRIVER_TYPE:
+    if names is QUEUE_PAIR_TYPES and number == DRIVER_TYPE:
         return "DRIVER"
-    return QUEUE_PAIR_TYPES[number] if number < len(QUEUE_PAIR_TYPES) else UNKNOWN
+    return names[number] if number < len(names) else UNKNOWN
 
 
 def decode_address(raw: bytes) -> str:
@@ -267,11 +267,6 @@ def decode_address(raw: bytes) -> str:
     address = ip_address(found)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(mapped or address)
-
-
-def _state_name(value: bytes, names: tuple[str, ...]) -> str:
-    number = netlink.decode_number(value)
-    return names[number] if number < len(names) else UNKNOWN
 
 
 def open_object_dump(
@@ -313,7 +308,7 @@ def read_object_limits(rdma: rdma_netlink.RdmaNetlink, device: RdmaDevice) -> di
         found = rdma.request(
             rdma_netlink.RES_GET,
             rdma_netlink.encode_device(device),
-            lambda answers: decode_limits(netlink.only_payload(answers), device),
+            lambda answers: _limits(netlink.only_payload(answers), device),
         )
     except netlink.Refused as error:
         raise rdma.explain(error, device, missing) from None
@@ -322,11 +317,9 @@ def read_object_limits(rdma: rdma_netlink.RdmaNetlink, device: RdmaDevice) -> di
     return found
 
 
-def decode_limits(answer: bytes, device: RdmaDevice) -> dict[str, int]:
-    """The limits in the count of objects, by the names of `ibv_devinfo`: `max_qp`, `max_cq`, `max_mr`."""
-    most = rdma_netlink.decode_present_numbers(
-        answer, rdma_netlink.decode_table(answer, SUMMARY_MOST, device)
-    )
+def _limits(answer: bytes, device: RdmaDevice) -> dict[str, int]:
+    rows = rdma_netlink.decode_table(answer, SUMMARY_MOST, device)
+    most = rdma_netlink.decode_present_numbers(answer, rows)
     return {f"max_{kind}": most[kind] for kind in LIMITED if most.get(kind)}
 
 
@@ -350,7 +343,7 @@ def read_counter_sets(
         rdma,
         device,
         LISTING,
-        selection=encode_question(device, port),
+        selection=rdma_netlink.encode_port(device, port) + netlink.encode_u32(STAT_RES, RES_QP),
         decode=decode_counter_set,
         part_bytes=netlink.BUFFER_BYTES,
         open_socket=open_socket,
@@ -361,11 +354,6 @@ def read_counter_sets(
     return tuple(sets)
 
 
-def encode_question(device: RdmaDevice, port: int) -> bytes:
-    """The attributes that select the counter sets of queue pairs of one port."""
-    return rdma_netlink.encode_port(device, port) + netlink.encode_u32(STAT_RES, RES_QP)
-
-
 def decode_counter_set(values: Mapping[int, bytes]) -> CounterSet:
     """One counter set of a list."""
     table = values.get(rdma_netlink.COUNTERS.whole, b"")
@@ -373,7 +361,7 @@ def decode_counter_set(values: Mapping[int, bytes]) -> CounterSet:
         port=netlink.decode_number(netlink.required(values, rdma_netlink.PORT_INDEX)),
         number=netlink.decode_number(netlink.required(values, STAT_COUNTER_ID)),
         pid=number_or_zero(values, RES_PID),
-        type=type_name(values[RES_TYPE]) if RES_TYPE in values else "",
+        type=name_of(values[RES_TYPE], QUEUE_PAIR_TYPES) if RES_TYPE in values else "",
         values=rdma_netlink.decode_numbers(
             table, rdma_netlink.decode_rows(table, 0, len(table), rdma_netlink.COUNTERS)
         ),

@@ -292,10 +292,8 @@ class RdmaNetlink:
         answer = only_payload(answers)
         layout = self._layouts.get((device.name, port))
         # The fixed bytes of a layout include the device's name, its index and the port.
-        numbers = read_by_layout(answer, layout) if layout else None
-        return self._learn(answer, device, port) if numbers is None else numbers
-
-    def _learn(self, answer: bytes, device: RdmaDevice, port: int) -> dict[str, int]:
+        if layout and (known := read_by_layout(answer, layout)) is not None:
+            return known
         rows = decode_table(answer, COUNTERS, device)
         numbers = decode_numbers(answer, rows)
         layout = learn_layout(answer, rows)

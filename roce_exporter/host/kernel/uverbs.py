@@ -152,10 +152,7 @@ def find_character_device(device: RdmaDevice, netlink: Netlink | None = None) ->
         raise
     finally:
         socket.close()
-    return _character_device(decode_values(answer))
-
-
-def _character_device(values: dict[int, bytes]) -> CharacterDevice:
+    values = decode_values(answer)
     try:
         name = decode_name(values[CHARDEV_NAME])
         number = decode_number(values[CHARDEV])

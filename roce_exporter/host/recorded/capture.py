@@ -160,11 +160,9 @@ def scrubbed(whole: Part, scrub: Scrubber) -> Part:
 
 
 def _scrubbed(path: str, content: str | SymbolicLink | int, scrub: Scrubber) -> str | SymbolicLink | int:
-    if isinstance(content, int):
-        return content
     if isinstance(content, SymbolicLink):
         return SymbolicLink(scrub.known(content))
-    if _REPLACED.fullmatch(path):
+    if isinstance(content, int) or _REPLACED.fullmatch(path):
         return content
     if path.endswith(LOG_FILE):
         return scrub_log(content, scrub)

@@ -15,7 +15,7 @@ from roce_exporter.model import decode_record
 from roce_exporter.normalise.log_lines import UNKNOWN_ERROR, event_of, read_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.host.kernel.kmsg import KernelLog
@@ -54,11 +54,6 @@ def numbered(content: bytes) -> Iterator[tuple[int, bytes]]:
     yield from _one(record)
 
 
-def print_records(records: Iterable[bytes]) -> str:
-    """The text of `dev/kmsg`. The kernel has escaped everything outside ASCII."""
-    return b"".join(records).decode("ascii", "replace")
-
-
 def _one(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
     raw = b"".join(lines)
     if lines and (record := decode_record(raw)):
@@ -82,7 +77,8 @@ def kernel_log(kernel: Kernel) -> dict[str, str]:
         kept = [raw for raw in _records(log) if _event(raw)]
     finally:
         log.close()
-    return {PATH: print_records(kept[-MOST_KEPT:])}
+    # The kernel has escaped everything outside ASCII.
+    return {PATH: b"".join(kept[-MOST_KEPT:]).decode("ascii", "replace")}
 
 
 def scrub_log(text: str, scrub: Scrubber) -> str:

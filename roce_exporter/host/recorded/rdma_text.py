@@ -235,8 +235,11 @@ def read_processes(tree: Tree, path: str) -> dict[int, ProcessFacts]:
         raise RecordingError(f"recording {path}: proc/stat: no line `btime`; copy it from /proc/stat")
     boot = int(booted[1]) if booted else 0
     names = _user_names(_file_text(tree, "etc/passwd"))
+    numbers = {int(name) for name in tree.folders.get("proc", ()) if _DIGITS.fullmatch(name)}
     return {
-        pid: _process(tree, path, pid, boot, names) for pid in _pids(tree) if f"proc/{pid}/stat" in tree.files
+        pid: _process(tree, path, pid, boot, names)
+        for pid in sorted(numbers)
+        if 0 < pid <= MAX_PID and f"proc/{pid}/stat" in tree.files
     }
 
 
@@ -268,15 +271,6 @@ def _files(pid: int, one: ProcessFacts, start: int, uids: Mapping[str, int]) -> 
         f"proc/{pid}/stat": f"{pid} ({one.command}) {before} {start}\n",
         f"proc/{pid}/status": f"Name:\t{one.command}\nTgid:\t{one.pid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n",
     }
-
-
-def _pids(tree: Tree) -> list[int]:
-    names = tree.folders.get("proc", ())
-    return sorted(
-        int(name)
-        for name in names
-        if _DIGITS.fullmatch(name) and 0 < int(name) <= MAX_PID and str(int(name)) == name
-    )
 
 
 def _process(tree: Tree, path: str, pid: int, boot: int, names: Mapping[int, str]) -> ProcessFacts:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogPart
@@ -54,26 +54,15 @@ Content = Callable[[float], str]
 """The content of a file at a given time."""
 
 
-class MovingFile(NamedTuple):
-    """A file with changing content, and the simulated faults of its port."""
-
-    content: Content
-    faults: frozenset[str]
-
-
-def moving_files(cards: Sequence[Card]) -> dict[str, MovingFile]:
-    """Every file with changing content, by its path below /sys."""
-    return dict(_files(cards))
-
-
-def _files(cards: Sequence[Card]) -> Iterator[tuple[str, MovingFile]]:
+def _moving_files(cards: Sequence[Card]) -> Iterator[tuple[str, tuple[Content, frozenset[str]]]]:
+    """Every file with changing content by its path below /sys, with the simulated faults of its port."""
     for card in cards:
         faults = card.members[0].setup.faults
         for path, content in _port_files(card):
-            yield f"class/infiniband/{card.name}/ports/1/{path}", MovingFile(content, faults)
+            yield f"class/infiniband/{card.name}/ports/1/{path}", (content, faults)
         for member in card.members:
             for path, content in _netdev_files(member):
-                yield f"class/net/{member.netdev}/{path}", MovingFile(content, member.setup.faults)
+                yield f"class/net/{member.netdev}/{path}", (content, member.setup.faults)
 
 
 def _port_files(card: Card) -> Iterator[tuple[str, Content]]:
@@ -175,7 +164,7 @@ class SimulatedKernel(RecordedKernel):
         self._positions = {card.name: position for position, card in enumerate(world.cards)}
         self._cards = {card.name: card for card in world.cards}
         self._netdevs = {member.netdev: member for member in world.netdevs}
-        self._moving = moving_files(world.cards)
+        self._moving = dict(_moving_files(world.cards))
         self._devlinks = SimulatedDevlink({slot_of(number): card for number, card in enumerate(world.cards)})
         super().__init__([record(world.cards, tuple(self._moving), host)])
 
@@ -184,7 +173,8 @@ class SimulatedKernel(RecordedKernel):
         place = self._moving.get(path)
         if place is None:
             return super().content(path)
-        return spoil(place.faults, path, f"{self.world.read(place.content)}\n".encode())
+        content, faults = place
+        return spoil(faults, path, f"{self.world.read(content)}\n".encode())
 
     def identity(self, path: str) -> int:
         """Number of reloads of an RDMA device's driver; 0 for all other paths."""

@@ -90,10 +90,13 @@ def edges(before: Conditions, after: Conditions) -> Mapping[str, float]:
     found: Counter[str] = Counter()
     for pause in before.pauses:
         if pause.storm and not _storms(after, pause):
-            found.update(_storm_ends(pause, after.up))
+            names = ["storm_ends", f"pauses_{pause.priority}", f"halves_{pause.priority}"]
+            names += [f"xon_{pause.priority}", f"frames_{pause.priority}", "frames"] if after.up else []
+            found.update(f"{pause.direction}_{name}" for name in names)
     for pause in after.pauses:
         if pause.storm and not _storms(before, pause):
-            found.update(_storm_starts(pause))
+            names = ["storm_starts", f"storm_starts_{pause.priority}", f"halves_{pause.priority}"]
+            found.update(f"{pause.direction}_{name}" for name in names)
     if before.up != after.up:
         found.update(("carrier_changes", "carrier_ups" if after.up else "carrier_downs"))
     if before.failing != after.failing:
@@ -115,22 +118,6 @@ def levels(conditions: Conditions) -> FactRates:
 def _storms(conditions: Conditions, pause: Pause) -> bool:
     other = conditions.pause(*pause.where)
     return other is not None and other.storm
-
-
-def _storm_starts(pause: Pause) -> Iterator[str]:
-    yield f"{pause.direction}_storm_starts"
-    yield f"{pause.direction}_storm_starts_{pause.priority}"
-    yield f"{pause.direction}_halves_{pause.priority}"
-
-
-def _storm_ends(pause: Pause, up: bool) -> Iterator[str]:
-    yield f"{pause.direction}_storm_ends"
-    yield f"{pause.direction}_pauses_{pause.priority}"
-    yield f"{pause.direction}_halves_{pause.priority}"
-    if up:
-        for kind in ("xon", "frames"):
-            yield f"{pause.direction}_{kind}_{pause.priority}"
-        yield f"{pause.direction}_frames"
 
 
 def _pause(pause: Pause, speed: int) -> Iterator[tuple[str, float]]:

@@ -75,7 +75,9 @@ def counters_db(ports: Sequence[SwitchPortState]) -> Table:
         for queue in range(QUEUES):
             found[f"COUNTERS:{_queue_oid(number, queue)}"] = _queue_fields(port, queue)
         for group in PRIORITIES:
-            found[f"COUNTERS:{_group_oid(number, group)}"] = _group_fields(port, group)
+            names = (f"group_discards_{group}", f"watchdog_receive_{group}")
+            dropped = sum(port.extra.get(name, 0.0) for name in names)
+            found[f"COUNTERS:{_group_oid(number, group)}"] = _texts({f"{GROUP_STAT}DROPPED_PACKETS": dropped})
     for window in ("USER", "PERSISTENT", "PERIODIC"):
         found |= {f"{window}_WATERMARKS:{oid}": fields for oid, fields in _watermarks(ports, window)}
     return found
@@ -156,13 +158,9 @@ def _queue_fields(port: SwitchPortState, queue: int) -> dict[str, str]:
             "SAI_QUEUE_STAT_WRED_DROPPED_PACKETS": 0.0,
             "SAI_QUEUE_STAT_WRED_DROPPED_BYTES": 0.0,
         }
-    texts = _texts(found)
     watchdog = port.plan.watchdog
-    return (
-        texts | _watchdog_fields(port, queue, watchdog)
-        if watchdog and queue in watchdog.priorities
-        else texts
-    )
+    watched = watchdog and queue in watchdog.priorities
+    return _texts(found) | (_watchdog_fields(port, queue, watchdog) if watchdog and watched else {})
 
 
 def _sent(port: SwitchPortState, queue: int, unit: str) -> float:
@@ -174,41 +172,21 @@ def _sent(port: SwitchPortState, queue: int, unit: str) -> float:
 
 
 def _watchdog_fields(port: SwitchPortState, queue: int, watchdog: SwitchWatchdog) -> dict[str, str]:
-    stormed = queue in port.stormed
-    detection, restoration = (
-        int(seconds * MICROSECONDS) for seconds in (watchdog.detection, watchdog.restoration)
-    )
+    stats = "PFC_WD_QUEUE_STATS_"
     found = {
-        "PFC_WD_ACTION": watchdog.action,
-        "PFC_WD_STATUS": "stormed" if stormed else "operational",
-        "PFC_WD_DETECTION_TIME": str(detection),
-        "PFC_WD_RESTORATION_TIME": str(restoration),
-        **_texts(
-            {
-                "PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED": port.extra.get(f"trips_{queue}", 0.0),
-                "PFC_WD_QUEUE_STATS_DEADLOCK_RESTORED": port.extra.get(f"restores_{queue}", 0.0),
-                "SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES": port.occupancy if queue == port.roce_queue else 0.0,
-            }
-        ),
+        "PFC_WD_DETECTION_TIME": watchdog.detection * MICROSECONDS,
+        "PFC_WD_RESTORATION_TIME": watchdog.restoration * MICROSECONDS,
+        f"{stats}DEADLOCK_DETECTED": port.extra.get(f"trips_{queue}", 0.0),
+        f"{stats}DEADLOCK_RESTORED": port.extra.get(f"restores_{queue}", 0.0),
+        "SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES": port.occupancy if queue == port.roce_queue else 0.0,
     }
-    return found | (_storm_fields(port, queue) if port.last else {})
-
-
-def _storm_fields(port: SwitchPortState, queue: int) -> dict[str, str]:
-    """Fields that exist from the first storm on: packets that met a tripped watchdog, in all and in the last storm."""
-    found = {}
-    for way, direction in (("TX", "transmit"), ("RX", "receive")):
+    # From the first storm on: packets that met a tripped watchdog, in all and in the last storm.
+    for way, direction in (("TX", "transmit"), ("RX", "receive")) if port.last else ():
         for ending, amounts in (("", port.extra), ("_LAST", port.last)):
-            found[f"PFC_WD_QUEUE_STATS_{way}_PACKETS{ending}"] = 0.0
-            found[f"PFC_WD_QUEUE_STATS_{way}_DROPPED_PACKETS{ending}"] = amounts.get(
-                f"watchdog_{direction}_{queue}", 0.0
-            )
-    return _texts(found)
-
-
-def _group_fields(port: SwitchPortState, group: int) -> dict[str, str]:
-    names = (f"group_discards_{group}", f"watchdog_receive_{group}")
-    return _texts({f"{GROUP_STAT}DROPPED_PACKETS": sum(port.extra.get(name, 0.0) for name in names)})
+            found[f"{stats}{way}_PACKETS{ending}"] = 0.0
+            found[f"{stats}{way}_DROPPED_PACKETS{ending}"] = amounts.get(f"watchdog_{direction}_{queue}", 0.0)
+    status = "stormed" if queue in port.stormed else "operational"
+    return {"PFC_WD_ACTION": watchdog.action, "PFC_WD_STATUS": status} | _texts(found)
 
 
 def _watermarks(ports: Sequence[SwitchPortState], window: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -219,15 +197,11 @@ def _watermarks(ports: Sequence[SwitchPortState], window: str) -> Iterator[tuple
             yield _queue_oid(number, queue), _texts({QUEUE_WATERMARK: level})
         for group in PRIORITIES:
             lossless = group == ROCE_QUEUE
-            yield (
-                _group_oid(number, group),
-                _texts(
-                    {
-                        f"{GROUP_STAT}SHARED_WATERMARK_BYTES": peaks[SHARED] if lossless else 0.0,
-                        f"{GROUP_STAT}XOFF_ROOM_WATERMARK_BYTES": peaks[HEADROOM] if lossless else 0.0,
-                    }
-                ),
-            )
+            levels = {"SHARED": peaks[SHARED], "XOFF_ROOM": peaks[HEADROOM]}
+            shown = {
+                f"{GROUP_STAT}{name}_WATERMARK_BYTES": level * lossless for name, level in levels.items()
+            }
+            yield _group_oid(number, group), _texts(shown)
     # The highest level of all ports at once is not known: their sum is a bound.
     shared, headroom, queues = (sum(peaks[name] for peaks in found) for name in (SHARED, HEADROOM, QUEUE))
     ingress = {f"{POOL_STAT}WATERMARK_BYTES": shared, f"{POOL_STAT}XOFF_ROOM_WATERMARK_BYTES": headroom}
@@ -342,24 +316,23 @@ def appl_db(hostname: str, mac: str, ports: Sequence[SwitchPortState]) -> Table:
         "lldp_loc_sys_cap_supported": "28 00",
         "lldp_loc_sys_cap_enabled": "28 00",
     }
-    neighbors = {f"LLDP_ENTRY_TABLE:{port.plan.name}": _neighbor(port.plan) for port in ports if port.up}
-    return {"LLDP_LOC_CHASSIS": local, **neighbors}
-
-
-def _neighbor(plan: SwitchPortPlan) -> dict[str, str]:
-    found = plan.neighbor
-    return {
-        "lldp_rem_chassis_id_subtype": CHASSIS_SUBTYPE,
-        "lldp_rem_chassis_id": found.chassis,
-        "lldp_rem_port_id_subtype": MAC_SUBTYPE if found.by_mac else NAME_SUBTYPE,
-        "lldp_rem_port_id": found.mac if found.by_mac else found.netdev,
-        "lldp_rem_port_desc": found.netdev,
-        "lldp_rem_sys_name": found.host,
-        "lldp_rem_sys_desc": "Linux",
-        "lldp_rem_sys_cap_supported": "80 00",
-        "lldp_rem_sys_cap_enabled": "80 00",
-        "lldp_rem_index": "1",
-    }
+    tables = {"LLDP_LOC_CHASSIS": local}
+    for port in ports:
+        found = port.plan.neighbor
+        if port.up:
+            tables[f"LLDP_ENTRY_TABLE:{port.plan.name}"] = {
+                "lldp_rem_chassis_id_subtype": CHASSIS_SUBTYPE,
+                "lldp_rem_chassis_id": found.chassis,
+                "lldp_rem_port_id_subtype": MAC_SUBTYPE if found.by_mac else NAME_SUBTYPE,
+                "lldp_rem_port_id": found.mac if found.by_mac else found.netdev,
+                "lldp_rem_port_desc": found.netdev,
+                "lldp_rem_sys_name": found.host,
+                "lldp_rem_sys_desc": "Linux",
+                "lldp_rem_sys_cap_supported": "80 00",
+                "lldp_rem_sys_cap_enabled": "80 00",
+                "lldp_rem_index": "1",
+            }
+    return tables
 
 
 Databases = dict[str, "Table"]

@@ -192,14 +192,10 @@ class BufferPeaks:
         _raise_to(self._ever, levels)
         _raise_to(self._periodic, levels)
 
-    def ever(self, levels: Mapping[str, float]) -> dict[str, float]:
-        """The highest levels since the start, given those of now."""
-        return _raise_to(dict(self._ever), levels)
-
-    def periodic(self, levels: Mapping[str, float], now: float) -> dict[str, float]:
-        """The highest levels in the window of `now`, given those of now."""
+    def now(self, levels: Mapping[str, float], now: float) -> tuple[dict[str, float], dict[str, float]]:
+        """The highest levels since the start and in the window of `now`, given those of now."""
         known = self._periodic if self._window == self._window_of(now) else {}
-        return _raise_to(dict(known), levels)
+        return _raise_to(dict(self._ever), levels), _raise_to(dict(known), levels)
 
     def _window_of(self, time: float) -> int:
         return 0 if math.isinf(time) else int((time - self._start) // PERIOD)
@@ -314,8 +310,7 @@ class SimulatedSwitchPort:
             self._roce,
             span.conditions.priority or 0,
             levels[QUEUE],
-            self._peaks.ever(levels),
-            self._peaks.periodic(levels, now),
+            *self._peaks.now(levels, now),
         )
 
     def _change(self, new: WatchedSpan) -> None:

@@ -251,12 +251,8 @@ class Course(NamedTuple):
     afterwards: Conditions = Conditions()
 
 
-class Part(NamedTuple):
-    """One port to build: a course for each of its member ports, and the phase of its refresh."""
-
-    driver: Driver
-    courses: tuple[Course, ...]
-    phase: float
+Part = tuple["Driver", tuple[Course, ...], float]
+"""One port to build: its driver, a course for each of its member ports, and the phase of its refresh."""
 
 
 def make_scenario_world(
@@ -275,12 +271,12 @@ def scenario_courses(scenario: str, vendors: Sequence[str], seed: int) -> Iterat
 
 def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float]) -> World:
     """The world of scripts, from the clock's first value on. See `simulated.kernel.simulate_script`."""
-    parts = []
+    parts: list[Part] = []
     for port, driver in zip(ports, _drivers([port.vendor for port in ports]), strict=True):
         setup = Setup(lossless=port.lossless, priority=port.priority, faults=port.faults)
         scripts = (port.spans, port.second)[: 1 + driver.lag]
         courses = tuple(Course(setup, spans, port.afterwards) for spans in scripts)
-        parts.append(Part(driver, courses, port.phase))
+        parts.append((driver, courses, port.phase))
     return _world(parts, clock)
 
 
@@ -291,7 +287,7 @@ def _scenario_parts(scenario: str, vendors: Sequence[str], seed: int) -> Iterato
     for driver in _drivers(vendors):
         ports = [PortSeed(next(positions), seed) for _ in range(1 + driver.lag)]
         courses = tuple(Course(played.setup(port.position), played.spans(port)) for port in ports)
-        yield Part(driver, courses, ports[0].random(f"phase {ports[0].position}").random())
+        yield driver, courses, ports[0].random(f"phase {ports[0].position}").random()
 
 
 def _drivers(vendors: Sequence[str]) -> list[Driver]:

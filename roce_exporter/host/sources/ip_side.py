@@ -51,12 +51,6 @@ class PathEnds(NamedTuple):
     """Addresses that represent the prefix."""
 
 
-def usable_addresses(facts: IpFacts) -> tuple[IpAddress, ...]:
-    """The addresses that can be a source for peers elsewhere."""
-    found = (one for one in facts.addresses if one.scope in REACHABLE and not one.failed)
-    return tuple(found)[:MOST_ADDRESSES]
-
-
 def gateway_routes(facts: IpFacts, netdev: str) -> tuple[IpRoute, ...]:
     """The routes that lead to a gateway by this network device."""
     return tuple(
@@ -70,9 +64,10 @@ def targets(facts: IpFacts, netdev: str) -> tuple[PathEnds, ...]:
     """The packets of a network device that are followed."""
     peers = [one.address for one in facts.neighbours if one.state == RESOLVED]
     behind = tuple(dict.fromkeys(route.destination for route in gateway_routes(facts, netdev)))
+    usable = [one for one in facts.addresses if one.scope in REACHABLE and not one.failed]
     return tuple(
         target
-        for address in usable_addresses(facts)
+        for address in usable[:MOST_ADDRESSES]
         for target in _of_address(address, peers, behind)
         if target.candidates
     )

@@ -22,7 +22,6 @@ from roce_exporter.cli import main
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import Refused, encode_attribute
-from roce_exporter.host.kernel.network_namespace import list_namespaces, read_namespace
 from roce_exporter.host.kernel.rdma_netlink import read_shared_mode
 from roce_exporter.host_sources import HostSources, namespace_helper
 from roce_exporter.host_sources.namespace_helper import (
@@ -32,7 +31,9 @@ from roce_exporter.host_sources.namespace_helper import (
     NamespaceReport,
     decode_report,
     encode_report,
+    list_namespaces,
     open_helper,
+    read_namespace,
 )
 from roce_exporter.host_sources.rdma_namespaces import RdmaNamespaces
 from roce_exporter.model import RdmaDevice
