@@ -195,7 +195,6 @@ STATE, STORMS = storm.STATE.name, storm.STORMS.name
 ESTIMATED, REFRESH = storm.ESTIMATED.name, storm.REFRESH.name
 PAUSES = frozenset({STORMS, ESTIMATED, *PAUSED.values()})
 """Metrics that are above 0 once a priority was paused."""
-
 QUEUE_PAIRS, IN_ERROR, INFO = owners.QUEUE_PAIRS.name, owners.QUEUE_PAIRS_IN_ERROR.name, owners.OWNER_INFO
 CNPS = ("roce_owner_flow_cnp_received_total", "roce_owner_cnp_handled_total")
 """CNPs for the owner's sender, as one driver or the other counts them."""
@@ -227,22 +226,16 @@ SWITCH_WANTED = frozenset(
 
 RATE_SECONDS = 2.0
 """Window of a rate of packets."""
-
 SURVEY_SECONDS = 2.0
 """Between two surveys of owners in the demo. The default is a minute; a simulated driver is cheap to query."""
-
 OWNER_SECONDS = 3 * SURVEY_SECONDS
 """Window of a rate of an owner: its counters change with each survey."""
-
 REFRESHES = 2.0
 """Window of a share paused, in refreshes of the driver's copy: one of them may have been missed."""
-
 SHORTEST_WINDOW = 0.25
 """Seconds; the least window of a share paused."""
-
 KEPT_MOMENTS = 32
 """At two a second they cover every window."""
-
 KEPT_SHARES = 120
 """Per priority and direction: at two a second the last minute."""
 

@@ -51,11 +51,9 @@ if TYPE_CHECKING:
 
 SCENE_SECONDS = 0.5
 """Between two scenes."""
-
 NEXT, PREVIOUS = b"n", b"p"
 QUIT = (b"q", b"")
 """The second is the end of the terminal."""
-
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

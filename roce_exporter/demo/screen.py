@@ -44,32 +44,24 @@ STYLES = {
     "unknown": "dim",
 }
 SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
-
 HOT = 0.5
 WARM = 0.01
 """Shares of the time paused from which on a bar is red, or yellow."""
-
 OTHER_COLUMNS = 56
 """Characters of a row without the port and its two sparklines."""
 NARROWEST, WIDEST = 3, 60
 """Characters of a sparkline."""
 MANY = 1000.0
-
 EVENT_LINES = 8
 """Lines that owners and switch leave to alerts and storms."""
-
 HEADING_LINES = 2
 """Of a further table: an empty line and the headings."""
-
 OWNER_LINES = 4
 """Owners on the screen: those that suffer most."""
-
 OWNER_COLUMNS = 40
 """Characters of an owner's row without its name."""
-
 SWITCH_COLUMNS = 42
 """Characters of a row of the switch without the port and its sparkline."""
-
 WATCHDOG_STYLES = {"ok": "green", "tripped": "bold white on red", "reports": "yellow", "off": "yellow"}
 NEARLY_FULL = 0.8
 """Share of the headroom from which on it is red."""

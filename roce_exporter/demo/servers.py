@@ -35,28 +35,20 @@ ROUTES = "alertmanager.yml"
 PROMETHEUS = ("prometheus",)
 ALERTMANAGER = ("alertmanager", "prometheus-alertmanager")
 """The second is Debian's name."""
-
 ROUTING_KEYS = ("route", "inhibit_rules", "time_intervals", "mute_time_intervals")
 """Keys that the demo takes from our Alertmanager configuration: how alerts are grouped and muted, but no receivers."""
-
 SEVERITIES = ("critical", "warning", "info", "")
-
 SWITCH_INTERVAL = "2s"
 PROBER_INTERVAL = "5s"
 """That of their bursts."""
-
 QUERY_SECONDS = 1.0
 """Timeout of a query to Prometheus."""
-
 END_SECONDS = 5.0
 """From SIGTERM to SIGKILL."""
-
 LOG_CHARACTERS = 200
 """Length of the line of a process's output that is shown when it ends unexpectedly."""
-
 PR_SET_PDEATHSIG = 1
 """prctl(2): send this process a signal when its parent dies."""
-
 LIBC = ctypes.CDLL(None)
 
 

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Value
 
 LOG = logging.getLogger(__name__)
-
 KEPT = 256
-
 STALLS = 0.3
 """From this share on, mlx5 counts a second as one with a PCIe stall."""
 

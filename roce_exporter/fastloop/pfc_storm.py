@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 PAUSE_QUANTA = 65535
 """The longest time that one pause frame can request (IEEE 802.1Qbb), in quanta."""
-
 QUANTUM_BYTES = 64
 """A quantum is the time that 512 bits take on the link."""
 
@@ -107,7 +106,6 @@ class Begun(NamedTuple):
 
 RESTORED = "restored"
 IMPLAUSIBLE = "implausible"
-
 KEEP = 10.0
 """A storm continues over this number of seconds without a usable sample."""
 

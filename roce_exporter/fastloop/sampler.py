@@ -28,28 +28,19 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples
 
 LOG = logging.getLogger(__name__)
-
 TIMEOUT = 1.0
 """Seconds after which a read that has not returned is given up."""
-
 MOST_STUCK = 32
 """Reads that may be stuck at once; each holds a thread. With more, no network device is polled until one of them returns."""
-
 SUPERVISION = 0.5
 """Seconds between two checks for a read that has not returned."""
-
 DEVICE_GONE = "device_gone"
-
 ABSENT_EVERY = 60.0
 """Seconds between two reads of a driver without private counters."""
-
 PFC_ENABLED = "pfc_enabled_"
 """Prefix of the names of the source `dcb` that show whether PFC is on for a priority."""
-
 DUE = attrgetter("due")
-
 SERIOUS = (StormState.SUSPECT, StormState.STORM, StormState.RECOVERING)
-
 Name = tuple[str, str]
 """RDMA device and network device."""
 

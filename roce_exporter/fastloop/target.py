@@ -52,9 +52,7 @@ MEANING = {
 STALLED = "roce_pcie_write_stalled_seconds_total"
 STALLING = "roce_pcie_write_stalled_ratio"
 """Not used for detection, but reported with a storm: the host may be slow to accept received data."""
-
 RECEIVED = "roce_priority_receive_packets_total"
-
 INDEX = check(row for row in CATALOG if row.name in MEANING or row.name in (STALLED, STALLING))
 
 
@@ -228,12 +226,9 @@ class Pace:
 
 READS, NEEDED_READS = 9, 3
 """Read times whose median is the cost. The very first read is slower, with cold caches."""
-
 LOG = logging.getLogger(__name__)
-
 FAULT = "fault"
 """The error of a read that failed in the exporter itself."""
-
 RATIOS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.8, 0.95, 0.99, 1.0)
 DURATIONS = (0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 

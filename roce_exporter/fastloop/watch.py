@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 REMEMBERED = 32
 NEEDED = 4
-
 CACHED = 1.5
 """Counters that stay the same for more than this number of samples are a copy."""
-
 FINE = 0.3
 """Samples further apart than this, in seconds, cannot show a refresh interval of one second."""
 
@@ -92,18 +90,13 @@ class Change(NamedTuple):
 
 GAP = 3.0
 """A span longer than this many intervals (planned, or the driver's own) means that the sampler did not run."""
-
 STALE = 1.0
 """Minimum seconds without any change before the counters of a busy device are suspected to be frozen."""
-
 BUSY = 1000.0
 """From this many packets per second, a device that refreshes its counters at every read changes them in every sample."""
-
 SLOW = 0.25
 """If a read takes a larger share of the span than this, the moment of its values is too uncertain."""
-
 NOTHING = Counts()
-
 STALE_REASON = "stale"
 SLOW_READ = "slow_read"
 
@@ -298,7 +291,6 @@ class Watch:
 
 
 OUT_OF_SCOPE = frozenset({"counters_vanished", "pfc_disabled"})
-
 LEAST_HOT = 0.8
 """A smaller share paused is never a storm, however inexact the length of the span is."""
 

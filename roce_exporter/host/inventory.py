@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     from roce_exporter.model import RdmaDevice
 
 CLASS = "class/infiniband"
-
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-
 _UPLINK = re.compile(r"p\d+")
-
 _NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
-
 _NODE_TYPE_RNIC = "4"
 """RDMA_NODE_RNIC of include/rdma/ib_verbs.h: an iWARP device."""
 

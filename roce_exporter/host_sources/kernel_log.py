@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 MOST_DEVICES = 256
 """Devices that are remembered, with those that were removed: a device that is gone is what messages are about."""
-
 PCIE_PORT = "pcieport"
 
 
@@ -134,16 +133,12 @@ class LogPosition:
 
 
 LOG = logging.getLogger(__name__)
-
 KERNEL_LOG = "kernel_log"
 """The source's name."""
-
 MOST_RECORDS = 4096
 """Records of one read; the next one continues after them."""
-
 PCIE_EVENTS = "pcie_"
 """The begin of the names of events that software devices cannot have."""
-
 Counts = dict[tuple[str, str], int]
 """Messages by device and event."""
 

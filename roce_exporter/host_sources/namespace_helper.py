@@ -35,11 +35,8 @@ if TYPE_CHECKING:
 
 FOLDER = "/run/netns"
 """Where `ip netns` and the CNI plugins of container runtimes keep namespaces by name."""
-
 CLONE_NEWNET = 0x40000000
-
 MOST_NAMESPACES = 512
-
 Objects = dict[str, dict[str, int]]
 """Kind of object to number in use, by device."""
 
@@ -137,7 +134,6 @@ def _name(found: object) -> str:
 
 
 LOG = logging.getLogger(__name__)
-
 REST = 10.0
 """Least seconds between two rounds of visits."""
 TIMEOUT = 2.0

@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Value
 
 LIST = "/v1.PodResourcesLister/List"
-
 REPLY_BYTES = 4 * 1024 * 1024
 """Most bytes of a reply: a host of 500 pods has a quarter."""
-
 MOST_DEVICES = 1024
 """Devices of one host with a series each."""
 MOST_GIVEN = 65_536
@@ -52,7 +50,6 @@ OPTIONS = (
 
 _NETWORK = "0x02"
 """The base class of network controllers, as sysfs shows it."""
-
 FLAG = "--kubelet.pod-resources"
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.series import Value
 
 FLAG = "--rdma.namespaces"
-
 UVERBS = "class/infiniband_verbs"
 
 

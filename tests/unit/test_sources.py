@@ -19,7 +19,7 @@ from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.host.sources import NAMES, SLOW, Reader, open_readers
 from roce_exporter.host.sources.files import ParsedReader
 from roce_exporter.host.sources.netdev import fec_numbers
-from roce_exporter.host.sources.pci_device import (
+from roce_exporter.host.sources.state_files import (
     delay_drop_reader,
     parse_speed,
     parse_total,

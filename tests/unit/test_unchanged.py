@@ -9,7 +9,7 @@ import pytest
 
 from roce_exporter.host.sources import files as counter_files
 from roce_exporter.host.sources.files import MOST_FAILURES, CounterFiles, ParsedFiles
-from roce_exporter.host.sources.port import parse_mtu, port_reader
+from roce_exporter.host.sources.state_files import parse_mtu, port_reader
 from roce_exporter.model import Device, Port, Reading
 
 Text = bytes | OSError

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.host.sources.files import FIRST_SECONDS, LONGEST_SECONDS, Quarantine
-from roce_exporter.host.sources.port import parse_mtu, parse_rate, parse_state
+from roce_exporter.host.sources.state_files import parse_mtu, parse_rate, parse_state
 from roce_exporter.model.values import check_counter, check_counters, make_reading, parse_counter
 
 LARGEST = 2**64 - 2

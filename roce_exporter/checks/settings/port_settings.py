@@ -16,8 +16,7 @@ from roce_exporter.checks.settings.ip_settings import IpSide, read_ip_settings
 from roce_exporter.host.sources.configuration import CONFIGURATION
 from roce_exporter.host.sources.ip_side import ADDRESSES
 from roce_exporter.host.sources.netdev import DCB, LINK, PAUSE, SETTINGS, hardware_netdevs
-from roce_exporter.host.sources.pci_device import PCIE
-from roce_exporter.host.sources.port import PORT, UP
+from roce_exporter.host.sources.state_files import PCIE, PORT, UP
 from roce_exporter.model import WHOLE_DEVICE, Gid
 
 if TYPE_CHECKING:

@@ -84,7 +84,6 @@ class ObjectKernel(Protocol):
 
 VNIC = "vnic"
 """The reporter of mlx5 with counters of the function (Documentation/networking/devlink/mlx5.rst)."""
-
 FIXED, RUNNING, STORED = "fixed", "running", "stored"
 """Versions of the board, of what runs now, and of what runs after the next reset."""
 
@@ -171,7 +170,6 @@ class Texts(Protocol):
 
 # Bytes read of any other file: a sysfs attribute has at most one page.
 TEXT_BYTES = 4096
-
 BYTES_PER_MEGABIT = 125_000
 
 

@@ -19,15 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
-
 RTM_GETDCB = 78
-
 IEEE_GET = 21
-
 IFNAME = 1
 IEEE = 13
 DCBX = 14
-
 ETS = 1
 PFC = 2
 APP_TABLE = 3
@@ -38,22 +34,17 @@ MAXRATE = 7
 BUFFER = 10
 TRUST_TABLE = 11
 REWRITE_TABLE = 12
-
 IEEE_APP, DCB_APP = 1, 2
 """The two kinds of table rows: with a selector of IEEE 802.1Q, and with the kernel's own (PCP)."""
-
 SELECTOR_DSCP = 5
 SELECTOR_PCP = 255
-
 DCBX_HOST = 0x01
 DCBX_LLD_MANAGED = 0x02
 DCBX_VER_CEE = 0x04
 DCBX_VER_IEEE = 0x08
 DCBX_STATIC = 0x10
-
 KILOBIT = 125
 """Bytes per second in one kbit/s."""
-
 _MESSAGE = Struct("=BBH")
 _PFC = Struct("=BBBxHxx16Q")
 _ETS = Struct("=3B32B24x")

@@ -40,7 +40,6 @@ PFC_PREVENTION_TIMEOUT, UNSIGNED_16 = 3, 2
 # that moves to another name meanwhile cannot cause a storm: that takes several samples, and an impossible
 # jump is dropped.
 NAMES_SECONDS = 1.0
-
 NAME_BYTES = 32
 VALUE_BYTES = 8
 SLACK = 1024
@@ -48,7 +47,6 @@ SLACK = 1024
 # No driver has a tenth of this number of counters; more is a driver bug.
 MOST = 1 << 16
 TRIES = 3
-
 _REQUEST = struct.Struct("16sP16x")
 _SET_INFO = struct.Struct("=IIQI")
 _STRINGS = struct.Struct("=III")
@@ -56,7 +54,6 @@ _STATS = struct.Struct("=II")
 _FLAGS = struct.Struct("=II")
 _TUNABLE = struct.Struct("=IIIIH")
 _COALESCE = struct.Struct("=23I")
-
 Names = tuple[str, ...]
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATH = "/dev/kmsg"
-
 READ_BYTES = 4 << 20
 """After which a read ends: 20,000 usual records."""
 _HIDDEN = (errno.EPERM, errno.EACCES, errno.ENOENT)

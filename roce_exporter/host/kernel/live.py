@@ -45,17 +45,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink, DcbNetlink)
-
 SYSFS = "/sys"
-
 BNXT = "bnxt_en"
-
 AUTOMATIC = 0xFFFF
 """PFC_STORM_PREVENTION_AUTO of include/uapi/linux/ethtool.h."""
 
 # Descriptors reserved for 256 connections, sockets of threads, and files that are open only briefly.
 RESERVE = 320
-
 _NO_SUCH = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ENXIO)
 """Errors of readlink, readdir and open that mean that the path does not exist (EINVAL: not a link)."""
 

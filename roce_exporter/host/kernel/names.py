@@ -16,9 +16,7 @@ from roce_exporter.host.kernel import Absent
 
 LONGEST_NETDEV = 15
 """IFNAMSIZ of include/uapi/linux/if.h without the terminating NUL."""
-
 _NO_HOSTNAME = "(none)"
-
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 
 

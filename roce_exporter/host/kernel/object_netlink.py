@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 
 ONLY_SEQUENCE = 1
 """The sequence number on a socket that is used for one request."""
-
 T = TypeVar("T")
-
 MOST_EMPTY_PARTS = 8
 """The kernel repeats an empty part endlessly if an object does not fit into it."""
 
@@ -185,16 +183,12 @@ RES_PID = 28
 RES_KERN_NAME = 29
 RES_DST_ADDR = 34
 RES_MRLEN = 45
-
 PART_BYTES = 8192
 """Size of a part: about 90 queue pairs."""
-
 QUEUE_PAIR_TYPES = word_list("SMI GSI RC UC UD RAW_IPV6 RAW_ETHERTYPE UNKNOWN RAW_PACKET XRC_INI XRC_TGT")
 """enum ib_qp_type of include/rdma/ib_verbs.h."""
-
 DRIVER_TYPE = 0xFF
 """IB_QPT_DRIVER: EFA's SRD, mlx5's DCI and DCT."""
-
 QUEUE_PAIR_STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
 """enum ib_qp_state of include/rdma/ib_verbs.h."""
 
@@ -207,7 +201,6 @@ CONNECTION_STATES = word_list(
 """enum rdma_cm_state of drivers/infiniband/core/cma_priv.h."""
 
 UNKNOWN = "UNKNOWN"
-
 _ADDRESSES: Mapping[int, tuple[int, int]] = {AF_INET: (4, 4), AF_INET6: (8, 16)}
 """Family to offset and length of the address in its sockaddr."""
 
@@ -221,9 +214,7 @@ LISTINGS = {
 
 SUMMARY_MOST = rdma_netlink.Table(whole=15, name=17, number=118)
 """The most objects of each kind, where Linux reports them: 7.3 does, 6.12 does not."""
-
 LIMITED = ("qp", "cq", "mr")
-
 _STATES = {ObjectKind.QUEUE_PAIR: QUEUE_PAIR_STATES, ObjectKind.CONNECTION: CONNECTION_STATES}
 
 
@@ -325,10 +316,8 @@ def _limits(answer: bytes, device: RdmaDevice) -> dict[str, int]:
 
 STAT_RES = 75
 STAT_COUNTER_ID = 79
-
 RES_QP = 19
 """The value of STAT_RES: the number of the attribute of queue pairs."""
-
 LISTING = Listing(rdma_netlink.STAT_GET, table=77, entry=78)
 
 

@@ -27,7 +27,6 @@ CAPABILITIES = {
 
 HOST_PID_NAMESPACE = 0xEFFFFFFC
 """Inode number of the first PID namespace (include/linux/proc_ns.h)."""
-
 _HIDING = re.compile("hidepid=(?:1|2|4|noaccess|invisible|ptraceable)")
 
 
@@ -87,9 +86,7 @@ def hides_processes(mountinfo: str) -> bool:
 
 TIMEX_BYTES = 208
 """Size of `struct timex` (include/uapi/linux/timex.h) on 64-bit machines."""
-
 STA_UNSYNC = 0x40
-
 _MAX_ERROR, _STATUS = 24, 40
 """Offsets of `maxerror` (microseconds) and `status`."""
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _VALUE_BYTES = 8
-
 Spans = dict[str, tuple[int, int] | None]
 """Per name, start and end of its number in the reply; None if the row has no number."""
 
@@ -77,18 +76,14 @@ def read_by_layout(answer: bytes, layout: Layout) -> dict[str, int] | None:
 
 
 T = TypeVar("T")
-
 NETLINK_RDMA = 20
-
 NLDEV = 5 << 10
 """RDMA_NLNLDEV, in the upper bits of every message type."""
-
 GET = NLDEV | 1
 PORT_GET = NLDEV | 5
 RES_GET = NLDEV | 9
 STAT_GET = NLDEV | 17
 STAT_GET_STATUS = NLDEV | 24
-
 DEV_INDEX = 1
 DEV_NAME = 2
 PORT_INDEX = 3
@@ -96,7 +91,6 @@ FW_VERSION = 5
 NODE_GUID = 6
 NDEV_NAME = 51
 DEV_PROTOCOL = 67
-
 _NO_SUCH_COMMAND = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.ENOSYS)
 """How kernels and drivers report an unknown command. EINVAL may mean other things as well."""
 

@@ -35,16 +35,12 @@ SFP = frozenset({0x03, 0x0B})
 QSFP = frozenset({0x0C, 0x0D, 0x11})
 CMIS = frozenset({0x18, 0x19, 0x1A, 0x1B, 0x1E, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25})
 """Identifiers of SFF-8024, table 4-1, by the document that defines the memory layout."""
-
 COPPER = 0xA
 """SFF-8636, table 6-17: from this transmitter technology (byte 147) on, the module is a copper cable without light."""
-
 UPPER = 128
-
 _UNSIGNED = Struct(">H")
 _SIGNED = Struct(">h")
 _COEFFICIENTS = Struct(">5f")
-
 MICRO = 1_000_000
 TEMPERATURE = MICRO / 256
 VOLTAGE = 100

@@ -36,12 +36,10 @@ if TYPE_CHECKING:
     from roce_exporter.model import RdmaDevice
 
 FOLDER = "/dev/infiniband"
-
 NETLINK_RDMA = 20
 GET_CHARDEV = 5 << 10 | 15
 """RDMA_NLDEV_CMD_GET_CHARDEV, Linux 5.1: the character device of an RDMA device, and its driver."""
 DEV_INDEX, CHARDEV_TYPE, CHARDEV_NAME, CHARDEV_ABI, CHARDEV, DRIVER_ID = 1, 69, 70, 71, 72, 73
-
 GET_CONTEXT = 0
 QUERY_DEVICE = 1
 _HEADER = struct.Struct("=IHH")
@@ -49,7 +47,6 @@ _HEADER = struct.Struct("=IHH")
 _ADDRESS = struct.Struct("=Q")
 """Where the kernel writes the reply."""
 _WORD = 4
-
 CONTEXT_BYTES = 512
 """More than any driver's reply to GET_CONTEXT."""
 DEVICE_BYTES = 176

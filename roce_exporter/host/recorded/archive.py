@@ -63,7 +63,6 @@ FIRST, LAST = "recording 1", "end"
 BASE64, LINES = "= base64", "~"
 SUFFIX = ".txt"
 """Of the file of a base; `capture` writes this form to a file with this suffix."""
-
 MOMENT = re.compile(r"0|[1-9][0-9]{0,8}")
 # In the same folder, so without a slash.
 _BASE = re.compile(r"base ([A-Za-z0-9][A-Za-z0-9._-]{0,199})")
@@ -330,7 +329,6 @@ def _folder_members(root: Path) -> Iterator[tuple[str, Content]]:
 
 # Characters of a line; the reader's limit is in bytes, of which a character has up to four.
 MOST = READ_BYTES // 8
-
 _PLAIN_PATH = re.compile(r"[\w.](\S{0,4000}[^\s:])?")
 _PLAIN_TARGET = re.compile(r"[^\s\"]\S{0,4000}")
 

@@ -37,7 +37,7 @@ from roce_exporter.host.recorded.tree import RecordingError, collect_tree
 from roce_exporter.host.sources.configuration import texts
 from roce_exporter.host.sources.hw_counters import SETTINGS
 from roce_exporter.host.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs
-from roce_exporter.host.sources.pci_device import PARSERS
+from roce_exporter.host.sources.state_files import PARSERS
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
@@ -48,12 +48,9 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device, Port
 
 LOG = logging.getLogger(__name__)
-
 T = TypeVar("T")
-
 DEVICE_TIMEOUT = 30.0
 """Seconds that one device may take; 1,024 GID slots of a software-emulated machine take one."""
-
 DEVICE_FILES = ("fw_ver", "board_id", "hca_type", "hw_rev", "node_type", "node_guid", "sys_image_guid")
 PORT_FILES = ("state", "phys_state", "rate", "link_layer")
 NETDEV_FILES = (
@@ -77,12 +74,9 @@ _CHOSEN = re.compile(r".*/(?:board_id|phys_port_name|temp[0-9]+_label)|(?:[0-9]+
 """Files whose text a firmware or a person chose."""
 _COUNTERS = re.compile(r".*(?:\.stats|counters/[^/]+|/statistic\.json|\.vnic\.json)")
 """Files with the names of counters."""
-
 KEPT = "names of drivers, models, firmware versions, PCI addresses, ordinary names of devices, counters, settings and times"
-
 Part = dict[str, "str | SymbolicLink | int"]
 """Path below the recording to the text of a file, a link or the errno of a read."""
-
 RdmaRows = dict[str, list[dict[str, Any]]]
 """The rows of each `rdma -j` command."""
 

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
-
 KINDS = ("pfc", "ets", "app", "buffer", "dcbx")
 """The documents of one network device in a recording: DEV.pfc.json, DEV.ets.json, ..."""
-
 PEER_PFC = "peer_pfc"
 """Our own DEV.peer_pfc.json."""
-
 LARGEST = (1 << 64) - 1
 """The kernel has no wider counter."""
 EIGHT = 8
@@ -44,7 +41,6 @@ SELECTORS = {
 
 PCP = {f"{priority}{drop}": priority + 8 * (drop == "de") for priority in range(8) for drop in ("nd", "de")}
 """Priority code point and drop eligible indicator, as dcb writes them."""
-
 ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
 
 MODES = {

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device
 
 T = TypeVar("T")
-
 Documents = dict[str, dict[str, dict[str, Any]]]
 """By file; the values of the one key that a document has are of instances, or of counters."""
-
 HEALTH, INFO = "devlink/health.json", "devlink/info.json"
 _COMMANDS = {HEALTH: "TZ=UTC devlink -j health show", INFO: "devlink -j dev info"}
 _STATES = {"healthy": True, "error": False}

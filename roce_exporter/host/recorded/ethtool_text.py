@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
 # The number of digits of 64 bits. Python raises ValueError for a number of thousands of digits.
 _DIGITS = "[0-9]{1,20}"
-
 _COUNT = re.compile(rf"{_DIGITS}(?![0-9])")
 
 # More digits than 64 bits have are accepted here, so that the value is later counted as unreadable.
 _STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,64})\s*")
-
 _PAUSE_SWITCHES = {"autonegotiate": "autonegotiate", "rx": "receive", "tx": "transmit"}
 _PAUSE_COUNTS = {
     "tx_pause_frames": "transmit_frames",
@@ -33,7 +31,6 @@ _PAUSE_COUNTS = {
 }
 _PAUSE = _PAUSE_SWITCHES | _PAUSE_COUNTS
 _SETTINGS = {"pfc-prevention-tout": "pfc_prevention_timeout", "stats-block-usecs": "stats_block_microseconds"}
-
 _FEC = ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
 
 _FEC_BIN = re.compile(

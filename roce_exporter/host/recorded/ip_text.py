@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 
 TABLES = {"local": ip.LOCAL, "main": ip.MAIN, "default": ip.DEFAULT, "unspec": 0}
 _NAMES = {number: name for name, number in TABLES.items() if number}
-
 _RESOLVED = {"REACHABLE", "STALE", "DELAY", "PROBE", "PERMANENT"}
 _STATES = {ip.FAILED: "FAILED", ip.INCOMPLETE: "INCOMPLETE", ip.RESOLVED: "STALE"}
-
 _BITS = {4: 32, 6: 128}
 
 _SIMPLE = word_list(
@@ -272,7 +270,6 @@ def _short(prefix: str) -> str:
 
 
 LINK_STATES = {"auto": 0, "enable": 1, "disable": 2}
-
 SWITCHES = {"spoof_check": "spoofchk", "trusted": "trust"}
 """Name of a setting here and in the JSON."""
 COUNTS = word_list("rx_bytes rx_packets rx_multicast rx_broadcast rx_dropped tx_bytes tx_packets tx_dropped")

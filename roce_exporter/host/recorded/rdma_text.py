@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 Rows = tuple[dict[str, Any], ...]
-
 RDMA_FILES = ("dev", "link", "statistic", "mode", "mode_supported", "resource")
-
 ON = "optional-counters"
 SUPPORTED = "supported optional-counters"
 
@@ -210,19 +208,15 @@ def _peer(row: Mapping[str, Any], what: str) -> str:
 
 TICKS = 100
 """USER_HZ: start times are counted in it on every architecture with RDMA drivers."""
-
 _START = 19
 """Position of `starttime` after the name of the command, which may contain spaces and parentheses."""
-
 _LEADER = re.compile(r"^Tgid:\s+(\d{1,10})\b", re.MULTILINE | re.ASCII)
 """RDMA netlink reports the thread that made an object; this is its process."""
 _UID = re.compile(r"^Uid:\s+(\d{1,10})\b", re.MULTILINE | re.ASCII)
 _BOOT = re.compile(r"^btime (\d{1,12})$", re.MULTILINE | re.ASCII)
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
-
 MAX_PID = 1 << 22
 """PID_MAX_LIMIT of include/linux/threads.h."""
-
 FIRST_UID = 60_001
 """Of the users that are not root: above those of people and below those of systemd's containers."""
 

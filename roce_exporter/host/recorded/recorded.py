@@ -92,10 +92,8 @@ if TYPE_CHECKING:
 
 TIME = "time"
 """The name of the file."""
-
 APART = 15.0
 """Seconds between the moments of a recording without times."""
-
 _SECONDS = re.compile(rb"[0-9]{1,11}(\.[0-9]{1,9})?")
 
 
@@ -127,7 +125,6 @@ def moment_times(trees: Sequence[Tree], path: str) -> tuple[float, ...]:
 
 PARTS = frozenset({"sys", "rdma", "ethtool", "dcb", "debugfs", "proc", "ibv_devinfo", "ip", "devlink", "dev"})
 """The folders of a recording; one without any of them is refused."""
-
 FAILING = re.compile(r"(sys|proc/sys|ethtool|devlink|ibv_devinfo)/.*|ip/.*\.link\.json")
 """Where a recorded host plays a read that fails: what is read when it is needed, not when the recording is opened."""
 

@@ -22,12 +22,9 @@ if TYPE_CHECKING:
     from roce_exporter.model.ip import IpAddress, IpNeighbour, IpRoute, IpRule
 
 LOOPBACK = "lo"
-
 MOST_RULES = 10_000
 """Rules that are tried, against a `goto` that leads back: the kernel refuses those, a recording may have them."""
-
 _FAILURES = {"unreachable": "unreachable", "blackhole": "blackhole", "prohibit": "prohibited"}
-
 UNKNOWN = IpPath(unknown=True)
 UNREACHABLE = IpPath(failure="unreachable")
 

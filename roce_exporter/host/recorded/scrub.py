@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 RESERVED, RESERVED_OCTETS = 240, 15
 """255 is left out: 255.255.255.255 is broadcast."""
-
 DOCUMENTATION = int(ipaddress.IPv6Address("2001:db8::"))
 LINK_LOCAL = int(ipaddress.IPv6Address("fe80::"))
 
@@ -93,7 +92,6 @@ class SubnetScrubber:
 
 
 KEY_BYTES = 32
-
 _GUID = re.compile(r"(?<![0-9a-f:])[0-9a-f]{4}(?::[0-9a-f]{4}){3}(?![0-9a-f:])", re.IGNORECASE)
 _MAC = re.compile(
     r"(?<![0-9a-f:-])[0-9a-f]{2}(?:(?::[0-9a-f]{2}){5}|(?:-[0-9a-f]{2}){5})(?![0-9a-f:-])"
@@ -262,7 +260,6 @@ class Scrubber:
 _WORDS = "word"
 _NAMES = frozenset({"user", "cgroup", "node", "instance", "pod", "container", _WORDS})
 """What is replaced wherever it is found; numbers of jobs and users mean something else in other places."""
-
 _TELLING = re.compile(r"(?=...)(?:.*[^\W\da-fA-FxX_]|(?=.{8}).*[a-fA-F])")
 """A name that is replaced in every text: of three characters or more, and no number."""
 _SHORT_NUMBER = 5
@@ -363,10 +360,8 @@ _JOB = re.compile(r"(?<=^job_)\d+$", re.ASCII)
 _UID = re.compile(r"(?<=^uid_)\d+$|(?<=^user-)\d+(?=\.slice$)|(?<=^user@)\d+(?=\.service$)", re.ASCII)
 _INSTANCE = re.compile(r"(?<=@)[^@]+(?=\.(?:service|socket|slice)$)")
 _MACHINE = re.compile(r"(?<=^machine-).+(?=\.(?:scope|slice)$)")
-
 _NODE = re.compile(r"(?<=^slurm_).+|.+(?=_slurmstepd\.scope$)")
 """Slurm puts the name of the node there if one host has several."""
-
 _UNIT = re.compile(r".+\.(?:service|scope|slice|socket|mount|swap)")
 _KNOWN = re.compile(
     r"|\.\.|init|user|system|slurm(?:_.+)?|docker|lxc|libpod|kubepods|besteffort|burstable|guaranteed"
@@ -375,7 +370,6 @@ _KNOWN = re.compile(
 )
 _DELETED = " (deleted)"
 """Appended by the kernel to the path of a removed cgroup of version 2."""
-
 _LOCAL_UIDS = 60_000
 """Replaced user numbers are above it."""
 

@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 RECEIVE, TRANSMIT = "receive", "transmit"
 """The direction of the pause frames: received pause blocks sending, transmitted pause blocks receiving."""
-
 PRIORITIES = range(8)
-
 WELL, HOT, UNPLUGGED = "well", "hot", "unplugged"
 """The state of a transceiver."""
 
@@ -184,7 +182,6 @@ def settle(conditions: Conditions, setup: Setup, speed: int) -> Conditions:
 
 
 FILES, ETHTOOL, NETLINK = "files", "ethtool", "netlink"
-
 FAULTS = (FILES, ETHTOOL, NETLINK)
 """Files of sysfs fail or contain garbage; every ethtool request fails; RDMA netlink has no statistics."""
 

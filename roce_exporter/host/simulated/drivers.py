@@ -325,7 +325,6 @@ DRIVERS: Mapping[str, Driver] = {driver.name: driver for driver in (MLX5, MLX5_L
 
 
 MLX5_CORE = "mlx5_core"
-
 FUNCTION_REPORTERS = ("fw", "fw_fatal", VNIC)
 """On the PCI function."""
 PORT_REPORTERS = ("tx", "rx")

@@ -108,9 +108,7 @@ FIRST_NUMBER = 0x120
 """Number of the first queue pair of a device: lower ones are the driver's."""
 REMOTE = 0x1000
 """Remote queue pairs have numbers higher by this."""
-
 LIMITS = {"max_qp": 131_072, "max_cq": 16_777_216, "max_mr": 16_777_216}
-
 RDMA_CM = "rdma_cm"
 """Since Linux 5.15 the owner of the kernel's queue pairs that rdma_create_qp makes for another module."""
 

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 
 MEGABIT = 10**6
-
 Content = Callable[[float], str]
 """The content of a file at a given time."""
 
@@ -149,7 +148,6 @@ class SimulatedLog:
 
 
 __all__ = ["VENDORS", "ScenarioError", "ScriptedPort", "SimulatedKernel", "simulate", "simulate_script"]
-
 BITS_PER_BYTE = 8
 
 

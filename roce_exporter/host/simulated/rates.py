@@ -12,40 +12,40 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Span, TimedConditions, settle
+from roce_exporter.host.simulated.conditions import (
+    RECEIVE,
+    TRANSMIT,
+    Conditions,
+    Span,
+    TimedConditions,
+    settle,
+)
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from roce_exporter.host.simulated.conditions import Conditions, Pause, Setup
+    from roce_exporter.host.simulated.conditions import Pause, Setup
 
 
 FactRates = dict[str, float]
-
 MAX_PAUSE_BITS = 65535 * 512
 """Bit times that one pause frame lasts: 65,535 quanta of 512 (IEEE 802.3 annex 31B)."""
-
 PACKET_BYTES = 4174
 """A RoCEv2 packet with 4,096 bytes of payload, Ethernet, IPv4, UDP, BTH and both checksums."""
-
 CNP_BYTES = 78
 HOST_PACKET_BYTES = 512
 CNP_PRIORITY = 6
 HOST_PRIORITY = 0
 HOST_LOAD = 0.001
 """Traffic other than RoCE, as a share of the line rate."""
-
 FLOWS = 8
 CNP_PER_FLOW = 20_000
 """CNPs per second and flow: at most one every 50 µs."""
-
 STALL_THRESHOLD = 0.3
 """From this share of a second on, mlx5 counts it as one with a PCIe stall."""
-
 STORM_TIMEOUTS = 15.0
 """Acknowledgement timeouts per second while a priority is blocked: 67 ms each."""
-
 STORM_DISCARDS = 40.0
 """Packets per second dropped for lack of buffer while this port pauses its switch."""
 
@@ -220,10 +220,8 @@ def _host(conditions: Conditions) -> FactRates:
     }
 
 
-def hold(
-    spans: Iterable[Span], start: float, setup: Setup, speed: int, afterwards: Conditions
-) -> Iterator[TimedConditions]:
-    """The spans on the host's clock, one after the other; after the last one, `afterwards` without end.
+def hold(spans: Iterable[Span], start: float, setup: Setup, speed: int) -> Iterator[TimedConditions]:
+    """The spans on the host's clock, one after the other; after the last one no problem without end.
 
     Conditions change only between two spans, so the last one never ends.
     """
@@ -232,7 +230,8 @@ def hold(
         if end > start:
             yield TimedConditions(settle(conditions, setup, speed), start, end)
             start = end
-    yield TimedConditions(settle(afterwards, setup, speed), start, math.inf)
+    if start < math.inf:
+        yield TimedConditions(settle(Conditions(), setup, speed), start, math.inf)
 
 
 class RunningTotals:

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 QUIET = (2.0, 20.0)
 """Seconds from one burst of congestion to the next on a quiet fabric."""
-
 BUSY = (0.02, 0.4)
 """The same with incast."""
-
 BURST = (0.005, 0.06)
 """Duration of a burst in seconds."""
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.simulated.conditions import PRIORITIES, TRANSMIT, Conditions, Pause, Setup
+from roce_exporter.host.simulated.conditions import PRIORITIES, TRANSMIT, Pause, Setup
 from roce_exporter.host.simulated.rates import CNP_PRIORITY, HOST_PRIORITY, PACKET_BYTES
 from roce_exporter.host.simulated.scenarios import PortSeed, again, overlay, paused, quiet
 from roce_exporter.host.simulated.simulated_switch_port import (
@@ -51,17 +51,13 @@ if TYPE_CHECKING:
 
 Table = dict[str, dict[str, str]]
 """Fields and values by key."""
-
 QUEUES = 16
 UNICAST_QUEUES = len(PRIORITIES)
 MICROSECONDS = 1_000_000
-
 INGRESS_POOL, EGRESS_POOL = "ingress_lossless_pool", "egress_lossless_pool"
 POOLS = {INGRESS_POOL: 0x18000000000B01, EGRESS_POOL: 0x18000000000B02}
-
 PORT_OID, QUEUE_OID, GROUP_OID = 0x1000000000011, 0x15000000000301, 0x1A000000000201
 """The first identifier of each kind; the digits in front are the type of the object in SAI."""
-
 QUEUE_WATERMARK = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
 GROUP_STAT = "SAI_INGRESS_PRIORITY_GROUP_STAT_"
 POOL_STAT = "SAI_BUFFER_POOL_STAT_"
@@ -211,16 +207,13 @@ def _watermarks(ports: Sequence[SwitchPortState], window: str) -> Iterator[tuple
 
 MAP = "AZURE"
 """SONiC's usual name for its QoS maps."""
-
 CNP_DSCP = 48
 LANES = 8
 MEGABIT = 10**6
 MTU = 9100
 XON_BYTES = 18 * KIBIBYTE
-
 MAC_SUBTYPE, NAME_SUBTYPE, CHASSIS_SUBTYPE = "3", "5", "4"
 """Subtypes of port and chassis identifiers (IEEE 802.1AB): MAC address, interface name; MAC address."""
-
 COUNTER_GROUPS = ("PORT", "QUEUE", "QUEUE_WATERMARK", "PG_DROP", "PG_WATERMARK", "WRED_ECN_QUEUE")
 RENEWAL = {"POLL_INTERVAL": "1000", "FLEX_COUNTER_STATUS": "enable"}
 """The simulated switch refreshes all its counters once a second."""
@@ -337,16 +330,12 @@ def appl_db(hostname: str, mac: str, ports: Sequence[SwitchPortState]) -> Table:
 
 Databases = dict[str, "Table"]
 """The tables of a SONiC by the name of their database."""
-
 DATABASE_NUMBERS = {"APPL_DB": 0, "COUNTERS_DB": 2, "CONFIG_DB": 4, "STATE_DB": 6}
 """The numbers of the databases in SONiC's default layout (database_config.json)."""
-
 OTHERS = 2
 """Hosts behind the switch besides the simulated one."""
-
 OTHER_SPEED = 400 * 10**9
 LARGEST_HOST = 2**24
-
 LATE_MARKS = WredProfile("LATE_MARKS", minimum=4 * MEBIBYTE, maximum=5 * MEBIBYTE)
 NO_MARKS = WredProfile("NO_MARKS", ecn=False)
 REPORTING = SwitchWatchdog(action=ALERT)
@@ -391,7 +380,7 @@ def _host_ports(
         plan = SwitchPortPlan(f"Ethernet{LANES * number}", neighbor, driver.speed)
         if scenario == "misconfigured":
             plan = replace(plan, **_MISTAKES[number % len(_MISTAKES)])
-        yield SimulatedSwitchPort(plan, course.setup, course.spans, start, course.afterwards)
+        yield SimulatedSwitchPort(plan, course.setup, course.spans, start)
 
 
 _MISTAKES: tuple[Mapping[str, Any], ...] = (
@@ -419,4 +408,4 @@ def _other_port(scenario: str, start: float, seed: int, other: int, number: int)
         # The victims are paused in the same windows.
         plan = replace(plan, watchdog=REPORTING)
         spans = overlay(spans, again(port.random("storms"), paused(Pause(3, TRANSMIT, 1.0))))
-    return SimulatedSwitchPort(plan, Setup(), spans, start, Conditions())
+    return SimulatedSwitchPort(plan, Setup(), spans, start)

@@ -110,22 +110,16 @@ def _stormed(queues: Mapping[int, _WatchedQueue]) -> frozenset[int]:
 
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
-
 POOL_BYTES = 128 * MEBIBYTE
 """The shared buffer of the switch."""
-
 XOFF_BYTES = 6 * MEBIBYTE
 """Fill level of a priority group at which the switch sends pause, while other ports use the pool as well."""
-
 HEADROOM_BYTES = 288 * KIBIBYTE
 """Headroom of a priority group for 400 Gbit/s and 5 m of cable."""
-
 QUEUE_BYTES = 8 * MEBIBYTE
 """Fill level of a queue whose port is paused without end."""
-
 IDLE_BYTES = 64 * KIBIBYTE
 """Fill level of a queue without congestion at full load."""
-
 PERIOD = 120.0
 """Seconds of the periodic window."""
 
@@ -210,13 +204,10 @@ def _raise_to(peaks: dict[str, float], levels: Mapping[str, float]) -> dict[str,
 ROCE_DSCP = 26
 ROCE_QUEUE, DEFAULT_QUEUE = 3, 0
 """The queue of RoCE packets with the DSCP that the switch expects, and that of all others."""
-
 RETRIED_PACKETS = 64
 """Packets that the senders repeat per timeout, into a queue that discards them."""
-
 VAIN_PAUSE = 0.1
 """Share of the time for which the switch pauses a host that does not obey."""
-
 QUEUE, SHARED, HEADROOM = "queue", "shared", "headroom"
 """Buffers with a watermark: the queue toward the host, and both parts of the priority group from it."""
 
@@ -278,14 +269,12 @@ class SwitchPortState(NamedTuple):
 class SimulatedSwitchPort:
     """A port over time. Times never decrease."""
 
-    def __init__(
-        self, plan: SwitchPortPlan, setup: Setup, spans: Iterable[Span], start: float, afterwards: Conditions
-    ) -> None:
+    def __init__(self, plan: SwitchPortPlan, setup: Setup, spans: Iterable[Span], start: float) -> None:
         self.plan = plan
         self._roce = roce_queue(setup)
         # A reset of the host's driver does not reset the counters of the switch.
         lasting = (Span(seconds, replace(conditions, reset=False)) for seconds, conditions in spans)
-        timed, again = tee(hold(lasting, start, setup, plan.speed, afterwards))
+        timed, again = tee(hold(lasting, start, setup, plan.speed))
         self._host = RunningTotals(timed)
         self._coming = watched(again, plan.watchdog, start)
         self._current = next(self._coming)

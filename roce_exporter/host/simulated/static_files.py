@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 V4 = 4
 LENGTH = 30
 FIRST_TABLE = 101
-
 SYSCTLS = {"rp_filter": 2, "arp_ignore": 1, "arp_announce": 2, "arp_filter": 0}
 
 
@@ -155,7 +154,6 @@ MTU = 4200
 AER = {"correctable": "COR", "nonfatal": "NONFATAL", "fatal": "FATAL"}
 CABLE_METRES = 7
 BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
-
 OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
 """Optional counters of mlx5, all switched off."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import count, tee
+from itertools import chain, count, tee
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from roce_exporter.errors import UserError
-from roce_exporter.host.simulated.conditions import Conditions, Setup, Storm, TimedConditions
+from roce_exporter.host.simulated.conditions import Conditions, Setup, Span, Storm, TimedConditions
 from roce_exporter.host.simulated.drivers import DRIVERS, amounts, statistics
 from roce_exporter.host.simulated.rates import RunningTotals, hold
 from roce_exporter.host.simulated.scenarios import SCENARIOS, PortSeed
@@ -17,7 +17,6 @@ from roce_exporter.host.simulated.scenarios import SCENARIOS, PortSeed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from roce_exporter.host.simulated.conditions import Span
     from roce_exporter.host.simulated.drivers import Driver, DriverCounter
 
 
@@ -45,7 +44,6 @@ class SimulatedNetdev:
         start: float,
         *,
         phase: float = 0.0,
-        afterwards: Conditions | None = None,
     ) -> None:
         self.netdev = netdev
         self.driver = driver
@@ -58,7 +56,7 @@ class SimulatedNetdev:
         self._phase = phase
         self._ongoing: dict[tuple[int, str], float] = {}
         self._tables: dict[tuple[int, ...], tuple[tuple[DriverCounter, ...], tuple[str, ...]]] = {}
-        live, late = tee(hold(spans, start, setup, driver.speed, afterwards or Conditions()))
+        live, late = tee(hold(spans, start, setup, driver.speed))
         self._live = RunningTotals(live, self._note)
         self._reported = RunningTotals(late) if driver.refresh else self._live
         self._note_storms(self._live.current)
@@ -244,11 +242,10 @@ class ScriptedPort:
 
 
 class Course(NamedTuple):
-    """The setup of one network device, its script, and the conditions afterwards."""
+    """The setup of one network device, and its script."""
 
     setup: Setup
     spans: Iterable[Span]
-    afterwards: Conditions = Conditions()
 
 
 Part = tuple["Driver", tuple[Course, ...], float]
@@ -274,8 +271,8 @@ def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float
     parts: list[Part] = []
     for port, driver in zip(ports, _drivers([port.vendor for port in ports]), strict=True):
         setup = Setup(lossless=port.lossless, priority=port.priority, faults=port.faults)
-        scripts = (port.spans, port.second)[: 1 + driver.lag]
-        courses = tuple(Course(setup, spans, port.afterwards) for spans in scripts)
+        scripts, end = (port.spans, port.second)[: 1 + driver.lag], (Span(math.inf, port.afterwards),)
+        courses = tuple(Course(setup, chain(spans, end)) for spans in scripts)
         parts.append((driver, courses, port.phase))
     return _world(parts, clock)
 
@@ -305,10 +302,8 @@ def _world(parts: Iterable[Part], clock: Callable[[], float]) -> World:
     for driver, courses, phase in parts:
         number = numbers[driver.device] = numbers.get(driver.device, -1) + 1
         members = tuple(
-            SimulatedNetdev(
-                f"eth{next(netdevs)}", driver, setup, spans, start, phase=phase, afterwards=afterwards
-            )
-            for setup, spans, afterwards in courses
+            SimulatedNetdev(f"eth{next(netdevs)}", driver, setup, spans, start, phase=phase)
+            for setup, spans in courses
         )
         bond = f"bond{next(bonds)}" if driver.lag else ""
         cards.append(Card(driver.device.format(number), driver, members, bond))

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from roce_exporter.host.sources import hw_counters, netdev, pci_device
+from roce_exporter.host.sources import hw_counters, netdev, state_files
 from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, configuration_reader
 from roce_exporter.host.sources.devlink import devlink_readers
 from roce_exporter.host.sources.ip_side import addresses_reader
-from roce_exporter.host.sources.port import port_reader
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
@@ -73,15 +72,15 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
     """The readers of one device, in reading order, without the sources in `disabled`."""
     statistics = hw_counters.statistics_reader(kernel, device)
     readers: tuple[Reader, ...] = (
-        port_reader(kernel, device),
+        state_files.port_reader(kernel, device),
         statistics,
         hw_counters.HardwareCounters(kernel, device, statistics.reported),
         hw_counters.counters_reader(kernel, device),
         hw_counters.resources_reader(kernel, device),
         hw_counters.optional_counters_reader(kernel, device),
-        pci_device.pcie_reader(kernel, device),
-        pci_device.sensors_reader(kernel, device),
-        pci_device.delay_drop_reader(kernel, device),
+        state_files.pcie_reader(kernel, device),
+        state_files.sensors_reader(kernel, device),
+        state_files.delay_drop_reader(kernel, device),
         *netdev.netdev_readers(kernel, device),
         *(
             addresses_reader(kernel, device.name, port)

@@ -27,15 +27,11 @@ if TYPE_CHECKING:
     from roce_exporter.model import Device
 
 T = TypeVar("T")
-
 DEVLINK, DEVLINK_INFO, DEVLINK_VNIC = "devlink", "devlink_info", "devlink_vnic"
-
 MOST_INSTANCES = 8
 """Instances of one device that are read."""
-
 READABLE = "readable"
 """Name of the value that says whether `vnic` may be read."""
-
 SUBFUNCTION = ".sf."
 """In the names of auxiliary devices that have RDMA devices of their own."""
 

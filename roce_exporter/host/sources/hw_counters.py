@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 SETTINGS = frozenset({"lifespan"})
 """Files among the counters that are settings: how long the kernel may serve a cached value, in milliseconds."""
-
 STATISTICS = "rdma_netlink"
 
 

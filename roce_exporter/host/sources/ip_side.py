@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from roce_exporter.model.ip import IpAddress, IpFacts, IpPath, IpRoute
 
 ANYWHERE = {4: "203.0.113.1", 6: "3fff:fff::1"}
-
 MOST_ADDRESSES, MOST_PREFIXES, MOST_CANDIDATES = 8, 8, 3
 """Addresses of a network device, and prefixes behind its gateways, that are followed."""
-
 REACHABLE = ("global", "site")
 """Scopes of the addresses that peers on other links can use."""
 
@@ -115,27 +113,19 @@ def is_in(address: str, prefix: str) -> bool:
 
 
 ADDRESSES = "addresses"
-
 FACTS, PATHS = "facts", "paths"
 """Names without value where the kernel could not report them."""
-
 CONF = "../proc/sys/net/ipv4/conf"
 """Relative to /sys; below a foreign root, that host's /proc must be mounted next to its /sys."""
-
 SYSCTLS = ("rp_filter", "arp_ignore", "arp_announce", "arp_filter")
-
 RECENT = 600.0
 """Seconds. An entry that failed earlier may be of a peer that is long gone: the kernel keeps up to 128 of them."""
-
 MOST_FAILING = 16
 MOST_UPPERS = 16
 """Network devices above a port, such as VLANs, that are read."""
-
 NOWHERE, UNKNOWN, UNUSED, NO_GATEWAY = "-", "?", "unused", "-"
-
 TCP_HEADERS = {4: 40, 6: 60}
 """Bytes of the IP and TCP headers, by which a path's MTU exceeds the segment size."""
-
 Found = dict[str, "int | str"]
 
 

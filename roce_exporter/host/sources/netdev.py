@@ -16,8 +16,8 @@ from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.dcb_netlink import SELECTOR_DSCP
 from roce_exporter.host.kernel.ethtool_netlink import bin_of
 from roce_exporter.host.sources.files import FileReader, Place
-from roce_exporter.host.sources.port import FLAGS, parse_flags
 from roce_exporter.host.sources.query_reader import OneRequest, QueryReader
+from roce_exporter.host.sources.state_files import FLAGS, parse_flags
 from roce_exporter.model.values import check_counters, make_reading
 from roce_exporter.words import word_map
 
@@ -102,7 +102,6 @@ SETTINGS = "settings"
 TRANSCEIVER = "transceiver"
 MAC_ADDRESS = "mac_address"
 VIRTUAL_FUNCTIONS = "virtual_functions"
-
 COUNTER_FILES = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 STATISTICS_FILES = ("rx_dropped", "rx_missed_errors")
 

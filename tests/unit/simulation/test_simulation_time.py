@@ -35,7 +35,7 @@ TIMES = st.lists(st.floats(0, 200), min_size=1, max_size=12).map(sorted)
 
 
 def meter(*spans: Span, start: float = 0.0) -> RunningTotals:
-    return RunningTotals(hold(spans, start, Setup(), SPEED, Conditions(load=0.0)))
+    return RunningTotals(hold([*spans, Span(math.inf, Conditions(load=0.0))], start, Setup(), SPEED))
 
 
 @given(SPANS, TIMES)

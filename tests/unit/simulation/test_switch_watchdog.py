@@ -23,7 +23,9 @@ VICTIM = Conditions(pauses=(Pause(3, RECEIVE, 1.0),))
 
 
 def play(*spans: tuple[float, Conditions], watchdog: SwitchWatchdog | None = WATCHDOG):
-    timed = hold([Span(*span) for span in spans], START, Setup(lossless=(3, 4)), 400 * 10**9, CALM)
+    timed = hold(
+        [*(Span(*span) for span in spans), Span(math.inf, CALM)], START, Setup(lossless=(3, 4)), 400 * 10**9
+    )
     return list(watched(timed, watchdog, START))
 
 
@@ -86,7 +88,9 @@ def test_the_spans_keep_their_conditions_and_every_trip_follows_a_storm(spans) -
     assert played[0].start == START
     assert math.isinf(played[-1].end)
     assert all(old.end == new.start for old, new in pairwise(played)), "without a gap"
-    plain = hold([Span(*span) for span in spans], START, Setup(lossless=(3, 4)), 400 * 10**9, CALM)
+    plain = hold(
+        [*(Span(*span) for span in spans), Span(math.inf, CALM)], START, Setup(lossless=(3, 4)), 400 * 10**9
+    )
     for conditions, start, end in plain:
         inside = [span for span in played if start <= span.start < end]
         assert inside[0].start == start
