@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel.privileges import ClockState, Privileges
     from roce_exporter.model import Device, Netdev, Port
-    from roce_exporter.view.from_exporter import LocalScrapes
     from roce_exporter.view.host_view import View
+    from roce_exporter.view.remote import LocalScrapes
 
 MLX5_PREVENTION = 0.1
 """Seconds for which mlx5 sends pause before its watchdog stops it, where the setting is automatic."""

@@ -44,9 +44,8 @@ from roce_exporter.host.kernel.privileges import read_clock_state, read_privileg
 from roce_exporter.net import NetError
 from roce_exporter.net.http import parse_server
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
-from roce_exporter.view.from_exporter import parse_scrapes, read_metrics
-from roce_exporter.view.from_prometheus import escaped
 from roce_exporter.view.host_view import View
+from roce_exporter.view.remote import escaped, parse_scrapes, read_metrics
 from roce_exporter.words import duration
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from roce_exporter.cli.options import OptionError
 from roce_exporter.net import NetError
 from roce_exporter.probe.fleet import COUNT, SUM
 from roce_exporter.probe.outcomes import SHOWN_SECONDS
-from roce_exporter.view.from_prometheus import QuerySpan
+from roce_exporter.view.remote import QuerySpan
 from roce_exporter.words import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from roce_exporter.checks.finding import Report
-    from roce_exporter.view.from_prometheus import PrometheusQueries
+    from roce_exporter.view.remote import PrometheusQueries
 
 METRICS = (
     *(

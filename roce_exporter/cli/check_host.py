@@ -23,9 +23,15 @@ from roce_exporter.net.http import Access, parse_server
 from roce_exporter.net.login import BasicAuth, Login, read_http_config, read_login
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.view.from_exporter import ExporterPlace, parse_place, parse_samples, read_metrics
-from roce_exporter.view.from_prometheus import PrometheusQueries, QuerySpan
 from roce_exporter.view.history import HostClock, host_history, jump, play, wait
+from roce_exporter.view.remote import (
+    ExporterPlace,
+    PrometheusQueries,
+    QuerySpan,
+    parse_place,
+    parse_samples,
+    read_metrics,
+)
 
 if TYPE_CHECKING:
     import argparse

@@ -17,7 +17,7 @@ from roce_exporter.catalog import INDEX
 from roce_exporter.catalog.row import FULL, HISTOGRAM, LEAN, STANDARD, MetricSet
 from roce_exporter.checks.health.coverage import COVERAGE, DEVICE_COVERAGE
 from roce_exporter.exposition.served_series import OF_SOURCES
-from roce_exporter.view.from_prometheus import PROBE
+from roce_exporter.view.remote import PROBE
 
 ROOT = Path(__file__).parents[2]
 RULES = [

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from roce_exporter.catalog import INDEX
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import KEPT
-from roce_exporter.view.from_prometheus import read_matrix
 from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.remote import read_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable

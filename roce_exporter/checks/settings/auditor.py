@@ -74,9 +74,8 @@ def settings_report(host: View) -> Report:
     return Report(tuple(found), gaps)
 
 
-ALL_CHECKS = tuple(
-    read_checks(Path(__file__).with_name("checks.txt"), {**vars(port_checks), **vars(ip_checks)})
-)
+_JUDGES = {**vars(port_checks), **port_checks.JUDGES, **vars(ip_checks)}
+ALL_CHECKS = tuple(read_checks(Path(__file__).with_name("checks.txt"), _JUDGES))
 CONSISTENCY = next(check for check in ALL_CHECKS if check.judge is not_alone)
 """It compares ports, the others judge one."""
 

@@ -231,18 +231,6 @@ def rp_filter(_: PortSettings, side: IpSide) -> CheckResult | None:
     return judged(not (asymmetric and STRICT in values), expected, _numbers(values))
 
 
-@_of("multi_rail")
-def arp_ignore(_: PortSettings, side: IpSide) -> CheckResult | None:
-    """Whether only the rail with the address replies to an ARP request for it, where several rails share a subnet."""
-    return _in_shared_subnet(side, "arp_ignore", "1 or 2", (1, 2))
-
-
-@_of("multi_rail")
-def arp_announce(_: PortSettings, side: IpSide) -> CheckResult | None:
-    """Whether ARP requests carry an address of the rail that they leave by, where several rails share a subnet."""
-    return _in_shared_subnet(side, "arp_announce", "2", (2,))
-
-
 def _in_shared_subnet(side: IpSide, name: str, expected: str, right: tuple[int, ...]) -> CheckResult | None:
     shared = [(one, others) for one in side.own if (others := shared_subnets(side, one))]
     if not shared:
@@ -261,3 +249,9 @@ def _in_shared_subnet(side: IpSide, name: str, expected: str, right: tuple[int, 
 
 def _numbers(values: list[int | None]) -> str:
     return ", ".join(map(str, dict.fromkeys(values)))
+
+
+# Where several rails share a subnet: whether only the rail with the address replies to an ARP request for it, and whether ARP
+# requests carry an address of the rail that they leave by.
+arp_ignore = _of("multi_rail")(lambda _, side: _in_shared_subnet(side, "arp_ignore", "1 or 2", (1, 2)))
+arp_announce = _of("multi_rail")(lambda _, side: _in_shared_subnet(side, "arp_announce", "2", (2,)))

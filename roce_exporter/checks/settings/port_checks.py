@@ -1,7 +1,7 @@
 """Checks of a port: what makes a priority lossless, congestion control (marks, CNPs), GIDs, MTU, PCIe, the update interval of counters.
 
-A judge is the function with the name of its check in `checks.txt`, which has title, reason and fix. It returns None where the profile does
-not set the value, or the hardware does not have it.
+A judge has the name of its check in `checks.txt`, which has title, reason and fix: it is a row of `JUDGES`, or a function where a row does not
+suffice. It returns None where the profile does not set the value, or the hardware does not have it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.settings.arithmetic import SLOWEST, dscp_of, is_ect, least_mtu, rdma_mtu
 from roce_exporter.checks.settings.arithmetic import headroom as needed_headroom
-from roce_exporter.checks.settings.check import CheckResult, equal, judged, on_or_off, unreadable, within
+from roce_exporter.checks.settings.check import (
+    CheckResult,
+    equal,
+    judged,
+    least,
+    on_or_off,
+    unreadable,
+    within,
+)
 from roce_exporter.checks.settings.port_settings import (
     PRIORITIES,
     expected_tos,
@@ -21,7 +29,7 @@ from roce_exporter.checks.settings.port_settings import (
 from roce_exporter.host.kernel.dcb_netlink import DCBX_LLD_MANAGED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from roce_exporter.checks.settings.port_settings import PortSettings
     from roce_exporter.checks.settings.profile import Profile
@@ -40,19 +48,8 @@ def listed(priorities: Iterable[int]) -> str:
     return ",".join(map(str, sorted(priorities))) or "none"
 
 
-def trust(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether the port trusts what the profile requires; DSCP by default if PFC is on."""
-    default = "dscp" if lossless_priorities(settings, profile) else None
-    return equal(profile.trust or default, settings.trust)
-
-
-def pfc(settings: PortSettings, profile: Profile) -> CheckResult:
-    """Whether PFC is on for the priorities of the profile; without them, for one priority at most."""
-    return judged_pfc(settings.pfc, profile)
-
-
 def judged_pfc(found: Collection[int] | None, profile: Profile) -> CheckResult:
-    """As `pfc`, at either end of a link; None: it was not read."""
+    """Whether PFC is on for the priorities of the profile, at either end of a link; without them, for one priority at most."""
     priorities = profile.lossless_priorities
     if priorities is None:
         return within("at most one", found, lambda on: len(on) <= 1, listed)
@@ -78,14 +75,9 @@ def dscp_priority(settings: PortSettings, profile: Profile) -> CheckResult | Non
     return within(f"some DSCP to {priority}", those, bool, listed)
 
 
-def cnp_mapping(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether the DSCP of CNPs maps to their priority."""
-    if profile.cnp_dscp is None or profile.cnp_priority is None or settings.trust == "pcp":
+def _mapped(settings: PortSettings, dscp: int | None, priority: int | None) -> CheckResult | None:
+    if dscp is None or priority is None or settings.trust == "pcp":
         return None
-    return _mapped(settings, profile.cnp_dscp, profile.cnp_priority)
-
-
-def _mapped(settings: PortSettings, dscp: int, priority: int) -> CheckResult | None:
     return equal(priority, priority_of(settings, dscp), f"{dscp} to {{}}")
 
 
@@ -145,26 +137,6 @@ def headroom(settings: PortSettings, profile: Profile) -> CheckResult | None:
     return judged(smallest >= needed, f"{needed} bytes or more for {metres} m", f"{smallest} bytes")
 
 
-def cable_length(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether the driver's cable length is at least that of the longest cable. The default of mlx5 is 7 m."""
-    metres = profile.cable_metres
-    if metres is None or not lossless_priorities(settings, profile):
-        return None
-    return within(f"{metres} m or more", settings.delay, lambda found: found >= metres, "{} m".format)
-
-
-def dcbx(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether DCB is managed by the side that the profile expects: the host, or firmware that may overwrite the host's settings."""
-    bits = settings.dcbx
-    found = None if bits is None else "firmware" if bits & DCBX_LLD_MANAGED else "host"
-    return equal(profile.dcbx, found)
-
-
-def global_pause(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether 802.3x pause is on or off as the profile requires."""
-    return equal(on_or_off(profile.global_pause), on_or_off(settings.global_pause))
-
-
 def pfc_prevention(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the NIC stops a storm that it causes before the switch has to."""
     limit = profile.pfc_prevention
@@ -174,11 +146,6 @@ def pfc_prevention(settings: PortSettings, profile: Profile) -> CheckResult | No
     return within(
         expected, settings.prevention, lambda ms: 0 < ms <= limit, lambda ms: f"{ms} ms" if ms else "never"
     )
-
-
-def cm_tos(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether RDMA-CM connections have the ToS byte of RoCE."""
-    return _tos(settings, profile, settings.cm_tos)
 
 
 def traffic_class(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -219,16 +186,6 @@ def _shown(tos: int) -> str:
     return f"{tos} (DSCP {dscp_of(tos)}, {ecn})"
 
 
-def notification_point(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether the NIC answers marks on RoCE's priority with CNPs."""
-    return _enabled(settings, profile, settings.notification, settings.reaction)
-
-
-def reaction_point(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether the NIC slows RoCE's priority down when it receives CNPs."""
-    return _enabled(settings, profile, settings.reaction, settings.notification)
-
-
 def _enabled(
     settings: PortSettings, profile: Profile, mine: frozenset[int] | None, other: frozenset[int] | None
 ) -> CheckResult | None:
@@ -250,11 +207,6 @@ def _dcqcn(settings: PortSettings, name: str) -> int | None:
     return (settings.dcqcn or {}).get(name)
 
 
-def cnp_dscp(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether the NIC's CNPs have the DSCP by which the fabric recognises them."""
-    return equal(profile.cnp_dscp, _dcqcn(settings, CNP_DSCP_NAME))
-
-
 def cnp_priority(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the NIC's CNPs have their priority; if the profile sets none, whether it is not a lossless one."""
     found, priorities = _dcqcn(settings, CNP_PRIORITY_NAME), lossless_priorities(settings, profile)
@@ -263,11 +215,6 @@ def cnp_priority(settings: PortSettings, profile: Profile) -> CheckResult | None
     if found is None or not priorities:
         return None
     return judged(found not in priorities, f"not {listed(priorities)}, which is lossless", found)
-
-
-def roce_version(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether RDMA-CM connections use the expected RoCE version."""
-    return equal(profile.roce_version, settings.cm_version, "RoCE v{}")
 
 
 def adaptive_retransmission(settings: PortSettings, profile: Profile) -> CheckResult | None:
@@ -324,6 +271,33 @@ def pcie(settings: PortSettings, profile: Profile) -> CheckResult | None:
     return judged(link.speed >= link.max_speed and link.width >= link.max_width, most, now)
 
 
-def statistics_refresh(settings: PortSettings, _: Profile) -> CheckResult:
-    """Whether bnxt updates the counters of the port: at an interval of 0 it does not."""
-    return within("above 0", settings.refresh, lambda found: found > 0, "{} us".format)
+def _manager(bits: int | None) -> str | None:
+    """The side that manages DCB: the host, or firmware that may overwrite the host's settings."""
+    return None if bits is None else "firmware" if bits & DCBX_LLD_MANAGED else "host"
+
+
+JUDGES: Mapping[str, Callable[[PortSettings, Profile], CheckResult | None]] = {
+    # DSCP by default if PFC is on.
+    "trust": lambda port, profile: equal(
+        profile.trust or ("dscp" if lossless_priorities(port, profile) else None), port.trust
+    ),
+    "pfc": lambda port, profile: judged_pfc(port.pfc, profile),
+    "cnp_mapping": lambda port, profile: _mapped(port, profile.cnp_dscp, profile.cnp_priority),
+    "dcbx": lambda port, profile: equal(profile.dcbx, _manager(port.dcbx)),
+    "global_pause": lambda port, profile: equal(
+        on_or_off(profile.global_pause), on_or_off(port.global_pause)
+    ),
+    "cm_tos": lambda port, profile: _tos(port, profile, port.cm_tos),
+    # Whether the NIC answers marks on RoCE's priority with CNPs, and slows the priority down when it receives CNPs.
+    "notification_point": lambda port, profile: _enabled(port, profile, port.notification, port.reaction),
+    "reaction_point": lambda port, profile: _enabled(port, profile, port.reaction, port.notification),
+    "cnp_dscp": lambda port, profile: equal(profile.cnp_dscp, _dcqcn(port, CNP_DSCP_NAME)),
+    "roce_version": lambda port, profile: equal(profile.roce_version, port.cm_version, "RoCE v{}"),
+    # The driver's cable length; the default of mlx5 is 7 m.
+    "cable_length": lambda port, profile: (
+        least(profile.cable_metres, port.delay, "{} m") if lossless_priorities(port, profile) else None
+    ),
+    # bnxt does not update the counters of the port at an interval of 0.
+    "statistics_refresh": lambda port, _: within("above 0", port.refresh, bool, "{} us".format),
+}
+"""Checks that differ in the fact and what is expected of it."""

@@ -16,6 +16,7 @@ from roce_exporter.checks.finding import NotChecked, Report, Topic
 from roce_exporter.checks.settings.check import (
     Check,
     CheckResult,
+    equal,
     findings_of,
     judged,
     on_or_off,
@@ -243,21 +244,6 @@ def on_queues(
     return judged(not wrong, expected, same.pop() if len(same) == 1 else each)
 
 
-def switch_pfc(settings: SwitchPortSettings, profile: Profile) -> CheckResult:
-    """Whether PFC is on for the priorities of the hosts."""
-    return judged_pfc(settings.pfc, profile)
-
-
-def switch_headroom(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
-    """Whether lossless priority groups have headroom for packets in flight after pause was sent."""
-    return on_queues(
-        settings,
-        "above 0",
-        lambda queue: None if queue.headroom is None else queue.headroom > 0,
-        lambda queue: f"{queue.headroom or 0:.0f} bytes",
-    )
-
-
 def switch_neighbor(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
     """Whether the neighbour of a port with PFC is known. Without it, no alert names the host behind the port.
 
@@ -270,13 +256,6 @@ def switch_neighbor(settings: SwitchPortSettings, _: Profile) -> CheckResult | N
     if settings.used is False:
         return None
     return judged(False, "known", "none") if settings.neighbors_read else unreadable("known")
-
-
-def switch_dscp(_: SwitchPortSettings, profile: Profile) -> CheckResult | None:
-    """The map from DSCP to priority. No switch's map is read, so this is never more than a reminder."""
-    if profile.roce_dscp is None or profile.roce_priority is None:
-        return None
-    return unreadable(f"{profile.roce_dscp} to {profile.roce_priority}")
 
 
 def switch_watchdog(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
@@ -327,20 +306,6 @@ def switch_watchdog_detection(settings: SwitchPortSettings, profile: Profile) ->
     return on_queues(settings, expected, is_right, lambda queue: f"{(queue.detection or 0) * 1000:.0f} ms")
 
 
-def switch_watchdog_overridden(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
-    """Whether the watchdog of the whole switch is forced. Switches without such a setting have no result."""
-    if settings.overridden is None:
-        return None
-    return judged(not settings.overridden, "no", "yes" if settings.overridden else "no")
-
-
-def switch_ecn(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
-    """Whether lossless queues mark packets, where the hosts use ECN."""
-    if not profile.ecn:
-        return None
-    return on_queues(settings, "on", lambda queue: queue.ecn, lambda queue: on_or_off(queue.ecn))
-
-
 def switch_ecn_order(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
     """Whether the minimum is below the maximum."""
     return _thresholds(
@@ -383,7 +348,35 @@ def _thresholds(
     return on_queues(settings, expected, is_right, lambda queue: shown(queue) if queue.ecn else "off")
 
 
-SWITCH_CHECKS = tuple(read_checks(Path(__file__).with_name("checks.txt"), globals()))
+JUDGES: Mapping[str, Callable[[SwitchPortSettings, Profile], CheckResult | None]] = {
+    "switch_pfc": lambda port, profile: judged_pfc(port.pfc, profile),
+    # Whether lossless priority groups have headroom for packets in flight after pause was sent.
+    "switch_headroom": lambda port, _: on_queues(
+        port,
+        "above 0",
+        lambda queue: None if queue.headroom is None else queue.headroom > 0,
+        lambda queue: f"{queue.headroom or 0:.0f} bytes",
+    ),
+    # No switch's map is read, so this is never more than a reminder.
+    "switch_dscp": lambda _, profile: (
+        unreadable(f"{profile.roce_dscp} to {profile.roce_priority}")
+        if profile.roce_dscp is not None and profile.roce_priority is not None
+        else None
+    ),
+    # Switches without such a setting have no result.
+    "switch_watchdog_overridden": lambda port, _: (
+        None if port.overridden is None else equal("no", "yes" if port.overridden else "no")
+    ),
+    # Where the hosts use ECN.
+    "switch_ecn": lambda port, profile: (
+        on_queues(port, "on", lambda queue: queue.ecn, lambda queue: on_or_off(queue.ecn))
+        if profile.ecn
+        else None
+    ),
+}
+"""Checks that differ in the fact and what is expected of it; the others have a function of their name."""
+
+SWITCH_CHECKS = tuple(read_checks(Path(__file__).with_name("checks.txt"), {**globals(), **JUDGES}))
 SWITCH_PEER_PFC, SWITCH_CONSISTENT = SWITCH_CHECKS[-2:]
 """They compare ports, the others judge one."""
 

@@ -10,8 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from roce_exporter.catalog.row import HISTOGRAM
 from roce_exporter.cli.entry import main
-from roce_exporter.view.from_exporter import parse_samples
-from roce_exporter.view.from_prometheus import ROWS
+from roce_exporter.view.remote import ROWS, parse_samples
 
 HEAD = b"# TYPE roce_exporter_build_info gauge\nroce_exporter_build_info 1\n"
 

@@ -6,8 +6,8 @@ import pytest
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.view.from_prometheus import MatrixError, read_matrix
 from roce_exporter.view.history import timed_samples
+from roce_exporter.view.remote import MatrixError, read_matrix
 
 TARGET = {"instance": "h1", "job": "roce"}
 
