@@ -1,33 +1,22 @@
-"""PFC per network device and priority: series follow the mask, member ports of a LAG stay separate, a failure costs only itself."""
-
-import errno
+"""PFC per network device and priority: series follow the mask, and what is no value makes none."""
 
 import pytest
-from kernel import Faults, Files, host
+from kernel import Files, host
 from observed import observe, samples
 
 from roce_exporter.exposition import Format
 from roce_exporter.host.recorded.recorded import RecordedKernel
 
 LEG = 'device="mlx5_0",port="1",netdev="eth0"'
-UP = 'roce_exporter_source_up{source="ethtool",device="mlx5_0",netdev="%s"}'
-TWO = {"eth0": {"rx_prio3_pause": 1}, "eth1": {"rx_prio3_pause": 2}}
-
-
-def lag(stats: dict[str, dict[str, int]]) -> dict[str, object]:
-    """The files of a LAG over the network devices that `stats` names."""
-    files: dict[str, object] = {
-        "sys/class/net/bond0/bonding/slaves": " ".join(stats),
-        "rdma/link.json": [{"ifindex": 0, "ifname": "mlx5_0", "port": 1, "netdev": "bond0"}],
-    }
-    for netdev, values in stats.items():
-        files[f"ethtool/{netdev}.driver"] = "driver: mlx5_core\n"
-        files[f"ethtool/{netdev}.stats"] = "".join(f"  {name}: {value}\n" for name, value in values.items())
-    return files
 
 
 def eth0(**values: int) -> dict[str, object]:
-    return lag({"eth0": values})
+    """The files of a network device with these private counters."""
+    return {
+        "rdma/link.json": [{"ifindex": 0, "ifname": "mlx5_0", "port": 1, "netdev": "eth0"}],
+        "ethtool/eth0.driver": "driver: mlx5_core\n",
+        "ethtool/eth0.stats": "".join(f"  {name}: {value}\n" for name, value in values.items()),
+    }
 
 
 async def shown(kernel: RecordedKernel, times: int = 1) -> list[dict[str, str]]:
@@ -80,26 +69,3 @@ async def test_all_ones_are_no_pause_frames_and_a_duplicate_name_counts_once() -
     assert found[f"roce_global_pause_receive_frames_total{{{LEG}}}"] == "7"
     assert f"roce_global_pause_transmit_frames_total{{{LEG}}}" not in found
     assert pfc(found) == {"eth0 3": "1"}
-
-
-@pytest.mark.parametrize("number", [None, errno.EIO, errno.EPERM, errno.ENODEV, errno.ETIMEDOUT])
-async def test_a_failing_member_port_costs_only_itself(number) -> None:
-    kernel = host(lag(TWO))
-    if number:
-        Faults(kernel)["ethtool_statistics", "eth1"] = OSError(number, "refused", "eth1")
-    (found,) = await shown(kernel)
-    assert pfc(found) == {"eth0 3": "1"} | ({} if number else {"eth1 3": "2"})
-    assert (found[UP % "eth0"], found[UP % "eth1"]) == ("1", "0" if number else "1")
-
-
-async def test_whatever_fails_on_the_ethernet_side_the_rdma_side_is_served() -> None:
-    statistic = [{"ifname": "mlx5_0", "port": 1, "np_cnp_sent": 7, "rp_cnp_handled": 1}]
-    kernel = host(eth0() | {"rdma/statistic.json": statistic})
-    sources = ("statistics", "pause", "link", "fec", "standard", "settings")
-    Faults(kernel).update(
-        dict.fromkeys([*(f"ethtool_{one}" for one in sources), "dcb"], OSError(errno.EIO, "refused"))
-    )
-    (found,) = await shown(kernel)
-    assert found['roce_cnp_sent_total{device="mlx5_0",port="1"}'] == "7"
-    down = [name for name, value in found.items() if name.startswith("roce_exporter_source_up{")]
-    assert sum(found[name] == "0" for name in down) == 7
