@@ -202,51 +202,33 @@ def _busy(reports: Sequence[PortReport]) -> Iterable[Finding]:
         answer = one.answer or 0.0
         if one.dropped < LEAST_DROPPED and answer < LATE_ANSWER:
             continue
-        yield _finding(
-            "probe_busy_host",
-            host,
-            "The host is busy: it answers probes late or drops them",
-            Side.HOST,
-            Status.DEGRADED if one.dropped >= LEAST_DROPPED or answer >= BUSY_ANSWER else Status.OK,
-            why="Its processors are busy or its prober has too few of them; what it loses is not lost in the network",
-            evidence=(
-                f"it held a probe for {1e3 * answer:.3g} ms on average",
-                f"{number(one.dropped)} packets dropped from its sockets",
-            ),
-        )
+        busy = one.dropped >= LEAST_DROPPED or answer >= BUSY_ANSWER
+        title = "The host is busy: it answers probes late or drops them"
+        why = "Its processors are busy or its prober has too few of them; what it loses is not lost in the network"
+        late = f"it held a probe for {1e3 * answer:.3g} ms on average"
+        dropped = f"{number(one.dropped)} packets dropped from its sockets"
+        status = Status.DEGRADED if busy else Status.OK
+        yield _finding("probe_busy_host", host, title, Side.HOST, status, why=why, evidence=(late, dropped))
 
 
 def _slow(reports: Sequence[PortReport]) -> Iterable[Finding]:
     for one in slow_parts(reports):
-        yield _finding(
-            "probe_delay",
-            _place(one.component),
-            "Probes through it take much longer in the network",
-            SIDES[one.component.kind],
-            why="A queue or a detour. The time of both hosts is not in it. What probes cannot say: which direction is slow",
-            evidence=(
-                f"{1e6 * one.seconds:.0f} us there and back on average; {1e6 * one.usual:.0f} us is usual on its rail",
-            ),
-        )
+        place, title = _place(one.component), "Probes through it take much longer in the network"
+        why = "A queue or a detour. The time of both hosts is not in it. What probes cannot say: which direction is slow"
+        said = f"{1e6 * one.seconds:.0f} us there and back on average; {1e6 * one.usual:.0f} us is usual on its rail"
+        yield _finding("probe_delay", place, title, SIDES[one.component.kind], why=why, evidence=(said,))
 
 
 def _changed(reports: Sequence[PortReport]) -> Iterable[Finding]:
     """Whether switches change the DSCP or mark probes: of which racks, inside or between them."""
-    for check, title, why in (
-        (
-            "probe_remarked",
-            "A switch changes the DSCP of probes",
-            "The port does not trust DSCP, or a policy rewrites it",
-        ),
-        (
-            "probe_marked",
-            "A switch marks probes as congested",
-            "A queue of the class is above its ECN threshold",
-        ),
-    ):
+    changes = (
+        ("remarked", "changes the DSCP of probes", "The port does not trust DSCP, or a policy rewrites it"),
+        ("marked", "marks probes as congested", "A queue of the class is above its ECN threshold"),
+    )
+    for field, title, why in changes:
         sums: defaultdict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
         for one in reports:
-            changed = one.remarked if check == "probe_remarked" else one.marked
+            changed = getattr(one, field)
             place = one.port.rack or one.port.component.name
             for scope, sent in one.sent.items():
                 sums[place, scope][0] += changed.get(scope, 0.0)
@@ -257,9 +239,9 @@ def _changed(reports: Sequence[PortReport]) -> Iterable[Finding]:
         inside = sorted(place for place, scope in hit if scope == RACK)
         racks = sorted({place for place, _ in hit})
         yield _finding(
-            check,
+            f"probe_{field}",
             f"ToR {inside[0]}" if len(inside) == 1 else f"racks {few(racks)}",
-            title,
+            f"A switch {title}",
             Side.FABRIC,
             why=f"{why}. What probes cannot say: which switch, if probes between racks alone are affected",
             evidence=tuple(
@@ -298,15 +280,13 @@ def _never_fast(rates: Sequence[PortRate]) -> Iterable[Finding]:
         if len(good) <= len(slow):
             continue
         for one in slow:
+            why = "A link that is slow and clean: PCIe, a cap, a wrong path, or no job has used it. `ib_write_bw` of perftest between it and another port measures it"
+            most, speed = f"{8e-9 * one.highest:.3g}", f"{8e-9 * (one.speed or fastest):.3g}"
+            evidence = (
+                f"at most {most} Gbit/s of {speed} Gbit/s in 7 days",
+                f"{len(good)} of {len(rail) - 1} other ports of its rail carried up to {8e-9 * fastest:.3g} Gbit/s",
+            )
+            place, title = f"{one.host} {one.device}", "The port has never carried a tenth of its speed"
             yield _finding(
-                "port_never_fast",
-                f"{one.host} {one.device}",
-                "The port has never carried a tenth of its speed",
-                Side.HOST,
-                why="A link that is slow and clean: PCIe, a cap, a wrong path, or no job has used it. `ib_write_bw` of perftest between it and another port measures it",
-                evidence=(
-                    f"at most {8e-9 * one.highest:.3g} Gbit/s of {8e-9 * (one.speed or fastest):.3g} Gbit/s in 7 days",
-                    f"{len(good)} of {len(rail) - 1} other ports of its rail carried up to {8e-9 * fastest:.3g} Gbit/s",
-                ),
-                port=one.port,
+                "port_never_fast", place, title, Side.HOST, why=why, evidence=evidence, port=one.port
             )

@@ -54,8 +54,8 @@ def shipped_thresholds() -> Thresholds:
 
 def sum_of(limits: Thresholds) -> str:
     """The sum that identifies these limits, equal to that of the rules which `alerts/generate.py` writes from them."""
-    numbers = {f"{name}.{key}": number for name, keys in limits.items() for key, number in keys.items()}
-    lines = sorted(f"{name}={number:.10f}".rstrip("0").rstrip(".") for name, number in numbers.items())
+    numbers = ((f"{name}.{key}", number) for name, keys in limits.items() for key, number in keys.items())
+    lines = sorted(f"{name}={number:.10f}".rstrip("0").rstrip(".") for name, number in numbers)
     return hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
 
 

@@ -6,6 +6,7 @@ something that is needed was not seen.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import time
@@ -275,7 +276,9 @@ async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[F
     try:
         ask = partial(get, server, await client_access(options))
         targets = await ask("targets", {"state": "active"}, PATIENCE)
-        hostname = _hostname(kernel)
+        hostname = ""
+        with contextlib.suppress(OSError):
+            hostname = kernel.hostname()
         items = tuple(check_targets(targets, options.target, hostname, server.text))
         if not (instance := instance_of(targets, options.target, hostname)):
             return items
@@ -286,10 +289,3 @@ async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[F
         raise OptionError(f"Prometheus at {server.text}: {error}") from None
     except TimeoutError:
         raise OptionError(f"Prometheus at {server.text}: no answer in {PATIENCE:g} s") from None
-
-
-def _hostname(kernel: Kernel) -> str:
-    try:
-        return kernel.hostname()
-    except OSError:
-        return ""

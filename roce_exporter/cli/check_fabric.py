@@ -20,20 +20,12 @@ if TYPE_CHECKING:
     from roce_exporter.checks.finding import Report
     from roce_exporter.view.remote import PrometheusQueries
 
+_COUNTED = (
+    *(rows.SENT, rows.LOST, rows.LATE, rows.MARKED, rows.REMARKED, rows.PAIR_SENT, rows.PAIR_LOST),
+    *(rows.REPLIES_DROPPED, rows.REQUESTS_DROPPED, rows.PORT_INFO),
+)
 METRICS = (
-    *(
-        one.name
-        for one in (
-            rows.SENT,
-            rows.LOST,
-            rows.LATE,
-            rows.MARKED,
-            rows.REMARKED,
-            rows.PAIR_SENT,
-            rows.PAIR_LOST,
-        )
-    ),
-    *(one.name for one in (rows.REPLIES_DROPPED, rows.REQUESTS_DROPPED, rows.PORT_INFO)),
+    *(one.name for one in _COUNTED),
     *(one.name + part for one in (rows.NETWORK, rows.ANSWER) for part in (SUM, COUNT)),
 )
 DIRECTIONS = ("roce_port_receive_bytes_total", "roce_port_transmit_bytes_total")

@@ -87,7 +87,9 @@ async def sampled_host(options: argparse.Namespace, *, over_time: bool) -> Sampl
     clock = HostClock()
     kernel = open_kernel(options, clock)
     if options.host_recording:
-        course, source = _recorded(kernel, clock), f"Recording {options.host_recording}"
+        times = kernel.times  # type: ignore[attr-defined]  # `--host.recording` opens a RecordedKernel
+        course = HostCourse(Clock(clock, clock), times, lambda _: jump(clock), lambda time: time)
+        source = f"Recording {options.host_recording}"
     elif options.host_simulate:
         course = _simulated(clock, options)
         source = f"Simulated host {options.host_simulate}"
@@ -128,11 +130,6 @@ async def sampled(options: argparse.Namespace, kernel: Kernel, course: HostCours
             if not devices and not options.host_recording:
                 break
     return SampledHost(tuple(history), devices)
-
-
-def _recorded(kernel: Kernel, clock: HostClock) -> HostCourse:
-    times = kernel.times  # type: ignore[attr-defined]  # `--host.recording` opens a RecordedKernel
-    return HostCourse(Clock(clock, clock), times, lambda _: jump(clock), lambda time: time)
 
 
 def _simulated(clock: HostClock, options: argparse.Namespace) -> HostCourse:
@@ -237,17 +234,11 @@ async def client_access(options: argparse.Namespace) -> Access:
         login = await read_login(
             BasicAuth(options.prometheus_username, Path(options.prometheus_password_file))
         )
-    tls = TlsFiles(
-        _path(options.prometheus_ca_file),
-        _path(options.prometheus_cert_file),
-        _path(options.prometheus_key_file),
-        insecure_skip_verify=options.prometheus_insecure_skip_verify,
+    names = options.prometheus_ca_file, options.prometheus_cert_file, options.prometheus_key_file
+    ca, cert, key = (Path(name) if name else None for name in names)
+    return Access(
+        login, TlsFiles(ca, cert, key, insecure_skip_verify=options.prometheus_insecure_skip_verify)
     )
-    return Access(login, tls)
-
-
-def _path(text: str) -> Path | None:
-    return Path(text) if text else None
 
 
 def _check_times(options: argparse.Namespace) -> None:

@@ -79,7 +79,12 @@ class View:
         """Every series of this row. A row that the catalogue does not have is not seen."""
         found = self._tracks.get(name)
         if found is None:
-            found = self._tracks[name] = tuple(_tracks(self.history, name))
+            row, newest = ROWS.get(name), self.history[-1].values.get(name, {})
+            found = self._tracks[name] = tuple(
+                SeriesTrack(dict(zip(row.labels, labels, strict=True)), points, newest.get(labels))
+                for labels, points in _points(self.history, name)
+                if row
+            )
         return found
 
     def current(self, name: str) -> list[tuple[Mapping[str, str], float]]:
@@ -301,15 +306,6 @@ def moduli(name: str) -> tuple[float, ...]:
             }
         )
     )
-
-
-def _tracks(history: History, name: str) -> Iterator[SeriesTrack]:
-    row = ROWS.get(name)
-    if row is None:
-        return
-    newest = history[-1].values.get(name, {})
-    for labels, found in _points(history, name):
-        yield SeriesTrack(dict(zip(row.labels, labels, strict=True)), found, newest.get(labels))
 
 
 def _points(history: History, name: str) -> Iterator[tuple[LabelValues, tuple[Point, ...]]]:

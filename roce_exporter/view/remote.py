@@ -137,7 +137,9 @@ class PrometheusQueries:
         }
         found = read_matrix(await self._get("query_range", query))
         if not found.history:
-            raise NetError(f"no series roce_* of instance {instance!a} in this time{await self._others()}")
+            others = [ascii(name) for name in await self._instances()]
+            more = f"; instances are {few(others, SHOWN)}" if others else ""
+            raise NetError(f"no series roce_* of instance {instance!a} in this time{more}")
         return found._replace(history=await self._with_neighbours(found.history))
 
     async def _with_neighbours(self, history: History) -> History:
@@ -205,10 +207,6 @@ class PrometheusQueries:
                 else "no series roce_* of any host in this time"
             )
         return found[0]
-
-    async def _others(self) -> str:
-        found = await self._instances()
-        return f"; instances are {few([ascii(name) for name in found], SHOWN)}" if found else ""
 
     async def _instances(self) -> list[str]:
         data = await self._get("label/instance/values", {"match[]": PROBE})

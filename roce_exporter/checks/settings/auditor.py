@@ -33,7 +33,7 @@ from roce_exporter.checks.settings.check import (
     not_alone,
     read_checks,
 )
-from roce_exporter.checks.settings.ip_settings import VERSIONS, OwnAddress, with_rails
+from roce_exporter.checks.settings.ip_checks import VERSIONS, OwnAddress, with_rails
 from roce_exporter.checks.settings.port_settings import (
     ADAPTIVE,
     PRIORITIES,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.checks.settings.arithmetic import ECT_0, NOT_ECT, precedence_of, tos_of
-from roce_exporter.checks.settings.ip_settings import IpSide, read_ip_settings
+from roce_exporter.checks.settings.ip_checks import IpSide, read_ip_settings
 from roce_exporter.host.sources.configuration import CONFIGURATION
 from roce_exporter.host.sources.ip_side import ADDRESSES
 from roce_exporter.host.sources.netdev import DCB, LINK, PAUSE, SETTINGS, hardware_netdevs

@@ -10,7 +10,7 @@ from roce_exporter.checks.finding import Finding, Status
 from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.checks.settings import Profile, audit, built_in, load_profile
 from roce_exporter.checks.settings.auditor import judge
-from roce_exporter.checks.settings.ip_settings import (
+from roce_exporter.checks.settings.ip_checks import (
     FollowedPath,
     IpNetdev,
     IpSide,
