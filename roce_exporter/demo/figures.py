@@ -224,20 +224,15 @@ SWITCH_WANTED = frozenset(
 )
 """Metrics of the switch that the demo shows."""
 
-RATE_SECONDS = 2.0
-"""Window of a rate of packets."""
+RATE_SECONDS = 2.0  # window of a rate of packets
 SURVEY_SECONDS = 2.0
 """Between two surveys of owners in the demo. The default is a minute; a simulated driver is cheap to query."""
-OWNER_SECONDS = 3 * SURVEY_SECONDS
-"""Window of a rate of an owner: its counters change with each survey."""
+OWNER_SECONDS = 3 * SURVEY_SECONDS  # window of a rate of an owner: its counters change with each survey
 REFRESHES = 2.0
 """Window of a share paused, in refreshes of the driver's copy: one of them may have been missed."""
-SHORTEST_WINDOW = 0.25
-"""Seconds; the least window of a share paused."""
-KEPT_MOMENTS = 32
-"""At two a second they cover every window."""
-KEPT_SHARES = 120
-"""Per priority and direction: at two a second the last minute."""
+SHORTEST_WINDOW = 0.25  # seconds; the least window of a share paused
+KEPT_MOMENTS = 32  # at two a second they cover every window
+KEPT_SHARES = 120  # per priority and direction: at two a second the last minute
 
 
 @dataclass(slots=True)

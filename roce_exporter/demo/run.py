@@ -17,16 +17,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import assemble
 from roce_exporter.background import background
-from roce_exporter.demo.figures import (
-    SURVEY_SECONDS,
-    WANTED,
-    Address,
-    Moments,
-    Scene,
-    priorities,
-    shown_owners,
-    storm_events,
-)
+from roce_exporter.demo import figures
 from roce_exporter.demo.probed_fabric import probed_fabric
 from roce_exporter.demo.screen import view
 from roce_exporter.demo.servers import LOOPBACK, ScrapeTarget, monitoring_servers
@@ -49,8 +40,7 @@ if TYPE_CHECKING:
     from roce_exporter.host.simulated.kernel import SimulatedKernel
     from roce_exporter.host.simulated.simulated_switch import SimulatedSwitch
 
-SCENE_SECONDS = 0.5
-"""Between two scenes."""
+SCENE_SECONDS = 0.5  # between two scenes
 NEXT, PREVIOUS = b"n", b"p"
 QUIT = (b"q", b"")
 """The second is the end of the terminal."""
@@ -146,7 +136,7 @@ def keys(pressed: Callable[[bytes], None]) -> Iterator[None]:
 @contextlib.asynccontextmanager
 async def served_exporter(kernel: SimulatedKernel, parts: Parts) -> AsyncIterator[tuple[str, Exporter]]:
     """HOST:PORT of the web server, and the exporter of this host behind it; both closed at the end of the block."""
-    exporter = assemble(kernel, replace(parts, owners=SurveyLimits(interval=SURVEY_SECONDS)))
+    exporter = assemble(kernel, replace(parts, owners=SurveyLimits(interval=figures.SURVEY_SECONDS)))
     endpoints = Application((HostPages(exporter),))
     server = Server(endpoints, None)
     (address,) = await server.start([f"{LOOPBACK}:0"])
@@ -168,29 +158,29 @@ async def scenes(
     *,
     address: str,
     stop: asyncio.Event,
-) -> AsyncIterator[Scene]:
+) -> AsyncIterator[figures.Scene]:
     """A scene every `SCENE_SECONDS` until `stop` is set."""
     sampler = exporter.part(Sampler)
-    moments, began = Moments(), time.monotonic()
+    moments, began = figures.Moments(), time.monotonic()
     pages = (switch.page,) if switch else ()
-    addresses = (Address("exporter", f"http://{address}/"), *pages, *servers.addresses)
+    addresses = (figures.Address("exporter", f"http://{address}/"), *pages, *servers.addresses)
     while not stop.is_set():
         observation = await exporter.observe(SCENE_SECONDS)
         now = time.monotonic()
-        moments.add(timed_samples(observation.samples, now, WANTED))
+        moments.add(timed_samples(observation.samples, now, figures.WANTED))
         switch_view = await switch.view() if switch else None
         alerts = await servers.alerts()
-        yield Scene(
+        yield figures.Scene(
             scenario,
             SCENARIOS[scenario].description,
             now - began,
             addresses,
-            priorities(moments),
-            storm_events(sampler.events() if sampler else []),
+            figures.priorities(moments),
+            figures.storm_events(sampler.events() if sampler else []),
             alerts,
             tuple(servers.notes),
             switch_view,
-            shown_owners(moments),
+            figures.shown_owners(moments),
         )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), SCENE_SECONDS)

@@ -1,4 +1,4 @@
-"""The view on a terminal: a scene becomes one full screen of any size."""
+"""The views: a scene becomes one full screen of any size on a terminal, and a line per event anywhere else."""
 
 from __future__ import annotations
 
@@ -14,24 +14,13 @@ from rich.text import Text
 from roce_exporter.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from roce_exporter.demo.figures import Scene
-
-    Show: TypeAlias = Callable[[Scene], None]
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
-    from roce_exporter.demo.figures import (
-        Alert,
-        PauseHistory,
-        Priority,
-        Scene,
-        ShownOwner,
-        StormEvent,
-        SwitchPriority,
-    )
+    from roce_exporter.demo import figures
+
+    Show: TypeAlias = Callable[[figures.Scene], None]
 
 BARS = " ▁▂▃▄▅▆▇█"
 UNMEASURED = "·"
@@ -47,27 +36,21 @@ SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
 HOT = 0.5
 WARM = 0.01
 """Shares of the time paused from which on a bar is red, or yellow."""
-OTHER_COLUMNS = 56
-"""Characters of a row without the port and its two sparklines."""
-NARROWEST, WIDEST = 3, 60
-"""Characters of a sparkline."""
+OTHER_COLUMNS = 56  # characters of a row without the port and its two sparklines
+NARROWEST, WIDEST = 3, 60  # characters of a sparkline
 MANY = 1000.0
 EVENT_LINES = 8
 """Lines that owners and switch leave to alerts and storms."""
-HEADING_LINES = 2
-"""Of a further table: an empty line and the headings."""
-OWNER_LINES = 4
-"""Owners on the screen: those that suffer most."""
-OWNER_COLUMNS = 40
-"""Characters of an owner's row without its name."""
-SWITCH_COLUMNS = 42
-"""Characters of a row of the switch without the port and its sparkline."""
+HEADING_LINES = 2  # of a further table: an empty line and the headings
+OWNER_LINES = 4  # owners on the screen: those that suffer most
+OWNER_COLUMNS = 40  # characters of an owner's row without its name
+SWITCH_COLUMNS = 42  # characters of a row of the switch without the port and its sparkline
 WATCHDOG_STYLES = {"ok": "green", "tripped": "bold white on red", "reports": "yellow", "off": "yellow"}
 NEARLY_FULL = 0.8
 """Share of the headroom from which on it is red."""
 
 
-def screen(scene: Scene, width: int, height: int) -> RenderableType:
+def screen(scene: figures.Scene, width: int, height: int) -> RenderableType:
     """One screen: addresses, priorities, and as many switch ports, alerts, storms and notes as fit."""
     head = _head(scene)
     table = _table(scene.priorities, width)
@@ -80,7 +63,7 @@ def screen(scene: Scene, width: int, height: int) -> RenderableType:
     return Group(*parts, *_events(scene, room))
 
 
-def _further_tables(scene: Scene, spare: int, width: int) -> Iterator[tuple[Table, int]]:
+def _further_tables(scene: figures.Scene, spare: int, width: int) -> Iterator[tuple[Table, int]]:
     """The owners and the switch ports that fit in the spare lines, with the lines of each table and the one before.
 
     Owners leave room for the most urgent port of the switch; of its ports those with the most trips and pause are shown.
@@ -98,7 +81,7 @@ def _further_tables(scene: Scene, spare: int, width: int) -> Iterator[tuple[Tabl
         yield switch_table(scene.switch.name, shown, width), len(shown) + HEADING_LINES
 
 
-def urgency(port: SwitchPriority) -> tuple[bool, int, float]:
+def urgency(port: figures.SwitchPriority) -> tuple[bool, int, float]:
     """A key that sorts the ports of a switch: tripped ones first, then by trips and pause."""
     return port.watchdog != "tripped", -(port.trips or 0), -((port.shares or (0.0,))[-1] or 0.0)
 
@@ -131,7 +114,7 @@ def short_number(value: float | None) -> str:
     return f"{value:.1f}{unit}" if 0 < value < 10 else f"{value:.0f}{unit}"  # noqa: PLR2004 - one digit
 
 
-def _head(scene: Scene) -> list[Text]:
+def _head(scene: figures.Scene) -> list[Text]:
     title = Text.assemble(
         ("roce-exporter demo", "bold"),
         f"  {scene.scenario}: {scene.description}",
@@ -163,7 +146,7 @@ def _grid(left: Mapping[str, int], right: Iterable[str], rows: Iterable[Sequence
     return table
 
 
-def _table(priorities: Sequence[Priority], width: int) -> Table:
+def _table(priorities: Sequence[figures.Priority], width: int) -> Table:
     longest = max((len(_port(found)) for found in priorities), default=0)
     room = min(WIDEST, max(NARROWEST, (width - OTHER_COLUMNS - longest) // 2))
     left = {"port, priority": 0, "pause in": 0, "pause out": 0, "state": len("recovering")}
@@ -171,11 +154,11 @@ def _table(priorities: Sequence[Priority], width: int) -> Table:
     return _grid(left, ("storms", "ECN/s", "CNP out", "CNP in"), rows)
 
 
-def _port(found: Priority) -> str:
+def _port(found: figures.Priority) -> str:
     return f"{found.netdev} {found.device}/{found.port} p{found.number}"
 
 
-def _row(found: Priority, room: int) -> list[RenderableType]:
+def _row(found: figures.Priority, room: int) -> list[RenderableType]:
     pauses = [pause for pause in (found.receive, found.transmit) if pause]
     storms = sum(pause.storms for pause in pauses)
     worst = min((pause.state for pause in pauses), key=WORST_FIRST.index, default="unknown")
@@ -189,7 +172,7 @@ def _row(found: Priority, room: int) -> list[RenderableType]:
     ]
 
 
-def switch_table(name: str, ports: Sequence[SwitchPriority], width: int) -> Table:
+def switch_table(name: str, ports: Sequence[figures.SwitchPriority], width: int) -> Table:
     """The ports of a switch: its view of the same links, so pause in is what the host behind the port sends."""
     longest = max(len(name), *(len(_switch_port(port)) for port in ports))
     room = min(WIDEST, max(NARROWEST, width - SWITCH_COLUMNS - longest))
@@ -197,11 +180,11 @@ def switch_table(name: str, ports: Sequence[SwitchPriority], width: int) -> Tabl
     return _grid(left, ("trips", "ECN/s", "headroom"), (_switch_row(port, room) for port in ports))
 
 
-def _switch_port(port: SwitchPriority) -> str:
+def _switch_port(port: figures.SwitchPriority) -> str:
     return f"{port.port} {port.neighbor or '-'} p{port.priority}"
 
 
-def _switch_row(port: SwitchPriority, room: int) -> list[RenderableType]:
+def _switch_row(port: figures.SwitchPriority, room: int) -> list[RenderableType]:
     used = port.headroom
     trips = "-" if port.trips is None else str(port.trips)
     return [
@@ -214,7 +197,7 @@ def _switch_row(port: SwitchPriority, room: int) -> list[RenderableType]:
     ]
 
 
-def owner_table(owners: Sequence[ShownOwner], width: int) -> Table:
+def owner_table(owners: Sequence[figures.ShownOwner], width: int) -> Table:
     """Who uses the devices, and who suffers."""
     rows = (
         (
@@ -231,7 +214,7 @@ def owner_table(owners: Sequence[ShownOwner], width: int) -> Table:
     return table
 
 
-def _pause(pause: PauseHistory | None, room: int) -> Text:
+def _pause(pause: figures.PauseHistory | None, room: int) -> Text:
     if pause is None:
         return Text("-")
     return _share(pause.shares, room, "≤" if pause.estimated else "")
@@ -247,7 +230,7 @@ def _share(shares: Sequence[float | None], room: int, mark: str) -> Text:
 WORST_FIRST = ("storm", "recovering", "suspect", "unknown", "ok")
 
 
-def _events(scene: Scene, room: int) -> list[Text]:
+def _events(scene: figures.Scene, room: int) -> list[Text]:
     """All notes, then alerts in at least half of the rest, then storms."""
     notes = [_line(f"! {note}", "yellow") for note in scene.notes]
     alerts = [_alert(alert) for alert in scene.alerts or ()]
@@ -262,14 +245,14 @@ def _events(scene: Scene, room: int) -> list[Text]:
     return [*shown, Text(), _line("storms", "bold"), *storms[: max(0, left - for_alerts)]]
 
 
-def _alert(alert: Alert) -> Text:
+def _alert(alert: figures.Alert) -> Text:
     style = SEVERITY_STYLES.get(alert.severity, "") if alert.state == "firing" else "dim"
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{alert.state:<8}{alert.severity:<9}", style)
     return text.append(f"{alert.name}  ", "bold").append(alert.summary)
 
 
-def _storm(storm: StormEvent) -> Text:
+def _storm(storm: figures.StormEvent) -> Text:
     lasted = "goes on" if storm.duration is None else f"{storm.duration:.1f} s"
     style = STYLES["storm"] if storm.duration is None else ""
     text = Text(no_wrap=True, overflow="ellipsis")
@@ -296,7 +279,7 @@ def view(output: TextIO) -> Iterator[Show]:
             console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
         ) as live:
 
-            def show(scene: Scene) -> None:
+            def show(scene: figures.Scene) -> None:
                 lines.last = scene
                 live.update(screen(scene, *console.size), refresh=True)
 
@@ -308,10 +291,10 @@ class _Lines:
     """Writes a line per event between one scene and the next."""
 
     def __init__(self, output: TextIO) -> None:
-        self.last: Scene | None = None
+        self.last: figures.Scene | None = None
         self._output = output
 
-    def show(self, scene: Scene) -> None:
+    def show(self, scene: figures.Scene) -> None:
         if self.last is None:
             self._write(opening(scene))
         before = self.last or replace(scene, storms=(), alerts=(), notes=())
@@ -327,7 +310,7 @@ class _Lines:
         self._output.flush()
 
 
-def opening(scene: Scene) -> list[str]:
+def opening(scene: figures.Scene) -> list[str]:
     """The first lines: the scenario, and the pages to open."""
     return [
         f"simulated host, scenario {scene.scenario}: {scene.description}",
@@ -335,7 +318,7 @@ def opening(scene: Scene) -> list[str]:
     ]
 
 
-def changes(before: Scene, after: Scene) -> list[str]:
+def changes(before: figures.Scene, after: figures.Scene) -> list[str]:
     """The events between two scenes, each line with the seconds since the beginning."""
     found = (
         *after.notes[len(before.notes) :],
@@ -347,7 +330,7 @@ def changes(before: Scene, after: Scene) -> list[str]:
     return [f"[{after.seconds:6.1f} s] {text}" for text in found]
 
 
-def closing(scene: Scene) -> str:
+def closing(scene: figures.Scene) -> str:
     """The last line."""
     storms = sum(
         pause.storms for found in scene.priorities for pause in (found.receive, found.transmit) if pause
@@ -355,7 +338,7 @@ def closing(scene: Scene) -> str:
     return f"ended after {scene.seconds:.0f} s with {counted(storms, 'PFC storm')} seen"
 
 
-def _storms(before: Scene, after: Scene) -> Iterator[str]:
+def _storms(before: figures.Scene, after: figures.Scene) -> Iterator[str]:
     known = {storm.identity: storm for storm in before.storms}
     for storm in reversed(after.storms):
         if storm.identity not in known:
@@ -365,7 +348,7 @@ def _storms(before: Scene, after: Scene) -> Iterator[str]:
             yield f"storm ends: {storm.place} after {storm.duration:.1f} s, {storm.reason}"
 
 
-def _watchdogs(before: Scene, after: Scene) -> Iterator[str]:
+def _watchdogs(before: figures.Scene, after: figures.Scene) -> Iterator[str]:
     if before.switch is None or after.switch is None:
         return
     known = {(port.port, port.priority): port for port in before.switch.ports}
@@ -378,7 +361,7 @@ def _watchdogs(before: Scene, after: Scene) -> Iterator[str]:
             yield f"switch watchdog restores: {place}"
 
 
-def _owners(before: Scene, after: Scene) -> Iterator[str]:
+def _owners(before: figures.Scene, after: figures.Scene) -> Iterator[str]:
     known = {owner.owner: owner.in_error for owner in before.owners}
     for owner in after.owners:
         was = known.get(owner.owner, 0)
@@ -388,7 +371,7 @@ def _owners(before: Scene, after: Scene) -> Iterator[str]:
             yield f"queue pairs work again: {owner.place}"
 
 
-def _alerts(before: Scene, after: Scene) -> Iterator[str]:
+def _alerts(before: figures.Scene, after: figures.Scene) -> Iterator[str]:
     if after.alerts is None:
         return
     was = {alert.identity for alert in before.firing}

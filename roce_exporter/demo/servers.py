@@ -41,14 +41,10 @@ SEVERITIES = ("critical", "warning", "info", "")
 SWITCH_INTERVAL = "2s"
 PROBER_INTERVAL = "5s"
 """That of their bursts."""
-QUERY_SECONDS = 1.0
-"""Timeout of a query to Prometheus."""
-END_SECONDS = 5.0
-"""From SIGTERM to SIGKILL."""
-LOG_CHARACTERS = 200
-"""Length of the line of a process's output that is shown when it ends unexpectedly."""
-PR_SET_PDEATHSIG = 1
-"""prctl(2): send this process a signal when its parent dies."""
+QUERY_SECONDS = 1.0  # timeout of a query to Prometheus
+END_SECONDS = 5.0  # from SIGTERM to SIGKILL
+LOG_CHARACTERS = 200  # length of the line of a process's output that is shown when it ends unexpectedly
+PR_SET_PDEATHSIG = 1  # prctl(2): send this process a signal when its parent dies
 LIBC = ctypes.CDLL(None)
 
 

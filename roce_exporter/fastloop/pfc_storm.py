@@ -18,10 +18,8 @@ from roce_exporter.fastloop.episodes import Episodes
 if TYPE_CHECKING:
     from roce_exporter.fastloop.episodes import Counts
 
-PAUSE_QUANTA = 65535
-"""The longest time that one pause frame can request (IEEE 802.1Qbb), in quanta."""
-QUANTUM_BYTES = 64
-"""A quantum is the time that 512 bits take on the link."""
+PAUSE_QUANTA = 65535  # the longest time that one pause frame can request (IEEE 802.1Qbb), in quanta
+QUANTUM_BYTES = 64  # a quantum is the time that 512 bits take on the link
 
 
 class Method(Enum):

@@ -32,8 +32,7 @@ TIMEOUT = 1.0
 """Seconds after which a read that has not returned is given up."""
 MOST_STUCK = 32
 """Reads that may be stuck at once; each holds a thread. With more, no network device is polled until one of them returns."""
-SUPERVISION = 0.5
-"""Seconds between two checks for a read that has not returned."""
+SUPERVISION = 0.5  # seconds between two checks for a read that has not returned
 DEVICE_GONE = "device_gone"
 ABSENT_EVERY = 60.0
 """Seconds between two reads of a driver without private counters."""

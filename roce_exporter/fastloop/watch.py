@@ -30,8 +30,7 @@ REMEMBERED = 32
 NEEDED = 4
 CACHED = 1.5
 """Counters that stay the same for more than this number of samples are a copy."""
-FINE = 0.3
-"""Samples further apart than this, in seconds, cannot show a refresh interval of one second."""
+FINE = 0.3  # samples further apart than this, in seconds, cannot show a refresh interval of one second
 
 
 class Refresh(RecentMedian):
@@ -94,8 +93,7 @@ STALE = 1.0
 """Minimum seconds without any change before the counters of a busy device are suspected to be frozen."""
 BUSY = 1000.0
 """From this many packets per second, a device that refreshes its counters at every read changes them in every sample."""
-SLOW = 0.25
-"""If a read takes a larger share of the span than this, the moment of its values is too uncertain."""
+SLOW = 0.25  # if a read takes a larger share of the span than this, the moment of its values is too uncertain
 NOTHING = Counts()
 STALE_REASON = "stale"
 SLOW_READ = "slow_read"

@@ -135,12 +135,9 @@ class LogPosition:
 LOG = logging.getLogger(__name__)
 KERNEL_LOG = "kernel_log"
 """The source's name."""
-MOST_RECORDS = 4096
-"""Records of one read; the next one continues after them."""
-PCIE_EVENTS = "pcie_"
-"""The begin of the names of events that software devices cannot have."""
-Counts = dict[tuple[str, str], int]
-"""Messages by device and event."""
+MOST_RECORDS = 4096  # records of one read; the next one continues after them
+PCIE_EVENTS = "pcie_"  # the begin of the names of events that software devices cannot have
+Counts = dict[tuple[str, str], int]  # messages by device and event
 
 
 class KernelLogFollower(HostSource):

@@ -33,8 +33,7 @@ from roce_exporter.net.json_reply import decode_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FOLDER = "/run/netns"
-"""Where `ip netns` and the CNI plugins of container runtimes keep namespaces by name."""
+FOLDER = "/run/netns"  # where `ip netns` and the CNI plugins of container runtimes keep namespaces by name
 CLONE_NEWNET = 0x40000000
 MOST_NAMESPACES = 512
 Objects = dict[str, dict[str, int]]
@@ -79,16 +78,11 @@ def _enter(descriptor: int) -> None:
         raise OSError(number, os.strerror(number), "setns")
 
 
-MOST_BYTES = 1024 * 1024
-"""Size of a document that is read."""
-MOST_DEVICES = 1024
-"""Devices of all namespaces that are shown."""
-MOST_KINDS = 16
-"""Kinds of objects of one device."""
-MOST_CHARACTERS = 255
-"""Of a name."""
-MOST_VALUES = 50_000
-"""Of a document."""
+MOST_BYTES = 1024 * 1024  # size of a document that is read
+MOST_DEVICES = 1024  # devices of all namespaces that are shown
+MOST_KINDS = 16  # kinds of objects of one device
+MOST_CHARACTERS = 255  # of a name
+MOST_VALUES = 50_000  # of a document
 
 
 class NamespaceReport(NamedTuple):
@@ -136,12 +130,9 @@ def _name(found: object) -> str:
 LOG = logging.getLogger(__name__)
 REST = 10.0
 """Least seconds between two rounds of visits."""
-TIMEOUT = 2.0
-"""Seconds after which a namespace is given up."""
-ROUND_SECONDS = 3.0
-"""Seconds that a client waits for a round. The exporter gives up after five."""
-SEND_SECONDS = 5.0
-"""Seconds that a client may take to read its document."""
+TIMEOUT = 2.0  # seconds after which a namespace is given up
+ROUND_SECONDS = 3.0  # seconds that a client waits for a round. The exporter gives up after five.
+SEND_SECONDS = 5.0  # seconds that a client may take to read its document
 
 
 class NamespaceHelper:

@@ -33,12 +33,9 @@ if TYPE_CHECKING:
 LIST = "/v1.PodResourcesLister/List"
 REPLY_BYTES = 4 * 1024 * 1024
 """Most bytes of a reply: a host of 500 pods has a quarter."""
-MOST_DEVICES = 1024
-"""Devices of one host with a series each."""
-MOST_GIVEN = 65_536
-"""Devices of all kinds that are looked at."""
-MOST_CHARACTERS = 253
-"""Of a name, as Kubernetes allows."""
+MOST_DEVICES = 1024  # devices of one host with a series each
+MOST_GIVEN = 65_536  # devices of all kinds that are looked at
+MOST_CHARACTERS = 253  # of a name, as Kubernetes allows
 
 OPTIONS = (
     ("grpc.enable_http_proxy", 0),
@@ -48,18 +45,14 @@ OPTIONS = (
     ("grpc.max_receive_message_length", REPLY_BYTES),
 )
 
-_NETWORK = "0x02"
-"""The base class of network controllers, as sysfs shows it."""
+_NETWORK = "0x02"  # the base class of network controllers, as sysfs shows it
 FLAG = "--kubelet.pod-resources"
-
 
 POD_RESOURCES = 1
 NAME, NAMESPACE, CONTAINERS = 1, 2, 3
 """Of PodResources."""
-DEVICES = 2
-"""Of ContainerResources, which has its name as a pod has."""
-RESOURCE, DEVICE_IDS = 1, 2
-"""Of ContainerDevices."""
+DEVICES = 2  # of ContainerResources, which has its name as a pod has
+RESOURCE, DEVICE_IDS = 1, 2  # of ContainerDevices
 
 
 class PodDevice(NamedTuple):

@@ -31,10 +31,8 @@ GSTRINGS, GSTATS, GSSET_INFO = 0x1B, 0x1D, 0x37
 GCOALESCE, GPFLAGS, GTUNABLE = 0x0E, 0x27, 0x48
 STATISTICS_SET, PRIVATE_FLAGS_SET = 1, 2
 """ETH_SS_STATS and ETH_SS_PRIV_FLAGS."""
-FLAGS = 32
-"""Private flags are the bits of one word."""
-PFC_PREVENTION_TIMEOUT, UNSIGNED_16 = 3, 2
-"""ETHTOOL_PFC_PREVENTION_TOUT and ETHTOOL_TUNABLE_U16."""
+FLAGS = 32  # private flags are the bits of one word
+PFC_PREVENTION_TIMEOUT, UNSIGNED_16 = 3, 2  # ETHTOOL_PFC_PREVENTION_TOUT and ETHTOOL_TUNABLE_U16
 
 # Maximum age of names in the fast loop, which polls ten times as often; a scrape always reads them. A value
 # that moves to another name meanwhile cannot cause a storm: that takes several samples, and an impossible

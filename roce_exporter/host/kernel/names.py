@@ -14,8 +14,7 @@ import re
 
 from roce_exporter.host.kernel import Absent
 
-LONGEST_NETDEV = 15
-"""IFNAMSIZ of include/uapi/linux/if.h without the terminating NUL."""
+LONGEST_NETDEV = 15  # IFNAMSIZ of include/uapi/linux/if.h without the terminating NUL
 _NO_HOSTNAME = "(none)"
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 

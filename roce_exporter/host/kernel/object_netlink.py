@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.model import RdmaDevice
 
-ONLY_SEQUENCE = 1
-"""The sequence number on a socket that is used for one request."""
+ONLY_SEQUENCE = 1  # the sequence number on a socket that is used for one request
 T = TypeVar("T")
 MOST_EMPTY_PARTS = 8
 """The kernel repeats an empty part endlessly if an object does not fit into it."""
@@ -187,8 +186,7 @@ PART_BYTES = 8192
 """Size of a part: about 90 queue pairs."""
 QUEUE_PAIR_TYPES = word_list("SMI GSI RC UC UD RAW_IPV6 RAW_ETHERTYPE UNKNOWN RAW_PACKET XRC_INI XRC_TGT")
 """enum ib_qp_type of include/rdma/ib_verbs.h."""
-DRIVER_TYPE = 0xFF
-"""IB_QPT_DRIVER: EFA's SRD, mlx5's DCI and DCT."""
+DRIVER_TYPE = 0xFF  # IB_QPT_DRIVER: EFA's SRD, mlx5's DCI and DCT
 QUEUE_PAIR_STATES = ("RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR")
 """enum ib_qp_state of include/rdma/ib_verbs.h."""
 

@@ -25,8 +25,7 @@ CAPABILITIES = {
 }
 """Those that add something to the exporter, and their numbers (include/uapi/linux/capability.h)."""
 
-HOST_PID_NAMESPACE = 0xEFFFFFFC
-"""Inode number of the first PID namespace (include/linux/proc_ns.h)."""
+HOST_PID_NAMESPACE = 0xEFFFFFFC  # inode number of the first PID namespace (include/linux/proc_ns.h)
 _HIDING = re.compile("hidepid=(?:1|2|4|noaccess|invisible|ptraceable)")
 
 
@@ -84,8 +83,7 @@ def hides_processes(mountinfo: str) -> bool:
     return any(_HIDING.fullmatch(one) for one in options.split(","))
 
 
-TIMEX_BYTES = 208
-"""Size of `struct timex` (include/uapi/linux/timex.h) on 64-bit machines."""
+TIMEX_BYTES = 208  # size of `struct timex` (include/uapi/linux/timex.h) on 64-bit machines
 STA_UNSYNC = 0x40
 _MAX_ERROR, _STATUS = 24, 40
 """Offsets of `maxerror` (microseconds) and `status`."""

@@ -66,8 +66,7 @@ _NAMED = re.compile(
     r"|^(?:[0-9]+/)?(?:ethtool|dcb|ip|ibv_devinfo)/(?P<file>.+?)(?:\.link|\.[a-z_-]+)?\.[a-z]+$"
 )
 """Where the path of a file has the name of a device."""
-_NAMES = re.compile(r'"(?:dev|netdev|ifname|iif|oif|link|label)": "([^"]*)"')
-"""Where JSON has one."""
+_NAMES = re.compile(r'"(?:dev|netdev|ifname|iif|oif|link|label)": "([^"]*)"')  # where JSON has one
 _REPLACED = re.compile(rf"(?:[0-9]+/)?(?:proc/[0-9]+/.*|proc/stat|etc/passwd|{HOSTNAME}|{TIME})")
 """Files that were replaced as they were written."""
 _CHOSEN = re.compile(r".*/(?:board_id|phys_port_name|temp[0-9]+_label)|(?:[0-9]+/)?devlink/info\.json")
@@ -77,8 +76,7 @@ _COUNTERS = re.compile(r".*(?:\.stats|counters/[^/]+|/statistic\.json|\.vnic\.js
 KEPT = "names of drivers, models, firmware versions, PCI addresses, ordinary names of devices, counters, settings and times"
 Part = dict[str, "str | SymbolicLink | int"]
 """Path below the recording to the text of a file, a link or the errno of a read."""
-RdmaRows = dict[str, list[dict[str, Any]]]
-"""The rows of each `rdma -j` command."""
+RdmaRows = dict[str, list[dict[str, Any]]]  # the rows of each `rdma -j` command
 
 
 class CaptureError(UserError):

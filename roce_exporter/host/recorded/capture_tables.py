@@ -15,20 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.recorded.ip_text import (
-    print_addresses,
-    print_json,
-    print_neighbours,
-    print_path,
-    print_route,
-    print_rule,
-)
-from roce_exporter.host.recorded.rdma_text import (
-    print_counter_set,
-    print_limits,
-    print_object,
-    print_processes,
-)
+from roce_exporter.host.recorded import ip_text, rdma_text
 from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, PATHS, ROUTES, RULES
 from roce_exporter.host.recorded.scrub import scrub_process
 from roce_exporter.host.sources.ip_side import CONF, SYSCTLS, ip_netdevs, targets
@@ -70,13 +57,17 @@ class IpBook:
         self._seen.add(netdev)
         stand_ins = scrub_facts(facts, self._scrub)
         rows = self._rows
-        rows.setdefault(ADDRESSES, []).extend(print_addresses({netdev: stand_ins.addresses}))
-        rows.setdefault(NEIGHBOURS, []).extend(print_neighbours(netdev, stand_ins.neighbours))
+        rows.setdefault(ADDRESSES, []).extend(ip_text.print_addresses({netdev: stand_ins.addresses}))
+        rows.setdefault(NEIGHBOURS, []).extend(ip_text.print_neighbours(netdev, stand_ins.neighbours))
         for version in ROUTES:
             known = rows.setdefault(ROUTES[version], [])
-            routes = (print_route(one) for one in stand_ins.routes if version_of(one.destination) == version)
+            routes = (
+                ip_text.print_route(one) for one in stand_ins.routes if version_of(one.destination) == version
+            )
             known.extend(row for row in routes if row not in known)
-            rows[RULES[version]] = [print_rule(one) for one in stand_ins.rules if one.version == version]
+            rows[RULES[version]] = [
+                ip_text.print_rule(one) for one in stand_ins.rules if one.version == version
+            ]
         self._add_paths(netdev, facts, stand_ins)
         for path in [f"{CONF}/{folder}/{name}" for folder in ("all", netdev) for name in SYSCTLS]:
             with contextlib.suppress(OSError):
@@ -94,11 +85,13 @@ class IpBook:
                 path = paths[min(position, len(paths) - 1)]
                 if not path.unknown:
                     path = replace(path, gateway=self._scrub.ip(path.gateway))
-                    rows.append(print_path(shown.source, destination, path))
+                    rows.append(ip_text.print_path(shown.source, destination, path))
 
     def files(self) -> dict[str, str]:
         """The files of the recording, by path."""
-        printed = {path: print_json(rows) for path, rows in self._rows.items() if rows or path == ADDRESSES}
+        printed = {
+            path: ip_text.print_json(rows) for path, rows in self._rows.items() if rows or path == ADDRESSES
+        }
         return printed | self._files
 
 
@@ -146,7 +139,7 @@ class ProcessBook:
     def files(self) -> dict[str, str]:
         """The files of every process whose command was read."""
         # A device that hung may still add processes.
-        return print_processes({pid: facts for pid, facts in tuple(self._known.items()) if facts})
+        return rdma_text.print_processes({pid: facts for pid, facts in tuple(self._known.items()) if facts})
 
 
 def device_objects(processes: ProcessBook, device: Device) -> tuple[dict[str, Any], dict[str, list[Row]]]:
@@ -162,7 +155,7 @@ def device_objects(processes: ProcessBook, device: Device) -> tuple[dict[str, An
     rows: dict[str, list[Row]] = {}
     try:
         limits = kernel.object_limits(netlink)
-        files[f"ibv_devinfo/{device.name}.txt"] = print_limits(device.name, limits)
+        files[f"ibv_devinfo/{device.name}.txt"] = rdma_text.print_limits(device.name, limits)
     except Absent:
         pass
     except OSError as error:
@@ -170,14 +163,15 @@ def device_objects(processes: ProcessBook, device: Device) -> tuple[dict[str, An
     for kind in ObjectKind:
         if (objects := _listed(kernel, netlink, kind)) is not None:
             rows[f"resource-{kind.value}"] = [
-                name | print_object(one._replace(peer=scrub.ip(one.peer)), processes.command(one.pid))
+                name
+                | rdma_text.print_object(one._replace(peer=scrub.ip(one.peer)), processes.command(one.pid))
                 for one in objects
             ]
     for port in device.ports:
         with contextlib.suppress(OSError):
             sets = kernel.counter_sets(netlink, port.number)
             rows.setdefault("statistic-qp", []).extend(
-                name | print_counter_set(one, processes.command(one.pid)) for one in sets
+                name | rdma_text.print_counter_set(one, processes.command(one.pid)) for one in sets
             )
     return files, rows
 

@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 KINDS = ("pfc", "ets", "app", "buffer", "dcbx")
 """The documents of one network device in a recording: DEV.pfc.json, DEV.ets.json, ..."""
-PEER_PFC = "peer_pfc"
-"""Our own DEV.peer_pfc.json."""
-LARGEST = (1 << 64) - 1
-"""The kernel has no wider counter."""
-EIGHT = 8
-"""Priorities, traffic classes and buffers."""
+PEER_PFC = "peer_pfc"  # our own DEV.peer_pfc.json
+LARGEST = (1 << 64) - 1  # the kernel has no wider counter
+EIGHT = 8  # priorities, traffic classes and buffers
 
 SELECTORS = {
     "ethtype_prio": 1,
@@ -97,8 +94,7 @@ def _eight(read: Callable[[object, str], T], value: object, name: str) -> tuple[
     return tuple(read(one, name) for one in values)
 
 
-_FRAMES = ("requests", "indications")
-"""Without -s dcb does not print them."""
+_FRAMES = ("requests", "indications")  # without -s dcb does not print them
 
 _PFC = word_map(
     "pfc_cap=capacity macsec_bypass=mbc delay=delay prio_pfc=enabled requests=requests indications=indications"

@@ -206,10 +206,8 @@ def _peer(row: Mapping[str, Any], what: str) -> str:
         ) from None
 
 
-TICKS = 100
-"""USER_HZ: start times are counted in it on every architecture with RDMA drivers."""
-_START = 19
-"""Position of `starttime` after the name of the command, which may contain spaces and parentheses."""
+TICKS = 100  # USER_HZ: start times are counted in it on every architecture with RDMA drivers
+_START = 19  # position of `starttime` after the name of the command, which may contain spaces and parentheses
 _LEADER = re.compile(r"^Tgid:\s+(\d{1,10})\b", re.MULTILINE | re.ASCII)
 """RDMA netlink reports the thread that made an object; this is its process."""
 _UID = re.compile(r"^Uid:\s+(\d{1,10})\b", re.MULTILINE | re.ASCII)
@@ -308,8 +306,7 @@ def _file_text(tree: Tree, place: str) -> str:
     return tree.files.get(place, b"").decode("utf-8", "replace")
 
 
-PART = 50
-"""Objects of one part, about as many as fit in a reply of the kernel."""
+PART = 50  # objects of one part, about as many as fit in a reply of the kernel
 
 
 class HeldObjects:

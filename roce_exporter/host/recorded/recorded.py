@@ -53,26 +53,13 @@ from typing import TYPE_CHECKING, Any
 from roce_exporter.host.kernel import TEXT_BYTES, Absent, read_or
 from roce_exporter.host.kernel.names import given_hostname
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
-from roce_exporter.host.recorded import ethtool_text
+from roce_exporter.host.recorded import ethtool_text, rdma_text
 from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.dcb_text import KINDS, PEER_PFC, read_dcb
 from roce_exporter.host.recorded.devlink_text import RecordedDevlink
 from roce_exporter.host.recorded.ip_text import parse_virtual_functions
 from roce_exporter.host.recorded.log_text import PATH as KERNEL_LOG
 from roce_exporter.host.recorded.log_text import RecordedLog
-from roce_exporter.host.recorded.rdma_text import (
-    COUNTER_SET_FILE,
-    OBJECT_FILES,
-    ON,
-    SUPPORTED,
-    HeldObjects,
-    parse_limits,
-    read_counter_sets,
-    read_json,
-    read_objects,
-    read_processes,
-    read_rdma,
-)
 from roce_exporter.host.recorded.recorded_ip import RecordedIp, read_recorded_ip
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.model import RdmaDevice, RdmaPort
@@ -85,15 +72,12 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.kmsg import KernelLog
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
-    from roce_exporter.host.recorded.rdma_text import Rows
     from roce_exporter.host.recorded.tree import Tree
     from roce_exporter.model.ip import IpFacts, IpPath
     from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 
-TIME = "time"
-"""The name of the file."""
-APART = 15.0
-"""Seconds between the moments of a recording without times."""
+TIME = "time"  # the name of the file
+APART = 15.0  # seconds between the moments of a recording without times
 _SECONDS = re.compile(rb"[0-9]{1,11}(\.[0-9]{1,9})?")
 
 
@@ -134,7 +118,7 @@ class Moment:
     """One moment of a recorded host. `rdma` contains the parsed output of each recorded rdma command."""
 
     tree: Tree
-    rdma: Mapping[str, Rows]
+    rdma: Mapping[str, rdma_text.Rows]
     dcb: Mapping[str, Dcb] = field(default_factory=dict)
     """By network device."""
     objects: Mapping[tuple[str, ObjectKind], tuple[RdmaObject, ...]] = field(default_factory=dict)
@@ -154,11 +138,11 @@ def read_moment(tree: Tree, path: str) -> Moment:
             )
     return Moment(
         tree,
-        read_rdma(tree, path),
+        rdma_text.read_rdma(tree, path),
         _parse_dcb(tree, path),
-        read_objects(tree, path),
-        read_counter_sets(tree, path),
-        read_processes(tree, path),
+        rdma_text.read_objects(tree, path),
+        rdma_text.read_counter_sets(tree, path),
+        rdma_text.read_processes(tree, path),
         read_recorded_ip(tree, path),
     )
 
@@ -180,14 +164,13 @@ def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
         text = tree.files.get(f"dcb/{name}", b"")
         # dcb prints an empty line if the driver does not have the requested part.
         if name.endswith(".json") and netdev and kind in (*KINDS, PEER_PFC) and text.strip():
-            documents.setdefault(netdev, {})[kind] = read_json(
+            documents.setdefault(netdev, {})[kind] = rdma_text.read_json(
                 text, f"recording {path}: dcb/{name}", "dcb -j"
             )
     return {netdev: read_dcb(found, netdev, path) for netdev, found in documents.items()}
 
 
-MAX_MOMENTS = 1000
-"""The maximum that `roce-exporter capture` writes."""
+MAX_MOMENTS = 1000  # the maximum that `roce-exporter capture` writes
 
 
 class HeldFiles:
@@ -303,9 +286,9 @@ class RecordedKernel:
         return {name: value for name, value in row.items() if name not in ("ifname", "ifindex", "port")}
 
     def rdma_optional_counters(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:
-        supported = self._of_port("mode_supported", device, port).get(SUPPORTED, [])
+        supported = self._of_port("mode_supported", device, port).get(rdma_text.SUPPORTED, [])
         try:
-            on = self._of_port("mode", device, port).get(ON, [])
+            on = self._of_port("mode", device, port).get(rdma_text.ON, [])
         except Absent:
             on = []
         return {str(name): name in on for name in supported}
@@ -317,7 +300,7 @@ class RecordedKernel:
         raise Absent(errno.ENODEV, "not in rdma/resource.json", device.name)
 
     def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
-        found = parse_limits(self._text(f"ibv_devinfo/{device.name}.txt"))
+        found = rdma_text.parse_limits(self._text(f"ibv_devinfo/{device.name}.txt"))
         if not found:
             raise Absent(errno.EOPNOTSUPP, "no limits in ibv_devinfo/*.txt", device.name)
         return found
@@ -382,16 +365,16 @@ class RecordedKernel:
         except KeyError:
             raise Absent(errno.EOPNOTSUPP, f"no dcb/{netdev}.*.json in this recording") from None
 
-    def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> HeldObjects:
+    def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> rdma_text.HeldObjects:
         objects = self._moment.objects
         if ("", kind) not in objects:
-            raise Absent(errno.EOPNOTSUPP, f"no {OBJECT_FILES[kind]} in this recording")
-        return HeldObjects(objects.get((device.name, kind), ()))
+            raise Absent(errno.EOPNOTSUPP, f"no {rdma_text.OBJECT_FILES[kind]} in this recording")
+        return rdma_text.HeldObjects(objects.get((device.name, kind), ()))
 
     def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
         sets = self._moment.counter_sets
         if sets is None:
-            raise Absent(errno.EOPNOTSUPP, f"no {COUNTER_SET_FILE} in this recording")
+            raise Absent(errno.EOPNOTSUPP, f"no {rdma_text.COUNTER_SET_FILE} in this recording")
         return tuple(one for one in sets.get(device.name, ()) if one.port == port)
 
     def process(self, pid: int) -> ProcessFacts:
@@ -433,7 +416,7 @@ class RecordedKernel:
             raise Absent(errno.EOPNOTSUPP, f"no {path} in this recording")
         return content.decode("utf-8", "replace")
 
-    def _rdma(self, kind: str) -> Rows:
+    def _rdma(self, kind: str) -> rdma_text.Rows:
         try:
             return self._moment.rdma[kind]
         except KeyError:

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.model.owner import ProcessFacts
 
-RESERVED, RESERVED_OCTETS = 240, 15
-"""255 is left out: 255.255.255.255 is broadcast."""
+RESERVED, RESERVED_OCTETS = 240, 15  # 255 is left out: 255.255.255.255 is broadcast
 DOCUMENTATION = int(ipaddress.IPv6Address("2001:db8::"))
 LINK_LOCAL = int(ipaddress.IPv6Address("fe80::"))
 
@@ -262,8 +261,7 @@ _NAMES = frozenset({"user", "cgroup", "node", "instance", "pod", "container", _W
 """What is replaced wherever it is found; numbers of jobs and users mean something else in other places."""
 _TELLING = re.compile(r"(?=...)(?:.*[^\W\da-fA-FxX_]|(?=.{8}).*[a-fA-F])")
 """A name that is replaced in every text: of three characters or more, and no number."""
-_SHORT_NUMBER = 5
-"""Digits behind a name; a PCI domain has as many."""
+_SHORT_NUMBER = 5  # digits behind a name; a PCI domain has as many
 
 
 def _reversed(hexadecimal: str) -> str:
@@ -370,8 +368,7 @@ _KNOWN = re.compile(
 )
 _DELETED = " (deleted)"
 """Appended by the kernel to the path of a removed cgroup of version 2."""
-_LOCAL_UIDS = 60_000
-"""Replaced user numbers are above it."""
+_LOCAL_UIDS = 60_000  # replaced user numbers are above it
 
 
 def scrub_user(scrub: Scrubber, user: str) -> str:

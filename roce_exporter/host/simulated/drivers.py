@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 GIGABIT = 10**9
 
-
 RATES = {
     25: "25 Gb/sec (1X EDR)",
     40: "40 Gb/sec (4X QDR)",
@@ -202,7 +201,6 @@ MLX5 = Driver(
 MLX5_LAG = replace(MLX5, name="mlx5-lag", device="mlx5_bond_{}", lag=True)
 """The same with two member ports: one RDMA device for both, whose own counters are their sum."""
 
-
 UNKNOWN_RATE = "2.5 Gb/sec (1X SDR)"
 """The kernel's rate for a network device without a speed (ib_get_eth_speed)."""
 
@@ -323,12 +321,10 @@ ICE = Driver(
 DRIVERS: Mapping[str, Driver] = {driver.name: driver for driver in (MLX5, MLX5_LAG, BNXT, IONIC, ICE)}
 """Every driver by the name used on the command line."""
 
-
 MLX5_CORE = "mlx5_core"
 FUNCTION_REPORTERS = ("fw", "fw_fatal", VNIC)
 """On the PCI function."""
-PORT_REPORTERS = ("tx", "rx")
-"""On a port of the auxiliary device for Ethernet."""
+PORT_REPORTERS = ("tx", "rx")  # on a port of the auxiliary device for Ethernet
 
 VNIC_NAMES = word_list(
     """

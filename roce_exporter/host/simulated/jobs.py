@@ -21,7 +21,6 @@ from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, Rdma
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-
 CREATED = 1_700_000_000.0
 """Start of the first process, in seconds since 1970. The simulated host has no wall clock."""
 
@@ -106,8 +105,7 @@ def process_facts(pid: int, host: int) -> ProcessFacts | None:
 PORT = 1
 FIRST_NUMBER = 0x120
 """Number of the first queue pair of a device: lower ones are the driver's."""
-REMOTE = 0x1000
-"""Remote queue pairs have numbers higher by this."""
+REMOTE = 0x1000  # remote queue pairs have numbers higher by this
 LIMITS = {"max_qp": 131_072, "max_cq": 16_777_216, "max_mr": 16_777_216}
 RDMA_CM = "rdma_cm"
 """Since Linux 5.15 the owner of the kernel's queue pairs that rdma_create_qp makes for another module."""

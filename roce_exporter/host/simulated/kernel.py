@@ -18,15 +18,8 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.host.recorded.rdma_text import HeldObjects
 from roce_exporter.host.recorded.recorded import RecordedKernel
+from roce_exporter.host.simulated import drivers
 from roce_exporter.host.simulated.conditions import ETHTOOL, HOT, NETLINK, UNPLUGGED, refuse, spoil
-from roce_exporter.host.simulated.drivers import (
-    MLX5_CORE,
-    SimulatedDevlink,
-    amounts,
-    physical_function,
-    rate_text,
-    virtual_functions,
-)
 from roce_exporter.host.simulated.jobs import LIMITS, PORT, counter_sets, device_objects, process_facts
 from roce_exporter.host.simulated.static_files import dcb, function_macs, record, slot_of
 from roce_exporter.host.simulated.world import (
@@ -47,7 +40,6 @@ if TYPE_CHECKING:
     from roce_exporter.model import RdmaDevice
     from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts
 
-
 MEGABIT = 10**6
 Content = Callable[[float], str]
 """The content of a file at a given time."""
@@ -67,11 +59,11 @@ def _moving_files(cards: Sequence[Card]) -> Iterator[tuple[str, tuple[Content, f
 def _port_files(card: Card) -> Iterator[tuple[str, Content]]:
     yield "state", lambda now: "4: ACTIVE" if card.up(now) else "1: DOWN"
     yield "phys_state", lambda now: "5: LinkUp" if card.up(now) else "2: Polling"
-    yield "rate", lambda now: rate_text(card.speed(now)) if card.up(now) else card.driver.down_rate
+    yield "rate", lambda now: drivers.rate_text(card.speed(now)) if card.up(now) else card.driver.down_rate
     groups = {"hw_counters": card.driver.hw_counters, "counters": card.driver.counters}
     for folder, reported in groups.items():
         for one in reported:
-            yield f"{folder}/{one.raw}", lambda now, one=one: str(amounts((one,), card.facts(now))[0])  # type: ignore[misc]
+            yield f"{folder}/{one.raw}", lambda now, one=one: str(drivers.amounts((one,), card.facts(now))[0])  # type: ignore[misc]
 
 
 def _netdev_files(member: SimulatedNetdev) -> Iterator[tuple[str, Content]]:
@@ -108,8 +100,7 @@ _MODULE = {
     },
 }
 
-_INFORMATION = 6
-"""LOG_INFO of syslog(3), facility 0."""
+_INFORMATION = 6  # LOG_INFO of syslog(3), facility 0
 
 
 class SimulatedLog:
@@ -163,7 +154,9 @@ class SimulatedKernel(RecordedKernel):
         self._cards = {card.name: card for card in world.cards}
         self._netdevs = {member.netdev: member for member in world.netdevs}
         self._moving = dict(_moving_files(world.cards))
-        self._devlinks = SimulatedDevlink({slot_of(number): card for number, card in enumerate(world.cards)})
+        self._devlinks = drivers.SimulatedDevlink(
+            {slot_of(number): card for number, card in enumerate(world.cards)}
+        )
         super().__init__([record(world.cards, tuple(self._moving), host)])
 
     def content(self, path: str) -> bytes:
@@ -187,7 +180,7 @@ class SimulatedKernel(RecordedKernel):
             raise Absent(errno.EINVAL, "no such port", f"{device.name}/{port}")
         refuse(card.members[0].setup.faults, NETLINK, device.name)
         reported = card.driver.hw_counters
-        values = amounts(reported, self.world.read(card.facts))
+        values = drivers.amounts(reported, self.world.read(card.facts))
         return {one.raw: value for one, value in zip(reported, values, strict=True)}
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -209,11 +202,11 @@ class SimulatedKernel(RecordedKernel):
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
         member = self._netdev(netdev)
-        place = physical_function(self.world.cards)
+        place = drivers.physical_function(self.world.cards)
         if place is None or self.world.cards[place].netdev != netdev:
             raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
         macs = function_macs(self._host, netdev)
-        return tuple(virtual_functions(macs, self.world.read(member.facts)))
+        return tuple(drivers.virtual_functions(macs, self.world.read(member.facts)))
 
     def open_kernel_log(self, *, oldest: bool) -> SimulatedLog:
         return SimulatedLog(self.world, oldest=oldest)
@@ -235,7 +228,7 @@ class SimulatedKernel(RecordedKernel):
     def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
         card = self._card(device)
         refuse(card.members[0].setup.faults, NETLINK, device.name)
-        if card.driver.module != MLX5_CORE or port != PORT:
+        if card.driver.module != drivers.MLX5_CORE or port != PORT:
             raise Absent(errno.EOPNOTSUPP, "no counter sets", f"{device.name}/{port}")
         facts = self.world.read(card.facts)
         return tuple(counter_sets(self._positions[card.name], len(self._cards), facts))

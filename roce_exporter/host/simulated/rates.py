@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.simulated.conditions import Pause, Setup
 
-
 FactRates = dict[str, float]
 MAX_PAUSE_BITS = 65535 * 512
 """Bit times that one pause frame lasts: 65,535 quanta of 512 (IEEE 802.3 annex 31B)."""
@@ -42,16 +41,11 @@ HOST_LOAD = 0.001
 FLOWS = 8
 CNP_PER_FLOW = 20_000
 """CNPs per second and flow: at most one every 50 µs."""
-STALL_THRESHOLD = 0.3
-"""From this share of a second on, mlx5 counts it as one with a PCIe stall."""
-STORM_TIMEOUTS = 15.0
-"""Acknowledgement timeouts per second while a priority is blocked: 67 ms each."""
-STORM_DISCARDS = 40.0
-"""Packets per second dropped for lack of buffer while this port pauses its switch."""
+STALL_THRESHOLD = 0.3  # from this share of a second on, mlx5 counts it as one with a PCIe stall
+STORM_TIMEOUTS = 15.0  # acknowledgement timeouts per second while a priority is blocked: 67 ms each
+STORM_DISCARDS = 40.0  # packets per second dropped for lack of buffer while this port pauses its switch
 
-
-AIMED = "aimed_"
-"""Prefix of the part of a quantity that hits the training job alone."""
+AIMED = "aimed_"  # prefix of the part of a quantity that hits the training job alone
 
 TROUBLES = frozenset(
     word_list(
@@ -63,8 +57,7 @@ TROUBLES = frozenset(
 )
 """Quantities that can be aimed at one job."""
 
-FLUSHED = 16
-"""Requests that wait in a queue pair when it goes to state ERR."""
+FLUSHED = 16  # requests that wait in a queue pair when it goes to state ERR
 
 
 def refresh_rate(speed: int) -> float:
@@ -106,8 +99,7 @@ def edges(before: Conditions, after: Conditions) -> Mapping[str, float]:
     return found
 
 
-_BREAKS = {"retries_exceeded": 1, "flushed": FLUSHED}
-"""What each queue pair counts that gives up."""
+_BREAKS = {"retries_exceeded": 1, "flushed": FLUSHED}  # what each queue pair counts that gives up
 
 
 def levels(conditions: Conditions) -> FactRates:

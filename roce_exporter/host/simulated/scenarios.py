@@ -25,13 +25,9 @@ from roce_exporter.host.simulated.conditions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-
-QUIET = (2.0, 20.0)
-"""Seconds from one burst of congestion to the next on a quiet fabric."""
-BUSY = (0.02, 0.4)
-"""The same with incast."""
-BURST = (0.005, 0.06)
-"""Duration of a burst in seconds."""
+QUIET = (2.0, 20.0)  # seconds from one burst of congestion to the next on a quiet fabric
+BUSY = (0.02, 0.4)  # the same with incast
+BURST = (0.005, 0.06)  # duration of a burst in seconds
 
 # The ratios to choose from at random: few different conditions, whose rates are computed once each.
 TENTHS = tuple(tenths / 10 for tenths in range(1, 10))
@@ -248,13 +244,9 @@ def _deaths(random: Random) -> Iterator[Window]:
         yield window
 
 
-ORPHANS = 2
-"""Queue pairs of a port to the node that dies."""
-RETRY_TIMEOUT = 0.54
-"""Seconds from one retry to the next: a local ACK timeout of 17."""
-RETRY_SECONDS = 8 * RETRY_TIMEOUT
-"""Until a queue pair has made its seven retries."""
-
+ORPHANS = 2  # queue pairs of a port to the node that dies
+RETRY_TIMEOUT = 0.54  # seconds from one retry to the next: a local ACK timeout of 17
+RETRY_SECONDS = 8 * RETRY_TIMEOUT  # until a queue pair has made its seven retries
 
 _ALL = (
     Scenario("quiet", "a fabric at ease: light load, a short burst of congestion every few seconds", quiet),

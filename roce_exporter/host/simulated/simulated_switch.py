@@ -48,9 +48,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.simulated.simulated_switch_port import SwitchPortState
 
-
-Table = dict[str, dict[str, str]]
-"""Fields and values by key."""
+Table = dict[str, dict[str, str]]  # fields and values by key
 QUEUES = 16
 UNICAST_QUEUES = len(PRIORITIES)
 MICROSECONDS = 1_000_000
@@ -205,8 +203,7 @@ def _watermarks(ports: Sequence[SwitchPortState], window: str) -> Iterator[tuple
     yield f"oid:{POOLS[EGRESS_POOL]:#x}", _texts({f"{POOL_STAT}WATERMARK_BYTES": queues})
 
 
-MAP = "AZURE"
-"""SONiC's usual name for its QoS maps."""
+MAP = "AZURE"  # SONiC's usual name for its QoS maps
 CNP_DSCP = 48
 LANES = 8
 MEGABIT = 10**6
@@ -328,12 +325,10 @@ def appl_db(hostname: str, mac: str, ports: Sequence[SwitchPortState]) -> Table:
     return tables
 
 
-Databases = dict[str, "Table"]
-"""The tables of a SONiC by the name of their database."""
+Databases = dict[str, "Table"]  # the tables of a SONiC by the name of their database
 DATABASE_NUMBERS = {"APPL_DB": 0, "COUNTERS_DB": 2, "CONFIG_DB": 4, "STATE_DB": 6}
 """The numbers of the databases in SONiC's default layout (database_config.json)."""
-OTHERS = 2
-"""Hosts behind the switch besides the simulated one."""
+OTHERS = 2  # hosts behind the switch besides the simulated one
 OTHER_SPEED = 400 * 10**9
 LARGEST_HOST = 2**24
 LATE_MARKS = WredProfile("LATE_MARKS", minimum=4 * MEBIBYTE, maximum=5 * MEBIBYTE)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.simulated.conditions import Conditions, Setup, TimedConditions
 
-
 DROP, ALERT = "drop", "alert"
 """What a tripped watchdog does: discard the packets of the queue, or only report the storm."""
 
@@ -114,14 +113,10 @@ POOL_BYTES = 128 * MEBIBYTE
 """The shared buffer of the switch."""
 XOFF_BYTES = 6 * MEBIBYTE
 """Fill level of a priority group at which the switch sends pause, while other ports use the pool as well."""
-HEADROOM_BYTES = 288 * KIBIBYTE
-"""Headroom of a priority group for 400 Gbit/s and 5 m of cable."""
-QUEUE_BYTES = 8 * MEBIBYTE
-"""Fill level of a queue whose port is paused without end."""
-IDLE_BYTES = 64 * KIBIBYTE
-"""Fill level of a queue without congestion at full load."""
-PERIOD = 120.0
-"""Seconds of the periodic window."""
+HEADROOM_BYTES = 288 * KIBIBYTE  # headroom of a priority group for 400 Gbit/s and 5 m of cable
+QUEUE_BYTES = 8 * MEBIBYTE  # fill level of a queue whose port is paused without end
+IDLE_BYTES = 64 * KIBIBYTE  # fill level of a queue without congestion at full load
+PERIOD = 120.0  # seconds of the periodic window
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +199,8 @@ def _raise_to(peaks: dict[str, float], levels: Mapping[str, float]) -> dict[str,
 ROCE_DSCP = 26
 ROCE_QUEUE, DEFAULT_QUEUE = 3, 0
 """The queue of RoCE packets with the DSCP that the switch expects, and that of all others."""
-RETRIED_PACKETS = 64
-"""Packets that the senders repeat per timeout, into a queue that discards them."""
-VAIN_PAUSE = 0.1
-"""Share of the time for which the switch pauses a host that does not obey."""
+RETRIED_PACKETS = 64  # packets that the senders repeat per timeout, into a queue that discards them
+VAIN_PAUSE = 0.1  # share of the time for which the switch pauses a host that does not obey
 QUEUE, SHARED, HEADROOM = "queue", "shared", "headroom"
 """Buffers with a watermark: the queue toward the host, and both parts of the priority group from it."""
 

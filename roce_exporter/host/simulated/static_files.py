@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from roce_exporter.host.recorded.rdma_text import Rows
     from roce_exporter.host.simulated.world import Card, SimulatedNetdev
 
-
 V4 = 4
 LENGTH = 30
 FIRST_TABLE = 101

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.simulated.drivers import Driver, DriverCounter
 
-
 T = TypeVar("T")
 
 

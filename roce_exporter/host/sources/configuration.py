@@ -105,8 +105,7 @@ BNXT_CONFIGFS = word_map(
 )
 """ports/N/cc of Broadcom's own driver, without its tables and commands (`advanced`, `apply`)."""
 
-UNITS = ("one", "us", "mbps", "percent", "per1024")
-"""A plain number, microseconds, Mbit/s, percent, 1/1024."""
+UNITS = ("one", "us", "mbps", "percent", "per1024")  # a plain number, microseconds, Mbit/s, percent, 1/1024
 _MEANT = {"cnp_802p_prio": "cnp_priority", "icnp_802p_prio": "cnp_priority"}
 _NO_PARAMETER = ("lifespan",)
 
@@ -118,12 +117,10 @@ def plain(role: str, file: str) -> str:
     return f"{role}.{_MEANT.get(file, file.lower())}.one"
 
 
-Found = dict[str, "int | str"]
-"""A number by name, or the reason (a string) why it is missing."""
+Found = dict[str, "int | str"]  # a number by name, or the reason (a string) why it is missing
 GLOBAL = "Global tclass="
 """The text in `traffic_class` before the number; the file is empty if no class is forced."""
-VERSIONS = {"IB/RoCE v1": 1, "RoCE v2": 2}
-"""As the kernel writes them (drivers/infiniband/core/cache.c)."""
+VERSIONS = {"IB/RoCE v1": 1, "RoCE v2": 2}  # as the kernel writes them (drivers/infiniband/core/cache.c)
 TCP_ECN = "../proc/sys/net/ipv4/tcp_ecn"
 """Relative to /sys; below a foreign root, that host's /proc must be mounted next to its /sys."""
 PRIORITIES = range(8)

@@ -30,10 +30,8 @@ T = TypeVar("T")
 DEVLINK, DEVLINK_INFO, DEVLINK_VNIC = "devlink", "devlink_info", "devlink_vnic"
 MOST_INSTANCES = 8
 """Instances of one device that are read."""
-READABLE = "readable"
-"""Name of the value that says whether `vnic` may be read."""
-SUBFUNCTION = ".sf."
-"""In the names of auxiliary devices that have RDMA devices of their own."""
+READABLE = "readable"  # name of the value that says whether `vnic` may be read
+SUBFUNCTION = ".sf."  # in the names of auxiliary devices that have RDMA devices of their own
 
 
 def instances_of(kernel: Kernel, device: Device) -> tuple[str, ...]:

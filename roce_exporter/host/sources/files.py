@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.host.kernel import Kernel
 
-MOST_FAILURES = 3
-"""Failures in a row before a file is put in quarantine."""
+MOST_FAILURES = 3  # failures in a row before a file is put in quarantine
 FIRST_SECONDS = 30.0
 LONGEST_SECONDS = 3600.0
 
@@ -181,8 +180,7 @@ class FileReader:
             files.close()
 
 
-FileParser = tuple[str, "Callable[[bytes], int | str]"]
-"""The path of a file, and what parses its content."""
+FileParser = tuple[str, "Callable[[bytes], int | str]"]  # the path of a file, and what parses its content
 
 
 class ParsedFiles:

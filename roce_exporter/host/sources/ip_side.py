@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 ANYWHERE = {4: "203.0.113.1", 6: "3fff:fff::1"}
 MOST_ADDRESSES, MOST_PREFIXES, MOST_CANDIDATES = 8, 8, 3
 """Addresses of a network device, and prefixes behind its gateways, that are followed."""
-REACHABLE = ("global", "site")
-"""Scopes of the addresses that peers on other links can use."""
+REACHABLE = ("global", "site")  # scopes of the addresses that peers on other links can use
 
 
 class PathEnds(NamedTuple):

@@ -31,8 +31,7 @@ PORT = "port"
 STATE, PHYSICAL_STATE, SPEED, MTU, FLAGS = "state", "phys_state", "rate", "mtu", "flags"
 UP = "up"
 """Not a file: whether the state, which is read first, is ACTIVE."""
-ACTIVE = 4
-"""IB_PORT_ACTIVE of include/rdma/ib_verbs.h."""
+ACTIVE = 4  # IB_PORT_ACTIVE of include/rdma/ib_verbs.h
 _RATE = re.compile(rb"(\d{1,9})(?:\.(\d))? Gb/sec")
 
 
