@@ -3,6 +3,8 @@
 import json
 import shutil
 import subprocess
+from pathlib import Path
+from typing import Any
 
 import pytest
 from foreign_table import NAMES
@@ -71,6 +73,17 @@ def equal(text: str, *, renamed: bool) -> str:
     return f'count(({found.text}) == on (netdev) label_replace({text}, "netdev", "$1", "device", "(.*)"))'
 
 
+def evaluate(folder: Path, given: list[dict[str, str]], tests: list[dict[str, Any]]) -> None:
+    """Let promtool compare these expressions with their expected samples."""
+    one = {"interval": "1m", "input_series": given, "promql_expr_test": tests}
+    file = folder / "test.yml"
+    file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "1m", "tests": [one]}))
+    ran = subprocess.run(
+        ["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_values_before_and_after_are_equal(tmp_path) -> None:
     expressions = [
         *(equal(text, renamed=False) for text in BY_DEVICE),
@@ -81,17 +94,7 @@ def test_values_before_and_after_are_equal(tmp_path) -> None:
         for one in expressions
         for minute in (9, 14)
     ]
-    document = {
-        "rule_files": [],
-        "evaluation_interval": "1m",
-        "tests": [{"interval": "1m", "input_series": series(), "promql_expr_test": tests}],
-    }
-    file = tmp_path / "test.yml"
-    file.write_text(json.dumps(document))
-    ran = subprocess.run(
-        ["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    evaluate(tmp_path, series(), tests)
 
 
 FIRST_FAULT = "0x30 1x10 3x40"
@@ -149,14 +152,4 @@ def test_alerts_on_events_fire_alike_from_the_first_fault_on(tmp_path) -> None:
             tests.append(
                 {"expr": ever, "eval_time": "55m", "exp_samples": [{"labels": "{}", "value": value}]}
             )
-    document = {
-        "rule_files": [],
-        "evaluation_interval": "1m",
-        "tests": [{"interval": "1m", "input_series": given, "promql_expr_test": tests}],
-    }
-    file = tmp_path / "test.yml"
-    file.write_text(json.dumps(document))
-    ran = subprocess.run(
-        ["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    evaluate(tmp_path, given, tests)
