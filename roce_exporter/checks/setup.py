@@ -41,11 +41,8 @@ Found = Finding | NotChecked
 def check_samples(host: View, devices: Sequence[Device]) -> Iterator[Found]:
     """All that follows from one collection."""
     if not devices:
-        yield _wrong(
-            "devices",
-            "No RDMA device is visible",
-            "rdma link; load the driver's RDMA module (mlx5_ib, bnxt_re, irdma, ...), or give --path.sysfs in a container",
-        )
+        fix = "rdma link; load the driver's RDMA module (mlx5_ib, bnxt_re, irdma, ...), or give --path.sysfs in a container"
+        yield _wrong("devices", "No RDMA device is visible", fix)
     for device in devices:
         yield from _device(host, device)
     yield from _firmware(host)
@@ -67,27 +64,21 @@ def device_line(device: Device) -> str:
 
 
 def _device(host: View, device: Device) -> Iterator[Found]:
+    line = device_line(device)
     if device.dialect:
-        yield _right("devices", device_line(device), device.name)
+        yield _right("devices", line, device.name)
     else:
-        yield _wrong(
-            "devices",
-            f"{device_line(device)}: the driver is not in the catalogue",
-            "roce-exporter explain; roce-exporter capture records the host for a report",
-            device.name,
-        )
+        fix = "roce-exporter explain; roce-exporter capture records the host for a report"
+        yield _wrong("devices", f"{line}: the driver is not in the catalogue", fix, device.name)
     for port in device.ports:
         place = (device.name, str(port.number))
         for netdev in port.netdevs:
             if netdev.role != "bond":
                 yield from _port(host, device, port, netdev)
         if not port.netdevs and port.link_layer == "Ethernet":
-            yield _wrong(
-                "devices",
-                "The network device is not visible, so PFC, pause, link and DCB are missing",
-                "run it in the host's network namespace (`hostNetwork: true`, `--network=host`)",
-                *place,
-            )
+            title = "The network device is not visible, so PFC, pause, link and DCB are missing"
+            fix = "run it in the host's network namespace (`hostNetwork: true`, `--network=host`)"
+            yield _wrong("devices", title, fix, *place)
 
 
 def _port(host: View, device: Device, port: Port, netdev: Netdev) -> Iterator[Found]:
@@ -97,13 +88,8 @@ def _port(host: View, device: Device, port: Port, netdev: Netdev) -> Iterator[Fo
         seen = host.value("roce_port_up", device=device.name, port=str(port.number)) is not None
         yield NotChecked(f"the state of the link of {netdev.name}", *place[:2], needed=not seen)
     elif not up:
-        yield _wrong(
-            "link",
-            "The link is down",
-            f"ethtool {netdev.name}; cable and switch port",
-            *place,
-            side=Side.LINK,
-        )
+        fix = f"ethtool {netdev.name}; cable and switch port"
+        yield _wrong("link", "The link is down", fix, *place, side=Side.LINK)
     else:
         speed = host.value("roce_link_speed_bytes_per_second", netdev=netdev.name)
         yield _right("link", f"up, {speed * 8e-9:g} Gbit/s" if speed else "up", *place)
@@ -231,10 +217,8 @@ def check_samples_arrive(data: object, instance: str) -> Finding:
 def instance_of(data: object, instance: str, hostname: str) -> str:
     """The label `instance` of the first target of this host that is up; empty without one."""
     active = data.get("activeTargets", []) if isinstance(data, dict) else []
-    for target in active:
-        if isinstance(target, dict) and target.get("health") == "up" and _is_mine(target, instance, hostname):
-            return _label(target, "instance")
-    return ""
+    mine = (one for one in active if isinstance(one, dict) and _is_mine(one, instance, hostname))
+    return next((_label(one, "instance") for one in mine if one.get("health") == "up"), "")
 
 
 def _is_mine(target: dict[str, object], instance: str, hostname: str) -> bool:

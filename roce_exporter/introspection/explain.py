@@ -18,7 +18,7 @@ from roce_exporter.catalog import INDEX, pattern_of, storm, windows
 from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.row import ANY, HW_COUNTERS, STANDARD, MetricSet
 from roce_exporter.catalog.windows import WINDOWS_DIALECTS
-from roce_exporter.checks.health.causes import CAUSES
+from roce_exporter.checks.health.causes import NAMED, Cause
 from roce_exporter.introspection.debug import series_text
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ ALIKE = 0.6  # minimum similarity of a suggested name, from 0 to 1
 
 def explain(name: str, observation: Observation, normaliser: Normaliser, host: HostStates) -> Iterator[str]:
     """Lines about a metric name, a raw name or a reason for a port's health; no lines for an unknown name."""
-    yield from _about_cause(name)
+    if cause := NAMED.get(name):
+        yield from _about_cause(cause)
     rows = [row for row in INDEX.rows if name in (row.name, row.name.removesuffix("_total"))]
     of_windows = [*about_setting(name), *left_out_counter(name)]
     yield from of_windows
@@ -55,16 +56,14 @@ def explain(name: str, observation: Observation, normaliser: Normaliser, host: H
                 yield f"{name}: {device} port {port} has it in {source}; it is not in the catalogue"
 
 
-def _about_cause(name: str) -> Iterator[str]:
-    for cause in CAUSES:
-        if cause.name == name:
-            yield f"{name} (a reason for the health of a port: {cause.health.name.lower()}, side {cause.side}, {cause.sure})"
-            yield f"  {cause.title}"
-            yield f"  likely: {cause.likely}"
-            yield f"  wrong if {cause.wrong_if}"
-            names = {"device": "DEVICE", "port": "PORT", "netdev": "NETDEV"}
-            yield from (f"  next: {step.format_map(names)}" for step in cause.next)
-            yield f"  runbook: alerts/runbooks/{cause.runbook}.md"
+def _about_cause(cause: Cause) -> Iterator[str]:
+    names = {"device": "DEVICE", "port": "PORT", "netdev": "NETDEV"}
+    yield f"{cause.name} (a reason for the health of a port: {cause.health.name.lower()}, side {cause.side}, {cause.sure})"
+    yield f"  {cause.title}"
+    yield f"  likely: {cause.likely}"
+    yield f"  wrong if {cause.wrong_if}"
+    yield from (f"  next: {step.format_map(names)}" for step in cause.next)
+    yield f"  runbook: alerts/runbooks/{cause.runbook}.md"
 
 
 def nearest(name: str) -> list[str]:

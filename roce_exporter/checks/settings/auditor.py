@@ -234,8 +234,14 @@ BYTES = 6
 
 def comparable(settings: PortSettings) -> dict[str, object]:
     """The settings of one port that were read, by name, in a form that is equal for equal settings."""
-    found = {name: _plain(getattr(settings, name)) for name in COMPARED}
-    return {name: value for name, value in found.items() if value is not None}
+    found = {}
+    for name in COMPARED:
+        value = getattr(settings, name)
+        # Sets are unordered, and mappings have the order in which the driver reports them.
+        items = value.items() if isinstance(value, dict) else value
+        if value is not None:
+            found[name] = tuple(sorted(items)) if isinstance(value, dict | frozenset) else value
+    return found
 
 
 def fingerprint(values: Mapping[str, object]) -> int:
@@ -244,19 +250,7 @@ def fingerprint(values: Mapping[str, object]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=BYTES).digest(), "big")
 
 
-def _plain(value: object) -> object:
-    # Sets are unordered, and mappings have the order in which the driver reports them.
-    if isinstance(value, frozenset):
-        return tuple(sorted(value))
-    if isinstance(value, dict):
-        return tuple(sorted(value.items()))
-    return value
-
-
-Compared = tuple[PortSettings, CheckResult]
-
-
-def compare(ports: Sequence[PortSettings]) -> Iterator[Compared]:
+def compare(ports: Sequence[PortSettings]) -> Iterator[tuple[PortSettings, CheckResult]]:
     """A result per port that shares its driver, model and function with another port of the host.
 
     The most frequent settings are the expected ones; if none is the most frequent, those of the first port. A setting that
@@ -268,18 +262,15 @@ def compare(ports: Sequence[PortSettings]) -> Iterator[Compared]:
             kinds.setdefault((settings.dialect, settings.kind), []).append(settings)
     for alike in kinds.values():
         if len(alike) > 1:
-            yield from _compare([(settings, comparable(settings)) for settings in alike])
-
-
-def _compare(ports: Sequence[tuple[PortSettings, Mapping[str, object]]]) -> Iterator[Compared]:
-    (usual, _), *_ = Counter(fingerprint(values) for _, values in ports).most_common(1)
-    model, expected_values = next(pair for pair in ports if fingerprint(pair[1]) == usual)
-    for settings, values in ports:
-        names = sorted(expected_values.keys() & values.keys())
-        other = [COMPARED[name] for name in names if expected_values[name] != values[name]]
-        expected = f"as {model.netdev} of {model.device}"
-        found = f"differs in {', '.join(other)}" if other else expected
-        yield settings, judged(not other, expected, found)
+            every = [comparable(settings) for settings in alike]
+            marks = [fingerprint(values) for values in every]
+            usual = marks.index(Counter(marks).most_common(1)[0][0])
+            expected = f"as {alike[usual].netdev} of {alike[usual].device}"
+            for settings, values in zip(alike, every, strict=True):
+                names = sorted(every[usual].keys() & values.keys())
+                other = [COMPARED[name] for name in names if every[usual][name] != values[name]]
+                found = f"differs in {', '.join(other)}" if other else expected
+                yield settings, judged(not other, expected, found)
 
 
 FIRST_TABLE = 101

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from roce_exporter.catalog.drivers import family_of
@@ -96,23 +95,11 @@ class Check:
         topic: Topic,
         place: tuple[str, str, str],
         result: CheckResult,
-        *,
         dialect: str = ANY,
-        fill: Callable[[], Mapping[str, object]] | None = None,
+        values: Mapping[str, object] | None = None,
     ) -> Finding:
-        """What this result means.
-
-        Args:
-            topic: SETTINGS or SWITCHES.
-            place: device, port and network device.
-            result: of `judge`.
-            dialect: of the driver or the operating system.
-            fill: the values that commands may contain; None: there are no commands.
-        """
-        texts: dict[str, str] = {}
-        if result.ok is False and fill is not None:
-            values = fill()
-            texts = {system: command.format(**values) for system, command in self.fix.items()}
+        """What this result means at a place: device, port and network device; with the commands of a driver or operating system, which may contain `values`."""
+        texts = {system: command.format(**values) for system, command in self.fix.items()} if values else {}
         fix = texts.get(dialect) or texts.get(ANY, "")
         return Finding(
             topic,
@@ -175,8 +162,8 @@ def findings_of(
             topic,
             (one.device, str(one.port), one.netdev),
             result,
-            dialect=one.dialect,
-            fill=partial(fill, one, profile),
+            one.dialect,
+            fill(one, profile) if result.ok is False else None,
         )
         for check, one, result in judged_ports
     )

@@ -194,11 +194,6 @@ def is_readable(one: IpNetdev) -> bool:
     return FACTS not in one.missing
 
 
-def are_paths_readable(one: IpNetdev) -> bool:
-    """Whether the kernel said where packets leave."""
-    return not one.missing & {FACTS, PATHS}
-
-
 def shared_subnets(side: IpSide, one: IpNetdev) -> tuple[str, ...]:
     """Names of the other network devices of the host with an address in a subnet of this one, sorted."""
     found = set()
@@ -384,7 +379,8 @@ def _is_own_subnet(one: IpNetdev, prefix: str) -> bool:
 
 def _are_known(side: IpSide) -> bool:
     return all(
-        are_paths_readable(one) and all(path.netdev is not None for path in one.paths) for one in side.own
+        not one.missing & {FACTS, PATHS} and all(path.netdev is not None for path in one.paths)
+        for one in side.own
     )
 
 

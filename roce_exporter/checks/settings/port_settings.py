@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import HW_COUNTERS
@@ -41,8 +41,7 @@ DeviceValues = defaultdict[tuple[str, int, str], dict[str, int]]
 """The values of one device's readings by source, port and network device, then by name; empty where there are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class PcieLink:
+class PcieLink(NamedTuple):
     """The PCIe link of a device, as negotiated and as the device supports it."""
 
     speed: int

@@ -40,10 +40,6 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_pattern(value: object) -> bool:
     try:
         return isinstance(value, str) and bool(value) and bool(re.compile(value))
@@ -68,7 +64,7 @@ def _are_priorities(value: object) -> bool:
 
 _DSCP = ("a whole number from 0 to 63", _within(0, MAX_DSCP))
 _PRIORITY = ("a whole number from 0 to 7", _is_priority)
-_FLAG = ("true or false", _is_flag)
+_FLAG = ("true or false", lambda value: isinstance(value, bool))
 _TEXT = ("a non-empty string", _is_text)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -296,14 +297,13 @@ def switch_watchdog_detection(settings: SwitchPortSettings, profile: Profile) ->
     expected = f"{least} ms or more" if most is None else f"{least or 0} to {most} ms"
     if all(queue.detection is None for queue in settings.queues.values()):
         return unreadable(expected)
-
-    def is_right(queue: QueueSettings) -> bool | None:
-        if queue.detection is None:
-            return None
-        milliseconds = queue.detection * 1000
-        return (least is None or milliseconds >= least) and (most is None or milliseconds <= most)
-
-    return on_queues(settings, expected, is_right, lambda queue: f"{(queue.detection or 0) * 1000:.0f} ms")
+    bounds = (least or 0), (inf if most is None else most)
+    return on_queues(
+        settings,
+        expected,
+        lambda queue: None if queue.detection is None else bounds[0] <= queue.detection * 1000 <= bounds[1],
+        lambda queue: f"{(queue.detection or 0) * 1000:.0f} ms",
+    )
 
 
 def switch_ecn_order(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:

@@ -7,7 +7,6 @@ adds and removes.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -244,12 +243,9 @@ def test_every_check_has_a_command_for_every_system() -> None:
         for profile in (NVIDIA, AUTO, LOSSY, NOTHING_REQUIRED):
             for settings in switch_port_settings(views(switch)):
                 for check in SWITCH_CHECKS:
+                    place, values = (settings.device, settings.port, ""), fill_in(settings, profile)
                     finding = check.finding(
-                        Topic.SWITCHES,
-                        (settings.device, settings.port, ""),
-                        judged(False, "", ""),
-                        dialect=settings.dialect,
-                        fill=partial(fill_in, settings, profile),
+                        Topic.SWITCHES, place, judged(False, "", ""), settings.dialect, values
                     )
                     assert finding.fix[0] in (finding.fixes.get(system), finding.fixes["generic"])
                     assert "{" not in finding.fix[0]
