@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the programs of the nightly tests that have no Debian package, from their Go modules into the cache of the tests: four
-# minutes on two cores, once per version. tests/nightly_tools.sh [NAME...] compiles only these. A program that cannot be
+# minutes each on two cores, once per version. tests/nightly_tools.sh [NAME...] compiles only these. A program that cannot be
 # had is one line and the exit code 1; its tests are skipped then, and with CI=true they fail and name it.
 # shellcheck disable=SC2317  # the functions are called by their names in a table
 set -uo pipefail
@@ -14,10 +14,26 @@ installed() { GOBIN=$work go install "$1"; }
 
 newest() { installed "$1" && mv "$work/node_exporter" "$work/node_exporter_newest"; }
 
+# A Collector is put together from its parts; later versions need modules that the proxy does not have.
+collector() {
+  local contrib=github.com/open-telemetry/opentelemetry-collector-contrib version=${1##*@}
+  cat >"$work/manifest.yaml" <<EOF
+dist: {name: otelcol, output_path: $work/collector, module: otelcol, version: ${version#v}}
+receivers: [{gomod: go.opentelemetry.io/collector/receiver/otlpreceiver $version}]
+processors:
+  - gomod: $contrib/processor/attributesprocessor $version
+  - gomod: $contrib/processor/transformprocessor $version
+  - gomod: $contrib/processor/filterprocessor $version
+exporters: [{gomod: $contrib/exporter/prometheusexporter $version}]
+EOF
+  installed "$1" && "$work/builder" --config="$work/manifest.yaml" && mv "$work/collector/otelcol" "$work/"
+}
+
 # Program, version, how to compile it into $work, and from what.
 tools="fake_server v0.14.1 installed github.com/openconfig/gnmi/testing/fake/gnmi/cmd/fake_server@v0.14.1
 helm v3.19.2 installed helm.sh/helm/v3/cmd/helm@v3.19.2
-node_exporter_newest v1.12.1 newest github.com/prometheus/node_exporter@v1.12.1"
+node_exporter_newest v1.12.1 newest github.com/prometheus/node_exporter@v1.12.1
+otelcol v0.130.0 collector go.opentelemetry.io/collector/cmd/builder@v0.130.0"
 
 failed=0
 while read -r name version way argument; do

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from roce_exporter.catalog import INDEX
+from roce_exporter.catalog import INDEX, named
 from roce_exporter.catalog.named import SWITCH_LINK_UP, SWITCH_NEIGHBOR_INFO
 from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.normalise.series_plan import (
@@ -24,8 +25,9 @@ from roce_exporter.normalise.series_plan import (
 from roce_exporter.switches.readings import SwitchFact, SwitchReading, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from roce_exporter.catalog.row import Row
     from roce_exporter.switches.readings import SwitchReadings
     from roce_exporter.switches.targets import SwitchTarget
 
@@ -205,6 +207,46 @@ def neighbor_readings(readings: SwitchReadings) -> Iterator[SwitchReading]:
     for labels, is_known in up.items():
         yield SwitchReading(NEIGHBORS, labels, {"neighbor_known": int(is_known)})
     yield SwitchReading(NEIGHBORS, (), {"ports_without_neighbor": sum(not one for one in up.values())})
+
+
+def unreadable_values(readings: SwitchReadings) -> Counter[str]:
+    """How many values of each source cannot be read."""
+    return Counter(
+        reading.source
+        for reading in readings.readings
+        for value in reading.values.values()
+        if isinstance(value, Unreadable)
+    )
+
+
+def probe_samples(
+    device: str, readings: SwitchReadings, seconds: float, unreadable: Mapping[str, int]
+) -> Samples:
+    """The samples of one round of queries that took this long."""
+    sources = sorted({*readings.sources, *readings.faults})
+    usable = [source for source in sources if source not in readings.faults]
+    found: list[tuple[Row, tuple[str, ...], Value]] = [
+        (named.PROBE_SUCCESS, (), int(is_success(readings))),
+        (named.PROBE_SECONDS, (), seconds),
+        *((named.SWITCH_SOURCE_UP, (source,), int(source in usable)) for source in sources),
+        *((named.SOURCE_UNREADABLE, (source,), unreadable[source]) for source in usable),
+        *(
+            (named.SOURCE_RENEWAL, (source,), interval)
+            for source, interval in sorted(readings.renewals.items())
+        ),
+    ]
+    return Samples(
+        tuple(Series(row, (device, *labels)) for row, labels, _ in found),
+        tuple(value for _, _, value in found),
+    )
+
+
+def is_success(readings: SwitchReadings) -> bool:
+    """Whether the switch answered and something of it could be used.
+
+    Several ASICs share the names of their sources: one that is away makes them faults, and the others still have readings.
+    """
+    return bool(readings.readings or set(readings.sources) - set(readings.faults))
 
 
 class RareCollections:

@@ -9,29 +9,36 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import SYSTEMS
 from roce_exporter.collect.workers import InFlight, run_in_thread
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import OneText, Renderer
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, hide, read_login
-from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.normalise.series import NO_SAMPLES, Samples
 from roce_exporter.switches.addresses import dial, find_routes, is_odd_address
-from roce_exporter.switches.interpretation import RARE_COLLECTIONS, Interpreter, neighbor_readings, with_links
-from roce_exporter.switches.readings import REACH, ProbeReply, ProbeRequest, SwitchReadings, Unreadable
+from roce_exporter.switches.interpretation import (
+    RARE_COLLECTIONS,
+    Interpreter,
+    is_success,
+    neighbor_readings,
+    probe_samples,
+    unreadable_values,
+    with_links,
+)
+from roce_exporter.switches.readings import REACH, ProbeReply, ProbeRequest, SwitchReadings
 from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.targets import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from roce_exporter.catalog.row import Row
     from roce_exporter.normalise.series import Value
     from roce_exporter.normalise.series_plan import Source
     from roce_exporter.switches.readings import ChangeStream, LoggedRequest, Module, Repeat
@@ -53,40 +60,6 @@ STREAM = "stream"
 """The source of what the switch sends by itself, where the target wants it."""
 READING_SECONDS = 0.25
 """What is left of a client's time for the replies to become an answer."""
-
-
-def probe_samples(device: str, readings: SwitchReadings, seconds: float) -> Samples:
-    """The samples of one round of queries that took this long."""
-    sources = sorted({*readings.sources, *readings.faults})
-    unreadable = Counter(
-        reading.source
-        for reading in readings.readings
-        for value in reading.values.values()
-        if isinstance(value, Unreadable)
-    )
-    usable = [source for source in sources if source not in readings.faults]
-    found: list[tuple[Row, tuple[str, ...], Value]] = [
-        (named.PROBE_SUCCESS, (), int(is_success(readings))),
-        (named.PROBE_SECONDS, (), seconds),
-        *((named.SWITCH_SOURCE_UP, (source,), int(source in usable)) for source in sources),
-        *((named.SOURCE_UNREADABLE, (source,), unreadable[source]) for source in usable),
-        *(
-            (named.SOURCE_RENEWAL, (source,), interval)
-            for source, interval in sorted(readings.renewals.items())
-        ),
-    ]
-    return Samples(
-        tuple(Series(row, (device, *labels)) for row, labels, _ in found),
-        tuple(value for _, _, value in found),
-    )
-
-
-def is_success(readings: SwitchReadings) -> bool:
-    """Whether the switch answered and something of it could be used.
-
-    Several ASICs share the names of their sources: one that is away makes them faults, and the others still have readings.
-    """
-    return bool(readings.readings or set(readings.sources) - set(readings.faults))
 
 
 class UnknownTargetError(UserError):
@@ -162,9 +135,8 @@ class _State:
     until: float = 0.0
     """They are not sent again before this time, by the clock of the event loop; the pause grows with each refusal."""
 
-    def unless_lost(self, samples: Samples, again: Repeat | None, now: float) -> Repeat | None:
+    def unless_lost(self, readable: int, again: Repeat | None, now: float) -> Repeat | None:
         """`again`; None for a while after values were lost, so that they are back as soon as the switch has them again."""
-        readable = sum(value is not None for value in samples.values)
         if readable < self.readable:
             self.whole_until = now + LOSS_SECONDS
         self.readable = readable
@@ -297,7 +269,7 @@ class Prober:
         line = f"no answer within the {wait:g} s that the client waits"
         if done:
             line = "its settings were changed during this round; the next one has the new ones"
-        return _answer(state, SwitchReadings(faults={REACH: line}), Samples((), ()), now)  # it is not kept
+        return _answer(state, _Interpreted(SwitchReadings(faults={REACH: line})), now)  # it is not kept
 
     def _find(self, name: str, module: str) -> _State:
         known = self._file.targets.get(name)
@@ -366,14 +338,13 @@ class Prober:
             state.again = None
             async with self._reading:
                 with RARE_COLLECTIONS:
-                    readings, samples, sources, again = await run_in_thread(
+                    found = await run_in_thread(
                         partial(_interpret, state, replies, record=record), READ_SECONDS
                     )
-            state.device, state.again = (
-                readings.name or state.device,
-                state.unless_lost(samples, again, begin),
-            )
-            answer = _answer(state, readings, samples, begin, replies.logged, sources, login)
+            readings = found.readings
+            state.device = readings.name or state.device
+            state.again = state.unless_lost(found.readable, found.again, begin)
+            answer = _answer(state, found, begin, replies.logged, login)
             state.is_reached = answer.success
             self._log_faults(state, readings, login)
             if record:
@@ -456,9 +427,18 @@ class Prober:
         return self._lines < LINES_PER_MINUTE
 
 
-def _interpret(
-    state: _State, replies: ProbeReply, *, record: bool
-) -> tuple[SwitchReadings, Samples, tuple[Source, ...], Repeat | None]:
+class _Interpreted(NamedTuple):
+    """What replies say. All that takes time with a thousand ports is computed here, in a thread."""
+
+    readings: SwitchReadings
+    samples: Samples = NO_SAMPLES
+    sources: tuple[Source, ...] = ()
+    again: Repeat | None = None
+    readable: int = 0
+    unreadable: Mapping[str, int] = MappingProxyType({})
+
+
+def _interpret(state: _State, replies: ProbeReply, *, record: bool) -> _Interpreted:
     readings = SwitchReadings() if REACH in replies.faults else state.module.read(replies, state.target)
     readings = with_links(replace(readings, faults={**readings.faults, **replies.faults}), state.target)
     near = (*readings.readings, *neighbor_readings(readings))
@@ -467,20 +447,20 @@ def _interpret(
     device = readings.name or state.device
     samples = state.interpreter.samples(device, readings)
     sources = state.interpreter.sources(device, readings) if record else ()
-    return readings, samples, sources, replies.again(readings) if replies.again and not record else None
+    again = replies.again(readings) if replies.again and not record else None
+    readable = sum(value is not None for value in samples.values)
+    return _Interpreted(readings, samples, sources, again, readable, unreadable_values(readings))
 
 
-def _answer(  # noqa: PLR0917 - what came of one round
+def _answer(
     state: _State,
-    readings: SwitchReadings,
-    samples: Samples,
+    found: _Interpreted,
     begin: float,
     logged: tuple[LoggedRequest, ...] = (),
-    sources: tuple[Source, ...] = (),
     login: Login = Login(),  # noqa: B008 - frozen
 ) -> ProbeResult:
-    ended = asyncio.get_running_loop().time()
-    own = probe_samples(state.device, readings, ended - begin)
+    ended, readings, samples = asyncio.get_running_loop().time(), found.readings, found.samples
+    own = probe_samples(state.device, readings, ended - begin, found.unreadable)
     if state.last:
         own = state.last.samples[1].replace(zip(own.series, own.values, strict=True))
     return ProbeResult(
@@ -491,7 +471,7 @@ def _answer(  # noqa: PLR0917 - what came of one round
         is_success(readings),
         (samples, own),
         state.interpreter.plan.facts if samples.series else 0,
-        sources,
+        found.sources,
         login,
         state.renderer,
         ended,

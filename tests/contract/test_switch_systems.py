@@ -13,6 +13,7 @@ from switch_recordings import assert_sound, read_recorded
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.switch_systems import OPENCONFIG, SONIC, SWITCH_SYSTEMS, SYSTEMS
 from roce_exporter.checks.switches.audit_switches import SWITCH_CHECKS
+from roce_exporter.cli.otel_config import OTLP
 from roce_exporter.switches.readings import SwitchReadings
 from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.systems.eos import requests as eos
@@ -88,7 +89,7 @@ COLUMNS = {
     "nxos": ("nxos", lambda source: source not in GNMI),
     "eos, eAPI": ("eos", lambda source: source in (*eos.COMMANDS, "neighbors")),
     "eos, gNMI": ("eos", lambda source: source in (*GNMI, "neighbors")),
-    "cumulus": ("cumulus", lambda source: source not in GNMI),
+    "cumulus": ("cumulus", lambda source: source not in (*GNMI, OTLP)),
     "openconfig": (OPENCONFIG, lambda source: source in (*GNMI, "neighbors")),
 }
 

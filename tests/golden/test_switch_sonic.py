@@ -13,8 +13,7 @@ from recorded import files
 from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of
 
 from roce_exporter.normalise.series import Samples
-from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.probe import probe_samples
+from roce_exporter.switches.interpretation import Interpreter, probe_samples, unreadable_values
 from roce_exporter.switches.readings import SwitchReadings
 from roce_exporter.switches.targets import SwitchTarget
 
@@ -35,7 +34,7 @@ def lines(samples: Samples) -> Iterator[str]:
 
 def shown(readings: SwitchReadings) -> str:
     found = [*lines(Interpreter("sonic").samples(readings.name, readings))]
-    found += lines(probe_samples(readings.name, readings, 0.0))
+    found += lines(probe_samples(readings.name, readings, 0.0, unreadable_values(readings)))
     assert len(found) == len({line.rpartition(" ")[0] for line in found}), "a series twice"
     return "\n".join(sorted(found)) + "\n"
 

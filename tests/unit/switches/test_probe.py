@@ -5,22 +5,22 @@ import contextlib
 import ipaddress
 import logging
 import socket
+import threading
 from dataclasses import replace
 
 import pytest
-from switch_fakes import leaf, prober
+from switch_fakes import RAW, leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.switches import probe as probe_module
-from roce_exporter.switches.interpretation import with_links
+from roce_exporter.switches.interpretation import is_success, with_links
 from roce_exporter.switches.probe import (
     BadModuleError,
     Prober,
     ProbeResult,
     UnknownTargetError,
-    is_success,
 )
 from roce_exporter.switches.readings import (
     ProbeReply,
@@ -28,6 +28,7 @@ from roce_exporter.switches.readings import (
     SwitchFact,
     SwitchReading,
     SwitchReadings,
+    Unreadable,
 )
 from roce_exporter.switches.targets import Discovery, Link, ProbeLimits, SwitchesFile
 
@@ -382,3 +383,22 @@ async def test_closing_ends_the_rounds(switch) -> None:
     assert switch.at_once == 0
     client.cancel()
     await asyncio.gather(client, return_exceptions=True)
+
+
+class CountedAside(dict[str, int]):
+    """Values of which no thread but a worker may see all: with a thousand ports that takes the event loop's time."""
+
+    def values(self):
+        assert threading.current_thread() is not threading.main_thread()
+        return super().values()
+
+
+async def test_what_is_computed_of_every_value_is_computed_aside(switch, monkeypatch) -> None:
+    def read(*_):
+        values = CountedAside({RAW: 1, "SAI_PORT_STAT_PFC_4_RX_PKTS": Unreadable("garbage")})
+        reading = SwitchReading("port_counters", (("port", "Ethernet0"),), values)
+        return SwitchReadings("leaf1", (reading,), sources=("port_counters",))
+
+    monkeypatch.setattr(switch, "read", read)
+    found = as_text(await prober().probe("leaf1", "", 10))
+    assert found['roce_switch_source_unreadable_values{device="leaf1",source="port_counters"}'] == 1
