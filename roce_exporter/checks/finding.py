@@ -98,6 +98,10 @@ class Finding:
     """`receive` or `transmit`, where only what the port receives or sends is affected."""
     place: str = ""
     """Rail, rack and switch port, as far as they are known."""
+    areas: frozenset[str] = frozenset()
+    """What of its place it speaks of, its evidence too."""
+    acts: str = ""
+    """Who acts, where that does not follow from the side."""
 
     @property
     def is_wrong(self) -> bool:

@@ -34,7 +34,8 @@ OWN = "each its own"
 RED, YELLOW, GREEN, DIM, BOLD, PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
 COLOURS = {Status.FAILED: RED, Status.DEGRADED: YELLOW, Status.OK: GREEN, Status.UNKNOWN: DIM}
 AT_FAULT = {Side.HOST: "this host", Side.LINK: "the link", Side.FABRIC: "the fabric", Side.PEER: "the peer"}
-ACTS = {
+ACTS: dict[str, str] = {
+    "job": "the owner of the job",
     Side.HOST: "the host team",
     Side.LINK: "the network team: the cable and both of its ends",
     Side.FABRIC: "the network team",
@@ -245,8 +246,7 @@ def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[
     if finding.topic is Topic.HEALTH:
         day = time.strftime(" on %Y-%m-%d", time.gmtime(finding.since))
         yield from _part("when", (_when(finding) and _when(finding) + day,), width)
-        job = finding.status is Status.OK and finding.side in (Side.HOST, Side.PEER)
-        yield from _part("acts", ("the owner of the job" if job else ACTS[finding.side],), width)
+        yield from _part("acts", (ACTS[finding.acts or finding.side],), width)
     yield from _part("evidence", finding.evidence, width)
     yield from _part("also", [f"{one.title}: {', '.join(one.evidence[:1])}" for one in also], width)
     if not finding.caused_by:

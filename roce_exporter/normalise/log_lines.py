@@ -54,6 +54,8 @@ _FORMS = (
         r"(?P<driver>NETDEV WATCHDOG): (?P<name>[^\s:]{1,64}) \((?P<parent>[^\s()]{0,64})\): (?P<text>.*)",
         re.DOTALL,
     ),
+    # mlx5_core: probe of 0000:3b:00.0 failed with error -12, before Linux 6.6
+    re.compile(r"(?P<driver>[^\s:]{1,64}): probe of (?P<bus>[^\s]{1,64}) (?P<text>.*)", re.DOTALL),
     # mlx4_en: eth0: Link Down
     re.compile(r"(?P<driver>mlx4_en): (?P<name>[^\s:]{1,64}): (?P<text>.*)", re.DOTALL),
     # mlx5_core 0000:3b:00.0 eth0: Link down
@@ -77,7 +79,7 @@ def read_line(record: LogRecord) -> LogLine | None:
         if found := form.match(record.text):
             parts = found.groupdict()
             parent = parts.get("parent")
-            names = (parts["name"], parts.get("bus"), record.device, f"({parent})" if parent else None)
+            names = (parts.get("name"), parts.get("bus"), record.device, f"({parent})" if parent else None)
             text = parts["text"]
             if position := _POSITION.match(text):
                 text = text[position.end() :]

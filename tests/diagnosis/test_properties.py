@@ -1,6 +1,7 @@
 """The daemon keeps a part of the rows: its findings are those of all rows. What else must not change a verdict is in `test_invariants.py`."""
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,6 +36,28 @@ def found(history: History) -> Found:
         (one.device, one.port, one.check, one.side.value, one.status.name)
         for one in diagnose(history).findings
     ]
+
+
+WORDS = {
+    "drops": r"\bdrop|discard",
+    "loss": r"\blost\b(?! (a|the) trans)|out of sequence|sent again|gave up",
+    "pause": r"\bpause",
+    "PCIe": r"\bPCIe\b",
+    "link": r"uncorrect|could not be corrected|wrong checksum|losses of the link",
+    "optics": r"transceiver|laser",
+}
+"""What a text about each area has."""
+
+
+def test_what_is_fine_is_in_no_finding(histories) -> None:
+    """Notes, consequences and symptoms of wrong settings count, too."""
+    for key, history in histories.items():
+        report = diagnose(history)
+        for one in report.findings:
+            assert not one.areas & {*report.fine}, (key, one.check)
+            said = " ".join((one.title, *one.evidence))
+            fine = [area for area in report.fine if area in WORDS and re.search(WORDS[area], said)]
+            assert fine == [], (key, said)
 
 
 def test_the_daemons_rows_are_sufficient(histories) -> None:

@@ -21,6 +21,8 @@ health_syndrome           @: print_health_info:387:(pid 0): synd 0x1: firmware i
 health_warning            @: print_health_info:431:(pid 0): Health issue observed, FFSER error, severity(4) WARNING:
 power_cycle_required      @: print_health_info:460:(pid 0): Cold reset is required
 pcie_unreachable          @: print_health_info:425:(pid 0): PCI slot is unavailable
+objects_exhausted         @: mlx5_cmd_out_err:808:(pid 812): CREATE_QP(0x500) op_mod(0x0) failed, status limits exceeded(0x8), syndrome (0x1), err(-12)
+recovery_failed           @: probe with driver mlx5_core failed with error -110
 pcie_unreachable          @: mlx5_health_wait_pci_up:325:(pid 41): PCI channel offline, stop waiting for PCI
 firmware_fatal            @: poll_health:801:(pid 0): device's health compromised - reached miss count
 firmware_fatal            @: poll_health:785:(pid 0): Fatal error 3 detected
@@ -67,6 +69,11 @@ firmware_fatal          @eth0: Firmware fatal reset event received, max wait tim
 firmware_fatal          @eth0: Firmware fatal reset event, data1: 0x2, data2: 0x0, min wait 2000 ms, max wait 60000 ms
 firmware_reset          @eth0: Firmware non-fatal reset event received, max wait time 5000 msec
 command_timeout         @: cmdq[0x1c]=0x4 timedout (20000)msec
+command_timeout         @: QPLIB: bnxt_re_is_fw_stalled: FW STALL Detected. cmdq[0xe]=0x3 waited (103641 > 100000) msec active 1
+driver_error            @: QPLIB: cmdq[0xd3a]=0x9 status 0x3
+driver_error            @: QPLIB: cmdq[0x0]=0x3 send failed
+driver_error            @eth0: Failed to create HW CQ
+driver_error            @eth0: Failed to modify HW QP
 firmware_fatal            @eth0: Detected firmware fatal condition, initiating reset
 firmware_fatal            @eth0: Fatal firmware reset event, data1: 0x1, data2: 0x8000, min wait 100 ms, max wait 6000 ms
 firmware_fatal            @eth0: Firmware not responding, status: 0xc0
@@ -85,6 +92,8 @@ link_up                   @eth0: NIC Link is Up, 200000 Mbps (NRZ) full duplex, 
 link_down                 @eth0: NIC Link is Down
 """,
     "ice": """
+recovery_failed @: IRDMA hardware initialization FAILED init_state=4 status=-110
+driver_error    @: PF failed to honor VF 3, opcode 4, error -5
 firmware_fatal  @irdma0: critical PE Error, GLPE_CRITERR=0x00000010
 memory_error    @irdma0: HMC Error
 device_reset    @irdma0: Requesting a reset
@@ -164,6 +173,9 @@ recovery_failed  @: MANA reset cycle failed err -110
 command_timeout @efa_0: Wait for completion (polling) timeout
 command_timeout @efa_0: The device didn't send any completion for admin cmd CREATE_QP(1) status 0 (ctx 0x0, sq producer: 5, sq consumer: 4, cq consumer: 4)
 recovery_failed @efa_0: Reset indication didn't turn off
+objects_exhausted @efa_0: Failed to process command ALLOC_PD (opcode 15) comp_status 2 err -12
+driver_error @efa_0: Failed to submit command CREATE_AH (opcode 6) err -19
+driver_error @efa_0: Failed to process command MODIFY_QP (opcode 2) comp_status 6 err -22
 """,
     "pcieport": """
 pcie_contained   @: DPC: containment event, status:0x1f01 source:0x0000
@@ -190,6 +202,20 @@ OTHER_FORMS = (
         "command_timeout",
         "[_qed_mcp_cmd_and_union:543(eth0-0)]The MFW failed to respond to command 0x10000000 [param 0x00000000].",
     ),
+    *(
+        (event, f"[qedr_poll_cq_req:4016(eth0)]Error: POLL CQ with {status}_ERR. CQ icid=0x1, QP icid=0x2")
+        for event, status in (
+            ("completion_unanswered", "ROCE_CQE_REQ_STS_TRANSPORT_RETRY_CNT"),
+            ("completion_not_ready", "RDMA_CQE_REQ_STS_RNR_NAK_RETRY_CNT"),
+            ("completion_refused", "RDMA_CQE_REQ_STS_REMOTE_ACCESS"),
+            ("completion_refused", "RDMA_CQE_REQ_STS_REMOTE_OPERATION"),
+            ("completion_local", "RDMA_CQE_REQ_STS_LOCAL_LENGTH"),
+        )
+    ),
+    ("recovery_failed", "mlx5_core: probe of 0000:3b:00.0 failed with error -12"),
+    ("recovery_failed", "irdma.gen_2 0000:3b:00.0: probe with driver irdma.gen_2 failed with error -110"),
+    ("driver_error", "infiniband eth0: Couldn't open port 1"),
+    ("driver_error", "infiniband eth0: Failed to modify HW QP"),
     ("device_reset", "[qede_recovery_handler:2674(eth0)]Starting a recovery process"),
     ("device_recovered", "[qede_recovery_handler:2706(eth0)]Recovery handling is done"),
     ("module_unplugged", "[qed_mcp_handle_transceiver_change:1269(eth0-0)]Transceiver is unplugged."),

@@ -119,7 +119,12 @@ def test_the_text_of_another_driver_is_not_matched() -> None:
 
 def test_events_of_a_driver_contain_those_of_every_device() -> None:
     assert {"module_unplugged", "tx_timeout", "pcie_aer_uncorrectable"} <= events_of("mlx5_core")
-    assert events_of("unknown") == {"tx_timeout", "pcie_aer_correctable", "pcie_aer_uncorrectable"}
+    assert events_of("unknown") == {
+        "recovery_failed",
+        "tx_timeout",
+        "pcie_aer_correctable",
+        "pcie_aer_uncorrectable",
+    }
     assert "device_removed" in events_of("pcieport")
     assert set(FAILED_EVENTS) & events_of("ionic") == {
         "firmware_fatal",

@@ -24,7 +24,7 @@ SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
 
 COUNTERS = "roce-exporter once | grep 'device=\"{device}\"'"
-_PARTS = ("likely", "wrong if", "next", "then", "begins")
+_PARTS = ("likely", "wrong if", "next", "then", "begins", "acts")
 _BEGIN = re.compile(r"([0-9]+) events(?:, ([0-9e.-]+) of the bits)?")
 
 
@@ -71,12 +71,14 @@ class Cause:
     sure: Sure
     wrong_if: str
     """The one fact that would prove it wrong."""
-    area: str
-    """What of the port it is about; one of `coverage.AREAS`."""
+    areas: frozenset[str]
+    """What of the port it is about: some of `coverage.AREAS`."""
     explains: frozenset[str]
     """Names of causes that can be its consequences on the same port, with `/receive` or `/transmit` where only those of that direction."""
     begins: Begin
     ends: End
+    acts: str
+    """Who acts: `job`, its owner, or a side; empty where it is that at fault."""
 
     def is_explained_by(self, other: Cause, direction: str) -> bool:
         """Whether it, in this direction, can be a consequence of the other one on the same port."""
@@ -113,13 +115,15 @@ class Cause:
             runbook=self.runbook,
             sure=self.sure,
             wrong_if=self.wrong_if,
+            areas=self.areas,
+            acts=self.acts,
             **rest,
         )
 
 
 def _cause(entry: TableLine) -> Cause:
     head, _, title = entry.head.partition(": ")
-    name, side, health, runbook, sure, area, end = head.split(" ")
+    name, side, health, runbook, sure, areas, end = head.split(" ")
     found = parts(entry, _PARTS)
     begins = Begin()
     for text in found["begins"]:
@@ -136,10 +140,11 @@ def _cause(entry: TableLine) -> Cause:
         runbook,
         Sure(sure),
         " ".join(found["wrong if"]),
-        area,
+        frozenset(areas.split("+")),
         frozenset(_names(" ".join(found["then"]))),
         begins,
         End(end),
+        "".join(found["acts"]),
     )
 
 

@@ -82,7 +82,7 @@ FACTUAL_SOURCES = frozenset({"port", "rdma_netlink", "hw_counters", "counters", 
 
 
 def fine_of(host: View, wrong: Collection[str]) -> tuple[str, ...]:
-    """The areas that every port shows, and of which nothing is wrong; `wrong` has those of the findings."""
+    """The areas that every port shows, and of which no finding speaks; `wrong` has those of the findings."""
     ports = host.ports()
     return tuple(
         area.what

@@ -62,6 +62,11 @@ device_vanished=device_removed
 pcie_fatal=pcie_contained
 pcie_errors=pcie_aer_uncorrectable
 slow_receiver=pause_storm
+resources_exhausted=objects_exhausted
+retries_exceeded=completion_unanswered
+receiver_not_ready=completion_not_ready
+requests_refused=completion_refused
+local_errors=completion_local
 unknown_message=unknown_error
 """).items()
     for event in events.split(",")

@@ -62,8 +62,9 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
     places = {(port.device, port.port): port.place for port in host.ports()}
     findings = [replace(one, place=places.get((one.device, one.port), "")) for one in findings]
     ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
-    wrong = {NAMED[one.check].area for one in ordered if one.is_wrong}
-    return Report(tuple(ordered), unseen, ports, fine_of(host, wrong))
+    return Report(
+        tuple(ordered), unseen, ports, fine_of(host, {area for one in ordered for area in one.areas})
+    )
 
 
 def _found(host: View) -> list[Finding]:

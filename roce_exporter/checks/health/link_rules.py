@@ -60,7 +60,8 @@ def _beyond(port: PortView) -> Iterator[Symptom]:
         for track, value in port.current(one.value):
             netdev = track.labels["netdev"]
             most = limits.get(netdev)
-            if most is None or not (value < most if one.end == "low" else value > most):
+            is_hot = one.cause == "too_hot" and value == most  # a module goes dark at its limit
+            if most is None or not (value < most if one.end == "low" else value > most or is_hot):
                 continue
             if one.end == "low" and port.highest("roce_link_up", netdev=netdev) != 1:
                 continue
@@ -101,16 +102,21 @@ def _down(port: PortView) -> Iterator[Symptom]:
     against = texts(port.highest("roce_link_up") and "the network device has a link (roce_link_up is 1)")
     # Without a reason a port may have been set down, and without a cable it was never used.
     reasons = tuple(
-        f"the driver says: {EXTENDED_STATES[int(value)] if value < len(EXTENDED_STATES) else f'reason {value:.0f}'}"
+        f"{SAYS}{EXTENDED_STATES[int(value)] if value < len(EXTENDED_STATES) else f'reason {value:.0f}'}"
         for _, value in port.current("roce_link_extended_state")
         if value != NO_CABLE
     )
     # A port that has lost its network device, which an RDMA device outlives in shared namespaces (rdma-system(8)).
     if port.tracks("roce_port_netdev_info") and not port.current("roce_port_netdev_info"):
         yield Symptom("taken_away", ("the RDMA device is there, its network device is not",))
-    elif is_set_down(port):
+        return
+    if is_set_down(port):
         yield Symptom("set_down", ("its network device is set down (IFF_UP is missing)", *evidence[1:]))
-    elif was_up(port):
+        return
+    for said in reasons:
+        if cause := ENDS_LINK.get(said.removeprefix(SAYS)):
+            yield Symptom(cause, (said,))
+    if was_up(port):
         yield Symptom("link_down", (*evidence, *reasons), against)
     elif lost := max((port.highest(name) or 0.0 for name in DOWN_COUNTERS), default=0.0):
         said = f"the link was lost {lost:.0f} times since the counters began"
@@ -132,6 +138,11 @@ EXTENDED_STATES = (
     "the module",
 )
 """`enum ethtool_link_ext_state`, by number. The kernel requests it from the driver only of a port that is set up (IFF_UP)."""
+
+
+SAYS = "the driver says: "
+ENDS_LINK = {EXTENDED_STATES[8]: "power_insufficient", EXTENDED_STATES[9]: "too_hot"}
+"""Reasons of which the loss of the link is the consequence."""
 
 
 def is_set_down(port: PortView) -> bool:
@@ -252,10 +263,10 @@ SIBLINGS = 3
 
 def _slower_than_siblings(port: PortView) -> Iterator[Symptom]:
     """A port that was slow when watching began is told by the ports of the same card model."""
-    speed, model = _speed_and_model(port)
+    speed, model = speed_and_model(port)
     if not speed or not model:
         return
-    others = [_speed_and_model(other) for other in port.host.ports() if other != port]
+    others = [speed_and_model(other) for other in port.host.ports() if other != port]
     alike = [other for other, its in others if its == model and other]
     usual = max(set(alike), key=alike.count, default=0.0)
     if alike.count(usual) >= SIBLINGS and usual > speed:
@@ -265,7 +276,8 @@ def _slower_than_siblings(port: PortView) -> Iterator[Symptom]:
         yield Symptom("link_slow", (said,))
 
 
-def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
+def speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
+    """Speed of the link in bytes per second, and what is equal for cards of one model; empty for a virtual function."""
     speeds = [value for _, value in port.current("roce_link_speed_bytes_per_second")]
     model = tuple(port.label("roce_device_info", name) for name in ("driver", "board", "model"))
     is_whole = any(model[1:]) and port.label("roce_device_info", "function") != "vf"
@@ -274,10 +286,17 @@ def _speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
 
 def _uncorrected(port: PortView) -> Iterator[Symptom]:
     window = port.limit("link_errors", "window")
-    counters = (
+    counters: tuple[tuple[str, str], ...] = (
         ("roce_phy_symbol_errors_total", "symbol errors that could not be corrected"),
         ("roce_phy_fec_uncorrectable_blocks_total", "blocks that could not be corrected"),
     )
+    # On Ethernet these files have no meaning; on InfiniBand they are the PHY's.
+    if port.label("roce_port_info", "link_layer") == "InfiniBand":
+        counters += (
+            ("roce_port_symbol_errors_total", "symbol errors"),
+            ("roce_port_receive_errors_total", "packets received with an error"),
+            ("roce_port_local_link_integrity_errors_total", "local errors beyond their limit"),
+        )
     yield from _errors(port, "link_errors", window, counters)
 
 
@@ -288,12 +307,14 @@ def _crc(port: PortView) -> Iterator[Symptom]:
         ("roce_phy_receive_crc_errors_total", "packets with a wrong checksum"),
         ("roce_mac_frame_check_sequence_errors_total", "frames with a wrong checksum"),
     )
+    own = any(not one.note for one in _uncorrected(port))
     for found in _errors(port, "crc_errors", window, counters):
         if upstream:
             said = f"{upstream:.0f} of them were marked as corrupt by a switch: the bad link is upstream"
             yield found._replace(evidence=(*found.evidence, said), side=Side.FABRIC)
         else:
-            yield found
+            # Blocks that this link could not correct explain them.
+            yield found._replace(direction="receive" if own else "")
 
 
 def _errors(
@@ -304,7 +325,8 @@ def _errors(
     if not rises or port.rose("roce_netdev_carrier_changes_total", window):
         return
     worst, _ = max(rises, key=lambda one: one[0].amount)
-    bits = (port.highest("roce_link_speed_bytes_per_second") or 0.0) * 8 * worst.seconds
+    speeds = (port.highest(f"roce_{name}_speed_bytes_per_second") for name in ("link", "port"))
+    bits = (next(filter(None, speeds), 0.0)) * 8 * worst.seconds
     yield Symptom(
         cause,
         tuple(said for _, said in rises),

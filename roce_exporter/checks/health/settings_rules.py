@@ -100,6 +100,7 @@ def _with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
         finding,
         title=f"A wrong setting shows in the traffic: {titles}",
         status=max(finding.status, *(one.status for one in symptoms)),
+        areas=finding.areas.union(*(one.areas for one in symptoms)),
         side=Side.LINK if {*checks} <= AT_THE_OTHER_END else finding.side,
         evidence=(*finding.evidence, *(said for one in symptoms for said in one.evidence)),
         harm=max(finding.harm, *(one.harm for one in symptoms)) + 1,
@@ -140,6 +141,16 @@ def _smaller_mtu(port: PortView) -> Iterator[Symptom]:
         yield Symptom("path_mtu", (said,), side=Side.HOST)
 
 
+def _no_address(port: PortView) -> Iterator[Symptom]:
+    """A RoCE port with a link and without any GID, on a host that has some elsewhere: no queue pair can be connected."""
+    is_roce = port.label("roce_device_info", "protocol") == "roce" and port.highest("roce_port_up")
+    shown = any(track.now for track in port.host.tracks("roce_gid_info"))
+    gone = port.tracks("roce_port_netdev_info") and not port.current("roce_port_netdev_info")
+    flows = any(port.rose(f"roce_port_{way}_packets_total", WINDOW) for way in ("receive", "transmit"))
+    if is_roce and shown and not gone and not flows and not port.current("roce_gid_info"):
+        yield Symptom("ip_misconfigured", ("no GID with an address, and nothing flows",))
+
+
 def _nothing_lossless(port: PortView) -> Iterator[Symptom]:
     """RoCE without any flow control (IEEE 802.1Qbb, 802.3 annex 31B) at a port that drops what it receives."""
     enabled = [value for _, value in port.current("roce_pfc_enabled")]
@@ -167,5 +178,5 @@ def suspects(findings: list[Finding]) -> Iterator[Finding]:
             yield replace(one, device=device, port=port, netdev=sick[place].netdev, evidence=(PAIR,))
 
 
-SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu, _nothing_lossless)
+SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu, _no_address, _nothing_lossless)
 """Rules of one port."""

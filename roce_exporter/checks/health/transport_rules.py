@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, Symptom, risen, rose, texts
 from roce_exporter.checks.health.counter_rules import counters_of
-from roce_exporter.checks.health.link_rules import losses
+from roce_exporter.checks.health.link_rules import losses, speed_and_model
 from roce_exporter.checks.health.pause_rules import RECEIVE, TRANSMIT
 from roce_exporter.words import duration, number, share
 
@@ -61,6 +61,8 @@ FLUSHED = "roce_transport_requester_flushed_completions_total"
 RNR_NAKS = "roce_transport_rnr_naks_received_total"
 
 
+SEVERAL = 2
+"""Siblings that outvote a card."""
 ALL_LOST = 0.9
 """Share of probes to a peer that are lost if it does not answer."""
 WAITED = ((TIMEOUTS, "acknowledgement timeouts"), (ADAPTIVE, "packets sent again because nothing came back"))
@@ -78,6 +80,8 @@ def _silence(port: PortView) -> Iterator[Symptom]:
     lost = risen(port, LOST, WINDOW)
     waited = sum(rise.amount for rise in (timeouts, again) if rise)
     side = _side_of_silence(port, sum(rise.amount for rise, _ in lost), waited)
+    peers = [*_silent_peers(port)]
+    alone = _calm_siblings(port) if side is Side.PEER and not peers else 0
     failed = (f"{number(uncounted)} work requests failed meanwhile",) if uncounted >= 1 else ()
     clean = not lost and any(port.rise(name, WINDOW) for name, _ in LOST)
     evidence = texts(
@@ -85,15 +89,29 @@ def _silence(port: PortView) -> Iterator[Symptom]:
         *failed,
         *(said for _, said in (*risen(port, WAITED, WINDOW), *lost)),
         *_whose(port),
-        *_silent_peers(port),
+        *peers,
+        alone and f"its {alone} siblings send as well and have none",
         clean and "no packet is seen to get lost: what arrives at the peer is in order",
     )
     against = {
+        Side.HOST: "a peer whose card of this rail alone is dead looks the same from here",
         Side.PEER: "a path that is cut completely looks the same from here",
         Side.FABRIC: "a peer that restarts loses packets, too",
     }
+    side = Side.HOST if alone else side
     cause = "peer_silent" if unanswered else "ack_timeouts"
     yield Symptom("retries_exceeded" if gave_up else cause, evidence, texts(against.get(side)), side)
+
+
+def _calm_siblings(port: PortView) -> int:
+    """How many other cards of this model send, where there are several and none of them waits for a peer: a dead host takes all rails."""
+    _, model = speed_and_model(port)
+    others = [one for one in port.host.ports() if model and one.device != port.device]
+    alike = [one for one in others if speed_and_model(one)[1] == model]
+    sent = (one.rise(TRANSMITTED, WINDOW) for one in alike)
+    busy = sum(rise is not None and rise.rate > IDLE for rise in sent)
+    waits = any(one.rose(name, WINDOW) for one in alike for name in (TIMEOUTS, EXCEEDED, ADAPTIVE))
+    return 0 if waits or busy < SEVERAL else busy
 
 
 def _whose(port: PortView) -> Iterator[str]:

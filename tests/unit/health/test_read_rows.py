@@ -17,7 +17,7 @@ REASONS = {
     COUNTED_TWICE: (
         "transport_retransmitted_bytes transport_adaptive_retransmit_timeouts transport_slow_restarts "
         "transport_slow_restart_transitions transport_responder_completion_errors transport_responder_flushed_completions "
-        "collective_ack_timeouts phy_link_changes netdev_out_of_buffer "
+        "collective_ack_timeouts phy_link_changes "
         "pfc_storm_seconds pfc_congested_seconds pfc_storm_near_misses pfc_detector_faults mac_oversized_frames rmon_oversize_packets"
     ),
     NORMAL: (

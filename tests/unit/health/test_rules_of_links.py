@@ -36,6 +36,51 @@ def test_a_port_that_lost_its_link_before_has_not_failed() -> None:
     assert fault.evidence[-1] == "the driver says: link training fails"
 
 
+MODULE = {"roce_transceiver_temperature_high_alarm_celsius": 75}
+
+
+@pytest.mark.parametrize(
+    ("series", "cause", "side"),
+    [
+        ({"roce_link_extended_state": 9}, "too_hot", Side.HOST),
+        ({"roce_link_extended_state": 8}, "power_insufficient", Side.HOST),
+        ({"roce_link_extended_state": 1}, "link_down", Side.LINK),
+        (MODULE | {"roce_transceiver_temperature_celsius": 75}, "too_hot", Side.HOST),
+        (MODULE | {"roce_transceiver_temperature_celsius": 60}, "link_down", Side.LINK),
+    ],
+)
+def test_a_module_that_protects_itself_goes_dark(series, cause, side) -> None:
+    """Heat or a lack of power is the cause, the loss of the link its consequence; the port has failed all the same."""
+    report = diagnose(history({"roce_port_up": [1, 0]} | series))
+    assert (report.findings[0].check, report.findings[0].side) == (cause, side)
+    assert "link_down" in causes(report)
+    assert report.ports[0].health is Status.FAILED
+
+
+@pytest.mark.parametrize(
+    ("series", "found"),
+    [
+        (
+            {"roce_phy_symbol_errors_total": [0, 50], "roce_phy_receive_crc_errors_total": [0, 50]},
+            ("link_errors",),
+        ),
+        ({"roce_phy_symbol_errors_total": [0, 1], "roce_phy_receive_crc_errors_total": [0, 50]}, ()),
+        (
+            {
+                "roce_phy_symbol_errors_total": [0, 50],
+                "roce_phy_receive_crc_errors_total": [0, 50],
+                "roce_phy_receive_stomped_crc_errors_total": [0, 40],
+            },
+            (),
+        ),
+    ],
+)
+def test_blocks_of_this_link_explain_its_wrong_checksums(series, found) -> None:
+    """Not a single one, and not those that a switch has marked."""
+    (checksums,) = [one for one in diagnose(history(series)).findings if one.check == "crc_errors"]
+    assert checksums.caused_by == found
+
+
 @pytest.mark.parametrize(
     ("counts", "seconds", "found"),
     [
