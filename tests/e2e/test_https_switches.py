@@ -59,19 +59,6 @@ async def test_a_switch_is_read_over_https_as_from_its_files(tmp_path, system, c
     assert_no_secret(caplog.text, replies, found)
 
 
-async def test_the_second_visit_to_nxos_sends_no_password(tmp_path) -> None:
-    async with https_switch(partial(nxapi, replies=recorded("switch-nxos")), tmp_path) as switch:
-        await visit(switch, "nxos")
-        switch.asked.clear()
-        await visit(switch, "nxos")
-        assert len(switch.asked) == len(nxos.COMMANDS) + len(nxos.CLASSES)
-        assert not [
-            asked
-            for asked in switch.asked
-            if "authorization" in asked.headers or LOGIN.password.encode() in asked.body
-        ]
-
-
 @pytest.mark.parametrize("system", SYSTEMS)
 async def test_one_bad_reply_costs_one_source(tmp_path, system, caplog) -> None:
     """Each kind of bad reply is in unit/switches/test_json_client.py."""

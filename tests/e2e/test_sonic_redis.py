@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import trustme
-from recorded import files
 from servers import kept_port
 from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of, values
 
@@ -113,16 +112,6 @@ async def test_a_restart_between_name_map_and_counters_gives_no_zero(switch) -> 
     assert values(readings, "roce_switch_pfc_enabled")
 
 
-async def test_without_configuration_priorities_come_from_the_counters(switch) -> None:
-    _, before = await query_switch(target_of(switch.socket))
-    switch.load({"config_db": {}})
-    _, readings = await query_switch(target_of(switch.socket))
-    for name in ("roce_switch_pfc_receive_frames_total", "roce_switch_pfc_watchdog_tripped"):
-        assert values(readings, name) == values(before, name)
-    assert not values(readings, "roce_switch_pfc_enabled")
-    assert not values(readings, "roce_switch_pfc_watchdog_enabled")
-
-
 async def test_a_key_of_another_type_is_one_fault_and_one_loss(switch) -> None:
     oid = recorded("switch-sonic")["counters_db"]["COUNTERS_PORT_NAME_MAP"]["Ethernet0"]
     with switch.client(2) as client:
@@ -143,38 +132,6 @@ async def test_a_database_that_is_away(tmp_path) -> None:
     _, readings = await query_switch(target_of("127.0.0.1", "redis", ports={"redis": kept_port()}))
     assert readings.faults["state"].endswith("database 6: Connection refused")
     assert readings.sources == SOURCES
-
-
-async def test_one_instance_of_several_is_away(switch, tmp_path) -> None:
-    """LLDP's database is in an instance that does not run: everything else is read."""
-    document = json.loads(files("switch-sonic")["database_config.json"])
-    document["INSTANCES"]["redis"]["unix_socket_path"] = switch.socket
-    document["INSTANCES"]["other"] = {"hostname": "127.0.0.1", "port": 1, "unix_socket_path": "/no/such.sock"}
-    document["DATABASES"]["APPL_DB"]["instance"] = "other"
-    (tmp_path / "c.json").write_text(json.dumps(document))
-    _, readings = await query_switch(target_of("/x", database_config=tmp_path / "c.json"))
-    assert list(readings.faults) == ["links", "lldp"]
-    assert values(readings, "roce_switch_pfc_watchdog_tripped")[("Ethernet0", "3")] == 1
-
-
-async def test_databases_of_other_numbers(server, tmp_path) -> None:
-    """The file decides which database is where."""
-    server.load(recorded("switch-sonic"))
-    _, expected = await query_switch(target_of(server.socket))
-    with server.client(2) as client:
-        client.swapdb(2, 11)
-        client.swapdb(4, 9)
-    document = json.loads(files("switch-sonic")["database_config.json"])
-    document["DATABASES"]["COUNTERS_DB"]["id"] = 11
-    document["DATABASES"]["CONFIG_DB"]["id"] = "9"
-    (tmp_path / "c.json").write_text(json.dumps(document))
-    try:
-        _, readings = await query_switch(target_of(server.socket, database_config=tmp_path / "c.json"))
-    finally:
-        with server.client(2) as client:
-            client.swapdb(2, 11)
-            client.swapdb(4, 9)
-    assert readings == expected
 
 
 @pytest.fixture(scope="module")
