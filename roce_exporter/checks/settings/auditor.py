@@ -33,16 +33,18 @@ from roce_exporter.checks.settings.check import (
     not_alone,
     read_checks,
 )
-from roce_exporter.checks.settings.ip_checks import VERSIONS, OwnAddress, with_rails
 from roce_exporter.checks.settings.port_settings import (
     ADAPTIVE,
     PRIORITIES,
     SOURCES,
+    VERSIONS,
+    OwnAddress,
     PortSettings,
     expected_tos,
     lossless_priorities,
     port_settings,
     roce_priority,
+    with_rails,
 )
 from roce_exporter.collect.rounds import ExporterPart
 from roce_exporter.host.sources.configuration import AGE

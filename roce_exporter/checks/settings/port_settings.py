@@ -1,29 +1,37 @@
 """The settings of one network device of one RDMA port, taken from the readings of one collection, and what a profile requires of it.
 
-A setting that could not be read is None, which a check must not treat as a value.
+A setting that could not be read is None, which a check must not treat as a value. Of the IP side see `sources.ip_side`. A rail is a network
+device of an RDMA port that has an address which peers can use.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.checks.settings.arithmetic import ECT_0, NOT_ECT, precedence_of, tos_of
-from roce_exporter.checks.settings.ip_checks import IpSide, read_ip_settings
 from roce_exporter.host.sources.configuration import CONFIGURATION
-from roce_exporter.host.sources.ip_side import ADDRESSES
+from roce_exporter.host.sources.ip_side import (
+    ADDRESSES,
+    NO_GATEWAY,
+    NOWHERE,
+    REACHABLE,
+    SYSCTLS,
+    UNKNOWN,
+)
 from roce_exporter.host.sources.netdev import DCB, LINK, PAUSE, SETTINGS, hardware_netdevs
 from roce_exporter.host.sources.state_files import PCIE, PORT, UP
 from roce_exporter.model import WHOLE_DEVICE, Gid
+from roce_exporter.model.ip import NEIGHBOUR_STATES, network_of, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from roce_exporter.checks.settings.profile import Profile
-    from roce_exporter.model import Device, DeviceReadings
+    from roce_exporter.model import Device, DeviceReadings, Reading
 
 SOURCES = (CONFIGURATION, DCB, LINK, PAUSE, SETTINGS, PCIE, PORT, ADDRESSES)
 """The sources that report settings."""
@@ -35,6 +43,154 @@ PRIORITIES = range(8)
 """Of IEEE 802.1Q; a port has as many traffic classes and buffers."""
 
 PCIE_NAMES = ("current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
+
+VERSIONS = (4, 6)
+LEAVES, GATEWAYS = {NOWHERE: "", UNKNOWN: None}, {NO_GATEWAY: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAddress:
+    """An address with the length of its subnet."""
+
+    address: str
+    length: int
+    scope: str
+    failed: bool = False
+    """Whether another host has it, as duplicate address detection of IPv6 found."""
+
+    @property
+    def subnet(self) -> str:
+        """The prefix of its subnet."""
+        return str(network_of(f"{self.address}/{self.length}"))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRule:
+    """A rule for packets from an address of the network device."""
+
+    priority: int
+    source: str
+    table: int
+    routes: int
+    """Routes of that table that leave by the network device."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedPath:
+    """Where packets from an address to a prefix leave."""
+
+    source: str
+    prefix: str
+    netdev: str | None
+    """Empty: they do not leave. None: not known."""
+    gateway: str
+    mtu: int
+    """0: no limit is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class IpNetdev:
+    """The IP side of one network device. Names in `missing` could not be read."""
+
+    netdev: str
+    addresses: tuple[OwnAddress, ...] = ()
+    rules: tuple[OwnRule, ...] = ()
+    paths: tuple[FollowedPath, ...] = ()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """What routes say about the MTU, by prefix."""
+    gateways: Mapping[str, str] = field(default_factory=dict)
+    """Address to state."""
+    failing: Mapping[str, str] = field(default_factory=dict)
+    """Other neighbours that do not resolve."""
+    neighbours: Mapping[str, int] = field(default_factory=dict)
+    """Number by state."""
+    sysctls: Mapping[str, int] = field(default_factory=dict)
+    """The values in effect."""
+    missing: frozenset[str] = frozenset()
+
+    def usable(self, version: int) -> tuple[OwnAddress, ...]:
+        """The addresses of this version of IP that peers can use."""
+        return tuple(
+            one
+            for one in self.addresses
+            if one.scope in REACHABLE and not one.failed and version_of(one.address) == version
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IpSide:
+    """The IP side of one port, with what the host's other ports have."""
+
+    own: tuple[IpNetdev, ...]
+    """The port's network device (the bond, for a RoCE LAG) and those above it."""
+    host: tuple[tuple[str, IpNetdev], ...] = ()
+    """The network devices of all RDMA ports, each with the kind of its NIC."""
+
+    def rails(self, version: int) -> tuple[IpNetdev, ...]:
+        """The host's network devices with a usable address of this version."""
+        return tuple(one for _, one in self.host if one.usable(version))
+
+    @property
+    def is_multi_rail(self) -> bool:
+        """Whether this port is one of several rails."""
+        return any(
+            len(self.rails(version)) > 1 and any(one.usable(version) for one in self.own)
+            for version in VERSIONS
+        )
+
+
+def read_ip_settings(readings: Iterable[Reading], port: int) -> IpSide | None:
+    """The IP side of a port; None if the host reports none."""
+    own = tuple(
+        _netdev(one.netdev, dict(zip(one.names, one.values, strict=True)))
+        for one in readings
+        if one.source == ADDRESSES and one.port == port
+    )
+    return IpSide(own) if own else None
+
+
+def with_rails(sides: Sequence[tuple[str, IpSide | None]]) -> tuple[IpSide | None, ...]:
+    """The sides of all ports, each with the kind of its NIC, completed by what the other ports have."""
+    by_netdev = {one.netdev: (kind, one) for kind, side in sides if side for one in side.own}
+    host = tuple(by_netdev.values())
+    return tuple(replace(side, host=host) if side else None for _, side in sides)
+
+
+def _netdev(netdev: str, values: Mapping[str, int | None]) -> IpNetdev:
+    facts: dict[str, list[tuple[list[str], int]]] = {}
+    for name, value in values.items():
+        kind, *words = name.split(" ")
+        if value is not None:
+            facts.setdefault(kind, []).append((words, value))
+    return IpNetdev(
+        netdev,
+        tuple(
+            OwnAddress(address, int(length), scope, bool(failed))
+            for (cidr, scope), failed in facts.get("address", ())
+            for address, _, length in [cidr.partition("/")]
+        ),
+        tuple(
+            OwnRule(int(one), source, int(table), count)
+            for (one, source, table), count in facts.get("rule", ())
+        ),
+        tuple(
+            FollowedPath(source, prefix, LEAVES.get(leaves, leaves), GATEWAYS.get(gateway, gateway), mtu)
+            for (source, prefix, leaves, gateway), mtu in facts.get("path", ())
+        ),
+        {prefix: value for (prefix,), value in facts.get("limit", ())},
+        {address: state for (address, state), _ in facts.get("gateway", ())},
+        {address: state for (address, state), _ in facts.get("failing", ())},
+        {state: value for (state,), value in facts.get("neighbours", ()) if state in NEIGHBOUR_STATES},
+        # The kernel uses the larger one of conf/all and conf/DEV for all of these (include/linux/inetdevice.h).
+        {
+            name: max(everywhere, own)
+            for name in SYSCTLS
+            for everywhere, own in [(values.get(f"{name}.all"), values.get(f"{name}.own"))]
+            if everywhere is not None and own is not None
+        },
+        frozenset(name for name, value in values.items() if value is None),
+    )
+
 
 Numbers = tuple[int, ...]
 DeviceValues = defaultdict[tuple[str, int, str], dict[str, int]]

@@ -10,16 +10,16 @@ from roce_exporter.checks.finding import Finding, Status
 from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.checks.settings import Profile, audit, built_in, load_profile
 from roce_exporter.checks.settings.auditor import judge
-from roce_exporter.checks.settings.ip_checks import (
+from roce_exporter.checks.settings.port_settings import (
     FollowedPath,
     IpNetdev,
     IpSide,
     OwnAddress,
     OwnRule,
+    PortSettings,
     read_ip_settings,
     with_rails,
 )
-from roce_exporter.checks.settings.port_settings import PortSettings
 from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.model import Reading
 
