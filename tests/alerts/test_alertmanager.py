@@ -182,18 +182,6 @@ def alerts_in(messages: list[dict[str, Any]]) -> set[tuple[tuple[str, str], ...]
     return {key(one["labels"]) for message in messages for one in message["alerts"]}
 
 
-def test_a_page_names_the_faulty_object_and_ends(alertmanager) -> None:
-    page = alert("RocePfcStorm, slow_receiver", "one page")
-    alertmanager.ask("/api/v2/alerts", [page])
-    (sent,) = wait_until(lambda: alertmanager.hooks.of("pager", "one page"))
-    said = sent["alerts"][0]["annotations"]
-    for part in ("h1", "mlx5_0/1", "ens1f0np0", "priority 3", "slow_receiver"):
-        assert part in said["summary"] + said["description"]
-    alertmanager.ask("/api/v2/alerts", [page | {"endsAt": datetime.now(UTC).isoformat()}])
-    wait_until(lambda: len(alertmanager.hooks.of("pager", "one page")) == 2)
-    assert [one["status"] for one in alertmanager.hooks.of("pager", "one page")] == ["firing", "resolved"]
-
-
 def test_a_silence_keeps_one_host_quiet_and_no_other(alertmanager) -> None:
     wanted = {"cluster": "silenced", "instance": "h1"}
     now = datetime.now(UTC)

@@ -133,22 +133,6 @@ def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number) -> N
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("server", ["prometheus", "redis-server"])
-def test_the_crash_of_a_server_is_one_line_and_the_rest_goes_on(environment, tmp_path, server) -> None:
-    with running(environment, SOON, "--duration=25") as process:
-        assert "scenario pfc-storm" in process.stdout.readline()
-        children = descendants(process.pid)
-        (victim,) = (child for child in children if child.name() == server)
-        victim.kill()
-        text, errors = finish(process)
-    notes = [line.partition("] ")[2] for line in text.splitlines() if "ended by" in line]
-    assert notes == [f"{server} was ended by SIGKILL; the rest goes on"]
-    assert "storm begins: mlx5_0/1 (eth0) priority 3 transmit" in text, "the host goes on"
-    assert (process.returncode, errors) == (0, "")
-    assert_nothing_is_left(tmp_path, children)
-
-
-@pytest.mark.ci
 def test_a_path_goes_bad_with_clean_counters_and_the_alert_names_it(environment, tmp_path) -> None:
     """Real probers, real UDP, a real Prometheus with our rules. No counter of the host has an alert."""
     with running(environment, "--host.simulate=lossy-path") as process:
