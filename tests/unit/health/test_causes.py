@@ -8,7 +8,7 @@ import pytest
 from health_history import DEFAULTS, history
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.kernel_events import EVENTS, Severity
+from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS, Severity
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES, NAMED
 from roce_exporter.checks.health.counter_rules import KINDS, OF_DEVICES, OF_PORTS, ROWS_OF_COUNTERS
@@ -129,3 +129,8 @@ def test_fine_is_what_every_port_shows_and_nothing_is_wrong_with() -> None:
     checked = {**series, "roce_config_check_ok{check=trust}": 1}
     assert diagnose(history(checked)).fine[-1] == "settings"
     assert "addresses" not in diagnose(history(checked)).fine
+
+
+def test_every_failure_in_the_kernel_log_is_a_cause() -> None:
+    names = {event.name for event in EVENTS}
+    assert set(FAILED_EVENTS) <= set(DEVICE_EVENTS) <= names
