@@ -28,7 +28,7 @@ from roce_exporter.host.recorded.recorded import Moment, RecordedKernel
 from roce_exporter.host.recorded.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 PORTS = (1, 8, 16)
 UNMAPPED = 2000
@@ -82,13 +82,15 @@ class Host(RecordedKernel):
         links = tuple({"ifname": f"mlx5_{port}", "port": 1, "netdev": f"eth{port}"} for port in range(ports))
         super().__init__([Moment(tree, {"link": links})])
         self._local = threading.local()
+        self.replay: Callable[[], Moving] = Moving
+        """What replies in place of the driver."""
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """The reading of the real code."""
         # One per thread, as in `LiveKernel`: on a busy machine a collection uses several.
         found: EthtoolIoctl | None = getattr(self._local, "ioctl", None)
         if found is None:
-            found = self._local.ioctl = EthtoolIoctl(Moving(), NAMES_SECONDS)
+            found = self._local.ioctl = EthtoolIoctl(self.replay(), NAMES_SECONDS)
         return found.statistics(netdev)
 
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Self
 
+import fast_loop
 import pytest
 from exposition import Kept
 from instructions import instructions
@@ -13,10 +14,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from trees import COUNTERS, HW_COUNTERS, write_host
 
+from roce_exporter.checks.finding import Report
+from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.health_watch import HealthWatch
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.view.history import History
 
 PORT_FILES = 3
 FILES = len(COUNTERS) + len(HW_COUNTERS) + PORT_FILES
@@ -149,3 +154,32 @@ async def test_rendering_takes_three_hundredths_of_generate_latest(tmp_path) -> 
     ours = instructions(lambda: renderer.render(samples, Format.TEXT))
     theirs = instructions(lambda: generate_latest(registry))
     assert ours < 0.03 * theirs
+
+
+async def verdict_instructions(ports: int) -> int:
+    """Instructions of the rules over ports that all have a finding."""
+    clock = fast_loop.Clock()
+    exporter = Exporter(
+        Collector(fast_loop.Host(ports), Settings(timeout=600.0, overtake=600.0), time.monotonic)
+    )
+    histories: list[History] = []
+
+    def rules(history: History) -> Report:
+        histories.append(history)
+        return diagnose(history, past=False)
+
+    watch = HealthWatch(exporter.observe, clock, lambda: clock.now + 1.7e9, rules=rules)
+    exporter.parts.append(watch)
+    for _ in range(3):
+        clock.now += 15.0
+        await exporter.observe()
+        await watch.judge()
+    exporter.close()
+    assert len(rules(histories[-1]).findings) >= ports
+    return instructions(lambda: diagnose(histories[-1], past=False))
+
+
+async def test_the_cost_of_a_verdict_grows_linearly_with_its_ports() -> None:
+    """A view is searched by device, and a finding is compared with those of its device."""
+    few, many = await verdict_instructions(4), await verdict_instructions(24)
+    assert many < 6.5 * few

@@ -203,13 +203,14 @@ def _follows(finding: Finding, other: Finding) -> bool:
 
 def _explained(findings: list[Finding]) -> Iterator[Finding]:
     """The findings; one that can be a consequence of others on the same port names them, has their side, and comes after them."""
+    devices: dict[str, list[Finding]] = {}
+    for finding in findings:
+        devices.setdefault(finding.device, []).append(finding)
     for finding in findings:
         reasons = [
             other
-            for other in findings
-            if _follows(finding, other)
-            and other.device == finding.device
-            and (not other.port or not finding.port or other.port == finding.port)
+            for other in devices[finding.device]
+            if (not other.port or not finding.port or other.port == finding.port) and _follows(finding, other)
         ]
         if not reasons:
             yield finding
