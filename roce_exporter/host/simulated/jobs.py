@@ -1,4 +1,4 @@
-"""The jobs of a simulated host: whose processes use its RDMA devices, with which share of the traffic, and their RDMA objects.
+"""Who uses a simulated host: jobs with their processes, share of the traffic and RDMA objects; virtual functions of pods.
 
 A training job in a pod, a Slurm job and a storage client of the kernel. Ranks are spread over the devices as usual: rank 5 of
 a job uses device 1 of four; with more devices than ranks, each rank uses several.
@@ -6,20 +6,30 @@ a job uses device 1 of four; with more devices than ranks, each rank uses severa
 The counter sets are those of mlx5 with `rdma statistic qp set link ... auto type,pid on optional-counters on` (Linux 6.15): the
 driver fills in the counters of queue pairs and the optional ones, and leaves those of congestion control at 0
 (mlx5_ib_counter_update_stats in drivers/infiniband/hw/mlx5/counters.c).
+
+The PCI functions of mlx5 are here, too: what devlink reports on Linux 6.12 (cards of other drivers have no health reporters), and two
+VFs of the first mlx5 port of a host, each with a part of its RoCE traffic. Both are in network namespaces of pods, so that their RDMA
+devices are not visible on the host.
 """
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
+from roce_exporter.host.kernel.rtnetlink import VirtualFunction
 from roce_exporter.host.simulated.drivers import HW_COUNTERS, DriverCounter, counters
 from roce_exporter.host.simulated.rates import AIMED, TROUBLES
 from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from roce_exporter.host.simulated.world import Card
 
 CREATED = 1_700_000_000.0
 """Start of the first process, in seconds since 1970. The simulated host has no wall clock."""
@@ -192,3 +202,112 @@ def _connected(job: SimulatedJob, pid: int, number: int, position: int, broken: 
         yield RdmaObject(
             ObjectKind.CONNECTION, pid, kernel, PORT, number, type="RC", state="CONNECT", peer=peer
         )
+
+
+MLX5_CORE = "mlx5_core"
+FUNCTION_REPORTERS = ("fw", "fw_fatal", VNIC)
+"""On the PCI function."""
+PORT_REPORTERS = ("tx", "rx")  # on a port of the auxiliary device for Ethernet
+
+VNIC_NAMES = word_list(
+    """
+    total_error_queues send_queue_priority_update_flow comp_eq_overrun async_eq_overrun cq_overrun
+    invalid_command quota_exceeded_command nic_receive_steering_discard generated_pkt_steering_fail
+    handled_pkt_steering_fail
+    """
+)
+
+
+def ethernet_instance(number: int) -> str:
+    """The auxiliary device for Ethernet of the card at this position."""
+    return f"mlx5_core.eth.{number}"
+
+
+class SimulatedDevlink:
+    """devlink of one host: cards by the name of their PCI function's instance and of the auxiliary one."""
+
+    def __init__(self, functions: Mapping[str, Card]) -> None:
+        """`functions` are the cards by PCI address."""
+        self._cards: dict[str, tuple[Card, tuple[str, ...]]] = {}
+        for number, (slot, card) in enumerate(functions.items()):
+            if card.driver.module == MLX5_CORE:
+                self._cards[f"pci/{slot}"] = card, FUNCTION_REPORTERS
+                self._cards[f"auxiliary/{ethernet_instance(number)}"] = card, PORT_REPORTERS
+
+    def reporters(self, instance: str, now: float) -> tuple[HealthReporter, ...]:
+        """The health reporters of an instance at `now`."""
+        card, names = self._of(instance)
+        facts, failing = card.facts(now), card.failing(now)
+        return tuple(
+            HealthReporter(
+                name,
+                name not in failing,
+                int(facts.get(f"reporter_errors_{name}", 0)),
+                int(facts.get(f"reporter_recoveries_{name}", 0)),
+            )
+            for name in names
+        )
+
+    def versions(self, instance: str) -> tuple[ComponentVersion, ...]:
+        """The versions of a card."""
+        card, names = self._of(instance)
+        if names is not FUNCTION_REPORTERS:
+            raise Absent(errno.EOPNOTSUPP, "no versions", instance)
+        firmware = card.driver.firmware
+        return (
+            ComponentVersion(FIXED, "fw.psid", card.driver.board),
+            ComponentVersion(RUNNING, "fw.version", firmware),
+            ComponentVersion(STORED, "fw.version", firmware),
+        )
+
+    def vnic(self, instance: str, now: float) -> Mapping[str, int]:
+        """The diagnosis of the reporter `vnic`: queue pairs in error are the only trouble that the simulation has for it."""
+        card, names = self._of(instance)
+        if VNIC not in names:
+            raise Absent(errno.EOPNOTSUPP, "no reporter vnic", instance)
+        return dict.fromkeys(VNIC_NAMES, 0) | {"total_error_queues": card.broken(now)}
+
+    def _of(self, instance: str) -> tuple[Card, tuple[str, ...]]:
+        try:
+            return self._cards[instance]
+        except KeyError:
+            raise Absent(errno.ENODEV, "no such simulated instance", instance) from None
+
+
+class SimulatedFunction(NamedTuple):
+    """One VF."""
+
+    share: float
+    """Its part of the port's RoCE traffic."""
+    settings: Mapping[str, int]
+    """As in `VirtualFunction`."""
+
+
+FUNCTIONS = (
+    SimulatedFunction(0.25, {"link_state": 0, "spoof_check": 1, "trusted": 0, "vlan": 0, "max_rate": 0}),
+    SimulatedFunction(
+        0.1, {"link_state": 0, "spoof_check": 1, "trusted": 1, "vlan": 120, "max_rate": 50_000}
+    ),
+)
+
+
+def physical_function(cards: Sequence[Card]) -> int | None:
+    """The position of the card with VFs; member ports of a bond have none."""
+    return next(
+        (place for place, card in enumerate(cards) if card.driver.module == MLX5_CORE and not card.bond), None
+    )
+
+
+def virtual_functions(macs: Sequence[str], facts: Mapping[str, float]) -> Iterator[VirtualFunction]:
+    """The VFs, given the quantities of their port."""
+    for number, (one, mac) in enumerate(zip(FUNCTIONS, macs, strict=True)):
+        yield VirtualFunction(number, mac, one.settings, dict(_counts(one.share, facts)))
+
+
+def _counts(share: float, facts: Mapping[str, float]) -> Iterator[tuple[str, int]]:
+    for short, direction in (("rx", "receive"), ("tx", "transmit")):
+        for unit in ("bytes", "packets"):
+            yield f"{short}_{unit}", int(share * facts.get(f"{direction}_rdma_{unit}", 0.0))
+        yield f"{short}_dropped", 0
+    yield "rx_multicast", 0
+    yield "rx_broadcast", 0

@@ -18,9 +18,8 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.host.recorded.rdma_text import HeldObjects
 from roce_exporter.host.recorded.recorded import RecordedKernel
-from roce_exporter.host.simulated import drivers
+from roce_exporter.host.simulated import drivers, jobs
 from roce_exporter.host.simulated.conditions import ETHTOOL, HOT, NETLINK, UNPLUGGED, refuse, spoil
-from roce_exporter.host.simulated.jobs import LIMITS, PORT, counter_sets, device_objects, process_facts
 from roce_exporter.host.simulated.static_files import dcb, function_macs, record, slot_of
 from roce_exporter.host.simulated.world import (
     VENDORS,
@@ -154,7 +153,7 @@ class SimulatedKernel(RecordedKernel):
         self._cards = {card.name: card for card in world.cards}
         self._netdevs = {member.netdev: member for member in world.netdevs}
         self._moving = dict(_moving_files(world.cards))
-        self._devlinks = drivers.SimulatedDevlink(
+        self._devlinks = jobs.SimulatedDevlink(
             {slot_of(number): card for number, card in enumerate(world.cards)}
         )
         super().__init__([record(world.cards, tuple(self._moving), host)])
@@ -202,11 +201,11 @@ class SimulatedKernel(RecordedKernel):
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
         member = self._netdev(netdev)
-        place = drivers.physical_function(self.world.cards)
+        place = jobs.physical_function(self.world.cards)
         if place is None or self.world.cards[place].netdev != netdev:
             raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
         macs = function_macs(self._host, netdev)
-        return tuple(drivers.virtual_functions(macs, self.world.read(member.facts)))
+        return tuple(jobs.virtual_functions(macs, self.world.read(member.facts)))
 
     def open_kernel_log(self, *, oldest: bool) -> SimulatedLog:
         return SimulatedLog(self.world, oldest=oldest)
@@ -222,23 +221,23 @@ class SimulatedKernel(RecordedKernel):
     def open_objects(self, device: RdmaDevice, kind: ObjectKind) -> HeldObjects:
         card = self._card(device)
         broken = self.world.read(card.broken)
-        objects = device_objects(self._positions[card.name], len(self._cards), broken)
+        objects = jobs.device_objects(self._positions[card.name], len(self._cards), broken)
         return HeldObjects([one for one in objects if one.kind is kind])
 
     def counter_sets(self, device: RdmaDevice, port: int) -> tuple[CounterSet, ...]:
         card = self._card(device)
         refuse(card.members[0].setup.faults, NETLINK, device.name)
-        if card.driver.module != drivers.MLX5_CORE or port != PORT:
+        if card.driver.module != jobs.MLX5_CORE or port != jobs.PORT:
             raise Absent(errno.EOPNOTSUPP, "no counter sets", f"{device.name}/{port}")
         facts = self.world.read(card.facts)
-        return tuple(counter_sets(self._positions[card.name], len(self._cards), facts))
+        return tuple(jobs.counter_sets(self._positions[card.name], len(self._cards), facts))
 
     def object_limits(self, device: RdmaDevice) -> Mapping[str, int]:
         self._card(device)
-        return LIMITS
+        return jobs.LIMITS
 
     def process(self, pid: int) -> ProcessFacts:
-        facts = process_facts(pid, self._host)
+        facts = jobs.process_facts(pid, self._host)
         if facts is None:
             raise Absent(errno.ESRCH, "no such simulated process", str(pid))
         return facts

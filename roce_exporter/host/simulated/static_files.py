@@ -22,8 +22,13 @@ from roce_exporter.host.recorded.recorded import Moment
 from roce_exporter.host.recorded.recorded_ip import RecordedIp
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import PRIORITIES
-from roce_exporter.host.simulated.drivers import FUNCTIONS, MLX5_CORE, ethernet_instance, physical_function
-from roce_exporter.host.simulated.jobs import object_counts
+from roce_exporter.host.simulated.jobs import (
+    FUNCTIONS,
+    MLX5_CORE,
+    ethernet_instance,
+    object_counts,
+    physical_function,
+)
 from roce_exporter.model import ip
 from roce_exporter.words import word_map
 

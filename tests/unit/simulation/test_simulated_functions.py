@@ -4,7 +4,7 @@ import pytest
 from clock import Clock
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.simulated.drivers import FUNCTIONS
+from roce_exporter.host.simulated.jobs import FUNCTIONS
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 
 
