@@ -22,14 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter import __version__
 from roce_exporter.net import NetError
-from roce_exporter.net.gnmi_messages import (
-    LeafReader,
-    get_request,
-    once_request,
-    path_of,
-    path_text,
-    stream_request,
-)
+from roce_exporter.net import gnmi_messages as m
 from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
 from roce_exporter.net.json_reply import decode_aside
@@ -160,12 +153,12 @@ class GnmiClient:
             AbsentError: the switch does not have one of the paths.
             NetError: no usable reply by the round's deadline.
         """
-        request = get_request(target, map(path_of, paths))
+        request = m.get_request(target, map(m.path_of, paths))
 
         async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
             method: Any = channel.unary_unary(GET)
             data = await method(request, metadata=self._metadata)
-            reader = LeafReader()
+            reader = m.LeafReader()
             await decode_aside(len(data), partial(reader.add, data))
             return tuple(reader.leaves)
 
@@ -178,7 +171,7 @@ class GnmiClient:
             AbsentError: the switch does not have the paths.
             NetError: no usable reply by the round's deadline.
         """
-        request = once_request(map(path_of, paths), origin)
+        request = m.once_request(map(m.path_of, paths), origin)
 
         async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
             async with self._subscription(channel, request) as call:
@@ -186,14 +179,14 @@ class GnmiClient:
 
         return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
 
-    async def stream(self, plan: StreamPlan, take: Callable[[LeafReader, bool], None]) -> None:
+    async def stream(self, plan: StreamPlan, take: Callable[[m.LeafReader, bool], None]) -> None:
         """Hold a subscription until it ends, which is a fault. `take` gets each message, and whether the switch has sent all once.
 
         Raises:
             NetError: the switch refused it, ended it, or has sent nothing for SILENT_SECONDS.
         """
-        paths = [(path_of(path), seconds) for parts in plan.paths.values() for path, seconds in parts]
-        request, reader = stream_request(paths, plan.origin, plan.target), LeafReader()
+        paths = [(m.path_of(path), seconds) for parts in plan.paths.values() for path, seconds in parts]
+        request, reader = m.stream_request(paths, plan.origin, plan.target), m.LeafReader()
 
         async def send(channel: grpc.aio.Channel, limit: asyncio.Timeout) -> tuple[Leaf, ...]:
             async with self._subscription(channel, request) as call:
@@ -270,7 +263,7 @@ class GnmiClient:
 
 
 async def _until_finished(call: Any) -> tuple[Leaf, ...]:
-    reader, size = LeafReader(), 0
+    reader, size = m.LeafReader(), 0
     while (data := await call.read()) is not grpc.aio.EOF:
         size += len(data)
         if size > REPLY_BYTES:
@@ -292,7 +285,7 @@ def leaves_text(leaves: Sequence[Leaf]) -> str:
     """A reply as text, one line per leaf, cut at the limit of the debug page."""
     lines, size = [], 0
     for path, value in leaves:
-        lines.append(f"{path_text(path)}: {value}")
+        lines.append(f"{m.path_text(path)}: {value}")
         size += len(lines[-1]) + 1
         if size > EXCHANGE_CHARACTERS:
             break

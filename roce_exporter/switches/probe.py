@@ -22,16 +22,8 @@ from roce_exporter.exposition import OneText, Renderer
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, hide, read_login
 from roce_exporter.normalise.series import NO_SAMPLES, Samples
+from roce_exporter.switches import interpretation as i
 from roce_exporter.switches.addresses import dial, find_routes, is_odd_address
-from roce_exporter.switches.interpretation import (
-    RARE_COLLECTIONS,
-    Interpreter,
-    is_success,
-    neighbor_readings,
-    probe_samples,
-    unreadable_values,
-    with_links,
-)
 from roce_exporter.switches.readings import REACH, ProbeReply, ProbeRequest, SwitchReadings
 from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.targets import HOST
@@ -41,7 +33,8 @@ if TYPE_CHECKING:
 
     from roce_exporter.normalise.series import Value
     from roce_exporter.normalise.series_plan import Source
-    from roce_exporter.switches.readings import ChangeStream, LoggedRequest, Module, Repeat
+    from roce_exporter.switches.readings import LoggedRequest, Module, Repeat
+    from roce_exporter.switches.stream import SwitchStream
     from roce_exporter.switches.targets import Network, Route, SwitchesFile, SwitchTarget
 
 LOG = logging.getLogger(__name__)
@@ -104,10 +97,10 @@ class _State:
 
     target: SwitchTarget
     module: Module
-    interpreter: Interpreter
+    interpreter: i.Interpreter
     networks: tuple[Network, ...] | None
     device: str
-    stream: ChangeStream | None = None
+    stream: SwitchStream | None = None
     lookups: InFlight[str] = field(default_factory=lambda: InFlight(time.monotonic))
     """The lookup of its name."""
     renderer: Renderer = field(default_factory=partial(Renderer, lines=OneText))
@@ -304,7 +297,7 @@ class Prober:
             target = replace(target, ports={**system.schemes, **target.ports})
             stream = loaded.stream() if target.stream and loaded.stream else None
             self._states[target.name] = _State(
-                target, loaded, Interpreter(loaded.dialect), networks, target.name, stream
+                target, loaded, i.Interpreter(loaded.dialect), networks, target.name, stream
             )
             self._forget_oldest()
         self._states.move_to_end(target.name)
@@ -337,7 +330,7 @@ class Prober:
             # In a thread, so that other targets and clients are served while a large switch is read.
             state.again = None
             async with self._reading:
-                with RARE_COLLECTIONS:
+                with i.RARE_COLLECTIONS:
                     found = await run_in_thread(
                         partial(_interpret, state, replies, record=record), READ_SECONDS
                     )
@@ -386,7 +379,7 @@ class Prober:
             held = state.stream.held(clock()) if state.stream and not record else {}
             request = ProbeRequest(target, state.route, login, clock() + reachable, record, held=held)
             values = await state.again.read(request) if state.again and not record else None
-            with RARE_COLLECTIONS:
+            with i.RARE_COLLECTIONS:
                 reply = await state.module.query(request) if values is None else values
             if state.stream and isinstance(reply, ProbeReply) and not record:
                 if reply.replies:
@@ -440,8 +433,8 @@ class _Interpreted(NamedTuple):
 
 def _interpret(state: _State, replies: ProbeReply, *, record: bool) -> _Interpreted:
     readings = SwitchReadings() if REACH in replies.faults else state.module.read(replies, state.target)
-    readings = with_links(replace(readings, faults={**readings.faults, **replies.faults}), state.target)
-    near = (*readings.readings, *neighbor_readings(readings))
+    readings = i.with_links(replace(readings, faults={**readings.faults, **replies.faults}), state.target)
+    near = (*readings.readings, *i.neighbor_readings(readings))
     held = (STREAM,) if state.stream and state.stream.is_begun else ()
     readings = replace(readings, readings=near, sources=(*readings.sources, *held))
     device = readings.name or state.device
@@ -449,7 +442,7 @@ def _interpret(state: _State, replies: ProbeReply, *, record: bool) -> _Interpre
     sources = state.interpreter.sources(device, readings) if record else ()
     again = replies.again(readings) if replies.again and not record else None
     readable = sum(value is not None for value in samples.values)
-    return _Interpreted(readings, samples, sources, again, readable, unreadable_values(readings))
+    return _Interpreted(readings, samples, sources, again, readable, i.unreadable_values(readings))
 
 
 def _answer(
@@ -460,7 +453,7 @@ def _answer(
     login: Login = Login(),  # noqa: B008 - frozen
 ) -> ProbeResult:
     ended, readings, samples = asyncio.get_running_loop().time(), found.readings, found.samples
-    own = probe_samples(state.device, readings, ended - begin, found.unreadable)
+    own = i.probe_samples(state.device, readings, ended - begin, found.unreadable)
     if state.last:
         own = state.last.samples[1].replace(zip(own.series, own.values, strict=True))
     return ProbeResult(
@@ -468,7 +461,7 @@ def _answer(
         state.device,
         readings,
         logged,
-        is_success(readings),
+        i.is_success(readings),
         (samples, own),
         state.interpreter.plan.facts if samples.series else 0,
         found.sources,

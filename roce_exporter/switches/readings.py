@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from roce_exporter.catalog.row import Row
     from roce_exporter.net.login import Login
     from roce_exporter.normalise.series import Value
+    from roce_exporter.switches.stream import SwitchStream
     from roce_exporter.switches.targets import Route, SwitchTarget
 
 Labels = tuple[tuple[str, str], ...]
@@ -149,24 +150,6 @@ class StreamPlan(NamedTuple):
     target: str = ""
 
 
-class ChangeStream(Protocol):
-    """One subscription to one switch, from which rounds take what they would query."""
-
-    is_begun: bool
-
-    def faults(self) -> Mapping[str, str]:
-        """Why it ended, or was refused, by the name of its source; empty while it works."""
-
-    def held(self, now: float) -> Mapping[str, Any]:
-        """By source what was sent last; nothing where a round is to query all of them."""
-
-    def after(self, request: ProbeRequest, reply: ProbeReply, now: float) -> None:
-        """Begin, or begin again, with the sources of a round that queried all of them."""
-
-    def cancel(self) -> None:
-        """End it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Module:
     """One operating system over one protocol."""
@@ -183,5 +166,5 @@ class Module:
     """
     read: Callable[[ProbeReply, SwitchTarget], SwitchReadings]
     """Interpret replies: pure, and total: no reply makes it raise. A source whose reply is of no use is a fault."""
-    stream: Callable[[], ChangeStream] | None = None
+    stream: Callable[[], SwitchStream] | None = None
     """Makes the stream of one switch; None: the module has none."""

@@ -16,7 +16,7 @@ from roce_exporter.net.gnmi_messages import Leaf, plain_name
 from roce_exporter.switches.gnmi import GnmiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from roce_exporter.net.gnmi_messages import LeafReader, Path
     from roce_exporter.switches.readings import ProbeReply, ProbeRequest, StreamPlan
@@ -37,7 +37,7 @@ MOST_LEAVES = 300_000
 
 
 class SwitchStream:
-    """The stream of one switch, as `ChangeStream`."""
+    """The stream of one switch, from which rounds take what they would query."""
 
     def __init__(self, plan_of: Callable[[ProbeReply], StreamPlan | None]) -> None:
         """`plan_of` says what to subscribe to after a round that has queried everything; None: nothing."""
@@ -49,14 +49,14 @@ class SwitchStream:
         self._begun = self._read = self._pause = self._next = 0.0
 
     def held(self, now: float) -> Mapping[str, Any]:
-        """As `ChangeStream`."""
+        """By source what was sent last, as the reply of a round has it; nothing where a round is to query everything."""
         self._read = now
         if self._task and self._task.done():
             self._task.result()  # a defect must not end in silence
         return self._store.held() if self._store and now - self._begun < RENEW_SECONDS else {}
 
     def after(self, request: ProbeRequest, reply: ProbeReply, now: float) -> None:
-        """As `ChangeStream`."""
+        """Begin, or begin again, with the sources of a round that has queried everything."""
         is_begun = self._task is not None and not self._task.done() and now - self._begun < RENEW_SECONDS
         if is_begun and not self._store and now - self._begun > UNSYNCED_SECONDS:
             self.fault = f"the switch has not sent everything once in {now - self._begun:.0f} s"
@@ -69,11 +69,11 @@ class SwitchStream:
             self._task = asyncio.create_task(self._hold(request, plan))
 
     def faults(self) -> Mapping[str, str]:
-        """As `ChangeStream`."""
+        """Why it ended, or was refused, by the name of its source; empty while it works."""
         return {"stream": self.fault} if self.fault else {}
 
     def cancel(self) -> None:
-        """As `ChangeStream`."""
+        """End it."""
         if self._task:
             self._task.cancel()
         self._task = self._store = None
@@ -170,10 +170,6 @@ class LeafStore:
 def is_below(path: Path, start: Path) -> bool:
     """Whether a path is, or is below, another one, in which keys can be left out or be `*`."""
     return len(path) >= len(start) and all(
-        step.name == above.name and _has_keys(dict(step.keys), above.keys)
+        step.name == above.name and all(value in ("*", dict(step.keys).get(key)) for key, value in above.keys)
         for step, above in zip(path, start, strict=False)
     )
-
-
-def _has_keys(keys: Mapping[str, str], wanted: Iterable[tuple[str, str]]) -> bool:
-    return all(value in ("*", keys.get(key)) for key, value in wanted)

@@ -11,18 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from roce_exporter import yaml_document as y
 from roce_exporter.catalog.switch_systems import SYSTEMS
 from roce_exporter.net.login import basic_auth_of, tls_files_of
 from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
-from roce_exporter.yaml_document import (
-    choice_of,
-    items_of,
-    mapping_of,
-    parse_document,
-    path_of,
-    read_text,
-    text_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,10 +134,10 @@ def read_switches_file(path: str) -> SwitchesFile:
     Raises:
         DocumentError: the file cannot be read, or a key or a value in it is invalid; the message names the line.
     """
-    document = parse_document(Path(path), read_text(Path(path), FLAG))
-    sections = mapping_of(document, SECTIONS)
+    document = y.parse_document(Path(path), y.read_text(Path(path), FLAG))
+    sections = y.mapping_of(document, SECTIONS)
     limits = ProbeLimits()
-    for key, entry in mapping_of(sections.get("limits"), LIMIT_KEYS).items():
+    for key, entry in y.mapping_of(sections.get("limits"), LIMIT_KEYS).items():
         if key == "targets_at_once":
             limits = replace(limits, targets_at_once=_whole(entry, 1, 1000))
         elif key == "cache":
@@ -153,15 +145,15 @@ def read_switches_file(path: str) -> SwitchesFile:
         else:
             limits = replace(limits, timeout=_seconds(entry, 0.1, 300))
     targets = {
-        name: _target(name, entry, limits) for name, entry in mapping_of(sections.get("targets")).items()
+        name: _target(name, entry, limits) for name, entry in y.mapping_of(sections.get("targets")).items()
     }
     discovery = None
     if section := sections.get("discovery"):
-        keys = mapping_of(section, DISCOVERY_KEYS)
+        keys = y.mapping_of(section, DISCOVERY_KEYS)
         networks = []
-        for item in items_of(keys.get("allow")):
+        for item in y.items_of(keys.get("allow")):
             try:
-                networks.append(ipaddress.ip_network(text_of(item)))
+                networks.append(ipaddress.ip_network(y.text_of(item)))
             except ValueError as error:
                 item.refuse(f"{error}; write a network such as 10.1.0.0/16")
         if not networks:
@@ -173,7 +165,7 @@ def read_switches_file(path: str) -> SwitchesFile:
 
 
 def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
-    keys = mapping_of(entry, TARGET_KEYS)
+    keys = y.mapping_of(entry, TARGET_KEYS)
     if not NAME.fullmatch(name):
         entry.refuse(
             "is not a valid name; use letters, digits, dot, colon, underscore and hyphen, at most 128"
@@ -191,12 +183,12 @@ def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
     if "database_config" in keys:
         if target.module != "sonic":
             keys["database_config"].refuse("is for module sonic only; remove it")
-        target = replace(target, database_config=path_of(keys["database_config"]))
+        target = replace(target, database_config=y.path_of(keys["database_config"]))
     links = []
-    for port, value in mapping_of(keys.get("links")).items():
-        host, _, netdev = text_of(value).partition("/")
+    for port, value in y.mapping_of(keys.get("links")).items():
+        host, _, netdev = y.text_of(value).partition("/")
         if not host or not netdev or "/" in netdev:
-            value.refuse(f"{text_of(value)!r} is not HOST/NETDEV; write one such as gpu-001/eth0")
+            value.refuse(f"{y.text_of(value)!r} is not HOST/NETDEV; write one such as gpu-001/eth0")
         links.append(Link(port, host, netdev))
     return replace(target, links=tuple(links))
 
@@ -205,31 +197,27 @@ def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLim
     """What a target and service discovery have in common."""
     if "module" not in keys:
         entry.refuse(f"has no module; add one of {', '.join(SYSTEMS)}")
-    module = choice_of(keys["module"], tuple(SYSTEMS))
+    module = y.choice_of(keys["module"], tuple(SYSTEMS))
     schemes = SYSTEMS[module].schemes
-    is_streamed = "stream" in keys and choice_of(keys["stream"], ("true", "false")) == "true"
+    is_streamed = "stream" in keys and y.choice_of(keys["stream"], ("true", "false")) == "true"
     if is_streamed and SYSTEMS[module].extra != "gnmi":
         keys["stream"].refuse(f"module {module} has no gNMI; remove it")
-    return SwitchTarget(
+    ports = y.mapping_of(keys.get("ports"), tuple(schemes))
+    target = SwitchTarget(
         name,
         module,
         next(iter(schemes)),
         "",
-        {
-            **schemes,
-            **{
-                one: _whole(value, 1, LARGEST_PORT)
-                for one, value in mapping_of(keys.get("ports"), tuple(schemes)).items()
-            },
-        },
-        basic_auth=basic_auth_of(keys["basic_auth"]) if "basic_auth" in keys else None,
+        {**schemes, **{one: _whole(value, 1, LARGEST_PORT) for one, value in ports.items()}},
         tls=tls_files_of(keys.get("tls")),
-        priorities=choice_of(keys["priorities"], (PFC_PRIORITIES, ALL_PRIORITIES))
-        if "priorities" in keys
-        else PFC_PRIORITIES,
         stream=is_streamed,
         timeout=_seconds(keys["timeout"], 0.1, 300) if "timeout" in keys else limits.timeout,
     )
+    if "basic_auth" in keys:
+        target = replace(target, basic_auth=basic_auth_of(keys["basic_auth"]))
+    if "priorities" in keys:
+        target = replace(target, priorities=y.choice_of(keys["priorities"], (PFC_PRIORITIES, ALL_PRIORITIES)))
+    return target
 
 
 def parse_address(entry: Entry) -> Endpoint:
@@ -238,7 +226,7 @@ def parse_address(entry: Entry) -> Endpoint:
     Raises:
         DocumentError: it is not one, or holds a user or a path.
     """
-    text = text_of(entry)
+    text = y.text_of(entry)
     if socket := SOCKET.fullmatch(text):
         return Endpoint("unix", socket["path"], 0)
     if "@" in text:
@@ -254,14 +242,14 @@ def parse_address(entry: Entry) -> Endpoint:
 
 
 def _whole(entry: Entry, least: int, most: int) -> int:
-    text = text_of(entry)
+    text = y.text_of(entry)
     if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
         entry.refuse(f"{text!r} is not a whole number from {least} to {most}")
     return int(text)
 
 
 def _seconds(entry: Entry, least: float, most: float) -> float:
-    text = text_of(entry)
+    text = y.text_of(entry)
     parts = DURATION.fullmatch(text)
     seconds = float(parts[1]) * UNITS[parts[2]] if parts else 0.0
     if not (parts or text == "0") or not least <= seconds <= most:

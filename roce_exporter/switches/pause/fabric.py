@@ -46,17 +46,9 @@ FULL = 0.5
 A port that sends pause has as many bytes as its threshold in the switch; they can lie in more than one queue.
 """
 
-HOST = "host"
-SWITCH = "switch"
-PORT_UNKNOWN = "port_unknown"
-"""A switch of the configuration, but its port cannot be identified."""
-AWAY = "away"
-"""A switch of the configuration that has not answered."""
-NOT_CONFIGURED = "not_configured"
-"""A switch, by the name of its port, that is not in the configuration."""
-NO_NEIGHBOR = "no_neighbor"
-"""No neighbour is known."""
-MAC = "mac"
+HOST, SWITCH, MAC = "host", "switch", "mac"
+PORT_UNKNOWN, AWAY, NOT_CONFIGURED, NO_NEIGHBOR = "port_unknown", "away", "not_configured", "no_neighbor"
+"""Switches of the configuration of which the port cannot be identified, or that have not answered; a switch, by the name of its port, that is not in it."""
 PortId = tuple[str, str]
 """Switch and port."""
 SWITCH_PORT_NAME = re.compile(

@@ -12,17 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO, SWITCH_SOURCE_UP
+from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
-from roce_exporter.switches.pause.fabric import (
-    HOST,
-    SWITCH,
-    UNKNOWN_LINK,
-    PausePlace,
-    PortPause,
-    fabric_links,
-    place_order,
-    port_pauses,
-)
 from roce_exporter.switches.pause.pause_report import PauseChoice, PauseGap, PauseStep, PauseTree
 from roce_exporter.switches.switch_view import view_values
 from roce_exporter.words import few
@@ -50,7 +41,7 @@ RARE, EVERYDAY = 0.1, 0.05
 """A host whose pause is both below this part of another's, and below this part of the time, is no cause."""
 STUCK = 0.9
 """A loop is one only if each of its queues is paused for this part of the time: in a deadlock no packet leaves."""
-NO_PAUSE = PortPause()
+NO_PAUSE = at.PortPause()
 EVERYWHERE = PauseChoice()
 
 
@@ -84,7 +75,7 @@ def _of_answer(view: SwitchView, values: ViewValues) -> Iterator[str]:
 
 
 def _of_ports(
-    pauses: Mapping[PausePlace, PortPause], values: ViewValues, links: Mapping[PortId, FabricLink]
+    pauses: Mapping[at.PausePlace, at.PortPause], values: ViewValues, links: Mapping[PortId, FabricLink]
 ) -> Iterator[str]:
     if estimated := dict.fromkeys(place.port for place, pause in pauses.items() if pause.estimated):
         yield f"pause time is estimated by the switch on {few(tuple(estimated))}"
@@ -102,25 +93,25 @@ def _of_ports(
 
 @dataclass(frozen=True, slots=True)
 class _Fabric:
-    by_switch: Mapping[str, Mapping[PausePlace, PortPause]]
-    pauses: Mapping[PausePlace, PortPause]
+    by_switch: Mapping[str, Mapping[at.PausePlace, at.PortPause]]
+    pauses: Mapping[at.PausePlace, at.PortPause]
     """Those of all switches."""
     links: Mapping[PortId, FabricLink]
-    candidates: Mapping[tuple[str, str], tuple[PausePlace, ...]]
+    candidates: Mapping[tuple[str, str], tuple[at.PausePlace, ...]]
     """By switch and priority, the queues that are paused or full, the most paused first."""
 
-    def pause(self, place: PausePlace) -> PortPause:
+    def pause(self, place: at.PausePlace) -> at.PortPause:
         return self.pauses.get(place, NO_PAUSE)
 
-    def link(self, place: PausePlace) -> FabricLink:
-        return self.links.get((place.switch, place.port), UNKNOWN_LINK)
+    def link(self, place: at.PausePlace) -> FabricLink:
+        return self.links.get((place.switch, place.port), at.UNKNOWN_LINK)
 
-    def peer(self, place: PausePlace) -> PausePlace | None:
+    def peer(self, place: at.PausePlace) -> at.PausePlace | None:
         """The same priority at the other end of the link, if that is a known port of a switch."""
         peer = self.link(place).peer
-        return None if peer is None else PausePlace(*peer, place.priority)
+        return None if peer is None else at.PausePlace(*peer, place.priority)
 
-    def others(self, ingress: PausePlace) -> tuple[PausePlace, ...]:
+    def others(self, ingress: at.PausePlace) -> tuple[at.PausePlace, ...]:
         """The queues whose packets may come from this port: a switch does not send them back to it."""
         found = self.candidates.get((ingress.switch, ingress.priority), ())
         return tuple(place for place in found if place != ingress)
@@ -132,9 +123,9 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
     Rates need two answers of a switch; with one, only states are known (queue paused, watchdog tripped, fill level).
     """
     values = {view.device: view_values(view) for view in views}
-    by_switch = {switch: port_pauses(switch, of_switch) for switch, of_switch in values.items()}
+    by_switch = {switch: at.port_pauses(switch, of_switch) for switch, of_switch in values.items()}
     pauses = {place: pause for part in by_switch.values() for place, pause in part.items()}
-    fabric = _Fabric(by_switch, pauses, fabric_links(views, values), _candidates(pauses))
+    fabric = _Fabric(by_switch, pauses, at.fabric_links(views, values), _candidates(pauses))
     walk = _Walk(fabric)
     starts = _everywhere(fabric, walk) if choice == EVERYWHERE else _chosen(fabric, choice)
     for place, is_victim in starts:
@@ -181,20 +172,22 @@ def _without_everyday_pause(steps: Sequence[PauseStep]) -> tuple[PauseStep, ...]
     )
 
 
-def _candidates(pauses: Mapping[PausePlace, PortPause]) -> dict[tuple[str, str], tuple[PausePlace, ...]]:
-    def order(place: PausePlace) -> tuple[object, ...]:
+def _candidates(
+    pauses: Mapping[at.PausePlace, at.PortPause],
+) -> dict[tuple[str, str], tuple[at.PausePlace, ...]]:
+    def order(place: at.PausePlace) -> tuple[object, ...]:
         pause = pauses[place]
         amounts = (pause.receive_share, pause.receive_frames, pause.fill.held)
-        return (not pause.is_paused, *(-(amount or 0) for amount in amounts), place_order(place))
+        return (not pause.is_paused, *(-(amount or 0) for amount in amounts), at.place_order(place))
 
-    found: dict[tuple[str, str], list[PausePlace]] = {}
+    found: dict[tuple[str, str], list[at.PausePlace]] = {}
     for place, pause in pauses.items():
         if pause.is_paused or pause.fill.is_full:
             found.setdefault((place.switch, place.priority), []).append(place)
     return {key: tuple(sorted(places, key=order)) for key, places in found.items()}
 
 
-def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool]]:
+def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[at.PausePlace, bool]]:
     """Where to start without a choice, so that the bound of the tree cuts off repetitions and no causes.
 
     First one paused host per switch and priority, the most paused first; then paused ports whose pause reaches none of these
@@ -204,9 +197,9 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool
         (
             place
             for place, pause in fabric.pauses.items()
-            if pause.transmits and fabric.link(place).kind != SWITCH
+            if pause.transmits and fabric.link(place).kind != at.SWITCH
         ),
-        key=lambda one: (-(fabric.pause(one).transmit_frames or 0), place_order(one)),
+        key=lambda one: (-(fabric.pause(one).transmit_frames or 0), at.place_order(one)),
     )
     first = set({(place.switch, place.priority): place for place in reversed(victims)}.values())
     yield from ((place, True) for place in victims if place in first)
@@ -221,7 +214,7 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool
     yield from ((place, True) for place in victims if place not in first)
 
 
-def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[PausePlace, bool]]:
+def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[at.PausePlace, bool]]:
     """The chosen ports that pause their neighbour, then those that are paused by it; if neither is, all of them."""
     fitting = [place for place in fabric.pauses if choice.fits(place, fabric.link(place))]
     pausing = [(place, True) for place in fitting if fabric.pause(place).transmits]
@@ -234,7 +227,7 @@ def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[PausePlace, bool
 
 
 class _Visit(NamedTuple):
-    place: PausePlace
+    place: at.PausePlace
     parent: int | None
     depth: int
     leave: bool = False
@@ -245,19 +238,19 @@ class _Walk:
 
     def __init__(self, fabric: _Fabric) -> None:
         self.steps: list[PauseStep] = []
-        self.seen: set[PausePlace] = set()
-        self.left_out: set[PausePlace] = set()
+        self.seen: set[at.PausePlace] = set()
+        self.left_out: set[at.PausePlace] = set()
         """Ports that are not followed because the tree is full."""
         self._fabric = fabric
-        self._path: dict[PausePlace, int] = {}
+        self._path: dict[at.PausePlace, int] = {}
         """The queues between the start and here, with their steps."""
         self._stack: list[_Visit] = []
-        self._unexplained: dict[tuple[str, str], PausePlace] = {}
+        self._unexplained: dict[tuple[str, str], at.PausePlace] = {}
         """By switch and priority, the first port whose pause has no known reason."""
-        self._repeats: dict[int, list[PausePlace]] = {}
+        self._repeats: dict[int, list[at.PausePlace]] = {}
         """By step, the queues below it that another branch follows."""
 
-    def start(self, place: PausePlace, *, is_victim: bool) -> None:
+    def start(self, place: at.PausePlace, *, is_victim: bool) -> None:
         """Walk from a port that pauses its neighbour, or from one that its neighbour pauses."""
         if len(self.steps) >= MOST_STEPS:
             self.left_out.add(place)
@@ -277,7 +270,7 @@ class _Walk:
             self.steps[number] = self.steps[number]._replace(ports=tuple(map(str, places[:MOST_NAMED])))
         self._repeats.clear()
 
-    def _visit(self, place: PausePlace, parent: int | None, depth: int, leave: bool) -> None:
+    def _visit(self, place: at.PausePlace, parent: int | None, depth: int, leave: bool) -> None:
         if leave:
             self._path.pop(place)
             return
@@ -300,7 +293,7 @@ class _Walk:
         self._stack.append(_Visit(place, None, depth, leave=True))
         self._below(peer, number, depth + 1)
 
-    def _below(self, ingress: PausePlace, parent: int, depth: int) -> None:
+    def _below(self, ingress: at.PausePlace, parent: int, depth: int) -> None:
         """Add what may be the reason for the pause that a port of a switch sends."""
         found = self._fabric.others(ingress)
         if not found:
@@ -320,7 +313,7 @@ class _Walk:
             self._repeats.setdefault(parent, []).extend(repeats)
         self._stack += reversed([_Visit(one, parent, depth) for one in found if one not in self.seen])
 
-    def _add_loop(self, place: PausePlace, parent: int, depth: int) -> None:
+    def _add_loop(self, place: at.PausePlace, parent: int, depth: int) -> None:
         members = list(self._path)[list(self._path).index(place) :]
         pauses = [self._fabric.pause(one) for one in members]
         is_stuck = all(pause.tripped or (pause.receive_share or STUCK) >= STUCK for pause in pauses)
@@ -331,7 +324,7 @@ class _Walk:
         share = min(shares) if len(shares) == len(pauses) else None
         self.steps[number] = self.steps[number]._replace(pause_ratio=share, ports=tuple(map(str, members)))
 
-    def _add(self, place: PausePlace, parent: int | None, depth: int, kind: str, sentence: str) -> int:
+    def _add(self, place: at.PausePlace, parent: int | None, depth: int, kind: str, sentence: str) -> int:
         pause, link = self._fabric.pause(place), self._fabric.link(place)
         sends = kind in (say.PAUSES, say.NOT_PAUSED, say.UNEXPLAINED)
         share = None if sends else pause.receive_share
@@ -342,23 +335,23 @@ class _Walk:
         return len(self.steps) - 1
 
 
-def _judge(fabric: _Fabric, place: PausePlace) -> tuple[str, str]:
+def _judge(fabric: _Fabric, place: at.PausePlace) -> tuple[str, str]:
     """What a paused or full queue is in the tree, and the sentence about it."""
     pause, link = fabric.pause(place), fabric.link(place)
     if not pause.is_paused:
         return say.INCAST, say.incast(place, link, pause)
-    if link.kind == SWITCH:
+    if link.kind == at.SWITCH:
         peer = fabric.peer(place)
         # The switch at the other end may deny that it sends the pause.
         answering = peer is None or fabric.pause(peer).transmits is not False
         return say.PAUSED, say.paused(place, link, pause, answering)
-    if link.kind != HOST:
+    if link.kind != at.HOST:
         return say.LEAVES, say.leaves(place, link, pause)
     kind = say.PAUSED_RECEIVER if pause.transmits else say.SLOW_RECEIVER
     return kind, say.receiver(place, link, pause)
 
 
-def _fullest(fabric: _Fabric, ingress: PausePlace) -> tuple[PausePlace, PortPause] | None:
+def _fullest(fabric: _Fabric, ingress: at.PausePlace) -> tuple[at.PausePlace, at.PortPause] | None:
     """The fullest queue of the priority on this switch; None if it is not read how full any of them is."""
     found = [
         (place, pause)

@@ -28,7 +28,7 @@ from waiting import until
 from roce_exporter.catalog import named
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net import NetError
-from roce_exporter.net.gnmi_messages import LeafReader, path_of
+from roce_exporter.net.gnmi_messages import LeafReader, path_of, path_text
 from roce_exporter.net.grpc import grpc
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.normalise.series import Series
@@ -331,7 +331,7 @@ def message(*updates: tuple[str, Any], deleted: tuple[str, ...] = ()) -> LeafRea
 
 
 def kept(store: LeafStore, source: str = "links") -> list[tuple[str, Any]]:
-    return [(gnmi.path_text(path), value) for path, value in store.held()[source]]
+    return [(path_text(path), value) for path, value in store.held()[source]]
 
 
 def test_the_newest_value_of_a_path_is_the_last_one() -> None:

@@ -28,18 +28,9 @@ EXACT = re.compile(r"([0-9,]{1,26})(?:\s*(?:B|Bytes))?", re.ASCII)
 SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(KB|MB|GB)", re.ASCII)
 BYTES = {"KB": 1024, "MB": 1024**2, "GB": 1024**3}
 
-COUNTERS = "counters"
-WATCHDOG = "pfc_watchdog"
-SETTINGS = "pfc_watchdog_settings"
-PFC = "pfc"
-PROFILES = "pfc_profiles"
-CONGESTION = "congestion_control"
-LINKS = "links"
-PHY = "phy_detail"
-MODULES = "transceivers"
-NEIGHBORS = "lldp_neighbors"
-QUEUES = "queue_mapping"
-SYSTEM = "system"
+COUNTERS, LINKS, PHY, MODULES = "counters", "links", "phy_detail", "transceivers"
+WATCHDOG, SETTINGS, PFC, PROFILES = "pfc_watchdog", "pfc_watchdog_settings", "pfc", "pfc_profiles"
+CONGESTION, NEIGHBORS, QUEUES, SYSTEM = "congestion_control", "lldp_neighbors", "queue_mapping", "system"
 PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?", re.ASCII)
 """Front-panel ports, and the parts of a breakout."""
 LINK_STATES = frozenset({"link-state", "speed", "mtu"})

@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WATCHDOG = "pfc_queue_detail"
-PFC = "priority_flow_control"
-NEIGHBORS = "lldp_neighbors"
-VERSION = "version"
-STATISTICS = "queuing_statistics"
-MODULES = "transceivers"
-
+WATCHDOG, PFC, NEIGHBORS = "pfc_queue_detail", "priority_flow_control", "lldp_neighbors"
+VERSION, STATISTICS, MODULES = "version", "queuing_statistics", "transceivers"
 REFUSED_DME = "the DME refuses the query"
 CLASSES = {
     STATISTICS: "ipqosQueuingStats",

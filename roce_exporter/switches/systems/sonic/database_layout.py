@@ -7,7 +7,6 @@ databases differ between images.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,16 +20,11 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.targets import Route, SwitchTarget
 
-APPL_DB = "APPL_DB"
-COUNTERS_DB = "COUNTERS_DB"
-CONFIG_DB = "CONFIG_DB"
-STATE_DB = "STATE_DB"
+APPL_DB, COUNTERS_DB, CONFIG_DB, STATE_DB = "APPL_DB", "COUNTERS_DB", "CONFIG_DB", "STATE_DB"
 DEFAULT_NUMBERS = {APPL_DB: 0, COUNTERS_DB: 2, CONFIG_DB: 4, STATE_DB: 6}
 
-ON_THE_SWITCH = (
-    Path("/var/run/redis/sonic-db/database_global.json"),
-    Path("/var/run/redis/sonic-db/database_config.json"),
-)
+FOLDER = Path("/var/run/redis/sonic-db")
+ON_THE_SWITCH = (FOLDER / "database_global.json", FOLDER / "database_config.json")
 """Where SONiC has the files; the first exists only on switches with several ASICs."""
 
 MOST_BYTES = 1 << 20
@@ -49,8 +43,7 @@ class DatabasePlace(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseNamespace:
+class DatabaseNamespace(NamedTuple):
     """The databases of the host, or of one ASIC."""
 
     name: str
@@ -60,8 +53,7 @@ class DatabaseNamespace:
     """Why not: one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseLayout:
+class DatabaseLayout(NamedTuple):
     """All databases of a switch. Without a file: one instance, with the numbers of the community's SONiC."""
 
     namespaces: tuple[DatabaseNamespace, ...]
@@ -69,12 +61,8 @@ class DatabaseLayout:
     @property
     def several(self) -> bool:
         """Whether there is more than one Redis, so that the target's port or path cannot be that of all of them."""
-        return (
-            len(
-                {(part.name, place.instance) for part in self.namespaces for place in part.databases.values()}
-            )
-            > 1
-        )
+        servers = {(part.name, one.instance) for part in self.namespaces for one in part.databases.values()}
+        return len(servers) > 1
 
     @property
     def asics(self) -> bool:
@@ -82,14 +70,8 @@ class DatabaseLayout:
         return any(part.name for part in self.namespaces)
 
 
-DEFAULT_LAYOUT = DatabaseLayout(
-    (
-        DatabaseNamespace(
-            SINGLE_ASIC,
-            {name: DatabasePlace("redis", "", 0, "", number) for name, number in DEFAULT_NUMBERS.items()},
-        ),
-    )
-)
+PLACES = {name: DatabasePlace("redis", "", 0, "", number) for name, number in DEFAULT_NUMBERS.items()}
+DEFAULT_LAYOUT = DatabaseLayout((DatabaseNamespace(SINGLE_ASIC, PLACES),))
 
 
 async def layout_of(target: SwitchTarget) -> DatabaseLayout:
@@ -154,13 +136,9 @@ def _places(document: Mapping[str, Any], path: Path) -> dict[str, DatabasePlace]
         try:
             database = databases[name]
             instance = instances[database["instance"]]
-            found[name] = DatabasePlace(
-                instance=str(database["instance"]),
-                host=str(instance.get("hostname", "")),
-                port=int(instance.get("port", 0)),
-                path=str(instance.get("unix_socket_path", "")),
-                number=int(database["id"]),
-            )
+            host, socket = (str(instance.get(key, "")) for key in ("hostname", "unix_socket_path"))
+            port, number = int(instance.get("port", 0)), int(database["id"])
+            found[name] = DatabasePlace(str(database["instance"]), host, port, socket, number)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise NetError(f"{path}: {name} has no instance or no id that can be used") from None
     return found

@@ -29,6 +29,7 @@ from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.read import read_tables
 from roce_exporter.switches.systems.sonic.scope import lossless_of
 from roce_exporter.switches.targets import PFC_PRIORITIES
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,33 +42,16 @@ IDENTIFIER = re.compile(r"oid:0x[0-9a-f]{1,16}", re.ASCII)
 """An object identifier of SAI, as SONiC writes it."""
 
 COUNTERS_DB, CONFIG_DB, STATE_DB, APPL_DB = "COUNTERS_DB", "CONFIG_DB", "STATE_DB", "APPL_DB"
-PORTS = "COUNTERS/Ethernet*"
-QUEUES = "COUNTERS/Ethernet*/Queues"
-RATES = "RATES/Ethernet*"
+PORTS, QUEUES, RATES = "COUNTERS/Ethernet*", "COUNTERS/Ethernet*/Queues", "RATES/Ethernet*"
 PERIODIC_GROUPS = "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups"
-NEIGHBORS = "LLDP_ENTRY_TABLE"
-CHOSEN_GROUPS = "BUFFER_PG_TABLE"
-CHASSIS = "LLDP_LOC_CHASSIS"
+NEIGHBORS, CHOSEN_GROUPS, CHASSIS = "LLDP_ENTRY_TABLE", "BUFFER_PG_TABLE", "LLDP_LOC_CHASSIS"
 CHASSIS_FIELDS = ("lldp_loc_sys_name", "lldp_loc_sys_desc")
-CONFIG_TABLES = (
-    "DEVICE_METADATA",
-    "FLEX_COUNTER_TABLE",
-    "PORT",
-    "PORT_QOS_MAP",
-    "PFC_WD",
-    "MAP_PFC_PRIORITY_TO_QUEUE",
-    "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP",
-    "QUEUE",
-    "WRED_PROFILE",
-    "BUFFER_PG",
-    "BUFFER_PROFILE",
-    "BUFFER_POOL",
+CONFIG_TABLES = word_list(
+    "DEVICE_METADATA FLEX_COUNTER_TABLE PORT PORT_QOS_MAP PFC_WD MAP_PFC_PRIORITY_TO_QUEUE QUEUE WRED_PROFILE BUFFER_PG"
+    " PFC_PRIORITY_TO_PRIORITY_GROUP_MAP BUFFER_PROFILE BUFFER_POOL"
 )
-HEALTH_TABLES = (
-    "PORT_OPERR_TABLE",
-    "TRANSCEIVER_DOM_SENSOR",
-    "TRANSCEIVER_DOM_THRESHOLD",
-    "TRANSCEIVER_INFO",
+HEALTH_TABLES = word_list(
+    "PORT_OPERR_TABLE TRANSCEIVER_DOM_SENSOR TRANSCEIVER_DOM_THRESHOLD TRANSCEIVER_INFO"
 )
 """Of STATE_DB, each with a request of its own: not every switch has them."""
 STATE_TABLES = ("QUEUE_COUNTER_CAPABILITIES", "BUFFER_PROFILE_TABLE", "BUFFER_POOL_TABLE")

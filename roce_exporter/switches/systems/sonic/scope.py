@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.named import SWITCH_QUEUE_INFO
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, label_text
-from roce_exporter.switches.reply_values import is_absent, number, numbers, word
+from roce_exporter.switches.readings import SwitchReading, label_text
+from roce_exporter.switches.reply_values import fact, is_absent, number, numbers, of_port, word
 from roce_exporter.switches.systems.sonic import tables as t
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from roce_exporter.switches.readings import Labels, RawNumber
+    from roce_exporter.switches.readings import RawNumber, SwitchFact
     from roce_exporter.switches.systems.sonic.tables import Fields, SonicGroup, SonicQueue, SonicTables
 
 PRIORITIES = range(8)
@@ -252,24 +252,21 @@ def configuration_readings(view: NamespaceView) -> Iterator[SwitchReading]:
         plan = view.lossless.ports.get(port)
         for priority in view.priorities if port not in view.lossless.unclear else ():
             enabled = int(plan is not None and priority in plan.queues)
-            yield from _values((("port", port), ("priority", str(priority))), {"pfc_enable": enabled})
+            yield of_port(t.CONFIGURATION, port, {"pfc_enable": enabled}, priority=priority)
         if plan is not None:
             yield from _watchdog(port, plan, view.rows.watchdogs.get(port, {}))
         shown = view.lossless.shown.get(port)
         for queue in _shown(view, port, shown.queues if shown else {}, view.rows.queues):
-            yield from _values((("port", port), ("queue", str(queue))), _ecn(view.rows, port, queue))
+            if values := _ecn(view.rows, port, queue):
+                yield of_port(t.CONFIGURATION, port, values, queue=queue)
         for group in _shown(view, port, plan.groups if plan else {}, view.rows.groups):
             name, state = _profile_name(view.rows, port, group), view.tables.state or {}
             profile = view.rows.get(f"BUFFER_PROFILE|{name}") or state.get(f"BUFFER_PROFILE_TABLE|{name}", {})
             values = numbers(profile, ("xoff",))
             if (threshold := _threshold(view, profile)) is not None:
                 values["pause_threshold"] = threshold
-            yield from _values((("port", port), ("priority_group", str(group))), values)
-
-
-def _values(labels: Labels, values: Mapping[str, RawNumber]) -> Iterator[SwitchReading]:
-    if values:
-        yield SwitchReading(t.CONFIGURATION, labels, values)
+            if values:
+                yield of_port(t.CONFIGURATION, port, values, priority_group=group)
 
 
 def _shown(
@@ -288,7 +285,7 @@ def _watchdog(port: str, plan: PortLossless, row: Fields) -> Iterator[SwitchRead
     for priority in plan.queues:
         watched = configured and priority in plan.watched
         values = {"pfcwd_sw_enable": int(watched), **(settings if watched else {})}
-        yield SwitchReading(t.CONFIGURATION, (("port", port), ("queue", str(priority))), values)
+        yield of_port(t.CONFIGURATION, port, values, queue=priority)
 
 
 def _ecn(rows: t.SonicRows, port: str, queue: int) -> dict[str, RawNumber]:
@@ -373,6 +370,5 @@ def queue_facts(view: NamespaceView) -> Iterator[SwitchFact]:
         if port not in view.ports:
             continue
         for priority, queue in plan.queues.items():
-            labels = {"port": port, "priority": str(priority), "queue": str(queue)}
-            group = {"priority_group": str(plan.groups[priority])}
-            yield SwitchFact(SWITCH_QUEUE_INFO, labels | group)
+            labels = {"priority": priority, "queue": queue, "priority_group": plan.groups[priority]}
+            yield fact(SWITCH_QUEUE_INFO, port=port, **labels)

@@ -20,24 +20,14 @@ if TYPE_CHECKING:
 Fields = dict[str, str]
 """One hash of SONiC: texts by the name of the field. A field that the switch does not have is absent."""
 
-PORT_COUNTERS = "port_counters"
-QUEUE_COUNTERS = "queue_counters"
-GROUP_COUNTERS = "priority_group_counters"
-WATERMARKS = "watermarks"
-CONFIGURATION = "configuration"
-STATE = "state"
-LLDP = "lldp"
-VOQ_COUNTERS = "voq_counters"
-LINKS = "links"
-TRANSCEIVERS = "transceivers"
-
+PORT_COUNTERS, QUEUE_COUNTERS, GROUP_COUNTERS = "port_counters", "queue_counters", "priority_group_counters"
+VOQ_COUNTERS, WATERMARKS, CONFIGURATION, STATE = "voq_counters", "watermarks", "configuration", "state"
+LLDP, LINKS, TRANSCEIVERS = "lldp", "links", "transceivers"
 COUNTED = (PORT_COUNTERS, QUEUE_COUNTERS, GROUP_COUNTERS, WATERMARKS)
 SOURCES = (*COUNTED, CONFIGURATION, STATE, LLDP, LINKS, TRANSCEIVERS)
 """Each is one field of `SonicTables`, and fails on its own: the keys of `Replies.faults`. Only a chassis has `VOQ_COUNTERS`, too."""
 
-QUEUE_TYPE = "SAI_QUEUE_TYPE_"
-UNICAST = "UNICAST"
-EVERY_TYPE = "ALL"
+QUEUE_TYPE, UNICAST, EVERY_TYPE = "SAI_QUEUE_TYPE_", "UNICAST", "ALL"
 
 FIELD_CHARACTERS = 1024
 """Most characters of one value that are kept. The longest honest one is the system description of LLDP."""
