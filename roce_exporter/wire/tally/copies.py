@@ -67,10 +67,16 @@ class CopyFilter:
 def _places(keys: Integers, times: Integers, keys_before: Integers, times_before: Integers) -> Integers:
     """How many equal packets are before each one, each within WINDOW of the next."""
     keys, times = np.concatenate((keys_before, keys)), np.concatenate((times_before, times))
-    order = np.argsort(keys, kind="stable")
+    found = np.zeros(len(keys), np.int64)
+    # Few keys are there again, and to sort all of them is quick while it does not have to keep their order.
+    ordered = np.sort(keys)
+    again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(again):
+        return found[len(keys_before) :]
+    order = np.flatnonzero(again[np.minimum(np.searchsorted(again, keys), len(again) - 1)] == keys)
+    order = order[np.argsort(keys[order], kind="stable")]
     keys, times = keys[order], times[order]
     chained = np.concatenate(([False], (keys[1:] == keys[:-1]) & (np.abs(np.diff(times)) <= WINDOW)))
     at = np.arange(len(keys))
-    found = np.empty_like(at)
     found[order] = at - np.maximum.accumulate(np.where(chained, 0, at))
     return found[len(keys_before) :]

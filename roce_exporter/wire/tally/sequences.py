@@ -259,8 +259,8 @@ class Acknowledgements(NamedTuple):
     """The opposite direction of each pair."""
     flow_pairs: Integers
     """The pair of each flow."""
-    requests: NDArray[np.bool_]
-    """Which flows are of requests."""
+    classes: Integers
+    """The class of each flow."""
 
 
 class FlowStates:
@@ -296,7 +296,7 @@ class FlowStates:
         if (more := count - len(self._low)) > 0:
             self._low = np.concatenate((self._low, np.full(more, NO_STATE, np.int64)))
             self._high = np.concatenate((self._high, np.full(more, NO_STATE, np.int64)))
-        classes = classes_of(columns)
+        classes = known.classes[flows]
         rows = np.flatnonzero((flows != UNNUMBERED) & (classes != UNTRACKED))
         if not len(rows):
             return []
@@ -327,10 +327,10 @@ class FlowStates:
         self, flow: int, replies: Integers, columns: Columns, known: Acknowledgements
     ) -> list[tuple[int, int]]:
         """Place in the batch and PSN of the ACKs of one flow."""
-        if not known.requests[flow]:
+        if known.classes[flow] != REQUESTS:
             return []
         pair = known.flow_pairs[flow]
-        others = np.flatnonzero((known.flow_pairs == pair) & known.requests)
+        others = np.flatnonzero((known.flow_pairs == pair) & (known.classes == REQUESTS))
         near = (self._low[others] - self._low[flow] + HALF) % MODULUS - HALF
         if np.count_nonzero((self._low[others] == NO_STATE) | (np.abs(near) < NEAR)) > 1:
             return []

@@ -166,14 +166,14 @@ class Tally:
         count = len(self._flow_pairs)
         self.flow_counts[:, 0] += np.bincount(flows, minlength=count)
         self.flow_counts[:, 1] += np.bincount(flows, columns.lengths, minlength=count).astype(np.int64)
-        requests = self._flows.keys[:, 4] & np.uint64(3) == sequences.REQUESTS
-        known = sequences.Acknowledgements(pairs, self.pairs.reverse, self._flow_pairs, requests)
+        classes = self._flows.keys[:, 4].astype(np.int64) & 3
+        known = sequences.Acknowledgements(pairs, self.pairs.reverse, self._flow_pairs, classes)
         found = self._states.add(columns, flows, known)
         if not found:
             return
         rows, counts = (np.array(part, np.int64) for part in zip(*found, strict=True))
         self.flow_counts[rows, 2:] += counts
-        acks = self._flows.keys[rows, 4] & np.uint64(3) == sequences.ACKS
+        acks = classes[rows] == sequences.ACKS
         pairs = self._flow_pairs[rows]
         place = pair_counts.BLOCKS["duplicate_acks"].start
         np.add.at(self.pairs.counts, (pairs[acks], place), counts[acks, 0])
