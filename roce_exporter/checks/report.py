@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 import time
 from collections import Counter
@@ -52,6 +53,9 @@ Place = tuple[str, str, str]
 """Device, port, and network device, rail and switch port."""
 
 ALIKE = " (likewise on the other ports)"
+_DIGITS = re.compile("([0-9]+)")
+_NUMBER = re.compile(r"(?<![\w.-])(?<!priority )(?<!lane )[0-9]+(?:[,.][0-9]+)*(?!\w)")
+"""Numbers in texts that ports can share; no parts of names."""
 
 
 def document(report: Report, source: str, time: float | None, *, failed: bool = False) -> dict[str, Any]:
@@ -173,16 +177,32 @@ def _places(findings: Iterable[Finding], failed: bool) -> list[tuple[str, list[F
             known = ", ".join(filter(None, (one.netdev, one.place)))
             places.setdefault((one.device, one.port, known), []).append(one)
     groups: dict[object, list[Place]] = {}
-    for place, found in places.items():
-        groups.setdefault((bool(place[1]), *map(_shown, found)), []).append(place)
+    for place, found in sorted(places.items(), key=_in_order):
+        here = {one.check: one for one in found}
+        own = (_shown(one) for one in found if _root(one, here) is one)
+        groups.setdefault((bool(place[1]), *own), []).append(place)
     tables = [(_heading(alike), list(_merged([places[one] for one in alike]))) for alike in groups.values()]
     return sorted(tables, key=lambda one: -max(finding.status for finding in one[1]))
+
+
+def _in_order(place: tuple[Place, Sequence[Finding]]) -> tuple[object, ...]:
+    """The more harmful causes first; ports with the same ascend. How much of it each has is no order."""
+    worst = max(int(one.harm) for one in place[1])
+    return (
+        -worst,
+        *(
+            [int(part) if part.isdigit() else part for part in _DIGITS.split(" ".join(place[0]))]
+            * bool(worst)
+        ),
+    )
 
 
 def _shown(one: Finding) -> tuple[object, ...]:
     # Each port has its own neighbour and speed: what was found matters only where it is not right.
     found = "" if one.status is Status.OK else one.found
-    return one.topic, one.check, one.title, one.status, one.expected, one.evidence, one.against, found
+    what = one.topic, one.check, one.title, one.status, one.side, one.expected, found
+    # A fault of several ports has the numbers of each.
+    return what if one.topic is Topic.HEALTH else (*what, one.evidence, one.against)
 
 
 def _heading(places: Sequence[Place]) -> str:
@@ -197,13 +217,49 @@ def _heading(places: Sequence[Place]) -> str:
 
 
 def _merged(alike: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
-    for position, finding in enumerate(alike[0]):
-        if len(alike) == 1:
-            yield finding
+    """The findings of places with the same ones; consequences are those of any of them."""
+    every: dict[object, list[Finding]] = {}
+    for found in alike:
+        for number, one in enumerate(found):
+            nth = sum(other.check == one.check for other in found[:number])
+            every.setdefault((one.topic, one.check, nth), []).append(one)
+    for several in every.values():
+        first = several[0]
+        if len(several) == 1:
+            yield first
             continue
-        same = len({found[position].found for found in alike}) == 1
-        fix = tuple(f"{one}{ALIKE}" for one in finding.fix)
-        yield replace(finding, found=finding.found if same else OWN, fix=fix)
+        steps = zip(*(one.fix for one in several), strict=False)
+        yield replace(
+            first,
+            found=first.found if len({one.found for one in several}) == 1 else OWN,
+            evidence=_of_all(several, "evidence"),
+            against=_of_all(several, "against"),
+            fix=tuple(step[0] + ALIKE * (len({*step}) > 1) for step in steps),
+            since=min(one.since for one in several),
+            until=max(one.until for one in several) if all(one.until for one in several) else 0.0,
+        )
+
+
+def _of_all(several: Sequence[Finding], part: str) -> tuple[str, ...]:
+    """What several ports say: with the range of each number where the words are the same, else a line per port."""
+    every: list[tuple[str, ...]] = [getattr(one, part) for one in several]
+    rows = [*zip(*every, strict=False)]
+    same = len({len(said) for said in every}) == 1
+    if same and all(len({_NUMBER.sub("", said) for said in row}) == 1 for row in rows):
+        return tuple(_range(row) for row in rows)
+    return tuple(
+        f"{one.device}/{one.port}: {'; '.join(said)}"
+        for one, said in zip(several, every, strict=True)
+        if said
+    )
+
+
+def _range(row: Sequence[str]) -> str:
+    columns = zip(*(_NUMBER.findall(said) for said in row), strict=True)
+    ends = iter([sorted({*column}, key=lambda one: float(one.replace(",", ""))) for column in columns])
+    return _NUMBER.sub(
+        lambda _: " to ".join(dict.fromkeys((one := next(ends))[:: max(len(one) - 1, 1)])), row[0]
+    )
 
 
 def _rows(findings: Sequence[Finding], width: int, colour: bool) -> Iterator[str]:

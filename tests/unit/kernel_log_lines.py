@@ -92,6 +92,10 @@ link_up                   @eth0: NIC Link is Up, 200000 Mbps (NRZ) full duplex, 
 link_down                 @eth0: NIC Link is Down
 """,
     "ice": """
+completion_unanswered @irdma0: abnormal ae_id = 0x50a bool qp=1 qp_id = 5, ae_src=5
+completion_not_ready @irdma0: abnormal ae_id = 0x50f bool qp=1 qp_id = 5, ae_src=5
+completion_refused @irdma0: abnormal ae_id = 0x208 bool qp=1 qp_id = 5, ae_src=3
+completion_local @irdma0: abnormal ae_id = 0x102 bool qp=1 qp_id = 5, ae_src=1
 recovery_failed @: IRDMA hardware initialization FAILED init_state=4 status=-110
 driver_error    @: PF failed to honor VF 3, opcode 4, error -5
 firmware_fatal  @irdma0: critical PE Error, GLPE_CRITERR=0x00000010
@@ -144,6 +148,9 @@ recovery_failed @: Wait for reset timeout: 4
 tx_timeout      @eth0: tx_timeout count: 1, queue id: 3, SW_NTU: 0x1, SW_NTC: 0x0, napi state: 16
 command_timeout @: [cmd] token 0xb2 mailbox 0x3 timeout.
 driver_error    @: AEQ overflow!
+driver_error    @: Local work queue 0x9 catast error, sub_event type is: 3
+completion_local @: Invalid request local work queue 0x9 error.
+completion_local @: Local access violation work queue 0x9 error, sub_event type is: 1
 link_up         @eth0: link up
 link_down       @eth0: link down
 """,
@@ -175,7 +182,8 @@ command_timeout @efa_0: The device didn't send any completion for admin cmd CREA
 recovery_failed @efa_0: Reset indication didn't turn off
 objects_exhausted @efa_0: Failed to process command ALLOC_PD (opcode 15) comp_status 2 err -12
 driver_error @efa_0: Failed to submit command CREATE_AH (opcode 6) err -19
-driver_error @efa_0: Failed to process command MODIFY_QP (opcode 2) comp_status 6 err -22
+completion_local @efa_0: Failed to process command DEREG_MR (opcode 8) comp_status 6 err -22
+driver_error @efa_0: Failed to process command MODIFY_QP (opcode 2) comp_status 5 err -5
 """,
     "pcieport": """
 pcie_contained   @: DPC: containment event, status:0x1f01 source:0x0000

@@ -80,9 +80,10 @@ DROPS = (
 
 
 def _cnps_sent(port: PortView) -> Rise | None:
-    """CNPs that this port sent; None if they are not counted, or if a counter that never moved proves nothing."""
+    """CNPs that this port sent; None if they are not counted, or if a counter that was never seen to move proves nothing."""
     driver = dialect_of(port.label("roce_device_info", "driver"))
-    return None if driver in UNKEPT and not port.highest(SENT) else port.rise(SENT, MEDIUM)
+    kept = driver not in UNKEPT or port.rose(SENT, port.host.end - port.host.begin)
+    return port.rise(SENT, MEDIUM) if kept else None
 
 
 def _unanswered(port: PortView) -> Iterator[Symptom]:

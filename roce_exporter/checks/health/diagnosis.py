@@ -215,10 +215,11 @@ def _explained(findings: list[Finding]) -> Iterator[Finding]:
         if not reasons:
             yield finding
             continue
+        side = max(reasons, key=attrgetter("harm")).side
         yield replace(
             finding,
-            # the side of the worst cause behind it is the better known one
-            side=max(reasons, key=attrgetter("harm")).side,
+            # the side of the worst cause behind it is the better known one, but of less than itself: a hot module leaves a link to repair
+            side=side if max(other.status for other in reasons) >= finding.status else finding.side,
             # what a program or the load does makes no port unfit
             status=min(finding.status, max(other.status for other in reasons))
             if all(other.status is Status.OK for other in reasons)

@@ -53,7 +53,7 @@ def test_a_module_that_protects_itself_goes_dark(series, cause, side) -> None:
     """Heat or a lack of power is the cause, the loss of the link its consequence; the port has failed all the same."""
     report = diagnose(history({"roce_port_up": [1, 0]} | series))
     assert (report.findings[0].check, report.findings[0].side) == (cause, side)
-    assert "link_down" in causes(report)
+    assert [one.side for one in report.findings if one.check == "link_down"] == [Side.LINK]
     assert report.ports[0].health is Status.FAILED
 
 

@@ -1,0 +1,70 @@
+"""The text of a report: ports with the same fault are one block, in ascending order, with the numbers of all of them."""
+
+from dataclasses import replace
+
+from roce_exporter.checks.finding import Finding, Report
+from roce_exporter.checks.health.causes import NAMED
+from roce_exporter.checks.report import document, text
+
+
+def marked(number: int, ratio: str, cnps: str, harm: float = 9.0) -> Finding:
+    return NAMED["incast"].finding(
+        f"mlx5_{number}",
+        "1",
+        (f"{ratio} % of the packets received were marked within 5 min", f"{cnps} CNPs sent within 5 min"),
+        netdev=f"eth{number}",
+        since=1000.0 + number,
+        harm=harm,
+    )
+
+
+FOUR = (marked(10, "2.06", "1,500", 9.4), marked(2, "2.02", "15,871", 9.3), marked(3, "2.02", "900", 9.2))
+
+
+def test_ports_with_one_fault_are_one_block() -> None:
+    said = text(Report(FOUR), "A host", width=120)
+    assert "mlx5_2 port 1 (eth2), mlx5_3 port 1 (eth3), mlx5_10 port 1 (eth10)" in said
+    assert said.count("(incast)") == 1
+    assert "2.02 to 2.06 % of the packets received were marked within 5 min" in said
+    assert "900 to 15,871 CNPs sent within 5 min" in said
+    assert "since 00:16:42 UTC" in said
+    assert "check which senders share the path\n" in said
+    assert "grep -e ecn -e cnp (likewise on the other ports)" in said
+
+
+def test_the_document_has_every_port() -> None:
+    found = document(Report(FOUR), "A host", None)["findings"]
+    assert [(one["device"], one["evidence"]) for one in found] == [
+        (one.device, list(one.evidence)) for one in FOUR
+    ]
+
+
+def test_other_words_are_a_line_per_port() -> None:
+    other = replace(FOUR[1], evidence=("a capture saw CNPs of this port to 5 senders",))
+    said = text(Report((FOUR[0], other)), "A host", width=120)
+    assert "mlx5_2/1: a capture saw CNPs of this port to 5 senders" in said
+    assert "mlx5_10/1: 2.06 % of the packets received were marked within 5 min; 1,500 CNPs" in said
+
+
+def test_numbers_of_names_are_no_ranges() -> None:
+    paused = [replace(one, evidence=(f"priority {one.device[-1]} was paused for 3 %",)) for one in FOUR]
+    said = text(Report((*paused,)), "A host", width=120)
+    assert "mlx5_2/1: priority 2 was paused for 3 %" in said
+
+
+def test_another_side_or_health_is_a_block_of_its_own() -> None:
+    for other in (
+        replace(FOUR[1], side=NAMED["too_hot"].side),
+        replace(FOUR[1], status=NAMED["too_hot"].health),
+    ):
+        assert text(Report((FOUR[0], other)), "A host").count("(incast)") == 2
+
+
+def test_the_consequences_of_each_port_are_said_once() -> None:
+    """Where only one port has one, it is a line of the block, too."""
+    paused = NAMED["pause_received"].finding(
+        "mlx5_3", "1", ("priority 3 was paused for 6 % of 5 min",), harm=8.0
+    )
+    said = text(Report((*FOUR, replace(paused, netdev="eth3", caused_by=("incast",)))), "A host", width=200)
+    assert said.count("priority 3 was paused for 6 % of 5 min") == 1
+    assert said.count("(incast)") == 1
