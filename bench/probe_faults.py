@@ -64,8 +64,7 @@ def serve(target: ProbeTarget, parent: Connection) -> None:
     descriptor = os.open(f"/run/netns/{PREFIX}{target.host}", os.O_RDONLY)
     if ctypes.CDLL(None, use_errno=True).setns(descriptor, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
-    # Other programs of the machine would make it a busy host.
-    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    os.nice(-19)  # other programs of the machine would make it a busy host
     asyncio.run(_probe(target, parent))
 
 
