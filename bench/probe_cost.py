@@ -151,8 +151,9 @@ def main() -> None:
     for _ in range(ROUNDS if others else 1):
         for checkout in (*others, here):
             command = [sys.executable, "-c", f"import probe_cost; probe_cost.one({seconds})"]
-            path = f"{checkout}:{Path(__file__).parent}"
-            subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=True)  # noqa: S603
+            bench = Path(__file__).resolve().parent  # not the current folder, which would be imported first
+            environment = os.environ | {"PYTHONPATH": f"{checkout}:{bench}"}
+            subprocess.run(command, env=environment, cwd=bench, check=True)  # noqa: S603
 
 
 def one(seconds: float) -> None:

@@ -12,7 +12,7 @@ from roce_exporter.catalog import probe as rows
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.probe.guard import REASONS
 from roce_exporter.probe.plan import FABRIC, RACK
-from roce_exporter.probe.sender import CE
+from roce_exporter.probe.udp import CE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -16,7 +16,7 @@ from roce_exporter.probe.stamp import (
     pack_reply,
     read_request,
 )
-from roce_exporter.probe.udp import ProbeSocket
+from roce_exporter.probe.udp import ECT0, ProbeSocket
 
 if TYPE_CHECKING:
     from collections import deque
@@ -30,7 +30,6 @@ BATCH = 256
 """Requests per turn of the event loop, so that a flood does not stop the process."""
 PENDING = 1024
 """Replies whose send time the kernel has not reported yet."""
-ECT0 = 2
 
 
 class Responder:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from roce_exporter.probe.plan import Probe
 from roce_exporter.probe.stamp import StampError, StampRequest, pack_request, read_reply
-from roce_exporter.probe.udp import UNKNOWN, ProbeSocket, Times
+from roce_exporter.probe.udp import ECT0, UNKNOWN, ProbeSocket, Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,7 +34,6 @@ LOST = 4.0
 """Seconds after which a probe without a reply is lost."""
 REMEMBERED = 4096
 """Answered probes of one socket whose reply's send time is not known yet."""
-ECT0, CE = 2, 3
 BATCH = 4096
 
 
@@ -236,12 +235,8 @@ class Sender:
         for path in self._paths.values():
             path.collect(self._clock(), outcomes)
 
-    def renew(self) -> None:
-        """Begin a new window: the next burst opens new source ports, and so takes other paths. Call it when nothing waits."""
-        self.close()
-
     def close(self) -> None:
-        """Close all sockets."""
+        """Close all sockets; probes without a reply are forgotten, and the next burst opens others."""
         for path in self._paths.values():
             path.close()
         self._paths.clear()

@@ -232,7 +232,7 @@ class ProbeService:
             if now - renewed >= WINDOW:
                 renewed = now
                 for port in self._ports.values():
-                    port.sender.renew()
+                    port.sender.close()  # the next burst opens new source ports, and so takes other paths
             pause = self.burst(time.time())
             await asyncio.sleep(SETTLE)
             self.collect()

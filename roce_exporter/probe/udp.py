@@ -39,6 +39,8 @@ TIMESTAMP_ORIGIN = 4
 """`SO_EE_ORIGIN_TIMESTAMPING`: the entry is a send time; `data` is the number of the packet."""
 INT = struct.Struct("@i")
 UINT = struct.Struct("@I")
+ECT0, CE = 2, 3
+"""ECN in the TOS octet: capable, and marked."""
 CONTROL_BYTES = 512
 QUEUE_BYTES = 1 << 18
 """Asked of the kernel for the receive queue; it may give less (net.core.rmem_max)."""

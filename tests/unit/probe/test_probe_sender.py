@@ -114,7 +114,7 @@ def test_paths_have_source_ports_of_their_own_that_stay_until_the_next_window(en
     first = ends.sender._paths.copy()
     assert len({ends.source_port(path) for path in (0, 1)}) == 2
     assert set(first) == {0, 1}
-    ends.sender.renew()
+    ends.sender.close()
     ends.send()
     assert ends.sender._paths[0] is not first[0]
     assert first[1].socket.fileno() == -1, "closed"
