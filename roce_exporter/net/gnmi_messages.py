@@ -207,6 +207,9 @@ class LeafReader:
                         self._count(1)
                         one = _decoded("Update", update)
                         self.leaves.append(Leaf(prefix + self._path(one.path), self._value(one.val)))
+                    elif number == DELETES:
+                        self._count(1)
+                        self.deleted.append(prefix + self._path(update))
             finished = finished or (field == SYNC_RESPONSE and content != b"\0")
         return finished
 
