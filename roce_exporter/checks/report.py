@@ -185,16 +185,11 @@ def _places(findings: Iterable[Finding], failed: bool) -> list[tuple[str, list[F
     return sorted(tables, key=lambda one: -max(finding.status for finding in one[1]))
 
 
-def _in_order(place: tuple[Place, Sequence[Finding]]) -> tuple[object, ...]:
+def _in_order(one: tuple[Place, Sequence[Finding]]) -> tuple[object, ...]:
     """The more harmful causes first; ports with the same ascend. How much of it each has is no order."""
-    worst = max(int(one.harm) for one in place[1])
-    return (
-        -worst,
-        *(
-            [int(part) if part.isdigit() else part for part in _DIGITS.split(" ".join(place[0]))]
-            * bool(worst)
-        ),
-    )
+    worst = max(int(finding.harm) for finding in one[1])
+    parts = _DIGITS.split(" ".join(one[0])) if worst else ()
+    return (-worst, *(int(part) if part.isdigit() else part for part in parts))
 
 
 def _shown(one: Finding) -> tuple[object, ...]:
@@ -225,9 +220,6 @@ def _merged(alike: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
             every.setdefault((one.topic, one.check, nth), []).append(one)
     for several in every.values():
         first = several[0]
-        if len(several) == 1:
-            yield first
-            continue
         steps = zip(*(one.fix for one in several), strict=False)
         yield replace(
             first,
@@ -235,7 +227,7 @@ def _merged(alike: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
             evidence=_of_all(several, "evidence"),
             against=_of_all(several, "against"),
             fix=tuple(step[0] + ALIKE * (len({*step}) > 1) for step in steps),
-            since=min(one.since for one in several),
+            since=min(filter(None, (one.since for one in several)), default=0.0),
             until=max(one.until for one in several) if all(one.until for one in several) else 0.0,
         )
 

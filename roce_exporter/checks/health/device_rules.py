@@ -75,12 +75,10 @@ unknown_message=unknown_error
 
 LASTING = frozenset({"recovery_failed", "power_cycle_required", "device_removed", "pcie_contained"})
 """Events that no message of a recovered device in the same round takes back."""
-LAST_WORDS = {
-    event
-    for event, cause in DEVICE_EVENTS.items()
-    if cause in ("device_error", "driver_not_responding", "device_warning", "unknown_message")
-} - {"health_syndrome", "memory_error", "power_cycle_required"}
+OF_DRIVERS = ("device_error", "driver_not_responding", "device_warning", "unknown_message")
 """What a driver says of a function that does not answer: of one that is taken away as of one that fails."""
+PROOFS = ("health_syndrome", "memory_error", "power_cycle_required")
+"""Events of a fault of the device itself."""
 LEAVING = 60.0
 """Seconds from them until the function is gone."""
 VIRTUAL = "vf"
@@ -119,16 +117,14 @@ def _vanished(device: PortView) -> Iterator[Symptom]:
 
 
 def _leaves(device: PortView, newest: float) -> str:
-    """The cause of which a message of this time is the last word: a virtual function that goes in the same seconds, without a syndrome.
+    """The cause of which a message of this time is the last word: a virtual function that goes in the same seconds, without a proof of a fault.
 
     mlx5's sensors 1 to 3 say that the function does not answer any more, which is what its PF does to it; 5 is followed by the syndrome.
     """
+    cause, left, back = _absence(device) or ("", 0.0, 0.0)
     is_virtual = device.label("roce_device_info", "function") == VIRTUAL
-    found = _absence(device)
-    if not found or not is_virtual or device.events(LOG, WINDOW, event="health_syndrome"):
-        return ""
-    cause, left, back = found
-    return cause if left - LEAVING <= newest <= back else ""
+    proven = any(device.events(LOG, WINDOW, event=one) for one in PROOFS)
+    return cause if is_virtual and not proven and left - LEAVING <= newest <= back else ""
 
 
 def _sources(device: PortView) -> Iterator[Symptom]:
@@ -190,7 +186,7 @@ def _log(device: PortView) -> Iterator[Symptom]:
             continue
         newest = _newest(device, event)
         said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
-        if event in LAST_WORDS and (left := _leaves(device, newest)):
+        if cause in OF_DRIVERS and (left := _leaves(device, newest)):
             yield Symptom(left, (said,))
         elif NAMED[cause].health is Status.FAILED and event not in LASTING and recovered >= newest > 0:
             yield Symptom("device_warning", (said, "the driver has recovered the device since"))

@@ -78,7 +78,7 @@ def _found(host: View) -> list[Finding]:
         *(finding for port in host.ports() for finding in _faults(port, PORT_RULES)),
     ]
     findings += _otherwise_unexplained(host, findings)
-    return [*settings_first([*suspects(findings)])]
+    return [*settings_first([*suspects(host, findings)])]
 
 
 def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Finding]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.checks.finding import Finding
     from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView
+    from roce_exporter.view.host_view import PortView, View
 
 MISCONFIGURED, MTU = "misconfigured", "roce_port_mtu_bytes"
 WINDOW = 600.0
@@ -63,9 +63,8 @@ AT_THE_OTHER_END = frozenset({"peer_pfc"})
 TITLES = {check.id: check.title for check in ALL_CHECKS}
 SAID = re.compile(r"(?:check|setting) ([a-z0-9_]+) of ")
 PAIR = "two ports of one kind are set differently: check settings lists in what"
-DROPPED = (
-    *(f"roce_{name}_receive_discards_total" for name in ("phy", "port")),
-    *(f"roce_{name}discards_total" for name in ("buffer_", "host_buffer_")),
+DROPPED = tuple(
+    f"roce_{name}_discards_total" for name in ("phy_receive", "port_receive", "buffer", "host_buffer")
 )
 """Each counts the same packets or a part of them."""
 STOPS = tuple(f"roce_global_pause_transmit_{kind}frames_total" for kind in ("", "xoff_"))
@@ -162,20 +161,23 @@ def _nothing_lossless(port: PortView) -> Iterator[Symptom]:
         yield Symptom("misconfigured", (f"setting pfc of {port.netdev}: on for no priority",))
 
 
-def suspects(findings: list[Finding]) -> Iterator[Finding]:
-    """The findings; of two ports that are set differently, the one with a symptom is the suspect."""
+def suspects(host: View, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings; of two ports of one driver that are set differently, the one with a symptom is the suspect."""
     known = {name for names in SYMPTOMS.values() for name in names}
-    sick = {(one.device, one.port): one for one in findings if one.is_wrong and one.check in known}
+    drivers = {labels["device"]: labels["driver"] for labels, _ in host.current("roce_device_info")}
+    sick = [one for one in findings if one.is_wrong and one.check in known]
     wrong = {(one.device, one.port) for one in findings if one.check == MISCONFIGURED}
     for one in findings:
-        if PAIR not in one.evidence or not sick or (one.device, one.port) in sick:
+        alike = [other for other in sick if drivers.get(other.device) == drivers.get(one.device)]
+        here = any((other.device, other.port) == (one.device, one.port) for other in alike)
+        if PAIR not in one.evidence or not alike or here:
             yield one
             continue
         if rest := tuple(said for said in one.evidence if said != PAIR):
             yield replace(one, evidence=rest)
-        for place in sick.keys() - wrong:
-            device, port = place
-            yield replace(one, device=device, port=port, netdev=sick[place].netdev, evidence=(PAIR,))
+        device, port, netdev = alike[0].device, alike[0].port, alike[0].netdev
+        if (device, port) not in wrong:
+            yield replace(one, device=device, port=port, netdev=netdev, evidence=(PAIR,))
 
 
 SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu, _no_address, _nothing_lossless)

@@ -331,3 +331,29 @@ def test_a_driver_that_responds_again_is_no_failure(up, at, health) -> None:
     }
     (found, *_) = diagnose(history(series, seconds=600, moments=21)).findings
     assert (found.check, found.status) == ("driver_not_responding", health)
+
+
+def two_ports(lost: str, driver: str = "mlx5_core") -> dict[str, object]:
+    """Two ports that are set differently; the second one is called the odd one. `lost`: which drops packets."""
+    consistency = "roce_config_check_ok{check=consistency,device="
+    return {
+        "roce_device_info{driver=mlx5_core}": 1,
+        f"roce_device_info{{device=mlx5_1,driver={driver}}}": 1,
+        "roce_port_up{device=mlx5_1}": 1,
+        consistency + "mlx5_0}": 1,
+        consistency + "mlx5_1}": 0,
+        f"roce_transport_packet_sequence_errors_total{{device={lost}}}": [0, 500],
+    }
+
+
+@pytest.mark.parametrize(
+    ("lost", "driver", "suspect"),
+    [
+        ("mlx5_0", "mlx5_core", "mlx5_0"),
+        ("mlx5_1", "mlx5_core", "mlx5_1"),
+        ("mlx5_0", "bnxt_en", "mlx5_1"),  # what another card loses is no symptom of this one
+    ],
+)
+def test_of_two_ports_that_differ_the_one_with_a_symptom_is_the_suspect(lost, driver, suspect) -> None:
+    found = diagnose(history(two_ports(lost, driver), up=True)).findings
+    assert [one.device for one in found if one.check == "misconfigured"] == [suspect]
