@@ -16,7 +16,7 @@ import enum
 import logging
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import h11
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable, Mapping
     from typing import TypeAlias
 
@@ -84,6 +85,26 @@ class ClientLimits:
     """For requests in progress when the server closes."""
     slice_bytes: int = 64 * 1024
     connections: int = 256
+
+
+class RateLimit(NamedTuple):
+    """`burst` requests at once, then one every `interval` seconds."""
+
+    interval: float
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class WebConfig:
+    """The settings of a web config file. Default: no TLS, no authentication."""
+
+    tls: ssl.SSLContext | None = None
+    allowed_sans: frozenset[str] = frozenset()
+    """A client's certificate must have one of these subject alternative names; empty: any certificate is accepted."""
+    headers: tuple[tuple[str, str], ...] = ()
+    users: Mapping[bytes, bytes] = field(default_factory=dict)
+    """User names, and the bcrypt hashes of their passwords."""
+    rate_limit: RateLimit | None = None
 
 
 class ConnectionState(enum.IntEnum):

@@ -16,8 +16,8 @@ import re
 import resource
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from roce_exporter.errors import UserError
 from roce_exporter.web.client_stream import ClientStream
@@ -26,14 +26,15 @@ from roce_exporter.web.connection import (
     ClientLimits,
     Connection,
     ConnectionState,
+    RateLimit,
     Request,
     Response,
+    WebConfig,
     plain,
 )
 from roce_exporter.web.passwords import Passwords, TooManyChecksError
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from roce_exporter.web.web_config_file import WebConfigFile
@@ -49,26 +50,6 @@ LARGEST_PORT = 65535
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 ACCEPT_PAUSE = 0.1
 SCRATCH_BYTES = 16 * 1024
-
-
-class RateLimit(NamedTuple):
-    """`burst` requests at once, then one every `interval` seconds."""
-
-    interval: float
-    burst: int
-
-
-@dataclass(frozen=True, slots=True)
-class WebConfig:
-    """The settings of a web config file. Default: no TLS, no authentication."""
-
-    tls: ssl.SSLContext | None = None
-    allowed_sans: frozenset[str] = frozenset()
-    """A client's certificate must have one of these subject alternative names; empty: any certificate is accepted."""
-    headers: tuple[tuple[str, str], ...] = ()
-    users: Mapping[bytes, bytes] = field(default_factory=dict)
-    """User names, and the bcrypt hashes of their passwords."""
-    rate_limit: RateLimit | None = None
 
 
 OPEN = WebConfig()

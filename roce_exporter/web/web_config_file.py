@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from roce_exporter.collect.workers import CallThread, run_in_thread
-from roce_exporter.web.server import RateLimit, WebConfig
+from roce_exporter.web.connection import RateLimit, WebConfig
 from roce_exporter.yaml_document import (
     MAX_BYTES,
     DocumentError,

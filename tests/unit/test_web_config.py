@@ -12,7 +12,7 @@ import trustme
 from tools import need
 
 from roce_exporter.web import web_config_file
-from roce_exporter.web.server import RateLimit, WebConfig
+from roce_exporter.web.connection import RateLimit, WebConfig
 from roce_exporter.web.web_config_file import WebConfigFile
 from roce_exporter.yaml_document import DocumentError
 
