@@ -26,9 +26,12 @@ from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.kernel.ethtool_ioctl import GSSET_INFO, GSTATS, NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.host.recorded.recorded import Moment, RecordedKernel
 from roce_exporter.host.recorded.tree import Tree
+from roce_exporter.model.values import FILE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
+
+    from roce_exporter.host.kernel import Files
 
 PORTS = (1, 8, 16)
 UNMAPPED = 2000
@@ -65,6 +68,21 @@ class Moving(Replay):
             struct.pack_into("=Q", self._statistics, HEAD + 8 * position, self._reads)
 
 
+class Still:
+    """Files whose content does not change, at the price of a list: reading a recording costs several times a `pread`."""
+
+    def __init__(self, files: Files) -> None:
+        self._found = files.read()
+        files.close()
+
+    def read(self, skip: Collection[int] = ()) -> list[bytes | OSError | None]:  # noqa: ARG002 - as of `Files`
+        """See `Files`."""
+        return [*self._found]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class Host(RecordedKernel):
     """Ports of an mlx5 whose replies are replayed."""
 
@@ -84,6 +102,10 @@ class Host(RecordedKernel):
         self._local = threading.local()
         self.replay: Callable[[], Moving] = Moving
         """What replies in place of the driver."""
+
+    def open_files(self, paths: Sequence[str], size: int = FILE_BYTES) -> Files:
+        """The files of the recording, read once."""
+        return Still(super().open_files(paths, size))
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         """The reading of the real code."""

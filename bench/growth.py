@@ -157,15 +157,16 @@ def functions(count: int) -> RecordedKernel:
 
 
 class Stormy(fast_loop.Moving):
-    """Priority 3 is paused all the time for ten seconds of each half hour."""
+    """Priority 3 is paused all the time, and nothing moves, for ten seconds of each half hour."""
 
     def __init__(self, clock: fast_loop.Clock) -> None:
         super().__init__()
         self._clock = clock
 
     def _move(self) -> None:
-        super()._move()
         rounds, into = divmod(self._clock.now, QUIET)
+        if into >= STORM:
+            super()._move()
         paused = rounds * STORM + min(into, STORM)
         for name, value in (("rx_prio3_pause", 1000 * paused), ("rx_prio3_pause_duration", 1e6 * paused)):
             place = fast_loop.HEAD + 8 * fast_loop.NAMES.index(name)

@@ -29,8 +29,8 @@ POLL = 1.0
 NAME = "@host@"
 """Stands for the host's name in a page."""
 SAMPLE = re.compile(rb"(\w+)(?:\{(.*)\})? (\S+)")
-SCENARIOS = ("incast", "incast", "incast", "incast", "slow-receiver")
-"""Of five hosts one has a fault."""
+SCENARIOS = ("incast", "incast", "incast", "incast", "pfc-storm")
+"""Of five hosts one has a fault for which an alert fires: with `slow-receiver` none does."""
 
 
 class SimulatedClock:
