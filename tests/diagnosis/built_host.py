@@ -11,7 +11,7 @@ from typing import Any
 
 from fault_histories import recorded_history
 
-from roce_exporter.checks.finding import Finding
+from roce_exporter.checks.finding import Finding, Report
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.view.history import History
@@ -275,6 +275,27 @@ def misread(incident: Incident, findings: Sequence[Finding]) -> str:
 
 def _said(finding: Finding | None = None) -> str:
     return f"{finding.side.value}: {finding.check}" if finding else "nothing"
+
+
+WORDS = {
+    "drops": r"\bdrop|discard",
+    "loss": r"\blost\b|out of sequence|sent again|gave up",
+    "pause": r"\bpause",
+    "PCIe": r"\bPCIe\b(?! is not stalled)",
+    "link": r"uncorrect|could not be corrected|wrong checksum|losses of the link",
+    "optics": r"transceiver|laser",
+}
+"""What a text about each area has."""
+
+
+def fine_and_said(report: Report) -> list[str]:
+    """Areas that are fine although a finding speaks of them: a note, a consequence, a symptom of a wrong setting; and the text."""
+    found = []
+    for one in report.findings:
+        said = " ".join((one.title, *one.evidence))
+        spoken = one.areas | {area for area, words in WORDS.items() if re.search(words, said)}
+        found += [f"{area}: {said}" for area in report.fine if area in spoken]
+    return found
 
 
 async def incident_history(incident: Incident) -> History:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from built_host import FOREIGN, REPAIRED, Incident, incident_history, load_incidents, misread
+from built_host import FOREIGN, REPAIRED, Incident, fine_and_said, incident_history, load_incidents, misread
 from write_diagnosis import misread_today
 
 from roce_exporter.checks.health.causes import CAUSES
@@ -39,13 +39,17 @@ def test_the_truth_of_the_foreign_hand_is_complete() -> None:
 async def test_the_first_finding_is_the_truth(incident: Incident) -> None:
     if incident.open:
         pytest.xfail(incident.open)
-    assert misread(incident, diagnose(await incident_history(incident)).findings) == ""
+    report = diagnose(await incident_history(incident))
+    assert misread(incident, report.findings) == ""
+    assert fine_and_said(report) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("incident", load_incidents(REPAIRED), ids=lambda one: one.id)
 async def test_what_was_repaired_stays_right(incident: Incident) -> None:
-    assert misread(incident, diagnose(await incident_history(incident)).findings) == ""
+    report = diagnose(await incident_history(incident))
+    assert misread(incident, report.findings) == ""
+    assert fine_and_said(report) == []
 
 
 @pytest.mark.ci

@@ -1,20 +1,22 @@
 """The daemon keeps a part of the rows: its findings are those of all rows. What else must not change a verdict is in `test_invariants.py`."""
 
 import asyncio
-import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from built_host import fine_and_said
 from changed_host import healthy_moments
-from fault_histories import fault_history
+from fault_histories import fault_history, simulated_history
 from fault_table import load_faults
 from hardware_trials import load_trials, trial_history
 
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import KEPT
-from roce_exporter.view.history import History, TimedSamples
+from roce_exporter.host.simulated.kernel import simulate
+from roce_exporter.host.simulated.scenarios import SCENARIOS
+from roce_exporter.view.history import History, HostClock, TimedSamples
 
 Found = list[tuple[str, str, str, str, str]]
 CHEAP = [one for one in load_faults() if not (one.simulate or one.script)]
@@ -38,26 +40,18 @@ def found(history: History) -> Found:
     ]
 
 
-WORDS = {
-    "drops": r"\bdrop|discard",
-    "loss": r"\blost\b(?! (a|the) trans)|out of sequence|sent again|gave up",
-    "pause": r"\bpause",
-    "PCIe": r"\bPCIe\b",
-    "link": r"uncorrect|could not be corrected|wrong checksum|losses of the link",
-    "optics": r"transceiver|laser",
-}
-"""What a text about each area has."""
-
-
 def test_what_is_fine_is_in_no_finding(histories) -> None:
-    """Notes, consequences and symptoms of wrong settings count, too."""
     for key, history in histories.items():
-        report = diagnose(history)
-        for one in report.findings:
-            assert not one.areas & {*report.fine}, (key, one.check)
-            said = " ".join((one.title, *one.evidence))
-            fine = [area for area in report.fine if area in WORDS and re.search(WORDS[area], said)]
-            assert fine == [], (key, said)
+        assert fine_and_said(diagnose(history)) == [], key
+
+
+@pytest.mark.slow
+@pytest.mark.ci
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_what_is_fine_is_in_no_finding_of_a_scenario(scenario) -> None:
+    clock = HostClock()
+    history = await simulated_history(simulate(scenario, clock=clock), clock)
+    assert fine_and_said(diagnose(history)) == []
 
 
 def test_the_daemons_rows_are_sufficient(histories) -> None:

@@ -129,6 +129,12 @@ def test_fine_is_what_every_port_shows_and_nothing_is_wrong_with() -> None:
     checked = {**series, "roce_config_check_ok{check=trust}": 1}
     assert diagnose(history(checked)).fine[-1] == "settings"
     assert "addresses" not in diagnose(history(checked)).fine
+    drops = {"roce_phy_receive_discards_total": [0, 0], "roce_pfc_enabled": 1}
+    assert "drops" in diagnose(history(drops)).fine
+    for amount in (1, 50):  # a note speaks of it as well
+        report = diagnose(history({**drops, "roce_buffer_discards_total": [0, amount]}))
+        assert [one.check for one in report.findings] == ["lossless_drops"]
+        assert not {"drops", "pause"} & {*report.fine}
 
 
 def test_every_failure_in_the_kernel_log_is_a_cause() -> None:
