@@ -47,6 +47,11 @@ MODULE = {"roce_transceiver_temperature_high_alarm_celsius": 75}
         ({"roce_link_extended_state": 1}, "link_down", Side.LINK),
         (MODULE | {"roce_transceiver_temperature_celsius": 75}, "too_hot", Side.HOST),
         (MODULE | {"roce_transceiver_temperature_celsius": 60}, "link_down", Side.LINK),
+        (
+            MODULE | {"roce_transceiver_temperature_celsius": 90, "roce_transceiver_unplugs_total": [0, 1]},
+            "too_hot",
+            Side.HOST,
+        ),
     ],
 )
 def test_a_module_that_protects_itself_goes_dark(series, cause, side) -> None:
