@@ -60,6 +60,7 @@ class Sampler(ExporterPart):
         self._pace = pace
         self._limits = limits
         self._targets: dict[Name, Target] = {}
+        self._of_devices: dict[str, list[Target]] = {}
         self._wall: Callable[[], float] = lambda: wall() - clock()
         """The current offset from monotonic to Unix time."""
         self._events = Events(self._wall)
@@ -97,6 +98,9 @@ class Sampler(ExporterPart):
                     self._wake.set()
                 # While DCB cannot be read, the last PFC state is kept: otherwise every priority would be watched.
                 self._targets[name].scope = scopes.get(name[1], self._targets[name].scope)
+            self._of_devices = {}
+            for (device_name, _), target in self._targets.items():
+                self._of_devices.setdefault(device_name, []).append(target)
 
     def tick(self) -> float | None:
         """Read every network device that is due, on the calling thread.
@@ -271,8 +275,7 @@ class Sampler(ExporterPart):
                     self._events.follow(_storm_place(target, key), seen.hot)
 
     def _plan(self, target: Target) -> None:
-        name = target.device.name
-        cost = [other.cost.seconds for other in self._targets.values() if other.device.name == name]
+        cost = [other.cost.seconds for other in self._of_devices.get(target.device.name, ())]
         target.plan(self._clock(), self._pace, sum(cost))
         if target.absent:
             target.due = self._clock() + ABSENT_EVERY
