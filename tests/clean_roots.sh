@@ -98,7 +98,7 @@ add_clone() {
 # In namespaces of its own, so that mounts and processes end with the command. The new PID namespace needs its own /proc.
 # shellcheck disable=SC2016 # variables of the inner shell
 in_root() {
-  unshare --mount --pid --fork --kill-child sh -c 'mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" && exec chroot "$0" "$@"' "$root" "$@"
+  unshare --mount --pid --fork --kill-child sh -c 'mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" && mkdir -p "$0/dev/pts" && mount -t devpts devpts "$0/dev/pts" && exec chroot "$0" "$@"' "$root" "$@"
 }
 
 # check WHAT COMMAND...: runs a command in $root
