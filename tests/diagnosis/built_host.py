@@ -279,10 +279,10 @@ def _said(finding: Finding | None = None) -> str:
 
 WORDS = {
     "drops": r"\bdrop|discard",
-    "loss": r"\blost\b|out of sequence|sent again|gave up",
+    "loss": r"(?<!link was )\blost\b|out of sequence|sent again|gave up",
     "pause": r"\bpause",
     "PCIe": r"\bPCIe\b(?! is not stalled)",
-    "link": r"uncorrect|could not be corrected|wrong checksum|losses of the link",
+    "link": r"could not be corrected|wrong checksum|losses of the link",
     "optics": r"transceiver|laser",
 }
 """What a text about each area has."""
