@@ -28,9 +28,8 @@ RENEW_SECONDS = 300.0
 UNSYNCED_SECONDS = 60.0
 UNREAD_SECONDS = 2 * RENEW_SECONDS
 """After which a stream ends that no probe has read."""
-LATE_SAMPLES = 3
-"""A source is silent after this number of samples that did not come, and GRACE_SECONDS."""
-GRACE_SECONDS = 10.0
+LATE_SAMPLES, GRACE_SECONDS = 3, 10.0
+"""A source is silent after this number of samples that did not come, and these seconds."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 15.0, 600.0
 """Seconds before a stream is tried again after a fault."""
 MOST_LEAVES = 300_000
