@@ -11,3 +11,9 @@ def open_descriptors() -> list[str]:
     """
     gc.collect()
     return sorted(os.listdir("/proc/self/fd"))
+
+
+def is_open(path: str) -> bool:
+    """Whether this process has the file open; other files may be closed meanwhile by what earlier tests have left to threads."""
+    links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
+    return path in [os.readlink(link) for link in links if os.path.lexists(link)]

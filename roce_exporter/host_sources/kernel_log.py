@@ -136,7 +136,10 @@ LOG = logging.getLogger(__name__)
 KERNEL_LOG = "kernel_log"
 """The source's name."""
 MOST_RECORDS = 4096  # records of one read; the next one continues after them
-PCIE_EVENTS = "pcie_"  # the begin of the names of events that software devices cannot have
+FUNCTION_EVENTS = (
+    "pcie_",
+    "recovery_failed",
+)  # the begins of the names of events that software devices, which have no function, cannot have
 Counts = dict[tuple[str, str], int]  # messages by device and event
 
 
@@ -235,7 +238,7 @@ class KernelLogFollower(HostSource):
             if device.pci and device.function != "vf":
                 possible |= events_of(PCIE_PORT)
             for event in FAILED_EVENTS:
-                if event in possible and (device.pci or not event.startswith(PCIE_EVENTS)):
+                if event in possible and (device.pci or not event.startswith(FUNCTION_EVENTS)):
                     counts.setdefault((device.name, event), 0)
         return counts
 

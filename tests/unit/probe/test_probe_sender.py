@@ -93,16 +93,17 @@ def ends(request) -> Iterator[Ends]:
 
 
 def test_a_burst_is_answered_and_the_next_one_brings_its_times(ends) -> None:
-    """The kernel begins to stamp packets a moment after the first socket wants it, so the first bursts may have no times."""
-    bursts = 0
-    while not ends.outcomes.times:
+    """The kernel begins to stamp packets a moment after the first socket wants it, so the first bursts may have no times, or some."""
+    bursts = before = 0
+    while len(ends.outcomes.times) < before + 10:
+        before = len(ends.outcomes.times)
         bursts += 1
+        ends.clock.now += 1  # so that the guard, which answers 64 at once, does not drop the seventh burst
         ends.send(10)
         ends.until("answered", 10 * bursts)
         assert bursts > 1 or not ends.outcomes.times
         wait_until(lambda: bool(ends.responder.work() or ends.responder._pending == {}))
     assert ends.outcomes.counts[106, 106] == 10 * bursts, "the class and the ECN codepoint, there and back"
-    assert len(ends.outcomes.times) == 10
     assert all(network >= 0 and responder > 0 for network, responder in ends.outcomes.times)
     assert ends.responder.answered == 10 * bursts
     assert not ends.guard.dropped
