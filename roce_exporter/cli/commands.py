@@ -63,6 +63,11 @@ COMMANDS = {
         "probe:probe",
         log_level="info",
     ),
+    "tool otel-config": Command(
+        "print the configuration of an OpenTelemetry Collector for switches that export by OTLP (SONiC's high-frequency telemetry, Cumulus)",
+        "otel_config:otel_config",
+        has_host=False,
+    ),
     "tool translate": Command(
         "rewrite dashboards, rules and PromQL from the names of other exporters to ours; exit code 0: all, 1: places were left, 2: bad input",
         "translate:translate",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "roce-exporter"
 TOOL = "tool"
-TOOLS = "what is rarely used: `tool translate`, `tool namespaces`"
+TOOLS = "what is rarely used: `tool translate`, `tool namespaces`, `tool otel-config`"
 
 
 class OptionError(UserError):

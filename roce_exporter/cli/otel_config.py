@@ -1,4 +1,4 @@
-"""`python3 -m roce_exporter.cli.otel_config`: an OpenTelemetry Collector's configuration that makes our series of what switches export by OTLP.
+"""`roce-exporter tool otel-config`: an OpenTelemetry Collector's configuration that makes our series of what switches export by OTLP.
 
 SONiC's high-frequency telemetry (countersyncd of sonic-swss e6b0c5b) names a counter by the numbers of SAI, NVIDIA Cumulus by
 `nvswitch_interface_...`; both send gauges of cumulative values. Rows of the catalogue say what they are: names, units, HELP, counter or
@@ -16,6 +16,7 @@ from roce_exporter.cli.output import print_text
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
     from roce_exporter.catalog.row import Row, Spelling
@@ -169,5 +170,7 @@ def _names() -> Iterator[str]:
         yield f'set(metric.name, "{one.row.name}") {mine}'
 
 
-if __name__ == "__main__":
+async def otel_config(options: argparse.Namespace) -> int:  # noqa: ARG001 - the signature of commands
+    """Print the configuration."""
     print_text(collector_config())
+    return 0

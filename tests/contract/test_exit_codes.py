@@ -26,6 +26,7 @@ RUNS = {
         2: ("check", "weather", QUIET),
         3: ("check", "settings", NO_DEVICE),
     },
+    "tool otel-config": {0: ("tool", "otel-config"), 2: ("tool", "otel-config", "extra")},
     "wire": {2: ("wire", "{empty}/none.pcap")},
     "tool translate": {
         0: ("tool", "translate", "{empty}/good.promql"),
@@ -38,7 +39,7 @@ RUNS = {
 def documented() -> dict[str, set[int]]:
     """Per command the exit codes that the table gives a meaning."""
     table = DOCUMENT.partition("## Exit codes")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `([a-z ]+)`(.*)\|$", table, re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z ]+(?:-[a-z]+)?)`(.*)\|$", table, re.MULTILINE)
     return {
         command: {int(code) for code, cell in zip(CODES, cells.split("|")[1:], strict=True) if cell.strip() != "-"}
         for command, cells in rows
