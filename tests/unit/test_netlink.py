@@ -146,12 +146,25 @@ def test_text_may_be_any_utf8_and_long():
             [False, True],
             [b"1234", b"5678"],
         ),
+        (
+            [a_message(b"1234", flags=MULTIPART) + a_message(kind=DONE, flags=MULTIPART)],
+            [True],
+            [b"1234"],
+        ),
         ([an_error(0)], [True], []),
         ([a_message(kind=NOOP)], [False], []),
         ([a_message(b"1234", sequence=1), an_error(-errno.EINVAL, sequence=1)], [False, False], []),
         ([a_message(b"1234", port_id=1), an_error(-errno.EINVAL, port_id=1)], [False, False], []),
     ],
-    ids=["single", "multipart", "acknowledgement", "noop", "another request", "another socket"],
+    ids=[
+        "single",
+        "multipart",
+        "end without a code",
+        "acknowledgement",
+        "noop",
+        "another request",
+        "another socket",
+    ],
 )
 def test_the_messages_of_an_answer(datagrams, whole, payloads):
     answer = Reply(sequence=0, port_id=0)

@@ -232,7 +232,10 @@ class Reply:
             self.payloads.append(message.payload)
             return not message.flags & MULTIPART
         if message.kind in (ERROR, DONE):
-            _check_error_code(message.payload)
+            if (
+                message.payload or message.kind == ERROR
+            ):  # devlink ends a diagnosis by DONE without a code (devlink_fmsg_snd)
+                _check_error_code(message.payload)
             return True
         if message.kind == OVERRUN:
             raise OSError(errno.ENOBUFS, "the kernel lost a part of a netlink reply")
