@@ -42,6 +42,8 @@ def zipapp(releases) -> Path:
 @pytest.mark.release("dashboards", "bytes")
 @pytest.mark.release("rules", "bytes")
 @pytest.mark.release("bill of materials", "bytes")
+@pytest.mark.release("deb", "bytes")
+@pytest.mark.release("rpm", "bytes")
 def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releases) -> None:
     chart = yaml.safe_load((DEPLOY / "helm/roce-exporter/Chart.yaml").read_text())["version"]
     names = {
@@ -71,6 +73,8 @@ def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releas
 @pytest.mark.release("dashboards", "signed")
 @pytest.mark.release("rules", "signed")
 @pytest.mark.release("bill of materials", "signed")
+@pytest.mark.release("deb", "signed")
+@pytest.mark.release("rpm", "signed")
 def test_every_file_is_in_the_list_and_the_signature_is_the_owner_s(releases) -> None:
     files = [path for path in releases.first.iterdir() if not path.name.startswith("SHA256SUMS")]
     lines = (releases.first / "SHA256SUMS").read_text().splitlines()
