@@ -230,7 +230,10 @@ def test_thousands_of_queue_pairs_delay_no_scrape(host) -> None:
         assert value(samples, "roce_owner_queue_pairs", owner=TARGET.owner, state="RESET") == MANY - FAILED
         assert family(samples, "queue_pairs_in_error") == {("rxe0", TARGET.owner): FAILED}
         during = wait_until(lambda: scraped_during_a_survey(host))
-        assert during.keys() == samples.keys()
+        # A round of the verdict may find the queue pairs in error between the two scrapes.
+        assert {
+            name for name in during.keys() ^ samples.keys() if not name.startswith("roce_port_health")
+        } == set()
         assert shown(during) == shown(samples)
 
 
