@@ -9,6 +9,7 @@ and what the switch has deleted without a word; and none outlives the probes tha
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.net import NetError
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     Names = tuple[str, ...]
 
+LOG = logging.getLogger(__name__)
+
 RENEW_SECONDS = 300.0
 """After which a round queries everything, and the stream begins again."""
 UNSYNCED_SECONDS = 60.0
@@ -32,7 +35,8 @@ LATE_SAMPLES, GRACE_SECONDS = 3, 10.0
 """A source is silent after this number of samples that did not come, and these seconds."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 15.0, 600.0
 """Seconds before a stream is tried again after a fault."""
-MOST_LEAVES = 300_000
+MOST_LEAVES, MOST_NAMES = 300_000, 4096
+"""What is kept of a switch at most, and the paths without keys whose source is remembered: a switch may invent names without end."""
 
 
 class SwitchStream:
@@ -50,8 +54,11 @@ class SwitchStream:
     def held(self, now: float) -> Mapping[str, Any]:
         """By source what was sent last, as the reply of a round has it; nothing where a round is to query everything."""
         self._read = now
-        if self._task and self._task.done():
-            self._task.result()  # a defect must not end in silence
+        if self._task and self._task.done() and (defect := self._task.exception()):
+            # It ends the stream and nothing else: this round and those of the pause query everything.
+            self.cancel()
+            LOG.error("a defect has ended the stream of a switch", exc_info=defect)
+            self._fail(f"a defect of the exporter: {type(defect).__name__}", now)
         return self._store.held() if self._store and now - self._begun < RENEW_SECONDS else {}
 
     def after(self, request: ProbeRequest, reply: ProbeReply, now: float) -> None:
@@ -94,9 +101,12 @@ class SwitchStream:
             if self._task is not asyncio.current_task() or clock() - self._read > UNREAD_SECONDS:
                 return
             self._store = None
-            self.fault = str(error)
-            self._pause = min(max(SHORTEST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
-            self._next = clock() + self._pause
+            self._fail(str(error), clock())
+
+    def _fail(self, fault: str, now: float) -> None:
+        self.fault = fault
+        self._pause = min(max(SHORTEST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
+        self._next = now + self._pause
 
 
 class LeafStore:
@@ -154,6 +164,8 @@ class LeafStore:
         """The source with the longest path that is the beginning of this one, or else one below it; empty: it was not subscribed to."""
         names = tuple(plain_name(step.name) for step in path)
         if names not in self._sources:
+            if len(self._sources) >= MOST_NAMES:
+                self._sources.clear()
             above = [names[:end] for end in range(len(names), 0, -1)]
             below = [start for start in self._starts if start[: len(names)] == names]
             known = (self._starts[one] for one in (*above, *below) if one in self._starts)

@@ -208,6 +208,23 @@ async def test_a_stream_that_breaks_is_a_source_that_is_down_until_it_is_back(tm
         assert await watched.source() == 1
 
 
+async def test_a_defect_ends_the_stream_and_no_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with streaming(tmp_path) as (switch, watched):
+        await watched.probe()
+        await watched.synced()
+        with monkeypatch.context() as broken:
+            broken.setattr(LeafStore, "add", lambda *_: 1 // 0)
+            switch.send({STATE: "DOWN"})
+            await until(watched.stream._task.done)
+        switch.leaves[STATE] = "DOWN"
+        found = await watched.probe()
+        assert (found[UP], await watched.source()) == (0, 0)
+        pass_time(stream.SHORTEST_PAUSE)
+        await watched.probe()
+        await watched.synced()
+        assert await watched.source() == 1
+
+
 async def test_a_refused_stream_costs_nothing_but_itself(tmp_path: Path) -> None:
     async with streaming(tmp_path) as (switch, watched):
         switch.refusal = REFUSED
@@ -377,3 +394,12 @@ def test_a_switch_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> Non
     store.add(message(*((f"a/b[n={number}]/c/d", 1) for number in range(3))), 0)
     with pytest.raises(NetError, match="more than 3 values"):
         store.add(message(("a/b[n=9]/c/d", 1)), 0)
+
+
+def test_names_without_end_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MOST_NAMES", 3)
+    store = LeafStore(PLAN)
+    store.add(message(*((f"invented{number}", 1) for number in range(10))), 0)
+    assert len(store._sources) <= 3
+    store.add(message(("x", 1)), 0)
+    assert kept(store, "other") == [("x", 1)]
