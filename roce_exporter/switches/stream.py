@@ -35,8 +35,8 @@ LATE_SAMPLES, GRACE_SECONDS = 3, 10.0
 """A source is silent after this number of samples that did not come, and these seconds."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 15.0, 600.0
 """Seconds before a stream is tried again after a fault."""
-MOST_LEAVES, MOST_NAMES = 300_000, 4096
-"""What is kept of a switch at most, and the paths without keys whose source is remembered: a switch may invent names without end."""
+MOST_LEAVES, MOST_NAMES, MOST_COMPARED = 300_000, 4096, 2_000_000
+"""What is kept of a switch at most, and compared for the deletions of a message, and the paths without keys whose source is remembered: a switch may invent names without end."""
 
 
 class SwitchStream:
@@ -142,6 +142,8 @@ class LeafStore:
         Raises:
             NetError: a source is silent, or there are too many leaves.
         """
+        if len(message.deleted) * sum(map(len, self._leaves.values())) > MOST_COMPARED:
+            raise NetError(f"the switch has deleted {len(message.deleted):,} paths at once")
         for path in message.deleted:
             self._delete(path)
         for path, value in message.leaves:

@@ -403,3 +403,11 @@ def test_names_without_end_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -
     assert len(store._sources) <= 3
     store.add(message(("x", 1)), 0)
     assert kept(store, "other") == [("x", 1)]
+
+
+def test_deletions_without_end_end_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MOST_COMPARED", 3)
+    store = LeafStore(PLAN)
+    store.add(message(*((f"a/b[n={number}]/c/d", 1) for number in range(3))), 0)
+    with pytest.raises(NetError, match="deleted 2 paths at once"):
+        store.add(message(deleted=("a/b[n=*]", "x")), 0)
