@@ -12,6 +12,13 @@ the sum of several names, `A minus B` a difference. The name may hold `{priority
 raw x N / N; a width that is not stated is 64 bits. The driver is `*` for names that mean the same for every driver. `#` begins
 a line that is a comment. Text, not Python, because a formatter gives every argument a line of its own: these rows are half as
 long as in Python, and load as fast as compiled modules.
+
+A choice in the name, `roce_phy_<receive|transmit>_bytes_total`, makes a row of each of its texts; every choice below it, as
+`<rx|tx>_bytes_phy`, has as many texts and follows it.
+
+    owners: NAME[=SET] ...
+
+are rows `roce_owner_NAME` for the part of the port's counter `roce_NAME` that an owner's queue pairs caused; the set is lean if none is given.
 """
 
 from __future__ import annotations
@@ -25,7 +32,7 @@ from roce_exporter.catalog.row import MetricSet, Row, Spelling
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 TABLES = word_list("ports transport requests pause settings ethernet link exporter switches host")
 """The files of rows, in the order of the catalogue."""
@@ -40,6 +47,8 @@ _RAWS = re.compile(r"  (?P<dialects>\S+) (?P<source>\w+): (?P<raws>.+)")
 _RAW = re.compile(
     r"(?P<raw>.+?)(?: x (?P<times>[0-9]+))?(?: / (?P<per>[0-9]+))?(?: \((?P<bits>[0-9]+) bits\))?"
 )
+_CHOICE = re.compile(r"<([^<>]*\|[^<>]*)>")
+_OWNERS = "owners: "
 _SETS = {str(one): one for one in MetricSet}
 
 
@@ -121,17 +130,49 @@ def _sections(name: str, text: str | None = None) -> Iterator[tuple[str, list[Ta
 
 def areas() -> tuple[Area, ...]:
     """All areas of all files."""
-    return tuple(area for name in TABLES for area in read(f"{name}.txt"))
+    found: list[Area] = []
+    for name in TABLES:
+        found += read(f"{name}.txt", known={row.name: row for area in found for row in area.rows})
+    return tuple(found)
 
 
-def read(name: str, text: str | None = None) -> Iterator[Area]:
-    """The areas of one file. CatalogError: a line is not of one of the forms above."""
+def read(name: str, text: str | None = None, known: Mapping[str, Row] | None = None) -> Iterator[Area]:
+    """The areas of one file; `known`: the rows of ports, by name, for those of owners. CatalogError: a line is not of one of the forms above."""
     for heading, entries in _sections(name, text):
         first = next(
             (number for number, one in enumerate(entries) if "{" in one.head.partition(" ")[0]), len(entries)
         )
         introduction = "\n".join(one.head for one in entries[:first]).strip()
-        yield Area(heading, introduction, tuple(_row(one) for one in entries[first:] if one.head))
+        rows: list[Row] = []
+        for entry in entries[first:]:
+            if entry.head.startswith(_OWNERS):
+                rows += _owned(entry, known or {})
+            elif entry.head:
+                rows += map(_row, _variants(entry))
+        yield Area(heading, introduction, tuple(rows))
+
+
+def _owned(entry: TableLine, known: Mapping[str, Row]) -> Iterator[Row]:
+    """The rows of owners for these counters of ports: without raw names of their own, and with the first sentence of their HELP."""
+    words = " ".join((entry.head.removeprefix(_OWNERS), *(line for _, line in entry.more))).split()
+    for name, _, lowest in (word.partition("=") for word in words):
+        row = known[f"roce_{name}"]
+        said = f"{row.help.partition('. ')[0].rstrip('.')}. Counts only queue pairs of the owner that are bound to counter sets."
+        labels, lowest_set = ("device", "owner", "port"), _SETS[lowest or "lean"]
+        yield Row(f"roce_owner_{name}", row.kind, row.unit, said, (), labels, "experimental", lowest_set)
+
+
+def _variants(entry: TableLine) -> Iterator[TableLine]:
+    """The entry once for each text of the choice in its name."""
+    lines = (entry.head, *(line for _, line in entry.more))
+    choices = [choice.split("|") for line in lines for choice in _CHOICE.findall(line)]
+    numbers = {len(choice) for choice in choices if _CHOICE.search(entry.head)}
+    if len({len(choice) for choice in choices}) > 1 or (choices and not numbers):
+        raise CatalogError(f"{entry.place}: the choices are not as many as those of the name")
+    for number in range(max(numbers, default=1)):
+        texts = [_CHOICE.sub(lambda found: found[1].split("|")[number], line) for line in lines]  # noqa: B023 - called at once
+        places = (place for place, _ in entry.more)
+        yield TableLine(entry.place, texts[0], tuple(zip(places, texts[1:], strict=True)))
 
 
 def _row(entry: TableLine) -> Row:

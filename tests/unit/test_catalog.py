@@ -28,6 +28,7 @@ from roce_exporter.catalog.row import (
     NETDEV_LABELS,
     PRIORITY_LABELS,
     STANDARD,
+    MetricSet,
     Row,
     Spelling,
 )
@@ -102,11 +103,14 @@ roce_lanes_ratio{le} histogram ratio full experimental only le=0.5,1 x
 [second]
 roce_bare{} gauge bool standard
     Bare.
+owners: good_total late_total=full
 """
 
 
 def test_a_table_is_areas_rows_and_raw_names() -> None:
-    first, second = read("some.txt", TABLE)
+    late = counter("roce_late_total", "packets", "Late. On mlx5 32 bits.", usual=0)
+    known = {row.name: row for row in (counter("roce_good_total", "events", "Good."), late)}
+    first, second = read("some.txt", TABLE, known)
     good = Spelling("mlx5", HW_COUNTERS, ("good", "better"), bits=32, times=4, per=100)
     ended = Spelling(ANY, "pause", ("Begun Now", "ended"), difference=True)
     assert first == (
@@ -128,7 +132,41 @@ def test_a_table_is_areas_rows_and_raw_names() -> None:
             ),
         ),
     )
-    assert second == ("second", "", (Row("roce_bare", GAUGE, "bool", "Bare.", (), (), metric_set=STANDARD),))
+    bare = Row("roce_bare", GAUGE, "bool", "Bare.", (), (), metric_set=STANDARD)
+    counts = "Counts only queue pairs of the owner that are bound to counter sets."
+    owned = [
+        replace(
+            row,
+            help=f"{row.help.partition('.')[0]}. {counts}",
+            labels=("device", "owner", "port"),
+            usual=None,
+        )
+        for row in known.values()
+    ]
+    good, late = (
+        replace(row, name=row.name.replace("roce_", "roce_owner_"), stability="experimental", metric_set=one)
+        for row, one in zip(owned, (LEAN, MetricSet.FULL), strict=True)
+    )
+    assert second == ("second", "", (bare, good, late))
+
+
+def test_a_choice_in_a_name_makes_a_row_of_each() -> None:
+    head = "[one]\nroce_<receive|transmit>_bytes_total{port} counter bytes full\n"
+    ((_, _, rows),) = read(
+        "some.txt", f"{head}    Bytes <received|sent>.\n  * port: <rx|tx>_bytes | old_<rx|tx>\n"
+    )
+    assert [(row.name, row.help, [one.raw for one in row.spellings]) for row in rows] == [
+        ("roce_receive_bytes_total", "Bytes received.", [("rx_bytes",), ("old_rx",)]),
+        ("roce_transmit_bytes_total", "Bytes sent.", [("tx_bytes",), ("old_tx",)]),
+    ]
+    for wrong in (
+        f"{head}    Bytes <all|some|none>.",
+        "[one]\nroce_bytes_total{port} counter bytes full\n    <All|Some>.",
+    ):
+        with pytest.raises(
+            CatalogError, match=r"some.txt:2: the choices are not as many as those of the name"
+        ):
+            tuple(read("some.txt", wrong))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +190,12 @@ def test_a_table_is_areas_rows_and_raw_names() -> None:
 )
 def test_a_line_of_another_form_is_refused_with_its_place(line, replacement, message) -> None:
     with pytest.raises(CatalogError, match=message) as caught:
-        tuple(read("some.txt", TABLE.replace(line, replacement)))
+        tuple(
+            read(
+                "some.txt",
+                TABLE.replace(line, replacement).replace("owners: good_total late_total=full\n", ""),
+            )
+        )
     assert "\n" not in str(caught.value)
 
 
