@@ -33,7 +33,7 @@ generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt
 	$(PYTHON) docs/generate/reference.py docs/metrics.md
 	$(PYTHON) bench/fleet_plan.py docs/operating.md
 	$(PYTHON) alerts/generate.py
-	$(PYTHON) -m roce_exporter.migrate.compat_rules alerts/compat
+	$(PYTHON) alerts/compat_rules.py alerts/compat
 	$(PYTHON) dashboards/generate.py
 	$(PYTHON) deploy/windows/generate.py
 	$(PYTHON) tests/deploy/write_chart.py

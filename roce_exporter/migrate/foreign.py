@@ -56,36 +56,26 @@ class Foreign:
 _PLAIN = Spelling(ANY, "", ("",))  # the spelling of a fact that is not a driver's counter
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
+    """One raw name of a row, as another exporter writes it."""
+
     row: Row
     spelling: Spelling
     raw: str
     written: Written
 
 
-class Term(NamedTuple):
-    """One of the ways in which another exporter has the fact of a metric of ours."""
-
-    parts: tuple[tuple[Written, ...], ...]
-    """What is added up: a name each, or the eight names that differ in a number."""
-    source: str
-    times: int
-    per: int
-    dialects: tuple[str, ...]
-    """The drivers that have the raw name; empty: all."""
-
-
 @cache
 def foreign_metrics(exporter: str) -> tuple[Foreign, ...]:
     """The metrics of another exporter that have the fact of one of our metrics, sorted by name."""
-    found = [_foreign(exporter, group) for group in _groups(exporter).values() if not _fault(group)]
+    found = [_foreign(exporter, group) for group in groups_of(exporter).values() if not _fault(group)]
     return tuple(sorted(found, key=lambda one: (one.name, one.where, one.ours, one.matching)))
 
 
 @cache
 def untranslatable(exporter: str) -> Mapping[str, str]:
     """Names of another exporter without a metric of ours, as regular expressions of the whole name, and why in one sentence."""
-    faults = {key[0]: fault for key, group in _groups(exporter).items() if (fault := _fault(group))}
+    faults = {key[0]: fault for key, group in groups_of(exporter).items() if (fault := _fault(group))}
     left_out = {}
     names = sorted({one.name for one in foreign_metrics(exporter)})
     for entry in LEFT_OUT:
@@ -97,50 +87,35 @@ def untranslatable(exporter: str) -> Mapping[str, str]:
     return {**faults, **NAMES[exporter].UNTRANSLATABLE, **left_out}
 
 
-def terms(exporter: str, row: Row) -> list[Term]:
-    """How another exporter has the fact of a row, in the order in which the catalogue prefers the raw names; unclear names not."""
-    found: dict[tuple[tuple[Written, ...], ...], Term] = {}
-    for spelling in row.spellings:
-        if spelling.difference or spelling.dialect not in HOSTS:
-            continue
-        written = NAMES[exporter].written
-        parts = tuple(tuple(written(spelling.source, raw, row.labels)) for raw in spelling.raw)
-        groups = [_groups(exporter)[one.name, one.where] for part in parts for one in part]
-        if all(parts) and not any(map(_unclear, groups)):
-            # A name that several drivers have comes where the last of them prefers it: the others have no other name before it.
-            found.pop(parts, None)
-            found[parts] = Term(parts, spelling.source, *_factor(groups[0][0]), _dialects(groups[0]))
-    return list(found.values())
-
-
 @cache
-def _groups(exporter: str) -> dict[tuple[str, Pairs], list[_Candidate]]:
+def groups_of(exporter: str) -> dict[tuple[str, Pairs], list[Candidate]]:
+    """What each name of an exporter can be, by the name and the labels that select it."""
     groups = defaultdict(list)
     # The raw names of a difference have rows of their own.
     spellings = ((row, one) for row in CATALOG for one in row.spellings if not one.difference)
     for row, spelling in spellings:
         for raw in spelling.raw if spelling.dialect in HOSTS else ():
             for one in NAMES[exporter].written(spelling.source, raw, row.labels):
-                groups[one.name, one.where].append(_Candidate(row, spelling, raw, one))
+                groups[one.name, one.where].append(Candidate(row, spelling, raw, one))
     for name, one in NAMES[exporter].FACTS:
-        groups[one.name, one.where].append(_Candidate(INDEX.named[name], _PLAIN, "", one))
+        groups[one.name, one.where].append(Candidate(INDEX.named[name], _PLAIN, "", one))
     return groups
 
 
-def _fault(group: list[_Candidate]) -> str:
+def _fault(group: list[Candidate]) -> str:
     """Why a name is not one fact of ours; empty when it is."""
     if sums := [one for one in group if len(one.spelling.raw) > 1]:
         row, spelling = sums[0].row, sums[0].spelling
         return f"a part of {row.name} of {spelling.dialect}, which adds up {' and '.join(spelling.raw)}"
-    return _unclear(group)
+    return unclear(group)
 
 
-def _unclear(group: list[_Candidate]) -> str:
+def unclear(group: list[Candidate]) -> str:
     """Why a name, or its part of a sum, is not the same for all drivers; empty when it is."""
     rows = sorted({one.row.name for one in group})
     if len({(one.row.name, len(one.spelling.raw) > 1) for one in group}) > 1:
         return f"the drivers mean different facts by it: {', '.join(rows)}"
-    if len({_factor(one) for one in group}) > 1:
+    if len({factor_of(one) for one in group}) > 1:
         return f"the drivers count {rows[0]} in different units under this name"
     if len({one.written.matching for one in group}) > 1:
         return f"the drivers mean different labels of {rows[0]} by it"
@@ -151,26 +126,27 @@ def _unclear(group: list[_Candidate]) -> str:
     }
     if not others:
         return ""
-    drivers = ", ".join(_dialects(group)) or "most drivers"
+    drivers = ", ".join(dialects_of(group)) or "most drivers"
     return f"{rows[0]} on {drivers}, but on {', '.join(sorted(others))}: {others[min(others)]}"
 
 
-def _refusals(group: list[_Candidate]) -> Iterator[tuple[str, LeftOut]]:
+def _refusals(group: list[Candidate]) -> Iterator[tuple[str, LeftOut]]:
     """The drivers for which the catalogue leaves the raw name out, and why."""
     first = group[0]
-    for dialect in sorted(set(DIALECTS) - set(_dialects(group))):
+    for dialect in sorted(set(DIALECTS) - set(dialects_of(group))):
         if entry := entry_of(dialect, first.spelling.source, first.raw):
             yield dialect, entry
 
 
-def _factor(one: _Candidate) -> tuple[int, int]:
+def factor_of(one: Candidate) -> tuple[int, int]:
+    """Our value is theirs x the first number / the second."""
     times = one.spelling.times * one.written.per
     per = one.spelling.per * one.written.times
     common = gcd(times, per)
     return times // common, per // common
 
 
-def _foreign(exporter: str, group: list[_Candidate]) -> Foreign:
+def _foreign(exporter: str, group: list[Candidate]) -> Foreign:
     first, written = group[0], group[0].written
     # What is lost: drivers that count the fact badly under this name, or what the exporter's labels lack.
     by_reason = defaultdict(list)
@@ -179,10 +155,11 @@ def _foreign(exporter: str, group: list[_Candidate]) -> Foreign:
     parts = [written.loss]
     parts += [f"on {', '.join(dialects)}: {text}" for text, dialects in sorted(by_reason.items())]
     loss = "; ".join(filter(None, parts))
-    names, factor = (exporter, written.name, first.row.name), _factor(first)
-    return Foreign(*names, *factor, written.matching, written.labels, loss, written.where, _dialects(group))
+    names, factor = (exporter, written.name, first.row.name), factor_of(first)
+    return Foreign(*names, *factor, written.matching, written.labels, loss, written.where, dialects_of(group))
 
 
-def _dialects(group: list[_Candidate]) -> tuple[str, ...]:
+def dialects_of(group: list[Candidate]) -> tuple[str, ...]:
+    """The drivers that have a name; empty: all."""
     dialects = {one.spelling.dialect for one in group}
     return () if ANY in dialects else tuple(sorted(dialects))

@@ -5,7 +5,9 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # what pytest does: the folder of all tests
+# what pytest does
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "alerts"))
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import promql_parser as promql
 import yaml
+from compat_rules import facts_of, terms
 from promql_uses import of_grafana
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
-from roce_exporter.migrate.compat_rules import facts_of
-from roce_exporter.migrate.foreign import terms
 
 ROOT = Path(__file__).parents[2]
 RULE_FILES = (ROOT / "alerts/roce.rules.yml", ROOT / "dashboards/roce-dashboards.rules.yml")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import pytest
 import yaml
 from alert_promtool import COMPAT, OURS, THEIRS, Samples, Seen, complaint, series
+from compat_rules import files
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.migrate.compat_rules import files
 
 ROWS = {row.name for row in CATALOG}
 

@@ -3,11 +3,12 @@
 import re
 
 import pytest
+from compat_rules import terms
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 from roce_exporter.migrate import node_exporter
-from roce_exporter.migrate.foreign import EXPORTERS, Foreign, foreign_metrics, terms, untranslatable
+from roce_exporter.migrate.foreign import EXPORTERS, Foreign, foreign_metrics, untranslatable
 from roce_exporter.migrate.naming import expanded
 from roce_exporter.migrate.node_exporter import ethtool_name
 from roce_exporter.migrate.rdma_exporter import counter_name

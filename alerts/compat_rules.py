@@ -1,4 +1,4 @@
-"""The files of `alerts/compat/`: `python -m roce_exporter.migrate.compat_rules alerts/compat`.
+"""The files of `alerts/compat/`: `python alerts/compat_rules.py alerts/compat`.
 
 Rules to another exporter's names from ours show our hosts on dashboards made for it. A name of mlx5 is given for the same fact of
 every driver, because dashboards use these names; the names of other drivers are given for their devices only.
@@ -7,6 +7,7 @@ Rules from its names to ours serve hosts that do not run ours yet. Each file has
 as ours runs there: no fact is counted twice. The series keep `job` and `instance` of the other exporter's target.
 """
 
+# ruff: noqa: INP001 - a script next to what it writes, not a package
 from __future__ import annotations
 
 import sys
@@ -19,19 +20,40 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.drivers import DIALECTS, family_of
 from roce_exporter.catalog.named import DEVICE_INFO
 from roce_exporter.catalog.row import ETHTOOL
-from roce_exporter.migrate import foreign, rdma_exporter, spiderpool
-from roce_exporter.migrate.foreign import EXPORTERS, Foreign, foreign_metrics
+from roce_exporter.migrate import rdma_exporter, spiderpool
+from roce_exporter.migrate.foreign import (
+    EXPORTERS,
+    HOSTS,
+    NAMES,
+    Foreign,
+    dialects_of,
+    factor_of,
+    foreign_metrics,
+    groups_of,
+    unclear,
+)
 from roce_exporter.migrate.rdma_exporter import PHYSICAL_STATES, PORT_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from roce_exporter.catalog.row import Row
-    from roce_exporter.migrate.foreign import Term
     from roce_exporter.migrate.naming import Pairs, Written
 
 TARGET = "cluster, job, instance"
 """The labels of a target. `cluster` is empty where there is one cluster."""
+
+
+class Term(NamedTuple):
+    """One of the ways in which another exporter has the fact of a metric of ours."""
+
+    parts: tuple[tuple[Written, ...], ...]
+    """What is added up: a name each, or the eight names that differ in a number."""
+    source: str
+    times: int
+    per: int
+    dialects: tuple[str, ...]
+    """The drivers that have the raw name; empty: all."""
 
 
 class Recording(NamedTuple):
@@ -254,9 +276,25 @@ def _hosts(exporter: str) -> str:
     return f"group without (host) (group by ({TARGET}, host) ({listed}))"
 
 
+def terms(exporter: str, row: Row) -> list[Term]:
+    """How another exporter has the fact of a row, in the order in which the catalogue prefers the raw names; unclear names not."""
+    found: dict[tuple[tuple[Written, ...], ...], Term] = {}
+    for spelling in row.spellings:
+        if spelling.difference or spelling.dialect not in HOSTS:
+            continue
+        written = NAMES[exporter].written
+        parts = tuple(tuple(written(spelling.source, raw, row.labels)) for raw in spelling.raw)
+        groups = [groups_of(exporter)[one.name, one.where] for part in parts for one in part]
+        if all(parts) and not any(map(unclear, groups)):
+            # A name that several drivers have comes where the last of them prefers it: the others have no other name before it.
+            found.pop(parts, None)
+            found[parts] = Term(parts, spelling.source, *factor_of(groups[0][0]), dialects_of(groups[0]))
+    return list(found.values())
+
+
 def _counter(exporter: str, row: Row, value: Callable[[Term, Row], str]) -> str:
     """Our metric from theirs; where a driver has several names for it, the first of the catalogue's order that has a series."""
-    found = [expr for term in foreign.terms(exporter, row) if (expr := value(term, row))]
+    found = [expr for term in terms(exporter, row) if (expr := value(term, row))]
     if not found or exporter == "node_exporter":
         return " or ".join(found)
     either = f"({' or '.join(found)})" if len(found) > 1 else found[0]
