@@ -17,7 +17,7 @@ lock() {
 }
 lock requirements.lock pyproject.toml "$@"
 lock requirements-demo.lock --extra=demo pyproject.toml "$@"
-lock requirements-switches.lock --extra=sonic --extra=gnmi pyproject.toml "$@"
+lock requirements-switches.lock --extra=gnmi pyproject.toml "$@"
 lock requirements-wire.lock --extra=wire pyproject.toml "$@"
 lock requirements-build.lock --only-build-deps --build-deps-for=wheel pyproject.toml "$@"
 lock requirements-test.lock --extra=test pyproject.toml "$@"

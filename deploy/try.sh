@@ -13,5 +13,5 @@ prometheus-alertmanager alertmanager,prometheus-alertmanager alerts are not grou
 redis-server redis-server no switch'
 say "installing roce_exporter into .venv"
 environment .venv
-install pip '.[demo,sonic]'
+install pip '.[demo]'
 exec .venv/bin/roce-exporter demo "$@"

@@ -31,20 +31,20 @@ from roce_exporter.checks.setup import (
 from roce_exporter.checks.thresholds import load_thresholds
 from roce_exporter.cli.check_host import (
     SINCE,
+    asking,
     client_access,
     exporter_place,
-    prometheus_queries,
+    prometheus,
     sampled_host,
     sampled_prometheus,
     sampled_target,
 )
-from roce_exporter.cli.options import OptionError
+from roce_exporter.cli.options import OptionError, host_flags
 from roce_exporter.cli.output import print_text, progress
 from roce_exporter.cli.parts import open_kernel
 from roce_exporter.host.kernel.privileges import read_clock_state, read_privileges
 from roce_exporter.net import NetError
-from roce_exporter.net.http import parse_server
-from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
+from roce_exporter.net.prometheus_api import get
 from roce_exporter.view.host_view import View
 from roce_exporter.view.remote import escaped, parse_scrapes, read_metrics
 from roce_exporter.words import duration
@@ -149,12 +149,7 @@ def check_source(options: argparse.Namespace, topics: Sequence[Topic]) -> None:
                 f"check setup is about this host, and check health {source} about another host or a past: give one of them"
             )
         return
-    host = {
-        "--host.recording": options.host_recording,
-        "--host.simulate": options.host_simulate,
-        "--path.sysfs": options.path_sysfs != "/sys",
-    }
-    if chosen := [flag for flag, value in host.items() if value]:
+    if chosen := host_flags(options):
         raise OptionError(f"{source} and {chosen[0]} name different hosts; give one of them")
 
 
@@ -167,9 +162,7 @@ async def _of_host(
         from roce_exporter.cli.check_fabric import check_fabric  # noqa: PLC0415 - no other topic needs the modules of probes
 
         async with progress("reading the probes from Prometheus"):
-            head, probers, report = await check_fabric(
-                options.since or SINCE, partial(prometheus_queries, options)
-            )
+            head, probers, report = await check_fabric(options.since or SINCE, *await prometheus(options))
         if topics == (Topic.FABRIC,):
             return head, [report]
         if probers > 1 and not (options.words or options.target):
@@ -269,13 +262,10 @@ async def _local(options: argparse.Namespace) -> Finding | NotChecked:
 
 
 async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[Finding | NotChecked, ...]:
-    try:
-        server = parse_server(options.prometheus, LOGIN_REMEDY)
-    except NetError as error:
-        raise OptionError(f"--prometheus: {error}") from None
-    try:
-        ask = partial(get, server, await client_access(options))
-        targets = await ask("targets", {"state": "active"}, PATIENCE)
+    name, server, access = await prometheus(options)
+    ask = partial(get, server, access, seconds=PATIENCE)
+    with asking(name, PATIENCE):
+        targets = await ask("targets", {"state": "active"})
         hostname = ""
         with contextlib.suppress(OSError):
             hostname = kernel.hostname()
@@ -283,9 +273,5 @@ async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[F
         if not (instance := instance_of(targets, options.target, hostname)):
             return items
         query = {"query": f'roce_exporter_devices{{instance="{escaped(instance)}"}}'}
-        found = await ask("query", query, PATIENCE)
+        found = await ask("query", query)
         return (*items, check_samples_arrive(found, instance))
-    except NetError as error:
-        raise OptionError(f"Prometheus at {server.text}: {error}") from None
-    except TimeoutError:
-        raise OptionError(f"Prometheus at {server.text}: no answer in {PATIENCE:g} s") from None

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import probe as rows
 from roce_exporter.checks.fabric_check import ODD_LIMIT, OddHost, PortRate, fabric_report
-from roce_exporter.cli.options import OptionError
+from roce_exporter.cli.check_host import asking
 from roce_exporter.net import NetError
 from roce_exporter.probe.fleet import COUNT, SUM
 from roce_exporter.probe.outcomes import SHOWN_SECONDS
-from roce_exporter.view.remote import QuerySpan
+from roce_exporter.view.remote import PrometheusQueries, QuerySpan
 from roce_exporter.words import counted, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from roce_exporter.checks.finding import Report
-    from roce_exporter.view.remote import PrometheusQueries
+    from roce_exporter.net.http import Access, HttpServer
 
 _COUNTED = (
     *(rows.SENT, rows.LOST, rows.LATE, rows.MARKED, rows.REMARKED, rows.PAIR_SENT, rows.PAIR_LOST),
@@ -37,7 +35,7 @@ SPEED = "max by (instance, device, port) (roce_port_speed_bytes_per_second)"
 
 
 async def check_fabric(
-    since: float, connect: Callable[[QuerySpan], Awaitable[tuple[str, PrometheusQueries]]]
+    since: float, name: str, server: HttpServer, access: Access
 ) -> tuple[str, int, Report]:
     """The head of the page, the number of hosts that probe, and what was found in the last `since` seconds.
 
@@ -45,20 +43,14 @@ async def check_fabric(
         OptionError: Prometheus cannot be queried.
     """
     since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for so long
-    server, queries = await connect(QuerySpan(time.time(), since, since))
-    try:
+    queries = PrometheusQueries(server, access, QuerySpan(time.time(), since, since))
+    with asking(name):
         found = await queries.ends(METRICS)
-    except NetError as error:
-        raise OptionError(f"Prometheus at {server}: {error}") from None
     # An exporter that was there only at the beginning says nothing of the time.
     last = max((one[-1].time for one in found.values()), default=0.0)
     present = [one for one in found.values() if one[-1].time == last]
     report = fabric_report(present, await _rates(queries), await _odd(queries))
-    return (
-        f"Prometheus at {server}: {counted(len(present), 'prober')}, {duration(since)}",
-        len(present),
-        report,
-    )
+    return f"{name}: {counted(len(present), 'prober')}, {duration(since)}", len(present), report
 
 
 async def _rates(queries: PrometheusQueries) -> list[PortRate] | None:

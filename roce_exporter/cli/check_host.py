@@ -35,10 +35,11 @@ from roce_exporter.view.remote import (
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import DeviceReadings
+    from roce_exporter.net.http import HttpServer
     from roce_exporter.normalise.series import Samples
     from roce_exporter.view.history import History, Reach, TimedSamples
 
@@ -160,28 +161,34 @@ async def sampled_prometheus(options: argparse.Namespace) -> SampledHost:
     """
     _check_times(options)
     span = QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
-    server, queries = await prometheus_queries(options, span)
-    try:
-        found = await queries.history(options.target)
-    except NetError as error:
-        raise OptionError(f"Prometheus at {server}: {error}") from None
-    return SampledHost(found.history, None, f"Prometheus at {server}", _of_another_version(found.unknown))
+    name, server, access = await prometheus(options)
+    with asking(name):
+        found = await PrometheusQueries(server, access, span).history(options.target)
+    return SampledHost(found.history, None, name, _of_another_version(found.unknown))
 
 
-async def prometheus_queries(options: argparse.Namespace, span: QuerySpan) -> tuple[str, PrometheusQueries]:
-    """The URL of the Prometheus that the options select, and requests to it.
+async def prometheus(options: argparse.Namespace) -> tuple[str, HttpServer, Access]:
+    """The Prometheus that the options select: what it is called in messages, where it is, and how to query it.
 
     Raises:
         OptionError: the URL or a file of the credentials cannot be used.
     """
-    try:
+    with asking("--prometheus"):
         server = parse_server(options.prometheus, LOGIN_REMEDY)
-    except NetError as error:
-        raise OptionError(f"--prometheus: {error}") from None
+    name = f"Prometheus at {server.text}"
+    with asking(name):
+        return name, server, await client_access(options)
+
+
+@contextlib.contextmanager
+def asking(what: str, seconds: float = 0.0) -> Iterator[None]:
+    """Make a request that fails, or takes longer than `seconds`, an error of this flag or server."""
     try:
-        return server.text, PrometheusQueries(server, await client_access(options), span)
+        yield
     except NetError as error:
-        raise OptionError(f"Prometheus at {server.text}: {error}") from None
+        raise OptionError(f"{what}: {error}") from None
+    except TimeoutError:
+        raise OptionError(f"{what}: no answer in {seconds:g} s") from None
 
 
 def exporter_place(options: argparse.Namespace) -> ExporterPlace:
@@ -208,10 +215,8 @@ async def sampled_target(options: argparse.Namespace, *, over_time: bool) -> Sam
     for number in range(1 + over_time):
         if number:
             await asyncio.sleep(options.interval or INTERVAL)
-        try:
+        with asking(f"the exporter at {place.text}"):
             text = await read_metrics(place, access, SCRAPE_SECONDS)
-        except NetError as error:
-            raise OptionError(f"the exporter at {place.text}: {error}") from None
         moment, strange = parse_samples(text, time.time())
         history.append(moment)
         unknown.update(strange)
@@ -229,6 +234,8 @@ async def client_access(options: argparse.Namespace) -> Access:
     if options.http_config_file:
         config = read_http_config(options.http_config_file, "--http.config.file")
         return Access(await read_login(config.auth), config.tls)
+    if "prometheus" not in options:  # a command without the flags of an earlier version
+        return Access()
     login = Login()
     if options.prometheus_username:
         login = await read_login(

@@ -30,14 +30,14 @@ COMMANDS = {
         has_host=False,
         log_level="info",
     ),
-    "once": Command("collect once and print the metrics", "once:once"),
+    "once": Command("collect once and print the metrics", "host:once"),
     "capture": Command(
         "record the host into a .tar.gz, a text or a folder, with identifying data scrubbed",
-        "capture:capture_host",
+        "host:capture_host",
     ),
     "explain": Command(
         "explain a raw counter or a metric: its meaning, its source and its current value",
-        "explain:explain_name",
+        "host:explain_name",
     ),
     "check": Command(
         "say what is wrong with setup, settings, health or switches, on which side, and what to do; exit code 0: nothing, and all was seen, "

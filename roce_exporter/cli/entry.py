@@ -13,9 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from roce_exporter.cli.commands import COMMANDS
-from roce_exporter.cli.log import set_up_logging
 from roce_exporter.cli.options import parse_options
-from roce_exporter.cli.output import mute
+from roce_exporter.cli.output import mute, set_up_logging
 from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:

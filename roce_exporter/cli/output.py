@@ -1,13 +1,16 @@
-"""Standard output of the commands that print, and on a terminal what they are at."""
+"""What a command writes: its text on standard output, log lines and, on a terminal, what it is at on standard error."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import logging
 import os
 import re
 import sys
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from roce_exporter.errors import UserError
@@ -82,3 +85,44 @@ async def _show(text: str) -> None:
     finally:
         sys.stderr.write("\r\033[K")
         sys.stderr.flush()
+
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+
+
+class LineFormatter(logging.Formatter):
+    """Logfmt or JSON as Prometheus' own programs write it: one line per event with ts (RFC 3339, UTC), level, logger and msg; a traceback becomes the field `error`.
+
+    Fields of an event's own are passed as `extra={"fields": {name: text}}`.
+    """
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self._is_json = form == "json"
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without a newline."""
+        fields = {
+            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": "warn" if record.levelno == logging.WARNING else record.levelname.lower(),
+            "logger": record.name.removeprefix("roce_exporter."),
+            "msg": record.getMessage(),
+        }
+        fields |= getattr(record, "fields", {})
+        if record.exc_info:
+            fields["error"] = self.formatException(record.exc_info)
+        if self._is_json:
+            return json.dumps(fields, ensure_ascii=not all(map(str.isprintable, fields.values())))
+        return " ".join(f"{name}={_quoted(text)}" for name, text in fields.items())
+
+
+def set_up_logging(level: str, form: str) -> None:
+    """Log to standard error, from this level up."""
+    target = logging.StreamHandler(sys.stderr)
+    target.setFormatter(LineFormatter(form))
+    logging.basicConfig(level=LEVELS[level], handlers=[target], force=True)
+
+
+def _quoted(text: str) -> str:
+    plain = text.isprintable() and text and not any(mark in text for mark in ' ="\\')
+    return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

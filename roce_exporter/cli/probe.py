@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.assemble import Parts, assemble
 from roce_exporter.checks.report import JSON
 from roce_exporter.cli.check import show
+from roce_exporter.cli.check_host import asking, client_access
 from roce_exporter.cli.flags import PROBE_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import print_text
@@ -22,9 +23,6 @@ from roce_exporter.cli.parts import collect_settings
 from roce_exporter.cli.serve import ServedPart, serve_parts
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.inventory import describe, list_devices
-from roce_exporter.net import NetError
-from roce_exporter.net.http import Access
-from roce_exporter.net.login import read_http_config, read_login
 from roce_exporter.probe.bandwidth import (
     PROGRAM,
     PortLoad,
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     import argparse
 
     from roce_exporter.host.kernel import Kernel
+    from roce_exporter.net.http import Access
     from roce_exporter.probe.plan import Network, ProbeTarget
 
 LOG = logging.getLogger(__name__)
@@ -59,8 +58,8 @@ LOAD_SECONDS = 1.0
 async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     """Probe until stopped, or print a plan. Raises UserError: an option is invalid, or a list of targets cannot be read at the start."""
     in_flight: InFlight[str] = InFlight(time.monotonic)
-    access = await _access(options.http_config_file)
-    read = partial(_read_targets, options.probe_targets, access, in_flight)
+    with asking("--http.config.file"):
+        read = partial(_read_targets, options.probe_targets, await client_access(options), in_flight)
     targets = await read()
     if options.bandwidth:
         return await _measure_bandwidth(options, kernel, targets)
@@ -146,16 +145,6 @@ def _plan_document(service: ProbeService) -> object:
         ]
         for own, probes in service.plans().items()
     }
-
-
-async def _access(path: str) -> Access:
-    if not path:
-        return Access()
-    config = read_http_config(path, "--http.config.file")
-    try:
-        return Access(await read_login(config.auth), config.tls)
-    except NetError as error:
-        raise OptionError(f"--http.config.file: {error}") from None
 
 
 async def _read_targets(

@@ -1,7 +1,7 @@
 """The other end of the links in the demo: a simulated SONiC switch in a Redis server of its own, and the probe that reads it.
 
-The probe is the one of `roce-exporter serve --switches.config`. It needs redis-server on the PATH and the package redis; without them the
-demo has a note, and no switch.
+The probe is the one of `roce-exporter serve --switches.config`. It needs redis-server on the PATH; without it the demo has a note, and no
+switch.
 """
 
 from __future__ import annotations
@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import time
 from dataclasses import dataclass, field
-from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.background import background
 from roce_exporter.demo.figures import SWITCH_WANTED, Address, Moments, ShownSwitch, switch_ports
 from roce_exporter.demo.servers import LOOPBACK, describe_exit, find_program, running
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS
+from roce_exporter.net import NetError
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import Prober
+from roce_exporter.switches.systems.sonic.redis_client import ReplyReader
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarget
 from roce_exporter.view.history import timed_samples
 from roce_exporter.web import Server
@@ -27,10 +30,8 @@ from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from pathlib import Path
-
-    from redis.asyncio import Redis
 
     from roce_exporter.demo.servers import ChildProcess
     from roce_exporter.host.simulated.simulated_switch import Databases, SimulatedSwitch
@@ -43,7 +44,7 @@ RETRY_SECONDS = 0.05
 PROBE_SECONDS = 1.0
 """Most seconds that a scene waits for the switch."""
 LONGEST_SOCKET = 107  # bytes of the path of a unix socket (unix(7))
-WRITE_SECONDS = 2.0  # timeout of one request
+WRITE_SECONDS = 2.0  # timeout of one write
 
 
 class TablesNotWrittenError(Exception):
@@ -53,10 +54,8 @@ class TablesNotWrittenError(Exception):
 class TableWriter:
     """Keeps the tables of the simulated switch up to date in the demo's own server: no other place of the package writes to Redis."""
 
-    def __init__(self, clients: dict[str, Redis], error: type[Exception]) -> None:
-        """`error` is what the clients raise besides OSError."""
-        self._clients = clients
-        self._errors = (error, OSError)
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
         self._written: Databases = {}
 
     async def write(self, databases: Databases) -> None:
@@ -64,49 +63,45 @@ class TableWriter:
 
         TablesNotWrittenError: the server does not answer.
         """
-        try:
-            for name, tables in databases.items():
-                await self._write(name, tables)
-        except self._errors as error:
-            raise TablesNotWrittenError(f"the tables of the switch cannot be written: {error}") from error
+        commands = [
+            command
+            for name, tables in databases.items()
+            for command in _changes(DATABASE_NUMBERS[name], self._written.get(name, {}), tables)
+        ]
+        if commands:
+            try:
+                async with asyncio.timeout(WRITE_SECONDS):
+                    await self._send((*commands, ("PING",)))
+            except (OSError, NetError) as error:
+                why = str(error) or "Timeout"
+                raise TablesNotWrittenError(f"the tables of the switch cannot be written: {why}") from error
         self._written = databases
 
-    async def _write(self, name: str, tables: Mapping[str, Mapping[Any, Any]]) -> None:
-        before = self._written.get(name, {})
-        changed = {key: fields for key, fields in tables.items() if before.get(key) != fields}
-        gone = [*(before.keys() - tables.keys()), *changed]
-        if not gone:
-            return
-        async with self._clients[name].pipeline(transaction=True) as pipeline:
-            pipeline.delete(*gone)
-            for key, fields in changed.items():
-                pipeline.hset(key, mapping=fields)
-            await pipeline.execute()
+    async def _send(self, commands: Iterable[Sequence[object]]) -> None:
+        """Send commands, of which the last is a PING, and wait for their replies. NetError: one of them is an error."""
+        reader, writer = await asyncio.open_unix_connection(self._socket)
+        try:
+            for command in commands:
+                words = [str(word).encode() for word in command]
+                writer.write(b"*%d\r\n" % len(words))
+                writer.writelines(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+            replies = await ReplyReader(reader).until(b"+PONG\r\n")
+        finally:
+            writer.transport.abort()
+        if refused := re.search(rb"^-(.*)\r$", replies, re.MULTILINE):
+            raise NetError(refused[1].decode())
 
 
-@contextlib.asynccontextmanager
-async def table_writer(socket: Path) -> AsyncIterator[TableWriter]:
-    """A writer to the Redis server at this unix socket; it connects with the first call."""
-    # Imported where the demo has found it.
-    import redis.asyncio  # noqa: PLC0415
-    from redis.asyncio.retry import Retry  # noqa: PLC0415
-    from redis.backoff import NoBackoff  # noqa: PLC0415
-
-    never = Retry(NoBackoff(), 0)
-    async with contextlib.AsyncExitStack() as stack:
-        clients = {
-            name: redis.asyncio.Redis(
-                unix_socket_path=str(socket),
-                db=number,
-                retry=never,
-                socket_timeout=WRITE_SECONDS,
-                socket_connect_timeout=WRITE_SECONDS,
-            )
-            for name, number in DATABASE_NUMBERS.items()
-        }
-        for client in clients.values():
-            stack.push_async_callback(client.aclose)
-        yield TableWriter(clients, redis.RedisError)
+def _changes(
+    number: int, before: Mapping[str, Mapping[Any, Any]], after: Mapping[str, Mapping[Any, Any]]
+) -> list[tuple[object, ...]]:
+    """The commands that turn one database into another; none where they are equal."""
+    changed = {key: fields for key, fields in after.items() if before.get(key) != fields}
+    gone = [*(before.keys() - after.keys()), *changed]
+    if not gone:
+        return []
+    sets = (("HSET", key, *chain.from_iterable(fields.items())) for key, fields in changed.items())
+    return [("SELECT", number), ("MULTI",), ("DEL", *gone), *sets, ("EXEC",)]
 
 
 @dataclass(slots=True)
@@ -160,23 +155,17 @@ async def switch_end(
 ) -> AsyncIterator[SwitchEnd | None]:
     """The switch end of the demo, with its files in this folder; None, and a note, if something that it needs is missing."""
     program, socket = find_program(REDIS), folder / "redis.sock"
-    if missing := _missing(program, socket):
-        notes.append(missing)
-    if missing or program is None:
-        yield None
-        return
     async with contextlib.AsyncExitStack() as stack:
-        yield await _start(stack, leaf, program, socket, notes)
-
-
-def _missing(program: str | None, socket: Path) -> str:
-    if program is None:
-        return "redis-server is not on the PATH: with it the demo shows the switch end of the links too"
-    if find_spec("redis") is None:
-        return "the package redis is not installed: with the extra sonic the demo shows the switch end of the links too"
-    if len(os.fsencode(socket)) > LONGEST_SOCKET:
-        return f"{socket} is too long for a socket: no switch here; set TMPDIR to a shorter folder"
-    return ""
+        if program is None:
+            notes.append(
+                "redis-server is not on the PATH: with it the demo shows the switch end of the links too"
+            )
+            yield None
+        elif len(os.fsencode(socket)) > LONGEST_SOCKET:
+            notes.append(f"{socket} is too long for a socket: no switch here; set TMPDIR to a shorter folder")
+            yield None
+        else:
+            yield await _start(stack, leaf, program, socket, notes)
 
 
 async def _start(
@@ -189,7 +178,7 @@ async def _start(
     except OSError as error:
         notes.append(f"{program} cannot be started: {error.strerror}; the rest goes on")
         return None
-    writer = await stack.enter_async_context(table_writer(socket))
+    writer = TableWriter(socket)
     if not await _first_write(writer, leaf, child, notes):
         return None
     prober = Prober(switches_file(leaf.hostname, socket))

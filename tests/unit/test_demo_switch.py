@@ -1,7 +1,6 @@
 """The switch end of the demo: what it needs, what it writes, and what it shows."""
 
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -17,10 +16,10 @@ from roce_exporter.demo.figures import SWITCH_WANTED, Moments, switch_ports
 from roce_exporter.demo.servers import running
 from roce_exporter.demo.switch_end import (
     TablesNotWrittenError,
+    TableWriter,
     redis_command,
     switch_end,
     switches_file,
-    table_writer,
 )
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, simulate_switch
 from roce_exporter.normalise.series import Samples, Series
@@ -53,13 +52,6 @@ class TestMissing:
         assert (
             note == "redis-server is not on the PATH: with it the demo shows the switch end of the links too"
         )
-
-    async def test_without_the_package_a_note_names_the_extra(self, program, monkeypatch) -> None:
-        install(program, "exit 3")
-        monkeypatch.setitem(sys.modules, "redis", None)
-        assert await self.noted() == [
-            "the package redis is not installed: with the extra sonic the demo shows the switch end of the links too"
-        ]
 
     async def test_a_folder_whose_path_is_too_long_is_noted(self, program, tmp_path) -> None:
         install(program, "exit 3")
@@ -124,30 +116,29 @@ class TestWriter:
     async def test_the_server_has_exactly_the_tables_of_the_switch(self) -> None:
         switch = leaf()
         with redis_server() as socket:
-            async with table_writer(socket) as writer:
-                for now in (101.0, 121.5, 130.0):
-                    databases = switch.databases(now)
-                    await writer.write(databases)
-                    assert stored(socket) == databases
+            writer = TableWriter(socket)
+            for now in (101.0, 121.5, 130.0):
+                databases = switch.databases(now)
+                await writer.write(databases)
+                assert stored(socket) == databases
 
     async def test_keys_and_fields_that_are_gone_are_removed(self) -> None:
         rest = {"CONFIG_DB": {"A|1": {"one": "1"}}, "APPL_DB": {}, "STATE_DB": {}}
         with redis_server() as socket:
-            async with table_writer(socket) as writer:
-                await writer.write({**rest, "COUNTERS_DB": {"a": {"x": "1", "y": "2"}, "b": {"x": "1"}}})
-                await writer.write({**rest, "COUNTERS_DB": {"a": {"x": "1"}}})
-                assert stored(socket) == {**rest, "COUNTERS_DB": {"a": {"x": "1"}}}
+            writer = TableWriter(socket)
+            await writer.write({**rest, "COUNTERS_DB": {"a": {"x": "1", "y": "2"}, "b": {"x": "1"}}})
+            await writer.write({**rest, "COUNTERS_DB": {"a": {"x": "1"}}})
+            assert stored(socket) == {**rest, "COUNTERS_DB": {"a": {"x": "1"}}}
+            with pytest.raises(TablesNotWrittenError, match=r"wrong number of arguments"):
+                await writer.write({**rest, "COUNTERS_DB": {"a": {}}})
             with redis.Redis(unix_socket_path=str(socket)) as client:
                 await until(
                     lambda: len(client.client_list()) == 1
                 )  # the server closes its end soon after ours
 
     async def test_a_server_that_is_away_is_one_line(self, tmp_path) -> None:
-        async with table_writer(tmp_path / "none.sock") as writer:
-            with pytest.raises(
-                TablesNotWrittenError, match=r"^the tables of the switch cannot be written: .+"
-            ):
-                await writer.write(leaf().databases(101.0))
+        with pytest.raises(TablesNotWrittenError, match=r"^the tables of the switch cannot be written: .+"):
+            await TableWriter(tmp_path / "none.sock").write(leaf().databases(101.0))
 
 
 ROWS = INDEX.named

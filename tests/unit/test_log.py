@@ -10,7 +10,7 @@ import pytest
 
 from roce_exporter.cli import output
 from roce_exporter.cli.daemon import notify
-from roce_exporter.cli.log import LineFormatter
+from roce_exporter.cli.output import LineFormatter
 
 
 def record(message: str, level: int = logging.WARNING) -> logging.LogRecord:

@@ -16,8 +16,7 @@ from observed import exposition, samples
 from prometheus_client.parser import text_string_to_metric_families
 
 from roce_exporter.catalog.row import Row
-from roce_exporter.cli.log import LineFormatter
-from roce_exporter.cli.output import print_text
+from roce_exporter.cli.output import LineFormatter, print_text
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.names import decode_name, encode_name, encode_netdev

@@ -12,8 +12,8 @@ from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.health import HEALTH
 from roce_exporter.checks.settings import built_in
 from roce_exporter.cli import flags, main
-from roce_exporter.cli.log import LEVELS
 from roce_exporter.cli.options import OptionError, parse_options
+from roce_exporter.cli.output import LEVELS
 from roce_exporter.cli.parts import collect_settings, parts_of
 from roce_exporter.collect.collector import Settings
 from roce_exporter.fastloop import MODES, Pace

@@ -24,8 +24,7 @@ from recorded import HOSTS, recording
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import FULL
-from roce_exporter.cli.options import flags_of
-from roce_exporter.cli.renamed import renamed, renamed_flag
+from roce_exporter.cli.options import flags_of, renamed, renamed_flag
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.host.recorded.recorded import load_recording

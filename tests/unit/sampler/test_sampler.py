@@ -14,7 +14,7 @@ from waiting import HUNG_SECONDS, Gate, until, wait_until
 from worker_threads import die, refuse
 
 from roce_exporter.catalog import AREAS
-from roce_exporter.cli.log import LineFormatter
+from roce_exporter.cli.output import LineFormatter
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format

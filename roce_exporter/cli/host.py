@@ -1,4 +1,4 @@
-"""`roce-exporter explain`: the meaning, source and current value of a raw counter or a metric."""
+"""`roce-exporter once`, `explain` and `capture`: what this host shows, means, and a recording of it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import assemble
-from roce_exporter.cli.output import print_text
+from roce_exporter.cli.output import print_text, progress
 from roce_exporter.cli.parts import parts_of
+from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.explain import NO_DEVICE, HostStates, explain, nearest, unmapped
 from roce_exporter.words import terminal_width
@@ -20,6 +21,28 @@ if TYPE_CHECKING:
     import argparse
 
     from roce_exporter.host.kernel import Kernel
+
+
+async def once(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Print one exposition in text format 0.0.4."""
+    with closing(assemble(kernel, parts_of(options))) as exporter:
+        observation = await exporter.observe_complete()
+        if not observation.snapshot.devices:
+            sys.stderr.write(f"roce-exporter: {NO_DEVICE}\n")
+        print_text(exporter.render(observation, Format.TEXT).decode())
+    return 0
+
+
+async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
+    """Record the host, with identifying data scrubbed."""
+    from roce_exporter.host.recorded.capture import capture  # noqa: PLC0415 - its import takes long
+
+    lasts = (options.moments - 1) * options.interval
+    async with progress(f"recording {options.moments} moments, about {lasts:.0f} s"):
+        written = await capture(kernel, options.output, options.moments, options.interval)
+    print_text(f"{written}\n")
+    return 0
+
 
 ALERT = re.compile(r"Roce[A-Z][A-Za-z]+")
 NOT_SEEN = 3  # exit code where nothing is found because nothing could be seen, as of `check`
