@@ -4,6 +4,7 @@
 # had is one line and the exit code 1; its tests are skipped then, and with CI=true they fail and name it.
 # shellcheck disable=SC2317  # the functions are called by their names in a table
 set -uo pipefail
+here=$(dirname "$(realpath "$0")")
 cache=${ROCE_TEST_CACHE:-$HOME/.cache/roce-exporter-tests}
 bin=$cache/bin
 mkdir -p "$bin" && work=$(mktemp -d) || exit
@@ -29,11 +30,21 @@ EOF
   installed "$1" && "$work/builder" --config="$work/manifest.yaml" && mv "$work/collector/otelcol" "$work/"
 }
 
+# Perses' own command asks a server; this is its importer and the checks of its result.
+perses() {
+  local copy=$work/perses
+  cp -r "$(go mod download -json "$1" | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" "$copy" && chmod -R u+w "$copy" || return
+  mkdir "$copy/cmd/import" && cp "$here/dashboards/perses_import.go" "$copy/cmd/import/main.go" &&
+    (cd "$copy" && GOFLAGS="-trimpath -mod=mod" go build -o "$work/perses_import" ./cmd/import) &&
+    rm -rf "$cache/perses" && mkdir "$cache/perses" && mv "$copy/cue" "$copy/cue.mod" "$cache/perses/"
+}
+
 # Program, version, how to compile it into $work, and from what.
 tools="fake_server v0.14.1 installed github.com/openconfig/gnmi/testing/fake/gnmi/cmd/fake_server@v0.14.1
 helm v3.19.2 installed helm.sh/helm/v3/cmd/helm@v3.19.2
 node_exporter_newest v1.12.1 newest github.com/prometheus/node_exporter@v1.12.1
-otelcol v0.130.0 collector go.opentelemetry.io/collector/cmd/builder@v0.130.0"
+otelcol v0.130.0 collector go.opentelemetry.io/collector/cmd/builder@v0.130.0
+perses_import v0.49.0 perses github.com/perses/perses@v0.49.0"
 
 failed=0
 while read -r name version way argument; do
