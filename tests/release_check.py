@@ -27,9 +27,10 @@ PROMISED: dict[str, tuple[str, ...]] = {
     "dashboards": ("bytes", "signed"),
     "rules": ("bytes", "signed", "install"),
     "bill of materials": ("bytes", "signed", "install"),
+    "provenance": ("bytes", "signed", "install"),
 }
 """An image is run by buildah, a chart is rendered and validated against the schemas of Kubernetes, a mixin and rules are read by promtool, a bill
-lists what is inside: no registry, no cluster and no Grafana is at hand, and so these have no upgrade."""
+lists what is inside, a provenance every file: no registry, no cluster and no Grafana is at hand, and so these have no upgrade."""
 Cell = tuple[str, str]
 
 

@@ -63,7 +63,8 @@ chart=$(sed -n 's/^version: //p' deploy/helm/roce-exporter/Chart.yaml)
 archive "$new/roce-exporter-$chart.tgz" --directory=deploy/helm --exclude=.helmignore --exclude=roce-exporter/ci roce-exporter
 
 # Packages, for both architectures; the image is for both by itself. Each script prints the path of what it made.
-for package in ${PACKAGES-deb rpm container}; do
+export PACKAGES="${PACKAGES-deb rpm container}"
+for package in $PACKAGES; do
   script=deploy/$package/build.sh
   [ -f "$script" ] || continue
   case $package in container) machines=- ;; *) machines='x86_64 aarch64' ;; esac
@@ -78,6 +79,10 @@ done
 # What is inside: of the packages, and of the zipapp, which also has the libraries of the demo.
 "$work/build/bin/python" deploy/sbom.py requirements.lock "$work/wheels/x86_64" >"$name.cdx.json"
 "$work/build/bin/python" deploy/sbom.py requirements-demo.lock "$work/wheels/x86_64" demo >"$name.pyz.cdx.json"
+
+# What was built from what: not among its own subjects.
+"$PYTHON" deploy/release/provenance.py "$new" "$(git rev-parse HEAD)" >"$work/provenance"
+mv "$work/provenance" "$name.provenance.json"
 
 cd "$new"
 sha256sum -- * >"$work/sums"

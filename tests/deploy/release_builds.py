@@ -44,23 +44,29 @@ def commit(folder: Path, version: str = VERSION) -> Path:
     return folder
 
 
-def build(source: Path, folder: Path, umask: int, **environment: str) -> str:
-    """Make a release from a new clone of the source; what it says about it."""
+def build(source: Path, folder: Path, umask: int, *within: str, **environment: str) -> str:
+    """Make a release from a new clone of the source, within another command; what it says about it."""
     clone = folder.with_name(f"{folder.name}-clone")
     subprocess.run(["git", "clone", "--quiet", source, clone], check=True, umask=umask)
     given = {**os.environ, "PYTHON": sys.executable, "PACKAGES": "deb rpm container", **environment}
     given.pop("SOURCE_DATE_EPOCH", None)
-    command = (need("make"), "--silent", "release", f"DIST={folder}", f"PYTHON={sys.executable}")
+    command = (*within, need("make"), "--silent", "release", f"DIST={folder}", f"PYTHON={sys.executable}")
     done = ran(*command, cwd=clone, env=given, umask=umask)
-    if "No matching distribution" in done.stderr or "Connection" in done.stderr:
-        lacking(f"the package index cannot be reached: {done.stderr.strip()[-200:]}")
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
+def downloads(source: Path, folder: Path) -> dict[str, str]:
+    """The variables with which pip finds what a release is built from in a folder, which is filled here."""
+    done = ran(source / "deploy/release/download.sh", folder, env={**os.environ, "PYTHON": sys.executable})
+    if done.returncode:
+        lacking(f"the package index cannot be reached: {done.stderr.strip()[-200:]}")
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder)}
+
+
 @dataclass(frozen=True)
 class Releases:
-    """Two releases of one commit, what was said about them, and the key that signed the first."""
+    """Two releases of one commit, the second without a network, what was said about them, and the key that signed the first."""
 
     first: Path
     second: Path
@@ -84,9 +90,13 @@ def releases(tmp_path_factory) -> Iterator[Releases]:
     source = commit(folder / "source")
     first, second = folder / "first", folder / "elsewhere/second"
     second.parent.mkdir()
+    offline = downloads(source, folder / "downloads")
     with keys() as owner:
         signed = build(
             source, first, 0o022, RELEASE_KEY="test@example.com", RELEASE_TRIAL="1", GNUPGHOME=str(owner.home)
         )
-        unsigned = build(source, second, 0o077, TZ="Pacific/Auckland", LC_ALL="C.UTF-8", RELEASE_KEY="")
+        alone = ("unshare", "--net", "--map-root-user")
+        unsigned = build(
+            source, second, 0o077, *alone, **offline, TZ="Pacific/Auckland", LC_ALL="C.UTF-8", RELEASE_KEY=""
+        )
         yield Releases(first, second, (signed, unsigned), owner.public(folder / "key.asc"))

@@ -42,6 +42,7 @@ def zipapp(releases) -> Path:
 @pytest.mark.release("dashboards", "bytes")
 @pytest.mark.release("rules", "bytes")
 @pytest.mark.release("bill of materials", "bytes")
+@pytest.mark.release("provenance", "bytes")
 @pytest.mark.release("deb", "bytes")
 @pytest.mark.release("rpm", "bytes")
 def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releases) -> None:
@@ -50,7 +51,7 @@ def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releas
         *(
             f"{PRODUCT}{end}"
             for end in (
-                *(".pyz", ".cdx.json", ".pyz.cdx.json"),
+                *(".pyz", ".cdx.json", ".pyz.cdx.json", ".provenance.json"),
                 *("-dashboards.tar.gz", "-alerts.tar.gz", "-mixin.tar.gz"),
             )
         ),
@@ -73,6 +74,7 @@ def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releas
 @pytest.mark.release("dashboards", "signed")
 @pytest.mark.release("rules", "signed")
 @pytest.mark.release("bill of materials", "signed")
+@pytest.mark.release("provenance", "signed")
 @pytest.mark.release("deb", "signed")
 @pytest.mark.release("rpm", "signed")
 def test_every_file_is_in_the_list_and_the_signature_is_the_owner_s(releases) -> None:
@@ -82,6 +84,22 @@ def test_every_file_is_in_the_list_and_the_signature_is_the_owner_s(releases) ->
     assert listed == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
     printed(DEPLOY / "release/verify.sh", f"--key={releases.key}", *files)
     assert ["this release is not signed" in text for text in releases.said] == [False, True]
+
+
+@pytest.mark.release("provenance", "install")
+def test_the_provenance_names_every_other_file_the_commit_and_the_locks(releases) -> None:
+    said = json.loads((releases.first / f"{PRODUCT}.provenance.json").read_text())
+    sums = (releases.first / "SHA256SUMS").read_text().split()
+    listed = dict(zip(sums[1::2], sums[::2], strict=True))
+    del listed[f"{PRODUCT}.provenance.json"]
+    assert {one["name"]: one["digest"]["sha256"] for one in said["subject"]} == listed
+    commit, *locks = said["predicate"]["buildDefinition"]["resolvedDependencies"]
+    head = printed("git", "-C", releases.first.with_name("first-clone"), "rev-parse", "HEAD").strip()
+    assert commit["digest"] == {"gitCommit": head}
+    assert {one["name"]: one["digest"]["sha256"] for one in locks} == {
+        str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (*ROOT.glob("requirements*.lock"), DEPLOY / "manual/requirements.lock")
+    }
 
 
 def test_a_folder_with_files_gets_no_release(tmp_path) -> None:
