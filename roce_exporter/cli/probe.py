@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import Parts, assemble
+from roce_exporter.checks.finding import NotChecked, Report
 from roce_exporter.checks.report import JSON
 from roce_exporter.cli.check import show
 from roce_exporter.cli.check_host import asking, client_access
@@ -133,8 +134,11 @@ async def _measure_bandwidth(
     pairing = pair_rails(devices, targets, options.bandwidth)
     loads = port_loads(*moments)
     busy = [rail for rail in pairing.rails if loads.get(rail.place, PortLoad()).is_busy]
+    if not pairing.peer:
+        gap = NotChecked("this host: the number of hosts is odd, and it is the last of the list")
+        return show(Report((), (gap,)), "Bandwidth of this host", as_json=options.format == JSON)
     report = bandwidth_report(await measure(pairing, busy), busy, loads)
-    return show(report, f"Bandwidth of this host to {options.bandwidth}", as_json=options.format == JSON)
+    return show(report, f"Bandwidth of this host to {pairing.peer}", as_json=options.format == JSON)
 
 
 def _plan_document(service: ProbeService) -> object:

@@ -1,9 +1,13 @@
 """What a rail carries between two hosts, measured by `ib_write_bw` of perftest: for the prolog of a job, never on a schedule.
 
-A small packet passes a slow link as quickly as a good one, so only traffic shows it. Both hosts run the same command, each with the name
-of the other. Each serves every rail on a TCP port of its own, and they send in turn, one rail and one direction at a time, for a second:
-the host that is first in the list begins, the other one sends on a rail when it has been sent to. A rail whose port carries more than a
-tenth of its speed is neither served nor sent on.
+A small packet passes a slow link as quickly as a good one, so only traffic shows it. All hosts of the job run the same command with the
+same names, and each computes from the list of targets who is measured with whom, and when. Of a pair the host that is first in the list
+sends to the other, which sends back at the same time, for one second in all. A rail whose port carries more than a tenth of its speed is
+neither served nor sent on.
+
+No server says whose turn it is: time is divided into slots by the clocks of the hosts, and pair number p measures rail number r in the
+slots whose number is p + r, modulo the larger of the numbers of pairs and rails. So a rail carries one pair in a slot, and a pair uses one
+rail. That holds for one job, while clocks differ by less than what a slot has left.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Status, Topic
@@ -27,19 +32,21 @@ if TYPE_CHECKING:
     from roce_exporter.view.history import TimedSamples
 
 PROGRAM = "ib_write_bw"
-FLAGS = ("-F", "--report_gbits", "-s", "65536", "-D", "1", "-f", "0")
-"""Messages of 64 KiB, counted for one second without a margin; no warning about the frequency of processors."""
+FLAGS = ("-F", "--report_gbits", "-b", "--report-both", "-s", "65536", "-D", "1", "-f", "0")
+"""Messages of 64 KiB both ways at once, counted for one second without a margin; no warning about the frequency of processors."""
 FIRST_PORT = 18515
-"""TCP port of the first rail, on which perftest exchanges queue pairs; two for each rail."""
+"""TCP port of the first rail, on which perftest exchanges queue pairs; each rail has its own."""
 WAIT, STEP = 15.0, 10.0
-"""Seconds from the beginning until the peer must be there, and that one measurement may take with what is around it."""
-RETRY = 0.2
+"""Seconds that hosts may begin one after the other, and that one measurement may take with what is around it."""
+SLOT = 3.0
+"""Seconds: one of traffic, and the start of perftest at both ends."""
 BUSY = 0.1
 """A port that carries more of its speed in either direction is busy."""
 SLOW = 0.5
 """A rail that carries less of the speed of its port, or of the best rail where that is not known, is slow."""
 RESULT = re.compile(r"^\s*\d+\s+\d+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s*$", re.MULTILINE)
-"""Bytes, iterations, peak, average in Gb/s, messages."""
+"""Bytes, iterations, peak, average in Gb/s, messages: of both directions together, of what this end sent, and of what the other sent."""
+RESULTS = 3
 REFUSED = "Couldn't connect"
 
 
@@ -52,11 +59,20 @@ class Rail(NamedTuple):
     gid: int
     """Index of the own address in the GID table."""
     peer: Address
+    number: int
+    """The same on all hosts of the job, from 0 on."""
 
     @property
     def place(self) -> tuple[str, str]:
         """Device and port, as labels have them."""
         return self.device, self.port
+
+
+class Rates(NamedTuple):
+    """Bytes per second that a rail carried, both ways at the same time."""
+
+    there: float
+    back: float
 
 
 class PortLoad(NamedTuple):
@@ -83,89 +99,109 @@ def port_loads(before: TimedSamples, now: TimedSamples) -> dict[tuple[str, ...],
 
 
 class Pairing(NamedTuple):
-    """The rails of two hosts."""
+    """The rails of this host and its peer, and when each is measured."""
 
+    peer: str
+    """Empty: the number of hosts is odd, and this one is the last."""
     rails: tuple[Rail, ...]
     begins: bool
-    """Whether this host sends first."""
+    """Whether this host sends, and the peer serves."""
+    number: int = 0
+    """Of the pair."""
+    slots: int = 1
+
+    def pause(self, rail: Rail, now: float) -> float:
+        """Seconds until the next slot of this rail begins; `now` in Unix seconds."""
+        return ((self.number + rail.number) * SLOT - now) % (self.slots * SLOT)
 
 
-def pair_rails(devices: Iterable[Device], targets: Sequence[ProbeTarget], peer: str) -> Pairing:
-    """The rails that this host and the peer, by its name or an address, have in the list.
+def pair_rails(devices: Iterable[Device], targets: Sequence[ProbeTarget], names: str) -> Pairing:
+    """How this host is paired. `names`: the hosts of the job, by name or an address, with commas; this one need not be there.
 
     Raises:
-        UserError: the list has none of them.
+        UserError: the list has not all of them, or no rail that both hosts of the pair have.
     """
     places = own_addresses(devices)
-    own = sorted((one for one in targets if one.address in places), key=ring_order)
-    names = {one.host for one in targets if str(one.address) == peer}
-    others = sorted((one for one in targets if one.host in names | {peer}), key=ring_order)
-    if not own:
+    hosts: dict[str, list[ProbeTarget]] = {}
+    for one in sorted(targets, key=ring_order):
+        hosts.setdefault(one.name, []).append(one)
+    own = next((one.name for ports in hosts.values() for one in ports if one.address in places), None)
+    if own is None:
         raise UserError(
             "--probe.targets: has no address of this host; list it as `cat /sys/class/infiniband/*/ports/*/gids/*` has it"
         )
-    if not others or set(own) & set(others):
+    by_address = {str(one.address): one.name for one in targets}
+    named = {by_address.get(text, text) for text in names.split(",")}
+    if unknown := named - hosts.keys():
         raise UserError(
-            f"--bandwidth={peer}: is not another host of the list; use a host or an address of --probe.targets"
+            f"--bandwidth: {min(unknown)} is not a host of the list; use hosts or addresses of --probe.targets"
         )
-    left = list(others)
-    rails = []
-    for one in own:
-        alike = [two for two in left if (two.rail, two.address.version) == (one.rail, one.address.version)]
-        if alike:
-            left.remove(alike[0])
-            rails.append(Rail(one.rail or one.name, *places[one.address], alike[0].address))
-    if not rails:
-        raise UserError(f"--bandwidth={peer}: has no rail of this host in the list; compare the label `rail`")
-    return Pairing(tuple(rails), ring_order(own[0]) < ring_order(others[0]))
+    job = [one for one in hosts if one in named | {own}]
+    at = job.index(own)
+    peer = dict(enumerate(job)).get(at ^ 1, "")
+    lanes = {one: _lanes(hosts[one]) for one in job}
+    every = sorted({lane for found in lanes.values() for lane in found})
+    rails = tuple(
+        Rail(here.rail or here.name, *places[here.address], there.address, number)
+        for number, lane in enumerate(every)
+        if (there := lanes.get(peer, {}).get(lane))
+        and (here := lanes[own].get(lane))
+        and here.address in places
+    )
+    if peer and not rails:
+        raise UserError(f"--bandwidth: {peer} has no rail of this host in the list; compare the label `rail`")
+    return Pairing(peer, rails, at % 2 == 0, at // 2, max(len(job) // 2, len(every)))
+
+
+def _lanes(ports: Iterable[ProbeTarget]) -> dict[tuple[str, int, int], ProbeTarget]:
+    """The ports of a host by rail, version of the address, and a number where the list gives a rail several of them."""
+    seen: Counter[tuple[str, int]] = Counter()
+    found: dict[tuple[str, int, int], ProbeTarget] = {}
+    for one in ports:
+        rail = one.rail, one.address.version
+        found[*rail, seen[rail]] = one
+        seen[rail] += 1
+    return found
 
 
 async def measure(
     pairing: Pairing, busy: Collection[Rail] = (), program: str = PROGRAM
-) -> dict[Rail, float | str]:
-    """Bytes per second that each rail but the busy ones carried to the peer, or why it was not measured."""
-    rails, begins = pairing
-    limit = time.monotonic() + WAIT
-    # Both hosts number the rails alike, whichever of them one leaves out.
-    ports = {rail: FIRST_PORT + 2 * number for number, rail in enumerate(rails) if rail not in busy}
-    served = {
-        rail: asyncio.create_task(_run(program, rail, port + begins, limit=WAIT + STEP * len(rails)))
-        for rail, port in ports.items()
-    }
-    found: dict[Rail, float | str] = {}
-    try:
-        for rail, port in ports.items():
-            if not begins:
-                await asyncio.wait({served[rail]}, timeout=max(STEP, limit - time.monotonic()))
-            found[rail] = await _send(program, rail, port + (not begins), limit)
-            if isinstance(found[rail], str):
-                continue
-            limit = 0.0  # the peer is there, and serves all that it will serve
-            if begins:
-                await asyncio.wait({served[rail]}, timeout=STEP)
-    finally:
-        for task in served.values():
-            task.cancel()
-        await asyncio.gather(*served.values(), return_exceptions=True)
+) -> dict[Rail, Rates | str]:
+    """What each rail but the busy ones carried, or why it was not measured."""
+    rails = [one for one in pairing.rails if one not in busy]
+    limit = WAIT + pairing.slots * SLOT
+    if not pairing.begins:
+        said = await asyncio.gather(*(_run(program, one, limit=limit + STEP) for one in rails))
+        return dict(zip(rails, map(_read, said), strict=True))
+    end = time.monotonic() + limit
+    found: dict[Rail, Rates | str] = {}
+    while len(found) < len(rails):
+        now = time.time()
+        pause, rail = min(
+            ((pairing.pause(one, now), one) for one in rails if one not in found), key=lambda one: one[0]
+        )
+        await asyncio.sleep(pause)
+        output = await _run(program, rail, str(rail.peer), limit=STEP)
+        if REFUSED not in output:
+            found[rail] = _read(output)
+            end = 0.0  # the peer is there, and serves all that it will serve
+        elif time.monotonic() > end:
+            found[rail] = "the peer does not serve it: the command does not run there, or its port is busy"
     return found
 
 
-async def _send(program: str, rail: Rail, port: int, limit: float) -> float | str:
-    """Send to the peer, which may begin to serve until `limit`."""
-    while True:
-        said = await _run(program, rail, port, str(rail.peer), limit=STEP)
-        if match := RESULT.search(said):
-            return float(match[1]) * 1e9 / 8
-        if REFUSED not in said:
-            return f"{PROGRAM} says: {(said.strip().splitlines() or ['nothing'])[-1].strip()}"
-        if time.monotonic() > limit:
-            return "the peer does not serve it: the command does not run there, or its port is busy"
-        await asyncio.sleep(RETRY)
+def _read(output: str) -> Rates | str:
+    """The rates in the output of either end, or its last line."""
+    if len(found := RESULT.findall(output)) == RESULTS:
+        _, there, back = found
+        return Rates(float(there) * 1e9 / 8, float(back) * 1e9 / 8)
+    return f"{PROGRAM} says: {(output.strip().splitlines() or ['nothing'])[-1].strip()}"
 
 
-async def _run(program: str, rail: Rail, port: int, *to: str, limit: float) -> str:
+async def _run(program: str, rail: Rail, *to: str, limit: float) -> str:
     """The output of one end; without `to` it serves."""
-    flags = ("-d", rail.device, "-i", rail.port, "-x", str(rail.gid), "-p", str(port))
+    port = str(FIRST_PORT + rail.number)
+    flags = ("-d", rail.device, "-i", rail.port, "-x", str(rail.gid), "-p", port)
     process = await asyncio.create_subprocess_exec(
         program, *FLAGS, *flags, *to, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
@@ -180,13 +216,13 @@ async def _run(program: str, rail: Rail, port: int, *to: str, limit: float) -> s
 
 
 def bandwidth_report(
-    found: Mapping[Rail, float | str], busy: Iterable[Rail], loads: Mapping[tuple[str, ...], PortLoad]
+    found: Mapping[Rail, Rates | str], busy: Iterable[Rail], loads: Mapping[tuple[str, ...], PortLoad]
 ) -> Report:
     """A finding for each rail that was measured. Speeds are in bytes per second."""
     rates = {rail: one for rail, one in found.items() if not isinstance(one, str)}
     findings = [
-        _finding(rail, rate, loads.get(rail.place, PortLoad()).speed, max(rates.values()))
-        for rail, rate in rates.items()
+        _finding(rail, one, loads.get(rail.place, PortLoad()).speed, max(map(max, rates.values())))
+        for rail, one in rates.items()
     ]
     gaps = [
         NotChecked(f"rail {rail.name}: {said}", *rail.place, needed=True)
@@ -213,9 +249,9 @@ def bandwidth_report(
     return Report(tuple(findings), tuple(gaps))
 
 
-def _finding(rail: Rail, rate: float, speed: float | None, best: float) -> Finding:
+def _finding(rail: Rail, rates: Rates, speed: float | None, best: float) -> Finding:
     wanted = SLOW * (speed or best)
-    is_slow = rate < wanted
+    is_slow = min(rates) < wanted
     of_speed = f" of {_gigabits(speed)}" if speed else ""
     return Finding(
         Topic.FABRIC,
@@ -224,9 +260,11 @@ def _finding(rail: Rail, rate: float, speed: float | None, best: float) -> Findi
         Status.DEGRADED if is_slow else Status.OK,
         *rail.place,
         expected=f"at least {_gigabits(wanted)}",
-        found=_gigabits(rate),
+        found=_gigabits(min(rates)),
         why="PCIe, a cap, a cable or a path: a third host shows which end it is" if is_slow else "",
-        evidence=(f"{PROGRAM} to {rail.peer}: {_gigabits(rate)}{of_speed}",),
+        evidence=(
+            f"{PROGRAM} with {rail.peer}: {_gigabits(rates.there)} there, {_gigabits(rates.back)} back at the same time{of_speed}",
+        ),
     )
 
 

@@ -22,6 +22,8 @@ SOURCES = 4096
 """Sources that are remembered: half of them known, half new. Of each half the one that was silent longest is forgotten first."""
 FOLLOW_UPS = 16
 """Send times that a session waits to report: more than a burst has to one target."""
+NEW_SHARE = 0.6
+"""Of what is answered at once, for new sources: a host with 8 ports begins with 256 packets."""
 KNOWN_SECONDS = 30.0
 """A source that was first answered so long ago is known."""
 
@@ -99,9 +101,9 @@ class Guard:
         self._limits = limits or GuardLimits()
         self._clock = clock
         now = clock()
-        half = self._limits.total / 2
-        self._known = Bucket(half, half, half, now)
-        self._unknown = Bucket(half, half, half, now)
+        half, most = self._limits.total / 2, self._limits.total * NEW_SHARE
+        self._known = Bucket(half, self._limits.total - most, self._limits.total - most, now)
+        self._unknown = Bucket(half, most, most, now)
         # Apart, so that a flood of new sources forgets no known one.
         self._old: OrderedDict[str, Requester] = OrderedDict()
         self._new: OrderedDict[str, Requester] = OrderedDict()

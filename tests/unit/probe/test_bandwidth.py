@@ -5,6 +5,7 @@ import ipaddress
 import json
 import os
 import socket
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from roce_exporter.probe.bandwidth import (
     Pairing,
     PortLoad,
     Rail,
+    Rates,
     bandwidth_report,
     measure,
     pair_rails,
@@ -34,10 +36,11 @@ FAST = {("a0", "1"): PortLoad(200 * GIGABIT, 0.0), ("a1", "1"): PortLoad(200 * G
 @pytest.fixture(autouse=True)
 def perftest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in on the PATH, on ports that no other test uses."""
-    rates = {"a0": 190.1, "a1": 12.9, "b0": 188.2, "b1": 13.2}
+    rates = {"a0": 190.1, "a1": 12.9, "b0": 188.2, "b1": 113.2}
     monkeypatch.setenv("RATES", json.dumps(rates))
     monkeypatch.setenv("PATH", str(Path(__file__).parent), prepend=os.pathsep)
-    monkeypatch.setattr(bandwidth, "FIRST_PORT", free_ports(4))
+    monkeypatch.setattr(bandwidth, "FIRST_PORT", free_ports(2))
+    monkeypatch.setattr(bandwidth, "SLOT", 0.1)
 
 
 def free_ports(count: int) -> int:
@@ -54,12 +57,12 @@ def free_ports(count: int) -> int:
 
 
 def rails(host: str) -> tuple[Rail, ...]:
-    return tuple(Rail(f"r{number}", f"{host}{number}", "1", 1, PEER) for number in range(2))
+    return tuple(Rail(f"r{number}", f"{host}{number}", "1", 1, PEER, number) for number in range(2))
 
 
-async def both(busy: tuple[Rail, ...] = ()) -> list[dict[Rail, float | str]]:
+async def both(busy: tuple[Rail, ...] = ()) -> list[dict[Rail, Rates | str]]:
     """The results of two hosts that run it at the same time; `busy` of the second."""
-    ends = measure(Pairing(rails("a"), True)), measure(Pairing(rails("b"), False), busy)
+    ends = measure(Pairing("b", rails("a"), True, 0, 2)), measure(Pairing("a", rails("b"), False), busy)
     return list(await asyncio.gather(*ends))
 
 
@@ -67,16 +70,20 @@ def wrong(report: Report) -> list[tuple[str, Status, str]]:
     return [(one.device, one.status, one.found) for one in report.findings if one.is_wrong]
 
 
-async def test_each_host_measures_what_it_sends_and_the_slow_rail_is_named() -> None:
+async def test_both_hosts_have_what_a_rail_carries_each_way_and_the_slow_one_is_named() -> None:
     one, two = await both()
-    assert [round(rate / GIGABIT, 1) for rate in one.values()] == [190.1, 12.9]
-    assert [round(rate / GIGABIT, 1) for rate in two.values()] == [188.2, 13.2]
+    sent = {
+        rail.device: [round(rate / GIGABIT, 1) for rate in rates]
+        for found in (one, two)
+        for rail, rates in found.items()
+    }
+    assert sent == {"a0": [190.1, 188.2], "b0": [188.2, 190.1], "a1": [12.9, 113.2], "b1": [113.2, 12.9]}
     report = bandwidth_report(one, (), FAST)
     assert wrong(report) == [("a1", Status.DEGRADED, "12.9 Gbit/s")]
     assert report.not_checked == ()
-    # without the speed of the ports the rails are compared with each other
+    # without the speed of the ports the rails are compared with each other; one direction is enough
     unknown = bandwidth_report(two, (), {})
-    assert wrong(unknown) == [("b1", Status.DEGRADED, "13.2 Gbit/s")]
+    assert wrong(unknown) == [("b1", Status.DEGRADED, "12.9 Gbit/s")]
     assert [gap.needed for gap in unknown.not_checked] == [False, False]
 
 
@@ -92,7 +99,7 @@ async def test_a_busy_port_is_neither_served_nor_sent_on() -> None:
 
 async def test_what_perftest_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATES", "{}")
-    found = await measure(Pairing(rails("a")[:1], True))
+    found = await measure(Pairing("b", rails("a")[:1], True))
     assert list(found.values()) == ["ib_write_bw says: Unable to find the Infiniband/RoCE device"]
 
 
@@ -140,20 +147,41 @@ def own(*addresses: str) -> list[Device]:
 def test_both_hosts_pair_the_same_rails_in_the_same_order() -> None:
     one = pair_rails(own("10.0.0.1", "10.0.1.1", "10.0.2.1"), TARGETS, "g2")
     two = pair_rails(own("10.0.0.2", "10.0.2.2"), TARGETS, "10.0.0.1")
-    assert [(rail.name, rail.device, rail.gid, str(rail.peer)) for rail in one.rails] == [
-        ("0", "mlx5_0", 3, "10.0.0.2"),
-        ("2", "mlx5_2", 3, "10.0.2.2"),
+    assert [(rail.name, rail.device, rail.gid, str(rail.peer), rail.number) for rail in one.rails] == [
+        ("0", "mlx5_0", 3, "10.0.0.2", 0),
+        ("2", "mlx5_2", 3, "10.0.2.2", 2),
     ]
-    assert [(rail.name, str(rail.peer)) for rail in two.rails] == [("0", "10.0.0.1"), ("2", "10.0.2.1")]
+    assert [(rail.name, str(rail.peer), rail.number) for rail in two.rails] == [
+        ("0", "10.0.0.1", 0),
+        ("2", "10.0.2.1", 2),
+    ]
     assert (one.begins, two.begins) == (True, False)
+    assert (one.number, one.slots) == (two.number, two.slots) == (0, 3)
+
+
+@pytest.mark.parametrize(("hosts", "rails"), [(2, 8), (9, 2), (16, 8), (16, 1)])
+def test_in_a_slot_a_rail_has_one_pair_and_a_pair_one_rail(hosts: int, rails: int) -> None:
+    job = tuple(
+        target(f"h{one:02}", rail, f"10.{rail}.0.{one}") for one in range(hosts) for rail in range(rails)
+    )
+    names = ",".join(sorted({one.host for one in job}))
+    used = Counter()
+    for one in range(hosts):
+        pairing = pair_rails(own(*(f"10.{rail}.0.{one}" for rail in range(rails))), job, names)
+        assert pairing.peer == ("" if one == hosts - 1 and hosts % 2 else f"h{one ^ 1:02}")
+        for rail in pairing.rails if pairing.begins else ():
+            slot = round(pairing.pause(rail, 0) / bandwidth.SLOT)
+            assert 0 <= slot < max(hosts // 2, rails)
+            used.update([("rail", rail.name, slot), ("pair", pairing.number, slot)])
+    assert len(used) == 2 * (hosts // 2) * rails
+    assert set(used.values()) == {1}
 
 
 @pytest.mark.parametrize(
     ("addresses", "peer", "said"),
     [
         (("10.9.9.9",), "g2", "has no address of this host"),
-        (("10.0.0.1",), "g1", "is not another host of the list"),
-        (("10.0.0.1",), "g9", "is not another host of the list"),
+        (("10.0.0.1",), "g2,g9", "g9 is not a host of the list"),
         (("10.0.0.1",), "g3", "has no rail of this host"),
     ],
 )
@@ -169,13 +197,20 @@ RECORDED = ("--host.recording=tests/recordings/audit-drift.txt", "--device.inclu
 
 @pytest.fixture
 def ports_file(tmp_path: Path) -> str:
-    """This host, which is simulated or recorded, and its peer."""
+    """This host, which is simulated or recorded, and others."""
     groups = [
         {"targets": [address], "labels": {"host": host, "rail": "0"}}
-        for host, address in (("g1", "192.0.2.1"), ("g2", "127.0.0.1"))
+        for host, address in zip(
+            ("g1", "g2", "f1", "f2"), ("192.0.2.1", "127.0.0.1", "192.0.2.8", "192.0.2.9"), strict=True
+        )
     ]
     (tmp_path / "ports.json").write_text(json.dumps(groups))
     return f"--probe.targets={tmp_path / 'ports.json'}"
+
+
+def test_the_odd_host_of_a_job_is_not_measured(ports_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", ports_file, "--bandwidth=f1,f2", *SIMULATED]) == 0
+    assert "the number of hosts is odd" in capsys.readouterr().out
 
 
 def test_without_perftest_one_line_says_how_to_install_it(

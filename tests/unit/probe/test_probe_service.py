@@ -15,7 +15,8 @@ from roce_exporter.cli.entry import main
 from roce_exporter.model import Device, Gid, Port
 from roce_exporter.normalise.series import Samples
 from roce_exporter.probe.guard import FOLLOW_UPS, KNOWN_SECONDS, SOURCES, Guard, GuardLimits
-from roce_exporter.probe.plan import ProbeTarget, SendRate
+from roce_exporter.probe.outcomes import PAIRS_COUNTED, PortTally
+from roce_exporter.probe.plan import ProbeTarget, SendRate, plan
 from roce_exporter.probe.sender import LOST
 from roce_exporter.probe.service import ProbeService, ProbeSettings, own_addresses, own_networks
 from roce_exporter.probe.stamp import FollowUp
@@ -305,7 +306,11 @@ def test_a_flood_of_forged_sources_leaves_half_of_the_rate_to_known_ones(guard: 
 
 def test_the_rate_of_all_is_limited(clock: Clock) -> None:
     guard = Guard(NETWORKS, clock, GuardLimits(total=100))
-    assert sum(admitted(guard, f"10.0.0.{number}", 10) for number in range(100)) == 50
+    assert sum(admitted(guard, f"10.0.0.{number}", 10) for number in range(100)) == 60
+
+
+def test_the_first_burst_of_a_host_with_eight_ports_is_answered(guard: Guard) -> None:
+    assert [admitted(guard, f"10.0.0.{number}", 32) for number in range(8)] == [32] * 8
 
 
 def test_send_times_wait_for_their_own_session_and_are_bounded(guard: Guard) -> None:
@@ -319,6 +324,26 @@ def test_send_times_wait_for_their_own_session_and_are_bounded(guard: Guard) -> 
         guard.session(source, 50000, number)
     assert len(source.follow_ups) == GuardLimits().sessions
     assert not guard.session(source, 40000, 1), "the oldest session is forgotten"
+
+
+@pytest.mark.parametrize("hosts", [32, 512])
+def test_the_pairs_of_ten_minutes_are_kept_and_no_more(hosts: int, clock: Clock) -> None:
+    """In an hour of new partners and source ports; a full mesh, and a ring with partners that change."""
+    tally = PortTally("mlx5_0", "1", ProbeSettings().classes, clock)
+    own, *others = (
+        ProbeTarget(f"r{one // 16}", f"h{one}", "", ipaddress.ip_address(one), 10124) for one in range(hosts)
+    )
+    lossy = set()
+    for minute in range(59):
+        for probe in plan(own, others, 60.0 * minute):
+            sent = probe._replace(path=40000 + 8 * (minute // 10) + probe.path)
+            tally.sent(sent, ProbeSettings().kind(0))
+            if minute == 49:
+                tally.lost(sent, ProbeSettings().kind(0))
+                lossy.add((sent.target.name, sent.path))
+        clock.now += 60
+    assert {key for key, _ in tally.lossy()} == lossy
+    assert len(tally.pairs) == PAIRS_COUNTED
 
 
 GROUPS = [
