@@ -20,8 +20,8 @@ run_stage() {
   clean-roots) tests/clean_roots.sh ;;
   fuzz)
     "$python" -m pip install --quiet --only-binary=:all: '.[fuzz]' || return 1
-    for target in tests/fuzz/fuzz_targets/[a-z]*.py; do
-      "$python" tests/fuzz/fuzz.py "$(basename "$target" .py)" --seconds "${ROCE_FUZZ_SECONDS:-600}" || return 1
+    for target in tests/fuzz/corpus/*; do
+      "$python" tests/fuzz/fuzz.py "$(basename "$target")" --seconds "${ROCE_FUZZ_SECONDS:-600}" || return 1
     done
     ;;
   rules) "$python" tests/mutants/rules.py ;;

@@ -1,10 +1,8 @@
 """One process with every reader of other programs' replies and a web server, for `test_hostile_peers.py`.
 
 It reads again and again until its standard input ends, then prints what it has seen as JSON: how many rounds, the most calls of Python between two
-turns of the event loop, and the largest thing that the loop decoded itself.
+turns of the event loop, and the largest thing that the loop decoded itself; or, uncounted, the longest step of the loop for each reader.
 """
-
-from __future__ import annotations
 
 import asyncio
 import contextlib
@@ -15,6 +13,7 @@ import sys
 import time
 from asyncio.base_events import BaseEventLoop
 from collections import Counter
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +70,24 @@ class Turns:
         setattr(module, name, watched)
 
 
+READING: ContextVar[str] = ContextVar("reading", default="other")
+"""The reader of a task and of the callbacks that it leads to."""
+
+
+def watch_steps() -> dict[str, float]:
+    """By reader: the longest step of the event loop, in milliseconds of CPU time of its thread. It grows from now on."""
+    longest: dict[str, float] = {}
+    run = asyncio.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        begun, reader = time.thread_time(), handle._context.get(READING, "other")  # type: ignore[attr-defined]
+        run(handle)
+        longest[reader] = max(longest.get(reader, 0.0), (time.thread_time() - begun) * 1e3)
+
+    asyncio.Handle._run = timed  # type: ignore[method-assign]
+    return longest
+
+
 class EndlessLog(LiveKernel):
     """A host whose kernel log has no end, and whose RDMA devices are in other namespaces."""
 
@@ -90,44 +107,45 @@ class EndlessLog(LiveKernel):
 
 async def main(given: dict[str, Any]) -> None:
     target_source.SECONDS = 4.0
-    turns, rounds, is_enough = Turns(), Counter[int](), False
+    turns, rounds, is_enough = Turns(), Counter[str](), False
     for module, name in ((json_reply.DECODER, "decode"), (gnmi_messages.LeafReader, "add")):
         turns.watch(module, name)
     kernel = EndlessLog("/nonexistent", netlink=False)
-    sources = HostSources(
-        (
+    sources = {
+        one.source: HostSources((one,), time.monotonic)
+        for one in (
             PodResources(given["kubelet"], kernel),
             RdmaNamespaces(kernel, given["namespaces"]),
             KernelLogFollower(kernel),
-        ),
-        time.monotonic,
-    )
-    exporter = Exporter(
-        Collector(simulate("quiet", clock=time.monotonic), Settings(), time.monotonic), [sources]
-    )
+        )
+    }
+    collector = Collector(simulate("quiet", clock=time.monotonic), Settings(), time.monotonic)
+    exporter = Exporter(collector, list(sources.values()))
     server = Server(Application((HostPages(exporter, 0.0),)), None)
     prober = Prober(read_switches_file(given["switches"]))
     (address,) = await server.start(["127.0.0.1:0"])
 
-    async def again(number: int, read: Any) -> None:
+    async def again(name: str, read: Any) -> None:
         nonlocal is_enough
+        READING.set(name)
         while True:
             with contextlib.suppress(UserError):
                 await read()
-            rounds[number] += 1
+            rounds[name] += 1
             if len(rounds) == len(reads) and min(rounds.values()) >= ROUNDS and not is_enough:
                 is_enough = True
                 sys.stdout.write("enough\n")
                 sys.stdout.flush()
 
-    reads = [
-        sources.read_once,
-        *(lambda url=url: target_source.read_remote(url, Access()) for url in given["prometheus"]),
-        *(lambda name=name: prober.probe(name, "", 60.0) for name in prober.targets),
-    ]
+    reads = {
+        **{name: one.read_once for name, one in sources.items()},
+        **{url: lambda url=url: target_source.read_remote(url, Access()) for url in given["prometheus"]},
+        **{name: lambda name=name: prober.probe(name, "", 60.0) for name in prober.targets},
+    }
     exporter.render(await exporter.observe(), Format.TEXT)  # the first one has more work than all later ones
-    sys.setprofile(turns.note)
-    tasks = [asyncio.create_task(again(number, read)) for number, read in enumerate(reads)]
+    steps = {} if given["counted"] else watch_steps()
+    sys.setprofile(turns.note if given["counted"] else None)
+    tasks = [asyncio.create_task(again(*one)) for one in reads.items()]
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()
     await asyncio.to_thread(sys.stdin.read)
@@ -138,6 +156,7 @@ async def main(given: dict[str, Any]) -> None:
         "calls": turns.most,
         "where": turns.where,
         "decoded": turns.decoded,
+        "steps": steps,
     }
     sys.stdout.write(json.dumps(seen | {"faults": list(map(repr, faults))}) + "\n")
     sys.stdout.flush()

@@ -13,6 +13,7 @@ NAMES = (
     "object_netlink",
     "ethtool_netlink",
     "dcb_netlink",
+    "rtnetlink_devlink",
     "ethtool_ioctl",
     "transceiver",
     "archive",
