@@ -18,7 +18,7 @@ from roce_exporter.view.history import History
 
 TABLE = Path(__file__).with_name("incidents.toml")
 FOREIGN = Path(__file__).with_name("incidents_foreign.toml")
-"""Rows of a hand that has not read the rules; an engineer who changes a rule does not read them."""
+"""Rows of two hands that have not read the rules; an engineer who changes a rule does not read them."""
 REPAIRED = Path(__file__).with_name("incidents_repaired.toml")
 """Rows of the hand that changed the rules for the classes of `FOREIGN`; no score counts them."""
 EPOCH = 1_790_000_000
@@ -174,6 +174,8 @@ class Incident:
     """What the rules said first in the first run of the batch, where it, or anything else that they said, was wrong."""
     open: str = ""
     """Why it is wrong today."""
+    wrong_truth: str = ""
+    """Why the truth was wrong by its own source; it counts as it did in the first run."""
     truth_too: str = ""
     """The second fault of the same port: its cause must be among the findings."""
     other_truth: str = ""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from built_host import Incident, incident_history
 from fault_histories import recorded_history
 
 from roce_exporter.checks.finding import Finding
@@ -83,11 +84,16 @@ class Trial:
     steps: tuple[Step, ...]
     older: bool
     """Whether the driver lacks the newer files."""
+    busy: bool = False
+    """Whether other queue pairs of the port carry traffic, which the source does not have."""
+    missed: str = ""
+    """What the rules said first in the first run of the row, where it was wrong."""
 
     @property
     def key(self) -> str:
         """For the name of a test."""
-        return "-".join((self.dataset, self.name, self.parameters.replace(" ", ","), self.trial, self.side))
+        of_trial = (self.dataset, self.name, self.parameters.replace(" ", ","), self.trial, self.side)
+        return "-".join(of_trial + ("busy",) * self.busy)
 
     def is_said(self, finding: Finding | None, wanted: str) -> bool:
         """Whether this first finding is what `wanted` says."""
@@ -97,8 +103,8 @@ class Trial:
         return finding is not None and finding.side.value == side and finding.check in names.split("|")
 
 
-def load_trials() -> list[Trial]:
-    """Every row of `rows.tsv` with its counters."""
+def load_trials(batch: int = 1) -> list[Trial]:
+    """Every row of `rows.tsv` of this batch with its counters."""
     moved: dict[tuple[str, ...], dict[str, int]] = {}
     seconds: dict[tuple[str, ...], float] = {}
     for row in _table("trials.tsv"):
@@ -112,6 +118,8 @@ def load_trials() -> list[Trial]:
         timed.setdefault((row["dataset"], row["trial"]), []).append(step)
     found = []
     for row in _table("rows.tsv"):
+        if int(row["batch"]) != batch:
+            continue
         key = row["dataset"], row["class"], row["trial"], row["side"], row["parameters"]
         at_end = [(seconds[key], name, delta) for name, delta in moved.get(key, {}).items()]
         steps = timed.get(key[:1] + key[2:3]) or at_end  # type: ignore[call-overload]
@@ -119,9 +127,9 @@ def load_trials() -> list[Trial]:
             row["dataset"].startswith(("live_peer", "ack_timeout", "propagation"))
             and row["side"] == "requester"
         )
-        found.append(
-            Trial(*key, row["truth"], row["within"], row["predicted"], seconds[key], tuple(steps), older)
-        )
+        wanted = row["truth"], row["within"], row["predicted"]
+        seen = row["host"] == "busy", row["missed"]
+        found.append(Trial(*key, *wanted, seconds[key], tuple(steps), older, *seen))
     return found
 
 
@@ -131,12 +139,27 @@ def _table(name: str) -> Iterator[Mapping[str, str]]:
 
 
 async def trial_history(trial: Trial, until: float | None = None) -> History:
-    """The samples of this host, up to this many seconds after the request."""
+    """The samples of this host, up to this many seconds after the request; of a busy one, ten minutes with the fault in their middle."""
+    if trial.busy:
+        return await incident_history(_beside_traffic(trial))
     end = trial.seconds + AFTER if until is None else until
     tree = Tree()
     for number in range(int((QUIET + end) // APART) + 1):
         _moment(tree, trial, number)
     return await recorded_history(play_recording(tree, trial.key))
+
+
+def _beside_traffic(trial: Trial) -> Incident:
+    """The increments on a port of `built_host`, from second 290 on."""
+    burst = {}
+    for name in {name for _, name, _ in trial.steps}:
+        of_name = [(seconds, delta) for seconds, one, delta in trial.steps if one == name]
+        begin, end = min(of_name)[0], max(of_name)[0]
+        burst[f"hw/{name}"] = (float(sum(delta for _, delta in of_name)), 290 + begin, max(end - begin, 0.1))
+    without = tuple(f"hw/{name}" for name in NEWER) if trial.older else ()
+    return Incident(
+        trial.key, trial.dataset, "fault", "mlx5", trial.truth, trial.predicted, burst=burst, without=without
+    )
 
 
 def _moment(tree: Tree, trial: Trial, number: int) -> None:

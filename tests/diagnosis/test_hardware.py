@@ -20,6 +20,13 @@ def test_at_least_sixty_rows_have_a_truth_and_a_prediction() -> None:
     assert all(one.truth and one.predicted for one in TRIALS)
 
 
+def test_the_rows_of_the_second_batch_are_others() -> None:
+    rows = load_trials(2)
+    assert len({one.key for one in (*TRIALS, *rows)}) == len(TRIALS) + len(rows)
+    assert sum(one.truth != "hidden" for one in rows) >= 40
+    assert all(one.truth and one.predicted for one in rows)
+
+
 @pytest.mark.parametrize("trial", SCORED, ids=lambda one: one.key)
 async def test_what_is_said_first_is_right(trial) -> None:
     if not trial.within:

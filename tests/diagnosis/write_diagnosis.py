@@ -83,7 +83,7 @@ async def misread_today() -> dict[str, str]:
 
 def foreign_lines(today: Mapping[str, str]) -> Iterator[str]:
     """The first run and today, by class and by what the source shows: side, side and cause, healthy hosts without a finding."""
-    rows = load_incidents(FOREIGN)
+    rows = [one for one in load_incidents(FOREIGN) if one.batch == 6]  # no rule was run on the seventh yet
     first = {one.id: one.missed for one in rows}
     yield "| rows | first run: side (95 % interval) | side and cause | healthy, no finding | today: side | side and cause | healthy, no finding |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
