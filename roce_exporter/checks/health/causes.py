@@ -162,6 +162,12 @@ def _names(text: str) -> Iterator[str]:
         yield from _names(_GROUPS[word]) if word in _GROUPS else (word,)
 
 
+def causes_of(heading: str) -> dict[str, frozenset[str]]:
+    """Of a section of `causes.txt` the names of causes by check."""
+    lines = (entry.head.split(": ", 1) for entry in _TABLE[heading])
+    return {check: frozenset(_names(names)) for checks, names in lines for check in checks.split()}
+
+
 _TABLE = dict(sections("causes.txt", Path(__file__).with_name("causes.txt").read_text(encoding="utf-8")))
 _STEPS, _GROUPS = (
     dict(entry.head.split(": ", 1) for entry in _TABLE[heading]) for heading in ("steps", "groups")

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import MEDIUM, Symptom
+from roce_exporter.checks.health.causes import MEDIUM, Symptom, causes_of
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.transport_rules import OUT_OF_SEQUENCE, is_much
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from roce_exporter.checks.finding import Finding
     from roce_exporter.checks.health.causes import Rule
@@ -25,39 +25,10 @@ WINDOW = 600.0
 OVERSIZED = 10.0
 """Packets within the window: a single one can be a stray."""
 
-IP_CHECKS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("ip_address", "ip_rule", "ip_route", "rp_filter", "arp_ignore", "arp_announce"), "ip_misconfigured"
-    ),
-    "neighbour": "neighbour_unresolved",
-    "duplicate_address": "duplicate_address",
-    "path_mtu": "path_mtu",
-}
-"""Checks of the IP side by what a failure means; all others are settings of RoCE."""
-
-SILENT = ("peer_silent", "retries_exceeded", "ack_timeouts")
-CONGESTION = ("pause_received", "pause_storm_received", "incast", "cnps_ignored", "marks_without_cnps")
-LOSS = ("lossless_drops", "packet_loss", "outside_lossless_priority", "pfc_mismatch", "port_drops", *SILENT)
-SYMPTOMS: Mapping[str, tuple[str, ...]] = {
-    # DCQCN (Zhu et al., SIGCOMM 2015) and RFC 3168 section 5: senders that are not told, or do not listen, are stopped by pause
-    **dict.fromkeys(
-        ("notification_point", "reaction_point", "cnp_mapping", "cnp_dscp", "cnp_priority", "cnp_strict"),
-        CONGESTION,
-    ),
-    **dict.fromkeys(("cm_tos", "traffic_class"), (*CONGESTION, *LOSS)),
-    # IEEE 802.1Qaz and 802.1Qbb: a priority without PFC, or another one than the switch's, drops
-    **dict.fromkeys(
-        ("pfc", "peer_pfc", "trust", "dscp_priority", "dcbx"), (*LOSS, "pause_received", "slow_receiver")
-    ),
-    **dict.fromkeys(
-        ("headroom", "lossless_buffer", "cable_length"), ("lossless_drops", "packet_loss", "port_drops")
-    ),
-    "lossless_bandwidth": ("pause_received", "slow_receiver", "incast"),
-    "global_pause": ("global_pause", "pause_received", "slow_receiver"),
-    "mtu": ("path_mtu", "packet_loss", "port_drops", *SILENT),
-    "consistency": ("path_mtu", "pfc_mismatch", "outside_lossless_priority", "global_pause"),
-}
+SYMPTOMS = causes_of("settings")
 """What a wrong setting leads to on its port, by check."""
+IP_CHECKS = {check: cause for check, (cause,) in causes_of("addresses").items()}
+"""Checks of the IP side by what a failure means."""
 AT_THE_OTHER_END = frozenset({"peer_pfc"})
 """Checks of what the switch announces (DCBX)."""
 TITLES = {check.id: check.title for check in ALL_CHECKS}
@@ -93,7 +64,7 @@ def settings_first(findings: Sequence[Finding]) -> Iterator[Finding]:
 def _with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
     """The finding of wrong settings as the cause of these symptoms: as bad as the worst of them, and with their evidence."""
     names = {one.check for one in symptoms}
-    checks = [check for check in _checks_of(finding) if names & {*SYMPTOMS.get(check, ())}]
+    checks = [check for check in _checks_of(finding) if not names.isdisjoint(SYMPTOMS.get(check, ()))]
     titles = ", ".join(TITLES.get(check, check) for check in checks)
     return replace(
         finding,

@@ -7,8 +7,9 @@ device of an RDMA port that has an address which peers can use.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import HW_COUNTERS
@@ -28,10 +29,10 @@ from roce_exporter.model import WHOLE_DEVICE, Gid
 from roce_exporter.model.ip import NEIGHBOUR_STATES, network_of, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from roce_exporter.checks.settings.profile import Profile
-    from roce_exporter.model import Device, DeviceReadings, Reading
+    from roce_exporter.model import DeviceReadings, Reading
 
 SOURCES = (CONFIGURATION, DCB, LINK, PAUSE, SETTINGS, PCIE, PORT, ADDRESSES)
 """The sources that report settings."""
@@ -192,9 +193,8 @@ def _netdev(netdev: str, values: Mapping[str, int | None]) -> IpNetdev:
     )
 
 
-Numbers = tuple[int, ...]
-DeviceValues = defaultdict[tuple[str, int, str], dict[str, int]]
-"""The values of one device's readings by source, port and network device, then by name; empty where there are none."""
+Values = Mapping[str, int]
+"""The values of one source, by name."""
 
 
 class PcieLink(NamedTuple):
@@ -208,6 +208,29 @@ class PcieLink(NamedTuple):
     max_width: int
 
 
+def _number(values: Values, name: str) -> int | None:
+    return values.get(name)
+
+
+def _flag(values: Values, name: str) -> bool | None:
+    return bool(values[name]) if name in values else None
+
+
+def _numbers(values: Values, name: str) -> tuple[int, ...] | None:
+    found = tuple(values[one] for number in PRIORITIES if (one := f"{name}_{number}") in values)
+    return found if len(found) == len(PRIORITIES) else None
+
+
+def _priorities(values: Values, name: str) -> frozenset[int] | None:
+    found = _numbers(values, name)
+    return None if found is None else frozenset(priority for priority in PRIORITIES if found[priority])
+
+
+def _read(source: str, name: str, read: Callable[[Values, str], object] = _number) -> Any:
+    """A field that is what a source reports by this name."""
+    return field(default=None, metadata={"read": lambda values: read(values[source], name)})
+
+
 @dataclass(frozen=True, slots=True)
 class PortSettings:
     """The settings of one network device and of the RDMA port on top of it. None: not reported, or not readable."""
@@ -219,59 +242,61 @@ class PortSettings:
     pci: str = ""
     kind: str = ""
     """Model and function: a VF and its PF, or NICs of two models, are configured differently on purpose."""
-    pfc: frozenset[int] | None = None
+    pfc: frozenset[int] | None = _read(DCB, "pfc_enabled", _priorities)
     """The priorities with PFC."""
-    delay: int | None = None
+    delay: int | None = _read(DCB, "pfc_delay")
     """Allowance for the round trip: metres of cable on mlx5, bit times elsewhere."""
-    peer_pfc: frozenset[int] | None = None
+    peer_pfc: frozenset[int] | None = _read(DCB, "peer_pfc_enabled", _priorities)
     """The priorities with PFC at the other end of the link, as received by DCBX."""
     trust: str | None = None
     """`dscp` or `pcp`."""
     dscp_priority: Mapping[int, int] | None = None
-    traffic_class: Numbers | None = None
+    traffic_class: tuple[int, ...] | None = _read(DCB, "priority_traffic_class", _numbers)
     """By priority."""
-    algorithm: Numbers | None = None
+    algorithm: tuple[int, ...] | None = _read(DCB, "ets_algorithm", _numbers)
     """By traffic class: 0 strict, 1 credit-based shaper, 2 ETS, 255 vendor-specific."""
-    bandwidth: Numbers | None = None
+    bandwidth: tuple[int, ...] | None = _read(DCB, "ets_transmit_bandwidth", _numbers)
     """By traffic class, in percent."""
-    willing: bool | None = None
-    buffer_of: Numbers | None = None
+    buffer_of: tuple[int, ...] | None = _read(DCB, "priority_buffer", _numbers)
     """The receive buffer of each priority."""
-    buffer_bytes: Numbers | None = None
-    dcbx: int | None = None
+    buffer_bytes: tuple[int, ...] | None = _read(DCB, "buffer_bytes", _numbers)
+    dcbx: int | None = _read(DCB, "dcbx_mode")
     """The bits of the DCBX mode."""
     global_pause: bool | None = None
     """Whether 802.3x pause is on, for receive or transmit."""
-    prevention: int | None = None
+    prevention: int | None = _read(SETTINGS, "pfc_prevention_timeout")
     """Milliseconds of continuous pause after which the NIC stops pausing; 0: never."""
-    refresh: int | None = None
+    refresh: int | None = _read(SETTINGS, "stats_block_microseconds")
     """Microseconds between two updates of the port's counters; 0: never."""
-    cm_tos: int | None = None
-    cm_version: int | None = None
+    cm_tos: int | None = _read(CONFIGURATION, "cm_tos")
+    cm_version: int | None = _read(CONFIGURATION, "cm_roce_version")
     """The RoCE version of RDMA-CM connections: 1 or 2."""
-    tclass_forced: bool | None = None
+    tclass_forced: bool | None = _read(CONFIGURATION, "traffic_class_forced", _flag)
     tclass: int | None = None
     """The ToS byte of all packets: forced on mlx5, configured on bnxt."""
-    notification: frozenset[int] | None = None
+    notification: frozenset[int] | None = _read(CONFIGURATION, "notification_enabled", _priorities)
     """The priorities on which the NIC, as notification point, answers ECN marks with CNPs."""
-    reaction: frozenset[int] | None = None
+    reaction: frozenset[int] | None = _read(CONFIGURATION, "reaction_enabled", _priorities)
     """The priorities on which the NIC, as reaction point, slows down when it receives CNPs."""
     dcqcn: Mapping[str, int] | None = None
     """Congestion control parameters by `role.parameter.unit`."""
-    mtu: int | None = None
+    mtu: int | None = _read(PORT, "mtu")
     speed: int | None = None
     """The speed of the link in bytes per second."""
     pcie: PcieLink | None = None
-    adaptive: bool | None = None
+    adaptive: bool | None = _read(HW_COUNTERS, ADAPTIVE, _flag)
     """True: adaptive retransmission is on, because it happened. False: its counter is 0. None: no such counter.
 
     No interface of the kernel exposes the setting itself.
     """
     gids: tuple[Gid, ...] = ()
-    up: bool | None = None
+    up: bool | None = _read(PORT, UP, _flag)
     """Whether the port is active."""
     ip: IpSide | None = None
     """Addresses, neighbours and routes; None where the host does not report them, as in older recordings."""
+
+
+_READ = {one.name: one.metadata["read"] for one in fields(PortSettings) if one.metadata}
 
 
 def port_settings(found: DeviceReadings) -> tuple[PortSettings, ...]:
@@ -279,28 +304,23 @@ def port_settings(found: DeviceReadings) -> tuple[PortSettings, ...]:
     device = found.device
     if device.protocol not in ("roce", ""):
         return ()
-    values: DeviceValues = defaultdict(dict)
-    for one in found.readings:
-        if one.source in SOURCES or one.source == HW_COUNTERS:
-            pairs = zip(one.names, one.values, strict=True)
-            values[one.source, one.port, one.netdev] |= {
-                name: value for name, value in pairs if value is not None
-            }
     netdevs = [*hardware_netdevs(device)]
     ethernet = {port.number for port in device.ports if port.link_layer in ("Ethernet", "")}
     alone = sorted(ethernet - {port for port, _ in netdevs})
     places = [*(place for place in netdevs if place[0] in ethernet), *((port, "") for port in alone)]
-    sides = {port.number: read_ip_settings(found.readings, port.number) for port in device.ports}
-    return tuple(
-        replace(_settings(device, values, port, netdev), ip=sides.get(port)) for port, netdev in places
-    )
+    return tuple(_settings(found, port, netdev) for port, netdev in places)
 
 
-def _settings(device: Device, values: DeviceValues, port: int, netdev: str) -> PortSettings:
-    dcb, ethtool, own = (values[source, port, netdev] for source in (DCB, SETTINGS, CONFIGURATION))
-    of_port, state = values[CONFIGURATION, port, ""], values[PORT, port, ""]
-    pause, whole = values[PAUSE, port, netdev], values[PCIE, WHOLE_DEVICE, ""]
-    pauses = [pause[way] for way in ("receive", "transmit") if way in pause]
+def _settings(found: DeviceReadings, port: int, netdev: str) -> PortSettings:
+    device, values = found.device, defaultdict[str, dict[str, int]](dict)
+    for one in found.readings:
+        wanted = one.source in SOURCES or one.source == HW_COUNTERS
+        here = one.port == (WHOLE_DEVICE if one.source == PCIE else port) and one.netdev in ("", netdev)
+        if wanted and here:
+            pairs = zip(one.names, one.values, strict=True)
+            values[one.source] |= {name: value for name, value in pairs if value is not None}
+    dcb, own, pcie = values[DCB], values[CONFIGURATION], values[PCIE]
+    pauses = [values[PAUSE][way] for way in ("receive", "transmit") if way in values[PAUSE]]
     dcqcn = {name: value for name, value in own.items() if name.count(".") == 2}  # noqa: PLR2004 - role.parameter.unit
     dscp, ecn = dcqcn.get("cc.roce_dscp.one"), dcqcn.get("cc.ecn_codepoint.one")
     by_dscp = own.get("trust_dscp", dcb.get("trust_dscp"))
@@ -314,51 +334,17 @@ def _settings(device: Device, values: DeviceValues, port: int, netdev: str) -> P
         dialect=device.dialect,
         pci=device.pci,
         kind=f"{device.model} {device.function}".strip(),
-        pfc=_priorities(dcb, "pfc_enabled"),
-        delay=dcb.get("pfc_delay"),
-        peer_pfc=_priorities(dcb, "peer_pfc_enabled"),
         trust=None if by_dscp is None else "dscp" if by_dscp else "pcp",
         dscp_priority=of_dscp if "dscp_mappings" in dcb else None,
-        traffic_class=_numbers(dcb, "priority_traffic_class"),
-        algorithm=_numbers(dcb, "ets_algorithm"),
-        bandwidth=_numbers(dcb, "ets_transmit_bandwidth"),
-        willing=_flag(dcb, "ets_willing"),
-        buffer_of=_numbers(dcb, "priority_buffer"),
-        buffer_bytes=_numbers(dcb, "buffer_bytes"),
-        dcbx=dcb.get("dcbx_mode"),
         global_pause=any(pauses) if len(pauses) > 1 else None,
-        prevention=ethtool.get("pfc_prevention_timeout"),
-        refresh=ethtool.get("stats_block_microseconds"),
-        cm_tos=of_port.get("cm_tos"),
-        cm_version=of_port.get("cm_roce_version"),
-        tclass_forced=_flag(of_port, "traffic_class_forced"),
-        tclass=of_port.get("traffic_class", None if dscp is None or ecn is None else tos_of(dscp, ecn)),
-        notification=_priorities(own, "notification_enabled"),
-        reaction=_priorities(own, "reaction_enabled"),
+        tclass=own.get("traffic_class", None if dscp is None or ecn is None else tos_of(dscp, ecn)),
         dcqcn=dcqcn or None,
-        mtu=state.get("mtu"),
-        speed=values[LINK, port, netdev].get("speed", state.get("rate")),
-        pcie=PcieLink(*(whole[name] for name in PCIE_NAMES))
-        if all(name in whole for name in PCIE_NAMES)
-        else None,
-        adaptive=_flag(values[HW_COUNTERS, port, ""], ADAPTIVE),
+        speed=values[LINK].get("speed", values[PORT].get("rate")),
+        pcie=PcieLink(*(pcie[name] for name in PCIE_NAMES)) if {*PCIE_NAMES} <= pcie.keys() else None,
         gids=next((one.gids for one in device.ports if one.number == port), ()),
-        up=_flag(state, UP),
+        ip=read_ip_settings(found.readings, port),
+        **{name: read(values) for name, read in _READ.items()},
     )
-
-
-def _flag(numbers: Mapping[str, int], name: str) -> bool | None:
-    return bool(numbers[name]) if name in numbers else None
-
-
-def _numbers(numbers: Mapping[str, int], name: str) -> Numbers | None:
-    found = tuple(numbers[one] for number in PRIORITIES if (one := f"{name}_{number}") in numbers)
-    return found if len(found) == len(PRIORITIES) else None
-
-
-def _priorities(numbers: Mapping[str, int], name: str) -> frozenset[int] | None:
-    found = _numbers(numbers, name)
-    return None if found is None else frozenset(priority for priority in PRIORITIES if found[priority])
 
 
 def lossless_priorities(settings: PortSettings, profile: Profile) -> tuple[int, ...]:
