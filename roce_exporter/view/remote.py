@@ -23,9 +23,9 @@ from roce_exporter.view.history import History, LabelValues, TimedSamples
 from roce_exporter.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from roce_exporter.net.http import Access, HttpServer
+    from roce_exporter.catalog.row import Row
 
 TARGET = ("cluster", "job")
 """Labels of a target besides `instance`: an instance with several values of them is several exporters."""
@@ -45,7 +45,8 @@ OWN_ADDRESSES, NEIGHBOURS = "roce_netdev_info", "roce_switch_lldp_neighbor_info"
 PROBE = "roce_exporter_devices"
 """A metric that every exporter of a host has."""
 
-Moments = dict[float, dict[str, dict[LabelValues, float]]]
+LabelledPoints = tuple[dict[str, str], list[tuple[float, float]]]
+"""The labels of a series, its name among them, and its points."""
 
 
 class MatrixError(NetError):
@@ -65,27 +66,38 @@ def read_matrix(document: object) -> PrometheusHistory:
     Raises:
         MatrixError: the document is not a matrix, or the series are of several exporters.
     """
-    moments: Moments = {}
-    unknown: set[str] = set()
-    targets: set[tuple[str, ...]] = set()
-    for metric, points in _series(document):
-        name = metric.get("__name__", "")
-        row = ROWS.get(name)
-        if row is None:
-            unknown.add(name)
-            continue
-        targets.add(tuple(metric.get(label, "") for label in TARGET))
-        labels = tuple(metric.get(label, "") for label in row.labels)
-        for at, value in points:
-            moments.setdefault(at, {}).setdefault(name, {})[labels] = value
+    series = [*_series(document)]
+    targets = {
+        tuple(one.get(label, "") for label in TARGET) for one, _ in series if one.get("__name__") in ROWS
+    }
     if len(targets) > 1:
         named = (
             [f"{label}={value}" for label, value in zip(TARGET, one, strict=True) if value]
             for one in sorted(targets)
         )
         raise MatrixError(f"several exporters have this instance: {'; '.join(map(', '.join, named))}")
+    return _gathered(series, ROWS.get)
+
+
+def _gathered(series: Iterable[LabelledPoints], row_of: Callable[[str], Row | None]) -> PrometheusHistory:
+    """The history that these series are, and the names that are unexpected."""
+    moments: dict[float, dict[str, dict[LabelValues, float]]] = {}
+    unknown: set[str] = set()
+    for metric, points in series:
+        name = metric.get("__name__", "")
+        if row := row_of(name):
+            labels = tuple(metric.get(label, "") for label in row.labels if label != "le")
+            for at, value in points:
+                moments.setdefault(at, {}).setdefault(name, {})[labels] = value
+        elif is_strange(name):
+            unknown.add(name)
     history = tuple(TimedSamples(at, moments[at]) for at in sorted(moments))
-    return PrometheusHistory(history, tuple(sorted(filter(is_strange, unknown))))
+    return PrometheusHistory(history, tuple(sorted(unknown)))
+
+
+def _row_of_sum(name: str) -> Row | None:
+    """Sums and counts of histograms have their own names, and the labels of the row without `le`."""
+    return INDEX.named.get(name) or INDEX.named.get(name.removesuffix("_sum").removesuffix("_count"))
 
 
 def is_strange(name: str) -> bool:
@@ -94,7 +106,7 @@ def is_strange(name: str) -> bool:
     return not buckets and not name.startswith(OWN)
 
 
-def _series(document: object) -> Iterator[tuple[dict[str, str], list[tuple[float, float]]]]:
+def _series(document: object) -> Iterator[LabelledPoints]:
     if not isinstance(document, dict) or document.get("resultType") != "matrix":
         raise MatrixError("the answer is not a matrix")
     try:
@@ -163,29 +175,16 @@ class PrometheusQueries:
     async def ends(self, names: Iterable[str]) -> dict[tuple[str, ...], History]:
         """The first and the last moment, if they differ, of all exporters that have one of these metrics, by target and instance.
 
-        Sums and counts of histograms have their own names, and the labels of the row without `le`.
-
         Raises:
             NetError: a request failed.
         """
-        pattern = "|".join(names)
         step = f"{self._span.end - self._span.start:.3f}"
-        data = await self._get("query_range", {"query": f'{{__name__=~"{pattern}"}}', "step": step})
-        found: dict[tuple[str, ...], Moments] = {}
-        try:
-            for metric, points in _series(data):
-                name = metric.get("__name__", "")
-                row = INDEX.named.get(name) or INDEX.named[name.removesuffix("_sum").removesuffix("_count")]
-                labels = tuple(metric.get(label, "") for label in row.labels if label != "le")
-                target = tuple(metric.get(label, "") for label in (*TARGET, "instance"))
-                for at, value in points:
-                    found.setdefault(target, {}).setdefault(at, {}).setdefault(name, {})[labels] = value
-        except KeyError as error:
-            raise NetError(str(error)) from None
-        return {
-            target: tuple(TimedSamples(at, moments[at]) for at in sorted(moments))
-            for target, moments in found.items()
-        }
+        query = {"query": f'{{__name__=~"{"|".join(names)}"}}', "step": step}
+        series: dict[tuple[str, ...], list[LabelledPoints]] = {}
+        for metric, points in _series(await self._get("query_range", query)):
+            target = tuple(metric.get(label, "") for label in (*TARGET, "instance"))
+            series.setdefault(target, []).append((metric, points))
+        return {target: _gathered(own, _row_of_sum).history for target, own in series.items()}
 
     async def values(self, query: str) -> list[tuple[dict[str, str], float]]:
         """The labels and the value of each series of an expression, at the end of the time.
@@ -300,14 +299,9 @@ def parse_scrapes(text: str) -> LocalScrapes:
 
 def parse_samples(text: str, time: float) -> tuple[TimedSamples, tuple[str, ...]]:
     """The samples of an exposition, read at this Unix time, and the metrics whose names this version does not know."""
-    values: dict[str, dict[LabelValues, float]] = {}
-    unknown: set[str] = set()
-    for name, labels, value in _samples(text):
-        if row := ROWS.get(name):
-            values.setdefault(name, {})[tuple(labels.get(label, "") for label in row.labels)] = value
-        elif is_strange(name):
-            unknown.add(name)
-    return TimedSamples(time, values), tuple(sorted(unknown))
+    series = (({**labels, "__name__": name}, [(time, value)]) for name, labels, value in _samples(text))
+    history, unknown = _gathered(series, ROWS.get)
+    return history[0] if history else TimedSamples(time, {}), unknown
 
 
 def _samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
@@ -317,9 +311,8 @@ def _samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
         except ValueError:
             continue
         if math.isfinite(value):
-            pairs = ((key, _ESCAPE.sub(_unescaped, quoted)) for key, quoted in _LABEL.findall(labels))
-            yield name, dict(pairs), value
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    return "\n" if escape[1] == "n" else escape[1]
+            texts = (
+                (key, _ESCAPE.sub(lambda one: "\n" if one[1] == "n" else one[1], text))
+                for key, text in _LABEL.findall(labels)
+            )
+            yield name, dict(texts), value

@@ -13,6 +13,7 @@ from roce_exporter.catalog import (
     INDEX,
     CatalogError,
     check,
+    drivers,
     kernel_events,
     left_out,
     table,
@@ -199,7 +200,7 @@ def test_a_line_of_another_form_is_refused_with_its_place(line, replacement, mes
     assert "\n" not in str(caught.value)
 
 
-OTHER_TABLES = ("kernel_log.txt", "left_out.txt", "windows.txt")
+OTHER_TABLES = ("drivers.txt", "kernel_log.txt", "left_out.txt", "windows.txt")
 """Files of `tables/` that have no rows."""
 
 
@@ -225,6 +226,14 @@ def test_every_table_is_read() -> None:
             "Cold reset",
             "is not EVENT /PATTERN/ FILE FUNCTION",
         ),
+        (
+            drivers,
+            "drivers.txt",
+            "hw_counters: port_packets cnp_sent",
+            "hw_counters vf: cnp_sent",
+            "is not SOURCE",
+        ),
+        (drivers, "drivers.txt", "hw_counters: port_packets cnp_sent", "hw_counters: cnps", "is not SOURCE"),
     ],
 )
 def test_a_wrong_line_of_another_table_is_refused(  # noqa: PLR0917 - fixtures
