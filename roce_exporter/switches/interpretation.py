@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from weakref import WeakValueDictionary
 
 from roce_exporter.catalog import INDEX, named
 from roce_exporter.catalog.named import SWITCH_LINK_UP, SWITCH_NEIGHBOR_INFO
@@ -44,45 +46,49 @@ class FlatValues(NamedTuple):
     values: list[Value]
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchPlan:
-    """How the values of a switch's readings become the values of its series."""
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class ReadingPlan:
+    """How the values of readings become those of series, for all switches whose readings have the same names."""
 
     key: int = 0
-    """A hash of the names of all readings and of the facts: a plan holds as long as these are the same."""
-    facts: int = 0
-    series: Sequence[Series] = ()
+    """A hash of these names: the plan holds as long as they are the same."""
+    rows: tuple[Row, ...] = ()
+    labels: tuple[tuple[str, ...], ...] = ()
+    """Of each series, without the first one, which is `device`."""
+    spelled: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The source and raw names of each series."""
     values: ValuePlan = ValuePlan()  # noqa: RUF009 - frozen
 
-    def samples(self, flat: list[Value]) -> Samples:
-        """The samples of these values, which are in the order of the readings."""
-        return Samples(self.series, (1,) * self.facts + values_of(self.values, (FlatValues(flat),)))
+
+PLANS: WeakValueDictionary[int, ReadingPlan] = WeakValueDictionary()
+"""Plans that owe nothing to what a switch had before, by key: switches of one kind share them, as each takes a megabyte."""
+
+
+NO_PLAN = ReadingPlan()
 
 
 class SeriesTable(Sequence[Series]):
-    """Series that are made when they are used: kept, each would take 72 bytes more than its labels, which many share."""
+    """The series of a switch, which are made when they are used: kept, they would take half a megabyte."""
 
-    __slots__ = ("_labels", "_rows")
+    __slots__ = ("_device", "_facts", "_plan")
 
-    def __init__(self, series: Sequence[Series]) -> None:
-        # Switches have no histograms, so no suffixes.
-        self._rows = tuple([one.row for one in series])
-        self._labels = tuple([one.labels for one in series])
+    def __init__(self, device: str, facts: tuple[Series, ...], plan: ReadingPlan) -> None:
+        self._device, self._facts, self._plan = device, facts, plan
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._facts) + len(self._plan.rows)
 
     def __iter__(self) -> Iterator[Series]:
-        return map(Series, self._rows, self._labels)
+        yield from self._facts
+        for row, labels in zip(self._plan.rows, self._plan.labels, strict=True):
+            yield Series(row, (self._device, *labels))  # switches have no histograms, so no suffixes
 
     @overload
     def __getitem__(self, place: int) -> Series: ...
     @overload
     def __getitem__(self, place: slice) -> tuple[Series, ...]: ...
     def __getitem__(self, place: int | slice) -> Series | tuple[Series, ...]:
-        if isinstance(place, slice):
-            return tuple(map(Series, self._rows[place], self._labels[place]))
-        return Series(self._rows[place], self._labels[place])
+        return tuple(self)[place]
 
 
 class Interpreter:
@@ -90,68 +96,91 @@ class Interpreter:
 
     def __init__(self, dialect: str) -> None:
         """`dialect` is the catalogue's name of the operating system."""
-        self.plan = SwitchPlan()
+        self.facts: tuple[Series, ...] = ()
+        """The first series."""
+        self.absent: Chosen = {}
+        """What was chosen for series that the switch no longer has."""
         self._dialect = dialect
-        self._chosen: tuple[Sequence[Series], tuple[tuple[str, tuple[str, ...]], ...]] = (), ()
-        """Series, and the source and raw names of each: a dictionary takes three times the memory."""
+        self._plan = self._shown = NO_PLAN
+        self._series: Sequence[Series] = ()
+        self._device = ""
 
     def samples(self, device: str, readings: SwitchReadings) -> Samples:
         """The samples of one round of queries; `device` is the name of the switch."""
-        key = hash(
-            (
-                device,
-                tuple((fact.row.name, tuple(fact.labels.items())) for fact in readings.facts),
-                tuple(
-                    (reading.source, reading.labels, tuple(reading.values)) for reading in readings.readings
-                ),
-            )
+        before = self._shown
+        self._shown = self._plan_of(readings) if readings.readings else NO_PLAN
+        facts = tuple(dict.fromkeys(_fact_series(device, one) for one in readings.facts))
+        if self._shown is not before or (device, facts) != (self._device, self.facts):
+            self.facts, self._device = facts, device
+            self._series = SeriesTable(device, facts, self._shown) if facts or self._shown.rows else ()
+        return self.again(flat_values(readings))
+
+    def again(self, flat: list[Value]) -> Samples:
+        """The samples of other values of the same readings, in the order of these."""
+        return Samples(
+            self._series, (1,) * len(self.facts) + values_of(self._shown.values, (FlatValues(flat),))
         )
-        if key != self.plan.key or not self.plan.series:
-            self.plan = self._plan(key, device, readings)
-        return self.plan.samples(flat_values(readings))
 
-    def sources(self, device: str, readings: SwitchReadings) -> tuple[Source, ...]:
+    def sources(self, readings: SwitchReadings) -> tuple[Source, ...]:
         """Where the values of the series after the facts come from, in their order."""
-        return self._choose(device, readings, dict(zip(*self._chosen, strict=True)))
+        return tuple(
+            source._replace(series=Series(source.series.row, (self._device, *source.series.labels[1:])))
+            for source in self._choose(readings, self._chosen())
+        )
 
-    def _choose(self, device: str, readings: SwitchReadings, chosen: Chosen) -> tuple[Source, ...]:
+    def _chosen(self) -> Chosen:
+        named = map(Series, self._plan.rows, (("", *labels) for labels in self._plan.labels))
+        return {**self.absent, **dict(zip(named, self._plan.spelled, strict=True))}
+
+    def _choose(self, readings: SwitchReadings, chosen: Chosen) -> tuple[Source, ...]:
         places: dict[Place, dict[str, ValuePosition]] = {}
         for number, reading in enumerate(readings.readings):
-            names = places.setdefault((reading.source, (*reading.labels, ("device", device))), {})
+            names = places.setdefault((reading.source, reading.labels), {})
             for position, name in enumerate(reading.values):
                 names.setdefault(name, ValuePosition(number, position))
         return choose(INDEX, self._dialect, places, chosen)
 
-    def _plan(self, key: int, device: str, readings: SwitchReadings) -> SwitchPlan:
-        facts = dict.fromkeys(
-            Series(
-                fact.row, tuple({**fact.labels, "device": device}.get(label, "") for label in fact.row.labels)
-            )
-            for fact in readings.facts
-        )
+    def _plan_of(self, readings: SwitchReadings) -> ReadingPlan:
+        names = ((one.source, one.labels, tuple(one.values)) for one in readings.readings)
+        key = hash((self._dialect, *names))
+        if key != self._plan.key:
+            known, chosen = PLANS.get(key), self._chosen()
+            if known is None or chosen:
+                new = self._new_plan(key, readings, chosen)
+                # With another choice of a series in its past a switch has a plan of its own.
+                is_known = known is not None and (known.spelled, known.labels) == (new.spelled, new.labels)
+                known = known if known is not None and is_known else new
+            self._plan = known
+        return self._plan
+
+    def _new_plan(self, key: int, readings: SwitchReadings, chosen: Chosen) -> ReadingPlan:
+        is_first, starts = not chosen, first_positions(readings)
         # Labels and raw names, once each: a switch of 64 ports has 7,000 series and 1,300 objects.
         shared: dict[Any, Any] = {}
         share = shared.setdefault
-        found: list[Source] = []
-        chosen: Chosen = dict(zip(*self._chosen, strict=True))
-        starts = first_positions(readings)
         # In the order of the catalogue, as they are rendered.
-        for source in self._choose(device, readings, chosen):
-            row, labels, suffix = source.series
-            flat = tuple(
-                [ValuePosition(0, starts[place.reading] + place.position) for place in source.places]
+        found = [
+            source._replace(
+                places=tuple(
+                    [ValuePosition(0, starts[place.reading] + place.position) for place in source.places]
+                )
             )
-            found.append(
-                Source(Series(row, share(labels, labels), suffix), source.spelling, source.raw, flat)
-            )
-        spelled = {one.series: share(chosen[one.series], chosen[one.series]) for one in found}
-        if len(chosen) - len(found) <= MOST_ABSENT:
-            # Beyond it the switch renames its objects: what it no longer has may be chosen anew.
-            for series, one in chosen.items():
-                spelled.setdefault(series, one)
-        self._chosen = SeriesTable((*spelled,)), (*spelled.values(),)
-        every = (*facts, *(source.series for source in found))
-        return SwitchPlan(key, len(facts), SeriesTable(every) if every else (), value_plan(found))
+            for source in self._choose(readings, chosen)
+        ]
+        spelled = tuple([share(one, one) for one in map(chosen.pop, (source.series for source in found))])
+        # Beyond it the switch renames its objects: what it no longer has may be chosen anew.
+        self.absent = chosen if len(chosen) <= MOST_ABSENT else {}
+        rows, labels, _ = zip(*(source.series for source in found), strict=True) if found else ((), (), ())
+        short = tuple([share(one[1:], one[1:]) for one in labels])
+        plan = ReadingPlan(key, rows, short, spelled, value_plan(found))
+        if is_first:
+            PLANS[key] = plan
+        return plan
+
+
+def _fact_series(device: str, fact: SwitchFact) -> Series:
+    labels = {**fact.labels, "device": device}
+    return Series(fact.row, tuple([intern(labels.get(label, "")) for label in fact.row.labels]))
 
 
 def first_positions(readings: SwitchReadings) -> list[int]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from array import array
 from collections import OrderedDict
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import nan
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,9 +32,9 @@ from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.targets import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from roce_exporter.normalise.series import Value
+    from roce_exporter.normalise.series import Series, Value
     from roce_exporter.normalise.series_plan import Source
     from roce_exporter.switches.readings import LoggedRequest, Module, Repeat
     from roce_exporter.switches.stream import SwitchStream
@@ -47,6 +50,9 @@ READ_SECONDS = 60.0
 """To interpret the replies of one round."""
 READ_AT_ONCE = 1
 """Switches whose replies are interpreted at once: one takes some 10 MiB meanwhile, and several are not faster."""
+WHOLE_AT_ONCE, WHOLE_SHARE = 4, 0.25
+"""Whole rounds at once of switches whose other rounds read values alone: the replies of each take some 2 MiB until they are interpreted. And the part
+of its time for which a round waits for its place; it goes on without one."""
 LOSS_SECONDS = 60.0
 """For which rounds are whole after one has lost values. What is away for longer is found by the next whole round of the module's own."""
 STREAM = "stream"
@@ -91,6 +97,25 @@ class ProbeResult:
     seconds: float
 
 
+class Earlier(NamedTuple):
+    """What is kept of the answer before the last one, for rates, which need no more digits than a float has."""
+
+    ended: float
+    series: Sequence[Series]
+    numbers: array[float]
+    """NaN is missing."""
+
+    @property
+    def samples(self) -> Samples:
+        """Those of the switch."""
+        return Samples(self.series, tuple([None if one != one else one for one in self.numbers]))  # noqa: PLR0124 - NaN
+
+
+def _earlier(answer: ProbeResult) -> Earlier:
+    series, values = answer.samples[0]
+    return Earlier(answer.ended, series, array("d", [nan if one is None else one for one in values]))
+
+
 @dataclass(slots=True)
 class _State:
     """What is kept of one target."""
@@ -105,8 +130,7 @@ class _State:
     """The lookup of its name."""
     renderer: Renderer = field(default_factory=partial(Renderer, lines=OneText))
     last: ProbeResult | None = None
-    before: ProbeResult | None = None
-    """The answer before the last one, for rates of the pause tree."""
+    before: Earlier | None = None
     running: asyncio.Task[ProbeResult] | None = None
     faults: frozenset[str] = field(default_factory=frozenset)
     """The sources whose faults were logged."""
@@ -185,6 +209,7 @@ class Prober:
         self._file = file
         self._room = asyncio.Semaphore(file.limits.targets_at_once)
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
+        self._whole = asyncio.Semaphore(WHOLE_AT_ONCE)
         self._states: OrderedDict[str, _State] = OrderedDict()
         self._minute, self._lines = 0.0, 0
         """Lines about targets of service discovery in this minute of the loop's clock."""
@@ -231,7 +256,7 @@ class Prober:
             state.end()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def views(self) -> Iterator[tuple[ProbeResult, ProbeResult | None]]:
+    def views(self) -> Iterator[tuple[ProbeResult, Earlier | None]]:
         """The last answer of every target, and the one before it."""
         for state in self._states.values():
             if state.last:
@@ -316,42 +341,44 @@ class Prober:
 
     async def _round(self, state: _State, begin: float, *, record: bool) -> ProbeResult:
         try:
-            replies, login = await self._query(state, record=record)
-            if isinstance(replies, list):
-                assert state.last is not None  # noqa: S101 - for the type checker
-                ended, last = asyncio.get_running_loop().time(), state.last
-                own = last.samples[1]
-                # The first two are those of `probe_samples` that are no state of a source.
-                own = own._replace(values=(own.values[0], ended - begin, *own.values[2:]))
-                both = (state.interpreter.plan.samples(replies), own)
-                state.before = last
-                state.last = replace(last, samples=both, ended=ended, seconds=ended - begin)
-                return state.last
-            # In a thread, so that other targets and clients are served while a large switch is read.
-            state.again = None
-            async with self._reading:
-                with i.RARE_COLLECTIONS:
-                    found = await run_in_thread(
-                        partial(_interpret, state, replies, record=record), READ_SECONDS
-                    )
-            readings = found.readings
-            state.device = readings.name or state.device
-            state.again = state.unless_lost(found.readable, found.again, begin)
-            answer = _answer(state, found, begin, replies.logged, login)
-            state.is_reached = answer.success
-            self._log_faults(state, readings, login)
-            if record:
-                return (
-                    answer  # not kept: it has every reply, and rates need answers that are an interval apart
-                )
-            answer = replace(answer, readings=replace(readings, readings=(), facts=()))
-            state.before, state.last = state.last or answer, answer
-            self._forget_oldest()
-            return answer
+            with ExitStack() as places:
+                return await self._answered(state, begin, places, record=record)
         finally:
             state.running = None
 
-    async def _query(self, state: _State, *, record: bool) -> tuple[ProbeReply | list[Value], Login]:
+    async def _answered(self, state: _State, begin: float, places: ExitStack, *, record: bool) -> ProbeResult:
+        replies, login = await self._query(state, places, record=record)
+        if isinstance(replies, list):
+            assert state.last is not None  # noqa: S101 - for the type checker
+            ended, last = asyncio.get_running_loop().time(), state.last
+            own = last.samples[1]
+            # The first two are those of `probe_samples` that are no state of a source.
+            own = own._replace(values=(own.values[0], ended - begin, *own.values[2:]))
+            both = (state.interpreter.again(replies), own)
+            state.before = _earlier(last)
+            state.last = replace(last, samples=both, ended=ended, seconds=ended - begin)
+            return state.last
+        # In a thread, so that other targets and clients are served while a large switch is read.
+        state.again = None
+        async with self._reading:
+            with i.RARE_COLLECTIONS:
+                found = await run_in_thread(partial(_interpret, state, replies, record=record), READ_SECONDS)
+        readings = found.readings
+        state.device = readings.name or state.device
+        state.again = state.unless_lost(found.readable, found.again, begin)
+        answer = _answer(state, found, begin, replies.logged, login)
+        state.is_reached = answer.success
+        self._log_faults(state, readings, login)
+        if record:
+            return answer  # not kept: it has every reply, and rates need answers that are an interval apart
+        answer = replace(answer, readings=replace(readings, readings=(), facts=()))
+        state.before, state.last = _earlier(state.last) if state.last else None, answer
+        self._forget_oldest()
+        return answer
+
+    async def _query(
+        self, state: _State, places: ExitStack, *, record: bool
+    ) -> tuple[ProbeReply | list[Value], Login]:
         """The replies; or all values, in the order of the readings of the last whole round, if nothing else has changed."""
         login, target, clock = Login(), state.target, asyncio.get_running_loop().time
         room = self._room  # a reload may have another one
@@ -379,8 +406,7 @@ class Prober:
             held = state.stream.held(clock()) if state.stream and not record else {}
             request = ProbeRequest(target, state.route, login, clock() + reachable, record, held=held)
             values = await state.again.read(request) if state.again and not record else None
-            with i.RARE_COLLECTIONS:
-                reply = await state.module.query(request) if values is None else values
+            reply = await self._whole_reply(state, request, places) if values is None else values
             if state.stream and isinstance(reply, ProbeReply) and not record:
                 if reply.replies:
                     state.stream.after(request, reply, clock())
@@ -393,6 +419,18 @@ class Prober:
             return reply, login
         finally:
             room.release()
+
+    async def _whole_reply(self, state: _State, request: ProbeRequest, places: ExitStack) -> ProbeReply:
+        if state.module.is_repeated:
+            clock = asyncio.get_running_loop().time
+            begin, left = clock(), request.deadline - clock()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left * WHOLE_SHARE):
+                    await self._whole.acquire()
+                    places.callback(self._whole.release)
+            request = replace(request, deadline=request.deadline + clock() - begin)
+        with i.RARE_COLLECTIONS:
+            return await state.module.query(request)
 
     def _log_faults(self, state: _State, readings: SwitchReadings, login: Login) -> None:
         """One line when sources begin to fail, and one when they work again."""
@@ -439,7 +477,7 @@ def _interpret(state: _State, replies: ProbeReply, *, record: bool) -> _Interpre
     readings = replace(readings, readings=near, sources=(*readings.sources, *held))
     device = readings.name or state.device
     samples = state.interpreter.samples(device, readings)
-    sources = state.interpreter.sources(device, readings) if record else ()
+    sources = state.interpreter.sources(readings) if record else ()
     again = replies.again(readings) if replies.again and not record else None
     readable = sum(value is not None for value in samples.values)
     return _Interpreted(readings, samples, sources, again, readable, i.unreadable_values(readings))
@@ -463,7 +501,7 @@ def _answer(
         logged,
         i.is_success(readings),
         (samples, own),
-        state.interpreter.plan.facts if samples.series else 0,
+        len(state.interpreter.facts) if samples.series else 0,
         found.sources,
         login,
         state.renderer,

@@ -168,3 +168,5 @@ class Module:
     """Interpret replies: pure, and total: no reply makes it raise. A source whose reply is of no use is a fault."""
     stream: Callable[[], SwitchStream] | None = None
     """Makes the stream of one switch; None: the module has none."""
+    is_repeated: bool = False
+    """Whether most rounds read values alone, by `ProbeReply.again`."""

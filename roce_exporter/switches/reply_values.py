@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from calendar import timegm
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog import CATALOG, named
@@ -22,13 +22,21 @@ if TYPE_CHECKING:
 
 DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
 GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+", re.ASCII)
+OF_BYTES = re.compile(r"([0-9,]+) ?(?:B|Bytes)", re.ASCII)
 ABSENT = frozenset({"", "-", "--", "N/A", "n/a", "NA", "None", "none", "null"})
 """How switches say that they do not have a value."""
 UNKNOWN_WORD = "unknown_word"
-SWITCHED = {
+DIGITS_TO_7 = "01234567"
+"""The numbers of priorities, queues and priority groups."""
+NOT_KNOWN = ("0", "SPEED_UNKNOWN")
+STATES = {
     **dict.fromkeys(("enabled", "enable", "on", "yes", "true"), 1),
     **dict.fromkeys(("disabled", "disable", "off", "no", "false", "not enabled"), 0),
+    **dict.fromkeys(("up", "link-up", "connected", "stormed", "deadlock"), 1),
+    **dict.fromkeys(("down", "testing", "dormant", "not_present", "lower_layer_down"), 0),
+    **dict.fromkeys(("notconnect", "errdisabled", "operational", "ok"), 0),
 }
+"""The states of settings, ports and watchdogs in the words of all systems."""
 
 MAC = re.compile(
     r"(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE | re.ASCII
@@ -36,7 +44,6 @@ MAC = re.compile(
 """`001e.49ff.24f7`, `00:1e:49:ff:24:f7` or `00-1e-49-ff-24-f7`."""
 HEXADECIMAL = re.compile(r"[0-9a-f]{12}", re.ASCII)
 NOT_SAID = frozenset({"", "null", "-", "n/a", "none", "not advertised", "not-advertised"})
-UP_DOWN = {"up": 1, "down": 0}
 FRACTION = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,3})?", re.ASCII)
 NO_LIGHT = frozenset({"-inf", "-infinity"})
 MOST = 1e15
@@ -44,7 +51,7 @@ MOST = 1e15
 LANES = range(1, 9)
 MOST_DBM = 60.0
 """A kilowatt: more is not a power that a module receives."""
-SPEED = re.compile(r"([0-9]{1,4})([MGT])(?:bps)?", re.ASCII)
+SPEED = re.compile(r"(?:[\w-]+:)?(?:SPEED_)?([0-9]{1,5})([MGT])(?:B|bps)?", re.ASCII)
 UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 TIME = re.compile(
@@ -64,7 +71,8 @@ def is_absent(value: object) -> bool:
 def number(value: object) -> RawNumber:
     """The unsigned 64-bit number in a value of a reply.
 
-    Text may have commas between thousands, as NX-OS prints them. NaN, negative numbers, fractions and 2^64 are not valid.
+    Text may have commas between thousands, as NX-OS prints them, and the unit of NVUE: `12 Bytes`. NaN, negative numbers, fractions
+    and 2^64 are not valid.
     """
     if isinstance(value, bool):
         return int(value)
@@ -72,6 +80,8 @@ def number(value: object) -> RawNumber:
         checked: int | str = check_counter(value)
         return checked if isinstance(checked, int) else Unreadable(checked)
     text = value.strip() if isinstance(value, str) else ""
+    if found := OF_BYTES.fullmatch(text):
+        text = found[1]
     if GROUPED.fullmatch(text):
         text = text.replace(",", "")
     return number(int(text)) if DIGITS.fullmatch(text) else Unreadable(GARBAGE)
@@ -95,20 +105,72 @@ def total(parts: Iterable[RawNumber], read: Callable[[Any], RawNumber] = number)
 
 
 @cache
+def readers(dialect: str, source: str) -> dict[str, Callable[[Any], RawNumber]]:
+    """What the catalogue reads from a source of a system: the raw names in its order, each lane by its number, and how a value is read."""
+    spellings = ((row.unit, one) for row in CATALOG for one in row.spellings)
+    found = [
+        (raw, unit)
+        for unit, one in spellings
+        if (one.dialect, one.source) == (dialect, source)
+        for raw in one.raw
+    ]
+    return {
+        raw.replace("{lane}", lane): READERS.get(unit, number)
+        for raw, unit in found
+        for lane in (map(str, LANES) if "{lane}" in raw else ("",))
+    }
+
+
 def raw_names(dialect: str, source: str) -> tuple[str, ...]:
-    """What the catalogue reads from a source of a system: the raw names in its order, each lane by its number."""
-    spellings = (one for row in CATALOG for one in row.spellings)
-    found = [raw for one in spellings if (one.dialect, one.source) == (dialect, source) for raw in one.raw]
-    lanes = (
-        [raw.replace("{lane}", str(lane)) for lane in LANES] if "{lane}" in raw else [raw] for raw in found
-    )
-    return tuple(dict.fromkeys(chain.from_iterable(lanes)))
+    """The raw names alone."""
+    return tuple(readers(dialect, source))
+
+
+def values_of(
+    dialect: str, source: str, row: Mapping[str, Any], count: Callable[[Any], RawNumber] = number
+) -> dict[str, RawNumber]:
+    """The values of a source in a row of a reply, without those that the switch does not have. A speed or an MTU of 0 is not known."""
+    return {
+        name: count(row[name]) if read is number else read(row[name])
+        for name, read in readers(dialect, source).items()
+        if not is_absent(row.get(name))
+        and not ((read is speed or name == "mtu") and str(row[name]).rpartition(":")[2] in NOT_KNOWN)
+    }
 
 
 def of_port(source: str, port: str, values: Mapping[str, RawNumber], **label: object) -> SwitchReading:
     """The reading of a port, or of what one more label names on it."""
     more = [(name, label_text(value)) for name, value in label.items()]
     return SwitchReading(source, (("port", label_text(port)), *more), values)
+
+
+@dataclass(frozen=True, slots=True)
+class PortScope:
+    """Which priorities and queues the readings of a port cover."""
+
+    everything: bool
+    priorities: frozenset[str]
+    """Those with PFC."""
+    queues: frozenset[str]
+    off: bool = False
+    """PFC is known to be off on the port."""
+
+    def has_priority(self, priority: str) -> bool:
+        """Whether this priority is covered."""
+        return self.everything or priority in self.priorities
+
+    def has_queue(self, queue: str) -> bool:
+        """Whether this queue is covered."""
+        return self.everything or queue in self.queues
+
+    def pfc_readings(
+        self, source: str, port: str, name: str, on: frozenset[str] | None
+    ) -> Iterator[SwitchReading]:
+        """Whether PFC is on: of the priorities that are covered, and of all of a port that has it off, so that the ends of a link can be compared."""
+        for priority in DIGITS_TO_7:
+            if self.has_priority(priority) or self.off:
+                value = Unreadable(UNKNOWN_WORD) if on is None else int(priority in on)
+                yield of_port(source, port, {name: value}, priority=priority)
 
 
 def fact(row: Row, **labels: object) -> SwitchFact:
@@ -130,8 +192,10 @@ def word(text: object, meanings: Mapping[str, int]) -> RawNumber:
 
 
 def switched(value: object) -> RawNumber:
-    """1 for on, 0 for off, in the words of any switch."""
-    return int(value) if isinstance(value, bool) else word(value, SWITCHED)
+    """1 for on, 0 for off, in the words of any switch. NVUE also writes a state as an object with one key: `{"enabled": {}}`."""
+    if isinstance(value, dict) and len(value) == 1:
+        value = next(iter(value))
+    return int(value) if isinstance(value, bool) else word(value, STATES)
 
 
 def fraction(value: object) -> float | Unreadable:
@@ -158,10 +222,18 @@ def watts(value: object) -> float | Unreadable:
     return float(f"{0.001 * math.pow(10, power / 10):.12g}")
 
 
-def bits_per_second(text: object) -> int | Unreadable:
-    """A speed in words, such as `400G`."""
-    found = SPEED.fullmatch(str(text).strip())
-    return int(found[1]) * UNITS[found[2]] if found else Unreadable(GARBAGE)
+def speed(value: object) -> RawNumber:
+    """A speed: a number, or in words, such as `400G` and `SPEED_400GB`, in bits per second."""
+    found = SPEED.fullmatch(str(value).strip())
+    return int(found[1]) * UNITS[found[2]] if found else number(value)
+
+
+def seconds(value: object) -> RawNumber:
+    """A time, or the length of one: a number, with decimals or not, or a date."""
+    found: RawNumber = number(value)
+    for read in (at_least_zero, unix_time):
+        found = read(value) if isinstance(found, Unreadable) else found
+    return found
 
 
 def unix_time(text: object) -> int | Unreadable:
@@ -210,23 +282,42 @@ def plain_mac(text: str) -> str:
     return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if HEXADECIMAL.fullmatch(digits) else ""
 
 
-def neighbor_labels(
-    *, name: Any, chassis: Any, port_id: Any, description: Any, kind: str = ""
-) -> dict[str, str]:
-    """The labels of a neighbour without its port. `kind` is what the switch says that the port identifier is.
+def neighbor(
+    port: str,
+    *,
+    name: Any,
+    chassis: Any,
+    port_id: Any,
+    description: Any,
+    kind: str = "",
+    as_said: bool = False,
+) -> SwitchFact:
+    """The neighbour of a port. `kind` is what the switch says that the port identifier is.
 
     That is `mac`, `name` or `other`; empty: the switch does not say. Only the port identifier becomes `neighbor_mac`: the chassis
-    identifier can be the MAC address of another port.
+    identifier can be the MAC address of another port. `as_said` keeps the form of MAC addresses.
     """
-    port, box = said(port_id), said(chassis)
-    mac = plain_mac(port) if kind == "mac" else "" if kind else mac_address(port)
-    named = kind == "name" or (not kind and port)
-    return {
+    identifier, box = said(port_id), said(chassis)
+    mac = plain_mac(identifier) if kind == "mac" else "" if kind else mac_address(identifier)
+    labels = {
+        "port": label_text(port),
         "neighbor": said(name),
-        "neighbor_chassis": mac_address(box) or box,
-        "neighbor_port": mac or port,
+        "neighbor_chassis": box if as_said else mac_address(box) or box,
+        "neighbor_port": identifier if as_said else mac or identifier,
         "neighbor_description": said(description),
         "neighbor_mac": mac,
-        "port_id_kind": "mac" if mac else "name" if named else "other",
+        "port_id_kind": "mac" if mac else "name" if kind == "name" or (not kind and identifier) else "other",
         "source": "lldp",
     }
+    return SwitchFact(named.SWITCH_NEIGHBOR_INFO, labels)
+
+
+READERS: Mapping[str, Callable[[Any], RawNumber]] = {
+    "bool": switched,
+    "bytes_per_second": speed,
+    "celsius": fraction,
+    "ratio": at_least_zero,
+    "seconds": seconds,
+    "watts": watts,
+}
+"""How a value is read, by the unit of its metric; all others are counts."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from roce_exporter.normalise.series import Value
-    from roce_exporter.switches.probe import ProbeResult
+    from roce_exporter.switches.probe import Earlier, ProbeResult
 
 RowValues = dict[tuple[str, ...], float]
 """The values of one row by its labels without `device`."""
@@ -96,32 +96,28 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
 
 
 def answer_views(
-    answers: Iterable[tuple[ProbeResult, ProbeResult | None]], targets: Collection[str], now: float
+    answers: Iterable[tuple[ProbeResult, Earlier | None]], targets: Collection[str], now: float
 ) -> tuple[SwitchView, ...]:
     """The view of every target of the configuration file, and of those from service discovery that were probed.
 
     `now` is by the clock of the event loop.
     """
-    newest: dict[str, tuple[ProbeResult, ProbeResult | None]] = {}
-    for last, before in answers:
-        known = newest.get(last.target.name)
-        if known is None or known[0].ended < last.ended:
-            newest[last.target.name] = last, before
     found: dict[str, SwitchView] = {}
-    for target, (last, before) in newest.items():
-        older = None if before is None or before.ended >= last.ended else before
+    probed = set()
+    for last, before in answers:
+        probed.add(last.target.name)
         # Two switches with one name would otherwise be taken for one.
-        device = last.device if last.device not in found else f"{last.device} ({target})"
+        device = last.device if last.device not in found else f"{last.device} ({last.target.name})"
         found[device] = SwitchView(
             device,
             last.samples[0],
-            older.samples[0] if older else None,
-            last.ended - older.ended if older else 0.0,
+            before.samples if before else None,
+            last.ended - before.ended if before else 0.0,
             {
                 "" if source == REACH else source: hide(line, last.login)
                 for source, line in last.readings.faults.items()
             },
             max(0.0, now - last.ended),
         )
-    away = (SwitchView(name, faults={"": NOT_PROBED}) for name in targets if name not in newest)
+    away = (SwitchView(name, faults={"": NOT_PROBED}) for name in targets if name not in probed)
     return (*found.values(), *(view for view in away if view.device not in found))

@@ -9,8 +9,10 @@ from switch_replay import nvue
 
 from roce_exporter.switches import json_client as https
 from roce_exporter.switches.readings import Unreadable
+from roce_exporter.switches.reply_values import number as exact
+from roce_exporter.switches.reply_values import switched as state
 from roce_exporter.switches.systems.cumulus import requests as cumulus
-from roce_exporter.switches.systems.cumulus.read import exact, size, state
+from roce_exporter.switches.systems.cumulus.read import size
 
 FOLDER = "switch-cumulus"
 

@@ -90,4 +90,20 @@ def test_what_a_switch_no_longer_has_is_forgotten() -> None:
             for port in range(100)
         )
         interpreter.samples("leaf1", SwitchReadings("leaf1", renamed))
-    assert len(interpreter._chosen[0]) <= MOST_ABSENT + 100
+    assert 0 < len(interpreter.absent) <= MOST_ABSENT
+
+
+def test_switches_of_one_kind_share_a_plan_and_those_with_a_history_do_not() -> None:
+    one, other, old = Interpreter("sonic"), Interpreter("sonic"), Interpreter("sonic")
+    old.samples("leaf3", readings({ESTIMATE: 9}))
+    found = [
+        of.samples(name, readings({ESTIMATE: 9, SAI: 7})) for of, name in ((one, "leaf1"), (other, "leaf2"))
+    ]
+    assert one._plan is other._plan
+    assert [as_text(samples) for samples in found] == [
+        {TRANSITIONS: 7},
+        {TRANSITIONS.replace("leaf1", "leaf2"): 7},
+    ]
+    assert as_text(old.samples("leaf3", readings({ESTIMATE: 9, SAI: 7}))) == {
+        TRANSITIONS.replace("leaf1", "leaf3"): 9
+    }

@@ -119,7 +119,7 @@ def test_groups_beyond_seven_are_control_and_span(text, group) -> None:
     ],
 )
 def test_the_bitmap_is_hexadecimal(text, priorities) -> None:
-    assert bitmap(text) == (None if priorities is None else frozenset(priorities))
+    assert bitmap(text) == (None if priorities is None else frozenset(map(str, priorities)))
 
 
 @pytest.mark.parametrize(

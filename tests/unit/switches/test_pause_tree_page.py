@@ -147,16 +147,3 @@ async def test_two_switches_with_one_name_are_two(switch) -> None:
         "leaf1.example.com",
         "leaf1.example.com (b)",
     ]
-
-
-async def test_of_two_modules_the_newest_answer_counts(switch, clock) -> None:
-    one = prober(limits=ALWAYS)
-    await one.probe("leaf1", "sonic", 10)
-    clock[0] += 5
-    answer = await one.probe("leaf1", "", 10)
-    older = (answer, None)
-    clock[0] += 5
-    newer = (await one.probe("leaf1", "", 10), None)
-    for order in ([older, newer], [newer, older]):
-        (view,) = answer_views(order, one.targets, clock[0])
-        assert view.samples.values == (3,)

@@ -92,9 +92,9 @@ async def test_answers_are_kept_for_a_moment(switch, monkeypatch) -> None:
     assert switch.rounds == 1
     now[0] += 0.2
     assert as_text(await one.probe("leaf1", "", 10))[FRAMES] == 2
-    assert [
-        (last.samples[0].values, before and before.samples[0].values) for last, before in one.views()
-    ] == [((2,), (1,))]
+    assert [(last.samples[0].values, before and before.samples.values) for last, before in one.views()] == [
+        ((2,), (1,))
+    ]
 
 
 async def test_only_so_many_targets_are_queried_at_once(switch) -> None:

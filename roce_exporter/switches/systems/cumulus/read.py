@@ -8,23 +8,30 @@ target asks for all of them: discards of lossy traffic are no fault.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import CUMULUS
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable
-from roce_exporter.switches.reply_values import below, fact, is_absent, members, numbers, of_port, raw_names
+from roce_exporter.switches.readings import SwitchReadings, Unreadable
+from roce_exporter.switches.reply_values import (
+    PortScope,
+    below,
+    fact,
+    is_absent,
+    members,
+    number,
+    numbers,
+    of_port,
+)
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from roce_exporter.switches.readings import ProbeReply, RawNumber
+    from roce_exporter.switches.readings import ProbeReply, RawNumber, SwitchFact, SwitchReading
     from roce_exporter.switches.targets import SwitchTarget
 
-EXACT = re.compile(r"([0-9,]{1,26})(?:\s*(?:B|Bytes))?", re.ASCII)
 SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(KB|MB|GB)", re.ASCII)
 BYTES = {"KB": 1024, "MB": 1024**2, "GB": 1024**3}
 
@@ -33,7 +40,6 @@ WATCHDOG, SETTINGS, PFC, PROFILES = "pfc_watchdog", "pfc_watchdog_settings", "pf
 CONGESTION, NEIGHBORS, QUEUES, SYSTEM = "congestion_control", "lldp_neighbors", "queue_mapping", "system"
 PORT = re.compile(r"swp[0-9]{1,4}(?:s[0-9]{1,2})?", re.ASCII)
 """Front-panel ports, and the parts of a breakout."""
-LINK_STATES = frozenset({"link-state", "speed", "mtu"})
 NO_ERRORS = 1e-100
 """Smaller ratios are NVUE's 15E-255 for no error at all."""
 BINS = tuple(f"rs-num-corr-err-bin{number}" for number in range(1, 16))
@@ -59,26 +65,19 @@ SUBTREES: dict[str, tuple[Subtree, ...]] = {
 5.14. The PHY's is there since 5.10, the transceiver's since 5.11."""
 DEFAULT_PROFILE = "default-global"
 INTERFACE_NAME = ("ifname", "interface-name")
-WATCHDOG_STATES = {"ok": 0, "deadlock": 1}
 Ports = dict[str, dict[str, Any]]
 """By port one subtree of it."""
 
 
 def classes(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of an object that are numbered 0 to 7: priorities, traffic classes, priority groups."""
-    return ((key, value) for key, value in members(node).items() if len(key) == 1 and key in "01234567")
-
-
-def exact(value: Any) -> RawNumber:
-    """A counter: a number, or a text like `12 Bytes`. A rounded text is none."""
-    found = EXACT.fullmatch(value.strip()) if isinstance(value, str) else None
-    return v.number(found[1] if found else value)
+    return ((key, value) for key, value in members(node).items() if len(key) == 1 and key in v.DIGITS_TO_7)
 
 
 def size(value: Any) -> RawNumber:
     """Bytes: a number, `40000 B`, or a rounded `153.00 KB`."""
     found = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    return round(float(found[1]) * BYTES[found[2]]) if found else exact(value)
+    return round(float(found[1]) * BYTES[found[2]]) if found else number(value)
 
 
 def milliwatts(value: Any) -> RawNumber:
@@ -87,33 +86,9 @@ def milliwatts(value: Any) -> RawNumber:
     return found if isinstance(found, Unreadable) else float(f"{found / 1000:.12g}")
 
 
-def state(value: Any) -> RawNumber:
-    """As `switched`; NVUE also writes a state as an object with one key: `{"enabled": {}}`."""
-    return v.switched(next(iter(value))) if isinstance(value, dict) and len(value) == 1 else v.switched(value)
-
-
 def is_port(name: Any) -> bool:
     """Whether an interface is a port of the switch, and not a bond, a bridge or the management port."""
     return isinstance(name, str) and PORT.fullmatch(name) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class PortClasses:
-    """Which priorities and queues the readings of a port cover."""
-
-    everything: bool
-    priorities: frozenset[str]
-    queues: frozenset[str]
-    off: bool = False
-    """PFC is known to be off on the port."""
-
-    def has_priority(self, priority: str) -> bool:
-        """Whether this priority is covered."""
-        return self.everything or priority in self.priorities
-
-    def has_queue(self, queue: str) -> bool:
-        """Whether this queue is covered."""
-        return self.everything or queue in self.queues
 
 
 def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
@@ -132,7 +107,11 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     scopes = port_classes(documents, counters, watchdog, everything=target.priorities == ALL_PRIORITIES)
     congestion = subtree(documents.get(CONGESTION), *SUBTREES[CONGESTION])
     readings = (
-        *_pfc_readings(documents, scopes),
+        *(
+            reading
+            for port, on in pfc_of_ports(documents).items()
+            for reading in (() if on is None else scopes[port].pfc_readings(PFC, port, "pfc_enabled", on))
+        ),
         *_counter_readings(counters, scopes),
         *_watchdog_readings(watchdog, watchdog_times(documents.get(SETTINGS)), scopes),
         *_congestion_readings(congestion, scopes),
@@ -164,7 +143,7 @@ def queue_of_priority(document: Any) -> dict[str, str]:
     """The queue of each switch priority; empty if the reply does not have the map."""
     mapping = classes(below(document, "switch-priority"))
     found = {priority: str(node.get("traffic-class")) for priority, node in mapping}
-    return {priority: queue for priority, queue in found.items() if queue in set("01234567")}
+    return {priority: queue for priority, queue in found.items() if queue in set(v.DIGITS_TO_7)}
 
 
 def pfc_of_ports(documents: Mapping[str, Any]) -> dict[str, frozenset[str] | None]:
@@ -198,7 +177,7 @@ def _listed(value: Any, otherwise: frozenset[str] | None) -> frozenset[str] | No
 
 def port_classes(
     documents: Mapping[str, Any], counters: Ports, watchdog: Ports, *, everything: bool
-) -> dict[str, PortClasses]:
+) -> dict[str, PortScope]:
     """By port the priorities with PFC and their queues.
 
     Where the PFC settings of a port are not known, priorities count that have had a PFC frame, and queues that the watchdog has
@@ -212,60 +191,49 @@ def port_classes(
         on = pfc.get(port)
         watched = dict(classes(below(watchdog.get(port), "status")))
         frames = classes(below(counters.get(port), PRIORITIES)) if on is None else ()
-        used = (key for key, node in frames if any(exact(node.get(name)) for name in PFC_FRAMES))
+        used = (key for key, node in frames if any(number(node.get(name)) for name in PFC_FRAMES))
         priorities = on or frozenset(used)
         known = frozenset(queues[priority] for priority in priorities if priority in queues)
         if not queues:
             known = frozenset(watched)
         elif on is None:
             known |= {queue for queue, node in watched.items() if any(_watched(node).values())}
-        scopes[port] = PortClasses(everything, priorities, known, off=on == frozenset())
+        scopes[port] = PortScope(everything, priorities, known, off=on == frozenset())
     return scopes
 
 
-def _pfc_readings(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
-    """Whether PFC is on: for the priorities in scope, and for all of a port that has it off, so that the ends of a link can be compared."""
-    for port, on in pfc_of_ports(documents).items():
-        for priority in "01234567" if on is not None else "":
-            if scopes[port].has_priority(priority) or scopes[port].off:
-                yield of_port(PFC, port, {"pfc_enabled": int(priority in (on or ()))}, priority=priority)
-
-
-def _counter_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
+def _counter_readings(ports: Ports, scopes: Mapping[str, PortScope]) -> Iterator[SwitchReading]:
     for port, document in ports.items():
         scope = scopes[port]
         for table, label in COUNTED.items():
             wanted = scope.has_priority if table == PRIORITIES else scope.has_queue
             for key, node in classes(document.get(table) if scope.everything or label != GROUP else None):
                 if wanted(key):
-                    values = numbers(node, raw_names(CUMULUS, COUNTERS), exact)
-                    yield of_port(COUNTERS, port, values, **{label: key})
+                    yield of_port(COUNTERS, port, v.values_of(CUMULUS, COUNTERS, node), **{label: key})
 
 
 def watchdog_times(document: Any) -> dict[str, RawNumber]:
     """The detection time in milliseconds: polling interval x robustness, if the reply has both."""
-    interval, robustness = exact(below(document, "polling-interval")), exact(below(document, "robustness"))
+    interval, robustness = number(below(document, "polling-interval")), number(below(document, "robustness"))
     return {"detection-milliseconds": interval * robustness} if interval and robustness else {}
 
 
 def _watchdog_readings(
-    ports: Ports, times: Mapping[str, RawNumber], scopes: Mapping[str, PortClasses]
+    ports: Ports, times: Mapping[str, RawNumber], scopes: Mapping[str, PortScope]
 ) -> Iterator[SwitchReading]:
     for port, document in ports.items():
         statuses = dict(classes(document.get("status")))
-        common: dict[str, RawNumber] = dict(times)
-        common |= numbers(document, ("state",), state)
+        common = {**times, **numbers(document, ("state",), v.switched)}
         wanted = {*statuses, *scopes[port].queues}
         for queue in sorted(queue for queue in wanted if scopes[port].has_queue(queue)):
             yield of_port(WATCHDOG, port, common | _watched(statuses.get(queue, {})), queue=queue)
 
 
 def _watched(node: dict[str, Any]) -> dict[str, RawNumber]:
-    status = numbers(node, ("status",), lambda text: v.word(text, WATCHDOG_STATES))
-    return status | numbers(node, ("deadlock-count",), exact)
+    return v.values_of(CUMULUS, WATCHDOG, {name: node.get(name) for name in ("status", "deadlock-count")})
 
 
-def _congestion_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Iterator[SwitchReading]:
+def _congestion_readings(ports: Ports, scopes: Mapping[str, PortScope]) -> Iterator[SwitchReading]:
     """ECN by queue. A queue that a port does not list among its traffic classes has no ECN: NVUE lists those that are configured."""
     for port, document in ports.items():
         table = document.get("traffic-class")
@@ -275,36 +243,35 @@ def _congestion_readings(ports: Ports, scopes: Mapping[str, PortClasses]) -> Ite
         for queue in sorted({*listed, *scopes[port].queues}):
             if scopes[port].has_queue(queue):
                 node = listed.get(queue, {"ecn": False})
-                values = numbers(node, ("ecn",), state)
-                values |= numbers(node, ("min-threshold", "max-threshold"), size)
-                values |= numbers(node, ("probability",), exact)
+                values = v.values_of(CUMULUS, CONGESTION, node, size)
                 yield of_port(CONGESTION, port, values, queue=queue)
 
 
 def _link_readings(ports: Ports) -> Iterator[SwitchReading]:
     """State, speed and counters of all ports, with PFC or without. A port that is down has no speed."""
     for port, link in ports.items():
-        found = link.get("state")
-        text = next(iter(found)) if isinstance(found, dict) and len(found) == 1 else found
-        values = {} if is_absent(text) else {"link-state": v.word(text, v.UP_DOWN)}
-        if values.get("link-state") == 1:
-            values |= numbers(link, ("speed",), v.bits_per_second)
         stats = link.get("stats")
-        values |= numbers(link, ("mtu",), exact)
         # Not `in-pkts`, which has more than unicast packets.
-        names = [name for name in raw_names(CUMULUS, LINKS) if name not in LINK_STATES]
-        values |= numbers(stats if isinstance(stats, dict) else {}, names, exact)
-        yield of_port(LINKS, port, values)
+        row = {
+            **(stats if isinstance(stats, dict) else {}),
+            "link-state": link.get("state"),
+            "mtu": link.get("mtu"),
+        }
+        is_up = v.switched(link.get("state")) == 1
+        yield of_port(
+            LINKS, port, v.values_of(CUMULUS, LINKS, {**row, "speed": link.get("speed") if is_up else None})
+        )
 
 
 def _phy_readings(ports: Ports) -> Iterator[SwitchReading]:
     """Errors and bit error ratios of the PHY (AmBER). Bin n of Reed-Solomon counts code words in which n symbols were corrected."""
     for port, phy in ports.items():
-        values = numbers(phy, ("symbol-errors",), exact)
-        for name, ratio in numbers(phy, ("raw-ber", "effective-ber"), v.at_least_zero).items():
-            values[name] = 0.0 if isinstance(ratio, float) and ratio < NO_ERRORS else ratio
+        values = v.values_of(CUMULUS, PHY, phy)
+        values |= {
+            name: 0.0 for name, value in values.items() if isinstance(value, float) and value < NO_ERRORS
+        }
         for raw, names in (("corrected-blocks", BINS), ("corrected-bits", RAW_ERRORS)):
-            parts = [*numbers(phy, names, exact).values()]
+            parts = [*numbers(phy, names).values()]
             if parts and not isinstance(found := v.total(parts), Unreadable):
                 values[raw] = found
         yield of_port(PHY, port, values)
@@ -325,7 +292,7 @@ def _module_readings(ports: Ports) -> Iterator[SwitchReading]:
         yield of_port(MODULES, port, values)
 
 
-def _facts(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> Iterator[SwitchFact]:
+def _facts(documents: Mapping[str, Any], scopes: Mapping[str, PortScope]) -> Iterator[SwitchFact]:
     system = documents.get(SYSTEM)
     if system is not None:
         # Up to 5.11 the release is at the top, later in an object of its own.
@@ -339,18 +306,16 @@ def _facts(documents: Mapping[str, Any], scopes: Mapping[str, PortClasses]) -> I
             labels = {"priority": priority, "queue": queues[priority], "priority_group": ""}
             yield fact(named.SWITCH_QUEUE_INFO, port=port, **labels)
     for port, module in subtree(documents.get(MODULES), *SUBTREES[MODULES]).items():
-        yield from v.module_facts(
-            port, *(module.get(name) for name in ("identifier", "vendor-name", "vendor-pn"))
-        )
+        yield from v.module_facts(port, *map(module.get, ("identifier", "vendor-name", "vendor-pn")))
     # NVUE keys the neighbours of a port by system name.
     for port, neighbors in subtree(documents.get(NEIGHBORS), *SUBTREES[NEIGHBORS]).items():
         for key, node in members(neighbors).items():
             name = below(node, "chassis", "system-name")
-            labels = v.neighbor_labels(
+            yield v.neighbor(
+                port,
                 name=key if name is None else name,
                 chassis=below(node, "chassis", "chassis-id"),
                 port_id=below(node, "port", "name"),
                 description=below(node, "port", "description"),
                 kind="name" if str(below(node, "port", "type")).lower() in INTERFACE_NAME else "",
             )
-            yield SwitchFact(named.SWITCH_NEIGHBOR_INFO, {"port": port, **labels})

@@ -7,7 +7,6 @@ Its own YANG models have PFC, the watchdog and settings: arista-intf-augments, a
 from __future__ import annotations
 
 import re
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,7 +42,6 @@ LISTS = {
 BITMAP = re.compile(r"[0-9a-fA-F]{1,2}", re.ASCII)
 """The type of `priorities-no-drop`: hexadecimal, one bit per priority."""
 FRONT_PANEL = "Ethernet"
-PRIORITIES = tuple(map(str, range(8)))
 USUAL = ("3", "4")
 """The usual lossless priorities, shown as off where no port has PFC."""
 
@@ -54,7 +52,6 @@ PRIORITY_LEAVES = ("in-frames", "out-frames", "pfc-on-total-rx-time", "pfc-on-ma
 WATCHDOG_LEAVES = ("stuck-count", "recovery-count")
 ACTS = {"ERROR_DISABLE": 1, "DROP": 1, "FORCED_DROP": 1, "IGNORE_PFC": 1, "NOTIFY_ONLY": 0}
 """The watchdog's actions (arista-qos-augments, `watchdog-action`)."""
-DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 LABEL = re.compile(r"(mc)?[0-9]{1,3}", re.ASCII)
 """What is the label of a priority or a queue."""
 
@@ -70,7 +67,7 @@ def configured_priorities(tables: Tables) -> PfcPriorities:
     EOS does not expose by gNMI whether PFC itself is on: a port with no-drop priorities and PFC off is reported as on.
     """
     return {
-        port: frozenset(bit for bit in PRIORITIES if int(text, 16) >> int(bit) & 1)
+        port: frozenset(bit for bit in v.DIGITS_TO_7 if int(text, 16) >> int(bit) & 1)
         for (port,), row in tables[NO_DROP].items()
         if is_port(port)
         and BITMAP.fullmatch(text := str(row.get("priorities-no-drop", "")).removeprefix("0x"))
@@ -99,11 +96,8 @@ class EosView(NamedTuple):
     @property
     def scope(self) -> tuple[str, ...]:
         """The priorities that are shown on every port: those with PFC on any port, else the usual ones of RoCE."""
-        return PRIORITIES if self.every else tuple(sorted(frozenset().union(*self.pfc.values()))) or USUAL
-
-    def wants_priority(self, port: str, index: str) -> bool:
-        """Whether readings of this priority are wanted, also on a port on which its PFC is off."""
-        return is_port(port) and index in self.scope
+        used = tuple(sorted(frozenset().union(*self.pfc.values())))
+        return tuple(v.DIGITS_TO_7) if self.every else used or USUAL
 
     def wants(self, port: str, label: str) -> bool:
         """Whether readings of this priority, or of this queue, are wanted.
@@ -115,16 +109,10 @@ class EosView(NamedTuple):
         return self.every or label in self.pfc.get(port, ())
 
 
-def decimal(value: Any) -> float | Unreadable:
-    """A decimal64 of YANG, which RFC 7951 writes as text."""
-    text = str(value)
-    return float(text) if not isinstance(value, bool) and DECIMAL.fullmatch(text) else Unreadable(GARBAGE)
-
-
 def priority_readings(view: EosView) -> Iterator[SwitchReading]:
     """PFC frames, pause time and buffer drops per priority. The priority group of a priority has its number on EOS."""
     for (port, index), row in view.tables[PRIORITY].items():
-        if view.wants_priority(port, index):
+        if is_port(port) and index in view.scope:
             yield of_port("pfc", port, numbers(row, PRIORITY_LEAVES), priority=index)
         if view.wants(port, index):
             yield of_port("pfc", port, numbers(row, ("dropped-pkts",)), priority_group=index)
@@ -150,7 +138,7 @@ def watchdog_readings(view: EosView) -> Iterator[SwitchReading]:
 
 def watchdog_enabled(tables: Tables) -> bool | None:
     """Whether the watchdog has a timeout, which turns it on; None if the switch does not say so."""
-    timeout = decimal(tables[WATCHDOG].get((), {}).get("default-timeout"))
+    timeout = v.at_least_zero(tables[WATCHDOG].get((), {}).get("default-timeout"))
     return None if isinstance(timeout, Unreadable) else timeout > 0
 
 
@@ -181,22 +169,10 @@ def _watchdog_settings(tables: Tables) -> Iterator[tuple[str, RawNumber]]:
         yield "action", ACTS[action]
     for name in ("default-timeout", "default-recovery-time"):
         # 0 is no time: no watchdog, and a recovery time that EOS chooses by itself
-        if name in row and (seconds := decimal(row[name])) != 0:
+        if name in row and (seconds := v.at_least_zero(row[name])) != 0:
             yield name, seconds
 
 
-INTERFACE_STATES = {"connected": 1, "notconnect": 0, "errdisabled": 0, "disabled": 0}
-CONVERSIONS: dict[str, Callable[[Any], RawNumber]] = {
-    "interfaceStatus": partial(v.word, meanings=INTERFACE_STATES),
-    "admin-up": lambda state: int(state != "disabled"),
-    "lastStatusChangeTimestamp": v.at_least_zero,
-    "preFecBer": v.at_least_zero,
-    "temperature": v.fraction,
-    **dict.fromkeys(("rxPower-lowAlarm", *(f"rxPower-{lane}" for lane in v.LANES)), v.watts),
-}
-"""Values that are not counters."""
-MORE_THAN_ZERO = frozenset({"bandwidth", "mtu"})
-"""A speed or an MTU of 0 means that it is absent or unknown."""
 PORT_COMMANDS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     "links": ("interfaces", ((), ("interfaceCounters",), ("interfaceCounters", "inputErrorsDetail"))),
     "error_counters": ("interfaceErrorCounters", ((),)),
@@ -283,14 +259,12 @@ def port_readings(found: Mapping[str, Any]) -> Iterator[SwitchReading]:
             whole = {**row, **_line(row), **_module(row.get("parameters"))}
             nodes = [below(whole, *place) for place in places]
             merged = {name: value for node in nodes if isinstance(node, dict) for name, value in node.items()}
-            values = {}
-            for name in v.raw_names(EOS, source):
-                raw = merged.get("interfaceStatus" if name == "admin-up" else name)
-                raw = raw.get("value") if source == "fec" and isinstance(raw, dict) else raw
-                if not is_absent(raw) and (raw or name not in MORE_THAN_ZERO):
-                    values[name] = CONVERSIONS.get(name, number)(raw)
+            if source == "fec":
+                merged = {name: below(value, "value") for name, value in merged.items()}
+            if state := merged.get("interfaceStatus"):
+                merged["admin-up"] = state != "disabled"
             if is_port(port):
-                yield of_port(source, port, values)
+                yield of_port(source, port, v.values_of(EOS, source, merged))
 
 
 def _line(row: Row) -> Row:

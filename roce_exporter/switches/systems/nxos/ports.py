@@ -9,6 +9,7 @@ that there is no value.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,17 @@ from roce_exporter.catalog.switch_systems import NXOS
 from roce_exporter.model.values import OUT_OF_RANGE
 from roce_exporter.net import NetError
 from roce_exporter.switches.readings import Unreadable
-from roce_exporter.switches.reply_values import below, is_absent, number, numbers, raw_names, switched, total
+from roce_exporter.switches.reply_values import (
+    DIGITS_TO_7,
+    PortScope,
+    below,
+    is_absent,
+    number,
+    numbers,
+    raw_names,
+    switched,
+    total,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -124,7 +135,7 @@ def qos_group(text: Any) -> str:
     return found[0] if len(found) == 1 and not SYSTEM_GROUP.search(words) else ""
 
 
-def bitmap(text: Any) -> frozenset[int] | None:
+def bitmap(text: Any) -> frozenset[str] | None:
     """The priorities in `On (8)`: a hexadecimal bitmap, 8 is priority 3. Empty for `Off`; None if the text does not say."""
     words = text.strip() if isinstance(text, str) else ""
     if re.search(r"\boff\b", words, re.IGNORECASE):
@@ -132,7 +143,7 @@ def bitmap(text: Any) -> frozenset[int] | None:
     found = BITMAP.search(words)
     if not (found and re.search(r"\bon\b", words, re.IGNORECASE)):
         return None
-    return frozenset(priority for priority in range(8) if int(found[1], 16) >> priority & 1)
+    return frozenset(priority for priority in DIGITS_TO_7 if int(found[1], 16) >> int(priority) & 1)
 
 
 def counter(value: Any) -> RawNumber:
@@ -144,7 +155,7 @@ def counter(value: Any) -> RawNumber:
 class PauseCounts(NamedTuple):
     """The PFC statistics of one CoS on one port."""
 
-    priority: int
+    priority: str
     queue: str
     group: str
     values: Values
@@ -155,7 +166,7 @@ class WatchedQueue(NamedTuple):
     """The watchdog of one qos-group on one port."""
 
     queue: str
-    priorities: frozenset[int]
+    priorities: frozenset[str]
     configured: bool
     values: Values
 
@@ -164,11 +175,9 @@ class WatchedQueue(NamedTuple):
 class NxosPort:
     """What the show commands say of one port."""
 
-    everything: bool
-    """Whether metrics cover all priorities and queues."""
     is_listed: bool = False
     """Whether `show interface priority-flow-control` has the port."""
-    on: frozenset[int] | None = None
+    on: frozenset[str] | None = None
     """The priorities with PFC by that command; None if it does not say."""
     egress: dict[str, Values] = field(default_factory=dict)
     ingress: Values = field(default_factory=dict)
@@ -180,79 +189,60 @@ class NxosPort:
     watched: list[WatchedQueue] = field(default_factory=list)
 
     @property
-    def priorities(self) -> frozenset[int]:
+    def priorities(self) -> frozenset[str]:
         """The priorities with PFC; where that is not known, those with a PFC frame, or configured in the watchdog."""
         if self.on is not None:
             return self.on
         used = (one.priority for one in self.pauses if one.paused or any(one.values.values()))
         return frozenset(used).union(*(one.priorities for one in self.watched if one.configured))
 
-    @property
-    def queues(self) -> frozenset[str]:
-        """Their qos-groups. Empty although the port has priorities: no reply has the map, so all of them are covered."""
+    def scope(self, *, everything: bool) -> PortScope:
+        """What metrics of the port cover."""
         on = self.priorities
-        found = {one.queue for one in self.pauses if one.queue and one.priority in on}
-        return frozenset(
-            found | {one.queue for one in self.watched if one.configured and one.priorities & on}
-        )
-
-    def has_priority(self, priority: int) -> bool:
-        """Whether metrics of this priority are wanted."""
-        return self.everything or priority in self.priorities
-
-    def has_queue(self, queue: str) -> bool:
-        """Whether metrics of this qos-group are wanted."""
-        known = self.queues
-        return self.everything or queue in known or (not known and bool(self.priorities))
+        queues = {one.queue for one in self.pauses if one.queue and one.priority in on}
+        queues |= {one.queue for one in self.watched if one.configured and one.priorities & on}
+        # No reply has the map of a port that has priorities, and no queue of them: all queues are covered.
+        known = frozenset(queues) or frozenset(DIGITS_TO_7 if on else "")
+        return PortScope(everything, on, known, off=self.on == frozenset())
 
 
-class NxosPorts(dict[str, NxosPort]):
-    """The ports by name, filled by the replies of the show commands, each of which raises NetError if it has another form."""
+NxosPorts = defaultdict[str, NxosPort]
+"""The ports by name, filled by the replies of the show commands, each of which raises NetError if it has another form."""
 
-    def __init__(self, *, everything: bool) -> None:
-        self.everything = everything
 
-    def __missing__(self, name: str) -> NxosPort:
-        return self.setdefault(name, NxosPort(self.everything))
+def add_pfc(ports: NxosPorts, body: Any) -> None:
+    """Take `show interface priority-flow-control`."""
+    for module in modules(body):
+        for row in rows(module, "pfc_interface"):
+            if name := port_name(row.get("if_name_str")):
+                ports[name].is_listed, ports[name].on = True, bitmap(row.get("oper"))
 
-    def has_queue(self, name: str, queue: str) -> bool:
-        """Whether metrics of this qos-group of a port are wanted."""
-        return self.everything or (name in self and self[name].has_queue(queue))
 
-    def add_pfc(self, body: Any) -> None:
-        """Take `show interface priority-flow-control`."""
-        for module in modules(body):
-            for row in rows(module, "pfc_interface"):
-                if name := port_name(row.get("if_name_str")):
-                    self[name].is_listed, self[name].on = True, bitmap(row.get("oper"))
+def add_queuing(ports: NxosPorts, body: Any) -> None:
+    """Take `show queuing interface`. A port has two rows, one per direction."""
+    for module in modules(body):
+        for row in rows(module, "queuing_interface"):
+            if name := port_name(row.get("if_name_str")):
+                _add_queuing(ports[name], row)
 
-    def add_queuing(self, body: Any) -> None:
-        """Take `show queuing interface`. A port has two rows, one per direction."""
-        for module in modules(body):
-            for row in rows(module, "queuing_interface"):
-                if name := port_name(row.get("if_name_str")):
-                    _add_queuing(self[name], row)
 
-    def add_watchdog(self, body: Any) -> None:
-        """Take `show queuing pfc-queue detail`. The queues of a port can come in a row of their own, after the row with its name."""
-        for module in modules(body):
-            name = ""
-            for row in rows(module, "queuing_interface"):
-                name = port_name(row["if_name_str"]) if "if_name_str" in row else name
-                if not name:
-                    continue
-                port = self[name]
-                port.watched.extend(_watched_queues(row))
-                if "if_name_str" in row:
-                    if not is_absent(row.get("wd-status")):
-                        status = switched(row["wd-status"])
-                        port.watchdog["wd-status"] = (
-                            0 if switched(module.get("glb-wd-status")) == 0 else status
-                        )
-                    if not is_absent(row.get("disable-action")):
-                        off = switched(row["disable-action"])
-                        port.watchdog["disable-action"] = off if isinstance(off, Unreadable) else 1 - off
-                    port.watchdog |= _times(module, row.get("intf-multi"))
+def add_watchdog(ports: NxosPorts, body: Any) -> None:
+    """Take `show queuing pfc-queue detail`. The queues of a port can come in a row of their own, after the row with its name."""
+    for module in modules(body):
+        name = ""
+        for row in rows(module, "queuing_interface"):
+            name = port_name(row["if_name_str"]) if "if_name_str" in row else name
+            if not name:
+                continue
+            ports[name].watched.extend(_watched_queues(row))
+            values = ports[name].watchdog
+            if "if_name_str" in row:
+                values |= numbers(row, ("wd-status", "disable-action"), switched)
+                if "wd-status" in values and switched(module.get("glb-wd-status")) == 0:
+                    values["wd-status"] = 0
+                if not isinstance(off := values.get("disable-action", Unreadable("")), Unreadable):
+                    values["disable-action"] = 1 - off
+                values |= _times(module, row.get("intf-multi"))
 
 
 def _add_queuing(port: NxosPort, row: dict[str, Any]) -> None:
@@ -273,7 +263,7 @@ def _add_queuing(port: NxosPort, row: dict[str, Any]) -> None:
             members = qos_group(entry.get("pfc-pg")) if "pfc-pg" in entry else queue
             state = str(entry.get("rx-pause-state")).strip().lower()
             values = numbers(entry, ("rx-pause-count", "tx-pause-count"), counter)
-            port.pauses.append(PauseCounts(int(priority), queue, members, values, ACTIVE.get(state)))
+            port.pauses.append(PauseCounts(priority, queue, members, values, ACTIVE.get(state)))
 
 
 def egress_counters(entries: Iterable[dict[str, Any]]) -> Values:
@@ -325,5 +315,5 @@ def _watched_queues(row: dict[str, Any]) -> Iterator[WatchedQueue]:
         # Each statistic has a row of its own.
         for entry in rows(group, "qosgrp_stats_entry"):
             values |= numbers(entry, WATCHDOG_COUNTERS, counter)
-        priorities = frozenset(int(digit) for digit in re.findall(r"[0-7]", str(group.get("pfc-cos", ""))))
+        priorities = frozenset(re.findall(r"[0-7]", str(group.get("pfc-cos", ""))))
         yield WatchedQueue(queue, priorities, switched(group.get("pfc-configured")) == 1, values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,17 +11,18 @@ from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import NXOS
 from roce_exporter.net import NetError
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
+from roce_exporter.switches.readings import SwitchReading, SwitchReadings, label_text
 from roce_exporter.switches.reply_values import below, fact, is_absent, of_port
 from roce_exporter.switches.systems.nxos import ports as p
-from roce_exporter.switches.systems.nxos.ports import QUEUING
+from roce_exporter.switches.systems.nxos.ports import QUEUING, NxosPort
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from roce_exporter.switches.readings import Labels, ProbeReply, RawNumber
-    from roce_exporter.switches.systems.nxos.ports import NxosPort, NxosPorts, Values
+    from roce_exporter.switches.readings import Labels, ProbeReply, SwitchFact
+    from roce_exporter.switches.reply_values import PortScope
+    from roce_exporter.switches.systems.nxos.ports import NxosPorts, Values
     from roce_exporter.switches.targets import SwitchTarget
 
 T = TypeVar("T")
@@ -39,19 +41,8 @@ CLASSES = {
     "frame_errors": "rmonEtherStats",
 }
 """The classes of the DME that are read, by source; all but the first one are about ports."""
-CONVERSIONS: dict[str, Callable[[Any], RawNumber]] = {
-    "adminSt": partial(v.word, meanings=v.UP_DOWN),
-    "operSt": partial(v.word, meanings={**v.UP_DOWN, "link-up": 1}),
-    "operSpeed": v.bits_per_second,
-    "lastLinkStChg": v.unix_time,
-}
-"""Attributes that are not counters."""
 NOT_SET = frozenset({"inherit", "auto", "unknown", "never", "1970-01-01T00:00:00.000+00:00"})
 """Values of attributes that say nothing: a speed without a link, a change that never was."""
-LIGHT = tuple(dict.fromkeys(name.partition("-")[0] for name in v.raw_names(NXOS, MODULES)))
-"""Keys of a lane of a transceiver; limits and the temperature are those of the first lane."""
-DME_COUNTERS = v.raw_names(NXOS, STATISTICS)
-"""Not the watchdog's counts, which NX-OS reports as 0 here, nor maxQueueDepth, whose window is not documented."""
 CLASS_GROUP = re.compile(r"-q(?:-(default)|([0-7]))$", re.ASCII)
 """The system's egress classes: c-out-q3 (four queues), c-out-8q-q3 (eight), c-out-8q-q-default for qos-group 0."""
 INTERFACE_NAME = frozenset({"5", "interface name"})
@@ -71,10 +62,11 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
             faults[source] = str(error)
             return None
 
-    ports = p.NxosPorts(everything=target.priorities == ALL_PRIORITIES)
-    parsed(PFC, ports.add_pfc)
-    parsed(QUEUING, ports.add_queuing)
-    parsed(WATCHDOG, ports.add_watchdog)
+    ports: NxosPorts = defaultdict(NxosPort)
+    for source, add in ((PFC, p.add_pfc), (QUEUING, p.add_queuing), (WATCHDOG, p.add_watchdog)):
+        parsed(source, partial(add, ports))
+    everything = target.priorities == ALL_PRIORITIES
+    scopes = {name: port.scope(everything=everything) for name, port in ports.items()}
     statistics = parsed(STATISTICS, _class_rows) or {}
     # A DME that is late or broken for once must not switch counters to those of the command line, which count differently.
     without_dme = not statistics and (STATISTICS not in faults or faults[STATISTICS].startswith(REFUSED_DME))
@@ -82,8 +74,8 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     modules = parsed(MODULES, _modules) or {}
     readings = [
         SwitchReading(WATCHDOG, (), overridden),
-        *_port_readings(ports, without_dme=without_dme),
-        *_statistics_readings(statistics, ports),
+        *_port_readings(ports, scopes, without_dme=without_dme),
+        *_statistics_readings(statistics, scopes, everything=everything),
         *_module_readings(modules),
     ]
     for source in [*CLASSES][1:]:
@@ -122,32 +114,31 @@ def _bodies(replies: Mapping[str, Any], faults: dict[str, str]) -> Iterator[tupl
             faults[source] = "the reply has no structured output"
 
 
-def _port_readings(ports: NxosPorts, *, without_dme: bool) -> Iterator[SwitchReading]:
-    """What the show commands say of queues and priorities.
-
-    Whether PFC is on: for the priorities in scope, and for all of a port that has it off, so that the ends of a link can be compared.
-    """
+def _port_readings(
+    ports: NxosPorts, scopes: Mapping[str, PortScope], *, without_dme: bool
+) -> Iterator[SwitchReading]:
+    """What the show commands say of queues and priorities."""
     for name, port in ports.items():
-        for priority in range(8) if port.is_listed else ():
-            if port.has_priority(priority) or port.on == frozenset():
-                value = Unreadable(v.UNKNOWN_WORD) if port.on is None else int(priority in port.on)
-                yield of_port(PFC, name, {"oper": value}, priority=priority)
+        scope = scopes[name]
+        if port.is_listed:
+            yield from scope.pfc_readings(PFC, name, "oper", port.on)
         yield of_port(QUEUING, name, port.ingress)
-        yield from _pause_readings(name, port)
+        yield from _pause_readings(name, port, scope)
         for queue, values in port.egress.items() if without_dme else ():
-            if port.has_queue(queue):
+            if scope.has_queue(queue):
                 yield of_port(QUEUING, name, values, queue=queue)
         watched = {one.queue: one.values for one in port.watched}
-        for queue in sorted((port.queues | watched.keys()) if port.watchdog or watched else ()):
-            if port.has_queue(queue):
+        paused = {one.queue for one in port.pauses} & scope.queues
+        for queue in sorted((paused | watched.keys()) if port.watchdog or watched else ()):
+            if scope.has_queue(queue):
                 yield of_port(WATCHDOG, name, port.watchdog | watched.get(queue, {}), queue=queue)
 
 
-def _pause_readings(name: str, port: NxosPort) -> Iterator[SwitchReading]:
+def _pause_readings(name: str, port: NxosPort, scope: PortScope) -> Iterator[SwitchReading]:
     paused: dict[str, int] = {}
     groups: dict[str, str] = {}
     for pause in port.pauses:
-        if port.has_priority(pause.priority):
+        if scope.has_priority(pause.priority):
             yield of_port(QUEUING, name, pause.values, priority=pause.priority)
             if pause.queue:
                 groups[pause.queue] = pause.group
@@ -184,11 +175,8 @@ def _health_readings(source: str, body: Any) -> tuple[SwitchReading, ...]:
     found: dict[str, Values] = {}
     for port, attributes in p.dme_objects(body, CLASSES[source]):
         if port:
-            found[port] = values = {
-                name: CONVERSIONS.get(name, p.counter)(attributes[name])
-                for name in v.raw_names(NXOS, source)
-                if not is_absent(attributes.get(name)) and str(attributes[name]) not in NOT_SET
-            }
+            row = {name: value for name, value in attributes.items() if str(value) not in NOT_SET}
+            found[port] = values = v.values_of(NXOS, source, row, p.counter)
             if values.get("operSt") != 1:
                 values.pop("operSpeed", None)
             # A cut-through switch passes damaged packets on with a stomped checksum: the damage was done on another link.
@@ -205,29 +193,32 @@ def _modules(body: Any) -> dict[str, dict[str, Any]]:
 
 
 def _module_readings(modules: Mapping[str, dict[str, Any]]) -> Iterator[SwitchReading]:
-    """What modules measure, per lane. Values can have their unit behind them, and a module of one lane can have no lanes."""
+    """What modules measure, per lane; limits and the temperature are those of the first one that has them.
+
+    Values can have their unit behind them, and a module of one lane can have no lanes.
+    """
     for port, row in modules.items():
-        values: Values = {}
+        found: dict[str, str] = {}
         for lane in [*p.rows(row, "lane")] or [row]:
             number = str(lane.get("lane_number", "1")).strip()
-            for name in LIGHT if number in set("12345678") else ():
-                text = str(lane.get(name)).partition(" ")[0]
+            for name, value in lane.items():
+                text = str(value).partition(" ")[0]
                 if not is_absent(text):
-                    raw = f"rx_pwr-{number}" if name == "rx_pwr" else name
-                    values.setdefault(raw, (v.watts if name.startswith("rx_pwr") else v.fraction)(text))
-        yield of_port(MODULES, port, values)
+                    found.setdefault(f"rx_pwr-{number}" if name == "rx_pwr" else name, text)
+        yield of_port(MODULES, port, v.values_of(NXOS, MODULES, found))
 
 
 def _statistics_readings(
-    statistics: Mapping[tuple[str, str], dict[str, Any]], ports: NxosPorts
+    statistics: Mapping[tuple[str, str], dict[str, Any]], scopes: Mapping[str, PortScope], *, everything: bool
 ) -> Iterator[SwitchReading]:
+    """The counters of the DME: not the watchdog's, which are 0 here, nor maxQueueDepth, whose window is not documented."""
     for (port, name), attributes in statistics.items():
         found = CLASS_GROUP.search(name)
         queue = (found[2] or "0") if found else ""
         # A class with a name of its own cannot be matched with a qos-group: PFC frames show that it is lossless.
-        used = any(v.numbers(attributes, ("pfcTxPpp", "pfcRxPpp"), p.counter).values())
-        if ports.has_queue(port, queue) if queue else ports.everything or used:
-            values = v.numbers(attributes, DME_COUNTERS, p.counter)
+        used = not queue and any(v.numbers(attributes, ("pfcTxPpp", "pfcRxPpp"), p.counter).values())
+        if everything or used or (queue and port in scopes and scopes[port].has_queue(queue)):
+            values = v.values_of(NXOS, STATISTICS, attributes, p.counter)
             yield of_port(STATISTICS, port, values, queue=queue or label_text(name))
 
 
@@ -244,14 +235,14 @@ def _facts(
     for row in p.rows(bodies.get(NEIGHBORS), "nbor_detail"):
         if port := p.port_name(row.get("l_port_id")):
             port_id = row.get("port_id")
-            labels = v.neighbor_labels(
+            yield v.neighbor(
+                port,
                 name=row.get("sys_name"),
                 chassis=row.get("chassis_id"),
                 port_id=p.port_name(port_id) or port_id,
                 description=row.get("port_desc"),
                 kind="name" if str(row.get("port_type")).strip().lower() in INTERFACE_NAME else "",
             )
-            yield SwitchFact(named.SWITCH_NEIGHBOR_INFO, {"port": port, **labels})
 
 
 def _queue_facts(ports: NxosPorts) -> Iterator[SwitchFact]:

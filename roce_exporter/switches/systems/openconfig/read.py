@@ -7,7 +7,6 @@ none of them: a vendor's module adds its own tables, and says which queues are s
 from __future__ import annotations
 
 import re
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +15,14 @@ from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import OPENCONFIG
 from roce_exporter.net.gnmi_messages import flat, plain_name
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchFact, SwitchReadings, Unreadable, label_text
-from roce_exporter.switches.reply_values import fact, is_absent, number, of_port, raw_names
+from roce_exporter.switches.readings import SwitchReadings, Unreadable
+from roce_exporter.switches.reply_values import fact, number, of_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from roce_exporter.net.gnmi_messages import Leaf, Path
-    from roce_exporter.switches.readings import ProbeReply, RawNumber, SwitchReading
+    from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading
     from roce_exporter.switches.targets import SwitchTarget
 
 INTERFACE = "interfaces/interface/state"
@@ -59,26 +58,6 @@ LISTS = {
 Row = dict[str, Any]
 Tables = dict[str, dict[tuple[str, ...], Row]]
 
-DOWN = dict.fromkeys(("down", "testing", "dormant", "not_present", "lower_layer_down"), 0)
-SPEED = re.compile(r"SPEED_([0-9]{1,5})([MG])B", re.ASCII)
-
-
-def bits_of_speed(value: object) -> int | Unreadable:
-    """The speed that an identity such as `SPEED_400GB` names."""
-    found = SPEED.fullmatch(plain_name(str(value)))
-    return int(found[1]) * (10**6 if found[2] == "M" else 10**9) if found else Unreadable("unknown_word")
-
-
-STATE = partial(v.word, meanings={"up": 1, **DOWN})
-CONVERSIONS: dict[str, Callable[[Any], RawNumber]] = {
-    "oper-status": STATE,
-    "admin-status": STATE,
-    "port-speed": bits_of_speed,
-    "pre-fec-ber": v.at_least_zero,
-    "post-fec-ber": v.at_least_zero,
-    "temperature": v.fraction,
-}
-"""Leaves that are not counters."""
 PORT_TABLES = {
     INTERFACE: "interfaces",
     COUNTERS: "interfaces",
@@ -88,7 +67,6 @@ PORT_TABLES = {
 """The tables with a row per port, each with its source."""
 MEASURED = {"pre-fec-ber": PRE_FEC, "post-fec-ber": POST_FEC, "temperature": HEAT}
 """What is measured of a module: by raw name the table whose leaf `instant` has it."""
-NO_SPEED = frozenset({"SPEED_UNKNOWN"})
 LAST_NUMBER = re.compile(r"([0-9]{1,3})$", re.ASCII)
 KINDS = {"macAddress": "mac", "MAC_ADDRESS": "mac", "interfaceName": "name", "INTERFACE_NAME": "name"}
 """Subtypes of the port identifier, as eAPI and openconfig-lldp name them."""
@@ -129,24 +107,16 @@ def port_readings(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[Sw
     """State, speed and counters of the ports, and what their modules measure."""
     for table, source in PORT_TABLES.items():
         for (port,), row in tables[table].items():
-            values = {
-                name: CONVERSIONS.get(name, number)(row[name])
-                for name in raw_names(ANY, source)
-                if not is_absent(row.get(name)) and plain_name(str(row[name])) not in NO_SPEED
-            }
             if is_port(port):
-                yield of_port(source, port, values)
+                yield of_port(source, port, v.values_of(ANY, source, row))
     for port, component, channels in _modules(tables, is_port):
-        values = v.numbers(tables[MODULE].get((component,), {}), set(raw_names(ANY, "optics")) - {*MEASURED})
-        for raw, table in MEASURED.items():
-            if not is_absent(value := tables[table].get((component,), {}).get("instant")):
-                values[raw] = CONVERSIONS[raw](value)
-        for (name, index), row in tables[LIGHT].items():
+        row = tables[MODULE].get((component,), {})
+        row |= {raw: tables[table].get((component,), {}).get("instant") for raw, table in MEASURED.items()}
+        for (name, index), lane in tables[LIGHT].items():
             # The first channel has the index 0, and the first lane the number 1.
-            is_own = name == component and index in set("01234567") and (not channels or index in channels)
-            if is_own and not is_absent(value := row.get("instant")):
-                values[f"input-power-{int(index) + 1}"] = v.watts(value)
-        yield of_port("optics", port, values)
+            if name == component and index in set(v.DIGITS_TO_7) and (not channels or index in channels):
+                row[f"input-power-{int(index) + 1}"] = lane.get("instant")
+        yield of_port("optics", port, v.values_of(ANY, "optics", row))
 
 
 def _modules(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[tuple[str, str, frozenset[str]]]:
@@ -174,28 +144,20 @@ def queue_of(name: str, row: Mapping[str, Any]) -> str:
 
 def queue_readings(tables: Tables, wants: Callable[[str, str], bool]) -> Iterator[SwitchReading]:
     """Counters per queue, and the marking profile that it refers to."""
-    profiles = {
-        name: v.numbers(row, raw_names(ANY, "ecn_profiles")) for (name,), row in tables[PROFILE].items()
-    }
+    profiles = {name: v.values_of(ANY, "ecn_profiles", row) for (name,), row in tables[PROFILE].items()}
     for (port, name), row in tables[QUEUE].items():
         label = queue_of(name, row)
         if label and wants(port, label):
-            yield of_port("queues", port, v.numbers(row, raw_names(ANY, "queues")), queue=label)
+            yield of_port("queues", port, v.values_of(ANY, "queues", row), queue=label)
             profile = profiles.get(str(row.get("queue-management-profile", "")), {})
             yield of_port("ecn_profiles", port, profile, queue=label)
 
 
 def neighbor_fact(port: str, found: Iterable[Any]) -> SwitchFact:
     """What LLDP says of a neighbour, in the order of `NEIGHBOR_LEAVES`; None: it did not announce this."""
-    name, chassis, port_id, kind, description = found
-    known = v.neighbor_labels(
-        name=name,
-        chassis=chassis,
-        port_id=port_id,
-        description=description,
-        kind=KINDS.get(plain_name(str(kind)), "other"),
-    )
-    return SwitchFact(named.SWITCH_NEIGHBOR_INFO, {"port": label_text(port), **known})
+    name, chassis, port_id, kind, text = found
+    known = KINDS.get(plain_name(str(kind)), "other")
+    return v.neighbor(port, name=name, chassis=chassis, port_id=port_id, description=text, kind=known)
 
 
 def port_facts(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
-from roce_exporter.switches.reply_values import fact, is_absent, word
+from roce_exporter.switches.readings import SwitchReading, SwitchReadings, Unreadable, label_text
+from roce_exporter.switches.reply_values import fact, is_absent
 from roce_exporter.switches.systems.sonic import scope
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.keys import RATES, SENSORS, WATERMARK_TABLES
@@ -22,7 +21,7 @@ from roce_exporter.words import few
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from roce_exporter.switches.readings import Labels, Origin, RawNumber
+    from roce_exporter.switches.readings import Labels, Origin, RawNumber, SwitchFact
 
 ENTRY = "LLDP_ENTRY_TABLE:"
 VERSION = re.compile(r"SONiC Software Version: (?:SONiC\.)?(\S{1,100})")
@@ -31,14 +30,11 @@ VERSION = re.compile(r"SONiC Software Version: (?:SONiC\.)?(\S{1,100})")
 PORT_ID_KINDS = {"1": "name", "3": "mac", "5": "name"}
 """IEEE 802.1AB subtypes of port identifiers: interface alias, MAC address, interface name; all others are `other`."""
 
-CONVERSIONS: dict[str, Callable[[str], RawNumber]] = {
-    t.WATCHDOG_STATUS: partial(word, meanings={"stormed": 1, "operational": 0}),
-    t.PAUSE_STATUS: partial(word, meanings={"true": 1, "false": 0}),
-    "oper_status": partial(word, meanings=v.UP_DOWN),
-    "admin_status": partial(word, meanings=v.UP_DOWN),
-    **dict.fromkeys(t.RATE_FIELDS, v.at_least_zero),
-    **dict.fromkeys(("temperature", "temphighalarm"), v.fraction),
-    **dict.fromkeys((*t.SENSOR_FIELDS[:-1], "rxpowerlowalarm"), v.watts),
+CONVERSIONS: Mapping[str, Callable[[Any], RawNumber]] = {
+    name: read
+    for source in (t.QUEUE_COUNTERS, t.LINKS, t.TRANSCEIVERS)
+    for name, read in v.readers(SONIC, source).items()
+    if read is not v.number
 }
 """Fields that are not unsigned numbers."""
 NO_PORT_COUNTERS = (
@@ -88,11 +84,8 @@ def port_facts(view: NamespaceView) -> Iterator[SwitchFact]:
         if key.startswith(ENTRY) and (port in view.ports or (not view.ports and t.is_front_panel(port))):
             name, chassis, identifier, subtype, text = (entry.get(f"lldp_rem_{part}") for part in t.NEIGHBOR)
             kind = PORT_ID_KINDS.get(subtype or "", "other")
-            known = v.neighbor_labels(
-                name=name, chassis=chassis, port_id=identifier, description=text, kind=kind
-            )
-            known |= {"neighbor_chassis": v.said(chassis), "neighbor_port": v.said(identifier)}
-            yield SwitchFact(named.SWITCH_NEIGHBOR_INFO, {"port": port, **known})
+            ends = {"name": name, "chassis": chassis, "port_id": identifier, "description": text}
+            yield v.neighbor(port, **ends, kind=kind, as_said=True)
 
 
 def _metadata(view: NamespaceView) -> t.Fields:

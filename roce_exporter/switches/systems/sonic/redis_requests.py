@@ -370,4 +370,4 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     return read_tables(replies.replies.get("tables", ()), replies.faults, target.priorities)
 
 
-MODULE = Module(name="sonic", dialect=SONIC, query=query, read=read)
+MODULE = Module(name="sonic", dialect=SONIC, query=query, read=read, is_repeated=True)

