@@ -164,6 +164,42 @@ class LoginGate:
                 self._turn.release()
 
 
+SHORTEST_PAUSE, LONGEST_PAUSE = 300.0, 3600.0
+"""Seconds for which refused credentials are not sent: switches lock a user out after three to five attempts within some minutes."""
+
+
+@dataclass(slots=True)
+class Refusals:
+    """What a server has refused, between the rounds of requests to it. Times are by the clock of the caller."""
+
+    refused: Login | None = None
+    pause: float = 0.0
+    until: float = 0.0
+    """The credentials are not sent again before this time; the pause grows with each refusal."""
+    rest_until: float = 0.0
+    """When the server may be queried again, by its Retry-After."""
+
+    def line(self, login: Login, now: float) -> str:
+        """Why the server is not queried now with these credentials; empty if it is."""
+        if now < self.rest_until:
+            return f"the switch wants no requests for now (Retry-After); it is queried again in {self.rest_until - now:.0f} s"
+        if self.refused != login or now >= self.until:
+            return ""
+        return (
+            "the switch refused the user or the password: check basic_auth; it is tried again"
+            f" in {self.until - now:.0f} s, and at once when the password file has changed"
+        )
+
+    def remember(self, login: Login, gate: LoginGate, now: float) -> None:
+        """What came of a round with these credentials."""
+        self.rest_until = now + gate.rest
+        if not gate.refusal:
+            self.refused, self.pause = None, 0.0
+            return
+        self.refused, self.pause = login, min(max(SHORTEST_PAUSE, 2 * self.pause), LONGEST_PAUSE)
+        self.until = now + self.pause
+
+
 async def read_login(auth: BasicAuth | Authorization | None) -> Login:
     """The credentials as they are in the file now; trailing line ends are not part of a secret.
 

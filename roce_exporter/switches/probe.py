@@ -23,7 +23,7 @@ from roce_exporter.collect.workers import InFlight, run_in_thread
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import OneText, Renderer
 from roce_exporter.net import NetError
-from roce_exporter.net.login import Login, hide, read_login
+from roce_exporter.net.login import Login, Refusals, hide, read_login
 from roce_exporter.normalise.series import NO_SAMPLES, Samples
 from roce_exporter.switches import interpretation as i
 from roce_exporter.switches.addresses import dial, find_routes, is_odd_address
@@ -44,8 +44,6 @@ LOG = logging.getLogger(__name__)
 MOST_TARGETS, MOST_SERIES = 4096, 300_000
 """Targets and series of all answers, from which those of service discovery are forgotten: a series takes some 900 bytes."""
 LINES_PER_MINUTE = 20
-SHORTEST_PAUSE, LONGEST_PAUSE = 300.0, 3600.0
-"""Seconds for which refused credentials are not sent: switches lock a user out after three to five attempts within some minutes."""
 READ_SECONDS = 60.0
 """To interpret the replies of one round."""
 READ_AT_ONCE = 1
@@ -142,15 +140,9 @@ class _State:
     """Values of the last whole round."""
     whole_until: float = 0.0
     """Rounds before this time are whole, by the clock of the event loop."""
-    refused: Login | None = None
-    """Credentials that the switch refused."""
-    pause: float = 0.0
-    rest_until: float = 0.0
-    """When the switch may be queried again, by its Retry-After."""
+    refusals: Refusals = field(default_factory=Refusals)
     route: Route | None = None
     """The address that answered last, of a name that has several."""
-    until: float = 0.0
-    """They are not sent again before this time, by the clock of the event loop; the pause grows with each refusal."""
 
     def unless_lost(self, readable: int, again: Repeat | None, now: float) -> Repeat | None:
         """`again`; None for a while after values were lost, so that they are back as soon as the switch has them again."""
@@ -158,32 +150,6 @@ class _State:
             self.whole_until = now + LOSS_SECONDS
         self.readable = readable
         return again if now >= self.whole_until else None
-
-    def refusal(self, login: Login, now: float) -> str:
-        """Why the switch is not queried now with these credentials; empty if it is."""
-        if now < self.rest_until:
-            return f"the switch wants no requests for now (Retry-After); it is queried again in {self.rest_until - now:.0f} s"
-        if self.refused != login or now >= self.until:
-            return ""
-        return (
-            "the switch refused the user or the password: check basic_auth; it is tried again"
-            f" in {self.until - now:.0f} s, and at once when the password file has changed"
-        )
-
-    def remember(self, login: Login, refusal: str, now: float) -> None:
-        """What came of sending these credentials."""
-        if not refusal:
-            self.refused, self.pause = None, 0.0
-            return
-        self.refused, self.pause = login, min(max(SHORTEST_PAUSE, 2 * self.pause), LONGEST_PAUSE)
-        self.until = now + self.pause
-
-    def settings_of(self, other: _State) -> _State:
-        """Itself, with what it must not forget of the switch under its settings before a reload."""
-        if (self.target.host, self.target.ports) == (other.target.host, other.target.ports):
-            self.refused, self.pause, self.until = other.refused, other.pause, other.until
-            self.rest_until = other.rest_until
-        return self
 
     def end(self) -> None:
         """End its round and its stream."""
@@ -242,8 +208,8 @@ class Prober:
             ):
                 new._states[name] = state
             else:
-                if own:
-                    own.settings_of(state)
+                if own and (own.target.host, own.target.ports) == (state.target.host, state.target.ports):
+                    own.refusals = state.refusals  # what the switch said must not be forgotten
                 state.end()
         if file.limits.targets_at_once == self.targets_at_once:
             new._room = self._room
@@ -387,7 +353,7 @@ class Prober:
             async with asyncio.timeout(reachable):
                 login = await read_login(target.basic_auth)
                 routes = await find_routes(target, state.networks, state.lookups)
-            if line := state.refusal(login, clock()):
+            if line := state.refusals.line(login, clock()):
                 return ProbeReply(faults={REACH: line}), login
             if not state.is_reached or state.route not in routes:
                 state.route = await dial(target, routes)
@@ -411,8 +377,7 @@ class Prober:
                 if reply.replies:
                     state.stream.after(request, reply, clock())
                 reply = replace(reply, faults={**reply.faults, **state.stream.faults()})
-            state.remember(login, request.gate.refusal, clock())
-            state.rest_until = clock() + request.gate.rest
+            state.refusals.remember(login, request.gate, clock())
         except NetError as error:
             return ProbeReply(faults={REACH: str(error)}), login
         else:
