@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.wire.decode import infiniband, opcodes
+from roce_exporter.wire.decode import infiniband
 from roce_exporter.wire.decode.columns import address_text, read_columns
 from roce_exporter.wire.decode.invariant_crc import CORRECT, UNKNOWN
 from roce_exporter.wire.decode.locate import TYPE_AT, UDP_BYTES, locate
@@ -144,8 +144,8 @@ def _packet(frames: Frames, roce: Located, columns: Columns, row: int) -> dict[s
         "dscp": int(columns.dscp[row]),
         "ecn": int(columns.ecn[row]),
         "source_port": int.from_bytes(port) if version == 2 else None,  # noqa: PLR2004 - RoCE v2
-        "transport": opcodes.TRANSPORTS[bth["opcode"] >> 5],
-        "operation": opcodes.operation_of(bth["opcode"]),
+        "transport": infiniband.TRANSPORTS[bth["opcode"] >> 5],
+        "operation": infiniband.operation_of(bth["opcode"]),
         "bth": bth,
         **headers,
         "icrc": None if valid == UNKNOWN else int.from_bytes(captured[-infiniband.ICRC_BYTES :], "little"),

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from roce_exporter.wire.decode import opcodes
-from roce_exporter.wire.decode.infiniband import AETH_BYTES, BTH_BYTES, ICRC_BYTES, RETH_BYTES, offset_of
+from roce_exporter.wire.decode.infiniband import (
+    AETH_BYTES,
+    BTH_BYTES,
+    ICRC_BYTES,
+    READ_REQUEST,
+    RETH_BYTES,
+    offset_of,
+)
 from roce_exporter.wire.decode.invariant_crc import check_crcs
 from roce_exporter.wire.decode.link_frames import read_lldp, read_mac_control
 from roce_exporter.wire.decode.locate import IPV4, IPV4_BYTES, IPV6_BYTES, ROCE_V1, locate
@@ -175,6 +181,6 @@ def _network_fields(data: Bytes, roce: Located) -> tuple[NDArray[np.uint64], Int
 AETH_OFFSET = np.array([offset_of("aeth", opcode) for opcode in range(256)], np.int64)
 """Bytes from the end of the BTH to the AETH by opcode; -1 without one."""
 READ_OFFSET = np.array(
-    [offset_of("reth", one) if one & 0x1F == opcodes.READ_REQUEST else -1 for one in range(256)], np.int64
+    [offset_of("reth", one) if one & 0x1F == READ_REQUEST else -1 for one in range(256)], np.int64
 )
 """The same for the RETH of a read request."""

@@ -1,14 +1,96 @@
 """Transport headers of InfiniBand as RoCE carries them: InfiniBand specification 1.2.1, chapter 9, and annexes A14, A16 and A17.
 
-A header is a row of HEADERS, which both decoders follow: the one of a batch takes from it where a header begins.
+An opcode (table 35) is a transport in its upper three bits and an operation in the lower five. A header is a row of HEADERS, which both
+decoders follow: the one of a batch takes from it where a header begins.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from roce_exporter.wire.decode import opcodes
+import numpy as np
+
 from roce_exporter.words import word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roce_exporter.wire.frames import Flags
+
+TRANSPORTS = ("RC", "UC", "RD", "UD", "CNP", "XRC", "manufacturer 6", "manufacturer 7")
+RC, UC, RD, UD, CNP_TRANSPORT, XRC = range(6)
+WITHOUT_OPERATIONS = (CNP_TRANSPORT, 6, 7)
+CNP = 0x81
+
+OPERATIONS = dict(
+    enumerate(
+        (
+            *("send first", "send middle", "send last", "send last with immediate"),
+            *("send only", "send only with immediate"),
+            *("write first", "write middle", "write last", "write last with immediate"),
+            *("write only", "write only with immediate", "read request"),
+            *("read response first", "read response middle", "read response last", "read response only"),
+            *("acknowledge", "atomic acknowledge", "compare and swap", "fetch and add", "resync"),
+            *("send last with invalidate", "send only with invalidate"),
+        )
+    )
+) | {0x1C: "flush", 0x1D: "atomic write"}
+DEFINED = {
+    RC: frozenset(OPERATIONS) - {0x15},
+    UC: frozenset(range(0x0C)),
+    RD: frozenset(OPERATIONS) - {0x16, 0x17, 0x1D},
+    UD: frozenset({0x04, 0x05}),
+    XRC: frozenset(OPERATIONS) - {0x15},
+}
+"""The operations of each transport. What follows the BTH of another opcode is unknown."""
+WRITES = frozenset({0x06, 0x0A, 0x0B})
+"""Operations with a RETH in addition to the read request and flush: the first or only packet of a write."""
+READ_REQUEST = 0x0C
+READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY = 0x0D, 0x0E, 0x0F, 0x10
+ACKNOWLEDGE = 0x11
+ATOMIC_ACKNOWLEDGE = 0x12
+COMPARE_SWAP, FETCH_ADD = 0x13, 0x14
+ATOMIC_WRITE = 0x1D
+RESPONSES = frozenset({READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE})
+WITH_AETH = frozenset({READ_FIRST, READ_LAST, READ_ONLY, ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE})
+WITH_IMMEDIATE = frozenset({0x03, 0x05, 0x09, 0x0B})
+WITH_INVALIDATE = frozenset({0x16, 0x17})
+
+GROUPS = ("send", "write", "read_request", "read_response", "acknowledge", "atomic", "cnp", "other")
+"""Groups of operations that packets and bytes are counted by."""
+SEND, WRITE, READ, RESPONSE, ACK, ATOMIC, CNP_GROUP, OTHER = range(8)
+
+
+def operation_of(opcode: int) -> str:
+    """The operation in words; `opcode 0x..` for one that the specification does not define."""
+    if opcode == CNP:
+        return "congestion notification"
+    known = {} if opcode >> 5 in WITHOUT_OPERATIONS else OPERATIONS
+    return known.get(opcode & 0x1F, f"opcode {opcode:#04x}")
+
+
+_MEMBERS = (
+    (SEND, (0, 1, 2, 3, 4, 5, 0x16, 0x17)),
+    (WRITE, (6, 7, 8, 9, 0x0A, 0x0B)),
+    (READ, (READ_REQUEST,)),
+    (RESPONSE, (READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY)),
+    (ACK, (ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE)),
+    (ATOMIC, (COMPARE_SWAP, FETCH_ADD, ATOMIC_WRITE)),
+)
+
+
+def opcodes_of(transports: Iterable[int], operations: Iterable[int]) -> Flags:
+    """Which of the 256 opcodes are these operations of these transports."""
+    codes = np.arange(256)
+    return np.isin(codes >> 5, list(transports)) & np.isin(codes & 0x1F, list(operations))
+
+
+GROUP_OF = np.full(256, OTHER, np.int64)
+"""The group of each opcode: an index of GROUPS."""
+for _group, _operations in _MEMBERS:
+    GROUP_OF[opcodes_of(DEFINED, _operations)] = _group
+GROUP_OF[CNP] = CNP_GROUP
+
 
 ICRC_BYTES = 4
 
@@ -53,19 +135,19 @@ BTH_BYTES, AETH_BYTES, RETH_BYTES = BYTES["bth"], BYTES["aeth"], BYTES["reth"]
 def extensions_of(opcode: int) -> tuple[str, ...]:
     """The extended headers behind the BTH, in the order of figure 9.2; none for an opcode that is not defined."""
     transport, low = opcode >> 5, opcode & 0x1F
-    if low not in opcodes.DEFINED.get(transport, ()):
+    if low not in DEFINED.get(transport, ()):
         return ()
-    requests = low not in opcodes.RESPONSES
+    requests = low not in RESPONSES
     present = {
-        "rdeth": transport == opcodes.RD,
-        "deth": transport == opcodes.UD or (transport == opcodes.RD and requests),
-        "xrceth": transport == opcodes.XRC and requests,
-        "reth": low in opcodes.WRITES or low in (opcodes.READ_REQUEST, opcodes.ATOMIC_WRITE),
-        "atomic": low in (opcodes.COMPARE_SWAP, opcodes.FETCH_ADD),
-        "aeth": low in opcodes.WITH_AETH,
-        "atomic_ack": low == opcodes.ATOMIC_ACKNOWLEDGE,
-        "immediate": low in opcodes.WITH_IMMEDIATE,
-        "invalidate": low in opcodes.WITH_INVALIDATE,
+        "rdeth": transport == RD,
+        "deth": transport == UD or (transport == RD and requests),
+        "xrceth": transport == XRC and requests,
+        "reth": low in WRITES or low in (READ_REQUEST, ATOMIC_WRITE),
+        "atomic": low in (COMPARE_SWAP, FETCH_ADD),
+        "aeth": low in WITH_AETH,
+        "atomic_ack": low == ATOMIC_ACKNOWLEDGE,
+        "immediate": low in WITH_IMMEDIATE,
+        "invalidate": low in WITH_INVALIDATE,
     }
     return tuple(name for name, here in present.items() if here)
 

@@ -134,38 +134,14 @@ FRAGMENTS, TOO_DEEP, CUT, SFLOW = (
     "RoCE packets that are cut off",
     "sFlow samples (UDP 6343)",
 )
-ETHERTYPE_NAMES = {
-    0x0806: "ARP",
-    0x8863: "PPPoE",
-    0x8864: "PPPoE",
-    0x88E5: "MACsec (encrypted)",
-    0x894F: "NSH",
-    0x8906: "FCoE",
-}
-PROTOCOL_NAMES = {
-    1: "ICMP",
-    2: "IGMP",
-    6: "TCP",
-    50: "IPsec ESP (encrypted)",
-    58: "ICMPv6",
-    89: "OSPF",
-    132: "SCTP",
-}
+HIDING_TYPES = {0x8863: "PPPoE", 0x8864: "PPPoE", 0x88E5: "MACsec (encrypted)", 0x894F: "NSH"}
+HIDING_PROTOCOLS = {50: "IPsec ESP (encrypted)"}
 SFLOW_PORT = 6343
 PORT_NAMES = {SFLOW_PORT: SFLOW, 51820: "WireGuard (encrypted)", 2152: "GTP-U (UDP 2152)"}
-HIDDEN = frozenset(
-    {
-        FRAGMENTS,
-        TOO_DEEP,
-        CUT,
-        SFLOW,
-        "PPPoE",
-        "MACsec (encrypted)",
-        "NSH",
-        "IPsec ESP (encrypted)",
-        "WireGuard (encrypted)",
-        "GTP-U (UDP 2152)",
-    }
+ETHERTYPE_NAMES = {0x0806: "ARP", 0x8906: "FCoE"} | HIDING_TYPES
+PROTOCOL_NAMES = {1: "ICMP", 2: "IGMP", 6: "TCP", 58: "ICMPv6", 89: "OSPF", 132: "SCTP"} | HIDING_PROTOCOLS
+HIDDEN = {FRAGMENTS, TOO_DEEP, CUT}.union(
+    HIDING_TYPES.values(), HIDING_PROTOCOLS.values(), PORT_NAMES.values()
 )
 
 

@@ -18,7 +18,7 @@ from roce_exporter.wire.decode.infiniband import ICRC_BYTES
 from roce_exporter.wire.decode.invariant_crc import plain_crcs
 from roce_exporter.wire.decode.locate import locate
 from roce_exporter.wire.frames import PER_FRAME, Frames, InputError, Sums, merged
-from roce_exporter.wire.inputs.pcap_records import HEADER_BYTES, PcapRecords
+from roce_exporter.wire.inputs.pcap_records import HEADER_BYTES, LARGEST, PcapRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 BLOCK = 16 << 20  # bytes that a batch is made of
 PIECE = 1 << 20  # bytes read at once: no more than the cache of a core
 MOST_FRAMES = 1 << 14  # frames from which a batch is not made larger: its arrays fit into the cache
-LARGEST_RECORD = 1 << 20
-"""No frame is longer; a record that claims more is damage. A jumbo frame has 9 KB, an offloaded one 64."""
 GATHER = 0.1  # seconds
 SLACK = 256
 """Zero bytes after the data, so that the header of the last frame can be read in full width."""
@@ -77,7 +75,7 @@ class CaptureFile:
             self._stream.close()
 
     def _batches(self) -> Iterator[Frames]:
-        room = bytearray(LARGEST_RECORD + BLOCK + PIECE + SLACK)
+        room = bytearray(LARGEST + BLOCK + PIECE + SLACK)
         end = len(self._first) - self._skip
         room[:end] = self._first[self._skip :]
         with memoryview(room) as view:
@@ -86,7 +84,7 @@ class CaptureFile:
                 parts: list[Frames] = []
                 begin, end, more = yield from self._block(room, view, end, parts)
                 end -= begin
-                if end > LARGEST_RECORD:
+                if end > LARGEST:
                     raise InputError("a record is longer than 1 MiB, so the file is damaged")
                 view[:end] = view[begin : begin + end]
         if end:

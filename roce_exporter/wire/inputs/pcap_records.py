@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LARGEST = 1 << 20
+"""Bytes: no frame is longer, a record that claims more is damage. A jumbo frame has 9 KB, an offloaded one 64."""
 ALIKE = 16
 """Records of one size in succession from which the following ones are expected to have it, too."""
 HEADER_BYTES = 24

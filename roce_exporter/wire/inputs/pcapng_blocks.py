@@ -13,7 +13,7 @@ from roce_exporter.wire.inputs.pcap_records import LARGEST, record_fields
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-INTERFACE, PACKET, SIMPLE, ENHANCED, SECTION = 1, 2, 3, 6, 0x0A0D0D0A
+INTERFACE, SIMPLE, ENHANCED, SECTION = 1, 3, 6, 0x0A0D0D0A
 ENHANCED_HEADER = 28
 SIMPLE_HEADER = 12
 INTERFACE_HEADER = 16

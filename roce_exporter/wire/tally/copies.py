@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode.infiniband import CNP_GROUP, GROUP_OF
 from roce_exporter.wire.tally.pair_counts import OTHER
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ WINDOW = 1_000_000
 COPIED = 0.8
 FEWEST = 4  # packets of a pair from which copies can be told
 MOST_KEPT = 8192  # packets of the last batch that a copy may follow
-CNPS = np.array([opcodes.group_of(opcode) == opcodes.CNP_GROUP for opcode in range(256)])
 
 
 class CopyFilter:
@@ -43,7 +42,7 @@ class CopyFilter:
         keys = (flows << 24 | columns.sequences) * 0x1E3779B97F4A7C15 + columns.crcs  # a product that wraps
         places = _places(keys, columns.times, self._keys, self._times)
         self._keys, self._times = keys[-MOST_KEPT:], columns.times[-MOST_KEPT:]
-        cnps = CNPS[columns.opcodes]
+        cnps = GROUP_OF[columns.opcodes] == CNP_GROUP
         count = len(reverse)
         if count > len(self._seen):
             self._seen = np.concatenate((self._seen, np.zeros((count - len(self._seen), 2), np.int64)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode.infiniband import GROUP_OF, RESPONSE, SEND, WRITE
 from roce_exporter.wire.tally.pair_counts import BLOCKS, OTHER
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ JOIN = 20  # steps
 SENDERS = 3
 CE = 3
 MOST_INCASTS = 256
-DATA = np.array(
-    [opcodes.group_of(opcode) in (opcodes.SEND, opcodes.WRITE, opcodes.RESPONSE) for opcode in range(256)]
-)
+DATA = np.isin(GROUP_OF, (SEND, WRITE, RESPONSE))
 
 
 @dataclass(slots=True)

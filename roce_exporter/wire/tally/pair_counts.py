@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from roce_exporter.wire.decode.infiniband import NAK_CODES
-from roce_exporter.wire.decode.opcodes import GROUPS
+from roce_exporter.wire.decode.infiniband import GROUPS, NAK_CODES
 from roce_exporter.wire.tally.sequences import UNNUMBERED, SequenceCounts
 
 if TYPE_CHECKING:

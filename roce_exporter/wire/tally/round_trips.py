@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode import infiniband
 from roce_exporter.wire.decode.invariant_crc import WRONG
 from roce_exporter.wire.tally.sequences import CLASSES, LAST_ACK, REQUESTS
 
@@ -27,14 +27,21 @@ LONGEST = 10_000_000_000
 """Nanoseconds after which an ACK belongs to another request. Also the two clocks of a capture on a Soft-RoCE device, where
 the kernel stamps packets it sends with the time since boot, differ by more."""
 
-REPLIES = np.zeros(256, np.bool_)
-ALWAYS_ANSWERED = np.zeros(256, np.bool_)
+_ACKNOWLEDGED = (infiniband.RC, infiniband.XRC)  # the transports whose receivers answer
+REPLIES = infiniband.opcodes_of(
+    _ACKNOWLEDGED,
+    (
+        infiniband.ACKNOWLEDGE,
+        infiniband.ATOMIC_ACKNOWLEDGE,
+        infiniband.READ_FIRST,
+        infiniband.READ_ONLY,
+    ),
+)
+ALWAYS_ANSWERED = infiniband.opcodes_of(
+    _ACKNOWLEDGED, (infiniband.READ_REQUEST, infiniband.COMPARE_SWAP, infiniband.FETCH_ADD)
+)
 """Requests that are answered without the bit that requests an ACK."""
-for _transport in (opcodes.RC, opcodes.XRC):
-    for _low in (opcodes.ACKNOWLEDGE, opcodes.ATOMIC_ACKNOWLEDGE, opcodes.READ_FIRST, opcodes.READ_ONLY):
-        REPLIES[_transport << 5 | _low] = True
-    for _low in (opcodes.READ_REQUEST, opcodes.COMPARE_SWAP, opcodes.FETCH_ADD):
-        ALWAYS_ANSWERED[_transport << 5 | _low] = True
+ANSWERED = infiniband.opcodes_of(_ACKNOWLEDGED, range(32)) & (CLASSES == REQUESTS)
 
 
 class PendingRequests:
@@ -50,11 +57,8 @@ class PendingRequests:
 
         `there` numbers the pair of each packet, `back` the reverse pair.
         """
-        rc = columns.opcodes >> 5
-        asked = (columns.ack_requests | ALWAYS_ANSWERED[columns.opcodes]) & (
-            CLASSES[columns.opcodes] == REQUESTS
-        )
-        requests = np.flatnonzero(asked & ((rc == opcodes.RC) | (rc == opcodes.XRC)))
+        asked = columns.ack_requests | ALWAYS_ANSWERED[columns.opcodes]
+        requests = np.flatnonzero(asked & ANSWERED[columns.opcodes])
         correct = columns.icrc != WRONG
         replies = np.flatnonzero(REPLIES[columns.opcodes] & (columns.syndromes <= LAST_ACK) & correct)
         keys = np.concatenate((self._keys, _key(there, columns, requests)))

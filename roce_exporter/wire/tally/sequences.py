@@ -19,7 +19,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode.infiniband import (
+    ACKNOWLEDGE,
+    ATOMIC_ACKNOWLEDGE,
+    OPERATIONS,
+    RC,
+    READ_FIRST,
+    READ_LAST,
+    READ_MIDDLE,
+    READ_ONLY,
+    UC,
+    XRC,
+    opcodes_of,
+)
 from roce_exporter.wire.decode.invariant_crc import WRONG
 
 if TYPE_CHECKING:
@@ -221,19 +233,20 @@ NO_STATE = -1
 NEAR = 1 << 16  # PSNs: two flows between the same addresses that are nearer may be confused
 LAST_ACK = 0x1F  # syndromes up to this are ACKs with a number of credits
 
-CLASSES = np.full(256, UNTRACKED, np.int64)  # the class of each opcode
-for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
-    for _low in opcodes.OPERATIONS:
-        CLASSES[_transport << 5 | _low] = REQUESTS
-    for _low in (opcodes.READ_FIRST, opcodes.READ_MIDDLE, opcodes.READ_LAST, opcodes.READ_ONLY):
-        CLASSES[_transport << 5 | _low] = RESPONSES
-    for _low in (opcodes.ACKNOWLEDGE, opcodes.ATOMIC_ACKNOWLEDGE):
-        CLASSES[_transport << 5 | _low] = ACKS
-
-OPEN_END = np.zeros(256, np.bool_)  # opcodes after which any later PSN may follow in their class
-for _transport in (opcodes.RC, opcodes.UC, opcodes.XRC):
-    for _low in (opcodes.READ_LAST, opcodes.READ_ONLY, opcodes.ACKNOWLEDGE, opcodes.ATOMIC_ACKNOWLEDGE):
-        OPEN_END[_transport << 5 | _low] = True
+_TRANSPORTS = (RC, UC, XRC)
+_REPLIES = (ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE)
+CLASSES: Integers = np.select(
+    [
+        opcodes_of(_TRANSPORTS, _REPLIES),
+        opcodes_of(_TRANSPORTS, (READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY)),
+        opcodes_of(_TRANSPORTS, OPERATIONS),
+    ],
+    [ACKS, RESPONSES, REQUESTS],
+    UNTRACKED,
+)
+"""The class of each opcode."""
+OPEN_END = opcodes_of(_TRANSPORTS, (READ_LAST, READ_ONLY, *_REPLIES))
+"""Opcodes after which any later PSN may follow in their class."""
 
 
 def classes_of(columns: Columns) -> Integers:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode.infiniband import CNP_GROUP, GROUP_OF, NAK, RNR
 from roce_exporter.wire.decode.invariant_crc import WRONG
 from roce_exporter.wire.tally import pair_counts, sequences
 from roce_exporter.wire.tally.copies import CopyFilter
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 MOST_FLOWS = 60_000  # below 65,536: flows are sorted as 16-bit numbers
 BOUNDS = np.array([round(bound * 1e9) for bound in pair_counts.ROUND_TRIP_BOUNDS], np.int64)
-GROUPS = np.array([opcodes.group_of(opcode) for opcode in range(256)], np.int64)
-RNR, NAK = 1, 3
 GLOBAL = -1  # instead of a priority: global pause
 MOST_SENDERS = 1024
 MOST_NEIGHBOURS = 64
@@ -201,8 +199,8 @@ class Tally:
             if chosen is None or chosen.any():
                 np.add.at(counts, places if chosen is None else places[chosen], 1)
 
-        groups = GROUPS[columns.opcodes]
-        cnp = groups == opcodes.CNP_GROUP
+        groups = GROUP_OF[columns.opcodes]
+        cnp = groups == CNP_GROUP
         second = columns.versions == 2  # noqa: PLR2004 - RoCE v2
         priority = np.where(columns.priorities < 0, pair_counts.UNTAGGED, columns.priorities)
         count("operation_packets", groups)

@@ -24,7 +24,7 @@ from wire_frames import (
     udp,
 )
 
-from roce_exporter.wire.decode import opcodes
+from roce_exporter.wire.decode import infiniband
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.decode.infiniband import (
     NAK,
@@ -240,18 +240,18 @@ def number(first: int, after: int) -> int:
     ("opcode", "expected"),
     [
         (
-            opcodes.XRC << 5 | opcodes.READ_REQUEST,
+            infiniband.XRC << 5 | infiniband.READ_REQUEST,
             {
                 "xrceth": 0x020304,
                 "reth": {"address": number(4, 12), "key": number(12, 16), "length": number(16, 20)},
             },
         ),
         (
-            opcodes.UD << 5 | 0x05,
+            infiniband.UD << 5 | 0x05,
             {"deth": {"key": 0x01020304, "source_qp": 0x060708}, "immediate": 0x090A0B0C},
         ),
         (
-            opcodes.COMPARE_SWAP,
+            infiniband.COMPARE_SWAP,
             {
                 "atomic": {
                     "address": number(0, 8),
@@ -262,19 +262,19 @@ def number(first: int, after: int) -> int:
             },
         ),
         (
-            opcodes.ATOMIC_ACKNOWLEDGE,
+            infiniband.ATOMIC_ACKNOWLEDGE,
             {"aeth": {"kind": 0, "value": 1, "msn": 0x020304}, "atomic_ack": number(4, 12)},
         ),
         (0x16, {"invalidate": 0x01020304}),
         (
-            opcodes.RD << 5 | opcodes.READ_REQUEST,
+            infiniband.RD << 5 | infiniband.READ_REQUEST,
             {
                 "rdeth": 0x020304,
                 "deth": {"key": number(4, 8), "source_qp": number(9, 12)},
                 "reth": {"address": number(12, 20), "key": number(20, 24), "length": number(24, 28)},
             },
         ),
-        (opcodes.UC << 5 | opcodes.READ_REQUEST, {}),  # no transport defines it
+        (infiniband.UC << 5 | infiniband.READ_REQUEST, {}),  # no transport defines it
         (0x81, {}),
     ],
 )
