@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.checks.finding import Side, Status, Topic
-from roce_exporter.words import few, table, word_list
+from roce_exporter.words import counted, few, table, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +29,8 @@ NAME = 10
 """Width of the names of parts."""
 MOST_PLACES = 8
 """Ports that one heading names."""
+MANY = 20
+"""Lines of what is right from which on the last line names the flag that leaves them out."""
 OWN = "each its own"
 """What was found on ports that differ, and are all right."""
 
@@ -126,7 +128,7 @@ def text(report: Report, head: str, *, width: int = WIDTH, failed: bool = False,
         if report.fine:
             lines += [*_filled(f"Fine: {', '.join(report.fine)}.", "", width), ""]
         lines += _unseen(report, width)
-    return "\n".join([*lines, *textwrap.wrap(_summary(report), width)]) + "\n"
+    return "\n".join([*lines, *textwrap.wrap(_summary(report, failed), width)]) + "\n"
 
 
 def _unseen(report: Report, width: int) -> Iterator[str]:
@@ -162,8 +164,13 @@ def _root(finding: Finding, here: Mapping[str, Finding]) -> Finding:
     return _root(causes[0], here) if causes else finding
 
 
-def _summary(report: Report) -> str:
-    counts = ", ".join(f"{number} {name}" for name, number in _counts(report.findings).items() if number)
+def _summary(report: Report, failed: bool) -> str:
+    words = Counter(_word(one) for one in sorted(report.findings, key=lambda one: -one.status))
+    counts = ", ".join(
+        counted(number, name) if name == "note" else f"{number} {name}" for name, number in words.items()
+    )
+    if words["ok"] >= MANY and not failed and any(one.is_wrong for one in report.findings):
+        counts += " (--failed leaves these out)"
     if report.status is Status.UNKNOWN and not any(one.is_wrong for one in report.findings):
         return f"Unknown: not all that is needed was seen{f' ({counts})' * bool(counts)}."
     return f"{counts}." if counts else "Nothing wrong was found."
@@ -233,16 +240,19 @@ def _merged(alike: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
 
 
 def _of_all(several: Sequence[Finding], part: str) -> tuple[str, ...]:
-    """What several ports say: with the range of each number where the words are the same, else a line per port."""
-    every: list[tuple[str, ...]] = [getattr(one, part) for one in several]
-    rows = [*zip(*every, strict=False)]
-    same = len({len(said) for said in every}) == 1
-    if same and all(len({_NUMBER.sub("", said) for said in row}) == 1 for row in rows):
-        return tuple(_range(row) for row in rows)
+    """What several ports say: one line with the range of each number where all say it in the same words, else a line per port."""
+    rows: dict[str, dict[str, str]] = {}
+    for one in several:
+        for said in getattr(one, part):
+            rows.setdefault(_NUMBER.sub("", said), {})[f"{one.device}/{one.port}".rstrip("/")] = said
     return tuple(
-        f"{one.device}/{one.port}: {'; '.join(said)}"
-        for one, said in zip(several, every, strict=True)
-        if said
+        line
+        for row in rows.values()
+        for line in (
+            [_range([*row.values()])]
+            if len(row) == len(several)
+            else [f"{place}: {said}" for place, said in row.items()]
+        )
     )
 
 

@@ -268,7 +268,7 @@ CAP_NET_RAW: packets of a mirror port, for `--wire.interface` only: deploy/syste
 
 def check_privileges(found: Privileges) -> Iterator[Finding | NotChecked]:
     """One result per privilege; nothing about files that this host does not have."""
-    note = "; the service has fewer privileges: run this as its user (`sudo -u roce-exporter`)"
+    note = ", and the service has fewer: `runuser -u roce-exporter -- roce-exporter check setup`"
     user = f"user {found.user}" if found.user else f"root{note}"
     yield _right("privileges", f"These are the privileges of {user}")
     has = (

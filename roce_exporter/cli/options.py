@@ -115,7 +115,9 @@ def make_parser(only: str = "") -> Parser:
     for name in first:
         _add_command(commands, name, name, only)
     tool = commands.add_parser(TOOL, help=TOOLS, description=TOOLS, allow_abbrev=False)
-    tools = tool.add_subparsers(dest=TOOL, metavar="TOOL", required=True, parser_class=Parser)
+    tools = tool.add_subparsers(
+        dest=TOOL, metavar="{translate,namespaces,otel-config}", required=True, parser_class=Parser
+    )
     for name in sorted(COMMANDS.keys() - set(first)):
         _add_command(tools, name.removeprefix(f"{TOOL} "), name, only)
     return parser

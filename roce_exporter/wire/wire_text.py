@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from roce_exporter.wire.decode.columns import address_text
@@ -72,7 +74,8 @@ def text_table(summary: WireSummary, top: int, dropped: int | None = None, width
         intervals = [INTERVAL_HEADINGS, *((start, *row) for start, row in zip(began, numbers, strict=True))]
         lines += [*_counts(intervals, 3, range(1, len(INTERVAL_HEADINGS)), width), ""]
     said = sentences(summary, top) or ("Nothing wrong was seen in these packets.",)
-    return "\n".join([*lines, *said]) + "\n"
+    wrapped = ([one] if width is None else textwrap.wrap(one, width, subsequent_indent="  ") for one in said)
+    return "\n".join(chain(lines, *wrapped)) + "\n"
 
 
 def _counts(rows: list[tuple[str, ...]], always: int, right: range, width: int | None) -> list[str]:

@@ -241,7 +241,7 @@ def test_a_flag_of_an_earlier_version_is_one_line_and_means_the_same(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["tool"], "the following arguments are required: TOOL"),
+        (["tool"], "the following arguments are required: {translate,namespaces,otel-config}"),
         (["tool", "hammer"], "invalid choice: 'hammer'"),
         (["serve", "--no-host"], "--no-host leaves nothing to serve"),
         (["serve", "--no-host", "--switches.config=/no/such.yml"], "/no/such.yml: cannot be read"),

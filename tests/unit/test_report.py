@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from roce_exporter.checks.finding import Finding, Report
+from roce_exporter.checks.finding import Finding, Report, Status, Topic
 from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.checks.report import document, text
 
@@ -43,7 +43,25 @@ def test_other_words_are_a_line_per_port() -> None:
     other = replace(FOUR[1], evidence=("a capture saw CNPs of this port to 5 senders",))
     said = text(Report((FOUR[0], other)), "A host", width=120)
     assert "mlx5_2/1: a capture saw CNPs of this port to 5 senders" in said
-    assert "mlx5_10/1: 2.06 % of the packets received were marked within 5 min; 1,500 CNPs" in said
+    assert "mlx5_10/1: 2.06 % of the packets received were marked within 5 min\n" in said
+    assert "mlx5_10/1: 1,500 CNPs sent within 5 min\n" in said
+
+
+def test_what_all_ports_say_is_one_line_and_the_rest_a_line_per_port() -> None:
+    """A device has no port to name."""
+    more = replace(FOUR[1], port="", evidence=(*FOUR[1].evidence, "the port is slow"))
+    said = text(Report((replace(FOUR[0], port=""), more)), "A host", width=120)
+    assert "2.02 to 2.06 % of the packets received were marked within 5 min\n" in said
+    assert "  mlx5_2: the port is slow\n" in said
+
+
+def test_the_last_line_counts_notes_apart_and_names_the_flag_that_shortens() -> None:
+    right = replace(FOUR[0], topic=Topic.SETTINGS, status=Status.OK, evidence=())
+    report = Report(
+        (replace(FOUR[0], status=Status.DEGRADED), replace(FOUR[1], status=Status.OK), *[right] * 20)
+    )
+    assert text(report, "A host").endswith("\n1 degraded, 1 note, 20 ok (--failed leaves these out).\n")
+    assert text(report, "A host", failed=True).endswith("\n1 degraded, 1 note, 20 ok.\n")
 
 
 def test_numbers_of_names_are_no_ranges() -> None:

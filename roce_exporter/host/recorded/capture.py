@@ -38,7 +38,7 @@ from roce_exporter.host.sources.configuration import texts
 from roce_exporter.host.sources.hw_counters import SETTINGS
 from roce_exporter.host.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs
 from roce_exporter.host.sources.state_files import PARSERS
-from roce_exporter.words import word_list
+from roce_exporter.words import counted, word_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -129,7 +129,7 @@ async def capture(
     failed = f", {len(tree.errors)} failed reads (only a {SUFFIX} contains them)" if tree.errors else ""
     files = len(tree.files) + len(tree.links)
     return (
-        f"{output}: {devices} devices, {moments} moments, {files} files{failed}; readable by you only\n"
+        f"{output}: {counted(devices, 'device')}, {counted(moments, 'moment')}, {counted(files, 'file')}{failed}; readable by you only\n"
         f"replaced: {scrub.replaced()}\nkept: {KEPT}"
     )
 

@@ -141,6 +141,12 @@ def test_the_table() -> None:
     assert quiet.splitlines()[-1] == "Nothing wrong was seen in these packets."
 
 
+def test_sentences_are_wrapped_at_words_on_a_terminal_alone() -> None:
+    wide, narrow = (text_table(summary(), 2, width=width).rsplit("\n\n", 1)[1] for width in (None, 40))
+    assert narrow.split() == wide.split()
+    assert max(map(len, wide.splitlines())) > 40 >= max(map(len, narrow.splitlines()))
+
+
 def test_the_live_table_fits_its_terminal() -> None:
     for size in ((40, 6), (80, 10), (130, 24)):
         lines = screen(summary(), 20, 3, terminal_size(size)).splitlines()
