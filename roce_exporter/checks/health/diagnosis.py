@@ -14,7 +14,6 @@ from roce_exporter.checks.health.counter_rules import COUNTED_RULES, COUNTER_RUL
 from roce_exporter.checks.health.coverage import fine_of, unseen_of
 from roce_exporter.checks.health.device_rules import DEVICE_RULES, PCIE_RULES
 from roce_exporter.checks.health.link_rules import LINK_RULES
-from roce_exporter.checks.health.pause_rules import PAUSE_RULES
 from roce_exporter.checks.health.settings_rules import MISCONFIGURED, SETTINGS_RULES, settings_first, suspects
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import shipped_thresholds
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from roce_exporter.view.history import History
 
 PORT_RULES: tuple[Rule, ...] = (
-    *(*LINK_RULES, *PCIE_RULES, *PAUSE_RULES, *CONGESTION_RULES),
+    *(*LINK_RULES, *PCIE_RULES, *CONGESTION_RULES),
     *(*TRANSPORT_RULES, *SETTINGS_RULES, *COUNTED_RULES, *WIRE_RULES),
 )
 

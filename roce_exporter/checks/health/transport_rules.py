@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, Symptom, risen, rose, texts
+from roce_exporter.checks.health.congestion_rules import RECEIVE, TRANSMIT
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.link_rules import losses, speed_and_model
-from roce_exporter.checks.health.pause_rules import RECEIVE, TRANSMIT
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
