@@ -24,7 +24,7 @@ SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
 
 COUNTERS = "roce-exporter once | grep 'device=\"{device}\"'"
-_PARTS = ("likely", "wrong if", "next", "then", "begins", "acts")
+_PARTS = ("likely", "wrong if", "next", "then", "begins", "acts", "events")
 _BEGIN = re.compile(r"([0-9]+) events(?:, ([0-9e.-]+) of the bits)?")
 
 
@@ -79,6 +79,8 @@ class Cause:
     ends: End
     acts: str
     """Who acts: `job`, its owner, or a side; empty where it is that at fault."""
+    events: tuple[str, ...]
+    """Events of the kernel log that are a sign of it."""
 
     def is_explained_by(self, other: Cause, direction: str) -> bool:
         """Whether it, in this direction, can be a consequence of the other one on the same port."""
@@ -145,6 +147,7 @@ def _cause(entry: TableLine) -> Cause:
         begins,
         End(end),
         "".join(found["acts"]),
+        tuple(" ".join(found["events"]).split()),
     )
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.checks.finding import Side, Status
-from roce_exporter.checks.health.causes import MEDIUM, NAMED, Symptom, risen, rose, texts
-from roce_exporter.words import counted, duration, number, share, word_map
+from roce_exporter.checks.health.causes import CAUSES, MEDIUM, NAMED, Symptom, risen, rose, texts
+from roce_exporter.words import counted, duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,28 +49,7 @@ def _exhausted(device: PortView) -> Iterator[Symptom]:
             yield Symptom("resources_exhausted", (said,), weight=used / most)
 
 
-DEVICE_EVENTS = {
-    event: cause
-    for cause, events in word_map("""
-device_error=firmware_fatal,health_syndrome,memory_error,recovery_failed,power_cycle_required
-driver_not_responding=command_timeout,tx_timeout,pcie_unreachable
-device_warning=health_warning,firmware_reset,device_reset,driver_error
-power_insufficient=slot_power_fault,slot_power_insufficient,module_power_insufficient
-module_fault=module_unplugged,module_error
-too_hot=module_high_temperature,device_high_temperature
-device_vanished=device_removed
-pcie_fatal=pcie_contained
-pcie_errors=pcie_aer_uncorrectable
-slow_receiver=pause_storm
-resources_exhausted=objects_exhausted
-retries_exceeded=completion_unanswered
-receiver_not_ready=completion_not_ready
-requests_refused=completion_refused
-local_errors=completion_local
-unknown_message=unknown_error
-""").items()
-    for event in events.split(",")
-}
+DEVICE_EVENTS = {event: cause.name for cause in CAUSES for event in cause.events}
 """By name of the event. Left out: corrected PCIe errors, which are judged by their number, and what is part of normal operation."""
 
 LASTING = frozenset({"recovery_failed", "power_cycle_required", "device_removed", "pcie_contained"})
@@ -198,20 +177,16 @@ def _log(device: PortView) -> Iterator[Symptom]:
 
 def _devlink(device: PortView) -> Iterator[Symptom]:
     broken = {track.labels["reporter"] for track, value in device.current(REPORTER) if value}
-    for track in device.tracks(REPORTER_ERRORS):
-        rise = device.rise_of(REPORTER_ERRORS, track, WINDOW)
-        reporter = track.labels["reporter"]
-        if reporter not in broken and not (rise and rise.amount):
-            continue
+    rises = {
+        track.labels["reporter"]: rise.amount
+        for track in device.tracks(REPORTER_ERRORS)
+        if (rise := device.rise_of(REPORTER_ERRORS, track, WINDOW)) and rise.amount
+    }
+    for reporter in dict.fromkeys([*rises, *sorted(broken)]):
         error = reporter in broken and f"devlink's reporter {reporter} is in error"
-        more = rise and rise.amount and f"devlink's reporter {reporter} counted {number(rise.amount)} errors"
-        if error:
-            yield Symptom("device_error", texts(error, more))
-        else:
-            yield Symptom("device_warning", texts(more), (f"reporter {reporter} recovered",))
-        broken.discard(reporter)
-    for reporter in sorted(broken):
-        yield Symptom("device_error", (f"devlink's reporter {reporter} is in error",))
+        more = reporter in rises and f"devlink's reporter {reporter} counted {number(rises[reporter])} errors"
+        against = () if error else (f"reporter {reporter} recovered",)
+        yield Symptom("device_error" if error else "device_warning", texts(error, more), against)
 
 
 CORRECTED_EVENTS = 100.0

@@ -17,6 +17,7 @@ from roce_exporter.checks.health.device_rules import DEVICE_EVENTS
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import KEPT
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
+from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.checks.report import ACTS
 from roce_exporter.view import host_view
 from roce_exporter.view.history import TimedSamples
@@ -41,7 +42,10 @@ def test_rules_name_causes_and_every_cause_has_a_rule() -> None:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Symptom"
         if isinstance(call.args[0], ast.Constant)
     }
-    tables = {one.cause for one in (*OF_PORTS, *OF_DEVICES, *KINDS)} | {*DEVICE_EVENTS.values()}
+    tables = {one.cause for one in (*OF_PORTS, *OF_DEVICES, *KINDS)} | {
+        *DEVICE_EVENTS.values(),
+        *IP_CHECKS.values(),
+    }
     assert len(NAMED) == len(CAUSES)
     assert signs | tables <= NAMED.keys() <= said | tables
     assert not NAMED.keys() & UNKNOWN_REASONS.keys()
