@@ -26,7 +26,7 @@ from roce_exporter.checks.settings.port_settings import (
     priority_of,
     roce_priority,
 )
-from roce_exporter.host.kernel.dcb_netlink import DCBX_LLD_MANAGED
+from roce_exporter.host.kernel.dcb_netlink import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -273,7 +273,7 @@ def pcie(settings: PortSettings, profile: Profile) -> CheckResult | None:
 
 def _manager(bits: int | None) -> str | None:
     """The side that manages DCB: the host, or firmware that may overwrite the host's settings."""
-    return None if bits is None else "firmware" if bits & DCBX_LLD_MANAGED else "host"
+    return None if bits is None else "firmware" if bits & MODES["lld_managed"] else "host"
 
 
 JUDGES: Mapping[str, Callable[[PortSettings, Profile], CheckResult | None]] = {

@@ -8,41 +8,52 @@ them.
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.kernel import Absent, netlink
 from roce_exporter.host.kernel.names import encode_netdev
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-T = TypeVar("T")
+Dcb = dict[str, Any]
+"""A driver's data centre bridging settings: the documents of `dcb -j` by their kind, with tuples in place of lists.
+
+    pfc      pfc_cap macsec_bypass delay prio_pfc requests indications
+    ets      willing ets_cap cbs tc_bw pg_bw tc_tsa prio_tc
+    app      dscp_prio and the other names of `SELECTORS`: pairs of a value and a priority; default_prio: priorities
+    buffer   prio_buffer buffer_size total_size: receive buffers; not standardised, mlx5 has them
+    dcbx     who negotiates, by the names of `MODES`
+
+dcb prints no such documents of `max_rate` (bytes per second and traffic class, 0 without a limit), `trust` (selectors of `app`
+that are in effect, the strongest first; Linux 6.2), and `peer_pfc`, `peer_ets` and `peer_app`, which have the form of the own ones.
+
+A kind is missing where it is not reported or failed: the kernel does not distinguish them. An empty table is a valid value.
+
+The directions of pause follow from dcbnl.h ("requests: count of the sent pfc frames, indications: count of the received") and
+from the standard's names: this station sends PFC requests and receives indications. ice and i40e count XOFF frames, not XON
+frames. The counts of a peer are always zero. mlx5 reports as `prio_pfc` for which priorities it sends pause, not which it obeys,
+and as `delay`, which is the allowance for the round trip in bits, the length of the cable in metres.
+"""
+
 RTM_GETDCB = 78
 IEEE_GET = 21
-IFNAME = 1
-IEEE = 13
-DCBX = 14
-ETS = 1
-PFC = 2
-APP_TABLE = 3
-PEER_ETS = 4
-PEER_PFC = 5
-PEER_APP = 6
-MAXRATE = 7
-BUFFER = 10
-TRUST_TABLE = 11
-REWRITE_TABLE = 12
+IFNAME, IEEE, DCBX = 1, 13, 14
 IEEE_APP, DCB_APP = 1, 2
 """The two kinds of table rows: with a selector of IEEE 802.1Q, and with the kernel's own (PCP)."""
-SELECTOR_DSCP = 5
-SELECTOR_PCP = 255
-DCBX_HOST = 0x01
-DCBX_LLD_MANAGED = 0x02
-DCBX_VER_CEE = 0x04
-DCBX_VER_IEEE = 0x08
-DCBX_STATIC = 0x10
+SELECTOR_DSCP, SELECTOR_PCP = 5, 255
+SELECTORS = {
+    "ethtype_prio": 1,
+    "stream_port_prio": 2,
+    "dgram_port_prio": 3,
+    "port_prio": 4,
+    "dscp_prio": SELECTOR_DSCP,
+    "pcp_prio": SELECTOR_PCP,
+}
+ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
+MODES = {"host": 0x01, "lld_managed": 0x02, "cee": 0x04, "ieee": 0x08, "static": 0x10}
+"""What the keys of `app`, the values of `tc_tsa` and the keys of `dcbx` are in the kernel."""
 KILOBIT = 125
 """Bytes per second in one kbit/s."""
 _MESSAGE = Struct("=BBH")
@@ -51,96 +62,6 @@ _ETS = Struct("=3B32B24x")
 _MAXRATE = Struct("=8Q")
 _BUFFER = Struct("=8B8II")
 _APP = Struct("=BBH")
-
-
-@dataclass(frozen=True, slots=True)
-class Pfc:
-    """Priority flow control (struct ieee_pfc, IEEE 802.1Q clause 36).
-
-    The directions follow from dcbnl.h ("requests: count of the sent pfc frames, indications: count of the received") and
-    from the standard's names: this station sends PFC requests and receives indications. ice and i40e count XOFF frames,
-    not XON frames. The counts of a peer are always zero.
-    """
-
-    capacity: int
-    """Maximum number of traffic classes with PFC."""
-    enabled: tuple[bool, ...]
-    """For each of the eight priorities. mlx5 reports for which it sends pause, not which it obeys."""
-    mbc: bool
-    """MACsec bypass capability."""
-    delay: int
-    """Allowance for the round trip, in bits; on mlx5 the length of the cable in metres. 0: not reported."""
-    requests: tuple[int, ...]
-    """Pause frames SENT for each of the eight priorities; empty in a recording without them."""
-    indications: tuple[int, ...]
-    """Pause frames RECEIVED for each of the eight priorities; empty in a recording without them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ets:
-    """Enhanced transmission selection (struct ieee_ets, IEEE 802.1Q clause 37). Eight of everything."""
-
-    willing: bool
-    """Accepts the recommendation of the other end of the link."""
-    capacity: int
-    """Maximum number of traffic classes with a share of the bandwidth."""
-    cbs: bool
-    """Has the credit-based shaper."""
-    transmit_bandwidth: tuple[int, ...]
-    """Percent, per traffic class."""
-    receive_bandwidth: tuple[int, ...]
-    """Percent, per traffic class."""
-    algorithm: tuple[int, ...]
-    """Per traffic class: 0 strict priority, 1 credit-based shaper, 2 ETS, 255 the vendor's own."""
-    traffic_class: tuple[int, ...]
-    """Per priority."""
-
-
-@dataclass(frozen=True, slots=True)
-class Buffer:
-    """Receive buffers (struct dcbnl_buffer). Not standardised; mlx5 has them."""
-
-    of_priority: tuple[int, ...]
-    """Number of the buffer, per priority."""
-    size: tuple[int, ...]
-    """Bytes, per buffer."""
-    total: int
-    """Bytes."""
-
-
-class App(NamedTuple):
-    """One row of an application priority table (struct dcb_app, IEEE 802.1Q annex D)."""
-
-    selector: int
-    """The kind of `protocol`: 1 EtherType, 2 TCP or SCTP port, 3 UDP or DCCP port, 4 any of these ports, 5 DSCP, 255 PCP."""
-    protocol: int
-    priority: int
-    """A bit mask of priorities in a row negotiated by CEE, which shares this table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dcb:
-    """A driver's data centre bridging settings.
-
-    None: not reported, or failed: the kernel does not distinguish them. An empty table is a valid value.
-    """
-
-    pfc: Pfc | None = None
-    ets: Ets | None = None
-    max_rate: tuple[int, ...] | None = None
-    """Bytes per second, per traffic class; 0: no limit."""
-    app: tuple[App, ...] | None = None
-    """Which priority a packet gets."""
-    trust: tuple[int, ...] | None = None
-    """The selectors of `app` that are in effect, the strongest first. Linux 6.2."""
-    rewrite: tuple[App, ...] | None = None
-    """The value (`protocol`) that a packet is sent with, by its priority. Linux 6.3."""
-    buffer: Buffer | None = None
-    peer_ets: Ets | None = None
-    peer_pfc: Pfc | None = None
-    peer_app: tuple[App, ...] | None = None
-    dcbx: int | None = None
-    """Who negotiates: a bit mask of DCBX_HOST, DCBX_LLD_MANAGED, DCBX_VER_CEE, DCBX_VER_IEEE, DCBX_STATIC."""
 
 
 @netlink.remembered
@@ -153,53 +74,40 @@ def encode_request(command: int, netdev: str) -> bytes:
 def decode_ieee(answer: bytes) -> Dcb:
     """The reply to DCB_CMD_IEEE_GET. Attributes and struct members that newer kernels add are ignored."""
     whole = netlink.decode_values(answer, _MESSAGE.size)
-    if IEEE not in whole:
-        raise netlink.Malformed(f"no attribute {IEEE}")
-    parts = netlink.decode_values(whole[IEEE])
-
-    def part(kind: int, decode: Callable[[bytes], T]) -> T | None:
-        return decode(parts[kind]) if kind in parts else None
-
-    return Dcb(
-        pfc=part(PFC, decode_pfc),
-        ets=part(ETS, decode_ets),
-        max_rate=part(MAXRATE, decode_max_rate),
-        app=part(APP_TABLE, decode_app_table),
-        trust=part(TRUST_TABLE, decode_trust_table),
-        rewrite=part(REWRITE_TABLE, decode_app_table),
-        buffer=part(BUFFER, decode_buffer),
-        peer_ets=part(PEER_ETS, decode_ets),
-        peer_pfc=part(PEER_PFC, decode_pfc),
-        peer_app=part(PEER_APP, decode_app_table),
-        dcbx=netlink.decode_number(whole[DCBX]) if DCBX in whole else None,
-    )
+    parts = netlink.decode_values(netlink.required(whole, IEEE))
+    found = {name: decode(parts[kind]) for kind, (name, decode) in _PARTS.items() if kind in parts}
+    if DCBX in whole:
+        bits = netlink.decode_number(whole[DCBX])
+        found["dcbx"] = {name: True for name, bit in MODES.items() if bits & bit}
+    return found
 
 
-def decode_pfc(value: bytes) -> Pfc:
+def decode_pfc(value: bytes) -> Dcb:
     """A struct ieee_pfc."""
     capacity, enabled, mbc, delay, *frames = netlink.decode_struct(_PFC, value, "ieee_pfc")
-    return Pfc(
-        capacity=capacity,
-        enabled=tuple(bool(enabled >> priority & 1) for priority in range(8)),
-        mbc=bool(mbc),
-        delay=delay,
-        requests=tuple(frames[:8]),
-        indications=tuple(frames[8:]),
-    )
+    return {
+        "pfc_cap": capacity,
+        "macsec_bypass": bool(mbc),
+        "delay": delay,
+        "prio_pfc": tuple(bool(enabled >> priority & 1) for priority in range(8)),
+        "requests": tuple(frames[:8]),
+        "indications": tuple(frames[8:]),
+    }
 
 
-def decode_ets(value: bytes) -> Ets:
+def decode_ets(value: bytes) -> Dcb:
     """A struct ieee_ets, without the recommendations to the other end."""
     willing, capacity, cbs, *tables = netlink.decode_struct(_ETS, value, "ieee_ets")
-    return Ets(
-        willing=bool(willing),
-        capacity=capacity,
-        cbs=bool(cbs),
-        transmit_bandwidth=tuple(tables[:8]),
-        receive_bandwidth=tuple(tables[8:16]),
-        algorithm=tuple(tables[16:24]),
-        traffic_class=tuple(tables[24:]),
-    )
+    names = {number: name for name, number in ALGORITHMS.items()}
+    return {
+        "willing": bool(willing),
+        "ets_cap": capacity,
+        "cbs": bool(cbs),
+        "tc_bw": tuple(tables[:8]),
+        "pg_bw": tuple(tables[8:16]),
+        "tc_tsa": tuple(names.get(number, number) for number in tables[16:24]),
+        "prio_tc": tuple(tables[24:]),
+    }
 
 
 def decode_max_rate(value: bytes) -> tuple[int, ...]:
@@ -207,21 +115,48 @@ def decode_max_rate(value: bytes) -> tuple[int, ...]:
     return tuple(KILOBIT * rate for rate in netlink.decode_struct(_MAXRATE, value, "ieee_maxrate"))
 
 
-def decode_buffer(value: bytes) -> Buffer:
+def decode_buffer(value: bytes) -> Dcb:
     """A struct dcbnl_buffer."""
     *tables, total = netlink.decode_struct(_BUFFER, value, "dcbnl_buffer")
-    return Buffer(of_priority=tuple(tables[:8]), size=tuple(tables[8:]), total=total)
+    return {"prio_buffer": tuple(tables[:8]), "buffer_size": tuple(tables[8:]), "total_size": total}
 
 
-def decode_app_table(value: bytes) -> tuple[App, ...]:
-    """The struct dcb_app of one table, in the kernel's order."""
-    rows = (netlink.decode_struct(_APP, row, "dcb_app") for row in _rows(value))
-    return tuple(App(selector, protocol, priority) for selector, priority, protocol in rows)
+def decode_app_table(value: bytes) -> Dcb:
+    """The struct dcb_app of one table, in the kernel's order; a port's default priority is that of EtherType 0."""
+    names = {number: name for name, number in SELECTORS.items()}
+    found: dict[str, tuple[object, ...]] = {}
+    for row in _rows(value):
+        selector, priority, protocol = netlink.decode_struct(_APP, row, "dcb_app")
+        if (selector, protocol) == (SELECTORS["ethtype_prio"], 0):
+            found["default_prio"] = (*found.get("default_prio", ()), priority)
+        elif name := names.get(selector):
+            found[name] = (*found.get(name, ()), (protocol, priority))
+    return found
 
 
 def decode_trust_table(value: bytes) -> tuple[int, ...]:
     """The selectors of a trust table, in order."""
     return tuple(netlink.decode_number(row) for row in _rows(value))
+
+
+def _rows(table: bytes) -> Iterator[bytes]:
+    for kind, start, end in netlink.decode_attributes(table):
+        if kind in (IEEE_APP, DCB_APP):
+            yield table[start:end]
+
+
+_PARTS: dict[int, tuple[str, Callable[[bytes], Any]]] = {
+    1: ("ets", decode_ets),
+    2: ("pfc", decode_pfc),
+    3: ("app", decode_app_table),
+    4: ("peer_ets", decode_ets),
+    5: ("peer_pfc", decode_pfc),
+    6: ("peer_app", decode_app_table),
+    7: ("max_rate", decode_max_rate),
+    10: ("buffer", decode_buffer),
+    11: ("trust", decode_trust_table),
+}
+"""Attributes within IEEE, and what they are."""
 
 
 class DcbNetlink:
@@ -259,11 +194,3 @@ class DcbNetlink:
 
     def close(self) -> None:
         self._netlink.close()
-
-
-def _rows(table: bytes) -> list[bytes]:
-    return [
-        table[start:end]
-        for kind, start, end in netlink.decode_attributes(table)
-        if kind in (IEEE_APP, DCB_APP)
-    ]

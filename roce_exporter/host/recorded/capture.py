@@ -25,7 +25,7 @@ from roce_exporter.host.kernel.kmsg import LogKernel
 from roce_exporter.host.recorded import ethtool_text
 from roce_exporter.host.recorded.archive import SUFFIX, write_tree
 from roce_exporter.host.recorded.capture_tables import IpBook, ProcessBook, device_objects
-from roce_exporter.host.recorded.dcb_text import print_dcb
+from roce_exporter.host.recorded.dcb_text import KINDS
 from roce_exporter.host.recorded.devlink_text import devlink_files, read_devlink
 from roce_exporter.host.recorded.ip_text import print_virtual_functions
 from roce_exporter.host.recorded.log_text import PATH as LOG_FILE
@@ -288,8 +288,8 @@ def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
     for kind, read in printed.items():
         if (text := _attempt(read)) is not None:
             part[f"ethtool/{netdev}.{kind}"] = text
-    documents = print_dcb(dcb) if (dcb := read_or(None, kernel.dcb, netdev)) else {}
-    part |= {f"dcb/{netdev}.{kind}.json": json.dumps(document) + "\n" for kind, document in documents.items()}
+    dcb = read_or({}, kernel.dcb, netdev)
+    part |= {f"dcb/{netdev}.{kind}.json": json.dumps(dcb[kind]) + "\n" for kind in KINDS if kind in dcb}
     return part | _virtual_functions(kernel, netdev, scrub)
 
 

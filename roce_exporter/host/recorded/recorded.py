@@ -55,7 +55,7 @@ from roce_exporter.host.kernel.names import given_hostname
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
 from roce_exporter.host.recorded import ethtool_text, rdma_text
 from roce_exporter.host.recorded.archive import load_tree
-from roce_exporter.host.recorded.dcb_text import KINDS, PEER_PFC, read_dcb
+from roce_exporter.host.recorded.dcb_text import KINDS, read_dcb
 from roce_exporter.host.recorded.devlink_text import RecordedDevlink
 from roce_exporter.host.recorded.ip_text import parse_virtual_functions
 from roce_exporter.host.recorded.log_text import PATH as KERNEL_LOG
@@ -163,7 +163,7 @@ def _parse_dcb(tree: Tree, path: str) -> dict[str, Dcb]:
         netdev, _, kind = name.removesuffix(".json").rpartition(".")
         text = tree.files.get(f"dcb/{name}", b"")
         # dcb prints an empty line if the driver does not have the requested part.
-        if name.endswith(".json") and netdev and kind in (*KINDS, PEER_PFC) and text.strip():
+        if name.endswith(".json") and netdev and kind in KINDS and text.strip():
             documents.setdefault(netdev, {})[kind] = rdma_text.read_json(
                 text, f"recording {path}: dcb/{name}", "dcb -j"
             )

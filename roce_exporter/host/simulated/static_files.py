@@ -21,7 +21,7 @@ from roce_exporter.host.recorded.archive import FIRST, LAST, read_text
 from roce_exporter.host.recorded.recorded import Moment
 from roce_exporter.host.recorded.recorded_ip import RecordedIp
 from roce_exporter.host.recorded.tree import Tree
-from roce_exporter.host.simulated.conditions import PRIORITIES
+from roce_exporter.host.simulated.conditions import PRIORITIES, RECEIVE, TRANSMIT
 from roce_exporter.host.simulated.jobs import (
     FUNCTIONS,
     MLX5_CORE,
@@ -198,40 +198,38 @@ def function_macs(host: int, netdev: str) -> tuple[str, ...]:
 def dcb(member: SimulatedNetdev, enabled: tuple[int, ...], facts: Mapping[str, float]) -> dcb_netlink.Dcb:
     """The DCB settings of a network device while these priorities have PFC."""
     setup, driver = member.setup, member.driver
-    trusted = dcb_netlink.SELECTOR_DSCP if setup.trust_dscp else dcb_netlink.SELECTOR_PCP
-    frames = driver.dcb_frames
-    return dcb_netlink.Dcb(
-        pfc=dcb_netlink.Pfc(
-            capacity=len(PRIORITIES),
-            enabled=tuple(priority in enabled for priority in PRIORITIES),
-            mbc=False,
-            delay=0 if driver.reports_trust else CABLE_METRES,
-            requests=tuple(int(facts.get(f"transmit_{frames}_{priority}", 0)) for priority in PRIORITIES),
-            indications=tuple(int(facts.get(f"receive_{frames}_{priority}", 0)) for priority in PRIORITIES),
-        ),
-        ets=_ETS,
-        app=tuple(
-            dcb_netlink.App(dcb_netlink.SELECTOR_DSCP, code, priority) for code, priority in setup.dscp
-        ),
-        trust=(trusted,) if driver.reports_trust else None,
-        buffer=None
-        if driver.reports_trust
-        else dcb_netlink.Buffer(
-            tuple(int(priority in setup.lossless) for priority in PRIORITIES), BUFFERS, sum(BUFFERS)
-        ),
-        dcbx=dcb_netlink.DCBX_HOST | dcb_netlink.DCBX_VER_IEEE,
-    )
+    frames = {
+        name: tuple(
+            int(facts.get(f"{direction}_{driver.dcb_frames}_{priority}", 0)) for priority in PRIORITIES
+        )
+        for name, direction in (("requests", TRANSMIT), ("indications", RECEIVE))
+    }
+    enabled_flags = tuple(priority in enabled for priority in PRIORITIES)
+    delay = 0 if driver.reports_trust else CABLE_METRES
+    found = {
+        "pfc": {"pfc_cap": 8, "macsec_bypass": False, "delay": delay, "prio_pfc": enabled_flags, **frames},
+        "ets": _ETS,
+        "app": {"dscp_prio": setup.dscp},
+        "dcbx": {"host": True, "ieee": True},
+    }
+    if driver.reports_trust:
+        trusted = dcb_netlink.SELECTOR_DSCP if setup.trust_dscp else dcb_netlink.SELECTOR_PCP
+        return found | {"trust": (trusted,)}
+    of_priority = tuple(int(priority in setup.lossless) for priority in PRIORITIES)
+    return found | {
+        "buffer": {"prio_buffer": of_priority, "buffer_size": BUFFERS, "total_size": sum(BUFFERS)}
+    }
 
 
-_ETS = dcb_netlink.Ets(
-    willing=False,
-    capacity=len(PRIORITIES),
-    cbs=False,
-    transmit_bandwidth=(50, 0, 0, 50, 0, 0, 0, 0),
-    receive_bandwidth=(0,) * 8,
-    algorithm=(2, 0, 0, 2, 0, 0, 0, 0),
-    traffic_class=tuple(PRIORITIES),
-)
+_ETS = {
+    "willing": False,
+    "ets_cap": len(PRIORITIES),
+    "cbs": False,
+    "tc_bw": (50, 0, 0, 50, 0, 0, 0, 0),
+    "pg_bw": (0,) * 8,
+    "tc_tsa": ("ets", "strict", "strict", "ets", *["strict"] * 4),
+    "prio_tc": tuple(PRIORITIES),
+}
 
 
 def slot_of(number: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.kernel.dcb_netlink import SELECTOR_DSCP
+from roce_exporter.host.kernel.dcb_netlink import ALGORITHMS, MODES, SELECTOR_DSCP
 from roce_exporter.host.kernel.ethtool_netlink import bin_of
 from roce_exporter.host.sources.files import FileReader, Place
 from roce_exporter.host.sources.query_reader import OneRequest, QueryReader
@@ -22,26 +22,24 @@ from roce_exporter.model.values import check_counters, make_reading
 from roce_exporter.words import word_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.kernel.dcb_netlink import App, Buffer, Dcb, Ets, Pfc
+    from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import Device, Reading
 
 DCB = "dcb"
 
-_TABLES = {
-    "pfc": word_map("pfc_enabled=enabled pfc_requests=requests pfc_indications=indications"),
-    "ets": word_map(
-        """
-        ets_transmit_bandwidth=transmit_bandwidth ets_receive_bandwidth=receive_bandwidth ets_algorithm=algorithm
-        priority_traffic_class=traffic_class
-        """
-    ),
-    "buffer": word_map("priority_buffer=of_priority buffer_bytes=size"),
-}
-"""The fields of each struct that have eight values, by the names that we give to these."""
+_NAMES = word_map(
+    """
+    pfc_cap=pfc_capacity delay=pfc_delay prio_pfc=pfc_enabled requests=pfc_requests indications=pfc_indications
+    willing=ets_willing tc_bw=ets_transmit_bandwidth pg_bw=ets_receive_bandwidth tc_tsa=ets_algorithm
+    prio_tc=priority_traffic_class prio_buffer=priority_buffer buffer_size=buffer_bytes total_size=buffer_total
+    """
+)
+"""What we call the keys of the documents `pfc`, `ets` and `buffer`."""
+_OF_PEER = ("pfc_enabled", "ets_willing", "ets_transmit", "ets_algorithm", "priority_traffic_class")
 
 
 def flatten(dcb: Dcb) -> dict[str, int]:
@@ -49,48 +47,39 @@ def flatten(dcb: Dcb) -> dict[str, int]:
 
     Parts that the driver does not report are left out.
     """
-    found: dict[str, int] = {}
-    if dcb.pfc:
-        # A delay of 0 means that the driver does not report it.
-        delay = {"pfc_delay": dcb.pfc.delay} if dcb.pfc.delay else {}
-        found |= {"pfc_capacity": dcb.pfc.capacity} | delay | _tables("pfc", dcb.pfc)
-    if dcb.ets:
-        found |= {"ets_willing": int(dcb.ets.willing)} | _tables("ets", dcb.ets)
-    if dcb.max_rate is not None:
-        found |= {f"max_rate_{number}": rate for number, rate in enumerate(dcb.max_rate)}
-    if dcb.app is not None:
-        mapped = _dscp_priority(dcb.app)
+    found = _numbers(dcb, "pfc", "ets", "buffer")
+    if not found.get("pfc_delay", 1):
+        del found["pfc_delay"]  # the driver does not report it
+    found |= {f"max_rate_{number}": rate for number, rate in enumerate(dcb.get("max_rate", ()))}
+    if "app" in dcb:
+        mapped = _dscp_priority(dcb["app"])
         found |= {"dscp_mappings": len(mapped)} | mapped
-    if dcb.trust is not None:
-        found["trust_dscp"] = int(dcb.trust[:1] == (SELECTOR_DSCP,))
-    if dcb.buffer:
-        found |= _tables("buffer", dcb.buffer) | {"buffer_total": dcb.buffer.total}
-    if dcb.dcbx is not None:
-        found["dcbx_mode"] = dcb.dcbx
-    return found | {f"peer_{name}": value for name, value in _peer(dcb).items()}
-
-
-def _peer(dcb: Dcb) -> dict[str, int]:
-    """The settings that the other end of the link sent by DCBX."""
-    found: dict[str, int] = {}
-    if dcb.peer_pfc:
-        found |= {f"pfc_enabled_{number}": int(on) for number, on in enumerate(dcb.peer_pfc.enabled)}
-    if dcb.peer_ets:
-        own = {"ets_willing": int(dcb.peer_ets.willing)} | _tables("ets", dcb.peer_ets)
-        found |= {name: value for name, value in own.items() if "receive" not in name}
-    return found | _dscp_priority(dcb.peer_app or ())
-
-
-def _dscp_priority(table: Iterable[App]) -> dict[str, int]:
-    return {f"dscp_priority_{app.protocol}": app.priority for app in table if app.selector == SELECTOR_DSCP}
-
-
-def _tables(kind: str, part: Pfc | Ets | Buffer) -> dict[str, int]:
-    return {
-        f"{name}_{number}": int(value)
-        for name, field in _TABLES[kind].items()
-        for number, value in enumerate(getattr(part, field))
+    if "trust" in dcb:
+        found["trust_dscp"] = int(dcb["trust"][:1] == (SELECTOR_DSCP,))
+    if "dcbx" in dcb:
+        found["dcbx_mode"] = sum(MODES[name] for name in dcb["dcbx"])
+    # The settings that the other end of the link sent by DCBX.
+    peer = _numbers(dcb, "peer_pfc", "peer_ets") | _dscp_priority(dcb.get("peer_app", {}))
+    return found | {
+        f"peer_{name}": value for name, value in peer.items() if name.startswith((*_OF_PEER, "dscp"))
     }
+
+
+def _numbers(dcb: Dcb, *kinds: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for kind in kinds:
+        document: Dcb = dcb.get(kind, {})
+        for key, value in document.items():
+            if name := _NAMES.get(key):
+                if isinstance(value, tuple):
+                    found |= {f"{name}_{at}": int(ALGORITHMS.get(one, one)) for at, one in enumerate(value)}
+                else:
+                    found[name] = int(value)
+    return found
+
+
+def _dscp_priority(app: Dcb) -> dict[str, int]:
+    return {f"dscp_priority_{code}": priority for code, priority in app.get("dscp_prio", ())}
 
 
 PAUSE = "pause"

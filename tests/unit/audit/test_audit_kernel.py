@@ -1,4 +1,4 @@
-"""Kernel reads that only the audit needs: the refresh interval of bnxt, the settings of a peer, and captures of settings."""
+"""Kernel reads that only the audit needs: the refresh interval of bnxt, and captures of settings."""
 
 import ctypes
 import struct
@@ -7,10 +7,8 @@ import pytest
 from test_audit_source import CM, MLX5, write
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.dcb_netlink import Dcb, Pfc
 from roce_exporter.host.kernel.ethtool_ioctl import GCOALESCE, EthtoolIoctl
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.recorded.dcb_text import print_dcb, read_dcb
 from roce_exporter.host.recorded.ethtool_text import parse_settings, print_settings
 from roce_exporter.host.sources.configuration import texts
 
@@ -38,15 +36,6 @@ def test_the_refresh_is_the_tenth_word_of_struct_ethtool_coalesce() -> None:
         return 0
 
     assert EthtoolIoctl(ioctl).statistics_refresh("eth0") == 9
-
-
-PEER = Pfc(8, tuple(priority == 4 for priority in range(8)), False, 0, (), ())
-
-
-def test_settings_of_a_peer_are_captured_and_read_back() -> None:
-    documents = print_dcb(Dcb(peer_pfc=PEER))
-    assert documents.keys() == {"peer_pfc"}
-    assert read_dcb(documents, "eth0", "test") == Dcb(peer_pfc=PEER)
 
 
 def test_a_capture_holds_the_files_that_were_read_and_none_of_the_addresses_in_rules(tmp_path) -> None:

@@ -308,11 +308,11 @@ def test_dcb_follows_the_mask_and_counts_frames_in_the_right_direction() -> None
     sent = Conditions(pauses=(Pause(3, TRANSMIT, 1.0),))
     kernel, clock = one_port("mlx5", Span(1.0, sent), Span(9.0, Conditions(lossless=(5,))))
     clock.now = START + 0.5
-    pfc = kernel.dcb("eth0").pfc
-    assert pfc.enabled == (False, False, False, True, False, False, False, False)
-    assert (pfc.requests[3], pfc.indications[3]) == (11921, 0)
+    pfc = kernel.dcb("eth0")["pfc"]
+    assert pfc["prio_pfc"] == (False, False, False, True, False, False, False, False)
+    assert (pfc["requests"][3], pfc["indications"][3]) == (11921, 0)
     clock.now = START + 2
-    assert kernel.dcb("eth0").pfc.enabled[3:6] == (False, False, True)
+    assert kernel.dcb("eth0")["pfc"]["prio_pfc"][3:6] == (False, False, True)
 
 
 def test_missing_devices_and_files_cannot_be_read() -> None:
