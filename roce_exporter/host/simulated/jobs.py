@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
 from roce_exporter.host.kernel.rtnetlink import VirtualFunction
-from roce_exporter.host.simulated.drivers import HW_COUNTERS, DriverCounter, counters
+from roce_exporter.host.simulated.drivers import DRIVERS, DriverCounter, counters
 from roce_exporter.host.simulated.rates import AIMED, TROUBLES
 from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 from roce_exporter.words import word_list
@@ -126,7 +126,7 @@ OF_PORT_ONLY = frozenset(
 """Counters that mlx5 reads for the whole port only; a set has their names and 0."""
 
 SET_COUNTERS = (
-    *(DriverCounter(one.raw) if one.raw in OF_PORT_ONLY else one for one in HW_COUNTERS),
+    *(DriverCounter(one.raw) if one.raw in OF_PORT_ONLY else one for one in DRIVERS["mlx5"].hw_counters),
     *counters(
         """
         cc_rx_ce_pkts=marks cc_rx_cnp_pkts=cnps_handled cc_tx_cnp_pkts=cnps_sent

@@ -3,9 +3,7 @@
 Host number N, by default the seed, is named gpu-N with at least three digits. The MAC address of its network device ethM is
 02:H:H:H:M:M, with the low 24 bits of N and the number M in hexadecimal, so that hosts of a simulated fabric differ.
 
-Each rail has a subnet of 192.0.2.0/24 (RFC 5737), a gateway, and a table of its own, as it should be. Settings are in the files of
-`sources.configuration`: mlx5 as in MLNX_OFED, bnxt as in debugfs for root, ionic as in AMD's own driver; ice has none. Values
-that are not in `Setup` are the drivers' defaults.
+Each rail has a subnet of 192.0.2.0/24 (RFC 5737), a gateway, and a table of its own, as it should be. The files are in `host.txt`.
 
 Files with changing values are included, but empty, so that they are listed: `simulated.kernel` supplies their content.
 """
@@ -13,7 +11,10 @@ Files with changing values are included, but empty, so that they are listed: `si
 from __future__ import annotations
 
 import ipaddress
+import re
+from functools import cache
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import dcb_netlink
@@ -30,18 +31,17 @@ from roce_exporter.host.simulated.jobs import (
     physical_function,
 )
 from roce_exporter.model import ip
-from roce_exporter.words import word_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from roce_exporter.host.recorded.rdma_text import Rows
+    from roce_exporter.host.simulated.conditions import Setup
     from roce_exporter.host.simulated.world import Card, SimulatedNetdev
 
 V4 = 4
 LENGTH = 30
 FIRST_TABLE = 101
-SYSCTLS = {"rp_filter": 2, "arp_ignore": 1, "arp_announce": 2, "arp_filter": 0}
 
 
 def address_of(number: int) -> str:
@@ -84,98 +84,76 @@ def _routes(netdev: str, number: int) -> tuple[ip.IpRoute, ...]:
     )
 
 
-MICROSECONDS = 1_000_000
 VERSIONS = {1: "IB/RoCE v1", 2: "RoCE v2"}
-
-REACTION = word_map(
-    """
-    clamp_tgt_rate=0 clamp_tgt_rate_after_time_inc=1 dce_tcp_g=1019 dce_tcp_rtt=1 initial_alpha_value=1023
-    rate_reduce_monitor_period=4 rate_to_set_on_first_cnp=0 rpg_ai_rate=5 rpg_byte_reset=32767 rpg_gd=11
-    rpg_hai_rate=50 rpg_max_rate=0 rpg_min_dec_fac=50 rpg_min_rate=1 rpg_threshold=1 rpg_time_reset=300
-    """
-)
-"""The reaction point of ConnectX, in the units of MLNX_OFED."""
-
-BNXT = word_map(
-    """
-    cc_mode=1 inactivity_cp=10000 init_cr=200 init_tr=200 num_phase_per_state=5 rtt=40 run_avg_weight_g=8
-    tcp_cp=0
-    """
-)
-"""cc_config of Thor2."""
-
-IONIC_REACTION = word_map(
-    """
-    ai_rate=1 byte_reset=431068 dce_tcp_g=4 gd=1 hai_rate=200 initial_alpha_value=64 min_dec_fac=50
-    min_rate=1 rate_reduce_monitor_period=1 rate_to_set_on_first_cnp=85 threshold=5 time_reset=5
-    token_bucket_size=800000
-    """
-)
-"""The default profile of Pollara's driver."""
-
-
-def _settings(card: Card, slot: str) -> Iterator[str]:
-    """The files with the settings of a card; `slot` is its PCI address."""
-    setup, rdma = card.members[0].setup, f"sys/class/infiniband/{card.name}"
-    yield f"sys/kernel/config/rdma_cm/{card.name}/ports/1/default_roce_tos: {setup.tos}"
-    yield f"sys/kernel/config/rdma_cm/{card.name}/ports/1/default_roce_mode: {VERSIONS[setup.roce_version]}"
-    if card.driver.module == MLX5_CORE:
-        yield f"{rdma}/tc/1/traffic_class: Global tclass={setup.tos}"
-        for member in card.members:
-            yield from _mlx5(member)
-    if card.driver.module == "bnxt_en":
-        on = int(setup.notifies and setup.reacts)
-        own = (
-            f"enable_cc={on} tos_dscp={setup.tos >> 2} tos_ecn={setup.tos & 3} alt_tos_dscp={setup.cnp_dscp}"
-        )
-        own += f" alt_vlan_pcp={setup.cnp_priority}"
-        yield from _lines(f"sys/kernel/debug/bnxt_re/{slot}/cc_config", BNXT | word_map(own))
-    if card.driver.module == "ionic":
-        profile = f"{rdma}/dcqcn/profiles/1"
-        yield f"{rdma}/dcqcn/match_default: 1"
-        yield f"{profile}/roce_np/cnp_dscp: {setup.cnp_dscp}"
-        yield f"{profile}/roce_np/icnp_802p_prio: {setup.cnp_priority}"
-        yield from _lines(f"{profile}/roce_rp", IONIC_REACTION)
-
-
-def _lines(folder: str, files: Mapping[str, object]) -> Iterator[str]:
-    return (f"{folder}/{name}: {value}" for name, value in files.items())
-
-
-def _mlx5(member: SimulatedNetdev) -> Iterator[str]:
-    setup, folder = member.setup, f"sys/class/net/{member.netdev}/ecn"
-    yield f"{folder}/roce_np/cnp_802p_prio: {setup.cnp_priority}"
-    yield f"{folder}/roce_np/cnp_dscp: {setup.cnp_dscp}"
-    yield f"{folder}/roce_np/min_time_between_cnps: 4"
-    yield from _lines(f"{folder}/roce_rp", REACTION)
-    for priority in PRIORITIES:
-        is_roce = priority == setup.priority
-        yield f"{folder}/roce_np/enable/{priority}: {int(setup.notifies and is_roce)}"
-        yield f"{folder}/roce_rp/enable/{priority}: {int(setup.reacts and is_roce)}"
-
-
-MTU = 4200
-AER = {"correctable": "COR", "nonfatal": "NONFATAL", "fatal": "FATAL"}
 CABLE_METRES = 7
 BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
 OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
 """Optional counters of mlx5, all switched off."""
+TEMPLATE = Path(__file__).with_name("host.txt")
+
+
+@cache
+def _parts() -> Mapping[str, str]:
+    """The parts of the template by their heads."""
+    parts = re.split(r"^\[(.+)\]$", TEMPLATE.read_text("utf-8"), flags=re.MULTILINE)
+    without_comments = (re.sub("^(#.*)?\n", "", part, flags=re.MULTILINE) for part in parts[2::2])
+    return dict(zip(parts[1::2], without_comments, strict=True))
 
 
 def record(cards: Sequence[Card], moving: Sequence[str], host: int = 1) -> Moment:
     """Host number `host` as a recording; `moving` are the files below /sys with changing values."""
-    lines = [f"proc/sys/kernel/hostname: {hostname_of(host)}", "proc/sys/net/ipv4/tcp_ecn: 2"]
+    text = [f"{FIRST}\n", _parts()["host"].format(hostname=hostname_of(host))]
     for number, card in enumerate(cards):
-        lines += [*_device(card, number), *_settings(card, slot_of(number)), *_netdevs(card, host)]
-        lines += _lines(f"proc/sys/net/ipv4/conf/{card.netdev}", SYSCTLS)
-    lines += _lines("proc/sys/net/ipv4/conf/all", dict.fromkeys(SYSCTLS, 0))
+        text += _card(card, number, host)
     place = physical_function(cards)
     for function in range(0 if place is None else len(FUNCTIONS)):
         link = f"sys/class/net/{cards[place or 0].netdev}/device/virtfn{function}"
-        lines.append(f"{link} -> ../../../../devices/pci0000:10/{slot_of(place or 0)[:-1]}{function + 1}")
-    lines += [f"sys/{path} =" for path in moving]
-    text = "\n".join((FIRST, *lines, LAST, ""))
-    return Moment(read_text(BytesIO(text.encode()), lambda _: Tree()), _rdma(cards), ip=ip_side(cards))
+        text.append(f"{link} -> ../../../../devices/pci0000:10/{slot_of(place or 0)[:-1]}{function + 1}\n")
+    text += [*(f"sys/{path} =\n" for path in moving), f"{LAST}\n"]
+    whole = BytesIO("".join(text).encode())
+    return Moment(read_text(whole, lambda _: Tree()), _rdma(cards), ip=ip_side(cards))
+
+
+def _card(card: Card, number: int, host: int) -> Iterator[str]:
+    """The files of a card and of its members."""
+    module, octets = card.driver.module, ipaddress.IPv4Address(address_of(number)).packed.hex()
+    kinds = ("", f" {module}", *([" bond"] if card.bond else []))
+    values: dict[str, object] = {
+        "card": card.name,
+        "netdev": card.netdev,
+        "slot": slot_of(number),
+        "guid": _guid(number),
+        "module": module,
+        "firmware": card.driver.firmware,
+        "model": card.driver.model,
+        "board": card.driver.board,
+        "ethernet": ethernet_instance(number),
+        "octets": f"{octets[:4]}:{octets[4:]}",
+        "slaves": " ".join(one.netdev for one in card.members),
+        **_settings(card.members[0].setup),
+    }
+    yield from (_parts().get(f"card{kind}", "").format_map(values) for kind in kinds)
+    for member in card.members:
+        values |= {"member": member.netdev, "mac": mac_of(host, member.netdev), **_settings(member.setup)}
+        yield from (_parts().get(f"member{kind}", "").format_map(values) for kind in kinds)
+        for priority in PRIORITIES if module == MLX5_CORE else ():
+            for folder, on in (("roce_np", member.setup.notifies), ("roce_rp", member.setup.reacts)):
+                path = f"sys/class/net/{member.netdev}/ecn/{folder}/enable/{priority}"
+                yield f"{path}: {int(on and priority == member.setup.priority)}\n"
+
+
+def _settings(setup: Setup) -> dict[str, object]:
+    """The values of the template that are the port's setup."""
+    return {
+        "tos": setup.tos,
+        "dscp": setup.tos >> 2,
+        "ecn": setup.tos & 3,
+        "roce_version": VERSIONS[setup.roce_version],
+        "enable_cc": int(setup.notifies and setup.reacts),
+        "cnp_dscp": setup.cnp_dscp,
+        "cnp_priority": setup.cnp_priority,
+        "watchdog": setup.watchdog,
+    }
 
 
 def hostname_of(host: int) -> str:
@@ -239,60 +217,6 @@ def slot_of(number: int) -> str:
 
 def _guid(number: int) -> str:
     return f"0200:00ff:fe00:{number:04x}"
-
-
-def _device(card: Card, number: int) -> Iterator[str]:
-    """The RDMA device and its PCI function. Its GIDs are link-local and IPv4, each as RoCE v1 and v2; odd slots are version 2."""
-    rdma, slot, driver = (
-        f"sys/class/infiniband/{card.name}",
-        f"devices/pci0000:10/{slot_of(number)}",
-        card.driver,
-    )
-    yield from _lines(rdma, {"fw_ver": driver.firmware, "hca_type": driver.model, "node_guid": _guid(number)})
-    if driver.board:
-        yield f"{rdma}/board_id: {driver.board}"
-    yield f"{rdma}/node_type: 1: CA"
-    yield f"{rdma}/ports/1/link_layer: Ethernet"
-    yield f"{rdma}/ports/1/hw_counters/lifespan: 10"
-    yield f"{rdma}/device -> ../../../{slot}"
-    octets = ipaddress.IPv4Address(address_of(number)).packed.hex()
-    mapped = f"0000:0000:0000:0000:0000:ffff:{octets[:4]}:{octets[4:]}"
-    for index, address in enumerate((f"fe80:0000:0000:0000:{_guid(number)}", mapped)):
-        for version, kind in enumerate(VERSIONS.values()):
-            port, gid = f"{rdma}/ports/1", 2 * index + version
-            yield f"{port}/gids/{gid}: {address}"
-            yield f"{port}/gid_attrs/types/{gid}: {kind}"
-            yield f"{port}/gid_attrs/ndevs/{gid}: {card.netdev}"
-    for when in ("current", "max"):
-        yield f"sys/{slot}/{when}_link_speed: 32.0 GT/s PCIe"
-        yield f"sys/{slot}/{when}_link_width: 16"
-    yield f"sys/{slot}/sriov_totalvfs: 16"
-    for kind, total in AER.items():
-        yield f"sys/{slot}/aer_dev_{kind}: TOTAL_ERR_{total} 0"
-    yield f"sys/{slot}/driver -> ../../../bus/pci/drivers/{driver.module}"
-    if driver.module == MLX5_CORE:
-        yield f"sys/{slot}/{ethernet_instance(number)}/subsystem -> ../../../../bus/auxiliary"
-
-
-def _netdevs(card: Card, host: int) -> Iterator[str]:
-    for member in card.members:
-        netdev, ethtool = f"sys/class/net/{member.netdev}", f"ethtool/{member.netdev}"
-        yield f"{netdev}/mtu: {MTU}"
-        yield f"{ethtool}.driver: driver: {card.driver.module}"
-        yield f"{ethtool}.permaddr: Permanent address: {mac_of(host, member.netdev)}"
-        yield from (f"{ethtool}.pause =", "|Autonegotiate: off", "|RX: off", "|TX: off")
-        # Milliseconds of transmitted pause after which mlx5 stops it; microseconds from one refresh of bnxt's counters to the next.
-        if card.driver.module == MLX5_CORE:
-            yield f"{ethtool}.settings: pfc-prevention-tout: {member.setup.watchdog}"
-        elif card.driver.refresh:
-            yield f"{ethtool}.settings: stats-block-usecs: {int(card.driver.refresh * MICROSECONDS)}"
-        if card.bond:
-            yield f"{netdev}/master -> ../{card.bond}"
-            yield f"sys/class/net/{card.bond}/lower_{member.netdev} -> ../{member.netdev}"
-    if card.bond:
-        slaves = " ".join(member.netdev for member in card.members)
-        bond = {"mtu": MTU, "bonding/slaves": slaves, "bonding/mode": "802.3ad 4"}
-        yield from _lines(f"sys/class/net/{card.bond}", bond)
 
 
 def _rdma(cards: Sequence[Card]) -> dict[str, Rows]:
