@@ -17,7 +17,7 @@ from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.recorded.recorded import RecordedKernel
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.host.sources import NAMES, SLOW, Reader, open_readers
-from roce_exporter.host.sources.files import ParsedReader
+from roce_exporter.host.sources.files import FileReader
 from roce_exporter.host.sources.netdev import fec_numbers
 from roce_exporter.host.sources.state_files import (
     delay_drop_reader,
@@ -255,7 +255,7 @@ def test_delay_drop_is_read_where_it_may_be_read(tmp_path) -> None:
 # Temperatures by hwmon
 
 
-def sensors(**files: str) -> ParsedReader:
+def sensors(**files: str) -> FileReader:
     below = f"{MLX5}/device/hwmon/hwmon3"
     return sensors_reader(host({f"{below}/{name}": text for name, text in files.items()} | FILES), DEVICE)
 

@@ -77,13 +77,13 @@ def plain(reading: Reading) -> tuple[Any, ...]:
 
 
 def counter_reader(kernel: ScriptedKernel) -> Any:
-    opened = CounterFiles(kernel, "x", NAMES)  # type: ignore[arg-type]  # only what is used
-    return lambda now: opened.read("counters", "mlx5_0", 1, now)
+    opened = CounterFiles(kernel, 1, "x", NAMES)  # type: ignore[arg-type]  # only what is used
+    return lambda now: opened.read("counters", "mlx5_0", now)
 
 
 def parsed_reader(kernel: ScriptedKernel) -> Any:
     opened = ParsedFiles(kernel, {name: (name, parse_mtu) for name in NAMES})  # type: ignore[arg-type]  # the same
-    return lambda _: opened.read("sensors", "mlx5_0")
+    return lambda now: opened.read("sensors", "mlx5_0", now)
 
 
 @pytest.mark.parametrize("make", [counter_reader, parsed_reader])

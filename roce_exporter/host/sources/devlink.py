@@ -59,10 +59,10 @@ def instances_at(kernel: Kernel, place: str) -> Iterator[str]:
             yield f"auxiliary/{entry}"
 
 
-def devlink_readers(kernel: Kernel, device: Device) -> tuple[QueryReader[Mapping[str, int]], ...]:
+def devlink_readers(kernel: Kernel, device: Device) -> tuple[QueryReader, ...]:
     """The three sources of a device, each with one reading for the whole device."""
     return tuple(
-        QueryReader(source, partial(numbers, kernel, device), device.name, WHOLE_DEVICE, numbers=dict)
+        QueryReader(source, partial(numbers, kernel, device), device.name, WHOLE_DEVICE)
         for source, numbers in _PARTS.items()
     )
 

@@ -6,7 +6,7 @@ import errno
 from itertools import compress, count
 from operator import ne
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.model import WHOLE_DEVICE, Reading
@@ -63,19 +63,12 @@ class Quarantine:
         self._until.pop(position, None)
 
 
-class Place(NamedTuple):
-    """The counter files `names` in one directory, and the port that they belong to."""
-
-    port: int
-    directory: str
-    names: Sequence[str]
-
-
 class CounterFiles:
     """The files `names` in one sysfs directory, read as counters of one port."""
 
-    def __init__(self, kernel: Kernel, directory: str, names: Sequence[str]) -> None:
+    def __init__(self, kernel: Kernel, port: int, directory: str, names: Sequence[str]) -> None:
         self.names = tuple(names)
+        self._port = port
         self._files = kernel.open_files([f"{directory}/{name}" for name in self.names])
         self._quarantine = Quarantine()
         self._texts: Sequence[bytes | OSError | None] = ()
@@ -86,7 +79,7 @@ class CounterFiles:
     def quarantined(self) -> int:
         return len(self._quarantine)
 
-    def read(self, source: str, device: str, port: int, now: float, *, netdev: str = "") -> Reading:
+    def read(self, source: str, device: str, now: float, netdev: str = "") -> Reading:
         """The content of the files at `now` (monotonic seconds). A file that fails becomes a loss."""
         calm = not self._quarantine
         texts = self._files.read(() if calm else self._quarantine.skipped(now))
@@ -94,10 +87,10 @@ class CounterFiles:
             return self._reading
         if calm and (values := self._numbers(texts)) is not None:
             self._texts = texts
-            self._reading = Reading(source, device, port, self.names, values, (), netdev)
+            self._reading = Reading(source, device, self._port, self.names, values, (), netdev)
             return self._reading
         found = [_value(content) for content in texts]
-        reading = make_reading(source, device, port, self.names, found, netdev=netdev)
+        reading = make_reading(source, device, self._port, self.names, found, netdev=netdev)
         if reading.losses or self._quarantine:
             for position, value in enumerate(found):
                 if isinstance(value, str):
@@ -132,59 +125,13 @@ def _value(content: bytes | OSError | None) -> int | str:
     return reason_of(content) if content else QUARANTINED
 
 
-class FileReader:
-    """A source whose values are counter files in directories, which are opened at the first read."""
-
-    def __init__(
-        self,
-        source: str,
-        kernel: Kernel,
-        places: Callable[[], Iterable[Place]],
-        device: str,
-        netdev: str = "",
-        *,
-        missing: str,
-    ) -> None:
-        """`missing` says what a device without any of these files lacks."""
-        self.source = source
-        self.netdev = netdev
-        self._kernel = kernel
-        self._places = places
-        self._device = device
-        self._missing = missing
-        self._files: tuple[tuple[int, CounterFiles], ...] = ()
-
-    @property
-    def quarantined(self) -> int:
-        return sum([files.quarantined for _, files in self._files])
-
-    def read(self, now: float) -> tuple[Reading, ...]:
-        """One reading per directory."""
-        if not self._files:
-            self._files = tuple(
-                (port, CounterFiles(self._kernel, directory, names))
-                for port, directory, names in self._places()
-            )
-        if not self._files:
-            raise Absent(errno.ENOENT, self._missing, self.netdev or self._device)
-        # Lists instead of generators here and in the other readers: for one or two items a generator takes longer than all of them.
-        return tuple(
-            [
-                files.read(self.source, self._device, port, now, netdev=self.netdev)
-                for port, files in self._files
-            ]
-        )
-
-    def close(self) -> None:
-        for _, files in self._files:
-            files.close()
-
-
 FileParser = tuple[str, "Callable[[bytes], int | str]"]  # the path of a file, and what parses its content
 
 
 class ParsedFiles:
     """Files of a port or of a whole device that are not plain counters, each with its own parser."""
+
+    quarantined = 0
 
     def __init__(
         self,
@@ -204,7 +151,7 @@ class ParsedFiles:
         self._reading: Reading | None = None
         """What these texts led to."""
 
-    def read(self, source: str, device: str) -> Reading:
+    def read(self, source: str, device: str, now: float, netdev: str = "") -> Reading:  # noqa: ARG002 - as of `CounterFiles`
         """The current content of the files. A file that fails becomes a loss."""
         texts = self._files.read()
         if self._reading is not None and texts == self._texts:
@@ -215,35 +162,44 @@ class ParsedFiles:
         ]
         found += [derive(found) for derive in self._derived]
         self._texts = texts
-        self._reading = make_reading(source, device, self._port, self._names, found)
+        self._reading = make_reading(source, device, self._port, self._names, found, netdev=netdev)
         return self._reading
 
     def close(self) -> None:
         self._files.close()
 
 
-class ParsedReader:
-    """A source whose values are parsed files, which are opened at the first read."""
-
-    netdev = ""
-    quarantined = 0
+class FileReader:
+    """A source whose values are in files, which are opened at the first read."""
 
     def __init__(
-        self, source: str, device: str, open_files: Callable[[], Iterable[ParsedFiles]], *, missing: str
+        self,
+        source: str,
+        device: str,
+        open_files: Callable[[], Iterable[CounterFiles | ParsedFiles]],
+        netdev: str = "",
+        *,
+        missing: str,
     ) -> None:
-        """`missing` says what a device without such files lacks."""
+        """`missing` says what a device without any of these files lacks."""
         self.source = source
+        self.netdev = netdev
         self._device = device
         self._open = open_files
         self._missing = missing
-        self._files: tuple[ParsedFiles, ...] = ()
+        self._files: tuple[CounterFiles | ParsedFiles, ...] = ()
 
-    def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
-        """One reading per port, or for the whole device."""
+    @property
+    def quarantined(self) -> int:
+        return sum([files.quarantined for files in self._files])
+
+    def read(self, now: float) -> tuple[Reading, ...]:
+        """One reading per port or directory, or for the whole device."""
         self._files = self._files or tuple(self._open())
         if not self._files:
-            raise Absent(errno.ENOENT, self._missing, self._device)
-        return tuple([files.read(self.source, self._device) for files in self._files])
+            raise Absent(errno.ENOENT, self._missing, self.netdev or self._device)
+        # Lists instead of generators here and in the other readers: for one or two items a generator takes longer than all of them.
+        return tuple([files.read(self.source, self._device, now, self.netdev) for files in self._files])
 
     def close(self) -> None:
         for files in self._files:

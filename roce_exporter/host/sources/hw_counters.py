@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import COUNTERS, HW_COUNTERS
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.sources.files import CounterFiles, FileReader, Place
+from roce_exporter.host.sources.files import CounterFiles, FileReader
 from roce_exporter.host.sources.query_reader import NetlinkPorts, QueryReader, netlink_of
 from roce_exporter.model import WHOLE_DEVICE, Reading
 
@@ -71,7 +71,7 @@ class HardwareCounters:
             reported = self._reported.get(port, ())
             rest = names if not reported else tuple(name for name in names if name not in reported)
             if files := self._current(port, rest):
-                readings.append(files.read(self.source, self._device.name, port, now))
+                readings.append(files.read(self.source, self._device.name, now))
         return tuple(readings)
 
     def _list(self) -> dict[int, tuple[str, ...]]:
@@ -91,7 +91,7 @@ class HardwareCounters:
             self._files.pop(port).close()
             files = None
         if files is None and names:
-            files = self._files[port] = CounterFiles(self._kernel, self._directory(port), names)
+            files = self._files[port] = CounterFiles(self._kernel, port, self._directory(port), names)
         return files
 
     def _directory(self, port: int) -> str:
@@ -109,13 +109,13 @@ def counters_reader(kernel: Kernel, device: Device) -> FileReader:
     Documentation/ABI/stable/sysfs-class-infiniband. Not in RDMA netlink; on mlx5 each file is one firmware command.
     """
 
-    def places() -> Iterator[Place]:
+    def open_files() -> Iterator[CounterFiles]:
         for port in () if family_of(device.dialect).stub_port_counters else device.ports:
             directory = f"class/infiniband/{device.name}/ports/{port.number}/counters"
             with suppress(Absent):
-                yield Place(port.number, directory, kernel.entries(directory))
+                yield CounterFiles(kernel, port.number, directory, kernel.entries(directory))
 
-    return FileReader(COUNTERS, kernel, places, device.name, missing="no counters directory")
+    return FileReader(COUNTERS, device.name, open_files, missing="no counters directory")
 
 
 RESOURCES = "resources"
@@ -123,20 +123,20 @@ OPTIONAL_COUNTERS = "optional_counters"
 LIMITS = "limits"
 
 
-def resources_reader(kernel: Kernel, device: Device) -> QueryReader[Mapping[str, int]]:
+def resources_reader(kernel: Kernel, device: Device) -> QueryReader:
     """Queue pairs, completion queues, memory regions and the like that are in use on one device."""
     return QueryReader(
-        RESOURCES, lambda: kernel.rdma_resources(netlink_of(device)), device.name, WHOLE_DEVICE, numbers=dict
+        RESOURCES, lambda: kernel.rdma_resources(netlink_of(device)), device.name, WHOLE_DEVICE
     )
 
 
-def limits_reader(kernel: Kernel, device: Device) -> QueryReader[Mapping[str, int]]:
+def limits_reader(kernel: Kernel, device: Device) -> QueryReader:
     """How many objects of a kind a device can have at once, by the names of `ibv_devinfo`.
 
     Read until it succeeds once: limits do not change, and reading them opens a context on the device.
     """
     once = cache(lambda: kernel.object_limits(netlink_of(device)))
-    return QueryReader(LIMITS, once, device.name, WHOLE_DEVICE, numbers=dict)
+    return QueryReader(LIMITS, once, device.name, WHOLE_DEVICE)
 
 
 def optional_counters_reader(kernel: Kernel, device: Device) -> NetlinkPorts:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.kernel.dcb_netlink import ALGORITHMS, MODES, SELECTOR_DSCP
 from roce_exporter.host.kernel.ethtool_netlink import bin_of
-from roce_exporter.host.sources.files import FileReader, Place
+from roce_exporter.host.sources.files import CounterFiles, FileReader
 from roce_exporter.host.sources.query_reader import OneRequest, QueryReader
 from roce_exporter.host.sources.state_files import FLAGS, parse_flags
 from roce_exporter.model.values import check_counters, make_reading
@@ -169,12 +169,9 @@ def hardware_netdevs(device: Device) -> Iterator[tuple[int, str]]:
 class EthtoolStatistics(OneRequest):
     """The driver's private counters, `ethtool -S`. The set of names may change from one read to the next."""
 
-    source = ETHTOOL
-
     def __init__(self, kernel: Kernel, device: str, port: int, netdev: str) -> None:
-        self.netdev = netdev
+        super().__init__(ETHTOOL, device, netdev)
         self._kernel = kernel
-        self._device = device
         self._port = port
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
@@ -187,18 +184,18 @@ class EthtoolStatistics(OneRequest):
 def _kernel_counters(kernel: Kernel, device: str, port: int, netdev: str) -> FileReader:
     """The kernel's own counters of one network device (Documentation/ABI/testing/sysfs-class-net*)."""
 
-    def places() -> Iterator[Place]:
+    def open_files() -> Iterator[CounterFiles]:
         below = f"class/net/{netdev}"
         # Absent where the network device is in another network namespace.
         present = kernel.entries(below)
         if names := [name for name in COUNTER_FILES if name in present]:
-            yield Place(port, below, names)
+            yield CounterFiles(kernel, port, below, names)
         with suppress(Absent):
             present = kernel.entries(f"{below}/statistics")
             if names := [name for name in STATISTICS_FILES if name in present]:
-                yield Place(port, f"{below}/statistics", names)
+                yield CounterFiles(kernel, port, f"{below}/statistics", names)
 
-    return FileReader(NETDEV, kernel, places, device, netdev, missing="no counters of the kernel")
+    return FileReader(NETDEV, device, open_files, netdev, missing="no counters of the kernel")
 
 
 def _member_link(kernel: Kernel, netdev: str) -> Mapping[str, int]:
@@ -208,9 +205,7 @@ def _member_link(kernel: Kernel, netdev: str) -> Mapping[str, int]:
     return {**found, "set_up": is_up} if isinstance(is_up, int) else found
 
 
-def netdev_readers(
-    kernel: Kernel, device: Device
-) -> Iterator[EthtoolStatistics | QueryReader[Any] | FileReader]:
+def netdev_readers(kernel: Kernel, device: Device) -> Iterator[EthtoolStatistics | QueryReader | FileReader]:
     """The readers of every network device of one RDMA device."""
     members = {one.name for port in device.ports for one in port.netdevs if one.role == "member"}
     for port, netdev in hardware_netdevs(device):
@@ -229,4 +224,4 @@ def netdev_readers(
             (MAC_ADDRESS, partial(read_netdev_identity, kernel), dict),
             (VIRTUAL_FUNCTIONS, kernel.virtual_functions, VfNumbers(kernel, netdev)),
         ):
-            yield QueryReader[Any](source, partial(query, netdev), *where, numbers=numbers)
+            yield QueryReader(source, partial(query, netdev), *where, numbers=numbers)

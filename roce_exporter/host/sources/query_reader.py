@@ -4,52 +4,61 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.model import Loss, Reading
 from roce_exporter.model.values import check_counters, make_reading, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.model import Device, RdmaDevice
-
-T = TypeVar("T")
 
 
 class OneRequest:
     """What a reader has that keeps no file open: nothing to close, nothing in quarantine."""
 
-    netdev = ""
     quarantined = 0
+
+    def __init__(self, source: str, device: str, netdev: str = "") -> None:
+        self.source = source
+        self.netdev = netdev
+        self._device = device
+        self._names: dict[tuple[int, str], tuple[str, ...]] = {}
 
     def close(self) -> None:
         pass  # nothing is open
 
+    def _reading(
+        self, source: str, port: int, found: Mapping[str, object], values: Sequence[int | str], netdev: str
+    ) -> Reading:
+        """A reading with the names of `found`: the same object for the same names, see `model.Reading`."""
+        names = self._names.get((port, netdev), ())
+        if names != tuple(found):
+            names = self._names[port, netdev] = tuple(found)
+        return make_reading(source, self._device, port, names, values, netdev=netdev)
 
-class QueryReader(OneRequest, Generic[T]):
+
+class QueryReader(OneRequest):
     """One request for one port or network device, or for the whole device."""
 
     def __init__(
         self,
         source: str,
-        query: Callable[[], T],
+        query: Callable[[], Any],
         device: str,
         port: int,
         netdev: str = "",
         *,
-        numbers: Callable[[T], Mapping[str, int]],
+        numbers: Callable[[Any], Mapping[str, int]] = dict,
     ) -> None:
         """`numbers` converts the result of `query` to numbers by name."""
-        self.source = source
-        self.netdev = netdev
+        super().__init__(source, device, netdev)
         self._query = query
         self._numbers = numbers
-        self._device = device
         self._port = port
-        self._names: tuple[str, ...] = ()
-        self._answer: T | None = None
+        self._answer: object = None
         self._readings: tuple[Reading, ...] = ()
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
@@ -58,12 +67,9 @@ class QueryReader(OneRequest, Generic[T]):
         # The same object has the same content: see `kernel.netlink.remembered`.
         if answer is not self._answer:
             found = self._numbers(answer)
-            if self._names != tuple(found):
-                self._names = tuple(found)
-            self._answer, values = answer, check_counters(tuple(found.values()))
-            self._readings = (
-                make_reading(self.source, self._device, self._port, self._names, values, netdev=self.netdev),
-            )
+            values = check_counters(tuple(found.values()))
+            self._answer = answer
+            self._readings = (self._reading(self.source, self._port, found, values, self.netdev),)
         return self._readings
 
 
@@ -80,25 +86,17 @@ class SeveralReadings(OneRequest):
         missing: str,
     ) -> None:
         """`missing` says what a device without any result lacks."""
-        self.source = source
-        self.netdev = netdev
+        super().__init__(source, device, netdev)
         self._query = query
-        self._device = device
         self._missing = missing
-        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading per port and network device."""
         found = self._query()
         if not found:
             raise Absent(errno.ENOENT, self._missing, self.netdev or self._device)
-        # The same object for the same names: see `model.Reading`.
-        self._names = {names: self._names.get(names, names) for names in map(tuple, found.values())}
         return tuple(
-            make_reading(
-                *(self.source, self._device, port, self._names[tuple(values)], tuple(values.values())),
-                netdev=netdev,
-            )
+            self._reading(self.source, port, values, tuple(values.values()), netdev)
             for (port, netdev), values in found.items()
         )
 
@@ -116,40 +114,34 @@ class NetlinkPorts(OneRequest):
         missing: str,
     ) -> None:
         """The readings are of the source `named`, if that is another; `missing` says what a device without any lacks."""
-        self.source = source
+        super().__init__(source, device.name)
         self.reported: dict[int, Collection[str]] = {}
         """Per port, the names of the current collection."""
         self._query = query
-        self._device = device
+        self._described = device
         self._named = named or source
         self._missing = missing
-        self._names: dict[int, tuple[str, ...]] = {}
 
     def read(self, now: float) -> tuple[Reading, ...]:  # noqa: ARG002 - a reader's signature; nothing here waits
         """One reading per port that has values. A failed port has a loss without a name."""
         self.reported.clear()
-        check_netlink(self._device)
-        readings = tuple(reading for port in self._device.ports if (reading := self._port(port.number)))
+        check_netlink(self._described)
+        readings = tuple(reading for port in self._described.ports if (reading := self._port(port.number)))
         if not readings:
-            raise Absent(errno.EOPNOTSUPP, self._missing, self._device.name)
+            raise Absent(errno.EOPNOTSUPP, self._missing, self._device)
         return readings
 
     def _port(self, port: int) -> Reading | None:
-        if self._device.netlink is None:
+        if self._described.netlink is None:
             return None
         try:
-            found = self._query(self._device.netlink, port)
+            found = self._query(self._described.netlink, port)
         except Absent:
             return None
         except OSError as error:
-            return Reading(self._named, self._device.name, port, (), (), (Loss("", reason_of(error)),))
+            return Reading(self._named, self._device, port, (), (), (Loss("", reason_of(error)),))
         self.reported[port] = found.keys()
-        names = self._names.get(port, ())
-        if names != tuple(found):
-            names = self._names[port] = tuple(found)
-        return make_reading(
-            self._named, self._device.name, port, names, check_counters(tuple(found.values()))
-        )
+        return self._reading(self._named, port, found, check_counters(tuple(found.values())), "")
 
 
 def netlink_of(device: Device) -> RdmaDevice:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent, entries_of, read_or
-from roce_exporter.host.sources.files import FileReader, ParsedFiles, ParsedReader, Place
+from roce_exporter.host.sources.files import CounterFiles, FileReader, ParsedFiles
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.model.values import DERIVED, GARBAGE, NOT_AVAILABLE, parse_counter, unreadable
 
@@ -76,7 +76,7 @@ _PARSERS: dict[str, Callable[[bytes], int | str]] = {
 }
 
 
-def port_reader(kernel: Kernel, device: Device) -> ParsedReader:
+def port_reader(kernel: Kernel, device: Device) -> FileReader:
     """The state files of all ports of one device, one reading per port, with the names of this module."""
 
     def open_files() -> Iterator[ParsedFiles]:
@@ -93,7 +93,7 @@ def port_reader(kernel: Kernel, device: Device) -> ParsedReader:
                 derived = {UP: _is_up} if STATE in files else {}
                 yield ParsedFiles(kernel, files, port.number, derived=derived)
 
-    return ParsedReader(PORT, device.name, open_files, missing="no ports in sysfs")
+    return FileReader(PORT, device.name, open_files, missing="no ports in sysfs")
 
 
 def _is_up(found: Sequence[int | str]) -> int | str:
@@ -140,7 +140,7 @@ PARSERS: dict[str, Callable[[bytes], int | str]] = {
 AER_BYTES = 4096
 
 
-def pcie_reader(kernel: Kernel, device: Device) -> ParsedReader:
+def pcie_reader(kernel: Kernel, device: Device) -> FileReader:
     """Current and maximum link speed and width, and error counters, by the names of the files."""
 
     def files(below: str) -> dict[str, FileParser]:
@@ -157,14 +157,14 @@ def _function_reader(
     list_files: Callable[[str], dict[str, FileParser]],
     *,
     missing: str,
-) -> ParsedReader:
+) -> FileReader:
     """The files below the PCI function of a device."""
 
     def open_files() -> Iterator[ParsedFiles]:
         if files := list_files(f"class/infiniband/{device.name}/device"):
             yield ParsedFiles(kernel, files, size=AER_BYTES)
 
-    return ParsedReader(source, device.name, open_files, missing=missing)
+    return FileReader(source, device.name, open_files, missing=missing)
 
 
 SENSORS = "sensors"
@@ -173,7 +173,7 @@ _FILE = re.compile(r"(temp\d+)_(input|crit)")
 _NUMBER = re.compile(rb"-?\d{1,9}")
 
 
-def sensors_reader(kernel: Kernel, device: Device) -> ParsedReader:
+def sensors_reader(kernel: Kernel, device: Device) -> FileReader:
     """Temperatures of the NIC's chip and, for mlx5, the transceivers. Unprivileged, unlike the transceiver's own memory.
 
     `temperature_SENSOR` and `critical_SENSOR`, in thousandths of a degree Celsius.
@@ -203,12 +203,13 @@ NAMES = ("num_timeout_events", "num_rqs", "timeout")
 def delay_drop_reader(kernel: Kernel, device: Device) -> FileReader:
     """The delay_drop directory of mlx5: queues for which the NIC waits for a receive request instead of dropping packets."""
 
-    def places() -> Iterator[Place]:
+    def open_files() -> Iterator[CounterFiles]:
         directory = f"kernel/debug/mlx5/{device.pci}/delay_drop"
         with suppress(Absent, PermissionError):
             present = kernel.entries(directory) if device.pci else ()
             if present:
-                yield Place(WHOLE_DEVICE, directory, [name for name in NAMES if name in present])
+                names = [name for name in NAMES if name in present]
+                yield CounterFiles(kernel, WHOLE_DEVICE, directory, names)
 
     missing = "no delay drop, or no permission to read debugfs"
-    return FileReader(DELAY_DROP, kernel, places, device.name, missing=missing)
+    return FileReader(DELAY_DROP, device.name, open_files, missing=missing)
