@@ -4,17 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.host.recorded.ethtool_text import (
-    parse_fec,
-    parse_field,
-    parse_link,
-    parse_pause,
-    parse_settings,
+    parse,
+    parse_fields,
     parse_statistics,
-    print_fec,
-    print_link,
-    print_pause,
-    print_settings,
     print_statistics,
+    print_values,
 )
 
 STATISTICS = """NIC statistics:
@@ -47,7 +41,7 @@ def test_pause_parameters_and_their_counters() -> None:
         "Pause parameters for eth4:\nAutonegotiate:\toff\nRX:\t\ton\nTX:\t\ton\nStatistics:\n"
         "  tx_pause_frames: 2\n  rx_pause_frames: 1\n"
     )
-    assert parse_pause(text) == {
+    assert parse("pause", text) == {
         "autonegotiate": 0,
         "receive": 1,
         "transmit": 1,
@@ -62,25 +56,25 @@ def test_the_link() -> None:
         "\tLink detected: yes\n\tLink Down Events: 3\n"
     )
     found = {"speed": 25_000_000_000, "lanes": 4, "full_duplex": 1, "up": 1, "down_events": 3}
-    assert parse_link(text) == found
+    assert parse("link", text) == found
 
 
 def test_a_link_that_is_down_has_no_speed() -> None:
     text = "\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tLink detected: no (No cable)\n"
-    assert parse_link(text) == {"up": 0}
+    assert parse("link", text) == {"up": 0}
 
 
 def test_fec_and_driver() -> None:
-    assert parse_fec(
-        "FEC parameters for eth2:\nActive FEC encoding: RS\nStatistics:\n  corrected_blocks: 123\n"
+    assert parse(
+        "fec", "FEC parameters for eth2:\nActive FEC encoding: RS\nStatistics:\n  corrected_blocks: 123\n"
     ) == {"corrected_blocks": 123}
     text = "driver: mlx5_core\nversion: 6.12.0\nfirmware-version: 28.41 (MT_0000000838)\n"
-    assert parse_field(text, "driver") == "mlx5_core"
+    assert parse_fields(text)["driver"] == "mlx5_core"
 
 
 def test_the_fec_histogram_is_read_as_ethtool_7_prints_it() -> None:
     text = (
-        "Statistics:\n  corrected_blocks: 123\n  fec_symbols_err_0: 445 [ per_lane: 125, 320 ]\n"
+        "  corrected_blocks: 123\n  fec_symbols_err_0: 445 [ per_lane: 125, 320 ]\n"
         "  fec_symbols_err_1_to_3: 12\n"
     )
     found = {
@@ -90,8 +84,8 @@ def test_the_fec_histogram_is_read_as_ethtool_7_prints_it() -> None:
         "fec_symbols_err_0_lane_1": 320,
         "fec_symbols_err_1_to_3": 12,
     }
-    assert parse_fec(text) == found
-    assert print_fec(found) == text
+    assert parse("fec", text) == found
+    assert print_values("fec", found) == text
 
 
 COUNTS = st.integers(0, 2**64 - 1)
@@ -113,7 +107,7 @@ def test_printed_statistics_are_read_back(found) -> None:
     )
 )
 def test_printed_pause_is_read_back(found) -> None:
-    assert parse_pause(print_pause(found)) == found
+    assert parse("pause", print_values("pause", found)) == found
 
 
 @given(
@@ -129,7 +123,7 @@ def test_printed_pause_is_read_back(found) -> None:
     )
 )
 def test_a_printed_link_is_read_back(found) -> None:
-    assert parse_link(print_link(found)) == found
+    assert parse("link", print_values("link", found)) == found
 
 
 def test_private_flags_and_the_pfc_watchdogs_timeout() -> None:
@@ -137,14 +131,14 @@ def test_private_flags_and_the_pfc_watchdogs_timeout() -> None:
         "Private flags for eth2:\nrx_cqe_moder           : on\ndropless_rq: off\npfc-prevention-tout: 100\n"
     )
     found = {"flag_rx_cqe_moder": 1, "flag_dropless_rq": 0, "pfc_prevention_timeout": 100}
-    assert parse_settings(text) == found
-    assert parse_settings(print_settings(found)) == found
+    assert parse("settings", text) == found
+    assert parse("settings", print_values("settings", found)) == found
 
 
 def test_a_number_of_thousands_of_digits_is_not_a_counter() -> None:
     """Python raises ValueError instead of converting one."""
     digits = "9" * 5000
     assert parse_statistics(f"a: {digits}\nb: 1\n") == (("b",), (1,))
-    assert parse_pause(f"tx_pause_frames: {digits}\nRX: on\n") == {"receive": 1}
-    assert parse_link(f"Speed: {digits}Mb/s\nLanes: {digits}\nLink Down Events: {digits}\n") == {}
-    assert parse_settings(f"stats-block-usecs: {digits}\n") == {}
+    assert parse("pause", f"tx_pause_frames: {digits}\nRX: on\n") == {"receive": 1}
+    assert parse("link", f"Speed: {digits}Mb/s\nLanes: {digits}\nLink Down Events: {digits}\n") == {}
+    assert parse("settings", f"stats-block-usecs: {digits}\n") == {}

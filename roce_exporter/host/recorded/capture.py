@@ -276,10 +276,10 @@ def _ethtool(kernel: Kernel, netdev: str, scrub: Scrubber) -> Part:
     printed: dict[str, Callable[[], str]] = {
         "driver": lambda: f"driver: {kernel.ethtool_driver(netdev)}\n",
         "stats": lambda: ethtool_text.print_statistics(*kernel.ethtool_statistics(netdev)),
-        "pause": lambda: ethtool_text.print_pause(kernel.ethtool_pause(netdev)),
-        "link": lambda: ethtool_text.print_link(kernel.ethtool_link(netdev)),
-        "settings": lambda: ethtool_text.print_settings(kernel.ethtool_settings(netdev)),
-        "fec": lambda: ethtool_text.print_fec(kernel.ethtool_fec(netdev)),
+        "pause": lambda: ethtool_text.print_values("pause", kernel.ethtool_pause(netdev)),
+        "link": lambda: ethtool_text.print_values("link", kernel.ethtool_link(netdev)),
+        "settings": lambda: ethtool_text.print_values("settings", kernel.ethtool_settings(netdev)),
+        "fec": lambda: ethtool_text.print_values("fec", kernel.ethtool_fec(netdev)),
         "module": lambda: ethtool_text.print_transceiver(kernel.transceiver(netdev)),
         # The address that the series shows, also where `ethtool -P` would print `not set`.
         "permaddr": lambda: f"Permanent address: {scrub.text(kernel.mac_address(netdev))}\n",

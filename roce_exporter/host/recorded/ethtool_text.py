@@ -10,34 +10,60 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel.ethtool_netlink import bin_of
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from roce_exporter.host.kernel.ethtool_netlink import Bin
+    Form = tuple[str, Callable[[str], int], Callable[[int], str]]
 
 # The number of digits of 64 bits. Python raises ValueError for a number of thousands of digits.
 _DIGITS = "[0-9]{1,20}"
-_COUNT = re.compile(rf"{_DIGITS}(?![0-9])")
 
 # More digits than 64 bits have are accepted here, so that the value is later counted as unreadable.
 _STATISTIC = re.compile(r"\s*(?P<name>\S.*?): (?P<value>[0-9]{1,64})\s*")
-_PAUSE_SWITCHES = {"autonegotiate": "autonegotiate", "rx": "receive", "tx": "transmit"}
-_PAUSE_COUNTS = {
-    "tx_pause_frames": "transmit_frames",
-    "rx_pause_frames": "receive_frames",
-    "tx_pause_storm_events": "transmit_storm_events",
-}
-_PAUSE = _PAUSE_SWITCHES | _PAUSE_COUNTS
-_SETTINGS = {"pfc-prevention-tout": "pfc_prevention_timeout", "stats-block-usecs": "stats_block_microseconds"}
-_FEC = ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
 
 _FEC_BIN = re.compile(
     rf"^ *(?P<name>fec_symbols_err_[0-9a-z_]+): (?P<value>{_DIGITS})"
     rf"(?: \[ per_lane: (?P<lanes>{_DIGITS}(?:, {_DIGITS})*) \])?$",
     re.MULTILINE,
 )
+
+_SWITCH: Form = ("(on|off)", lambda word: int(word == "on"), lambda on: ("off", "on")[on])
+_COUNT: Form = (f"({_DIGITS})", int, str)
+_AMOUNT: Form = (f"({_DIGITS})(?![0-9]).*", int, str)
+_SPEED: Form = (
+    f"({_DIGITS})Mb/s",
+    lambda mbit: int(mbit) * 1_000_000 // 8,
+    lambda speed: f"{speed * 8 // 1_000_000}Mb/s",
+)
+_DUPLEX: Form = ("(Full|Half)", lambda word: int(word == "Full"), lambda full: ("Half", "Full")[full])
+_DETECTED: Form = (r"(yes|no(?!\S)).*", lambda word: int(word == "yes"), lambda up: ("no", "yes")[up])
+"""How ethtool prints a value, what that means, and how a capture prints it."""
+
+_LINES: dict[str, tuple[tuple[str, str, Form], ...]] = {
+    "pause": (
+        ("autonegotiate", "Autonegotiate", _SWITCH),
+        ("receive", "RX", _SWITCH),
+        ("transmit", "TX", _SWITCH),
+        ("transmit_frames", "tx_pause_frames", _COUNT),
+        ("receive_frames", "rx_pause_frames", _COUNT),
+        ("transmit_storm_events", "tx_pause_storm_events", _COUNT),
+    ),
+    "link": (
+        ("speed", "Speed", _SPEED),
+        ("lanes", "Lanes", _COUNT),
+        ("full_duplex", "Duplex", _DUPLEX),
+        ("up", "Link detected", _DETECTED),
+        ("down_events", "Link Down Events", _COUNT),
+    ),
+    "fec": tuple(
+        (name, name, _COUNT) for name in ("corrected_blocks", "uncorrectable_blocks", "corrected_bits")
+    ),
+    "settings": (
+        ("pfc_prevention_timeout", "pfc-prevention-tout", _AMOUNT),
+        ("stats_block_microseconds", "stats-block-usecs", _AMOUNT),
+    ),
+}
+"""Per suffix of a file, the values that are read from it: the name of each, and what ethtool calls it."""
 
 
 def parse_statistics(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -46,69 +72,24 @@ def parse_statistics(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return tuple(row["name"] for row in rows), tuple(int(row["value"]) for row in rows)
 
 
-def parse_field(text: str, name: str) -> str:
-    """The value of `NAME: VALUE`, as in `ethtool -i` and `ethtool -P`; the name in lower case. Empty if missing."""
-    return dict(_fields(text)).get(name, "")
+def parse_fields(text: str) -> dict[str, str]:
+    """Every `NAME: VALUE`, the name in lower case."""
+    fields = (line.partition(":") for line in text.splitlines())
+    return {name.strip().lower(): value.strip() for name, colon, value in fields if colon}
 
 
-def parse_pause(text: str) -> dict[str, int]:
-    """`ethtool -I -a`: autonegotiate, receive and transmit as 1 or 0, and the frames if they are counted."""
-    return {_PAUSE[name]: number for name, number in _numbers(text) if name in _PAUSE}
+def parse(kind: str, text: str) -> dict[str, int]:
+    """The values of a file with the suffix `kind`, as `Kernel` names them: switches are 1 or 0, the speed is in bytes per second.
 
-
-_LINK: dict[str, tuple[str, str, Callable[[str], int], Callable[[int], str]]] = {
-    "speed": (
-        "Speed",
-        rf"({_DIGITS})Mb/s",
-        lambda mbit: int(mbit) * 1_000_000 // 8,
-        lambda speed: f"{speed * 8 // 1_000_000}Mb/s",
-    ),
-    "lanes": ("Lanes", f"({_DIGITS})", int, str),
-    "full_duplex": (
-        "Duplex",
-        "(Full|Half)",
-        lambda word: int(word == "Full"),
-        lambda full: ("Half", "Full")[full],
-    ),
-    "up": (
-        "Link detected",
-        r"(yes|no(?!\S)).*",
-        lambda word: int(word == "yes"),
-        lambda up: ("no", "yes")[up],
-    ),
-    "down_events": ("Link Down Events", f"({_DIGITS})", int, str),
-}
-"""Names of the values of a link, what ethtool calls each, how it prints it, what that means, and how a capture prints it."""
-
-
-def parse_link(text: str) -> dict[str, int]:
-    """`ethtool DEV`: up (1 or 0), speed in bytes per second, lanes, duplex (1 full), link down events."""
-    fields = dict(_fields(text))
-    return {
-        name: read(match[1])
-        for name, (title, form, read, _) in _LINK.items()
-        if (match := re.fullmatch(form, fields.get(title.lower(), "")))
-    }
-
-
-def parse_settings(text: str) -> dict[str, int]:
-    """`ethtool --show-priv-flags`, `ethtool --get-tunable DEV pfc-prevention-tout` and `ethtool -c`, concatenated.
-
-    Returns `flag_NAME` as 1 or 0, `pfc_prevention_timeout` in milliseconds and `stats_block_microseconds`.
+    Every private flag of `settings` is there as `flag_NAME`, and every bin of `fec` by the name of `kernel.ethtool_netlink`.
     """
-    found = {}
-    for name, value in _fields(text):
-        if value in ("on", "off"):
-            found[f"flag_{name}"] = int(value == "on")
-        elif name in _SETTINGS and (match := _COUNT.match(value)):
-            found[_SETTINGS[name]] = int(match[0])
-    return found
-
-
-def parse_fec(text: str) -> dict[str, int]:
-    """`ethtool -I --show-fec`: corrected and uncorrectable blocks, corrected bits, bins, if they are counted."""
-    found = {name: number for name, number in _numbers(text) if name in _FEC}
-    for row in _FEC_BIN.finditer(text):
+    fields, found = parse_fields(text), dict[str, int]()
+    for name, title, (form, read, _) in _LINES[kind]:
+        if match := re.fullmatch(form, fields.get(title.lower(), "")):
+            found[name] = read(match[1])
+    if kind == "settings":
+        found |= {f"flag_{name}": int(word == "on") for name, word in fields.items() if word in ("on", "off")}
+    for row in _FEC_BIN.finditer(text) if kind == "fec" else ():
         lanes = re.findall(r"\d+", row["lanes"] or "")
         found[row["name"]] = int(row["value"])
         found |= {f"{row['name']}_lane_{lane}": int(value) for lane, value in enumerate(lanes)}
@@ -122,60 +103,18 @@ def print_statistics(names: Sequence[str], values: Sequence[int]) -> str:
     )
 
 
-def print_pause(found: Mapping[str, int]) -> str:
-    """As `ethtool -I -a` prints them."""
-    switches = [
-        f"{name.upper()}:\t{'on' if found[known] else 'off'}\n"
-        for name, known in _PAUSE_SWITCHES.items()
-        if known in found
-    ]
-    counts = [f"  {name}: {found[known]}\n" for name, known in _PAUSE_COUNTS.items() if known in found]
-    return "".join(("Pause parameters:\n", *switches, "Statistics:\n", *counts))
-
-
-def print_link(found: Mapping[str, int]) -> str:
-    """As `ethtool DEV` prints them."""
-    lines = [f"\t{_LINK[name][0]}: {_LINK[name][3](found[name])}\n" for name in _LINK if name in found]
-    return "".join(("Settings:\n", *lines))
-
-
-def print_settings(found: Mapping[str, int]) -> str:
-    """As `ethtool --show-priv-flags` and `--get-tunable` print them."""
-    flags = {name.removeprefix("flag_"): on for name, on in found.items() if name.startswith("flag_")}
-    lines = [f"{name}: {'on' if on else 'off'}\n" for name, on in flags.items()]
-    return "".join(
-        (*lines, *(f"{title}: {found[name]}\n" for title, name in _SETTINGS.items() if name in found))
-    )
-
-
-def print_fec(found: Mapping[str, int]) -> str:
-    """As `ethtool -I --show-fec` prints them."""
-    of_lanes: dict[Bin, list[int]] = {}
+def print_values(kind: str, found: Mapping[str, int]) -> str:
+    """The lines that `parse` reads."""
+    lines = [f"{title}: {write(found[name])}" for name, title, (*_, write) in _LINES[kind] if name in found]
     for name, value in found.items():
-        if (one := bin_of(name)) and one.lane is not None:
-            of_lanes.setdefault(one._replace(lane=None), []).append(value)
-    lines = []
-    for name, value in found.items():
-        one = bin_of(name)
-        if one is None or one.lane is None:
-            lanes = f" [ per_lane: {', '.join(map(str, of_lanes[one]))} ]" if one in of_lanes else ""
-            lines.append(f"  {name}: {value}{lanes}\n")
-    return "Statistics:\n" + "".join(lines)
-
-
-def _fields(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        name, colon, value = line.partition(":")
-        if colon:
-            yield name.strip().lower(), value.strip()
-
-
-def _numbers(text: str) -> Iterator[tuple[str, int]]:
-    for name, value in _fields(text):
-        if value in ("on", "off"):
-            yield name, int(value == "on")
-        elif _COUNT.fullmatch(value):
-            yield name, int(value)
+        if name.startswith("flag_"):
+            lines.append(f"{name.removeprefix('flag_')}: {'on' if value else 'off'}")
+        elif name.startswith("fec_symbols_err_") and "_lane_" not in name:
+            lanes: list[str] = []
+            while (lane := f"{name}_lane_{len(lanes)}") in found:
+                lanes.append(str(found[lane]))
+            lines.append(f"{name}: {value}" + (f" [ per_lane: {', '.join(lanes)} ]" if lanes else ""))
+    return "".join(f"  {line}\n" for line in lines)
 
 
 UNITS = {"degrees C": 1e6, "V": 1e6, "mW": 1e6, "mA": 1e3}

@@ -313,23 +313,23 @@ class RecordedKernel:
         return self._names.setdefault(names, names), values
 
     def ethtool_driver(self, netdev: str) -> str:
-        return ethtool_text.parse_field(self._ethtool(netdev, "driver"), "driver")
+        return ethtool_text.parse_fields(self._ethtool(netdev, "driver")).get("driver", "")
 
     def ethtool_pause(self, netdev: str) -> Mapping[str, int]:
-        return ethtool_text.parse_pause(self._ethtool(netdev, "pause"))
+        return ethtool_text.parse("pause", self._ethtool(netdev, "pause"))
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
-        return ethtool_text.parse_link(self._ethtool(netdev, "link"))
+        return ethtool_text.parse("link", self._ethtool(netdev, "link"))
 
     def ethtool_fec(self, netdev: str) -> Mapping[str, int]:
-        return ethtool_text.parse_fec(self._ethtool(netdev, "fec"))
+        return ethtool_text.parse("fec", self._ethtool(netdev, "fec"))
 
     def ethtool_standard(self, netdev: str) -> Mapping[str, int]:
         # No file of a recording contains them.
         raise Absent(errno.EOPNOTSUPP, "not recorded", netdev)
 
     def ethtool_settings(self, netdev: str) -> Mapping[str, int]:
-        return ethtool_text.parse_settings(self._ethtool(netdev, "settings"))
+        return ethtool_text.parse("settings", self._ethtool(netdev, "settings"))
 
     def transceiver(self, netdev: str) -> Mapping[str, int]:
         found = ethtool_text.parse_transceiver(self._ethtool(netdev, "module"))
@@ -338,7 +338,7 @@ class RecordedKernel:
         return found
 
     def mac_address(self, netdev: str) -> str:
-        permanent = ethtool_text.parse_field(self._ethtool(netdev, "permaddr"), "permanent address")
+        permanent = ethtool_text.parse_fields(self._ethtool(netdev, "permaddr")).get("permanent address", "")
         current = read_or("", self.text, f"class/net/{netdev}/address")
         return choose_mac_address(LinkAddresses(permanent, "", current, self._has_master(netdev)), netdev)
 

@@ -9,7 +9,7 @@ from test_audit_source import CM, MLX5, write
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.ethtool_ioctl import GCOALESCE, EthtoolIoctl
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.recorded.ethtool_text import parse_settings, print_settings
+from roce_exporter.host.recorded.ethtool_text import parse, print_values
 from roce_exporter.host.sources.configuration import texts
 
 REFRESH = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: off\nstats-block-usecs:\t{}\nsample-interval:\tn/a\n"
@@ -17,14 +17,14 @@ REFRESH = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: off\nstats-block
 
 @pytest.mark.parametrize("value", [0, 1_000_000])
 def test_the_refresh_is_read_as_ethtool_prints_it(value) -> None:
-    assert parse_settings(REFRESH.format(value)) == {"stats_block_microseconds": value}
-    assert parse_settings(print_settings({"stats_block_microseconds": value})) == {
+    assert parse("settings", REFRESH.format(value)) == {"stats_block_microseconds": value}
+    assert parse("settings", print_values("settings", {"stats_block_microseconds": value})) == {
         "stats_block_microseconds": value
     }
 
 
 def test_a_driver_without_a_refresh_interval_has_no_value() -> None:
-    assert parse_settings(REFRESH.format("n/a")) == {}
+    assert parse("settings", REFRESH.format("n/a")) == {}
 
 
 def test_the_refresh_is_the_tenth_word_of_struct_ethtool_coalesce() -> None:
