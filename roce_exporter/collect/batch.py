@@ -8,45 +8,25 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from roce_exporter.collect.workers import MOST_STUCK, has_room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Iterable
 
+    from roce_exporter.collect.reads import Finished, Outcome, ReadKey, Task
     from roce_exporter.collect.workers import Call, InFlight
 
-K = TypeVar("K", bound="Hashable")
-R = TypeVar("R")
 
-
-class Job(Protocol[K]):  # type: ignore[misc]  # K is invariant here: it is the key of the in-flight account, too
-    """One read. At most one read per key is in flight."""
-
-    @property
-    def key(self) -> K:
-        """Identifies what is read."""
-
-
-J = TypeVar("J", bound=Job)  # type: ignore[type-arg]  # Python has no type variable over another one
-
-
-class Finished(NamedTuple, Generic[J, R]):
-    """The result of a job, and follow-up jobs, which are done next in its chain."""
-
-    result: R
-    more: tuple[J, ...] = ()
-
-
-class Batch(Generic[J, K, R]):
-    """Some chains of jobs, done once."""
+class Batch:
+    """Some chains of reads, done once."""
 
     def __init__(
         self,
-        chains: Iterable[Iterable[J]],
-        attempt: Callable[[J], Finished[J, R]],
-        in_flight: InFlight[K],
+        chains: Iterable[Iterable[Task]],
+        attempt: Callable[[Task], Finished],
+        in_flight: InFlight[ReadKey],
         done: Callable[[], None] = lambda: None,
     ) -> None:
         """`attempt` does a job and never raises. `done` is called when no job is left, possibly more than once.
@@ -58,17 +38,17 @@ class Batch(Generic[J, K, R]):
         self._attempt = attempt
         self._in_flight = in_flight
         self._done = done
-        self._running: dict[Call[K], deque[J]] = {}
+        self._running: dict[Call[ReadKey], deque[Task]] = {}
         """The calls under way and the jobs that wait behind each. A call is compared by identity, which is cheaper than its key."""
-        self._results: dict[K, R] = {}
-        self._failed: list[deque[J]] = []
+        self._results: dict[ReadKey, Outcome] = {}
+        self._failed: list[deque[Task]] = []
         """Jobs that are not done because a worker failed: out of memory, say."""
         self._closed = False
 
     def run(self) -> None:
         """Process chains until no job is left. Called by several workers at once."""
-        finished: tuple[J, Call[K], Finished[J, R], bool] | None = None
-        claimed: tuple[J, Call[K]] | None = None
+        finished: tuple[Task, Call[ReadKey], Finished, bool] | None = None
+        claimed: tuple[Task, Call[ReadKey]] | None = None
         attempt, end = self._attempt, self._in_flight.end
         try:
             while (claimed := self._claim(finished)) is not None:
@@ -109,7 +89,7 @@ class Batch(Generic[J, K, R]):
         with self._lock:
             return self._is_over()
 
-    def pending(self) -> frozenset[K]:
+    def pending(self) -> frozenset[ReadKey]:
         """The keys of the calls under way that have not been given up."""
         with self._lock:
             return frozenset(call.key for call in self._running if not call.given_up)
@@ -120,18 +100,18 @@ class Batch(Generic[J, K, R]):
         with self._lock:
             return len(self._running) + sum(len(chain) for chain in self._all_chains())
 
-    def results(self) -> dict[K, R]:
+    def results(self) -> dict[ReadKey, Outcome]:
         """The results so far, by key."""
         with self._lock:
             return dict(self._results)
 
-    def take(self) -> dict[K, R]:
+    def take(self) -> dict[ReadKey, Outcome]:
         """The results since the last call of this method, by key."""
         with self._lock:
             taken, self._results = self._results, {}
             return taken
 
-    def close(self) -> tuple[dict[K, R], tuple[K, ...]]:
+    def close(self) -> tuple[dict[ReadKey, Outcome], tuple[ReadKey, ...]]:
         """End the batch; returns results by key, and the keys of jobs that were not done. Later results are dropped."""
         with self._lock:
             self._closed = True
@@ -142,14 +122,16 @@ class Batch(Generic[J, K, R]):
             self._failed.clear()
             return self._results, unreached
 
-    def _all_chains(self) -> tuple[deque[J], ...]:
+    def _all_chains(self) -> tuple[deque[Task], ...]:
         return (*self._chains, *self._running.values(), *self._failed)
 
     def _is_over(self) -> bool:
         # Stops at the first call that is still wanted: with many workers this is evaluated often.
         return not self._chains and all(call.given_up and not chain for call, chain in self._running.items())
 
-    def _claim(self, finished: tuple[J, Call[K], Finished[J, R], bool] | None) -> tuple[J, Call[K]] | None:
+    def _claim(
+        self, finished: tuple[Task, Call[ReadKey], Finished, bool] | None
+    ) -> tuple[Task, Call[ReadKey]] | None:
         """Enter a finished job, and begin the next one: of its chain, if that has not been overtaken."""
         with self._lock:
             chain = self._enter(*finished) if finished else None
@@ -164,7 +146,7 @@ class Batch(Generic[J, K, R]):
             self._done()
         return None
 
-    def _enter(self, job: J, call: Call[K], finished: Finished[J, R], wanted: bool) -> deque[J]:
+    def _enter(self, job: Task, call: Call[ReadKey], finished: Finished, wanted: bool) -> deque[Task]:
         chain = self._running[call]
         if wanted and not self._closed:
             result, more = finished
@@ -174,7 +156,7 @@ class Batch(Generic[J, K, R]):
         del self._running[call]
         return chain
 
-    def _fail(self, job: J, call: Call[K], *, ended: bool) -> None:
+    def _fail(self, job: Task, call: Call[ReadKey], *, ended: bool) -> None:
         """Leave a job, and those behind it, to the next batch: the worker could not do it, or not enter its result."""
         if not ended:
             self._in_flight.end(call)

@@ -15,13 +15,14 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from roce_exporter.collect.batch import Batch, Finished
+from roce_exporter.collect.batch import Batch
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
 from roce_exporter.collect.reads import (
     NO_ANSWER,
     NOT_REACHED,
     TOO_MANY_STUCK,
     Account,
+    Finished,
     Outcome,
     ReadKey,
     Task,
@@ -80,7 +81,7 @@ class SlowChain:
 
     def __init__(
         self,
-        attempt: Callable[[Task], Finished[Task, Outcome]],
+        attempt: Callable[[Task], Finished],
         in_flight: InFlight[ReadKey],
         clock: Callable[[], float],
         timeout: float,
@@ -91,7 +92,7 @@ class SlowChain:
         self._clock = clock
         self._timeout = timeout
         self._crew = Crew("roce-slow")
-        self._batch: Batch[Task, ReadKey, Outcome] | None = None
+        self._batch: Batch | None = None
 
     def take(self) -> dict[ReadKey, Outcome]:
         """The outcomes since the last call of this method."""
@@ -176,7 +177,7 @@ class Collector:
         """Results of the finished batches of the current pass."""
         self._late: set[ReadKey] = set()
         """Reads that the current pass began and no longer waits for."""
-        self._batch: Batch[Task, ReadKey, Outcome] | None = None
+        self._batch: Batch | None = None
         self._stuck: Counter[Hashable] = Counter()
         """By thing, the reads that the current pass found without an answer."""
         self._running: asyncio.Task[Snapshot] | None = None
@@ -295,7 +296,7 @@ class Collector:
         allowed = [task for task in tasks if has_room(self._stuck, thing_of(task.key))]
         return tuple(allowed), tuple(task for task in tasks if task not in allowed)
 
-    def _list(self) -> Finished[Task, Outcome]:
+    def _list(self) -> Finished:
         return Finished(Outcome(up=True, found=self._list_devices()))
 
     def _list_devices(self) -> tuple[Listed, ...]:
@@ -326,7 +327,7 @@ class Collector:
         late = Outcome(up=False, error=NOT_REACHED, begun=self._clock() - self._settings.refresh)
         self._found |= results | dict.fromkeys(unreached, late)
 
-    async def _wait(self, batch: Batch[Task, ReadKey, Outcome], done: TimedEvent) -> None:
+    async def _wait(self, batch: Batch, done: TimedEvent) -> None:
         deadline, overtake = self._begun + self._settings.timeout, self._settings.overtake
         while not done.is_set and (left := deadline - self._clock()) > 0:
             await done.wait(min(left, overtake))

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roce_exporter.collect.batch import Finished
-from roce_exporter.collect.reads import Account, Outcome, ReadKey, Task, outcome_of
+from roce_exporter.collect.reads import Account, Finished, Outcome, ReadKey, Task, outcome_of
 from roce_exporter.host.inventory import CLASS, describe
 from roce_exporter.host.kernel import Absent, read_or
 from roce_exporter.host.sources import AGED, SLOW, open_readers
@@ -189,7 +188,7 @@ class DeviceWork:
             ]
         )
 
-    def _describe(self) -> Finished[Task, Outcome]:
+    def _describe(self) -> Finished:
         device = describe(self._kernel, self.listed)
         netdevs = self._folders(device)
         if self.device is not None and _without_gids(device) == _without_gids(self.device):
@@ -251,7 +250,7 @@ class DeviceWork:
         gone = outcomes.keys() - self._slots.keys() - {self._inventory}
         return {key: outcome for key, outcome in outcomes.items() if key not in gone} if gone else outcomes
 
-    def _read_current(self, key: ReadKey) -> Finished[Task, Outcome]:
+    def _read_current(self, key: ReadKey) -> Finished:
         # Read only now that the call is in flight: a slot replaced from here on is closed after the call.
         slot = self._slots.get(key) or self._first.get(key)
         if slot is None or self._retired:

@@ -7,7 +7,6 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.collect.batch import Finished
 from roce_exporter.host.kernel import Absent
 from roce_exporter.model import SourceState
 from roce_exporter.model.values import DERIVED, NOT_ERRORS, QUARANTINED, reason_of
@@ -67,10 +66,17 @@ class Task(NamedTuple):
     """One read of one source. `run` may raise, and may return follow-up tasks."""
 
     key: ReadKey
-    run: Callable[[], Finished[Task, Outcome]]
+    run: Callable[[], Finished]
 
 
-def attempt(clock: Callable[[], float], task: Task) -> Finished[Task, Outcome]:
+class Finished(NamedTuple):
+    """The outcome of a read, and follow-up reads, which are done next in its chain."""
+
+    result: Outcome
+    more: tuple[Task, ...] = ()
+
+
+def attempt(clock: Callable[[], float], task: Task) -> Finished:
     """Do one read. Never raises: a fault of the exporter becomes an outcome in the same way as an error of the kernel."""
     begun = clock()
     try:

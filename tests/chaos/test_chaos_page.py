@@ -42,10 +42,8 @@ from roce_exporter.web.web_config_file import WebConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from typing import Any
 
     from roce_exporter.collect.batch import Batch
-    from roce_exporter.collect.reads import Outcome, ReadKey
 
     Change = tuple[Callable[[Host], object], Callable[[Host], object]]
 
@@ -152,7 +150,7 @@ FAULTS = (
 # fmt: on
 
 
-def all_hang(host: Host, batch: Batch[Any, ReadKey, Outcome]) -> bool:
+def all_hang(host: Host, batch: Batch) -> bool:
     """Whether every read under way hangs, one of this batch among them. No read is under way twice in a batch."""
     reads = host.collector._in_flight.since()
     hang = len(reads) + len(host.sampler._in_flight.since()) == len(host.kernel.held)

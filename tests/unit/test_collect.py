@@ -14,7 +14,6 @@ from clock import Clock
 from waiting import Gate, until
 
 from roce_exporter.collect import collector, device_work
-from roce_exporter.collect.batch import Finished
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
 from roce_exporter.collect.reads import (
@@ -22,6 +21,7 @@ from roce_exporter.collect.reads import (
     NOT_REACHED,
     TOO_MANY_STUCK,
     Account,
+    Finished,
     Outcome,
     ReadKey,
     Task,
@@ -148,8 +148,8 @@ def key(source: str = QUICK, device: str = "mlx5_0", netdev: str = "") -> ReadKe
     return ReadKey(device, 1, source, netdev)
 
 
-def failing(error: Exception) -> Callable[[], Finished[Task, Outcome]]:
-    def run() -> Finished[Task, Outcome]:
+def failing(error: Exception) -> Callable[[], Finished]:
+    def run() -> Finished:
         raise error
 
     return run
@@ -158,7 +158,7 @@ def failing(error: Exception) -> Callable[[], Finished[Task, Outcome]]:
 def test_a_read_is_timed_and_returns_the_following_tasks() -> None:
     clock, after = Clock(5.0), Task(key("after"), failing(AssertionError()))
 
-    def run() -> Finished[Task, Outcome]:
+    def run() -> Finished:
         clock.now = 7.5
         return Finished(Outcome(up=True, quarantined=3), (after,))
 

@@ -17,7 +17,8 @@ from clock import Clock
 from worker_threads import die, refuse
 
 from roce_exporter.collect import workers as workers_module
-from roce_exporter.collect.batch import Batch, Finished
+from roce_exporter.collect.batch import Batch
+from roce_exporter.collect.reads import Finished
 from roce_exporter.collect.workers import (
     CallThread,
     Crew,
@@ -45,11 +46,11 @@ class Bench:
         self.attempts: list[str] = []
         self.done = threading.Event()
         self.in_flight: InFlight[str] = InFlight(self.clock)
-        self.batch: Batch[Job, str, str] = Batch(
+        self.batch: Batch = Batch(
             [jobs(chain) for chain in chains], self.attempt, self.in_flight, self.done.set
         )
 
-    def attempt(self, job: Job) -> Finished[Job, str]:
+    def attempt(self, job: Job) -> Finished:
         self.attempts.append(job.key)
         self.begun[job.key].set()
         assert self.gates[job.key].wait(20)
