@@ -14,8 +14,8 @@ In what /proc reports of processes, users are replaced, and the names of pods, c
 its form, so that the owner of a cgroup is found in the recording as on the host. A part of a path that has no known form may be
 the name of a project or a person, so it is replaced, too.
 
-Text that people or firmware chose (messages of the kernel, units, commands, names of devices, versions) keeps the words that
-`ordinary` knows, and numbers of at most nine digits. Any other word has a stand-in: a list of what may stay leaves nothing that it does not know.
+Text that people or firmware chose (messages of the kernel, units, commands, names of devices, versions) keeps the words of
+`ordinary.txt`, and numbers of at most nine digits. Any other word has a stand-in: a list of what may stay leaves nothing that it does not know.
 What was replaced anywhere is then replaced everywhere, in contents, paths and targets of links, and each hardware address in every
 form: any case and separator, without one, and with its bytes reversed.
 """
@@ -27,6 +27,7 @@ import ipaddress
 import re
 import secrets
 from functools import cache
+from pathlib import Path
 from string import ascii_lowercase, digits
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,7 @@ class SubnetScrubber:
 
 
 KEY_BYTES = 32
+ORDINARY = Path(__file__).with_name("ordinary.txt")
 _GUID = re.compile(r"(?<![0-9a-f:])[0-9a-f]{4}(?::[0-9a-f]{4}){3}(?![0-9a-f:])", re.IGNORECASE)
 _MAC = re.compile(
     r"(?<![0-9a-f:-])[0-9a-f]{2}(?:(?::[0-9a-f]{2}){5}|(?:-[0-9a-f]{2}){5})(?![0-9a-f:-])"
@@ -308,33 +310,12 @@ _BY_ADDRESS = re.compile(r"(?:en|ib|roce|rdma|iw)p?x(?:02000000[0-9a-f]{4}|02000
 """Names by hardware address, which has its stand-in."""
 _STAND_IN = re.compile(r"word[a-z]{1,3}")
 
-_ORDINARY = """
-    deleted cpuacct cpuset blkio devices freezer hugetlb pids misc
-    acpi addr ah ahs ai alive alloc alpha alt announce app arq assert ati attrs auto auxiliary avg backend background baddllp badtlp bash batch beegfs benic
-    besteffort bfd bin bluefield br broadcom btime bucket burstable bypass bypassed ca cache cached caller callra capable cbs ceph ch clamp client cntn
-    coalesced collisions comm comms compl compute conf confirmed connectx containerd cor corrinterr cp cpu cqn cqs cr create cri crio crit cron crond csum
-    ctxn dadfailed dask date dbr dbus dce dcgm ddp debug dec degrees desc descr dlp dma docker drv dst dummy edr eipe emulex eno enp ens env errs erx etc exe
-    exit extern fabricmanager fac family fastlinq fc fdr filtered forwarded frags frontend func ganesha gd gen generation getty gft gids gmx gpfs gpu gsi gt
-    guaranteed hai hca hdr headerof hpl http https hwmon hwtstamp i40e i40iw icnp idn ifindex ifname ignore image inactivity inet infer inference init initial
-    inopterrors inprotoerrors insegs interactive iperf irisc irq iscsi iscsid iw iwarp java journald json jupyter jupyterhub ko ksmbd kthreadd kubepods
-    kworker label lan lat leaf libpod lifespan linkup listen lladdr lld lo login logind lqpn lsd lsf lustre lxc machined macsec main managed many map mds mig
-    minio mmap mmfsd moder mom mon mount mpi mpiexec mpirun mrlen mrn mrs msd msix mt mw mws mysql nccl ndevs ndr neigh netxtreme newnic nfs nfsd nginx
-    nonfatalerr notify numa nvidia nvme nvmet nvmf ompi oneconnect oom opensm operstate orted osd outsegs package params parent parity parse passwd pbs pcp
-    pdn pds perf period permaddr pet pf pg phase phc physfn pmix podman poe postgres prefixlen prefsrc prof prometheus prted ps psid ptr python qdr qinq ql
-    qperf ray rcvr rdmao rdmap reco recover redis reduce reg register rep resize retranssegs rev rfr rnic roceo rocep roces rollover root rpc rpcbind rpcrdma
-    rpg rping rqpn rts rxerr rxq sandbox sdr seqerr server session sf sge sh siw skbs skyhawk slaves slice slurmctld slurmd slurmstepd small smbd sof spdk
-    spine src sriov srqs ssh sshd storage submitted subsystem sup supervisord supported swap synd sys systemd target task tclass tcpinopterrors
-    tcpinprotoerrors tcpinsegs tcpoutsegs tcpretranssegs te team tentative tests tgid tgt tlp torchrun totalvfs tout tpre tr train trainer tsa tso ttl txq
-    types ucmatose ucontext ucx udaddy udevd undefined unspecified updated uplink url usecs users var vector ver versions veth virtfn virtio vxlan wb web
-    weight worker www xhpl yes
-"""
-
 
 @cache
 def _ordinary_words() -> frozenset[str]:
-    """Words of this list, of the catalogue and of the messages of drivers, in lower case."""
+    """Words of `ordinary.txt`, of the catalogue and of the messages of drivers, in lower case."""
     messages = " ".join(f"{one.pattern} {' '.join(one.drivers)}" for one in MESSAGES)
-    text = f"{_ORDINARY} {CATALOG} {messages}".lower()
+    text = f"{ORDINARY.read_text('utf-8')} {CATALOG} {messages}".lower()
     return frozenset((*ascii_lowercase, *re.findall("[a-z]+", text), *re.findall("[a-z][a-z0-9]+", text)))
 
 

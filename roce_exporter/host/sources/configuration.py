@@ -27,12 +27,13 @@ from functools import partial
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
+from roce_exporter.catalog.table import sections
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.sources.netdev import hardware_netdevs
 from roce_exporter.host.sources.query_reader import SeveralReadings
 from roce_exporter.model import WHOLE_DEVICE
 from roce_exporter.model.values import GARBAGE, reason_of, unreadable
-from roce_exporter.words import word_list, word_map
+from roce_exporter.words import word_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -40,71 +41,13 @@ if TYPE_CHECKING:
     from roce_exporter.host.kernel import Kernel, Texts
     from roce_exporter.model import Device
 
-_REACTION = word_map(
-    """
-    clamp_tgt_rate=clamp_target_rate.one
-    clamp_tgt_rate_after_time_inc=clamp_target_rate_after_time_increase.one time_reset=time_reset_seconds.us
-    byte_reset=byte_reset.one threshold=threshold.one ai_rate=additive_increase_bytes_per_second.mbps
-    hai_rate=hyper_increase_bytes_per_second.mbps max_rate=max_rate_bytes_per_second.mbps
-    min_dec_fac=min_decrease_ratio.percent min_rate=min_rate_bytes_per_second.mbps
-    rate_to_set_on_first_cnp=first_cnp_rate_bytes_per_second.mbps dce_tcp_g=alpha_gain_ratio.per1024
-    dce_tcp_rtt=alpha_update_seconds.us rate_reduce_monitor_period=rate_reduce_monitor_seconds.us
-    initial_alpha_value=initial_alpha_ratio.per1024 gd=alpha_to_rate_shift.one
-    """
-)
-"""Of mlx5, without the prefixes that distinguish the firmware's generic parameters from its own."""
-
-_GENERIC = frozenset(
-    word_list("time_reset byte_reset threshold ai_rate hai_rate max_rate min_dec_fac min_rate gd")
-)
-"""The parameters with the prefix `rpg_` in OFED."""
-
-OFED = {
-    "roce_rp": {
-        f"rpg_{file}" if file in _GENERIC else file: f"rp.{name}" for file, name in _REACTION.items()
-    },
-    "roce_np": {
-        "min_time_between_cnps": "np.min_time_between_cnps_seconds.us",
-        "cnp_dscp": "np.cnp_dscp.one",
-        "cnp_802p_prio": "np.cnp_priority.one",
-    },
+_TABLES = {
+    heading: word_map(" ".join(line.head for line in lines))
+    for heading, lines in sections("congestion_control.txt")
 }
-"""class/net/IF/ecn of MLNX_OFED, by folder."""
-
-MLX5_DEBUGFS = {
-    **{f"rp_{file.replace('_after_time_inc', '_ati')}": f"rp.{name}" for file, name in _REACTION.items()},
-    "np_min_time_between_cnps": "np.min_time_between_cnps_seconds.us",
-    "np_cnp_dscp": "np.cnp_dscp.one",
-    "np_cnp_prio_mode": "np.cnp_priority_mode.one",
-    "np_cnp_prio": "np.cnp_priority.one",
-    "rtt_resp_dscp_valid": "rtt.response_dscp_valid.one",
-    "rtt_resp_dscp": "rtt.response_dscp.one",
-}
-"""cc_params of the kernel's own mlx5."""
-
-BNXT_DEBUGFS = word_map(
-    """
-    enable_cc=cc.enabled.one cc_mode=cc.mode.one tos_ecn=cc.ecn_codepoint.one tos_dscp=cc.roce_dscp.one
-    tcp_cp=cc.tcp_compatibility.one alt_vlan_pcp=np.cnp_priority.one alt_tos_dscp=np.cnp_dscp.one
-    alt_vlan_dscp=np.cnp_dscp.one run_avg_weight_g=rp.alpha_weight.one
-    num_phase_per_state=rp.phases_per_state.one init_cr=rp.initial_current_rate.one
-    init_tr=rp.initial_target_rate.one rtt=rp.round_trip_seconds.us inactivity_cp=rp.inactivity_seconds.us
-    """
-)
-"""cc_config. `tx_queue` is not read: the driver always returns EINVAL."""
-
-BNXT_CONFIGFS = word_map(
-    """
-    ecn_enable=cc.enabled.one cc_mode=cc.mode.one ecn_marking=cc.ecn_codepoint.one
-    roce_dscp=cc.roce_dscp.one roce_prio=cc.roce_priority.one tcp_cp=cc.tcp_compatibility.one
-    disable_prio_vlan_tx=cc.priority_vlan_disabled.one cnp_prio=np.cnp_priority.one cnp_dscp=np.cnp_dscp.one
-    g=rp.alpha_weight.one nph_per_state=rp.phases_per_state.one time_pph=rp.time_per_phase.one
-    pkts_pph=rp.packets_per_phase.one init_cr=rp.initial_current_rate.one init_tr=rp.initial_target_rate.one
-    rtt=rp.round_trip_seconds.us inact_th=rp.inactivity.one
-    """
-)
-"""ports/N/cc of Broadcom's own driver, without its tables and commands (`advanced`, `apply`)."""
-
+OFED = {role: _TABLES[f"ofed {role}"] for role in ("roce_rp", "roce_np")}
+MLX5_DEBUGFS = _TABLES["mlx5 debugfs"]
+BNXT_DEBUGFS, BNXT_CONFIGFS = _TABLES["bnxt debugfs"], _TABLES["bnxt configfs"]
 UNITS = ("one", "us", "mbps", "percent", "per1024")  # a plain number, microseconds, Mbit/s, percent, 1/1024
 _MEANT = {"cnp_802p_prio": "cnp_priority", "icnp_802p_prio": "cnp_priority"}
 _NO_PARAMETER = ("lifespan",)
