@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-TABLE = Path(__file__).with_suffix(".txt")
 GIGABIT = 10**9
 
 RATES = {
@@ -69,6 +68,9 @@ class Driver:
     reports_trust: bool = True
     lag: bool = False
     """Two member ports below one RDMA device."""
+    card_files: str = ""
+    member_files: str = ""
+    """The files of this driver."""
 
 
 def amounts(reported: tuple[DriverCounter, ...], facts: Mapping[str, float]) -> tuple[int, ...]:
@@ -123,14 +125,19 @@ _READERS: dict[str, Callable[[str], Any]] = {
 """What reads the value of a key; any other is text."""
 
 
-def _read_table() -> Iterator[Driver]:
-    table = ConfigParser(interpolation=None)
-    table.read_string(TABLE.read_text("utf-8"))
-    for name in table.sections():
-        keys = dict(table[name])
-        keys = {**table[keys.pop("like", name)], **keys}
-        yield Driver(name=name, **{key: _READERS.get(key, str)(text) for key, text in keys.items()})
+TABLE = ConfigParser(interpolation=None)
+TABLE.read_string(Path(__file__).with_suffix(".txt").read_text("utf-8"))
+FILES = TABLE["files"]
+"""The files of every host (`host`), card, member, card of a LAG and member of one: see `static_files`."""
 
 
-DRIVERS: Mapping[str, Driver] = {driver.name: driver for driver in _read_table()}
+def _drivers() -> Iterator[Driver]:
+    for name in TABLE.sections():
+        if TABLE[name] is not FILES:
+            keys = dict(TABLE[name])
+            keys = {**TABLE[keys.pop("like", name)], **keys}
+            yield Driver(name=name, **{key: _READERS.get(key, str)(text) for key, text in keys.items()})
+
+
+DRIVERS: Mapping[str, Driver] = {driver.name: driver for driver in _drivers()}
 """Every driver by the name used on the command line."""

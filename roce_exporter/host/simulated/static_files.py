@@ -3,7 +3,7 @@
 Host number N, by default the seed, is named gpu-N with at least three digits. The MAC address of its network device ethM is
 02:H:H:H:M:M, with the low 24 bits of N and the number M in hexadecimal, so that hosts of a simulated fabric differ.
 
-Each rail has a subnet of 192.0.2.0/24 (RFC 5737), a gateway, and a table of its own, as it should be. The files are in `host.txt`.
+Each rail has a subnet of 192.0.2.0/24 (RFC 5737), a gateway, and a table of its own, as it should be. The files are in `drivers.txt`.
 
 Files with changing values are included, but empty, so that they are listed: `simulated.kernel` supplies their content.
 """
@@ -11,10 +11,7 @@ Files with changing values are included, but empty, so that they are listed: `si
 from __future__ import annotations
 
 import ipaddress
-import re
-from functools import cache
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import dcb_netlink
@@ -23,6 +20,7 @@ from roce_exporter.host.recorded.recorded import Moment
 from roce_exporter.host.recorded.recorded_ip import RecordedIp
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import PRIORITIES, RECEIVE, TRANSMIT
+from roce_exporter.host.simulated.drivers import FILES
 from roce_exporter.host.simulated.jobs import (
     FUNCTIONS,
     MLX5_CORE,
@@ -89,35 +87,26 @@ CABLE_METRES = 7
 BUFFERS = (20_480, 163_840, 0, 0, 0, 0, 0, 0)
 OPTIONAL = ["cc_rx_ce_pkts", "cc_rx_cnp_pkts", "cc_tx_cnp_pkts"]
 """Optional counters of mlx5, all switched off."""
-TEMPLATE = Path(__file__).with_name("host.txt")
-
-
-@cache
-def _parts() -> Mapping[str, str]:
-    """The parts of the template by their heads."""
-    parts = re.split(r"^\[(.+)\]$", TEMPLATE.read_text("utf-8"), flags=re.MULTILINE)
-    without_comments = (re.sub("^(#.*)?\n", "", part, flags=re.MULTILINE) for part in parts[2::2])
-    return dict(zip(parts[1::2], without_comments, strict=True))
 
 
 def record(cards: Sequence[Card], moving: Sequence[str], host: int = 1) -> Moment:
     """Host number `host` as a recording; `moving` are the files below /sys with changing values."""
-    text = [f"{FIRST}\n", _parts()["host"].format(hostname=hostname_of(host))]
+    parts = [FILES["host"].format(hostname=hostname_of(host))]
     for number, card in enumerate(cards):
-        text += _card(card, number, host)
+        parts += _card(card, number, host)
     place = physical_function(cards)
     for function in range(0 if place is None else len(FUNCTIONS)):
         link = f"sys/class/net/{cards[place or 0].netdev}/device/virtfn{function}"
-        text.append(f"{link} -> ../../../../devices/pci0000:10/{slot_of(place or 0)[:-1]}{function + 1}\n")
-    text += [*(f"sys/{path} =\n" for path in moving), f"{LAST}\n"]
-    whole = BytesIO("".join(text).encode())
-    return Moment(read_text(whole, lambda _: Tree()), _rdma(cards), ip=ip_side(cards))
+        parts.append(f"{link} -> ../../../../devices/pci0000:10/{slot_of(place or 0)[:-1]}{function + 1}")
+    parts += [f"sys/{path} =" for path in moving]
+    lines = [line for part in parts for line in part.splitlines() if line]
+    text = "\n".join((FIRST, *lines, LAST, ""))
+    return Moment(read_text(BytesIO(text.encode()), lambda _: Tree()), _rdma(cards), ip=ip_side(cards))
 
 
 def _card(card: Card, number: int, host: int) -> Iterator[str]:
     """The files of a card and of its members."""
     module, octets = card.driver.module, ipaddress.IPv4Address(address_of(number)).packed.hex()
-    kinds = ("", f" {module}", *([" bond"] if card.bond else []))
     values: dict[str, object] = {
         "card": card.name,
         "netdev": card.netdev,
@@ -132,14 +121,16 @@ def _card(card: Card, number: int, host: int) -> Iterator[str]:
         "slaves": " ".join(one.netdev for one in card.members),
         **_settings(card.members[0].setup),
     }
-    yield from (_parts().get(f"card{kind}", "").format_map(values) for kind in kinds)
+    own = (FILES["card"], card.driver.card_files, FILES["lag_card"] if card.bond else "")
+    yield from (files.format_map(values) for files in own)
     for member in card.members:
         values |= {"member": member.netdev, "mac": mac_of(host, member.netdev), **_settings(member.setup)}
-        yield from (_parts().get(f"member{kind}", "").format_map(values) for kind in kinds)
+        own = (FILES["member"], card.driver.member_files, FILES["lag_member"] if card.bond else "")
+        yield from (files.format_map(values) for files in own)
         for priority in PRIORITIES if module == MLX5_CORE else ():
             for folder, on in (("roce_np", member.setup.notifies), ("roce_rp", member.setup.reacts)):
                 path = f"sys/class/net/{member.netdev}/ecn/{folder}/enable/{priority}"
-                yield f"{path}: {int(on and priority == member.setup.priority)}\n"
+                yield f"{path}: {int(on and priority == member.setup.priority)}"
 
 
 def _settings(setup: Setup) -> dict[str, object]:

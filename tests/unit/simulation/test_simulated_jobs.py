@@ -7,7 +7,7 @@ from clock import Clock
 from steered import START, rdma
 
 from roce_exporter.host.kernel import Absent, ObjectKernel
-from roce_exporter.host.simulated.jobs import JOBS, OF_PORT_ONLY, SLURM, STORAGE, TRAINING
+from roce_exporter.host.simulated.jobs import FUNCTIONS, JOBS, OF_PORT_ONLY, SLURM, STORAGE, TRAINING
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.host.simulated.world import VENDORS
@@ -197,3 +197,47 @@ def test_an_unknown_device_is_absent() -> None:
     with pytest.raises(Absent):
         kernel.object_limits(other)
     assert kernel.object_limits(kernel.rdma_devices()[0])["max_qp"] == 131_072
+
+
+# Virtual functions: two on the first mlx5 port of a host, with a part of its traffic
+
+
+def virtual_host(*vendors: str, clock: Clock | None = None) -> SimulatedKernel:
+    return simulate("quiet", clock=clock or Clock(0.0), vendors=vendors, seed=7)
+
+
+def test_the_first_mlx5_port_has_two_and_no_other_port_has_any() -> None:
+    kernel = virtual_host("bnxt", "mlx5", "mlx5")
+    assert [one.number for one in kernel.virtual_functions("eth1")] == [0, 1]
+    behind_a_bond = virtual_host("mlx5-lag", "mlx5")
+    assert len(behind_a_bond.virtual_functions("eth2")) == len(FUNCTIONS)
+    for other, netdev in ((kernel, "eth0"), (kernel, "eth2"), (behind_a_bond, "eth0")):
+        with pytest.raises(Absent, match="no virtual functions"):
+            other.virtual_functions(netdev)
+    assert kernel.link("class/net/eth1/device/virtfn1") == "0000:12:00.2"
+
+
+def test_their_traffic_is_a_part_of_the_port_and_grows() -> None:
+    clock = Clock(0.0)
+    kernel = virtual_host("mlx5", clock=clock)
+    clock.now = 10.0
+    first = kernel.virtual_functions("eth0")
+    whole = kernel.world.cards[0].facts(clock.now)["receive_rdma_bytes"]
+    assert [one.counts["rx_bytes"] for one in first] == [int(one.share * whole) for one in FUNCTIONS]
+    assert 0 < sum(one.share for one in FUNCTIONS) < 1
+    clock.now = 20.0
+    second = kernel.virtual_functions("eth0")
+    assert all(
+        later.counts["tx_bytes"] > one.counts["tx_bytes"] for one, later in zip(first, second, strict=True)
+    )
+
+
+def test_addresses_differ_between_functions_ports_and_hosts() -> None:
+    macs = [one.mac for one in virtual_host("mlx5").virtual_functions("eth0")]
+    macs += [one.mac for one in virtual_host("bnxt", "mlx5").virtual_functions("eth1")]
+    macs += [
+        one.mac
+        for one in simulate("quiet", clock=Clock(0.0), vendors=("mlx5",), seed=8).virtual_functions("eth0")
+    ]
+    macs.append(virtual_host("mlx5").mac_address("eth0"))
+    assert len(set(macs)) == 7
