@@ -96,7 +96,7 @@ def interval(right: int, total: int) -> str:
     share, spread = right / total, z * z / total
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(share * (1 - share) / total + spread / 4 / total)
-    return f"{100 * (middle - half):.0f}-{100 * (middle + half):.0f}"
+    return f"{100 * max(middle - half, 0.0):.0f}-{100 * (middle + half):.0f}"
 
 
 def share_of(right: int, total: int) -> str:

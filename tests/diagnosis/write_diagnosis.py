@@ -12,6 +12,7 @@ from pathlib import Path
 
 from built_host import DRIVERS, FOREIGN, Incident, incident_history, load_incidents, misread
 from fault_table import load_faults
+from hardware_trials import load_trials
 from scoreboard import Said, judge_all, score_lines, share_of, sources, table
 
 from roce_exporter.checks.finding import Status
@@ -74,7 +75,7 @@ def _first_run(name: str, rows: list[Incident]) -> str:
 
 
 async def misread_today() -> dict[str, str]:
-    """What is wrong in what the rules say today of each row of the foreign hand."""
+    """What is wrong in what the rules say today of each row of the foreign hands."""
     return {
         one.id: misread(one, diagnose(await incident_history(one)).findings)
         for one in load_incidents(FOREIGN)
@@ -83,7 +84,7 @@ async def misread_today() -> dict[str, str]:
 
 def foreign_lines(today: Mapping[str, str]) -> Iterator[str]:
     """The first run and today, by class and by what the source shows: side, side and cause, healthy hosts without a finding."""
-    rows = [one for one in load_incidents(FOREIGN) if one.batch == 6]  # no rule was run on the seventh yet
+    rows = [one for one in load_incidents(FOREIGN) if one.batch == 6]
     first = {one.id: one.missed for one in rows}
     yield "| rows | first run: side (95 % interval) | side and cause | healthy, no finding | today: side | side and cause | healthy, no finding |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
@@ -99,6 +100,53 @@ def foreign_lines(today: Mapping[str, str]) -> Iterator[str]:
         ),
     ):
         yield f"| {name} | {' | '.join((*_shares(here, first), *_shares(here, today)))} |"
+
+
+def seventh_lines(today: Mapping[str, str]) -> Iterator[str]:
+    """The same of the seventh batch, by class and by driver; of a double fault, whether both are said."""
+    rows = [one for one in load_incidents(FOREIGN) if one.batch == 7]
+    first = {one.id: one.missed for one in rows}
+    single = [one for one in rows if one.kind == "fault" and not _is_double(one)]
+    yield "| rows | first run: side (95 % interval) | cause | side and cause, or both faults | healthy, no finding | today: side and cause | healthy |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for name, here in (
+        ("**single faults**", single),
+        *(
+            (group, [one for one in rows if one.group == group])
+            for group in dict.fromkeys(one.group for one in rows)
+        ),
+        *(
+            (
+                f"{driver}, without double faults",
+                [one for one in rows if one.driver == driver and not _is_double(one)],
+            )
+            for driver in DRIVERS
+        ),
+    ):
+        faults = [one for one in here if one.kind == "fault"]
+        told = [one for one in faults if not _is_double(one)]
+        sides = [one for one in told if not one.missed or one.missed.split(":")[0] in one.sides]
+        causes = [one for one in told if not one.missed or _is_cause(one)]
+        cells = [share_of(len(sides), len(told)), share_of(len(causes), len(told))]
+        for wrong in (first, today):
+            cells += [share_of(sum(not wrong[one.id] for one in faults), len(faults))]
+            fit = [one for one in here if one.kind != "fault"]
+            cells += [share_of(sum(not wrong[one.id] for one in fit), len(fit))]
+        yield f"| {name} | {' | '.join(cells)} |"
+    trials = [one for one in load_trials(2) if one.truth != "hidden"]
+    right = sum(not one.missed for one in trials)
+    yield f"| counters of real NICs | - | - | {share_of(right, len(trials))} | - | - | - |"
+
+
+def _is_double(one: Incident) -> bool:
+    return bool(one.truth_too or one.other_truth)
+
+
+def _is_cause(one: Incident) -> bool:
+    """Whether the first run named the cause, of whatever side."""
+    check = one.missed.partition(";")[0].rpartition(" ")[2]
+    side = one.truth.partition(":")[0]
+    return one.is_said(one.truth, side, check)
 
 
 def _shares(rows: Sequence[Incident], wrong: Mapping[str, str]) -> Iterator[str]:
@@ -122,7 +170,9 @@ def document(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "causes", cause_lines())
     text = filled(text, "incidents", incident_lines())
     text = filled(text, "batches", batch_lines())
-    text = filled(text, "foreign", foreign_lines(asyncio.run(misread_today())))
+    today = asyncio.run(misread_today())
+    text = filled(text, "foreign", foreign_lines(today))
+    text = filled(text, "seventh", seventh_lines(today))
     text = filled(text, "hidden", hidden_lines(all_said))
     missed = [said for said in all_said if not (said.fault.hidden or said.is_right)]
     return filled(text, "scoreboard", (*score_lines(all_said), "", *sources(all_said), "", *table(missed)))
