@@ -33,7 +33,7 @@ HEAD = """# Licences
 Every package of the lock files, with the SPDX expression of its licence. `deploy/lock.sh` writes this page from the packages' metadata.
 The exporter is under Apache-2.0 ([LICENSE](../LICENSE)). Packages marked *daemon* are in the Debian package and in the image, with the
 texts of their licences in `*.dist-info`. scapy is under the GPL: tests and a benchmark compare our decoders
-with it, and no package includes it. pyroute2 is used under Apache-2.0.
+with it, and no package includes it. pyroute2 is used under Apache-2.0, in tests.
 
 | package | version | licence | daemon |
 | --- | --- | --- | --- |

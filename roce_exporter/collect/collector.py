@@ -2,7 +2,7 @@
 
 The slow chain has what is due once a minute and waited for by no client. Reading a transceiver takes tens of milliseconds over
 a slow bus, and the kernel holds the lock of all network configuration for that time. A driver's settings cost a firmware command
-each and hardly ever change. Virtual functions cost firmware commands each, too, and are read through a library whose import takes a tenth of a second.
+each and hardly ever change. Virtual functions cost firmware commands each, too.
 """
 
 from __future__ import annotations

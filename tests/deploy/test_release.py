@@ -191,7 +191,6 @@ def test_every_library_comes_from_the_zipapp(zipapp, tmp_path) -> None:
         "psutil",
         "yaml",
         "rich",
-        "pyroute2",
         "h11",
         "aiofiles",
         "prometheus_client",

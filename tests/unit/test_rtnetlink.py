@@ -1,11 +1,8 @@
 """RTM_GETLINK: what becomes of the kernel's replies and errors, and whether pyroute2 reads the same. tests/e2e has the real kernel."""
 
-import builtins
 import contextlib
 import errno
 import struct
-import sys
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,7 +21,6 @@ from roce_exporter.host.kernel.netlink import (
 from roce_exporter.host.kernel.rtnetlink import (
     LinkAddresses,
     decode_link_addresses,
-    open_route,
     read_link_addresses,
 )
 
@@ -132,21 +128,3 @@ def test_a_name_that_no_device_can_have_is_not_sent() -> None:
     with pytest.raises(OSError, match="No such device"):
         read_link_addresses("a-name-of-more-than-15-bytes", kernel)
     assert kernel.asked == []
-
-
-@pytest.mark.parametrize("error", [ImportError("No module named 'pyroute2'"), MemoryError()])
-def test_a_broken_installation_is_one_line_with_the_remedy(monkeypatch, error) -> None:
-    whole = builtins.__import__
-
-    def refuse(name: str, *args: Any) -> Any:
-        if name == "pyroute2":
-            raise error
-        return whole(name, *args)
-
-    monkeypatch.delitem(sys.modules, "pyroute2")
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(
-        OSError, match=r"cannot be imported \(.+\); reinstall it or use --source.disable"
-    ) as caught:
-        open_route()
-    assert caught.value.errno == errno.ELIBACC

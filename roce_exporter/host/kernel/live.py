@@ -271,7 +271,7 @@ class LiveKernel:
         return choose_mac_address(read_link_addresses(netdev), netdev)
 
     def virtual_functions(self, netdev: str) -> tuple[VirtualFunction, ...]:
-        # Without VFs the kernel is not queried, and pyroute2 is not imported.
+        # Without VFs the kernel is not queried.
         if self.text(f"class/net/{netdev}/device/sriov_numvfs") == "0":
             raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
         self._check_own(netdev)

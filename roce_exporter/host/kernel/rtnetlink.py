@@ -1,8 +1,6 @@
 """A network device by rtnetlink: the address that identifies it on its link, and its virtual functions (VFs).
 
-RTM_GETLINK, with RTEXT_FILTER_VF for VFs (include/uapi/linux/rtnetlink.h, if_link.h). Needs no privilege. VFs are read through
-pyroute2, whose import takes a tenth of a second and 11 MB: only on hosts that have VFs, by the first read of them.
-One request per network device instead of a list of all: a host may have hundreds of virtual ones, and a list may change while
+RTM_GETLINK, with RTEXT_FILTER_VF for VFs (include/uapi/linux/rtnetlink.h, if_link.h). Needs no privilege. One request per network device instead of a list of all: a host may have hundreds of virtual ones, and a list may change while
 it is read. For VFs the kernel queries the driver for each while it holds the lock of all network configuration, on mlx5
 with two firmware commands each. So this is only called by sources of the slow chain.
 
@@ -16,11 +14,10 @@ the member had before; a team does not, so such a member has no address of its o
 from __future__ import annotations
 
 import errno
-import os
 import re
 from contextlib import closing
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
@@ -29,16 +26,19 @@ from roce_exporter.host.kernel.netlink import (
     Netlink,
     NetlinkSocket,
     about,
+    decode_attributes,
+    decode_number,
     decode_struct,
     decode_values,
     encode_attribute,
+    encode_u32,
     only_payload,
     open_kernel_socket,
+    required,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
 
 
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
@@ -86,9 +86,13 @@ def read_link_addresses(
     netdev: str, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket
 ) -> LinkAddresses:
     """The addresses of one network device of this network namespace; `Absent` if it does not exist, also when it was removed just now."""
-    request = _LINK.pack(0, 0, 0, 0, 0) + encode_attribute(NAME, encode_netdev(netdev) + b"\0")
+    return decode_link_addresses(_link(netdev, open_socket))
+
+
+def _link(netdev: str, open_socket: Callable[[int], NetlinkSocket], more: bytes = b"") -> bytes:
+    request = _LINK.pack(0, 0, 0, 0, 0) + encode_attribute(NAME, encode_netdev(netdev) + b"\0") + more
     with about(netdev, absent=(errno.ENODEV,)), closing(Netlink(NETLINK_ROUTE, open_socket)) as query:
-        return decode_link_addresses(only_payload(query.request(RTM_GETLINK, request)))
+        return only_payload(query.request(RTM_GETLINK, request))
 
 
 def decode_link_addresses(answer: bytes) -> LinkAddresses:
@@ -106,31 +110,33 @@ def decode_link_addresses(answer: bytes) -> LinkAddresses:
     )
 
 
-RTEXT_FILTER_VF = 1
+EXT_MASK, RTEXT_FILTER_VF = 29, 1
+VF_LIST, VF_INFO, VF_MAC, VF_STATS = 22, 1, 1, 8
 
 MOST_VFS = 256
 """VFs of one network device that are read. The kernel's reply has room for about 230 with their counters."""
 
 COUNTS = {
-    "rx_bytes": "IFLA_VF_STATS_RX_BYTES",
-    "tx_bytes": "IFLA_VF_STATS_TX_BYTES",
-    "rx_packets": "IFLA_VF_STATS_RX_PACKETS",
-    "tx_packets": "IFLA_VF_STATS_TX_PACKETS",
-    "rx_dropped": "IFLA_VF_STATS_RX_DROPPED",
-    "tx_dropped": "IFLA_VF_STATS_TX_DROPPED",
-    "rx_multicast": "IFLA_VF_STATS_MULTICAST",
-    "rx_broadcast": "IFLA_VF_STATS_BROADCAST",
+    "rx_bytes": 2,
+    "tx_bytes": 3,
+    "rx_packets": 0,
+    "tx_packets": 1,
+    "rx_dropped": 7,
+    "tx_dropped": 8,
+    "rx_multicast": 5,
+    "rx_broadcast": 4,
 }
-"""Name of a count here and in pyroute2."""
+"""Name of a count, and its attribute in IFLA_VF_STATS."""
 
+_FIRST, _SECOND, _THIRD = Struct("=I"), Struct("=4xI"), Struct("=8xI")
 SETTINGS = {
-    "link_state": ("IFLA_VF_LINK_STATE", "link_state"),
-    "spoof_check": ("IFLA_VF_SPOOFCHK", "spoofchk"),
-    "trusted": ("IFLA_VF_TRUST", "trust"),
-    "vlan": ("IFLA_VF_VLAN", "vlan"),
-    "max_rate": ("IFLA_VF_RATE", "max_tx_rate"),
+    "link_state": (5, _SECOND),
+    "spoof_check": (4, _SECOND),
+    "trusted": (9, _SECOND),
+    "vlan": (2, _SECOND),
+    "max_rate": (6, _THIRD),
 }
-"""Name of a setting here, and attribute and field in pyroute2."""
+"""Name of a setting, its attribute in IFLA_VF_INFO, and which number of that is its value; the first is the number of the VF."""
 
 UNSUPPORTED = 0xFFFFFFFF
 """What the kernel reports of a setting that the driver does not have (-1)."""
@@ -149,53 +155,36 @@ class VirtualFunction(NamedTuple):
     """By the names of `COUNTS`. The kernel reports 0 for all of them if the driver does not count."""
 
 
-def open_route() -> AbstractContextManager[Any]:
-    """A blocking socket of rtnetlink. OSError: no such socket, or pyroute2 cannot be imported."""
-    try:
-        from pyroute2 import IPRoute  # type: ignore[import-untyped]  # noqa: PLC0415 - see the module
-    except (ImportError, MemoryError) as error:
-        # MemoryError: the ctypes module where a security policy forbids writable and executable memory.
-        why = f"pyroute2 cannot be imported ({str(error) or 'no memory'}); reinstall it or use --source.disable=virtual_functions"
-        raise OSError(errno.ELIBACC, why) from None
-    return IPRoute()  # type: ignore[no-any-return]
-
-
 def read_virtual_functions(
-    netdev: str, open_query: Callable[[], AbstractContextManager[Any]] = open_route
+    netdev: str, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket
 ) -> tuple[VirtualFunction, ...]:
     """The VFs of one network device of this network namespace, at most `MOST_VFS`, in the kernel's order; `Absent` without any.
 
     Raises:
         OSError: the kernel refuses (EMSGSIZE: too many VFs for one reply), or (EBADMSG) its reply is malformed.
     """
-    name = encode_netdev(netdev)
-    try:
-        with open_query() as query:
-            (message,) = query.link("get", ifname=name, ext_mask=RTEXT_FILTER_VF)
-            listed = message.get_attr("IFLA_VFINFO_LIST")
-            found = tuple(map(_virtual_function, listed.get_attrs("IFLA_VF_INFO") if listed else ()))
-    except OSError:
-        raise
-    except Exception as error:  # noqa: BLE001 - pyroute2's errors have no common class, and none is an OSError
-        code = getattr(error, "code", -1)
-        if code not in errno.errorcode:
-            raise OSError(errno.EBADMSG, f"malformed reply to RTM_GETLINK: {error!r}", netdev) from None
-        raise (Absent if code == errno.ENODEV else OSError)(code, os.strerror(code), netdev) from None
+    answer = _link(netdev, open_socket, encode_u32(EXT_MASK, RTEXT_FILTER_VF))
+    decode_struct(_LINK, answer, "ifinfomsg")
+    listed = decode_values(answer, _LINK.size).get(VF_LIST, b"")
+    found = tuple(
+        decode_virtual_function(decode_values(listed, start, end))
+        for kind, start, end in decode_attributes(listed)
+        if kind == VF_INFO
+    )
     if not found:
         raise Absent(errno.EOPNOTSUPP, "no virtual functions", netdev)
     return found[:MOST_VFS]
 
 
-def _virtual_function(one: Any) -> VirtualFunction:
-    mac, counted = one.get_attr("IFLA_VF_MAC"), one.get_attr("IFLA_VF_STATS")
+def decode_virtual_function(values: Mapping[int, bytes]) -> VirtualFunction:
+    """The VF in an IFLA_VF_INFO."""
+    address = required(values, VF_MAC)
+    (number,) = decode_struct(_FIRST, address, "ifla_vf_mac")
     settings = {
-        name: found[field]
-        for name, (attribute, field) in SETTINGS.items()
-        if (found := one.get_attr(attribute)) is not None and found[field] != UNSUPPORTED
-    }
-    counts = {
         name: value
-        for name, attribute in (COUNTS if counted else {}).items()
-        if (value := counted.get_attr(attribute)) is not None
+        for name, (kind, shape) in SETTINGS.items()
+        if kind in values and (value := decode_struct(shape, values[kind], "of a VF")[0]) != UNSUPPORTED
     }
-    return VirtualFunction(mac["vf"], mac["mac"], settings, counts)
+    counted = decode_values(values.get(VF_STATS, b""))
+    counts = {name: decode_number(counted[kind]) for name, kind in COUNTS.items() if kind in counted}
+    return VirtualFunction(number, address[_FIRST.size : _FIRST.size + 6].hex(":"), settings, counts)
