@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import json
 import re
 import shutil
 import signal
@@ -23,7 +22,8 @@ import yaml
 import roce_exporter
 from roce_exporter.demo.figures import FIRING, Address, Alert
 from roce_exporter.net import NetError
-from roce_exporter.net.http import OK, Access, HttpServer, fetch
+from roce_exporter.net.http import Access, HttpServer
+from roce_exporter.net.prometheus_api import get
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -91,7 +91,7 @@ class MonitoringServers:
                 self.prometheus = None
         if self.prometheus is None:
             return None
-        with contextlib.suppress(OSError):  # it is starting, or busy: the next scene tries again
+        with contextlib.suppress(OSError, NetError):  # it is starting, or busy: the next scene tries again
             self._alerts = await fetch_alerts(self.prometheus)
         return self._alerts
 
@@ -312,25 +312,16 @@ def describe_exit(child: ChildProcess) -> str:
 
 
 async def fetch_alerts(address: str) -> tuple[Alert, ...]:
-    """The alerts of the Prometheus at HOST:PORT, sorted as in `parse_alerts`.
-
-    OSError: no reply in `QUERY_SECONDS`, or a status other than 200.
-    """
+    """The alerts of the Prometheus at HOST:PORT, sorted as in `parse_alerts`. TimeoutError: no reply in `QUERY_SECONDS`. NetError: an error."""
     host, port = address.rsplit(":", 1)
-    try:
-        server = HttpServer(tls=False, host=host, port=int(port))
-        reply = await fetch(server, "/api/v1/alerts", Access(), QUERY_SECONDS)
-    except NetError as error:
-        raise OSError(str(error)) from None
-    if reply.status != OK:
-        raise OSError(f"http://{address}/api/v1/alerts returned status {reply.status}")
-    return parse_alerts(json.loads(reply.body))
+    server = HttpServer(tls=False, host=host, port=int(port))
+    return parse_alerts(await get(server, Access(), "alerts", {}, QUERY_SECONDS))
 
 
-def parse_alerts(reply: dict[str, Any]) -> tuple[Alert, ...]:
-    """The alerts in a reply of Prometheus' /api/v1/alerts, firing ones first, then by severity and name."""
+def parse_alerts(data: Any) -> tuple[Alert, ...]:
+    """The alerts in the data of a reply of Prometheus' /api/v1/alerts, firing ones first, then by severity and name."""
     found = []
-    for one in reply["data"]["alerts"]:
+    for one in data["alerts"]:
         labels, summary = one["labels"], one["annotations"].get("summary", "")
         shown = labels["alertname"], labels.get("severity", ""), one["state"], summary
         found.append(Alert(*shown, tuple(sorted(labels.items()))))

@@ -55,13 +55,14 @@ def translate_rules(path: Path, text: str, report: FileReport) -> str:
     return written
 
 
-def recorded_in(path: Path, text: str, names: Names) -> Names:
-    """The names with the recording rules of a file: they stay, and some have other labels after the translation.
-
-    Raises:
-        DocumentError: it is not YAML, or has an alias.
-    """
-    rules = [rule for _, rule in _rules(read_yaml(path, text)) if isinstance(rule.get("record"), str)]
+def recorded(path: Path, text: str, names: Names) -> Names:
+    """The names with the recording rules of a file, if it has any: they stay, and some have other labels after the translation."""
+    if kind_of(path, text) != RULES:
+        return names
+    try:
+        rules = [rule for _, rule in _rules(read_yaml(path, text)) if isinstance(rule.get("record"), str)]
+    except DocumentError:
+        return names  # the translation of this file will say so
     names = replace(names, own=names.own | {rule["record"] for rule in rules})
     for _ in range(MOST_RECORDED):
         found = {rule["record"]: flow for rule in rules if (flow := _flow(rule, names))}
@@ -135,7 +136,6 @@ def _templates(
 
 
 DASHBOARD, RULES, PROMQL = "dashboard", "rules", "promql"
-KINDS = (DASHBOARD, RULES, PROMQL)
 LARGEST = {DASHBOARD: 16 << 20, RULES: 1 << 20, PROMQL: 1 << 20}
 """Bytes. PyYAML takes eight seconds for a mebibyte."""
 SUFFIXES = {".json": DASHBOARD, ".yml": RULES, ".yaml": RULES, ".rules": RULES, ".promql": PROMQL}
@@ -163,16 +163,6 @@ def kind_of(path: Path, text: str) -> str:
         return DASHBOARD
     keys = ("groups:", "kind:", "apiVersion:")
     return RULES if any(line.lstrip("- ").startswith(keys) for line in text.splitlines()) else PROMQL
-
-
-def recorded(path: Path, text: str, names: Names) -> Names:
-    """The names with the recording rules of the file, if it has any."""
-    if kind_of(path, text) != RULES:
-        return names
-    try:
-        return recorded_in(path, text, names)
-    except DocumentError:
-        return names  # the translation of this file will say so
 
 
 def translate_file(path: Path, text: str, report: FileReport) -> str:

@@ -152,6 +152,16 @@ class Matcher:
     sign: str = ""
     value: Token | None = None
 
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return self.label.text + self.sign + (self.value.text if self.value else "")
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return (self.value or self.label).end
+
 
 @dataclass(frozen=True, slots=True)
 class LabelList:
@@ -430,13 +440,3 @@ def equal_matcher(label: str, value: str) -> Matcher:
     """A matcher that an edit adds."""
     quoted = f'"{value}"'
     return Matcher(word_token(label), "=", Token(STRING, quoted, 0, 0, quoted))
-
-
-def matcher_text(one: Matcher) -> str:
-    """A matcher as it is written."""
-    return one.label.text + one.sign + (one.value.text if one.value else "")
-
-
-def matcher_end(one: Matcher) -> int:
-    """Where a matcher ends."""
-    return one.value.end if one.value else one.label.end

@@ -190,9 +190,9 @@ class Names:
     recorded: Mapping[str, Flow] = field(default_factory=dict)
     """Those of them whose series change their labels, and from what they are recorded."""
 
-    def of(self, words: Iterable[str]) -> set[str]:
-        """Those of the words that are names of another exporter."""
-        return {word for word in words if self.foreign(word)}
+    def mentioned(self, text: str) -> set[str]:
+        """The names of other exporters in a text of any kind."""
+        return {word for word in WORD.findall(text) if self.foreign(word)}
 
     def foreign(self, word: str) -> bool:
         """Whether a word is, or begins like, a name of another exporter. A colon is in names of recording rules only."""

@@ -27,8 +27,6 @@ from roce_exporter.migrate.promql import (
     Node,
     Token,
     equal_matcher,
-    matcher_end,
-    matcher_text,
     plain,
     word_token,
 )
@@ -173,7 +171,7 @@ class Rewrite:
             # Some are left out: all are written again.
             start, end = node.matchers[0].label.start, node.braces
             self.edits = [one for one in self.edits if not start <= one.start < end]
-            self.edits.append(Edit(start, end, ", ".join(map(matcher_text, (*found, *added)))))
+            self.edits.append(Edit(start, end, ", ".join(one.text for one in (*found, *added))))
         return (*found, *added)
 
     def _matcher(self, one: Matcher, foreign: Foreign, source: LabelSource) -> Matcher:
@@ -191,14 +189,14 @@ class Rewrite:
 
     def _append(self, node: Node, added: list[Matcher]) -> None:
         """Matchers behind those of a selector, which may have no braces."""
-        text = ",".join(map(matcher_text, added))
+        text = ",".join(one.text for one in added)
         if not text:
             return
         if node.braces < 0:
             end = node.name.end if node.name else node.start
             self.edits.append(Edit(end, end, "{" + text + "}"))
         elif last := node.matchers[-1:]:
-            end = matcher_end(last[0])
+            end = last[0].end
             self.edits.append(Edit(end, end, "," + text))
         else:
             quoted = node.name is not None and node.name.kind == STRING

@@ -49,18 +49,13 @@ class Translation:
         return target_of(label, self.flow)
 
 
-def mentioned(text: str, names: Names) -> set[str]:
-    """The names of other exporters in a text of any kind."""
-    return names.of(WORD.findall(text))
-
-
 def translate(text: str, names: Names, *, only_series: bool = False) -> Translation | None:
     """An expression by our names; None if it has no name of another exporter. `only_series`: a selector whose values do not matter.
 
     Raises:
         UntranslatedError: it has one, and cannot be translated without a guess.
     """
-    found = mentioned(text, names)
+    found = names.mentioned(text)
     recorded = set(WORD.findall(text)) & set(names.recorded)
     if not found and not recorded and NAME_LABEL not in text:
         return None
@@ -115,7 +110,7 @@ def _selected(tree: promql.Node, names: Names) -> Iterator[str]:
 
 
 def _whole_name(name: str, names: Names) -> str:
-    if re.search(promql.VARIABLE, name) and (found := mentioned(name, names)):
+    if re.search(promql.VARIABLE, name) and (found := names.mentioned(name)):
         raise UntranslatedError(f"{name}: a part of the name is a variable ({', '.join(sorted(found))})")
     return name
 
@@ -292,7 +287,7 @@ class FileReport:
 
     def named(self, text: str) -> list[str]:
         """The other exporters' metrics that a text which is no expression mentions."""
-        return sorted(filter(self.names.certain, mentioned(text, self.names)))
+        return sorted(filter(self.names.certain, self.names.mentioned(text)))
 
 
 def path_text(place: Place) -> str:

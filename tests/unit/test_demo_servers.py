@@ -12,6 +12,7 @@ from waiting import until
 
 from roce_exporter.demo import servers
 from roce_exporter.demo.servers import describe_exit, fetch_alerts, monitoring_servers, parse_alerts, running
+from roce_exporter.net import NetError
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,18 +91,18 @@ class TestAlerts:
             alert("D", "firing", severity="critical"),
             alert("E", "firing"),
         ]
-        found = parse_alerts({"data": {"alerts": alerts}})
+        found = parse_alerts({"alerts": alerts})
         assert [one.name for one in found] == ["D", "B", "E", "C", "A"]
         assert (found[2].severity, found[2].summary) == ("", "")
 
     async def test_alerts_are_read_over_http_and_anything_else_is_an_error(self) -> None:
-        with answering(lambda _: (200, {"data": {"alerts": []}})) as prometheus:
+        with answering(lambda _: (200, {"status": "success", "data": {"alerts": []}})) as prometheus:
             address = prometheus.url.removeprefix("http://")
             assert await fetch_alerts(address) == ()
             prometheus.reply = lambda _: (503, "starting")
-            with pytest.raises(OSError, match="503"):
+            with pytest.raises(NetError, match="503"):
                 await fetch_alerts(address)
-        with pytest.raises(OSError, match=r"."):
+        with pytest.raises(NetError, match=r"."):
             await fetch_alerts(address)
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from roce_exporter.migrate.foreign_files import recorded_in, text_of_file, translate_file
+from roce_exporter.migrate.foreign_files import recorded, text_of_file, translate_file
 from roce_exporter.migrate.promql_names import names_of
 from roce_exporter.migrate.translation import FileReport, UnreadableError, report_json, report_text
 from roce_exporter.yaml_document import DocumentError
@@ -47,7 +47,7 @@ def decode(data: bytes) -> None:
     file = FILES[data[0] % len(FILES)] if data else FILES[0]
     try:
         text = text_of_file(data[1:])
-        names = recorded_in(file, text, NAMES) if file.suffix == ".yml" else NAMES
+        names = recorded(file, text, NAMES)
         first = FileReport(str(file), names)
         once = translate_file(file, text, first)
     except ALLOWED as error:

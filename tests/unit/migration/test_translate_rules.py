@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from foreign_table import NAMES
 
-from roce_exporter.migrate.foreign_files import recorded_in, translate_rules
+from roce_exporter.migrate.foreign_files import recorded, translate_rules
 from roce_exporter.migrate.translation import FileReport, UnreadableError
 from roce_exporter.yaml_document import DocumentError
 
@@ -56,7 +56,7 @@ CHANGES = (
 
 
 def translated(text: str) -> tuple[str, FileReport]:
-    report = FileReport(str(FILE), recorded_in(FILE, text, NAMES))
+    report = FileReport(str(FILE), recorded(FILE, text, NAMES))
     return translate_rules(FILE, text, report), report
 
 
