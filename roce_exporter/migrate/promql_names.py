@@ -250,22 +250,28 @@ def guessed(text: str, names: Names) -> Names:
 
 
 @cache
-def _raw_names() -> Mapping[str, tuple[str, ...]]:
-    """The metrics of ours that a raw name of a host is, alone."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for row in CATALOG:
+def _raw_names() -> Mapping[str, Mapping[str, set[str]]]:
+    """The metrics of ours that a raw name of a host is, alone, each with the drivers on which it is."""
+    found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in sorted(CATALOG, key=lambda one: one.name):
         for spelling in row.spellings:
             if spelling.dialect in HOSTS and len(spelling.raw) == 1:
-                found[spelling.raw[0]].add(row.name)
-    return {raw: tuple(sorted(ours)) for raw, ours in found.items()}
+                found[spelling.raw[0]][row.name].add(spelling.dialect)
+    return found
 
 
 def ours_of(name: str) -> str:
-    """What the longest raw name at the end of a name is here, as a part of a reason; empty if it has no raw name."""
+    """What the longest raw name at the end of a name is here, as a part of a reason; empty if it has no raw name.
+
+    Of a driver that the name names, what it is there: `efa` in `node_amazonefa_tx_bytes`.
+    """
     words = name.removesuffix("_total").split("_")
     ends = ("_".join(words[number:]) for number in range(1, len(words)))
-    raw, ours = next(((end, _raw_names()[end]) for end in ends if end in _raw_names()), ("", ()))
-    return f"; `{raw}` is {' or '.join(ours)} here" if ours else ""
+    if not (raw := next((end for end in ends if end in _raw_names()), "")):
+        return ""
+    known = _raw_names()[raw]
+    named = [ours for ours, drivers in known.items() if any(driver in name for driver in drivers)]
+    return f"; `{raw}` is {' or '.join(named or known)} here"
 
 
 def exporters_of(found: set[str], names: Names) -> list[str]:

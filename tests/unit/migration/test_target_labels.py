@@ -29,7 +29,7 @@ def run(folder: Path, text: str, *flags: str, name: str = "a.promql") -> int:
         (f"{BYTES} * on(instance) group_left(nodename) node_uname_info", "joined with node_uname_info by `instance`"),
         (f"{BYTES} / on(Hostname) DCGM_FI_DEV_GPU_UTIL", "the label `Hostname`"),
         (f"{BYTES} and up", "joined with up by `instance`"),
-        ("rate(node_amazonefa_tx_bytes[5m])", "roce_port_transmit_bytes_total here"),
+        ("rate(node_amazonefa_tx_bytes[5m])", "`tx_bytes` is roce_port_transmit_bytes_total here"),
         ("rdma_np_cnp_sent", "not a name that this version knows; `np_cnp_sent` is roce_cnp_sent_total here"),
         ("my_pfc_storms > 0", "not a metric of an exporter that this version knows"),
         (f"{BYTES} / my_rdma_limit", "my_rdma_limit: not a metric"),
