@@ -19,7 +19,7 @@ from roce_exporter.migrate.foreign_files import LARGEST, recorded, text_of_file,
 from roce_exporter.migrate.promql_names import guessed, names_of
 from roce_exporter.migrate.target_labels import target_labels
 from roce_exporter.migrate.translation import FileReport, UnreadableError, report_json, report_text
-from roce_exporter.words import counted
+from roce_exporter.words import counted, terminal_width
 
 if TYPE_CHECKING:
     import argparse
@@ -53,7 +53,8 @@ async def translate(options: argparse.Namespace) -> int:
         elif target != Path(name) or new != old:
             _write(target, new)
     reports = [report for _, report in results]
-    sys.stderr.write((report_json if options.format == JSON else report_text)(reports))
+    width = terminal_width(sys.stderr)
+    sys.stderr.write(report_json(reports) if options.format == JSON else report_text(reports, width))
     return 0 if all(report.complete for report in reports) else INCOMPLETE
 
 

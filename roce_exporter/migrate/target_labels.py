@@ -29,7 +29,7 @@ _VARIABLE = re.compile(r"\$\w+|\$\{[^}]*\}|\[\[[^]]*\]\]")
 _ANYTHING = re.compile(r"[.*+()|^$?\s]*")
 _NEW_LABEL = {"label_replace": 1, "label_join": 1, "count_values": 0}
 """Functions that make a label, and the argument with its name."""
-REMEDY = "map it (--map-label={label}:OLD=NEW), or say that both exporters have the same values (--map-label={label})"
+REMEDY = "--map-label=LABEL:OLD=NEW maps a label of the target, --map-label=LABEL says that both exporters have the same values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,9 @@ def _of_selector(
         value = _VARIABLE.sub("", promql.plain(one.value))
         text = f"{label}{one.sign}{one.value.text}"
         if label == JOB and JOB not in labels.same and not _ANYTHING.fullmatch(value):
-            yield f"{text} selects the job of the other exporter: {REMEDY.format(label=JOB)}"
+            yield f"{text} selects the job of the other exporter"
         elif label == INSTANCE and INSTANCE not in labels.same and _PORT.search(value):
-            yield f"{text} has the port of the other exporter: {REMEDY.format(label=INSTANCE)}"
+            yield f"{text} has the port of the other exporter"
         elif label not in known and promql.plain(one.value):
             yield _unknown(label)
 
@@ -134,7 +134,7 @@ def _of_lists(node: promql.Node, names: Names, known: frozenset[str], labels: Ta
                 for one in promql.nodes_of(others[0])
                 if one.kind == promql.SELECTOR and not _is_theirs(one, names)
             )
-            yield f"it is joined with {other or 'another metric'} by `{label}`, which differs between the two targets: {REMEDY.format(label=label)}"  # fmt: skip
+            yield f"it is joined with {other or 'another metric'} by `{label}`, which differs between the two targets"
 
 
 def _unknown_labels(
@@ -147,7 +147,7 @@ def _unknown_labels(
 
 
 def _unknown(label: str) -> str:
-    return f"the label `{label}`: no label of the exporter but of its target; {REMEDY.format(label=label)}"
+    return f"the label `{label}`: no label of the exporter but of its target"
 
 
 def _theirs(tree: promql.Node, names: Names) -> list[promql.Node]:

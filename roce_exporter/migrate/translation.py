@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
@@ -24,7 +26,7 @@ from roce_exporter.migrate.promql_names import (
     target_of,
 )
 from roce_exporter.migrate.promql_rewrite import Rewrite, metric_of
-from roce_exporter.migrate.target_labels import TargetLabels, faults, mapped
+from roce_exporter.migrate.target_labels import REMEDY, TargetLabels, faults, mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -246,6 +248,8 @@ class FileReport:
     labels: TargetLabels = field(default_factory=TargetLabels)
     full_set: bool = False
     """Whether the exporter serves all metrics."""
+    unmapped: bool = False
+    """Whether a place was left for a label of its target."""
 
     def expression(
         self, text: str, place: Place, title: str, *, only_series: bool = False
@@ -257,8 +261,10 @@ class FileReport:
         except UntranslatedError as error:
             self.leave(place, title, str(error))
             return None
-        why = unknown_metrics(text, self.names) + (faults(text, self.names, self.labels) if found else [])
-        if why:
+        unknown = unknown_metrics(text, self.names)
+        unmapped = faults(text, self.names, self.labels) if found else []
+        self.unmapped = self.unmapped or bool(unmapped)
+        if why := unknown + unmapped:
             self.leave(place, title, "; ".join(why))
             return None
         for one in found.used if found else ():
@@ -300,12 +306,13 @@ def path_text(place: Place) -> str:
     return document + text.removeprefix(".")
 
 
-def report_text(reports: Iterable[FileReport]) -> str:
-    """The reports for people: a line per file, and one per place."""
-    lines = []
+def report_text(reports: Iterable[FileReport], width: int | None = None) -> str:
+    """The reports for people: a line per file, and one per place, which on a terminal are wrapped to its width."""
+    lines: list[str] = []
     for one in reports:
         lines.append(f"{one.file}: {one.translated} translated, {len(one.left)} left")
         lines += [f"  left  {_line(found)}" for found in one.left]
+        lines += [f"  map   {REMEDY}"] * one.unmapped
         lines += [f"  note  {_line(found)}" for found in one.notes]
         used = sorted(one.used.items())
         lines += [f"  note  {name} is {ours.ours} here: {ours.loss}" for name, ours in used if ours.loss]
@@ -314,6 +321,9 @@ def report_text(reports: Iterable[FileReport]) -> str:
                 f"  set   without --metrics.set=full no series, so alerts on them never fire: {', '.join(one.not_served)}"
             )
             lines.append("        start the exporter with it, and give it here")
+    if width:
+        fill = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False)
+        lines = [part for line in lines for part in fill(line, subsequent_indent=" " * 8)]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -37,10 +37,20 @@ def run(folder: Path, text: str, *flags: str, name: str = "a.promql") -> int:
     ],
 )  # fmt: skip
 def test_what_would_select_nothing_is_left(expr, why, tmp_path, capsys) -> None:
+    """With the flag that helps, once, where one helps."""
     assert run(tmp_path, expr) == 1
     out, err = capsys.readouterr()
     assert out == expr
     assert why in err
+    assert err.count("--map-label=LABEL:OLD=NEW") == expr.startswith((BYTES, "sum"))
+
+
+def test_a_report_is_wrapped_on_a_terminal(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run(tmp_path, f"sum by (nodename) (rate({BYTES}[5m]))") == 1
+    report = capsys.readouterr().err.partition("1 left\n")[2]
+    assert [line[:8].strip() for line in report.splitlines()] == ["left", "", "map", "", ""]
+    assert max(map(len, report.splitlines())) <= 60
 
 
 @pytest.mark.parametrize(
