@@ -178,7 +178,7 @@ def tables(services: Sequence[ProbeService]) -> dict[str, int]:
             len(one.follow_ups) for table in (guard._old, guard._new) for one in table.values()
         )
         for port in service._ports.values():
-            sums["replies to time"] += len(port.responder._pending) if port.responder else 0
+            sums["replies to time"] += len(port.responder._pending)
             sums["pairs"] += len(port.tally.pairs)
             for path in port.sender._paths.values():
                 sums["probes waiting"] += len(path._waiting) + len(path._numbers)

@@ -226,7 +226,7 @@ def run(hosts: int, seed: int, *, faulty: bool, seconds: int = 60, silent: bool 
 
 def _arrives(tally: PortTally, probe: Probe, kind: TrafficClass, held: float, network: float) -> None:
     if network + held > LATE:
-        tally.late(probe, kind)
+        tally.late(probe)
     else:
         tally.answered(probe, kind, kind.tos, kind.tos)
     tally.measured(probe, network, held)

@@ -22,8 +22,14 @@ SOURCES = 4096
 """Sources that are remembered: half of them known, half new. Of each half the one that was silent longest is forgotten first."""
 FOLLOW_UPS = 16
 """Send times that a session waits to report: more than a burst has to one target."""
-NEW_SHARE = 0.6
-"""Of what is answered at once, for new sources: a host with 8 ports begins with 256 packets."""
+OF_SOURCE, BURST = 20.0, 64.0
+"""Requests that are answered of one source address, per second and at once."""
+TOTAL = 500.0
+"""Per second, of all sources: half for known ones, half for new ones."""
+KNOWN_BURST, NEW_BURST = 200.0, 300.0
+"""At once, of known and of new sources: a host with 8 ports begins with 256 packets."""
+SESSIONS = 64
+"""Of one source address: source port, session identifier and the own address, as 8 paths to 8 addresses of one host are."""
 KNOWN_SECONDS = 30.0
 """A source that was first answered so long ago is known."""
 
@@ -72,38 +78,20 @@ class Requester:
     """Send times of replies that no later reply has reported yet, by source port, session and own address."""
 
 
-@dataclass(frozen=True, slots=True)
-class GuardLimits:
-    """How many requests are answered."""
-
-    per_source: float = 20.0
-    """Per second and source address."""
-    burst: float = 64.0
-    """At once, per source address."""
-    total: float = 500.0
-    """Per second in all."""
-    sessions: int = 64
-    """Of one source address: source port, session identifier and the own address, as 8 paths to 8 addresses of one host are."""
-
-
 class Guard:
     """Decides about each request; only the responder's task uses it."""
 
-    def __init__(
-        self, allowed: Sequence[Network], clock: Callable[[], float], limits: GuardLimits | None = None
-    ) -> None:
+    def __init__(self, allowed: Sequence[Network], clock: Callable[[], float]) -> None:
         """Networks that are answered, next to the `listed` addresses. `clock` returns monotonic seconds."""
         self._places: dict[str, bool] = {}
         """Whether an address is answered, for addresses that have sent a request."""
         self.allow(allowed)
         self.dropped: Counter[str] = Counter()
         """By reason: packets that were not answered."""
-        self._limits = limits or GuardLimits()
         self._clock = clock
         now = clock()
-        half, most = self._limits.total / 2, self._limits.total * NEW_SHARE
-        self._known = Bucket(half, self._limits.total - most, self._limits.total - most, now)
-        self._unknown = Bucket(half, most, most, now)
+        self._known = Bucket(TOTAL / 2, KNOWN_BURST, KNOWN_BURST, now)
+        self._unknown = Bucket(TOTAL / 2, NEW_BURST, NEW_BURST, now)
         # Apart, so that a flood of new sources forgets no known one.
         self._old: OrderedDict[str, Requester] = OrderedDict()
         self._new: OrderedDict[str, Requester] = OrderedDict()
@@ -138,8 +126,7 @@ class Guard:
         now = self._clock()
         source = self._old.get(address) or self._new.pop(address, None)
         if source is None:
-            limits = self._limits
-            source = Requester(Bucket(limits.per_source, limits.burst, limits.burst, now), now)
+            source = Requester(Bucket(OF_SOURCE, BURST, BURST, now), now)
         known = now - source.first >= KNOWN_SECONDS
         table = self._old if known else self._new
         table[address] = source
@@ -158,7 +145,7 @@ class Guard:
         """The send times that wait for a session of this source, which source port, identifier and own address name."""
         waiting = source.follow_ups.get(key)
         if waiting is None:
-            if len(source.follow_ups) >= self._limits.sessions:
+            if len(source.follow_ups) >= SESSIONS:
                 source.follow_ups.popitem(last=False)
             waiting = source.follow_ups[key] = deque(maxlen=FOLLOW_UPS)
         else:

@@ -70,7 +70,7 @@ class Pair:
 
 
 class PortTally:
-    """The outcomes of the probes of one own port. Implements `sender.Outcomes`."""
+    """The outcomes of the probes of one own port. A probe's `path` is the UDP source port that it was sent from."""
 
     def __init__(
         self, device: str, port: str, classes: Sequence[TrafficClass], clock: Callable[[], float]
@@ -91,35 +91,35 @@ class PortTally:
         """Per scope: the longest time in the network, and when it was seen."""
 
     def sent(self, probe: Probe, kind: TrafficClass) -> None:
-        """See `Outcomes`."""
+        """It was sent."""
         self._counts[rows.SENT, probe.scope, kind.name] += 1
         self._pair(probe).sent += 1
 
-    def refused(self, probe: Probe, kind: TrafficClass) -> None:  # noqa: ARG002 - the protocol's arguments
-        """See `Outcomes`."""
+    def refused(self) -> None:
+        """The own kernel did not take a probe: no route, or a full queue. It says nothing about the network."""
         self._refused += 1
 
     def answered(self, probe: Probe, kind: TrafficClass, there: int | None, back: int | None) -> None:
-        """See `Outcomes`."""
+        """A reply came in time; the TOS octets are those of the request and of the reply as they arrived, None if unknown."""
         arrived = [one for one in (there, back) if one is not None]
         if any(one & 3 == CE for one in arrived):
             self._counts[rows.MARKED, probe.scope, ""] += 1
         if any(one >> 2 != kind.dscp for one in arrived):
             self._counts[rows.REMARKED, probe.scope, ""] += 1
 
-    def late(self, probe: Probe, kind: TrafficClass) -> None:  # noqa: ARG002 - the protocol's arguments
-        """See `Outcomes`."""
+    def late(self, probe: Probe) -> None:
+        """A reply came after `LATE` seconds."""
         self._counts[rows.LATE, probe.scope, ""] += 1
 
     def lost(self, probe: Probe, kind: TrafficClass) -> None:
-        """See `Outcomes`."""
+        """No reply came for `LOST` seconds."""
         self._counts[rows.LOST, probe.scope, kind.name] += 1
         pair = self._pair(probe)
         pair.lost += 1
         pair.last_loss = self._clock()
 
     def measured(self, probe: Probe, network: float, responder: float) -> None:
-        """See `Outcomes`."""
+        """Seconds in the network, there and back, and at the responder."""
         self._network[probe.scope].add(network)
         self._responder[probe.scope].add(responder)
         longest, when = self._longest.get(probe.scope, (0.0, 0.0))
@@ -128,7 +128,7 @@ class PortTally:
             self._longest[probe.scope] = network, now
 
     def dropped(self, reason: str, count: int) -> None:
-        """See `Outcomes`."""
+        """Replies that were not used: `malformed`, `short`, `unknown` (to no probe), `queue` (the socket's was full)."""
         self.replies_dropped[reason] += count
 
     def _pair(self, probe: Probe) -> Pair:

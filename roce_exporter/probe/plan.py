@@ -75,17 +75,16 @@ def ring_order(target: ProbeTarget) -> tuple[str, str, str, int, bytes]:
     return target.rack, target.host, target.rail, target.address.version, target.address.packed
 
 
-def plan(
-    own: ProbeTarget, targets: Iterable[ProbeTarget], now: float, *, cross_rails: bool = False
-) -> tuple[Probe, ...]:
-    """What a port sends in each burst of this minute; `now` in seconds since 1970.
-
-    With `cross_rails` one minute in eight goes to partners of any rail.
-    """
+def plan(own: ProbeTarget, targets: Iterable[ProbeTarget], now: float) -> tuple[Probe, ...]:
+    """What a port sends in each burst of this minute; `now` in seconds since 1970."""
     minute = int(now // PARTNER_SECONDS)
     version = own.address.version
     # The own rail first: a list may have a hundred thousand ports, and an address is slow to compare.
-    rail = _others(own, (one for one in targets if one.rail == own.rail), version)
+    alike = (one for one in targets if one.rail == own.rail)
+    rail = sorted(
+        {one for one in alike if one.address.version == version and one.address != own.address},
+        key=ring_order,
+    )
     if len(rail) < MESH:
         return tuple(
             Probe(one, path, _scope(own, one))
@@ -95,9 +94,6 @@ def plan(
     rack = [one for one in rail if one.rack == own.rack]
     near = _neighbours(own, rack)
     far = [one for one in rail if one.rack != own.rack] or [one for one in rack if one not in near]
-    if cross_rails and _number(own, minute) % 8 == 0:
-        others = _others(own, targets, version)
-        far = [one for one in others if one.rack != own.rack and one.host != own.host] or far
     partners = {far[_number(own, minute, turn) % len(far)] for turn in range(FAR_PARTNERS)} if far else set()
     return (
         *(Probe(one, path, _scope(own, one)) for one in near for path in range(NEAR_PATHS)),
@@ -107,12 +103,6 @@ def plan(
             for path in range(FAR_PATHS)
         ),
     )
-
-
-def _others(own: ProbeTarget, targets: Iterable[ProbeTarget], version: int) -> list[ProbeTarget]:
-    """In the order of the ring, each once."""
-    found = {one for one in targets if one.address.version == version and one.address != own.address}
-    return sorted(found, key=ring_order)
 
 
 def _scope(own: ProbeTarget, other: ProbeTarget) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.probe.plan import Probe
 from roce_exporter.probe.stamp import StampError, StampRequest, pack_request, read_reply
@@ -24,6 +24,7 @@ from roce_exporter.probe.udp import ECT0, UNKNOWN, ProbeSocket, Times
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from roce_exporter.probe.outcomes import PortTally
     from roce_exporter.probe.plan import Address
     from roce_exporter.probe.stamp import FollowUp
     from roce_exporter.probe.udp import Packet
@@ -49,31 +50,6 @@ class TrafficClass(NamedTuple):
     def tos(self) -> int:
         """The TOS or traffic class octet."""
         return self.dscp << 2 | (ECT0 if self.is_ecn_capable else 0)
-
-
-class Outcomes(Protocol):
-    """Who counts. Every call is about one probe, whose `path` is the UDP source port that it was sent from."""
-
-    def sent(self, probe: Probe, kind: TrafficClass) -> None:
-        """It was sent."""
-
-    def refused(self, probe: Probe, kind: TrafficClass) -> None:
-        """The own kernel did not take it: no route, or a full queue. It says nothing about the network."""
-
-    def answered(self, probe: Probe, kind: TrafficClass, there: int | None, back: int | None) -> None:
-        """A reply came in time; the TOS octets are those of the request and of the reply as they arrived, None if unknown."""
-
-    def late(self, probe: Probe, kind: TrafficClass) -> None:
-        """A reply came after `LATE` seconds."""
-
-    def lost(self, probe: Probe, kind: TrafficClass) -> None:
-        """No reply came for `LOST` seconds."""
-
-    def measured(self, probe: Probe, network: float, responder: float) -> None:
-        """Seconds in the network, there and back, and at the responder."""
-
-    def dropped(self, reason: str, count: int) -> None:
-        """Replies that were not used: `malformed`, `short`, `unknown` (to no probe), `queue` (the socket's was full)."""
 
 
 @dataclass(slots=True)
@@ -114,7 +90,7 @@ class Path:
         self._overflow = 0
 
     def send(
-        self, probe: Probe, kind: TrafficClass, to: tuple[str, int], now: float, outcomes: Outcomes
+        self, probe: Probe, kind: TrafficClass, to: tuple[str, int], now: float, outcomes: PortTally
     ) -> None:
         """Send one probe to the target's address as text; `now` in monotonic seconds."""
         probe = Probe(probe.target, self.socket.port, probe.scope)
@@ -123,12 +99,12 @@ class Path:
         packet = pack_request(StampRequest(sequence, time.time_ns(), self.session, kind.dscp), self._key)
         number = self.socket.send(packet, to, kind.tos)
         if number is None:
-            outcomes.refused(probe, kind)
+            outcomes.refused()
             return
         outcomes.sent(probe, kind)
         self._waiting[sequence] = self._numbers[number] = _Pending(probe, kind, to, number, now)
 
-    def collect(self, now: float, outcomes: Outcomes) -> None:
+    def collect(self, now: float, outcomes: PortTally) -> None:
         """Read what the kernel has: send times first, then replies; then decide about probes that have waited too long."""
         for one in self.socket.send_times(2 * len(self._numbers)):
             pending = self._numbers.get(one.number)
@@ -148,7 +124,7 @@ class Path:
             self._numbers.pop(pending.number, None)
             outcomes.lost(pending.probe, pending.kind)
 
-    def _reply(self, packet: Packet, now: float, outcomes: Outcomes) -> None:
+    def _reply(self, packet: Packet, now: float, outcomes: PortTally) -> None:
         try:
             reply = read_reply(packet.content, self._key)
         except StampError as error:
@@ -168,7 +144,7 @@ class Path:
         self._numbers.pop(pending.number, None)
         pending.took = _elapsed(pending.left, packet.received)
         if (pending.took / 1e9 if pending.took else now - pending.begun) > LATE:
-            outcomes.late(pending.probe, pending.kind)
+            outcomes.late(pending.probe)
         else:
             outcomes.answered(pending.probe, pending.kind, reply.tos, packet.tos)
         if pending.took:
@@ -177,7 +153,7 @@ class Path:
             if len(self._answered) > REMEMBERED:
                 self._answered.popitem(last=False)
 
-    def _measure(self, follow_up: FollowUp, of: _Pending, outcomes: Outcomes) -> None:
+    def _measure(self, follow_up: FollowUp, of: _Pending, outcomes: PortTally) -> None:
         """The follow-up of a reply completes an earlier probe of the same session: one to the same responder."""
         earlier = self._answered.get(follow_up.sequence)
         if earlier is None or earlier.probe.target != of.probe.target:
@@ -215,7 +191,7 @@ class Sender:
         self._key = key
         self._paths: dict[int, Path] = {}
 
-    def send(self, probes: Iterable[tuple[Probe, TrafficClass]], outcomes: Outcomes) -> None:
+    def send(self, probes: Iterable[tuple[Probe, TrafficClass]], outcomes: PortTally) -> None:
         """Send a burst.
 
         Raises:
@@ -230,7 +206,7 @@ class Sender:
                 path = self._paths[probe.path] = Path(self.address, self._session, self._key)
             path.send(probe, kind, to, self._clock(), outcomes)
 
-    def collect(self, outcomes: Outcomes) -> None:
+    def collect(self, outcomes: PortTally) -> None:
         """Read replies and send times of all paths."""
         for path in self._paths.values():
             path.collect(self._clock(), outcomes)

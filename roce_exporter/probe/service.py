@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from roce_exporter.probe.guard import Guard, GuardLimits
+from roce_exporter.probe.guard import Guard
 from roce_exporter.probe.outcomes import Distribution, PortTally, ProcessCounts, probe_samples
 from roce_exporter.probe.plan import PARTNER_SECONDS, ProbeTarget, SendRate, bursts, interval, plan
 from roce_exporter.probe.responder import Responder
@@ -54,11 +54,8 @@ class ProbeSettings:
     allowed: tuple[Network, ...] = ()
     """Networks that are answered; empty: those of the own ports and the listed targets."""
     rate: SendRate = field(default_factory=SendRate)
-    limits: GuardLimits = field(default_factory=GuardLimits)
     dscp_roce: int = 26
     dscp_cnp: int = 48
-    cross_rails: bool = False
-    answer: bool = True
     whole: bool = False
     """Whether histograms have all buckets."""
 
@@ -86,7 +83,7 @@ class OwnPort:
     target: ProbeTarget
     sender: Sender
     tally: PortTally
-    responder: Responder | None
+    responder: Responder
 
 
 def own_addresses(devices: Iterable[Device]) -> dict[Address, tuple[str, str, int]]:
@@ -137,7 +134,7 @@ class ProbeService:
         """Why the list of targets could not be read last time; empty if it could."""
         self._read_targets = read_targets
         self._clock = clock
-        self._guard = Guard(settings.allowed, clock, settings.limits)
+        self._guard = Guard(settings.allowed, clock)
         self._ports: dict[Address, OwnPort] = {}
         self._unusable: set[Address] = set()
         """Own addresses that cannot be bound to or sent from; each was logged."""
@@ -180,10 +177,8 @@ class ProbeService:
 
     def _open_port(self, address: Address, device: str, port: str) -> OwnPort:
         settings = self.settings
-        responder = None
-        if settings.answer:
-            responder = Responder(address, settings.port, self._guard, settings.key, self._answers.add)
-            asyncio.get_running_loop().add_reader(responder.socket.fileno(), responder.work)
+        responder = Responder(address, settings.port, self._guard, settings.key, self._answers.add)
+        asyncio.get_running_loop().add_reader(responder.socket.fileno(), responder.work)
         tally = PortTally(device, port, settings.classes, self._clock)
         tally.target = next((one for one in self.targets if one.address == address), None)
         return OwnPort(
@@ -197,10 +192,9 @@ class ProbeService:
 
     def _close_port(self, port: OwnPort) -> None:
         port.sender.close()
-        if port.responder is not None:
-            self._answered_before += port.responder.answered
-            asyncio.get_running_loop().remove_reader(port.responder.socket.fileno())
-            port.responder.close()
+        self._answered_before += port.responder.answered
+        asyncio.get_running_loop().remove_reader(port.responder.socket.fileno())
+        port.responder.close()
 
     async def refresh(self) -> None:
         """Read the list of targets; a list that cannot be read leaves the last one, and one line in the log."""
@@ -245,9 +239,8 @@ class ProbeService:
         valid = int(wall // PARTNER_SECONDS), self.targets, tuple(own)
         if valid != self._planned:
             others = without_own(self.targets, own)
-            cross = self.settings.cross_rails
             self._planned = valid
-            self._plans = {target: plan(target, others, wall, cross_rails=cross) for target in own}
+            self._plans = {target: plan(target, others, wall) for target in own}
         kind = self.settings.kind(self._turn)
         for target, probes in bursts(self._plans, self.settings.rate, self._turn).items():
             port = own[target]
@@ -272,13 +265,12 @@ class ProbeService:
         """All samples of the probes."""
         ports = list(self._ports.values())
         dropped = Counter(self._guard.dropped)
-        responders = [port.responder for port in ports if port.responder]
-        dropped["queue"] = sum(one.socket.dropped for one in responders)
+        dropped["queue"] = sum(one.responder.socket.dropped for one in ports)
         return probe_samples(
             [port.tally for port in ports],
             ProcessCounts(
                 dropped,
-                self._answered_before + sum(one.answered for one in responders),
+                self._answered_before + sum(one.responder.answered for one in ports),
                 len(without_own(self.targets, [port.target for port in ports])),
                 self._changes,
                 self._answers,

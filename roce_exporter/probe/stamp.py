@@ -40,10 +40,6 @@ KEYED_REQUEST = struct.Struct("!I12xIIHH68x")
 KEYED_REPLY = struct.Struct("!I12xIIHH4xII8xI12xIIH6xB15x")
 """The head without the HMAC that follows it in the authenticated mode."""
 
-OWN_REQUEST = struct.Struct("!IIIHH28xBBHIBBHIIIB3x")
-OWN_REPLY = struct.Struct("!IIIHHIIIIIH2xB3xBBHIBBHIIIB3x")
-"""A whole packet without a key as this program makes it, in one step: all but a few packets are such."""
-
 OPEN_UNUSED, KEYED_UNUSED = slice(16, None), slice(28, None)
 """Octets of a request that must be zero."""
 
@@ -51,8 +47,6 @@ EXTENSIONS = TLV.size + COS_VALUE.size + TLV.size + FOLLOW_UP_VALUE.size
 OPEN_BYTES = OPEN_REQUEST.size + EXTENSIONS
 KEYED_BYTES = KEYED_REQUEST.size + DIGEST + EXTENSIONS + TLV.size + DIGEST
 """Length of a request and of its reply, without and with a key."""
-_CLASS_AT, _FOLLOW_AT = OPEN_REQUEST.size, OPEN_REQUEST.size + TLV.size + COS_VALUE.size
-_UNUSED = bytes(28)
 LARGEST = 1500
 """Longer packets of other implementations are padded; more is not read."""
 
@@ -109,31 +103,10 @@ def _digest(key: bytes, content: bytes) -> bytes:
     return hmac.digest(key, content, hashlib.sha256)[:DIGEST]
 
 
-def _is_own(packet: bytes, flags: int) -> bool:
-    """Whether the packet without a key has both extensions, in this program's order, with these flags, and nothing else."""
-    return (
-        len(packet) == OPEN_BYTES
-        and packet[_CLASS_AT : _CLASS_AT + TLV.size] == _CLASS_HEADS[flags]
-        and packet[_FOLLOW_AT : _FOLLOW_AT + TLV.size] == _FOLLOW_HEADS[flags]
-    )
-
-
-_CLASS_HEADS, _FOLLOW_HEADS = (
-    {flags: TLV.pack(flags, kind, size) for flags in (0, UNRECOGNIZED)}
-    for kind, size in ((CLASS_OF_SERVICE, COS_VALUE.size), (FOLLOW_UP, FOLLOW_UP_VALUE.size))
-)
-
-
 def pack_request(request: StampRequest, key: bytes = b"") -> bytes:
     """The octets of a request with both extensions."""
-    seconds, rest = _time(request.sent)
-    if not key:
-        return OWN_REQUEST.pack(
-            request.sequence, seconds, rest, request.error_estimate, request.session,
-            UNRECOGNIZED, CLASS_OF_SERVICE, COS_VALUE.size, (request.dscp or 0) << 26,
-            UNRECOGNIZED, FOLLOW_UP, FOLLOW_UP_VALUE.size, 0, 0, 0, 0,
-        )  # fmt: skip
-    head = KEYED_REQUEST.pack(request.sequence, seconds, rest, request.error_estimate, request.session)
+    form = KEYED_REQUEST if key else OPEN_REQUEST
+    head = form.pack(request.sequence, *_time(request.sent), request.error_estimate, request.session)
     extensions = (
         TLV.pack(UNRECOGNIZED, CLASS_OF_SERVICE, COS_VALUE.size)
         + COS_VALUE.pack((request.dscp or 0) << 26)
@@ -158,9 +131,6 @@ def read_request(packet: bytes, key: bytes = b"") -> StampRequest:
         StampError: `short`, `long`, `authentication`, `malformed`, or `no_request`: where a request has zeros, a reply has times, so
             two responders cannot answer each other.
     """
-    if not key and _is_own(packet, UNRECOGNIZED) and packet[16:_CLASS_AT] == _UNUSED:
-        sequence, seconds, rest, estimate, session, _, _, _, bits, *_ = OWN_REQUEST.unpack(packet)
-        return StampRequest(sequence, seconds * 1_000_000_000 + rest, session, bits >> 26, estimate)
     form = KEYED_REQUEST if key else OPEN_REQUEST
     head = _checked(packet, form, key)
     if any(head[KEYED_UNUSED if key else OPEN_UNUSED]):
@@ -223,7 +193,7 @@ def pack_reply(
 
     `tos` is None where the kernel did not report it; the extension then goes back marked as not recognised.
     """
-    fields = (
+    head = (KEYED_REPLY if key else OPEN_REPLY).pack(
         request.sequence,
         *_time(sent),
         PTP_UNSYNCHRONIZED,
@@ -235,27 +205,18 @@ def pack_reply(
         ttl,
     )
     filled = (follow_up.sequence, *_time(follow_up.sent), follow_up.method) if follow_up else (0, 0, 0, 0)
-    if not key and tos is not None and _is_own(packet, UNRECOGNIZED):
-        return OWN_REPLY.pack(
-            *fields,
-            0, CLASS_OF_SERVICE, COS_VALUE.size, (request.dscp or 0) << 26 | (tos >> 2) << 20 | (tos & 3) << 18,
-            0, FOLLOW_UP, FOLLOW_UP_VALUE.size, *filled,
-        )  # fmt: skip
-    head = (KEYED_REPLY if key else OPEN_REPLY).pack(*fields)
     extensions = b""
     for _, kind, value in _extensions(packet, len(head), key):
+        flags, answer = 0, value
         if kind == CLASS_OF_SERVICE and len(value) == COS_VALUE.size and tos is not None:
             # DSCP1 as the request has it, DSCP2 and ECN as received (RFC 8972 section 4.4).
             wanted = COS_VALUE.unpack(value)[0] & 0xFC000000
-            extensions += TLV.pack(0, kind, len(value)) + COS_VALUE.pack(
-                wanted | (tos >> 2) << 20 | (tos & 3) << 18
-            )
+            answer = COS_VALUE.pack(wanted | (tos >> 2) << 20 | (tos & 3) << 18)
         elif kind == FOLLOW_UP and len(value) == FOLLOW_UP_VALUE.size:
-            extensions += TLV.pack(0, kind, len(value)) + FOLLOW_UP_VALUE.pack(*filled)
-        elif kind == PADDING:
-            extensions += TLV.pack(0, kind, len(value)) + value
-        else:
-            extensions += TLV.pack(UNRECOGNIZED, kind, len(value)) + value
+            answer = FOLLOW_UP_VALUE.pack(*filled)
+        elif kind != PADDING:
+            flags = UNRECOGNIZED
+        extensions += TLV.pack(flags, kind, len(value)) + answer
     reply = _signed(head, extensions, key) if extensions or not key else head + _digest(key, head)
     return reply + packet[len(reply) :]
 
@@ -267,22 +228,19 @@ def read_reply(packet: bytes, key: bytes = b"") -> StampReply:
         StampError: `short`, `long`, `authentication` or `malformed`.
     """
     tos, follow_up = None, None
-    if not key and _is_own(packet, 0):
-        _, s1, s2, _, session, r1, r2, sequence, q1, q2, _, ttl, _, _, _, bits, _, _, _, *following = (
-            OWN_REPLY.unpack(packet)
-        )
-        tos, follow_up = _received_tos(bits), _follow_up(*following)
-    else:
-        form = KEYED_REPLY if key else OPEN_REPLY
-        head = _checked(packet, form, key)
-        _, s1, s2, _, session, r1, r2, sequence, q1, q2, _, ttl = form.unpack(head)
-        for flags, kind, value in _extensions(packet, len(head), key):
-            if flags & (UNRECOGNIZED | MALFORMED | INTEGRITY):
-                continue
-            if kind == CLASS_OF_SERVICE and len(value) == COS_VALUE.size:
-                tos = _received_tos(COS_VALUE.unpack(value)[0])
-            elif kind == FOLLOW_UP and len(value) == FOLLOW_UP_VALUE.size:
-                follow_up = _follow_up(*FOLLOW_UP_VALUE.unpack(value))
+    form = KEYED_REPLY if key else OPEN_REPLY
+    head = _checked(packet, form, key)
+    _, s1, s2, _, session, r1, r2, sequence, q1, q2, _, ttl = form.unpack(head)
+    for flags, kind, value in _extensions(packet, len(head), key):
+        if flags & (UNRECOGNIZED | MALFORMED | INTEGRITY):
+            continue
+        if kind == CLASS_OF_SERVICE and len(value) == COS_VALUE.size:
+            # DSCP2 and ECN (RFC 8972 section 4.4)
+            (bits,) = COS_VALUE.unpack(value)
+            tos = (bits >> 20 & 0x3F) << 2 | bits >> 18 & 3
+        elif kind == FOLLOW_UP and len(value) == FOLLOW_UP_VALUE.size:
+            of, seconds, rest, method = FOLLOW_UP_VALUE.unpack(value)
+            follow_up = FollowUp(of, seconds * 1_000_000_000 + rest, method) if method else None
     return StampReply(
         sequence,
         session,
@@ -293,12 +251,3 @@ def read_reply(packet: bytes, key: bytes = b"") -> StampReply:
         tos,
         follow_up,
     )
-
-
-def _received_tos(bits: int) -> int:
-    """DSCP2 and ECN of the extension Class of Service (RFC 8972 section 4.4)."""
-    return (bits >> 20 & 0x3F) << 2 | bits >> 18 & 3
-
-
-def _follow_up(sequence: int, seconds: int, rest: int, method: int) -> FollowUp | None:
-    return FollowUp(sequence, seconds * 1_000_000_000 + rest, method) if method else None

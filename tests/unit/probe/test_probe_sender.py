@@ -30,14 +30,14 @@ class Outcomes:
     def sent(self, probe: Probe, kind: TrafficClass) -> None:
         self.counts["sent"] += 1
 
-    def refused(self, probe: Probe, kind: TrafficClass) -> None:
+    def refused(self) -> None:
         self.counts["refused"] += 1
 
     def answered(self, probe: Probe, kind: TrafficClass, there: int | None, back: int | None) -> None:
         self.counts["answered"] += 1
         self.counts[there, back] += 1
 
-    def late(self, probe: Probe, kind: TrafficClass) -> None:
+    def late(self, probe: Probe) -> None:
         self.counts["late"] += 1
 
     def lost(self, probe: Probe, kind: TrafficClass) -> None:

@@ -14,7 +14,7 @@ from waiting import until
 from roce_exporter.cli.entry import main
 from roce_exporter.model import Device, Gid, Port
 from roce_exporter.normalise.series import Samples
-from roce_exporter.probe.guard import FOLLOW_UPS, KNOWN_SECONDS, SOURCES, Guard, GuardLimits
+from roce_exporter.probe.guard import FOLLOW_UPS, KNOWN_SECONDS, NEW_BURST, SESSIONS, SOURCES, Guard
 from roce_exporter.probe.outcomes import PAIRS_COUNTED, PortTally
 from roce_exporter.probe.plan import ProbeTarget, SendRate, plan
 from roce_exporter.probe.sender import LOST
@@ -46,7 +46,6 @@ class Hosts:
         self.one = self.service(0)
         self.one.follow([device("mlx5_0", ONE)])
         (port,) = self.one._ports.values()
-        assert port.responder
         self.port = port.responder.socket.port
         self.two = self.service(self.port)
         self.two.follow([device("mlx5_1", TWO)])
@@ -304,9 +303,8 @@ def test_a_flood_of_forged_sources_leaves_half_of_the_rate_to_known_ones(guard: 
     assert guard.dropped["total_rate"] > 90_000
 
 
-def test_the_rate_of_all_is_limited(clock: Clock) -> None:
-    guard = Guard(NETWORKS, clock, GuardLimits(total=100))
-    assert sum(admitted(guard, f"10.0.0.{number}", 10) for number in range(100)) == 60
+def test_the_rate_of_all_is_limited(guard: Guard) -> None:
+    assert sum(admitted(guard, f"10.0.0.{number}", 10) for number in range(100)) == NEW_BURST
 
 
 def test_the_first_burst_of_a_host_with_eight_ports_is_answered(guard: Guard) -> None:
@@ -320,9 +318,9 @@ def test_send_times_wait_for_their_own_session_and_are_bounded(guard: Guard) -> 
         guard.session(source, 40000, 1).append(FollowUp(number, 1, 2))
     assert guard.session(source, 40000, 1)[0].sequence == 1
     assert not guard.session(source, 40000, 2)
-    for number in range(GuardLimits().sessions):
+    for number in range(SESSIONS):
         guard.session(source, 50000, number)
-    assert len(source.follow_ups) == GuardLimits().sessions
+    assert len(source.follow_ups) == SESSIONS
     assert not guard.session(source, 40000, 1), "the oldest session is forgotten"
 
 
