@@ -263,7 +263,7 @@ def main() -> None:
                 print(f"  {seed + number}, {kind}: {one}", file=sys.stderr)
     print(f"{hosts} hosts, seeds {seed} to {seed + faults - 1}\n")
     print("| fault | runs | named | recall | precision |\n| --- | ---: | ---: | ---: | ---: |")
-    for row in [one for one in rows if f"{one} named" in rows]:
+    for row in sorted(one for one in rows if f"{one} named" in rows):
         runs, found, named = rows[row], rows[f"{row} found"], rows[f"{row} named"]
         shares = " | " if row == "healthy" else f"{found / runs:.3f} | {found / max(1, named):.3f}"
         print(f"| {row} | {runs} | {named} | {shares} |")

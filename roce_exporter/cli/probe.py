@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import Parts, assemble
+from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.finding import NotChecked, Report
 from roce_exporter.checks.report import JSON
 from roce_exporter.cli.check import show
@@ -66,8 +67,7 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
         return await _measure_bandwidth(options, kernel, targets)
     if host := _planned(options):
         return _print_plan(host, targets)
-    settings = ProbeSettings(key=_key(options.probe_key_file), allowed=_networks(options.probe_allow))
-    service = ProbeService(settings, read, time.monotonic)
+    service = ProbeService(_settings(options), read, time.monotonic)
 
     async def follow() -> None:
         """Follow the ports of this host. While they cannot be read the last ones hold."""
@@ -165,6 +165,16 @@ async def _read_targets(
         except (TimeoutError, RuntimeError) as error:
             raise TargetsError(f"{source}: cannot be read: {error}") from None
     return tuple(found)
+
+
+def _settings(options: argparse.Namespace) -> ProbeSettings:
+    return ProbeSettings(
+        key=_key(options.probe_key_file),
+        allowed=_networks(options.probe_allow),
+        roce_dscp=options.probe_roce_dscp,
+        cnp_dscp=options.probe_cnp_dscp,
+        whole=MetricSet(options.metrics_set) is MetricSet.FULL,
+    )
 
 
 def _key(path: str) -> bytes:

@@ -54,8 +54,8 @@ class ProbeSettings:
     allowed: tuple[Network, ...] = ()
     """Networks that are answered; empty: those of the own ports and the listed targets."""
     rate: SendRate = field(default_factory=SendRate)
-    dscp_roce: int = 26
-    dscp_cnp: int = 48
+    roce_dscp: int = 26
+    cnp_dscp: int = 48
     whole: bool = False
     """Whether histograms have all buckets."""
 
@@ -63,8 +63,8 @@ class ProbeSettings:
     def classes(self) -> tuple[TrafficClass, ...]:
         """What is sent: mostly the class of RoCE."""
         return (
-            TrafficClass("roce", self.dscp_roce, is_ecn_capable=True),
-            TrafficClass("cnp", self.dscp_cnp, is_ecn_capable=False),
+            TrafficClass("roce", self.roce_dscp, is_ecn_capable=True),
+            TrafficClass("cnp", self.cnp_dscp, is_ecn_capable=False),
             TrafficClass("default", 0, is_ecn_capable=False),
         )
 

@@ -370,6 +370,27 @@ def test_the_plan_of_a_host_is_a_table(targets: str, capsys: pytest.CaptureFixtu
     assert len(lines) == 7
 
 
+def test_what_the_options_select_is_what_is_sent_and_shown(
+    targets: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ProbeSettings] = []
+
+    def service(settings: ProbeSettings, *_: object) -> ProbeService:
+        made.append(settings)
+        raise TargetsError("enough")
+
+    monkeypatch.setattr("roce_exporter.cli.probe.ProbeService", service)
+    (tmp_path / "probe.yml").write_text(
+        "probe.roce-dscp: 34\nprobe.cnp-dscp: 46\nprobe.allow: [10.0.0.0/8]\n"
+    )
+    assert main(["probe", targets, f"--config.file={tmp_path / 'probe.yml'}", "--metrics.set=full"]) == 2
+    assert main(["probe", targets]) == 2
+    assert [(one.whole, [kind.tos for kind in one.classes], one.allowed) for one in made] == [
+        (True, [34 << 2 | 2, 46 << 2, 0], (ipaddress.ip_network("10.0.0.0/8"),)),
+        (False, [26 << 2 | 2, 48 << 2, 0], ()),
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
