@@ -51,8 +51,10 @@ class ProbedPort(NamedTuple):
         """What every probe of it in this scope passes: itself, its ToR, and between racks the uplinks and all above them."""
         if not self.rack:
             return (self.component,)
-        above = _above(self.rack, self.rail)
-        return (self.component, *above[: len(above) if scope == FABRIC else 1])
+        name = _named(self.rack, self.rail)
+        inside = (self.component, Component(TOR, name))
+        above = (Component(LINK, name), Component(SPINE, _named("fabric", self.rail)))
+        return (*inside, *above) if scope == FABRIC else inside
 
 
 class LossyPair(NamedTuple):
@@ -81,14 +83,6 @@ class PortReport(NamedTuple):
     """Mean seconds for which this host held the probes of others; None: it answered too few."""
     lost: Mapping[str, float] = {}
     """By class."""
-
-
-def _above(rack: str, rail: str) -> tuple[Component, ...]:
-    """The ToR of a rack, its uplinks, and what is above all ToRs."""
-    if not rack:
-        return ()
-    name = _named(rack, rail)
-    return Component(TOR, name), Component(LINK, name), Component(SPINE, _named("fabric", rail))
 
 
 def _named(name: str, rail: str) -> str:
@@ -174,7 +168,8 @@ def blame(reports: Sequence[PortReport]) -> tuple[Blamed, ...]:
         first = number % max(1, len(others))
         there = (others[first:] + others[:first])[:MOST_RACKS]
         paths += _paths(one, known, [ports[number % len(ports)] for ports in there])
-    return vote(paths, _dropped(reports))
+    # A host counts what its queues dropped for all its ports together, so each may have lost it.
+    return vote(paths, {one.port.component.name: round(one.dropped) for one in reports if one.dropped})
 
 
 def _paths(
@@ -199,11 +194,6 @@ def _paths(
         for one in there or [()]:
             components = dict.fromkeys((*own.components(scope), *one))
             yield PathCount(tuple(components), max(0, round(sent / max(1, len(there)))), 0)
-
-
-def _dropped(reports: Iterable[PortReport]) -> dict[str, int]:
-    """A host counts what its queues dropped for all its ports together, so each may have lost it."""
-    return {one.port.component.name: round(one.dropped) for one in reports if one.dropped}
 
 
 class SlowPart(NamedTuple):

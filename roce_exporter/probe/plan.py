@@ -94,7 +94,10 @@ def plan(own: ProbeTarget, targets: Iterable[ProbeTarget], now: float) -> tuple[
     rack = [one for one in rail if one.rack == own.rack]
     near = _neighbours(own, rack)
     far = [one for one in rail if one.rack != own.rack] or [one for one in rack if one not in near]
-    partners = {far[_number(own, minute, turn) % len(far)] for turn in range(FAR_PARTNERS)} if far else set()
+    partners = set()
+    for turn in range(FAR_PARTNERS if far else 0):
+        digest = hashlib.blake2b(f"{own.address} {minute} {turn}".encode(), digest_size=8).digest()
+        partners.add(far[int.from_bytes(digest, "big") % len(far)])
     return (
         *(Probe(one, path, _scope(own, one)) for one in near for path in range(NEAR_PATHS)),
         *(
@@ -115,11 +118,6 @@ def _neighbours(own: ProbeTarget, rack: Sequence[ProbeTarget]) -> tuple[ProbeTar
         return ()
     after = sum(ring_order(one) < ring_order(own) for one in rack)
     return tuple(dict.fromkeys((rack[after % len(rack)], rack[after - 1])))
-
-
-def _number(own: ProbeTarget, *parts: int) -> int:
-    text = " ".join(map(str, (own.address, *parts)))
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def bursts(

@@ -106,7 +106,10 @@ class Responder:
             follow_up=waiting.popleft() if waiting else None,
             key=self._key,
         )
-        number = self.socket.send(reply, packet.source, _tos(request.dscp, packet.tos))
+        # RFC 8972 section 4.4: the reply has the DSCP that the request asks for. It is ECN-capable if the request was.
+        received = packet.tos or 0
+        dscp = received >> 2 if request.dscp is None else request.dscp
+        number = self.socket.send(reply, packet.source, dscp << 2 | (ECT0 if received & 3 else 0))
         if number is None:
             guard.dropped["send"] += 1
             return
@@ -118,9 +121,3 @@ class Responder:
     def close(self) -> None:
         """Close the socket."""
         self.socket.close()
-
-
-def _tos(dscp: int | None, received: int | None) -> int:
-    """The reply has the DSCP that the request asks for (RFC 8972 section 4.4), and is ECN-capable if the request was."""
-    wanted = (received or 0) >> 2 if dscp is None else dscp
-    return wanted << 2 | (ECT0 if (received or 0) & 3 else 0)

@@ -134,7 +134,7 @@ class Path:
         if (
             pending is None
             or reply.session not in (0, self.session)
-            or not _is_from(packet.source, pending.to)
+            or (packet.source[0].partition("%")[0], packet.source[1]) != pending.to
         ):
             outcomes.dropped("unknown", 1)
             return
@@ -174,10 +174,6 @@ def _elapsed(left: Times, received: Times) -> int:
     if left.hardware and received.hardware:
         return received.hardware - left.hardware
     return received.software - left.software if left.software and received.software else 0
-
-
-def _is_from(source: tuple[str, int], to: tuple[str, int]) -> bool:
-    return source == to or (source[0].partition("%")[0], source[1]) == to
 
 
 class Sender:
