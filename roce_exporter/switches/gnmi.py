@@ -179,7 +179,7 @@ class GnmiClient:
 
         return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
 
-    async def stream(self, plan: StreamPlan, take: Callable[[m.LeafReader, bool], None]) -> None:
+    async def stream(self, plan: StreamPlan, take: Callable[[m.LeafReader, bool], Awaitable[None]]) -> None:
         """Hold a subscription until it ends, which is a fault. `take` gets each message, and whether the switch has sent all once.
 
         Raises:
@@ -192,7 +192,7 @@ class GnmiClient:
             async with self._subscription(channel, request) as call:
                 while (data := await call.read()) is not grpc.aio.EOF:
                     reader.next_message()
-                    take(reader, await decode_aside(len(data), partial(reader.add, data)))
+                    await take(reader, await decode_aside(len(data), partial(reader.add, data)))
                     limit.reschedule(asyncio.get_running_loop().time() + SILENT_SECONDS)
                 raise await _ended(call, "the switch ended the stream")
 

@@ -35,6 +35,8 @@ LATE_SAMPLES, GRACE_SECONDS = 3, 10.0
 """A source is silent after this number of samples that did not come, and these seconds."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 15.0, 600.0
 """Seconds before a stream is tried again after a fault."""
+AT_ONCE = 1000
+"""Leaves that are compared or taken between two turns of the event loop: some milliseconds."""
 MOST_LEAVES, MOST_NAMES, MOST_COMPARED = 300_000, 4096, 2_000_000
 """What is kept of a switch at most, and compared for the deletions of a message, and the paths without keys whose source is remembered: a switch may invent names without end."""
 
@@ -87,8 +89,8 @@ class SwitchStream:
     async def _hold(self, request: ProbeRequest, plan: StreamPlan) -> None:
         clock, store = asyncio.get_running_loop().time, LeafStore(plan)
 
-        def take(message: LeafReader, is_synced: bool) -> None:
-            store.add(message, clock())
+        async def take(message: LeafReader, is_synced: bool) -> None:
+            await store.add(message, clock())
             if is_synced:
                 self._store, self.fault, self._pause = store, "", 0.0
             if clock() - self._read > UNREAD_SECONDS:
@@ -128,6 +130,7 @@ class LeafStore:
             for path, _ in paths
         }
         self._sources: dict[Names, str] = {}
+        self._compared = 0
 
     def held(self) -> dict[str, Any]:
         """By source all leaves, the oldest change first; None: the switch does not have the source."""
@@ -136,8 +139,8 @@ class LeafStore:
             **{source: tuple(leaves.values()) for source, leaves in self._leaves.items()},
         }
 
-    def add(self, message: LeafReader, now: float) -> None:
-        """Take a message.
+    async def add(self, message: LeafReader, now: float) -> None:
+        """Take a message, in parts between which others have their turn.
 
         Raises:
             NetError: a source is silent, or there are too many leaves.
@@ -145,8 +148,10 @@ class LeafStore:
         if len(message.deleted) * sum(map(len, self._leaves.values())) > MOST_COMPARED:
             raise NetError(f"the switch has deleted {len(message.deleted):,} paths at once")
         for path in message.deleted:
-            self._delete(path)
-        for path, value in message.leaves:
+            await self._delete(path)
+        for number, (path, value) in enumerate(message.leaves, 1):
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
             if source := self._source_of(path):
                 leaves = self._leaves[source]
                 # The newest is the last one: where a document and a leaf say the same, it counts. A document has the members that have changed.
@@ -174,10 +179,14 @@ class LeafStore:
             self._sources[names] = next(known, "")
         return self._sources[names]
 
-    def _delete(self, path: Path) -> None:
+    async def _delete(self, path: Path) -> None:
         for leaves in self._leaves.values():
-            for one in [one for one in leaves if is_below(one, path)]:
-                del leaves[one]
+            for one in tuple(leaves):
+                self._compared += 1
+                if self._compared % AT_ONCE == 0:
+                    await asyncio.sleep(0)
+                if is_below(one, path):
+                    del leaves[one]
 
 
 def is_below(path: Path, start: Path) -> bool:

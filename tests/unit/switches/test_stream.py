@@ -351,24 +351,24 @@ def kept(store: LeafStore, source: str = "links") -> list[tuple[str, Any]]:
     return [(path_text(path), value) for path, value in store.held()[source]]
 
 
-def test_the_newest_value_of_a_path_is_the_last_one() -> None:
+async def test_the_newest_value_of_a_path_is_the_last_one() -> None:
     store = LeafStore(PLAN)
     assert store.held() == {"none": None, "links": (), "other": ()}
-    store.add(message(("a/b[n=1]/c/d", 1), ("a/b[n=2]/c/d", 2), ("unknown/path", 3)), 0)
-    store.add(message(("a/b[n=1]/c/d", 4)), 1)
+    await store.add(message(("a/b[n=1]/c/d", 1), ("a/b[n=2]/c/d", 2), ("unknown/path", 3)), 0)
+    await store.add(message(("a/b[n=1]/c/d", 4)), 1)
     assert kept(store) == [("a/b[n=2]/c/d", 2), ("a/b[n=1]/c/d", 4)]
-    store.add(message(("x", {"Ethernet0": {"k": 1}, "Ethernet4": {"k": 1}})), 1)
-    store.add(message(("x", {"Ethernet0": {"l": 2}})), 1)
+    await store.add(message(("x", {"Ethernet0": {"k": 1}, "Ethernet4": {"k": 1}})), 1)
+    await store.add(message(("x", {"Ethernet0": {"l": 2}})), 1)
     assert kept(store, "other") == [("x", {"Ethernet0": {"l": 2}, "Ethernet4": {"k": 1}})]
 
 
 @pytest.mark.parametrize("deleted", ["a/b[n=1]", "a/b[n=1]/c/d", "a/b[n=1]/c"])
-def test_what_a_switch_deletes_is_gone(deleted: str) -> None:
+async def test_what_a_switch_deletes_is_gone(deleted: str) -> None:
     store = LeafStore(PLAN)
-    store.add(message(("a/b[n=1]/c/d", 1), ("a/b[n=2]/c/d", 2)), 0)
-    store.add(message(deleted=(deleted,)), 1)
+    await store.add(message(("a/b[n=1]/c/d", 1), ("a/b[n=2]/c/d", 2)), 0)
+    await store.add(message(deleted=(deleted,)), 1)
     assert kept(store) == [("a/b[n=2]/c/d", 2)]
-    store.add(message(("a/b[n=3]/c/d", 3), deleted=("a/b[n=*]",)), 1)
+    await store.add(message(("a/b[n=3]/c/d", 3), deleted=("a/b[n=*]",)), 1)
     assert kept(store) == [("a/b[n=3]/c/d", 3)]
 
 
@@ -379,35 +379,54 @@ def test_the_keys_of_a_path_may_come_in_any_order() -> None:
     assert first == second
 
 
-def test_a_source_without_samples_is_silent_and_one_with_changes_only_is_not() -> None:
+async def test_a_source_without_samples_is_silent_and_one_with_changes_only_is_not() -> None:
     store = LeafStore(PLAN)
-    store.add(message(("a/b[n=1]/c/d", 1)), 0)
+    await store.add(message(("a/b[n=1]/c/d", 1)), 0)
     late = stream.LATE_SAMPLES * 10 + stream.GRACE_SECONDS
-    store.add(message(("x", 1)), late)
+    await store.add(message(("x", 1)), late)
     with pytest.raises(NetError, match="links: no sample for 41 s"):
-        store.add(message(("x", 2)), late + 1)
+        await store.add(message(("x", 2)), late + 1)
 
 
-def test_a_switch_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_switch_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_LEAVES", 3)
     store = LeafStore(PLAN)
-    store.add(message(*((f"a/b[n={number}]/c/d", 1) for number in range(3))), 0)
+    await store.add(message(*((f"a/b[n={number}]/c/d", 1) for number in range(3))), 0)
     with pytest.raises(NetError, match="more than 3 values"):
-        store.add(message(("a/b[n=9]/c/d", 1)), 0)
+        await store.add(message(("a/b[n=9]/c/d", 1)), 0)
 
 
-def test_names_without_end_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_names_without_end_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_NAMES", 3)
     store = LeafStore(PLAN)
-    store.add(message(*((f"invented{number}", 1) for number in range(10))), 0)
+    await store.add(message(*((f"invented{number}", 1) for number in range(10))), 0)
     assert len(store._sources) <= 3
-    store.add(message(("x", 1)), 0)
+    await store.add(message(("x", 1)), 0)
     assert kept(store, "other") == [("x", 1)]
 
 
-def test_deletions_without_end_end_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deletions_without_end_end_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_COMPARED", 3)
     store = LeafStore(PLAN)
-    store.add(message(*((f"a/b[n={number}]/c/d", 1) for number in range(3))), 0)
+    await store.add(message(*((f"a/b[n={number}]/c/d", 1) for number in range(3))), 0)
     with pytest.raises(NetError, match="deleted 2 paths at once"):
-        store.add(message(deleted=("a/b[n=*]", "x")), 0)
+        await store.add(message(deleted=("a/b[n=*]", "x")), 0)
+
+
+async def test_deletions_leave_the_event_loop_its_turns(monkeypatch) -> None:
+    monkeypatch.setattr(stream, "AT_ONCE", 10)
+    store, turns = LeafStore(PLAN), 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count())
+    await store.add(message(*((f"a/b[n={number}]/c/d", 1) for number in range(100))), 0)
+    assert turns >= 10
+    await store.add(message(deleted=("a/b[n=7]", "a/b[n=8]", "a/b[n=9]")), 0)
+    other.cancel()
+    assert turns >= 10 + 3 * 9
+    assert len(kept(store)) == 97
