@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import probe as rows
 from roce_exporter.checks.fabric_check import ODD_LIMIT, OddHost, PortRate, fabric_report
+from roce_exporter.checks.finding import joined
+from roce_exporter.checks.switches.recorded_pause import recorded_pause
 from roce_exporter.cli.check_host import asking
 from roce_exporter.net import NetError
 from roce_exporter.probe.fleet import COUNT, SUM
@@ -42,15 +44,26 @@ async def check_fabric(
     Raises:
         OptionError: Prometheus cannot be queried.
     """
+    now = time.time()
+
+    async def ask(query: str, at: float) -> list[tuple[dict[str, str], float]]:
+        return await PrometheusQueries(server, access, QuerySpan(at, 1, 1)).values(query)
+
+    with asking(name):
+        pause = await recorded_pause(ask, since, now)
     since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for so long
-    queries = PrometheusQueries(server, access, QuerySpan(time.time(), since, since))
+    queries = PrometheusQueries(server, access, QuerySpan(now, since, since))
     with asking(name):
         found = await queries.ends(METRICS)
     # An exporter that was there only at the beginning says nothing of the time.
     last = max((one[-1].time for one in found.values()), default=0.0)
     present = [one for one in found.values() if one[-1].time == last]
     report = fabric_report(present, await _rates(queries), await _odd(queries))
-    return f"{name}: {counted(len(present), 'prober')}, {duration(since)}", len(present), report
+    return (
+        f"{name}: {counted(len(present), 'prober')}, {duration(since)}",
+        len(present),
+        joined((report, pause)),
+    )
 
 
 async def _rates(queries: PrometheusQueries) -> list[PortRate] | None:

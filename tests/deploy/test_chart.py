@@ -350,6 +350,26 @@ def test_nothing_of_the_hosts_selects_the_pod_for_switches(cases) -> None:
 
 
 @pytest.mark.ci
+def test_a_target_goes_to_one_of_the_pods_as_without_the_operator(cases) -> None:
+    (pods,) = of_kind(cases, "sharded", "StatefulSet")
+    assert not of_kind(cases, "sharded", "Deployment")
+    headless = next(
+        one for one in of_kind(cases, "sharded", "Service") if one["spec"].get("clusterIP") == "None"
+    )
+    assert (pods["spec"]["replicas"], pods["spec"]["serviceName"]) == (4, headless["metadata"]["name"])
+    (probe,) = of_kind(cases, "sharded", "Probe")
+    hashed, address = probe["spec"]["targets"]["staticConfig"]["relabelingConfigs"]
+    job = yaml.safe_load((DEPLOY / "prometheus/switches-sharding.yml").read_text())["scrape_configs"][1]
+    known = next(one for one in job["relabel_configs"] if one.get("action") == "hashmod")
+    assert (hashed["modulus"], hashed["action"]) == (known["modulus"], known["action"])
+    # Both hash the name of the switch, which the operator has moved to the parameter.
+    assert (hashed["sourceLabels"], known["source_labels"]) == (["__param_target"], ["__address__"])
+    name, port = pods["metadata"]["name"], headless["spec"]["ports"][0]["port"]
+    assert address["targetLabel"] == "__address__"
+    assert address["replacement"] == f"{name}-$1.{name}-pods.monitoring.svc:{port}"
+
+
+@pytest.mark.ci
 def test_the_packaged_chart_holds_the_files_and_no_links(answer) -> None:
     with tarfile.open(answer[0]) as package:
         members = {member.name: member for member in package.getmembers()}

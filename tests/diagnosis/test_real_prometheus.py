@@ -15,7 +15,7 @@ from fault_table import load_faults
 from servers import prometheus
 from tools import need
 
-from roce_exporter.catalog import CATALOG
+from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.cli.entry import main
 from roce_exporter.view.history import History
@@ -77,3 +77,72 @@ def test_another_instance_is_not_found(url, capsys) -> None:
     assert main(["check", "health", f"--prometheus={url}", f"--target={HOLES}"]) == 2
     said = capsys.readouterr().err
     assert said.endswith(f"in this time; instances are '{INSTANCE}'\n")
+
+
+# Series of switches
+
+NEIGHBOR = "roce_switch_lldp_neighbor_info"
+PAUSED, SENT = "roce_switch_pfc_receive_pause_seconds_total", "roce_switch_pfc_transmit_frames_total"
+LINKS = {
+    ("leaf1", "Ethernet0"): ("gpu-001", "eth0"),
+    ("leaf1", "Ethernet48"): ("leaf2", "Ethernet48"),
+    ("leaf2", "Ethernet48"): ("leaf1", "Ethernet48"),
+    ("leaf2", "Ethernet12"): ("gpu-007", "eth2"),
+}
+RATES = {
+    (PAUSED, "leaf2", "Ethernet12"): 0.8,
+    (SENT, "leaf2", "Ethernet48"): 900.0,
+    (PAUSED, "leaf1", "Ethernet48"): 0.7,
+    (SENT, "leaf1", "Ethernet0"): 300.0,
+}
+"""What rises in each second of the storm. Each leaf is probed by a process of its own."""
+
+
+def storm_series(now: float) -> Iterator[str]:
+    """Two hours, with a storm of five minutes that ended an hour ago."""
+    begin, end = now - 3900, now - 3600
+    times = [now - 7200 + 15 * number for number in range(480)]
+
+    def series(row: str, device: str, port: str, **more: str) -> str:
+        assert {"device", "port", *more} <= {*INDEX.named[row].labels}
+        labels = {"instance": device, "job": "roce-switches", "device": device, "port": port, **more}
+        return f"{row}{{{','.join(f'{name}={json.dumps(text)}' for name, text in labels.items())}}}"
+
+    yield f"# TYPE {NEIGHBOR} unknown"
+    for (device, port), (name, other) in LINKS.items():
+        more = {"neighbor": name, "neighbor_port": other, "port_id_kind": "name", "source": "lldp"}
+        yield from (f"{series(NEIGHBOR, device, port, **more)} 1 {at:.3f}" for at in times)
+    for row in (PAUSED, SENT):
+        yield f"# TYPE {row} unknown"
+        for device, port in LINKS:
+            rate = RATES.get((row, device, port), 0.0)
+            for at in times:
+                risen = rate * (min(max(at, begin), end) - begin)
+                yield f"{series(row, device, port, priority='3')} {risen!r} {at:.3f}"
+    yield "# EOF\n"
+
+
+def test_a_storm_that_is_over_is_followed_to_its_host(tmp_path, capsys) -> None:
+    promtool, now = need("promtool"), time.time()
+    (tmp_path / "series.txt").write_text("\n".join(storm_series(now)))
+    blocks = (
+        promtool,
+        "tsdb",
+        "create-blocks-from",
+        "openmetrics",
+        tmp_path / "series.txt",
+        tmp_path / "data",
+    )
+    subprocess.run(blocks, check=True, capture_output=True)
+    with prometheus(tmp_path, {}) as running:
+        command = ["check", "fabric", f"--prometheus={running.url}", "--format=json"]
+        assert main([*command, "--since=10m"]) == 3
+        assert not json.loads(capsys.readouterr().out)["findings"]
+        assert main([*command, "--since=2h"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (found["check"], found["device"], found["side"]) == ("pause_start", "gpu-007 eth2", "host")
+    assert now - 3900 < found["until"] < now - 3400
+    assert found["evidence"][0].startswith(
+        "gpu-007 eth2 sends pause on priority 3 to leaf2 Ethernet12 for 80 %"
+    )
+    assert found["evidence"][-1].startswith("leaf1 Ethernet0 pauses gpu-001 eth0")

@@ -2,14 +2,20 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 
 import pytest
+from fabric_views import SECONDS, MadeSwitch, leaf_spine
 from switch_fakes import leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
+from roce_exporter.checks.finding import Report, Side
+from roce_exporter.checks.switches.recorded_pause import NO_STORM, STATES, recorded_pause
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
+from roce_exporter.switches.pause.fabric import PAUSE_SECONDS
+from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.switch_view import NOT_PROBED, answer_views
@@ -147,3 +153,81 @@ async def test_two_switches_with_one_name_are_two(switch) -> None:
         "leaf1.example.com",
         "leaf1.example.com (b)",
     ]
+
+
+# From recorded series
+
+END, WORST = 10_000.0, 4_000.0
+
+
+def prometheus(*switches: MadeSwitch, shards: bool = False):
+    """Answers the queries from what the switches count, as if it had been so at the time of the most pause."""
+
+    async def ask(query: str, time: float) -> list[tuple[dict[str, str], float]]:
+        if query.startswith("max_over_time"):
+            assert time == END
+            rows = [series for one in switches for series in one.now if series.row.name == PAUSE_SECONDS]
+            paused = sum(
+                (one.now[series] - one.before[series]) / SECONDS
+                for one in switches
+                for series in rows
+                if series in one.now
+            )
+            return [({}, WORST if "time()" in query else paused)] if switches else []
+        assert time == WORST
+        found = []
+        rated = re.fullmatch(r"rate\((\w+)\[120s\]\)", query)
+        for number, switch in enumerate(switches):
+            for series, value in switch.now.items():
+                labels = dict(zip(series.row.labels, series.labels, strict=True))
+                labels |= {"cluster": f"c{number}" if shards else "", "instance": f"shard{number}"}
+                if rated and rated[1] == series.row.name:
+                    found.append((labels, (value - switch.before[series]) / SECONDS))
+                elif not rated and series.row.name in STATES:
+                    found.append((labels | {"__name__": series.row.name}, value))
+        return found
+
+    return ask
+
+
+async def report(*switches: MadeSwitch, shards: bool = False) -> Report:
+    return await recorded_pause(prometheus(*switches, shards=shards), 7200, END)
+
+
+def storm(share: float) -> tuple[MadeSwitch, ...]:
+    """gpu-007 pauses leaf2, which pauses the spine, which pauses leaf1, which pauses gpu-001; each switch in a process of its own."""
+    leaf1, leaf2, spine = leaf_spine()
+    leaf2.paused("Ethernet12", share).pauses("Ethernet48")
+    spine.paused("Ethernet4", share).pauses("Ethernet0")
+    leaf1.paused("Ethernet48", share).pauses("Ethernet0")
+    return leaf1, leaf2, spine
+
+
+async def test_the_start_is_that_of_the_tree_of_all_processes() -> None:
+    switches = storm(0.8)
+    tree = pause_tree([one.view() for one in switches])
+    (found,) = (await report(*switches)).findings
+    assert [step.sentence for step in tree.causes] == [found.evidence[0]]
+    assert (found.check, found.device, found.side, found.until) == (
+        "pause_start",
+        "gpu-007 eth2",
+        Side.HOST,
+        WORST,
+    )
+    assert [one.split(" ", 1)[0] for one in found.evidence] == ["gpu-007", "leaf2", "spine1", "leaf1"]
+
+
+async def test_switches_of_another_cluster_are_another_fabric() -> None:
+    found = await report(*storm(0.8), shards=True)
+    assert "gpu-007 eth2" in {one.device for one in found.findings}
+    assert len(found.findings) > 1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.04])
+async def test_everyday_pause_is_no_storm(share) -> None:
+    assert not (await report(*storm(share))).findings
+
+
+async def test_without_pause_it_says_so() -> None:
+    found = await report()
+    assert [one.what for one in found.not_checked] == [NO_STORM]

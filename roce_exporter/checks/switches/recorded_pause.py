@@ -1,0 +1,122 @@
+"""Where pause started, from the series of all switches that Prometheus has recorded.
+
+For a storm that is over, and for switches that several processes divide among them: each process has the last answers of its own switches
+only. The tree is that of /debug/pause-tree, at the time of the most pause.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roce_exporter.catalog import INDEX, named
+from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
+from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.switches.pause import fabric as at
+from roce_exporter.switches.pause import pause_report as say
+from roce_exporter.switches.pause.pause_tree import EVERYDAY, pause_tree
+from roce_exporter.switches.switch_view import SwitchView
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from roce_exporter.switches.pause.pause_report import PauseStep, PauseTree
+
+    Ask = Callable[[str, float], Awaitable[list[tuple[dict[str, str], float]]]]
+    """The labels and values of an expression of PromQL at a Unix time."""
+
+WINDOW, STEP = 120.0, 15.0
+"""Seconds over which rates are computed, and between two looks for the most pause."""
+PAUSED = (at.PAUSE_SECONDS, at.ESTIMATED_SECONDS, at.RECEIVE_FRAMES)
+"""The best measure of pause first."""
+COUNTERS = (*PAUSED, at.TRANSMIT_FRAMES, at.ECN_MARKS, at.SENT)
+STATES = (
+    *(at.QUEUE_PAUSED, at.TRIPPED, at.OCCUPANCY, at.WATERMARK, at.PAUSE_THRESHOLD, at.ECN_MAXIMUM, at.SPEED),
+    *(row.name for row in (named.SWITCH_NEIGHBOR_INFO, named.SWITCH_PORT_INFO, named.SWITCH_QUEUE_INFO)),
+    named.SWITCH_SOURCE_UP.name,
+)
+NO_STORM = "where pause starts: switches recorded no storm in this time"
+MOST_GAPS = 5
+TITLES = {
+    say.SLOW_RECEIVER: ("Pause starts at this host", Side.HOST),
+    say.PAUSED_RECEIVER: ("Pause starts at this host, which is paused itself", Side.HOST),
+    say.INCAST: ("Pause starts at this full queue of a switch", Side.FABRIC),
+    say.LOOP: ("Queues of switches pause each other in a circle", Side.FABRIC),
+}
+OPEN_TITLE = "Pause comes from here, for no reason that is known"
+
+
+async def recorded_pause(ask: Ask, since: float, end: float) -> Report:
+    """The starts of the most pause in the last `since` seconds up to `end`, which is Unix time.
+
+    Raises:
+        NetError: Prometheus cannot be queried.
+    """
+    worst = await _worst_time(ask, since, end)
+    views = {} if worst is None else await _views(ask, worst)
+    trees = [pause_tree(of_cluster) for of_cluster in views.values()]
+    findings = [one for tree in trees for one in _findings(tree, worst or end, end)]
+    gaps = [f"{gap.switch}: {gap.text}" for tree in trees if findings for gap in tree.gaps[:MOST_GAPS]]
+    return Report(tuple(findings), tuple(map(NotChecked, gaps if trees else (NO_STORM,))))
+
+
+async def _worst_time(ask: Ask, since: float, end: float) -> float | None:
+    """When the switches were paused most, all of them together; None: never more than all healthy fabrics are."""
+    paused = " or ".join(f"sum(rate({name}[{WINDOW:g}s]))" for name in PAUSED)
+    span = f"[{since:.0f}s:{STEP:g}s]"
+    most = [value for _, value in await ask(f"max_over_time(({paused}){span})", end)]
+    if not most or most[0] < EVERYDAY:
+        return None
+    limit = most[0] * (1 - 1e-9)
+    found = await ask(f"max_over_time((time() + 0 * (({paused}) >= {limit!r})){span})", end)
+    return next((value for _, value in found), None)
+
+
+async def _views(ask: Ask, time: float) -> dict[str, tuple[SwitchView, ...]]:
+    """What all switches counted at this time, by cluster."""
+    now: dict[tuple[str, str], dict[Series, float]] = {}
+    before: dict[tuple[str, str], dict[Series, float]] = {}
+    for labels, value in await ask(f'{{__name__=~"{"|".join(STATES)}"}}', time):
+        row = INDEX.named[labels["__name__"]]
+        series = Series(row, tuple(labels.get(label, "") for label in row.labels))
+        now.setdefault((labels.get("cluster", ""), labels.get("device", "")), {})[series] = value
+    for name in COUNTERS:
+        row = INDEX.named[name]
+        for labels, rate in await ask(f"rate({name}[{WINDOW:g}s])", time):
+            series = Series(row, tuple(labels.get(label, "") for label in row.labels))
+            place = labels.get("cluster", ""), labels.get("device", "")
+            # Two answers whose difference is this rate.
+            now.setdefault(place, {})[series] = rate * WINDOW
+            before.setdefault(place, {})[series] = 0.0
+    views: dict[str, tuple[SwitchView, ...]] = {}
+    for (cluster, device), found in now.items():
+        last, first = (
+            Samples((*one,), (*one.values(),)) for one in (found, before.get((cluster, device), {}))
+        )
+        views[cluster] = (*views.get(cluster, ()), SwitchView(device, last, first, WINDOW))
+    return views
+
+
+def _findings(tree: PauseTree, time: float, end: float) -> Iterator[Finding]:
+    ratios = [step.pause_ratio for step in tree.steps if step.pause_ratio is not None]
+    # Every healthy fabric has some pause.
+    for step in tree.causes if max(ratios, default=1.0) >= EVERYDAY else ():
+        title, side = TITLES.get(step.kind, (OPEN_TITLE, Side.UNKNOWN))
+        yield Finding(
+            Topic.FABRIC,
+            "pause_start",
+            title,
+            Status.DEGRADED,
+            f"{step.neighbor} {step.neighbor_port}".strip() if side is Side.HOST else str(step.place),
+            side=side,
+            evidence=tuple(_way(tree, step)),
+            until=time if end - time > WINDOW else 0.0,
+            harm=step.pause_ratio or 0.0,
+        )
+
+
+def _way(tree: PauseTree, step: PauseStep) -> Iterator[str]:
+    """The start and the steps above it, which say how its pause reached a host."""
+    yield step.sentence
+    while step.parent is not None:
+        step = tree.steps[step.parent]
+        yield step.sentence
