@@ -383,6 +383,8 @@ def _port(tree: Tree, incident: Incident, number: int, port: int) -> None:
         tree.links[f"{number}/{home}/driver"] = f"../../bus/pci/drivers/{driver.module}"
         if incident.vf:
             tree.links[f"{number}/{home}/physfn"] = "../0000:0f:00.0"
+    elif driver.module:  # RDMA in software: the card is below its network device
+        tree.links[f"{number}/sys/class/net/eth{port}/device"] = f"../../../{home.removeprefix('sys/')}"
 
 
 def _port_above(tree: Tree, incident: Incident, number: int) -> None:

@@ -139,6 +139,8 @@ link_up          @eth0: Link up - 400 Gbps
 link_down        @eth0: Link down
 """,
     "hns3": """
+driver_error    @: Failed to reset the virtual function, it is disabled
+driver_error    @: the mailbox does not answer: no response within 2000 ms
 memory_error    @: PPP_MPF_ABNORMAL_INT_ST1 vf_vlan_ad_mem_ecc_mbit_err found [error status=0x1]
 memory_error    @: PPU_MPF_ABNORMAL_INT_ST1 rpu_rx_pkt_ecc_mbit_err found
 driver_error    @: IGU_INT_STS igu_rx_buf0_err found [error status=0x4]

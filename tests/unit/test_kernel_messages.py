@@ -124,6 +124,7 @@ def test_events_of_a_driver_contain_those_of_every_device() -> None:
         "tx_timeout",
         "pcie_aer_correctable",
         "pcie_aer_uncorrectable",
+        "driver_error",
     }
     assert "device_removed" in events_of("pcieport")
     assert set(FAILED_EVENTS) & events_of("ionic") == {
@@ -144,6 +145,21 @@ def test_an_error_without_a_row_is_counted() -> None:
         if (line := read_line(LogRecord(1, one, "", level)))
     ]
     assert found == [UNKNOWN_ERROR, "", ""]
+
+
+def test_an_error_without_a_row_that_says_what_does_not_work_is_an_error_of_the_device() -> None:
+    said = {
+        "Unable to reset the function": "driver_error",
+        "the mailbox timed out": "driver_error",
+        "re-init of the client failed, ret = -16": "driver_error",
+        "a non-fatal event of a queue": UNKNOWN_ERROR,
+        "cannot set the link mode": UNKNOWN_ERROR,
+    }
+    for level, unsaid in ((3, None), (4, "")):
+        for text, event in said.items():
+            line = read_line(LogRecord(1, f"mlx5_core 0000:3b:00.0: {text}", "", level))
+            assert line is not None
+            assert event_of(line) == (event if unsaid is None else unsaid), text
 
 
 def test_a_text_that_newer_kernels_also_use_for_warnings_counts_as_an_error_only() -> None:

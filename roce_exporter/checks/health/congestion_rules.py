@@ -64,7 +64,12 @@ OF_PORT = {
 
 def _storms(port: PortView) -> Iterator[Symptom]:
     for direction, cause in STORMS.items():
-        found = [*_detected(port, direction), *_blocked(port, direction), *_proven(port, direction)]
+        found = [
+            *_detected(port, direction),
+            *_blocked(port, direction),
+            *_proven(port, direction),
+            *_said(port, direction),
+        ]
         if not found:
             continue
         hints = {
@@ -158,6 +163,24 @@ def _proven(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
             yield f"one pause of priority {priority} lasted at least {longest[0]:.1f} s", longest[1]
 
 
+def _said(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
+    """What the driver calls a storm, on a port that pauses its switch and receives nothing meanwhile: a slow receiver lets packets pass."""
+    passed = port.rise(OF_PORT[TRANSMIT], MEDIUM)
+    frames = any(port.rose(name, MEDIUM) for name in _frames(port, TRANSMIT))
+    told = port.events("roce_kernel_log_events_total", STORM_WINDOW, event="pause_storm")
+    if direction == TRANSMIT and told and frames and passed and not passed.amount:
+        yield "the driver reported a pause storm, and no packet arrives", port.host.end
+
+
+def _frames(port: PortView, direction: str) -> list[str]:
+    """Counters of pause frames: that of PFC which rises, and those of global pause where PFC is off."""
+    frames = [f"roce_pfc_{direction}_{kind}frames_total" for kind in ("xoff_", "", "all_")]
+    counted = [name for name in frames if port.rose(name, SHORT)][:1]
+    if not port.highest("roce_pfc_enabled"):
+        counted += [f"roce_global_pause_{direction}_{kind}frames_total" for kind in ("xoff_", "")]
+    return counted
+
+
 def paused_priorities(port: PortView, direction: str) -> list[Paused]:
     """The priorities paused for longer than the limit, from counted time, or as an upper bound from frames."""
     return [
@@ -188,11 +211,7 @@ def _estimated(port: PortView, direction: str) -> Iterator[Paused]:
     times = (f"roce_pfc_{direction}_pause_seconds_total", f"{own}{direction}_seconds_total")
     if any(port.highest(name) for name in times):
         return
-    frames = [f"roce_pfc_{direction}_{kind}frames_total" for kind in ("xoff_", "", "all_")]
-    counted = [name for name in frames if port.rose(name, SHORT)][:1]
-    if own != "roce_pfc_":
-        counted += [f"{own}{direction}_{kind}frames_total" for kind in ("xoff_", "")]
-    for name in counted:
+    for name in _frames(port, direction):
         for track in port.tracks(name):
             rise = port.rise_of(name, track, SHORT)
             match = {label: track.labels[label] for label in ("netdev", "priority") if label in track.labels}

@@ -23,6 +23,8 @@ WINDOW = 900.0
 """Seconds for which an event of driver or device counts as recent, and in which queue pairs must be in error all the time: longer than a
 job takes to end."""
 OWNED = "roce_owner_queue_pairs"
+BUSY = 1000.0
+"""Packets per second of a port that carries a job's traffic."""
 KINDS = (("qp", "queue pairs"), ("cq", "completion queues"), ("mr", "memory regions"))
 
 
@@ -172,7 +174,18 @@ def _log(device: PortView) -> Iterator[Symptom]:
         elif cause == "driver_not_responding" and responds and 0 < newest < device.host.end - MEDIUM:
             yield Symptom(cause, (said, "all its interfaces respond since"), until=newest)
         else:
-            yield Symptom(cause, (said,))
+            # The slot offers less than the card asks for at its start, and the card works all the same.
+            note = event == "slot_power_insufficient" and _works(device)
+            yield Symptom(cause, texts(said, note and "its links are up and carry packets"), note=note)
+
+
+def _works(device: PortView) -> bool:
+    """Whether all ports of the device are up and carry packets."""
+    ports = [port for port in device.host.ports() if port.device == device.device]
+    rises = [port.rise("roce_port_receive_packets_total", MEDIUM) for port in ports]
+    return all(port.highest("roce_port_up") for port in ports) and all(
+        rise and rise.rate > BUSY for rise in rises
+    )
 
 
 def _devlink(device: PortView) -> Iterator[Symptom]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import NAMED, Symptom, risen, rose, texts
+from roce_exporter.checks.health.causes import NAMED, Symptom, rose, texts
 from roce_exporter.view.host_view import Rise, rise_between
 from roce_exporter.words import duration
 
@@ -301,15 +301,20 @@ def _uncorrected(port: PortView) -> Iterator[Symptom]:
     yield from _errors(port, "link_errors", window, counters, 10.0 if is_infiniband else 1.0)
 
 
+CHANGES = "roce_netdev_carrier_changes_total"
+SETTLING = 100.0
+"""Packets with a wrong checksum for each change of the link that are part of it."""
+CHECKSUMS = {
+    "roce_phy_receive_crc_errors_total": "packets with a wrong checksum",
+    "roce_mac_frame_check_sequence_errors_total": "frames with a wrong checksum",
+}
+
+
 def _crc(port: PortView) -> Iterator[Symptom]:
     window = port.limit("crc_errors", "window")
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
-    counters = (
-        ("roce_phy_receive_crc_errors_total", "packets with a wrong checksum"),
-        ("roce_mac_frame_check_sequence_errors_total", "frames with a wrong checksum"),
-    )
     own = any(not one.note for one in _uncorrected(port))
-    for found in _errors(port, "crc_errors", window, counters):
+    for found in _errors(port, "crc_errors", window, tuple(CHECKSUMS.items())):
         if upstream:
             said = f"{upstream:.0f} of them were marked as corrupt by a switch: the bad link is upstream"
             yield found._replace(evidence=(*found.evidence, said), side=Side.FABRIC)
@@ -322,19 +327,45 @@ def _errors(
     port: PortView, cause: str, window: float, counters: tuple[tuple[str, str], ...], allowed: float = 1.0
 ) -> Iterator[Symptom]:
     """`allowed`: how many times the errors that the cause's own limit allows are few."""
-    rises = risen(port, counters, window)
-    # A link that comes up produces some errors.
-    if not rises or port.rose("roce_netdev_carrier_changes_total", window):
+    rises = [(rise, what) for name, what in counters if (rise := _beside_changes(port, name, window))]
+    if not rises:
         return
     worst, _ = max(rises, key=lambda one: one[0].amount)
     speeds = (port.highest(f"roce_{name}_speed_bytes_per_second") for name in ("link", "port"))
     bits = (next(filter(None, speeds), 0.0)) * 8 * worst.seconds
     yield Symptom(
         cause,
-        tuple(said for _, said in rises),
+        tuple(rose(rise, what) for rise, what in rises),
         weight=min(1.0, worst.rate / 1000),
         note=NAMED[cause].begins.is_few(worst.amount, bits * allowed),
     )
+
+
+def _beside_changes(port: PortView, name: str, window: float) -> Rise | None:
+    """How much this counter of errors rose, without what the link produces by itself when it comes up.
+
+    That is what an interval counts in which the link of the same network device changed. Wrong checksums count there, too, beyond `SETTLING`
+    for each change: packets are only sent over a link that is up.
+    """
+    found = []
+    for track in port.tracks(name):
+        rise = port.rise_of(name, track, window)
+        if rise is None or not rise.amount:
+            continue
+        netdev = {"netdev": track.labels["netdev"]} if "netdev" in track.labels else {}
+        changes = port.rose(CHANGES, window, **netdev)
+        amount = rise.amount
+        if changes:
+            steady = (
+                max(after - before, 0)
+                for (begin, before), (end, after) in pairwise(track.points)
+                if begin >= port.host.end - window and not port.between(CHANGES, begin, end, **netdev)
+            )
+            many = amount - SETTLING * changes if name in CHECKSUMS else 0.0
+            amount = max(sum(steady), many)
+        if amount:
+            found.append(Rise(amount, rise.seconds))
+    return Rise(sum(one.amount for one in found), found[0].seconds) if found else None
 
 
 def _bit_errors(port: PortView) -> Iterator[Symptom]:
@@ -355,7 +386,7 @@ def _bit_errors(port: PortView) -> Iterator[Symptom]:
 def _trend(port: PortView) -> Iterator[Symptom]:
     """The newest quarter of the history against the calmest of the others."""
     begin, end = port.host.begin, port.host.end
-    if end - begin < TREND_SECONDS or port.rose("roce_netdev_carrier_changes_total", end - begin):
+    if end - begin < TREND_SECONDS or port.rose(CHANGES, end - begin):
         return
     part = (end - begin) / 4
     for name in CORRECTED:

@@ -357,3 +357,11 @@ def two_ports(lost: str, driver: str = "mlx5_core") -> dict[str, object]:
 def test_of_two_ports_that_differ_the_one_with_a_symptom_is_the_suspect(lost, driver, suspect) -> None:
     found = diagnose(history(two_ports(lost, driver), up=True)).findings
     assert [one.device for one in found if one.check == "misconfigured"] == [suspect]
+
+
+def test_a_card_that_works_on_a_slot_with_less_power_than_it_asks_for_is_a_note() -> None:
+    told = {"roce_kernel_log_events_total{event=slot_power_insufficient}": [0, 1]}
+    busy = {"roce_port_receive_packets_total": [0, 1e6]}
+    assert [one.status for one in diagnose(history(told | busy)).findings] == [Status.OK]
+    assert [one.status for one in diagnose(history(told)).findings] == [Status.DEGRADED]
+    assert diagnose(history(told | busy | {"roce_port_up": [1, 0]})).findings[0].status == Status.DEGRADED

@@ -158,3 +158,14 @@ def test_pause_without_priorities_is_judged(name, share) -> None:
     fault = only(diagnose(history(seconds)))
     assert fault.check == "pause_received"
     assert fault.evidence == (f"all traffic was paused for {share} of 60 s",)
+
+
+def test_what_the_driver_calls_a_storm_is_one_where_no_packet_arrives() -> None:
+    told = {
+        "roce_kernel_log_events_total{event=pause_storm}": [0, 1],
+        "roce_pfc_transmit_frames_total": [0, 90],
+    }
+    blocked = told | {"roce_port_receive_packets_total": 7}
+    assert causes(diagnose(history(blocked)))[0] == "pause_storm_transmitted"
+    passing = told | {"roce_port_receive_packets_total": [7, 9000]}
+    assert causes(diagnose(history(passing))) == ["slow_receiver"]

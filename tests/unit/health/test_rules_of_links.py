@@ -136,6 +136,25 @@ def test_errors_on_a_steady_link(name, cause) -> None:
     assert causes(diagnose(history({name: [5, 9], "roce_netdev_carrier_changes_total": [1, 2]}))) == []
 
 
+CHANGES, CRC = "roce_netdev_carrier_changes_total", "roce_phy_receive_crc_errors_total"
+
+
+def test_a_link_that_changes_hides_only_what_it_makes_itself() -> None:
+    """Errors of the time in which it is steady, many wrong checksums, and those of another member of the LAG are said."""
+    quiet = {CHANGES: [1, 3, 3, 3], CRC: [0, 0, 20, 40]}
+    assert causes(diagnose(history(quiet, moments=4))) == ["crc_errors"]
+    assert causes(diagnose(history({CHANGES: [1, 3], CRC: [0, 5000]}))) == ["crc_errors"]
+    assert causes(diagnose(history({CHANGES: [1, 3], "roce_phy_symbol_errors_total": [0, 5000]}))) == []
+    other = {f"{CHANGES}{{netdev=eth1}}": [1, 3], f"{CRC}{{netdev=eth0}}": [0, 40]}
+    assert causes(diagnose(history(other))) == ["crc_errors"]
+
+
+def test_frames_that_a_switch_marked_are_said_without_errors_of_the_link() -> None:
+    stomped = {"roce_phy_receive_stomped_crc_errors_total": [0, 40, 80, 120]}
+    fault = only(diagnose(history(stomped, moments=4)))
+    assert (fault.check, fault.side) == ("fault_counted", Side.FABRIC)
+
+
 def test_errors_that_a_switch_marked_are_upstream() -> None:
     series = {
         "roce_phy_receive_crc_errors_total": [0, 9],
