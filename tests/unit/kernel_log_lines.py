@@ -173,6 +173,7 @@ command_timeout @: command 0x23 in mailbox 4 timed out
 """,
     "mana": """
 command_timeout  @: HWC: Request timed out!
+command_timeout  @: HWC: Request timed out: 30000 ms
 command_timeout  @: Command 0x20001 timed out: 5000 ms
 device_reset     @: MANA reset cycle start
 device_recovered @: MANA reset cycle completed
