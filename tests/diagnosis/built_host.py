@@ -378,13 +378,20 @@ def _port(tree: Tree, incident: Incident, number: int, port: int) -> None:
     else:
         home = f"sys/devices/{pci}"
     tree.files |= {path: f"{text}\n".encode() for path, text in files.items() if text}
-    if driver.module and incident.driver != "siw":
-        tree.links[f"{here}/device"] = f"../../../{home.removeprefix('sys/')}"
-        tree.links[f"{number}/{home}/driver"] = f"../../bus/pci/drivers/{driver.module}"
-        if incident.vf:
-            tree.links[f"{number}/{home}/physfn"] = "../0000:0f:00.0"
-    elif driver.module:  # RDMA in software: the card is below its network device
-        tree.links[f"{number}/sys/class/net/eth{port}/device"] = f"../../../{home.removeprefix('sys/')}"
+    if driver.module:
+        _card(tree, incident, f"{number}", here, home)
+
+
+def _card(tree: Tree, incident: Incident, number: str, here: str, home: str) -> None:
+    """The PCI function of a device; of RDMA in software that of its network device."""
+    place = f"../../../{home.removeprefix('sys/')}"
+    if incident.driver == "siw":
+        tree.links[f"{number}/sys/class/net/eth{here.rpartition('_')[2]}/device"] = place
+        return
+    tree.links[f"{here}/device"] = place
+    tree.links[f"{number}/{home}/driver"] = f"../../bus/pci/drivers/{DRIVERS[incident.driver].module}"
+    if incident.vf:
+        tree.links[f"{number}/{home}/physfn"] = "../0000:0f:00.0"
 
 
 def _port_above(tree: Tree, incident: Incident, number: int) -> None:
