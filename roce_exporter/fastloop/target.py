@@ -110,7 +110,11 @@ class HotCounters:
             ]
         now = (*samples.values, None)
         counts = {key: Counts._make(pick(now)) for key, pick in self._picks.items()}
-        return Hot(begin, end, counts, self._series, *[_sum(positions, now) for positions in self._sums])
+        sums = [
+            sum([now[position] or 0 for position in positions]) if positions else None
+            for positions in self._sums
+        ]
+        return Hot(begin, end, counts, self._series, *sums)
 
 
 def _picks(series: Sequence[Series]) -> dict[PauseKey, itemgetter[tuple[Value, ...]]]:
@@ -131,10 +135,6 @@ def _picks(series: Sequence[Series]) -> dict[PauseKey, itemgetter[tuple[Value, .
         for key, found in sorted(places.items())
         if found.keys() != {PACKETS}
     }
-
-
-def _sum(positions: Sequence[int], values: Sequence[Value]) -> Value:
-    return sum([values[position] or 0 for position in positions]) if positions else None
 
 
 LINK_FILES = ("operstate", "carrier_down_count")

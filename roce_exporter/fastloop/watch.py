@@ -206,7 +206,13 @@ class Watch:
             what = self._step(track, span, limits, gap)
             if what is not None:
                 changes.append(Change(key, what))
-        self._note_shares(steps, sample.time - begin)
+        self.shares = tuple(
+            [
+                (key, min(1.0, step.paused / (sample.time - begin)))
+                for key, step in steps.items()
+                if step.paused is not None and key in self.tracks and not self.tracks[key].reason
+            ]
+        )
         return changes
 
     def _step(self, track: Track, span: CountedSpan, limits: StormLimits, gap: bool) -> Begun | Ended | None:
@@ -270,15 +276,6 @@ class Watch:
         doubt = min(1.0, sample.poll / interval)
         return self._changed, replace(
             self.limits, hot=max(LEAST_HOT, self.limits.hot - doubt), most=self.limits.most + doubt
-        )
-
-    def _note_shares(self, steps: Mapping[PauseKey, Counts], seconds: float) -> None:
-        self.shares = tuple(
-            [
-                (key, min(1.0, step.paused / seconds))
-                for key, step in steps.items()
-                if step.paused is not None and key in self.tracks and not self.tracks[key].reason
-            ]
         )
 
     def _for_all(self, judge: Callable[[PauseKey, Track], Ended | None]) -> list[Change]:

@@ -126,7 +126,8 @@ def _netlink_devices(kernel: Kernel) -> tuple[tuple[RdmaDevice, ...], int]:
 
 def _ports(facts: _Facts, name: str, netlink: RdmaDevice | None) -> tuple[Port, ...]:
     kernel = facts.kernel
-    netdevs = _netlink_ports(kernel, netlink)
+    listed = read_or((), kernel.rdma_ports, netlink) if netlink else ()
+    netdevs = {port.number: port.netdev for port in listed}
     try:
         # A set, because the folders 1 and 01 of a recording are the same port.
         numbers = sorted(
@@ -135,11 +136,6 @@ def _ports(facts: _Facts, name: str, netlink: RdmaDevice | None) -> tuple[Port, 
     except Absent:
         numbers = sorted(netdevs)
     return tuple(_port(facts, name, number, netdevs.get(number), len(numbers)) for number in numbers)
-
-
-def _netlink_ports(kernel: Kernel, netlink: RdmaDevice | None) -> dict[int, str]:
-    ports = read_or((), kernel.rdma_ports, netlink) if netlink else ()
-    return {port.number: port.netdev for port in ports}
 
 
 def _port(facts: _Facts, name: str, number: int, netdev: str | None, ports: int) -> Port:
@@ -190,7 +186,8 @@ def _netdev_of_gids(kernel: Kernel, gids: tuple[Gid, ...]) -> str:
     # A GID may belong to a VLAN device; the port's own network device is the one below it.
     for gid in gids:
         if gid.netdev:
-            lower = _lower(kernel, gid.netdev)
+            entries = entries_of(kernel, f"class/net/{gid.netdev}")
+            lower = [entry.removeprefix("lower_") for entry in entries if entry.startswith("lower_")]
             vlan = len(lower) == 1 and not _bond_slaves(kernel, gid.netdev)
             return lower[0] if vlan else gid.netdev
     return ""
@@ -215,11 +212,6 @@ def _netdev_text(kernel: Kernel, netdev: str, file: str) -> str:
 
 def _bond_slaves(kernel: Kernel, netdev: str) -> tuple[str, ...]:
     return tuple(read_or("", kernel.text, f"class/net/{netdev}/bonding/slaves").split())
-
-
-def _lower(kernel: Kernel, netdev: str) -> tuple[str, ...]:
-    entries = entries_of(kernel, f"class/net/{netdev}")
-    return tuple(entry.removeprefix("lower_") for entry in entries if entry.startswith("lower_"))
 
 
 def _protocol(kernel: Kernel, name: str, ports: tuple[Port, ...], netlink: RdmaDevice | None) -> str:

@@ -72,18 +72,14 @@ class RdmaNamespaces(HostSource):
             why = f"{FLAG}={self._socket}: {os.strerror(error.errno or errno.EIO)}; is `roce-exporter tool namespaces` running?"
             raise OSError(error.errno or errno.EIO, why) from None
         try:
-            return decode_report(await _read_document(reader))
+            document = bytearray()
+            while len(document) <= MOST_BYTES and (part := await reader.read(65536)):
+                document += part
+            return decode_report(bytes(document))
         except ValueError as error:
             raise OSError(errno.EBADMSG, f"{FLAG}={self._socket}: {error}") from None
         finally:
             writer.close()
-
-
-async def _read_document(reader: asyncio.StreamReader) -> bytes:
-    document = bytearray()
-    while len(document) <= MOST_BYTES and (part := await reader.read(65536)):
-        document += part
-    return bytes(document)
 
 
 def devices_of_all_namespaces(kernel: Kernel) -> set[str] | None:

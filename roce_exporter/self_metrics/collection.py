@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 PER_SOURCE = (named.SOURCE_UP, named.SOURCE_DURATION, named.READ_ERRORS, named.UNREADABLE, named.QUARANTINED)
-"""The rows that `_values` fills, in this order."""
+"""The rows that have a series per source, in the order of their values."""
 
 NAMES_SHOWN = 20
 """Maximum number of unknown names of a device with a series each; `explain` and /debug list all."""
@@ -74,7 +74,9 @@ class SelfSamples:
         )
         host = (len(devices), snapshot.excluded, without_netdev, snapshot.seconds, snapshot.unfinished)
         ones = [1] * sum(len(one.names) + len(one.missing) for one in gaps)
-        return Samples(self._series, (*host, *[one.unmapped for one in gaps], *ones, *_values(columns)))
+        _, _, _, up, seconds, _, errors_total, unreadable, quarantined = columns
+        sources = (*[int(one is True) for one in up], *seconds, *errors_total, *unreadable, *quarantined)
+        return Samples(self._series, (*host, *[one.unmapped for one in gaps], *ones, *sources))
 
 
 def _series(states: tuple[SourceLabels, ...], gaps: tuple[Gaps, ...]) -> tuple[Series, ...]:
@@ -89,9 +91,3 @@ def _series(states: tuple[SourceLabels, ...], gaps: tuple[Gaps, ...]) -> tuple[S
         *(Series(named.MISSING, (one.device, *fact)) for one in gaps for fact in one.missing),
         *(Series(row, state) for row in PER_SOURCE for state in states),
     )
-
-
-def _values(columns: Sequence[tuple[Any, ...]]) -> list[Value]:
-    """The values of `PER_SOURCE`, from the fields of all states, field by field."""
-    _, _, _, up, seconds, _, errors_total, unreadable, quarantined = columns
-    return [*[int(one is True) for one in up], *seconds, *errors_total, *unreadable, *quarantined]

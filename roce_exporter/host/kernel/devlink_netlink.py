@@ -100,7 +100,11 @@ class DevlinkNetlink:
     def _reporters(self, query: GenericNetlink, instance: str) -> tuple[HealthReporter, ...]:
         if places := self._places.pop(instance, ()):
             try:
-                found = tuple(reporter for place in places for reporter in _reporter(query, instance, place))
+                found = tuple(
+                    _read_reporter(decode_values(reply))
+                    for place in places
+                    for reply in query.request(HEALTH_REPORTER_GET, _named(instance, place))
+                )
             except Refused as error:
                 # The driver has removed one of them: list them again.
                 if error.errno not in (errno.EINVAL, errno.ENODEV):
@@ -132,19 +136,17 @@ def _text(kind: int, value: str) -> bytes:
     return encode_attribute(kind, encode_name(value) + b"\0")
 
 
-def _named(instance: str) -> bytes:
+def _named(instance: str, reporter: ReporterPlace | None = None) -> bytes:
     bus, _, name = instance.partition("/")
-    return _text(BUS_NAME, bus) + _text(DEVICE_NAME, name)
+    named = _text(BUS_NAME, bus) + _text(DEVICE_NAME, name)
+    if reporter is None:
+        return named
+    port = b"" if reporter.port is None else encode_u32(PORT_INDEX, reporter.port)
+    return named + port + _text(REPORTER_NAME, reporter.name)
 
 
 def _instance(values: Mapping[int, bytes]) -> str:
     return "/".join(decode_name(required(values, kind)) for kind in (BUS_NAME, DEVICE_NAME))
-
-
-def _reporter(query: GenericNetlink, instance: str, place: ReporterPlace) -> Iterator[HealthReporter]:
-    port = b"" if place.port is None else encode_u32(PORT_INDEX, place.port)
-    named = _named(instance) + port + _text(REPORTER_NAME, place.name)
-    yield from (_read_reporter(decode_values(one)) for one in query.request(HEALTH_REPORTER_GET, named))
 
 
 def _read_reporter(reply: Mapping[int, bytes]) -> HealthReporter:
@@ -172,8 +174,7 @@ def _versions(query: GenericNetlink, instance: str) -> tuple[ComponentVersion, .
 
 def _diagnosis(query: GenericNetlink, instance: str, reporter: str) -> Mapping[str, int]:
     try:
-        named = _named(instance) + _text(REPORTER_NAME, reporter)
-        replies = query.request(HEALTH_REPORTER_DIAGNOSE, named)
+        replies = query.request(HEALTH_REPORTER_DIAGNOSE, _named(instance, ReporterPlace(None, reporter)))
     except Refused as error:
         # What the kernel replies for a name that it does not know.
         if error.errno == errno.EINVAL:

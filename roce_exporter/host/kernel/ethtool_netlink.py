@@ -30,7 +30,7 @@ from roce_exporter.host.kernel.netlink import (
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from roce_exporter.host.kernel.transceiver import PageAddress
 
@@ -236,20 +236,14 @@ def decode_groups(answer: bytes) -> dict[str, int]:
             continue
         number = decode_values(answer, start, end).get(2)
         group, names = GROUPS.get(decode_number(number) if number else -1, ("", ()))
-        parts = ((begin, stop) for part, begin, stop in decode_attributes(answer, start, end) if part == 4)  # noqa: PLR2004 - ETHTOOL_A_STATS_GRP_STAT
-        found |= _counters(answer, parts, group, names)
+        found |= {
+            f"{group}-{names[counter]}": decode_number(answer[first:last])
+            for part, begin, stop in decode_attributes(answer, start, end)
+            if part == 4  # noqa: PLR2004 - ETHTOOL_A_STATS_GRP_STAT
+            for counter, first, last in decode_attributes(answer, begin, stop)
+            if counter < len(names)
+        }
     return found
-
-
-def _counters(
-    answer: bytes, parts: Iterable[tuple[int, int]], group: str, names: tuple[str, ...]
-) -> dict[str, int]:
-    return {
-        f"{group}-{names[kind]}": decode_number(answer[start:end])
-        for begin, stop in parts
-        for kind, start, end in decode_attributes(answer, begin, stop)
-        if kind < len(names)
-    }
 
 
 def _bins(answer: bytes) -> Iterator[tuple[str, int]]:

@@ -194,10 +194,6 @@ def _number(values: Mapping[int, bytes], kind: int) -> int:
     return decode_number(values[kind]) if kind in values else 0
 
 
-def _name(values: Mapping[int, bytes], kind: int) -> str:
-    return decode_name(values.get(kind, b""))
-
-
 def _address(_: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpAddress:
     _, length, low_flags, scope, _ = fields
     # IFA_LOCAL is this end of a point-to-point link, IFA_ADDRESS then the other.
@@ -289,8 +285,8 @@ def _rule(version: int, fields: tuple[int, ...], values: Mapping[int, bytes]) ->
         _prefix(values[FRA_SRC], source_length) if FRA_SRC in values else "",
         _prefix(values[FRA_DST], destination_length) if FRA_DST in values else "",
         bool(flags & FIB_RULE_INVERT),
-        _name(values, FRA_IIFNAME),
-        _name(values, FRA_OIFNAME),
+        decode_name(values.get(FRA_IIFNAME, b"")),
+        decode_name(values.get(FRA_OIFNAME, b"")),
         _number(values, FRA_FWMARK),
         _number(values, FRA_FWMASK),
         _number(values, FRA_GOTO),

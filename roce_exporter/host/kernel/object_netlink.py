@@ -128,50 +128,38 @@ class EntryDump(Generic[T]):
         self.close()
 
     def _read(self) -> tuple[T, ...] | None:
+        """The next datagram, empty if another process sent it; raises what `Netlink.request` does, ENOBUFS: a part was lost."""
+        wire, name = self._wire, self._device.name
         try:
-            payloads = self._next_payloads()
-            return None if payloads is None else self._decode_part(payloads)
+            if wire is None or (payloads := self._next_payloads(wire)) is None:
+                return None
+            part = tuple(
+                self._decode(values)
+                for payload in payloads
+                for values in decode_entries(payload, self._listing, self._device)
+            )
         except netlink.Refused as error:
             self.close()
-            raise self._explain(error) from None
+            missing = "this kernel does not have this list of RDMA objects"
+            found = self._rdma().explain(error, self._device, missing)
+            if self._is_known and isinstance(found, Absent):
+                found = OSError(error.errno, "the driver failed to report an RDMA object", name)
+            raise found from None
         except BaseException:
             self.close()
             raise
+        self._empty_parts = 0 if part else self._empty_parts + 1
+        if self._empty_parts >= MOST_EMPTY_PARTS:
+            self.close()
+            raise OSError(errno.EMSGSIZE, "an object is larger than a part of the kernel's list", name)
+        return part
 
-    def _next_payloads(self) -> list[bytes] | None:
-        """The payloads of the next datagram, none if another process sent it. None at the end of the list.
-
-        Raises what `Netlink.request` does; ENOBUFS: a part was lost.
-        """
-        wire = self._wire
-        if wire is None:
-            return None
+    def _next_payloads(self, wire: netlink.NetlinkSocket) -> list[bytes] | None:
         ended = self._answer.take(netlink.receive_datagram(wire, self._buffer))
         payloads, self._answer.payloads = self._answer.payloads, []
         if ended:
             self.close()
         return payloads if payloads or not ended else None
-
-    def _decode_part(self, payloads: list[bytes]) -> tuple[T, ...]:
-        part = tuple(
-            self._decode(values)
-            for payload in payloads
-            for values in decode_entries(payload, self._listing, self._device)
-        )
-        self._empty_parts = 0 if part else self._empty_parts + 1
-        if self._empty_parts >= MOST_EMPTY_PARTS:
-            raise OSError(
-                errno.EMSGSIZE, "an object is larger than a part of the kernel's list", self._device.name
-            )
-        return part
-
-    def _explain(self, error: netlink.Refused) -> OSError:
-        found = self._rdma().explain(
-            error, self._device, "this kernel does not have this list of RDMA objects"
-        )
-        if self._is_known and isinstance(found, Absent):
-            return OSError(error.errno, "the driver failed to report an RDMA object", self._device.name)
-        return found
 
 
 RES_LQPN = 21
@@ -293,23 +281,20 @@ def open_object_dump(
 def read_object_limits(rdma: rdma_netlink.RdmaNetlink, device: RdmaDevice) -> dict[str, int]:
     """The most queue pairs, completion queues and memory regions that a device can have; `Absent` where the kernel has no limits."""
     missing = "this kernel does not report the limits of a device"
+
+    def limits(answers: list[bytes]) -> dict[str, int]:
+        answer = netlink.only_payload(answers)
+        rows = rdma_netlink.decode_table(answer, SUMMARY_MOST, device)
+        most = rdma_netlink.decode_present_numbers(answer, rows)
+        return {f"max_{kind}": most[kind] for kind in LIMITED if most.get(kind)}
+
     try:
-        found = rdma.request(
-            rdma_netlink.RES_GET,
-            rdma_netlink.encode_device(device),
-            lambda answers: _limits(netlink.only_payload(answers), device),
-        )
+        found = rdma.request(rdma_netlink.RES_GET, rdma_netlink.encode_device(device), limits)
     except netlink.Refused as error:
         raise rdma.explain(error, device, missing) from None
     if not found:
         raise Absent(errno.EOPNOTSUPP, missing, device.name)
     return found
-
-
-def _limits(answer: bytes, device: RdmaDevice) -> dict[str, int]:
-    rows = rdma_netlink.decode_table(answer, SUMMARY_MOST, device)
-    most = rdma_netlink.decode_present_numbers(answer, rows)
-    return {f"max_{kind}": most[kind] for kind in LIMITED if most.get(kind)}
 
 
 STAT_RES = 75

@@ -283,15 +283,15 @@ def load_base(folder: Path, name: str) -> Tree:
     place = folder / f"{name}{SUFFIX}"
     if place.is_symlink() or not place.is_file():
         raise RecordingError(f"base {place.name}: no such file in the same folder; copy it there")
+
+    def base_of_base(name: str) -> Tree:
+        # Who changes a recording must find what depends on it.
+        raise RecordingError(f"a base with a base; name {name} in its place, or write it without")
+
     try:
-        return _read_file(place, _base_of_base)
+        return _read_file(place, base_of_base)
     except RecordingError as error:
         raise RecordingError(f"base {place.name}: {error}") from None
-
-
-def _base_of_base(name: str) -> Tree:
-    # Who changes a recording must find what depends on it.
-    raise RecordingError(f"a base with a base; name {name} in its place, or write it without")
 
 
 def _read_file(place: Path, read_base: Callable[[str], Tree] | None = None) -> Tree:

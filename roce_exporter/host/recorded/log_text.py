@@ -85,13 +85,9 @@ def scrub_log(text: str, scrub: Scrubber) -> str:
     return "".join(
         changed
         for _, raw in numbered(text.encode())
-        if _event((changed := _scrubbed(raw.decode(), scrub)).encode()) == _event(raw)
+        for head, semicolon, message in [raw.decode().partition(";")]
+        if _event((changed := head + semicolon + scrub.free(message)).encode()) == _event(raw)
     )
-
-
-def _scrubbed(record: str, scrub: Scrubber) -> str:
-    head, semicolon, message = record.partition(";")
-    return head + semicolon + scrub.free(message)
 
 
 def _records(log: KernelLog) -> Iterator[bytes]:

@@ -27,16 +27,6 @@ class Pause:
     episode: float = 0.002
     """Seconds from one XOFF to its XON, for a ratio below 1."""
 
-    def __post_init__(self) -> None:
-        if self.priority not in PRIORITIES or self.direction not in (RECEIVE, TRANSMIT):
-            raise ValueError(
-                f"pause of priority {self.priority!r}, direction {self.direction!r}: not possible"
-            )
-        if not 0 <= self.ratio <= 1 or self.episode <= 0:
-            raise ValueError(
-                f"pause ratio {self.ratio} is not in 0..1, or episode {self.episode} is not above 0"
-            )
-
     @property
     def storm(self) -> bool:
         """Whether no packet passes."""
@@ -97,15 +87,6 @@ class Conditions:
     """The priority of RoCE traffic."""
     speed: int | None = None
     """Bits per second."""
-
-    def __post_init__(self) -> None:
-        shares = (self.load, self.marked, self.notified, self.pcie_stall, self.aimed)
-        if not all(0 <= share <= 1 for share in shares):
-            raise ValueError(
-                f"load, marked, notified, pcie_stall and aimed are shares from 0 to 1, not {shares}"
-            )
-        if len({pause.where for pause in self.pauses}) < len(self.pauses):
-            raise ValueError("two pauses of one priority in one direction")
 
     def pause(self, priority: int, direction: str) -> Pause | None:
         """The pause of this priority in this direction, or None."""

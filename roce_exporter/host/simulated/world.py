@@ -228,8 +228,6 @@ class ScriptedPort:
     """The script, endless or not; for a LAG that of the first member port."""
     lossless: tuple[int, ...] = (3,)
     """Priorities with PFC."""
-    priority: int = 3
-    """The priority of RoCE traffic."""
     second: Iterable[Span] = ()
     """The script of the second member port of a LAG."""
     afterwards: Conditions = field(default_factory=Conditions)
@@ -269,7 +267,7 @@ def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float
     """The world of scripts, from the clock's first value on. See `simulated.kernel.simulate_script`."""
     parts: list[Part] = []
     for port, driver in zip(ports, _drivers([port.vendor for port in ports]), strict=True):
-        setup = Setup(lossless=port.lossless, priority=port.priority, faults=port.faults)
+        setup = Setup(lossless=port.lossless, faults=port.faults)
         scripts, end = (port.spans, port.second)[: 1 + driver.lag], (Span(math.inf, port.afterwards),)
         courses = tuple(Course(setup, chain(spans, end)) for spans in scripts)
         parts.append((driver, courses, port.phase))

@@ -89,7 +89,14 @@ class CounterFiles:
             self._texts = texts
             self._reading = Reading(source, device, self._port, self.names, values, (), netdev)
             return self._reading
-        found = [_value(content) for content in texts]
+        found = [
+            parse_counter(content)
+            if isinstance(content, bytes)
+            else reason_of(content)
+            if content
+            else QUARANTINED
+            for content in texts
+        ]
         reading = make_reading(source, device, self._port, self.names, found, netdev=netdev)
         if reading.losses or self._quarantine:
             for position, value in enumerate(found):
@@ -117,12 +124,6 @@ class CounterFiles:
 
     def close(self) -> None:
         self._files.close()
-
-
-def _value(content: bytes | OSError | None) -> int | str:
-    if isinstance(content, bytes):
-        return parse_counter(content)
-    return reason_of(content) if content else QUARANTINED
 
 
 FileParser = tuple[str, "Callable[[bytes], int | str]"]  # the path of a file, and what parses its content

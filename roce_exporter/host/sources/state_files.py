@@ -32,7 +32,7 @@ STATE, PHYSICAL_STATE, SPEED, MTU, FLAGS = "state", "phys_state", "rate", "mtu",
 UP = "up"
 """Not a file: whether the state, which is read first, is ACTIVE."""
 ACTIVE = 4  # IB_PORT_ACTIVE of include/rdma/ib_verbs.h
-_RATE = re.compile(rb"(\d{1,9})(?:\.(\d))? Gb/sec")
+_RATE = re.compile(rb"(\d{1,6})(?:\.(\d))? Gb/sec")  # no NIC has a petabit per second
 
 
 def parse_state(text: bytes) -> int | str:
@@ -46,10 +46,11 @@ def parse_state(text: bytes) -> int | str:
 def parse_rate(text: bytes) -> int | str:
     """Bytes per second of `2.5 Gb/sec (1X SDR)`, or the reason why the number is missing."""
     match = _RATE.match(text.strip())
-    if match is None or len(match[1]) > 6:  # noqa: PLR2004 - no NIC has a petabit per second
-        return unreadable(text)
-    tenths = int(match[1]) * 10 + int(match[2] or 0)
-    return tenths * 10**8 // 8
+    return _tenths(match) * 10**8 // 8 if match else unreadable(text)
+
+
+def _tenths(match: re.Match[bytes]) -> int:
+    return int(match[1]) * 10 + int(match[2] or 0)
 
 
 def parse_mtu(text: bytes) -> int | str:
@@ -108,7 +109,7 @@ _TOTAL = re.compile(rb"^TOTAL_ERR_\w+ (\d{1,20})\s*$", re.MULTILINE)
 def parse_speed(text: bytes) -> int | str:
     """Transfers per second of `16.0 GT/s PCIe`, or the reason why the number is missing."""
     if match := _SPEED.match(text.strip()):
-        return (int(match[1]) * 10 + int(match[2] or 0)) * 10**8
+        return _tenths(match) * 10**8
     if text.strip().startswith(b"Unknown"):
         return NOT_AVAILABLE
     return unreadable(text)

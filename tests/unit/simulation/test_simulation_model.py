@@ -146,20 +146,3 @@ def test_a_storm_that_ends_with_the_link_ends_without_a_frame() -> None:
     assert down["transmit_pauses_3"] == down["carrier_downs"] == down["carrier_changes"] == 1
     assert "transmit_frames_3" not in down
     assert edges(Conditions(up=False), Conditions()) == {"carrier_ups": 1, "carrier_changes": 1}
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Pause(8, RECEIVE, 0.5),
-        lambda: Pause(3, "rx", 0.5),
-        lambda: Pause(3, RECEIVE, 1.1),
-        lambda: Pause(3, RECEIVE, 0.5, episode=0.0),
-        lambda: Conditions(load=1.5),
-        lambda: Conditions(marked=-0.1),
-        lambda: Conditions(pauses=(Pause(3, RECEIVE, 0.5), Pause(3, RECEIVE, 1.0))),
-    ],
-)
-def test_impossible_conditions_are_refused(make) -> None:
-    with pytest.raises(ValueError, match=r"pause|share"):
-        make()
