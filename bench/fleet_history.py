@@ -11,19 +11,22 @@ import argparse
 import asyncio
 import gzip
 import logging
+import sys
 import zipfile
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 from fleet_exporter import SETS, SimulatedHost
+from kernel import ScriptedPort, simulate_script
 
 from roce_exporter.fastloop import Pace
 from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Pause
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 from roce_exporter.host.simulated.scenarios import PortSeed, Window, overlay, paused, quiet
-from roce_exporter.host.simulated.world import ScriptedPort, make_scripted_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -120,7 +123,7 @@ def _kernel(number: int, course: Course, clock: Callable[[], float]) -> Simulate
         ScriptedPort("mlx5", _spans(variant, PortSeed(position, number + 1), course.seconds))
         for position in range(course.ports)
     ]
-    return SimulatedKernel(make_scripted_world(ports, clock), number + 1)
+    return simulate_script(ports, clock=clock, host=number + 1)
 
 
 def _pace(variant: Variant) -> Pace:

@@ -21,7 +21,12 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from kernel import ScriptedPort, simulate_script
 
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.fastloop.pfc_storm import StormLimits
@@ -29,7 +34,6 @@ from roce_exporter.fastloop.target import HotCounters
 from roce_exporter.fastloop.watch import PauseKey, difference
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.simulated.conditions import Conditions, Pause, Span
-from roce_exporter.host.simulated.kernel import ScriptedPort, simulate_script
 from roce_exporter.host.simulated.scenarios import BUSY, QUIET, Window, bursts, overlay, paused
 from roce_exporter.model import DeviceReadings
 

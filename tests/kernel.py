@@ -1,12 +1,18 @@
-"""Hosts that a test makes: recorded ones of the files that it gives, and faults in any call of any kernel."""
+"""Hosts that a test makes: recorded ones of the files that it gives, simulated ones that play its script, and faults in any call of any kernel."""
 
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from roce_exporter.host.kernel import Kernel
 from roce_exporter.host.recorded.recorded import RecordedKernel, play_recording
 from roce_exporter.host.recorded.tree import Tree
+from roce_exporter.host.simulated.conditions import Conditions, Setup, Span
+from roce_exporter.host.simulated.kernel import SimulatedKernel
+from roce_exporter.host.simulated.world import Course, Part, drivers_of, make_world
 
 METHODS = (*(name for name in dir(Kernel) if not name.startswith("_")), "content")
 """The calls of a kernel; `content` is how a recorded one reads its open files."""
@@ -35,6 +41,38 @@ def host(*moments: Files) -> RecordedKernel:
         return play_recording(tree_of(moments[0]), "HOST")
     whole = {f"{number}/{path}": text for number, files in enumerate(moments) for path, text in files.items()}
     return play_recording(tree_of(whole), "HOST")
+
+
+@dataclass(frozen=True)
+class ScriptedPort:
+    """One port of a simulated host with an explicit script."""
+
+    vendor: str
+    spans: Iterable[Span]
+    """The script, endless or not; for a LAG that of the first member port."""
+    lossless: tuple[int, ...] = (3,)
+    """Priorities with PFC."""
+    second: Iterable[Span] = ()
+    """The script of the second member port of a LAG."""
+    afterwards: Conditions = field(default_factory=Conditions)
+    """The conditions after the end of a script."""
+    phase: float = 0.0
+    """Seconds from the start to the first refresh, for a driver that refreshes `ethtool -S` once a second; below 1."""
+    faults: frozenset[str] = frozenset()
+    """Simulated faults, of `simulated.conditions.FAULTS`."""
+
+
+def simulate_script(
+    ports: Sequence[ScriptedPort], *, clock: Callable[[], float], host: int = 1
+) -> SimulatedKernel:
+    """A host whose 1 to 16 ports play scripts, from the clock's first value on."""
+    parts: list[Part] = []
+    for port, driver in zip(ports, drivers_of([port.vendor for port in ports]), strict=True):
+        setup = Setup(lossless=port.lossless, faults=port.faults)
+        scripts, end = (port.spans, port.second)[: 1 + driver.lag], (Span(math.inf, port.afterwards),)
+        courses = tuple(Course(setup, chain(spans, end)) for spans in scripts)
+        parts.append((driver, courses, port.phase))
+    return SimulatedKernel(make_world(parts, clock), host)
 
 
 class Faults(dict[object, object]):

@@ -16,6 +16,7 @@ from random import Random
 from typing import NamedTuple
 
 from alert_promtool import delivered
+from kernel import ScriptedPort, simulate_script
 from simulated_daemon import START, VIRTUAL_FUNCTIONS, sample_lines
 
 from roce_exporter.assemble import Clock, Parts, assemble
@@ -27,9 +28,7 @@ from roce_exporter.exposition import Format, Renderer
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated.conditions import Conditions, Span
-from roce_exporter.host.simulated.kernel import simulate_script
 from roce_exporter.host.simulated.scenarios import EASE, QUIET, RUSH, PortSeed, Window, bursts, overlay
-from roce_exporter.host.simulated.world import ScriptedPort
 from roce_exporter.view.history import HostClock, play
 
 MINUTE = 60

@@ -6,6 +6,7 @@ from typing import Any
 
 from changed_host import EPOCH, changed_host
 from fault_table import Fault
+from kernel import ScriptedPort, simulate_script
 from recorded import files, recording
 
 from roce_exporter.assemble import Clock
@@ -15,8 +16,7 @@ from roce_exporter.host.kernel import Kernel
 from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import Conditions, Pause, Span
-from roce_exporter.host.simulated.kernel import simulate, simulate_script
-from roce_exporter.host.simulated.world import ScriptedPort
+from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.view.history import History, HostClock, jump, play
 
 SINCE, APART = 600.0, 15.0

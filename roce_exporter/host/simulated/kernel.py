@@ -24,9 +24,7 @@ from roce_exporter.host.simulated.static_files import dcb, function_macs, record
 from roce_exporter.host.simulated.world import (
     VENDORS,
     ScenarioError,
-    ScriptedPort,
     make_scenario_world,
-    make_scripted_world,
 )
 
 if TYPE_CHECKING:
@@ -137,7 +135,7 @@ class SimulatedLog:
             yield f"{driver} {address} {change.netdev}: {_LINK[driver][change.new.up]}"
 
 
-__all__ = ["VENDORS", "ScenarioError", "ScriptedPort", "SimulatedKernel", "simulate", "simulate_script"]
+__all__ = ["VENDORS", "ScenarioError", "SimulatedKernel", "simulate"]
 BITS_PER_BYTE = 8
 
 
@@ -286,8 +284,3 @@ def simulate(
     02:00:00:07:00:03: see `simulated.static_files`.
     """
     return SimulatedKernel(make_scenario_world(scenario, clock, vendors, seed), seed)
-
-
-def simulate_script(ports: Sequence[ScriptedPort], *, clock: Callable[[], float]) -> SimulatedKernel:
-    """A host whose 1 to 16 ports play scripts, from the clock's first value on."""
-    return SimulatedKernel(make_scripted_world(ports, clock))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from itertools import chain, count, tee
+from itertools import count, tee
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -219,25 +218,6 @@ class ScenarioError(UserError):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedPort:
-    """One port of a simulated host with an explicit script."""
-
-    vendor: str
-    spans: Iterable[Span]
-    """The script, endless or not; for a LAG that of the first member port."""
-    lossless: tuple[int, ...] = (3,)
-    """Priorities with PFC."""
-    second: Iterable[Span] = ()
-    """The script of the second member port of a LAG."""
-    afterwards: Conditions = field(default_factory=Conditions)
-    """The conditions after the end of a script."""
-    phase: float = 0.0
-    """Seconds from the start to the first refresh, for a driver that refreshes `ethtool -S` once a second; below 1."""
-    faults: frozenset[str] = frozenset()
-    """Simulated faults, of `simulated.conditions.FAULTS`."""
-
-
 class Course(NamedTuple):
     """The setup of one network device, and its script."""
 
@@ -253,7 +233,7 @@ def make_scenario_world(
     scenario: str, clock: Callable[[], float], vendors: Sequence[str], seed: int
 ) -> World:
     """The world of a scenario, from the clock's first value on. See `simulated.kernel.simulate`."""
-    return _world(_scenario_parts(scenario, vendors, seed), clock)
+    return make_world(_scenario_parts(scenario, vendors, seed), clock)
 
 
 def scenario_courses(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[tuple[Driver, Course]]:
@@ -263,28 +243,18 @@ def scenario_courses(scenario: str, vendors: Sequence[str], seed: int) -> Iterat
             yield driver, course
 
 
-def make_scripted_world(ports: Sequence[ScriptedPort], clock: Callable[[], float]) -> World:
-    """The world of scripts, from the clock's first value on. See `simulated.kernel.simulate_script`."""
-    parts: list[Part] = []
-    for port, driver in zip(ports, _drivers([port.vendor for port in ports]), strict=True):
-        setup = Setup(lossless=port.lossless, faults=port.faults)
-        scripts, end = (port.spans, port.second)[: 1 + driver.lag], (Span(math.inf, port.afterwards),)
-        courses = tuple(Course(setup, chain(spans, end)) for spans in scripts)
-        parts.append((driver, courses, port.phase))
-    return _world(parts, clock)
-
-
 def _scenario_parts(scenario: str, vendors: Sequence[str], seed: int) -> Iterator[Part]:
     if scenario not in SCENARIOS:
         raise ScenarioError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
     played, positions = SCENARIOS[scenario], count()
-    for driver in _drivers(vendors):
+    for driver in drivers_of(vendors):
         ports = [PortSeed(next(positions), seed) for _ in range(1 + driver.lag)]
         courses = tuple(Course(played.setup(port.position), played.spans(port)) for port in ports)
         yield driver, courses, ports[0].random(f"phase {ports[0].position}").random()
 
 
-def _drivers(vendors: Sequence[str]) -> list[Driver]:
+def drivers_of(vendors: Sequence[str]) -> list[Driver]:
+    """The driver of each port. ScenarioError: a vendor is unknown, or there are too few or many ports."""
     for vendor in vendors:
         if vendor not in DRIVERS:
             raise ScenarioError(f"no vendor {vendor!r}; there are {', '.join(VENDORS)}")
@@ -293,7 +263,8 @@ def _drivers(vendors: Sequence[str]) -> list[Driver]:
     return [DRIVERS[vendor] for vendor in vendors]
 
 
-def _world(parts: Iterable[Part], clock: Callable[[], float]) -> World:
+def make_world(parts: Iterable[Part], clock: Callable[[], float]) -> World:
+    """The world of these ports, from the clock's first value on."""
     start, cards = clock(), list[Card]()
     netdevs, numbers, bonds = count(), dict[str, int](), count()
     for driver, courses, phase in parts:

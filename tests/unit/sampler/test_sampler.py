@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from clock import EPOCH, Clock, pass_time
-from kernel import Faults
+from kernel import Faults, ScriptedPort, simulate_script
 from waiting import HUNG_SECONDS, Gate, until, wait_until
 from worker_threads import die, refuse
 
@@ -23,7 +23,7 @@ from roce_exporter.fastloop import sampler as loop
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Conditions, Pause, Span
-from roce_exporter.host.simulated.kernel import ScriptedPort, SimulatedKernel, simulate, simulate_script
+from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.model import DeviceReadings
 

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from clock import Clock
+from kernel import ScriptedPort, simulate_script
 from steered import START, counters, ethtool, rdma
 
 from roce_exporter.cli import main
@@ -15,10 +16,8 @@ from roce_exporter.host.simulated.conditions import FILES, RECEIVE, TRANSMIT, Co
 from roce_exporter.host.simulated.kernel import (
     VENDORS,
     ScenarioError,
-    ScriptedPort,
     SimulatedKernel,
     simulate,
-    simulate_script,
 )
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 
