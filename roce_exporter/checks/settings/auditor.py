@@ -24,7 +24,7 @@ from roce_exporter.catalog.named import (
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.checks.finding import NotChecked, Report, Topic
 from roce_exporter.checks.settings import ip_checks, port_checks
-from roce_exporter.checks.settings.arithmetic import SLOWEST, headroom, least_mtu, rdma_mtu
+from roce_exporter.checks.settings.arithmetic import SLOWEST, headroom, least_mtu, rdma_mtu, tos_of
 from roce_exporter.checks.settings.check import (
     Check,
     CheckResult,
@@ -42,6 +42,7 @@ from roce_exporter.checks.settings.port_settings import (
     PortSettings,
     expected_tos,
     lossless_priorities,
+    mapped_dscps,
     port_settings,
     roce_priority,
     with_rails,
@@ -295,6 +296,9 @@ def fill(settings: PortSettings, profile: Profile) -> dict[str, object]:
         "tos": expected_tos(profile),
     }
     values = DEFAULTS | {name: value for name, value in expected.items() if value is not None}
+    # A ToS with a DSCP that the port maps to the priority already.
+    if profile.roce_dscp is None and (mapped := mapped_dscps(settings, values["priority"])):
+        values["tos"] = tos_of(DEFAULTS["dscp"] if DEFAULTS["dscp"] in mapped else min(mapped))
     return {
         "device": settings.device,
         "port": settings.port,

@@ -23,6 +23,7 @@ from roce_exporter.checks.settings.port_settings import (
     PRIORITIES,
     expected_tos,
     lossless_priorities,
+    mapped_dscps,
     priority_of,
     roce_priority,
 )
@@ -66,12 +67,12 @@ def peer_pfc(settings: PortSettings, _: Profile) -> CheckResult | None:
 
 def dscp_priority(settings: PortSettings, profile: Profile) -> CheckResult | None:
     """Whether the DSCP of RoCE maps to its priority; if the profile has no DSCP, whether any DSCP does."""
-    priority, mapping = roce_priority(settings, profile), settings.dscp_priority
+    priority = roce_priority(settings, profile)
     if priority is None or settings.trust == "pcp":
         return None
     if profile.roce_dscp is not None:
         return _mapped(settings, profile.roce_dscp, priority)
-    those = None if mapping is None else [dscp for dscp, given in mapping.items() if given == priority]
+    those = None if settings.dscp_priority is None else mapped_dscps(settings, priority)
     return within(f"some DSCP to {priority}", those, bool, listed)
 
 
@@ -173,7 +174,9 @@ def _tos(settings: PortSettings, profile: Profile, found: int | None) -> CheckRe
     # 0 is the default of RDMA-CM, with which each program chooses its own.
     if not found or priority is None:
         return None
-    right = is_ect(found) and priority_of(settings, dscp_of(found)) in (None, priority)
+    # Where no DSCP has the priority, the map is wrong, not the ToS: `dscp_priority` says so.
+    unmapped = priority_of(settings, dscp_of(found)) is None or not mapped_dscps(settings, priority)
+    right = is_ect(found) and (unmapped or priority_of(settings, dscp_of(found)) == priority)
     return judged(right, f"ECT, and a DSCP of priority {priority}", _shown(found))
 
 

@@ -369,6 +369,11 @@ def expected_tos(profile: Profile) -> int | None:
     return tos_of(profile.roce_dscp, ECT_0 if profile.ecn else NOT_ECT)
 
 
+def mapped_dscps(settings: PortSettings, priority: int) -> list[int]:
+    """The DSCPs that a port maps to a priority, as far as its driver reports the map."""
+    return [dscp for dscp, given in (settings.dscp_priority or {}).items() if given == priority]
+
+
 def priority_of(settings: PortSettings, dscp: int) -> int | None:
     """The priority that a port assigns to packets with this DSCP; None if its mapping is not reported.
 

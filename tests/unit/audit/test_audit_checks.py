@@ -229,7 +229,7 @@ def test_auto_takes_the_lossless_priority_from_the_settings() -> None:
         ({"trust": "pcp"}, "trust"),
         ({"cm_tos": 104}, "cm_tos"),
         ({"tclass": 0x62}, "traffic_class"),  # ECT(0), and a DSCP that maps to another priority
-        ({"dscp_priority": {26: 4}, "cm_tos": None, "tclass": None}, "dscp_priority"),
+        ({"dscp_priority": {26: 4}}, "dscp_priority"),  # the map alone: no ToS has the priority
         ({"dcqcn": {"np.cnp_priority.one": 3}}, "cnp_priority"),
     ],
 )
@@ -259,6 +259,15 @@ def test_the_command_is_that_of_the_nic_and_names_its_port_and_the_profiles_valu
         "bnxt": "dcb app replace dev eth0 dscp-prio 26:3",
     }
     assert wrong("trust", replace(GOOD, trust="pcp", dialect="irdma")).fix[0].startswith("dcb apptrust")
+
+
+def test_a_fix_sets_another_value_than_the_one_found() -> None:
+    """The DSCP that the port maps to the priority, where that of most fabrics has another one."""
+    found = wrong("cm_tos", replace(GOOD, dscp_priority={26: 0, 24: 3}), AUTO)
+    assert (found.found, found.fix) == (
+        "106 (DSCP 26, ECT(0))",
+        ("cma_roce_tos -d mlx5_0 -p 1 -t 98",),
+    )
 
 
 def test_the_command_for_pfc_has_the_priorities_of_the_profile() -> None:
