@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, meanings
 from roce_exporter.net.http import OK, fetch
 from roce_exporter.net.json_reply import read_json
 
@@ -17,15 +17,10 @@ if TYPE_CHECKING:
 REPLY_BYTES = 256 << 20
 """A host with 16 ports has 20,000 series; 1,000 points of each are half a gigabyte, which no diagnosis needs."""
 SHOWN = 200  # most characters of Prometheus' own error
-UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 401, 403, 404
+UNAUTHORIZED = 401
 REDIRECTS = range(300, 400)
 
 LOGIN_REMEDY = "give --http.config.file with basic_auth or authorization"
-REMEDY = {
-    UNAUTHORIZED: f"it requires a user: {LOGIN_REMEDY}",
-    FORBIDDEN: "this user may not query it",
-    NOT_FOUND: "there is no API of Prometheus at this path; check the path of the URL",
-}
 
 
 async def get(  # noqa: PLR0917 - all of them say what to get
@@ -48,8 +43,8 @@ async def get(  # noqa: PLR0917 - all of them say what to get
         raise NetError(
             f"it redirects to another place (HTTP {reply.status}), which is not followed; give the final URL"
         )
-    if reply.status in REMEDY:
-        raise NetError(f"HTTP {reply.status}: {REMEDY[reply.status]}")
+    if remedy := meanings("prometheus").get(str(reply.status)):
+        raise NetError(f"HTTP {reply.status}: {remedy}")
     try:
         document = await read_json(reply.body, most=most_values)
     except NetError:

@@ -12,7 +12,7 @@ import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, meanings
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def connection_fault(error: OSError, place: str) -> str:
 def tls_fault(error: ssl.SSLError) -> str:
     """One line: what is wrong with TLS, and the remedy."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        remedy = REMEDIES.get(error.verify_code, UNTRUSTED)
+        remedy = meanings("certificate").get(str(error.verify_code), UNTRUSTED)
         return f"the server's certificate is refused: {error.verify_message.rstrip('.')}; {remedy}"
     reason = error.reason or "UNKNOWN"
     if reason in NOT_TLS:
@@ -157,11 +157,6 @@ async def expiry_text(address: str, port: int, name: str) -> str:
     return f"; it was valid until 20{day[:2]}-{day[2:4]}-{day[4:]}"
 
 
-NOT_YET_VALID, EXPIRED = 9, 10
+EXPIRED = 10
+"""The code of OpenSSL, x509_vfy.h."""
 UNTRUSTED = "set ca_file to the authority that signed it, or to the certificate itself"
-REMEDIES = {
-    **dict.fromkeys((NOT_YET_VALID, EXPIRED), "renew it, or correct the clock"),
-    **dict.fromkeys((62, 64), "set server_name to a name in the certificate"),
-    **dict.fromkeys((66, 67, 68), "install one with a key of 2048 bits or more and SHA-256"),
-}
-"""By the error codes of OpenSSL, x509_vfy.h."""

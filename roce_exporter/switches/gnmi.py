@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter import __version__
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, meanings
 from roce_exporter.net import gnmi_messages as m
 from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
@@ -39,45 +39,9 @@ if TYPE_CHECKING:
 
     Send = Callable[[grpc.aio.Channel, asyncio.Timeout], Awaitable[tuple[Leaf, ...]]]
 
-MEANINGS = {
-    "UNAUTHENTICATED": "the switch refuses the user or the password: check basic_auth",
-    "PERMISSION_DENIED": "the user may not read this: check the role of the user",
-    "NOT_FOUND": "the switch does not have this path",
-    "UNIMPLEMENTED": "the switch does not support this request: check its version",
-    "DEADLINE_EXCEEDED": "no answer by the deadline: raise the timeout of the target",
-    "INVALID_ARGUMENT": "the switch does not understand the path or the encoding: check its version",
-}
-"""By the name of the status code (gRPC, `statuscodes.md`)."""
-
 NOT_GRPC = re.compile(r"HTTP status|content-type|http status|Stream removed|RST_STREAM")
 """What gRPC reports of a server of HTTP/2 that is no gRPC server."""
 TOO_LARGE = re.compile(r"Received message larger than max|larger than max")
-EXPIRED = "the switch's certificate has expired: renew it, or correct the clock"
-CONNECTION = [
-    (re.compile(form), line.strip())
-    for form, _, line in (
-        text.partition(" :: ")
-        for text in f"""\
-Connection refused :: refuses connections: check the port, and that gNMI is enabled on the switch
-(?i)No route to host|Network is unreachable|timed out :: cannot be reached
-certificate has expired :: {EXPIRED}
-not in peer certificate|Hostname Verification :: the switch's certificate has another name: set tls: server_name to a name in the certificate
-CERTIFICATE_VERIFY_FAILED :: the switch's certificate is refused: set tls: ca_file to the authority that signed it
-WRONG_VERSION_NUMBER|HTTP_REQUEST|INVALID_.*RECORD :: the port does not speak TLS: correct the port, or write grpc+insecure:// if it is meant to be unencrypted
-missing selected ALPN|ALPN :: the port speaks TLS, but not gRPC: correct the port
-CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|ALERT_.*(CERTIFICATE|UNKNOWN_CA) :: the switch refuses the exporter's certificate: set tls: cert_file and key_file
-Unwrap failed|TSI_DATA_CORRUPTED :: the switch ended TLS, perhaps because it requires a client certificate: set tls: cert_file and key_file
-(?i)http1\\.x|http/1|last error: OK$|Unexpected HTTP|HTTP status|SETTINGS|settings frame :: the port does not speak gRPC: correct the port, or write grpc:// if it needs TLS
-(?i)handshake|SSL_ERROR|TSI_ :: the TLS handshake failed: check the port
-(?i)Socket closed|Connection reset|GOAWAY|Broken pipe|recvmsg|EOF|Endpoint clos :: the switch closed the connection
-""".splitlines()
-    )
-]
-"""What gRPC reports of a connection that failed, in the order in which its parts are to be recognised.
-
-In TLS 1.3 a server refuses the client's certificate after the handshake ("Unwrap failed").
-"""
-
 GET = "/gnmi.gNMI/Get"
 SUBSCRIBE = "/gnmi.gNMI/Subscribe"
 MESSAGE_BYTES = 6 << 20
@@ -114,11 +78,13 @@ def gnmi_fault(code: str, details: str) -> str:
     if code == "RESOURCE_EXHAUSTED" and TOO_LARGE.search(said):
         return f"the reply is larger than {MESSAGE_BYTES >> 20} MiB"
     if code == "UNAVAILABLE":
-        known = next((line for form, line in CONNECTION if form.search(said)), "")
+        known = next(
+            (line for form, line in meanings("grpc connection").items() if re.search(form, said)), ""
+        )
         return known or f"UNAVAILABLE: {said}"
     if code in ("UNKNOWN", "INTERNAL", "CANCELLED") and NOT_GRPC.search(said):
         return f"the port does not answer in gRPC: correct the port ({said})"
-    meaning = MEANINGS.get(code)
+    meaning = meanings("grpc").get(code)
     return f"{code}: {meaning} ({said})" if meaning and said else f"{code}: {meaning or said}"
 
 
@@ -227,7 +193,7 @@ class GnmiClient:
             raise NetError(f"{self._place}: {LATE if limit.when() == probe.deadline else SILENT}") from None
         except grpc.aio.AioRpcError as error:
             line = f"{self._place}: {gnmi_fault(error.code().name, hide(error.details() or '', probe.login))}"
-            if EXPIRED in line:
+            if "certificate has expired" in line:
                 line += await expiry_text(probe.route.address, self._port, probe.server_name)
             if error.code() == grpc.StatusCode.UNAUTHENTICATED:
                 probe.gate.refusal = line

@@ -17,11 +17,12 @@ import logging
 import re
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, meanings
 from roce_exporter.net.http import OK, HttpClient, HttpReply, HttpServer
 from roce_exporter.net.json_reply import count_values, read_json
 from roce_exporter.net.login import HIDDEN, LoginRefusedError, authorization, hide
@@ -49,18 +50,6 @@ BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 MOST_REST = 3600
 """Seconds; a switch cannot ask to be left alone for longer."""
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-MEANINGS = {
-    400: "the switch does not understand the request",
-    401: "the switch refuses the user or the password: check basic_auth",
-    403: "the user may not read this: check the role of the user",
-    404: "the switch does not have this path: check its version, and that its interface is enabled",
-    405: "the switch does not allow this request: check its version",
-    429: "the switch limits the rate of requests: query it less often",
-    500: "the switch failed inside",
-    502: "the process behind the switch's web server does not answer",
-    503: "the switch is overloaded or starting",
-    504: "the process behind the switch's web server is too slow",
-}
 
 
 class StatusError(NetError):
@@ -101,8 +90,6 @@ MOST_TARGETS = 4096
 
 JARS: dict[tuple[str, str], CookieJar] = {}
 """By target and name of the cookie, between visits. In memory only."""
-WARNED: set[str] = set()
-"""Targets for which the warning about plain HTTP was logged."""
 
 
 class JsonClient:
@@ -268,13 +255,9 @@ def kept_jar(target: str, cookie: str, owner: tuple[str, int, Login]) -> CookieJ
     return jar
 
 
+@lru_cache(maxsize=MOST_TARGETS)
 def warn_once(target: str) -> None:
     """Log that the credentials of this target are sent in clear text."""
-    if target in WARNED:
-        return
-    if len(WARNED) >= MOST_TARGETS:
-        WARNED.clear()
-    WARNED.add(target)
     LOG.warning(
         "target %s: credentials are sent without encryption, because its address begins with http://", target
     )
@@ -297,7 +280,8 @@ def status_fault(status: int) -> str:
         return f"status {status}: redirects are not followed, give the address that the switch itself serves"
     phrase = next((member.phrase for member in HTTPStatus if member == status), "")
     named = f"status {status} {phrase}".strip()
-    return f"{named}: {MEANINGS[status]}" if status in MEANINGS else f"{named} instead of 200"
+    meaning = meanings("http").get(str(status))
+    return f"{named}: {meaning}" if meaning else f"{named} instead of 200"
 
 
 async def query_sources(

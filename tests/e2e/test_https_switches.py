@@ -28,7 +28,7 @@ SYSTEMS = {"nxos": (nxos, "switch-nxos", nxapi), "cumulus": (cumulus, "switch-cu
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
     https.JARS.clear()
-    https.WARNED.clear()
+    https.warn_once.cache_clear()
     cumulus.PER_PORT.clear()
 
 

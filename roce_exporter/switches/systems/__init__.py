@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import re
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from roce_exporter.catalog.switch_systems import SYSTEMS
@@ -32,3 +35,11 @@ def load_module(name: str) -> Module:
             f"module {name} needs the package {error.name}; install the extra {system.extra}, in a clone: pip install '.[{system.extra}]'"
         ) from None
     return cast("Module", found.MODULE)
+
+
+@cache
+def requests_of(section: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of a section of `requests.txt`."""
+    text = Path(__file__).with_name("requests.txt").read_text(encoding="utf-8")
+    lines = text.partition(f"[{section}]\n")[2].partition("\n\n")[0].splitlines()
+    return tuple(tuple(re.split(" {2,}", line)) for line in lines)

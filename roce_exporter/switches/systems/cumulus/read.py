@@ -24,6 +24,7 @@ from roce_exporter.switches.reply_values import (
     numbers,
     of_port,
 )
+from roce_exporter.switches.systems import requests_of
 from roce_exporter.switches.targets import ALL_PRIORITIES
 
 if TYPE_CHECKING:
@@ -52,17 +53,8 @@ PRIORITIES = "pfc-stats"
 PFC_FRAMES = ("rx-pause-frames", "tx-pause-frames")
 Subtree = tuple[str, ...]
 SUBTREES: dict[str, tuple[Subtree, ...]] = {
-    COUNTERS: (("counters", "qos"), ("qos", "counters")),
-    WATCHDOG: (("qos", "pfc-watchdog"),),
-    PFC: (("qos", "pfc"),),
-    CONGESTION: (("qos", "congestion-control"),),
-    NEIGHBORS: (("lldp", "neighbor"),),
-    LINKS: (("link",),),
-    PHY: (("link", "phy", "health"), ("link", "phy-detail")),
-    MODULES: (("transceiver",),),
+    source: tuple(tuple(path.split("/")) for path in paths) for source, *paths in requests_of("cumulus ports")
 }
-"""Subtrees of every port, the newest name first: `counters qos` is `qos counters` up to 5.4, `link phy health` `link phy-detail` up to
-5.14. The PHY's is there since 5.10, the transceiver's since 5.11."""
 DEFAULT_PROFILE = "default-global"
 INTERFACE_NAME = ("ifname", "interface-name")
 Ports = dict[str, dict[str, Any]]

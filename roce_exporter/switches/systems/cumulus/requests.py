@@ -21,11 +21,9 @@ from roce_exporter.net import NetError
 from roce_exporter.switches.json_client import JsonClient, StatusError, query_sources
 from roce_exporter.switches.readings import Module, ProbeRequest
 from roce_exporter.switches.reply_values import below
+from roce_exporter.switches.systems import requests_of
 from roce_exporter.switches.systems.cumulus.read import (
     COUNTERS,
-    PROFILES,
-    QUEUES,
-    SETTINGS,
     SUBTREES,
     SYSTEM,
     WATCHDOG,
@@ -38,13 +36,7 @@ if TYPE_CHECKING:
     from roce_exporter.switches.systems.cumulus.read import Subtree
 
 ROOT = "/nvue_v1"
-PATHS = {
-    SYSTEM: f"{ROOT}/system",
-    SETTINGS: f"{ROOT}/qos/pfc-watchdog",
-    PROFILES: f"{ROOT}/qos/pfc",
-    QUEUES: f"{ROOT}/qos/egress-queue-mapping/default-global",
-}
-"""One document per switch. `default-global` is the only profile of the queue mapping."""
+PATHS = {source: f"{ROOT}/{path}" for source, path in requests_of("cumulus")}
 
 NO_PATH = (400, 404, 422)
 """How NVUE says that it does not have a path or does not know a parameter."""

@@ -21,47 +21,28 @@ from roce_exporter.switches.gnmi import AbsentError, GnmiClient
 from roce_exporter.switches.json_client import JsonClient, query_sources
 from roce_exporter.switches.readings import Module
 from roce_exporter.switches.stream import SwitchStream
+from roce_exporter.switches.systems import requests_of
 from roce_exporter.switches.systems.eos.read import read
-from roce_exporter.switches.systems.openconfig.requests import PORT_PATHS, plan_of, present, subscriptions
+from roce_exporter.switches.systems.openconfig.requests import (
+    PORT_PATHS,
+    paths_of,
+    plan_of,
+    present,
+    subscriptions,
+)
 from roce_exporter.switches.systems.openconfig.requests import STREAMED as STREAMED_PORTS
 
 if TYPE_CHECKING:
     from roce_exporter.switches.readings import ProbeReply, ProbeRequest
 
-PATHS = {
-    "pfc": ("interfaces/interface[name=*]/ethernet/pfc",),
-    "configuration": (
-        "qos/interfaces/interface[interface-id=*]/output/pfc/config",
-        "qos/pfc/watchdog/config",
-    ),
-    "system": ("system/state/hostname", "system/state/software-version"),
-    **PORT_PATHS,
-}
-"""What is subscribed, once, per source. The catalogue has the YANG modules."""
-STREAMED = {
-    **STREAMED_PORTS,
-    "system": tuple((path, 0) for path in PATHS["system"]),
-    "configuration": tuple((path, 0) for path in PATHS["configuration"]),
-    "pfc": (
-        ("interfaces/interface[name=*]/ethernet/pfc/priorities", 1),
-        ("interfaces/interface[name=*]/ethernet/pfc/watchdog", 0),
-    ),
-}
+OWN_PATHS, OWN_STREAMED = paths_of(EOS)
+PATHS, STREAMED = {**OWN_PATHS, **PORT_PATHS}, {**STREAMED_PORTS, **OWN_STREAMED}
 
 COMMANDS: dict[str, Any] = {
-    "version": "show version",
-    "hostname": "show hostname",
-    "lldp": {"cmd": "show lldp neighbors detail", "revision": 1},
-    "ecn_counters": {"cmd": "show qos interfaces ecn counters queue", "revision": 1},
-    "queue_drops": {"cmd": "show interfaces counters queue drops", "revision": 1},
-    "watchdog_counters": "show priority-flow-control counters watchdog",
-    "links": {"cmd": "show interfaces", "revision": 1},
-    "error_counters": {"cmd": "show interfaces counters errors", "revision": 1},
-    "discard_counters": {"cmd": "show interfaces counters discards", "revision": 1},
-    "fec": {"cmd": "show interfaces phy detail", "revision": 2},
-    "transceivers": {"cmd": "show interfaces transceiver dom thresholds", "revision": 1},
+    source: command if revision == "-" else {"cmd": command, "revision": int(revision)}
+    for source, revision, command in requests_of("eos eapi")
 }
-"""The commands that can be sent by eAPI, all of them reading ones, per source."""
+"""The commands that can be sent by eAPI."""
 
 SERVICES = {"gnmi": PATHS.keys(), "eapi": COMMANDS.keys()}
 EAPI = "/command-api"

@@ -13,6 +13,7 @@ from roce_exporter.net import NetError
 from roce_exporter.switches import reply_values as v
 from roce_exporter.switches.readings import SwitchReading, SwitchReadings, label_text
 from roce_exporter.switches.reply_values import below, fact, is_absent, of_port
+from roce_exporter.switches.systems import requests_of
 from roce_exporter.switches.systems.nxos import ports as p
 from roce_exporter.switches.systems.nxos.ports import QUEUING, NxosPort
 from roce_exporter.switches.targets import ALL_PRIORITIES
@@ -30,17 +31,7 @@ T = TypeVar("T")
 WATCHDOG, PFC, NEIGHBORS = "pfc_queue_detail", "priority_flow_control", "lldp_neighbors"
 VERSION, STATISTICS, MODULES = "version", "queuing_statistics", "transceivers"
 REFUSED_DME = "the DME refuses the query"
-CLASSES = {
-    STATISTICS: "ipqosQueuingStats",
-    "interface_settings": "l1PhysIf",
-    "interface_states": "ethpmPhysIf",
-    "receive_counters": "rmonIfHCIn",
-    "transmit_counters": "rmonIfHCOut",
-    "receive_errors": "rmonIfIn",
-    "transmit_errors": "rmonIfOut",
-    "frame_errors": "rmonEtherStats",
-}
-"""The classes of the DME that are read, by source; all but the first one are about ports."""
+CLASSES = {source: kind for source, kind in requests_of("nxos dme")}  # noqa: C416 - pairs
 NOT_SET = frozenset({"inherit", "auto", "unknown", "never", "1970-01-01T00:00:00.000+00:00"})
 """Values of attributes that say nothing: a speed without a link, a change that never was."""
 CLASS_GROUP = re.compile(r"-q(?:-(default)|([0-7]))$", re.ASCII)

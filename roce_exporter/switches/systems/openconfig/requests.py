@@ -17,6 +17,7 @@ from roce_exporter.switches.gnmi import AbsentError, GnmiClient
 from roce_exporter.switches.json_client import query_sources
 from roce_exporter.switches.readings import Module, StreamPlan
 from roce_exporter.switches.stream import SwitchStream
+from roce_exporter.switches.systems import requests_of
 from roce_exporter.switches.systems.openconfig.read import read
 
 if TYPE_CHECKING:
@@ -24,34 +25,21 @@ if TYPE_CHECKING:
 
     from roce_exporter.switches.readings import ProbeReply, ProbeRequest
 
-PORT_PATHS = {
-    "interfaces": ("interfaces/interface[name=*]/state",),
-    "ethernet_state": ("interfaces/interface[name=*]/ethernet/state",),
-    "optics": (
-        "components/component[name=*]/transceiver",
-        "components/component[name=*]/state/temperature/instant",
-    ),
-    "queues": ("qos/interfaces/interface[interface-id=*]/output/queues/queue[name=*]/state",),
-    "ecn_profiles": ("qos/queue-management-profiles/queue-management-profile[name=*]/wred/uniform/state",),
-    "lldp_gnmi": ("lldp/interfaces/interface[name=*]/neighbors/neighbor[id=*]/state",),
-}
-"""What is subscribed, once, per source."""
-PATHS = {**PORT_PATHS, "system": ("system/state",)}
-SAMPLE = 10.0
-STREAMED: dict[str, tuple[tuple[str, float], ...]] = {
-    **{source: tuple((path, SAMPLE) for path in paths) for source, paths in PATHS.items()},
-    "interfaces": (
-        ("interfaces/interface[name=*]/state", SAMPLE),
-        ("interfaces/interface[name=*]/state/oper-status", 0),
-        ("interfaces/interface[name=*]/state/admin-status", 0),
-        ("interfaces/interface[name=*]/state/last-change", 0),
-    ),
-    **{
-        source: tuple((path, 0) for path in PATHS[source])
-        for source in ("ecn_profiles", "lldp_gnmi", "system")
-    },
-}
-"""What a stream sends, per source: seconds between two samples; 0 with each change."""
+
+def paths_of(system: str) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[tuple[str, float], ...]]]:
+    """The paths of a section by source: those of a round, and those of a stream with their seconds."""
+    once: dict[str, tuple[str, ...]] = {}
+    streamed: dict[str, tuple[tuple[str, float], ...]] = {}
+    for source, path, *ways in requests_of(system):
+        if "once" in ways:
+            once[source] = (*once.get(source, ()), path)
+        if ways[-1] != "once":
+            streamed[source] = (*streamed.get(source, ()), (path, float(ways[-1])))
+    return once, streamed
+
+
+PATHS, STREAMED = paths_of(OPENCONFIG)
+PORT_PATHS = {source: paths for source, paths in PATHS.items() if source != "system"}
 
 
 def subscriptions(

@@ -14,7 +14,7 @@ from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, ports_with_unicast, queue_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
 
     from roce_exporter.switches.systems.sonic.scope import Lossless
     from roce_exporter.switches.systems.sonic.tables import Fields
@@ -143,64 +143,45 @@ def first_rows(ports: Iterable[str]) -> list[Row]:
     ]
 
 
-class RangeSearch:
-    """The rows of queues or priority groups, whose keys hold a range, found by trying.
+def range_search(
+    table: str,
+    wanted: Mapping[str, frozenset[int]],
+    lossless: Mapping[str, frozenset[int]],
+    configuration: Mapping[str, Fields] = NO_ROWS,
+) -> Generator[list[Row], Mapping[str, Fields], None]:
+    """The rows of queues or priority groups, whose keys hold a range, found by trying: yields rows four times, and is sent those that exist.
 
     All ports of a switch are usually configured alike. So all ranges are tried on one port of each kind, then on the others
-    those that exist there, and on a port where these leave a lossless queue without a row, all the rest.
+    those that exist there, and on a port where these leave a lossless queue without a row, all the rest. `configuration` has the row of
+    the switch's metadata, on which the form of the keys depends.
     """
+    start = f"{table}|{t.voq_prefix(configuration) if table == 'QUEUE' else ''}"
+    ports = {port: numbers for port, numbers in wanted.items() if numbers}
+    ranges = {numbers: tuple(t.ranges_with(numbers)) for numbers in set(ports.values())}
+    samples = {numbers: port for port, numbers in reversed(ports.items())}
+    tried: set[str] = set()
 
-    def __init__(
-        self,
-        table: str,
-        wanted: Mapping[str, frozenset[int]],
-        lossless: Mapping[str, frozenset[int]],
-        configuration: Mapping[str, Fields] = NO_ROWS,
-    ) -> None:
-        """`configuration` has the row of the switch's metadata, on which the form of the keys depends."""
-        self.found: dict[str, Fields] = {}
-        self._table, self._lossless, self._configuration = table, lossless, configuration
-        self._start = f"{table}|{t.voq_prefix(configuration) if table == 'QUEUE' else ''}"
-        self._wanted = {port: numbers for port, numbers in wanted.items() if numbers}
-        self._ranges = {numbers: tuple(t.ranges_with(numbers)) for numbers in set(self._wanted.values())}
-        self._samples = {numbers: port for port, numbers in reversed(self._wanted.items())}
-        self._tried: set[str] = set()
+    def untried(pairs: Iterable[tuple[str, str]]) -> list[Row]:
+        keys = [key for port, text in pairs if (key := f"{start}{port}|{text}") not in tried]
+        tried.update(keys)
+        return [(key, ()) for key in dict.fromkeys(keys)]
 
-    def _rows(self, pairs: Iterable[tuple[str, str]]) -> list[Row]:
-        keys = dict.fromkeys(f"{self._start}{port}|{numbers}" for port, numbers in pairs)
-        new = [key for key in keys if key not in self._tried]
-        self._tried.update(new)
-        return [(key, ()) for key in new]
-
-    def add(self, rows: Mapping[str, Fields]) -> None:
-        """Take the rows that exist among those of the previous step."""
-        self.found |= {key: fields for key, fields in rows.items() if key.startswith(self._start)}
-
-    def samples(self) -> list[Row]:
-        """First: every range on one port of each kind."""
-        return self._rows(
-            (port, text) for numbers, port in self._samples.items() for text in self._ranges[numbers]
-        )
-
-    def likely(self) -> list[Row]:
-        """Second: on the other ports, the ranges that the sample has."""
-        return self._rows(
-            (port, text)
-            for port, numbers in self._wanted.items()
-            for text in self._ranges[numbers]
-            if f"{self._start}{self._samples[numbers]}|{text}" in self.found
-        )
-
-    def others(self) -> list[Row]:
-        """Last: every other range on ports with a queue that has no row yet."""
-        rows = t.rows_of({**self._configuration, **self.found})
-        covered = rows.queues if self._table == "QUEUE" else rows.groups
-        return self._rows(
-            (port, text)
-            for port, numbers in self._wanted.items()
-            if any((port, number) not in covered for number in self._lossless[port])
-            for text in self._ranges[numbers]
-        )
+    found = {**(yield untried((port, text) for numbers, port in samples.items() for text in ranges[numbers]))}
+    found |= yield untried(
+        (port, text)
+        for port, numbers in ports.items()
+        for text in ranges[numbers]
+        if f"{start}{samples[numbers]}|{text}" in found
+    )
+    rows = t.rows_of({**configuration, **found})
+    covered = rows.queues if table == "QUEUE" else rows.groups
+    yield untried(
+        (port, text)
+        for port, numbers in ports.items()
+        if any((port, number) not in covered for number in lossless[port])
+        for text in ranges[numbers]
+    )
+    yield []
 
 
 def profile_rows(configuration: Mapping[str, Fields]) -> list[Row]:

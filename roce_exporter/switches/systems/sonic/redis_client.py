@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.net import NetError
-from roce_exporter.net.login import LoginGate
+from roce_exporter.net import NetError, meanings
+from roce_exporter.net.login import LoginGate, hide
+from roce_exporter.net.tls import connection_fault
 from roce_exporter.switches.readings import LoggedRequest, label_text
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from roce_exporter.net.login import Login
@@ -53,15 +53,6 @@ KNOWN_LENGTHS = {b"$%d" % length: length for length in range(-1, 256)}
 
 Command = tuple[str, ...]
 Hash = dict[str, str]
-REMEDIES = {
-    "NOAUTH": "Redis wants a password: set basic_auth",
-    "WRONGPASS": "Redis refuses the user or the password: check basic_auth",
-    "NOPERM": "the user lacks a permission: allow +hgetall +hmget +select on all keys",
-    "LOADING": "Redis is loading its data after a start, and answers when it has",
-    "MOVED": "this is a node of a Redis cluster, and not a SONiC switch: check the address",
-    "ASK": "this is a node of a Redis cluster, and not a SONiC switch: check the address",
-    "WRONGTYPE": "the key is not a hash",
-}
 
 
 class ReplyError(str):
@@ -214,11 +205,8 @@ class RedisAddress(NamedTuple):
         return f"{place} database {self.number}"
 
 
-class Tls(NamedTuple):
-    """How to verify the server: its certificate has to be for this name."""
-
-    context: ssl.SSLContext
-    server_name: str
+Tls = tuple["ssl.SSLContext", str]
+"""How to verify the server, and the name that its certificate has to be for."""
 
 
 CONNECT_SECONDS = 3.0
@@ -232,7 +220,7 @@ class RedisDatabase:
     address: RedisAddress
     writer: asyncio.StreamWriter
     replies: ReplyReader
-    password: str
+    login: Login
     source: str
     """The name of the source in logged requests."""
     logged: list[LoggedRequest] | None = field(default=None)
@@ -277,9 +265,8 @@ class RedisDatabase:
 
     def line(self, error: ReplyError) -> str:
         """Redis' error as one line with the remedy, without the password."""
-        return REMEDIES.get(error.code) or scrubbed(
-            f"Redis returned the error: {error[:ERROR_CHARACTERS]}", self.password
-        )
+        said = hide(label_text(error[:ERROR_CHARACTERS]), self.login)
+        return meanings("redis").get(error.code) or f"Redis returned the error: {said}"
 
     async def _exchange(self, commands: Sequence[Command]) -> AsyncIterator[Reply]:
         try:
@@ -316,13 +303,13 @@ class RedisDatabase:
         """Send a command of the session. The error may hold the password, so it is not shown."""
         (reply,) = [one async for one in self._exchange([command])]
         if isinstance(reply, ReplyError):
-            raise NetError(f"{self.address}: {REMEDIES.get(reply.code, remedy)}")
+            raise NetError(f"{self.address}: {meanings('redis').get(reply.code, remedy)}")
         if reply != "OK":
             raise NetError(f"{self.address}: {NOT_REDIS}")
 
     def _record(self, logged: list[LoggedRequest], command: Command, reply: Reply) -> None:
         query = f"{self.address.number}: {' '.join(command)}"[:EXCHANGE_CHARACTERS]
-        text = scrubbed(repr(reply)[:EXCHANGE_CHARACTERS], self.password, EXCHANGE_CHARACTERS)
+        text = hide(repr(reply)[:EXCHANGE_CHARACTERS], self.login)
         logged.append(LoggedRequest(self.source, query, text))
 
 
@@ -350,12 +337,10 @@ async def open_database(  # noqa: PLR0917 - all of them say how to connect
                 reader, writer = await asyncio.open_connection(
                     address.host, address.port, ssl=context, server_hostname=name
                 )
-    except TimeoutError:
-        raise NetError(f"cannot connect to {address}: no connection within {CONNECT_SECONDS:g} s") from None
     except OSError as error:
-        raise NetError(f"cannot connect to {address}: {_reason(error)}") from None
+        raise NetError(connection_fault(error, str(address))) from None
     try:
-        database = RedisDatabase(address, writer, ReplyReader(reader), login.password, source, logged)
+        database = RedisDatabase(address, writer, ReplyReader(reader), login, source, logged)
         await database.select(login, gate or LoginGate(), deadline)
         yield database
     finally:
@@ -401,18 +386,3 @@ def _hash_of(command: Command, reply: Reply) -> Hash | ReplyError:
             pairs = zip(reply[::2], reply[1::2], strict=True)
             return {name: value for name, value in pairs if name is not None and value is not None}
     raise NetError(f"the reply to {command[0]} {command[1]} is no hash: is this Redis?")
-
-
-def scrubbed(text: str, password: str, most: int = 2 * ERROR_CHARACTERS) -> str:
-    """The text in one printable line, without the password, which a server could send back."""
-    plain = text.replace(password, "***") if password else text
-    return label_text(plain)[:most]
-
-
-def _reason(error: OSError) -> str:
-    """Why a connection failed, in the words of the operating system or of OpenSSL."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS failed: {error.reason or 'is this a TLS port?'}"
-    return os.strerror(error.errno) if error.errno else type(error).__name__

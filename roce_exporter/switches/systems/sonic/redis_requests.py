@@ -17,7 +17,7 @@ from roce_exporter.switches.systems.sonic import database_layout as layouts
 from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.read import read_tables
-from roce_exporter.switches.systems.sonic.redis_client import ReplyError, Tls, open_database
+from roce_exporter.switches.systems.sonic.redis_client import ReplyError, open_database
 from roce_exporter.switches.systems.sonic.repeat import SonicRepeat, repeat_of
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, lossless_of, named_maps
 from roce_exporter.switches.systems.sonic.tables import OVERRIDE, QUEUE_FIELDS, port_fields, rows_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 
     from roce_exporter.switches.readings import LoggedRequest, Origin, ProbeRequest, SwitchReadings
-    from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, RedisDatabase
+    from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, RedisDatabase, Tls
     from roce_exporter.switches.systems.sonic.repeat import Seen
     from roce_exporter.switches.targets import SwitchTarget
 
@@ -48,7 +48,7 @@ async def query(probe: ProbeRequest) -> ProbeReply:
     try:
         layout = await layouts.layout_of(probe.target)
         secured = probe.target.scheme == "rediss"
-        tls = Tls(client_context(probe.target.tls), probe.server_name) if secured else None
+        tls = (client_context(probe.target.tls), probe.server_name) if secured else None
     except NetError as error:
         return ProbeReply(faults=dict.fromkeys(t.SOURCES, str(error)))
     rounds = [_NamespaceRound(probe, layout, part, tls) for part in layout.namespaces]
@@ -252,13 +252,14 @@ class _NamespaceRound:
             lossless = {port: frozenset(known.get(port, ())) for port in ports}
             both = {port: numbers | {*PRIORITIES} for port, numbers in lossless.items()}
             tried = both if self.everything else lossless
-            searches.append(keys.RangeSearch(table, tried, lossless, self.read[t.CONFIGURATION]))
-        for step in (keys.RangeSearch.samples, keys.RangeSearch.likely, keys.RangeSearch.others):
-            wanted = await _aside(lambda: [row for search in searches for row in step(search)])  # noqa: B023 - called here
-            found = await self._rows(database, t.CONFIGURATION, wanted)
-            for search in searches:
-                search.add(found)
-        return {key: fields for search in searches for key, fields in search.found.items()}
+            searches.append(keys.range_search(table, tried, lossless, self.read[t.CONFIGURATION]))
+        found: dict[str, t.Fields] = {}
+        wanted = await _aside(lambda: [row for search in searches for row in next(search)])
+        for _ in range(3):  # none of a kind does not mean none at all
+            new = await self._rows(database, t.CONFIGURATION, wanted)
+            found |= new
+            wanted = await _aside(lambda: [row for search in searches for row in search.send(new)])  # noqa: B023 - called here
+        return found
 
     async def _state(self) -> None:
         source = t.STATE
