@@ -11,21 +11,17 @@ import errno
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
-from roce_exporter.host.kernel.names import decode_name, encode_name
-from roce_exporter.host.kernel.netlink import (
-    GenericNetlink,
-    NetlinkSocket,
-    Refused,
-    about,
-    decode_attributes,
-    decode_number,
-    decode_values,
-    encode_attribute,
-    encode_u32,
-    open_kernel_socket,
-    required,
+from roce_exporter.host.kernel import (
+    FIXED,
+    RUNNING,
+    STORED,
+    VNIC,
+    Absent,
+    ComponentVersion,
+    HealthReporter,
+    netlink,
 )
+from roce_exporter.host.kernel.names import decode_name, encode_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -74,7 +70,9 @@ class DevlinkNetlink:
     They raise what `DevlinkKernel` documents, and OSError where the kernel refuses or its reply is malformed.
     """
 
-    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
+    def __init__(
+        self, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
+    ) -> None:
         self._open_socket = open_socket
         self._places: dict[str, tuple[ReporterPlace, ...]] = {}
         """By instance; only on a kernel that ignores the name of an instance in a list."""
@@ -97,15 +95,15 @@ class DevlinkNetlink:
         """The numbers that a reporter diagnoses, by name; texts, flags and numbers without a name are left out."""
         return self._call(instance, partial(_diagnosis, reporter=reporter))
 
-    def _reporters(self, query: GenericNetlink, instance: str) -> tuple[HealthReporter, ...]:
+    def _reporters(self, query: netlink.GenericNetlink, instance: str) -> tuple[HealthReporter, ...]:
         if places := self._places.pop(instance, ()):
             try:
                 found = tuple(
-                    _read_reporter(decode_values(reply))
+                    _read_reporter(netlink.decode_values(reply))
                     for place in places
                     for reply in query.request(HEALTH_REPORTER_GET, _named(instance, place))
                 )
-            except Refused as error:
+            except netlink.Refused as error:
                 # The driver has removed one of them: list them again.
                 if error.errno not in (errno.EINVAL, errno.ENODEV):
                     raise
@@ -113,27 +111,29 @@ class DevlinkNetlink:
                 self._places[instance] = places
                 return found
         named = _named(instance)
-        replies = [decode_values(one) for one in query.request(HEALTH_REPORTER_GET, named, dump=True)]
+        replies = [netlink.decode_values(one) for one in query.request(HEALTH_REPORTER_GET, named, dump=True)]
         own = [one for one in replies if _instance(one) == instance]
         found = tuple(map(_read_reporter, own))
         if len(own) < len(replies):
             self._places[instance] = tuple(
-                ReporterPlace(decode_number(one[PORT_INDEX]) if PORT_INDEX in one else None, reporter.name)
+                ReporterPlace(
+                    netlink.decode_number(one[PORT_INDEX]) if PORT_INDEX in one else None, reporter.name
+                )
                 for one, reporter in zip(own[:MOST_REPORTERS], found, strict=False)
             )
         return found
 
-    def _call(self, instance: str, call: Callable[[GenericNetlink, str], T]) -> T:
-        query = GenericNetlink("devlink", self._open_socket)
+    def _call(self, instance: str, call: Callable[[netlink.GenericNetlink, str], T]) -> T:
+        query = netlink.GenericNetlink("devlink", self._open_socket)
         try:
-            with about(instance, _ABSENT):
+            with netlink.about(instance, _ABSENT):
                 return call(query, instance)
         finally:
             query.close()
 
 
 def _text(kind: int, value: str) -> bytes:
-    return encode_attribute(kind, encode_name(value) + b"\0")
+    return netlink.encode_attribute(kind, encode_name(value) + b"\0")
 
 
 def _named(instance: str, reporter: ReporterPlace | None = None) -> bytes:
@@ -141,41 +141,43 @@ def _named(instance: str, reporter: ReporterPlace | None = None) -> bytes:
     named = _text(BUS_NAME, bus) + _text(DEVICE_NAME, name)
     if reporter is None:
         return named
-    port = b"" if reporter.port is None else encode_u32(PORT_INDEX, reporter.port)
+    port = b"" if reporter.port is None else netlink.encode_u32(PORT_INDEX, reporter.port)
     return named + port + _text(REPORTER_NAME, reporter.name)
 
 
 def _instance(values: Mapping[int, bytes]) -> str:
-    return "/".join(decode_name(required(values, kind)) for kind in (BUS_NAME, DEVICE_NAME))
+    return "/".join(decode_name(netlink.required(values, kind)) for kind in (BUS_NAME, DEVICE_NAME))
 
 
 def _read_reporter(reply: Mapping[int, bytes]) -> HealthReporter:
-    part = decode_values(required(reply, REPORTER))
+    part = netlink.decode_values(netlink.required(reply, REPORTER))
     return HealthReporter(
-        decode_name(required(part, REPORTER_NAME)),
-        decode_number(required(part, STATE)) == HEALTHY,
-        decode_number(required(part, ERRORS)),
-        decode_number(required(part, RECOVERIES)),
-        decode_number(part[DUMPED]) / NANOSECONDS if DUMPED in part else None,
+        decode_name(netlink.required(part, REPORTER_NAME)),
+        netlink.decode_number(netlink.required(part, STATE)) == HEALTHY,
+        netlink.decode_number(netlink.required(part, ERRORS)),
+        netlink.decode_number(netlink.required(part, RECOVERIES)),
+        netlink.decode_number(part[DUMPED]) / NANOSECONDS if DUMPED in part else None,
     )
 
 
-def _versions(query: GenericNetlink, instance: str) -> tuple[ComponentVersion, ...]:
+def _versions(query: netlink.GenericNetlink, instance: str) -> tuple[ComponentVersion, ...]:
     replies = query.request(INFO_GET, _named(instance))
     return tuple(
-        ComponentVersion(stage, *(decode_name(required(part, one)) for one in (VERSION_NAME, VERSION_VALUE)))
+        ComponentVersion(
+            stage, *(decode_name(netlink.required(part, one)) for one in (VERSION_NAME, VERSION_VALUE))
+        )
         for reply in replies
         for stage, attribute in STAGES.items()
-        for kind, start, end in decode_attributes(reply)
+        for kind, start, end in netlink.decode_attributes(reply)
         if kind == attribute
-        for part in [decode_values(reply, start, end)]
+        for part in [netlink.decode_values(reply, start, end)]
     )
 
 
-def _diagnosis(query: GenericNetlink, instance: str, reporter: str) -> Mapping[str, int]:
+def _diagnosis(query: netlink.GenericNetlink, instance: str, reporter: str) -> Mapping[str, int]:
     try:
         replies = query.request(HEALTH_REPORTER_DIAGNOSE, _named(instance, ReporterPlace(None, reporter)))
-    except Refused as error:
+    except netlink.Refused as error:
         # What the kernel replies for a name that it does not know.
         if error.errno == errno.EINVAL:
             raise Absent(errno.EOPNOTSUPP, f"no reporter {reporter}", instance) from None
@@ -183,8 +185,8 @@ def _diagnosis(query: GenericNetlink, instance: str, reporter: str) -> Mapping[s
     marks = [
         (kind, part[start:end])
         for reply in replies
-        for part in [required(decode_values(reply), FORMATTED)]
-        for kind, start, end in decode_attributes(part)
+        for part in [netlink.required(netlink.decode_values(reply), FORMATTED)]
+        for kind, start, end in netlink.decode_attributes(part)
     ]
     return dict(list(_numbers(marks))[:MOST_NUMBERS])
 
@@ -196,9 +198,9 @@ def _numbers(marks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[str, int]]:
         if mark == OBJECT_NAME:
             name = decode_name(value)
         elif mark == VALUE_TYPE:
-            kind = decode_number(value)
+            kind = netlink.decode_number(value)
         elif mark == VALUE_DATA and name and _NUMBER_BYTES.get(kind) == len(value):
-            yield name, decode_number(value)
+            yield name, netlink.decode_number(value)
             name = ""
         else:
             name = ""

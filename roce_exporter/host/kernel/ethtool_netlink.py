@@ -11,22 +11,8 @@ import errno
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent
+from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent, netlink
 from roce_exporter.host.kernel.names import encode_netdev
-from roce_exporter.host.kernel.netlink import (
-    GenericNetlink,
-    Malformed,
-    NetlinkSocket,
-    Refused,
-    decode_attributes,
-    decode_number,
-    decode_values,
-    encode_attribute,
-    encode_u32,
-    only_payload,
-    open_kernel_socket,
-    remembered,
-)
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
@@ -118,8 +104,10 @@ class EthtoolNetlink:
         OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
     """
 
-    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
-        self._netlink = GenericNetlink("ethtool", open_socket)
+    def __init__(
+        self, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
+    ) -> None:
+        self._netlink = netlink.GenericNetlink("ethtool", open_socket)
 
     def pause(self, netdev: str) -> Mapping[str, int]:
         """Global pause: `autonegotiate`, `receive`, `transmit` as 1 or 0, and the frames if they are counted."""
@@ -150,10 +138,16 @@ class EthtoolNetlink:
         Absent: the driver does not count any.
         """
         groups = b"".join(
-            (encode_attribute(1, b""), encode_u32(2, len(GROUPS)), encode_u32(4, (1 << len(GROUPS)) - 1))
+            (
+                netlink.encode_attribute(1, b""),
+                netlink.encode_u32(2, len(GROUPS)),
+                netlink.encode_u32(4, (1 << len(GROUPS)) - 1),
+            )
         )
         found = decode_groups(
-            self._request(STATS_GET, encode_header(netdev, 2) + encode_attribute(3 | NESTED, groups), netdev)
+            self._request(
+                STATS_GET, encode_header(netdev, 2) + netlink.encode_attribute(3 | NESTED, groups), netdev
+            )
         )
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the driver has no standard counters", netdev)
@@ -164,18 +158,18 @@ class EthtoolNetlink:
 
         Absent: there is no module, the driver cannot read it, or CAP_NET_ADMIN is missing.
         """
-        where = encode_u32(2, place.offset) + encode_u32(3, place.length)
+        where = netlink.encode_u32(2, place.offset) + netlink.encode_u32(3, place.length)
         short = ((4, place.page), (5, place.bank), (6, place.i2c))
-        where += b"".join(encode_attribute(kind, bytes([value])) for kind, value in short)
+        where += b"".join(netlink.encode_attribute(kind, bytes([value])) for kind, value in short)
         try:
             answer = self._request(MODULE_EEPROM_GET, encode_header(netdev, 1) + where, netdev)
-        except Refused as error:
+        except netlink.Refused as error:
             if error.errno in (errno.EPERM, errno.EACCES):
                 raise Absent(error.errno, "reading a transceiver needs CAP_NET_ADMIN", netdev) from None
             raise
-        data = decode_values(answer).get(MODULE_DATA, b"")
+        data = netlink.decode_values(answer).get(MODULE_DATA, b"")
         if len(data) != place.length:
-            raise Malformed(f"{len(data)} bytes of a transceiver's page instead of {place.length}")
+            raise netlink.Malformed(f"{len(data)} bytes of a transceiver's page instead of {place.length}")
         return data
 
     def close(self) -> None:
@@ -183,33 +177,35 @@ class EthtoolNetlink:
 
     def _request(self, command: int, payload: bytes, netdev: str) -> bytes:
         try:
-            return only_payload(self._netlink.request(command, payload))
-        except Refused as error:
+            return netlink.only_payload(self._netlink.request(command, payload))
+        except netlink.Refused as error:
             if error.errno in _NOT_SUPPORTED:
                 raise Absent(error.errno, "not supported by the driver", netdev) from None
             raise
 
 
-@remembered
+@netlink.remembered
 def encode_header(netdev: str, kind: int, flags: int = 0) -> bytes:
     """The attribute that names the network device."""
-    name = encode_attribute(DEVICE_NAME, encode_netdev(netdev) + b"\0")
-    return encode_attribute(kind | NESTED, name + (encode_u32(FLAGS, flags) if flags else b""))
+    name = netlink.encode_attribute(DEVICE_NAME, encode_netdev(netdev) + b"\0")
+    return netlink.encode_attribute(
+        kind | NESTED, name + (netlink.encode_u32(FLAGS, flags) if flags else b"")
+    )
 
 
-@remembered
+@netlink.remembered
 def decode_pause(answer: bytes) -> Mapping[str, int]:
     """The switches of global pause as 1 or 0, and the frames if they are counted."""
     return _named(answer, PAUSE_SWITCHES) | _nested(answer, PAUSE_COUNTS)
 
 
-@remembered
+@netlink.remembered
 def decode_link(state: bytes, modes: bytes) -> Mapping[str, int]:
     """The properties of a link from two replies, of which the second may be empty."""
     return _named(state, LINK_STATE) | decode_modes(modes)
 
 
-@remembered
+@netlink.remembered
 def decode_fec(answer: bytes) -> Mapping[str, int]:
     """Blocks, bits and the bins of the histogram; empty if the driver does not count them."""
     return _nested(answer, FEC_COUNTS) | dict(_bins(answer))
@@ -217,13 +213,13 @@ def decode_fec(answer: bytes) -> Mapping[str, int]:
 
 def decode_modes(answer: bytes) -> dict[str, int]:
     """`speed` in bytes per second, `full_duplex`, `lanes`; unknown values are left out."""
-    values = decode_values(answer)
+    values = netlink.decode_values(answer)
     found = {}
-    if SPEED in values and (megabits := decode_number(values[SPEED])) not in UNKNOWN_SPEED:
+    if SPEED in values and (megabits := netlink.decode_number(values[SPEED])) not in UNKNOWN_SPEED:
         found["speed"] = megabits * BYTES_PER_MEGABIT
-    if DUPLEX in values and (duplex := decode_number(values[DUPLEX])) in (0, 1):
+    if DUPLEX in values and (duplex := netlink.decode_number(values[DUPLEX])) in (0, 1):
         found["full_duplex"] = duplex
-    if LANES in values and (lanes := decode_number(values[LANES])):
+    if LANES in values and (lanes := netlink.decode_number(values[LANES])):
         found["lanes"] = lanes
     return found
 
@@ -231,39 +227,39 @@ def decode_modes(answer: bytes) -> dict[str, int]:
 def decode_groups(answer: bytes) -> dict[str, int]:
     """Standard counters by group and name; unknown groups and counters are ignored."""
     found: dict[str, int] = {}
-    for kind, start, end in decode_attributes(answer):
+    for kind, start, end in netlink.decode_attributes(answer):
         if kind != 4:  # noqa: PLR2004 - ETHTOOL_A_STATS_GRP
             continue
-        number = decode_values(answer, start, end).get(2)
-        group, names = GROUPS.get(decode_number(number) if number else -1, ("", ()))
+        number = netlink.decode_values(answer, start, end).get(2)
+        group, names = GROUPS.get(netlink.decode_number(number) if number else -1, ("", ()))
         found |= {
-            f"{group}-{names[counter]}": decode_number(answer[first:last])
-            for part, begin, stop in decode_attributes(answer, start, end)
+            f"{group}-{names[counter]}": netlink.decode_number(answer[first:last])
+            for part, begin, stop in netlink.decode_attributes(answer, start, end)
             if part == 4  # noqa: PLR2004 - ETHTOOL_A_STATS_GRP_STAT
-            for counter, first, last in decode_attributes(answer, begin, stop)
+            for counter, first, last in netlink.decode_attributes(answer, begin, stop)
             if counter < len(names)
         }
     return found
 
 
 def _bins(answer: bytes) -> Iterator[tuple[str, int]]:
-    inside = decode_values(answer).get(STATISTICS, b"")
-    for kind, start, end in decode_attributes(inside):
+    inside = netlink.decode_values(answer).get(STATISTICS, b"")
+    for kind, start, end in netlink.decode_attributes(inside):
         if kind != FEC_BIN:
             continue
-        values = decode_values(inside, start, end)
+        values = netlink.decode_values(inside, start, end)
         if not {BIN_LOW, BIN_HIGH, BIN_VALUE} <= values.keys():
-            raise Malformed("a bin of the FEC histogram without bounds or value")
-        low, high = decode_number(values[BIN_LOW]), decode_number(values[BIN_HIGH])
-        yield name_of(Bin(low, high)), decode_number(values[BIN_VALUE])
+            raise netlink.Malformed("a bin of the FEC histogram without bounds or value")
+        low, high = netlink.decode_number(values[BIN_LOW]), netlink.decode_number(values[BIN_HIGH])
+        yield name_of(Bin(low, high)), netlink.decode_number(values[BIN_VALUE])
         lanes = values.get(BIN_LANES, b"")
         for lane, begin in enumerate(range(0, len(lanes), 8)):
-            yield name_of(Bin(low, high, lane)), decode_number(lanes[begin : begin + 8])
+            yield name_of(Bin(low, high, lane)), netlink.decode_number(lanes[begin : begin + 8])
 
 
 def _named(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
-    values = decode_values(answer)
-    return {name: decode_number(values[kind]) for kind, name in names.items() if kind in values}
+    values = netlink.decode_values(answer)
+    return {name: netlink.decode_number(values[kind]) for kind, name in names.items() if kind in values}
 
 
 def _nested(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
@@ -271,5 +267,5 @@ def _nested(answer: bytes, names: Mapping[int, str]) -> dict[str, int]:
 
     For a counter that the driver does not fill, the kernel writes an empty array (net/ethtool/fec.c).
     """
-    inside = decode_values(decode_values(answer).get(STATISTICS, b""))
-    return {name: decode_number(inside[kind][:8]) for kind, name in names.items() if inside.get(kind)}
+    inside = netlink.decode_values(netlink.decode_values(answer).get(STATISTICS, b""))
+    return {name: netlink.decode_number(inside[kind][:8]) for kind, name in names.items() if inside.get(kind)}

@@ -19,25 +19,8 @@ from contextlib import closing
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent, read_or
+from roce_exporter.host.kernel import Absent, netlink, read_or
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
-from roce_exporter.host.kernel.netlink import (
-    NETLINK_ROUTE,
-    Malformed,
-    Netlink,
-    NetlinkSocket,
-    Refused,
-    about,
-    decode_address,
-    decode_number,
-    decode_struct,
-    decode_values,
-    encode_attribute,
-    encode_u32,
-    only_payload,
-    open_strict_socket,
-    required,
-)
 from roce_exporter.model import ip
 
 if TYPE_CHECKING:
@@ -114,12 +97,12 @@ FAILURES = {
 """What the errors of RTM_GETROUTE mean. The kernel returns EINVAL for a blackhole, and for a source that it does not have."""
 
 
-OpenSocket = Callable[[int], NetlinkSocket]
+OpenSocket = Callable[[int], netlink.NetlinkSocket]
 Entry = tuple[int, tuple[int, ...], Mapping[int, bytes]]
 """An entry of a list: its version of IP, the numbers of its struct, its attributes."""
 
 
-def read_ip_facts(netdev: str, open_socket: OpenSocket = open_strict_socket) -> ip.IpFacts:
+def read_ip_facts(netdev: str, open_socket: OpenSocket = netlink.open_strict_socket) -> ip.IpFacts:
     """Addresses, neighbours and routes of one network device of this network namespace, and all rules.
 
     Raises:
@@ -132,13 +115,13 @@ def read_ip_facts(netdev: str, open_socket: OpenSocket = open_strict_socket) -> 
         raise Absent(errno.ENODEV, os.strerror(errno.ENODEV), netdev) from None
     requests = {
         "addr": (RTM_GETADDR, _ADDRESS, (0, 0, 0, index), b""),
-        "neigh": (RTM_GETNEIGH, _NEIGHBOUR, (0, 0, 0, 0), encode_u32(NDA_IFINDEX, index)),
-        "route": (RTM_GETROUTE, _ROUTE, (0,) * 8, encode_u32(RTA_OIF, index)),
+        "neigh": (RTM_GETNEIGH, _NEIGHBOUR, (0, 0, 0, 0), netlink.encode_u32(NDA_IFINDEX, index)),
+        "route": (RTM_GETROUTE, _ROUTE, (0,) * 8, netlink.encode_u32(RTA_OIF, index)),
         "rule": (RTM_GETRULE, _ROUTE, (0,) * 8, b""),
     }
     found: dict[str, list[Entry]] = {kind: [] for kind in requests}
     capped = {}
-    with about(netdev), closing(Netlink(NETLINK_ROUTE, open_socket)) as query:
+    with netlink.about(netdev), closing(netlink.Netlink(netlink.NETLINK_ROUTE, open_socket)) as query:
         for kind, (command, shape, fields, filters) in requests.items():
             for version, family in FAMILIES.items():
                 payload = shape.pack(family, *fields) + filters
@@ -158,23 +141,23 @@ def read_ip_facts(netdev: str, open_socket: OpenSocket = open_strict_socket) -> 
 
 
 def read_ip_paths(
-    pairs: Sequence[tuple[str, str]], open_socket: OpenSocket = open_strict_socket
+    pairs: Sequence[tuple[str, str]], open_socket: OpenSocket = netlink.open_strict_socket
 ) -> tuple[ip.IpPath, ...]:
     """How a packet from the first to the second address leaves, for each pair. OSError: a reply is malformed or lost."""
-    with closing(Netlink(NETLINK_ROUTE, open_socket)) as query:
+    with closing(netlink.Netlink(netlink.NETLINK_ROUTE, open_socket)) as query:
         return tuple(_path(query, source, destination) for source, destination in pairs)
 
 
-def _path(query: Netlink, source: str, destination: str) -> ip.IpPath:
+def _path(query: netlink.Netlink, source: str, destination: str) -> ip.IpPath:
     version = ip.version_of(destination)
     ends = {RTA_DST: destination, RTA_SRC: source}
     raw = {kind: socket.inet_pton(FAMILIES[version], text) for kind, text in ends.items()}
     bits = 8 * len(raw[RTA_DST])
     request = _ROUTE.pack(FAMILIES[version], bits, bits, *bytes(6))
-    request += b"".join(encode_attribute(kind, value) for kind, value in raw.items())
+    request += b"".join(netlink.encode_attribute(kind, value) for kind, value in raw.items())
     try:
-        fields, values = _decode(_ROUTE, only_payload(query.request(RTM_GETROUTE, request)))
-    except Refused as error:
+        fields, values = _decode(_ROUTE, netlink.only_payload(query.request(RTM_GETROUTE, request)))
+    except netlink.Refused as error:
         failure = FAILURES.get(error.errno or 0)
         if failure is None:
             raise OSError(error.errno, error.strerror, destination) from None
@@ -187,20 +170,20 @@ def _path(query: Netlink, source: str, destination: str) -> ip.IpPath:
 
 
 def _decode(shape: Struct, payload: bytes) -> tuple[tuple[int, ...], Mapping[int, bytes]]:
-    return decode_struct(shape, payload, "of rtnetlink"), decode_values(payload, shape.size)
+    return netlink.decode_struct(shape, payload, "of rtnetlink"), netlink.decode_values(payload, shape.size)
 
 
 def _number(values: Mapping[int, bytes], kind: int) -> int:
-    return decode_number(values[kind]) if kind in values else 0
+    return netlink.decode_number(values[kind]) if kind in values else 0
 
 
 def _address(_: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpAddress:
     _, length, low_flags, scope, _ = fields
     # IFA_LOCAL is this end of a point-to-point link, IFA_ADDRESS then the other.
-    address = values[IFA_LOCAL] if IFA_LOCAL in values else required(values, IFA_ADDRESS)
+    address = values[IFA_LOCAL] if IFA_LOCAL in values else netlink.required(values, IFA_ADDRESS)
     flags = _number(values, IFA_FLAGS) or low_flags
     return ip.IpAddress(
-        decode_address(address),
+        netlink.decode_address(address),
         length,
         SCOPES.get(scope, str(scope)),
         bool(flags & IFA_F_DADFAILED),
@@ -224,28 +207,28 @@ def _neighbours(entries: Iterable[Entry]) -> Iterator[ip.IpNeighbour]:
         if word:
             seconds = None
             if NDA_CACHEINFO in values:
-                _, _, updated, _ = decode_struct(_CACHE_INFO, values[NDA_CACHEINFO], "nda_cacheinfo")
+                _, _, updated, _ = netlink.decode_struct(_CACHE_INFO, values[NDA_CACHEINFO], "nda_cacheinfo")
                 seconds = updated / HERTZ
-            yield ip.IpNeighbour(decode_address(required(values, NDA_DST)), word, seconds)
+            yield ip.IpNeighbour(netlink.decode_address(netlink.required(values, NDA_DST)), word, seconds)
 
 
 def _route(version: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpRoute:
     _, length, source_length, tos, table, _, _, kind, flags = fields
     return ip.IpRoute(
         _number(values, RTA_TABLE) or table,
-        _prefix(required(values, RTA_DST), length) if length else ip.EVERYWHERE[version],
+        _prefix(netlink.required(values, RTA_DST), length) if length else ip.EVERYWHERE[version],
         KINDS.get(kind, str(kind)),
         tuple(_hops(flags, values)),
         _number(values, RTA_PRIORITY),
         _metric(values, RTAX_MTU),
         _metric(values, RTAX_ADVMSS),
         tos,
-        _prefix(required(values, RTA_SRC), source_length) if source_length else "",
+        _prefix(netlink.required(values, RTA_SRC), source_length) if source_length else "",
     )
 
 
 def _prefix(address: bytes, length: int) -> str:
-    return f"{decode_address(address)}/{length}"
+    return f"{netlink.decode_address(address)}/{length}"
 
 
 def _hops(flags: int, values: Mapping[int, bytes]) -> Iterator[ip.NextHop]:
@@ -254,10 +237,10 @@ def _hops(flags: int, values: Mapping[int, bytes]) -> Iterator[ip.NextHop]:
         yield _hop(_number(values, RTA_OIF), flags, values)
     start = 0
     while start < len(several):
-        length, flags, _, index = decode_struct(_HOP, several[start:], "rtnexthop")
+        length, flags, _, index = netlink.decode_struct(_HOP, several[start:], "rtnexthop")
         if not _HOP.size <= length <= len(several) - start:
-            raise Malformed(f"a next hop of {length} bytes with {len(several) - start} left")
-        yield _hop(index, flags, decode_values(several, start + _HOP.size, start + length))
+            raise netlink.Malformed(f"a next hop of {length} bytes with {len(several) - start} left")
+        yield _hop(index, flags, netlink.decode_values(several, start + _HOP.size, start + length))
         start += (length + 3) & ~3
 
 
@@ -266,12 +249,14 @@ def _hop(index: int, flags: int, values: Mapping[int, bytes]) -> ip.NextHop:
     # struct rtvia has the family before the address, which is of the other version of IP.
     gateway = values.get(RTA_GATEWAY) or values.get(RTA_VIA, b"")[2:]
     return ip.NextHop(
-        decode_name(os.fsencode(name)), decode_address(gateway) if gateway else "", not flags & RTNH_F_DEAD
+        decode_name(os.fsencode(name)),
+        netlink.decode_address(gateway) if gateway else "",
+        not flags & RTNH_F_DEAD,
     )
 
 
 def _metric(values: Mapping[int, bytes], kind: int) -> int:
-    return _number(decode_values(values.get(RTA_METRICS, b"")), kind)
+    return _number(netlink.decode_values(values.get(RTA_METRICS, b"")), kind)
 
 
 def _rule(version: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpRule:

@@ -11,22 +11,8 @@ import errno
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, netlink
 from roce_exporter.host.kernel.names import decode_name
-from roce_exporter.host.kernel.netlink import (
-    Malformed,
-    Netlink,
-    NetlinkSocket,
-    Refused,
-    decode_attributes,
-    decode_number,
-    decode_values,
-    encode_u32,
-    only_payload,
-    open_kernel_socket,
-    remembered,
-    required,
-)
 from roce_exporter.model import RdmaDevice, RdmaPort
 
 if TYPE_CHECKING:
@@ -47,7 +33,7 @@ class Layout(NamedTuple):
 
 def decode_present_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
     """Name to number, for the rows with a number."""
-    return {name: decode_number(answer[span[0] : span[1]]) for name, span in rows.items() if span}
+    return {name: netlink.decode_number(answer[span[0] : span[1]]) for name, span in rows.items() if span}
 
 
 def learn_layout(answer: bytes, rows: Spans) -> Layout | None:
@@ -110,21 +96,21 @@ OBJECTS = Table(whole=15, name=17, number=18)
 
 def encode_device(device: RdmaDevice) -> bytes:
     """The attribute that selects one device."""
-    return encode_u32(DEV_INDEX, device.index)
+    return netlink.encode_u32(DEV_INDEX, device.index)
 
 
 def encode_port(device: RdmaDevice, port: int) -> bytes:
     """The attributes that select one port of a device."""
-    return encode_device(device) + encode_u32(PORT_INDEX, port)
+    return encode_device(device) + netlink.encode_u32(PORT_INDEX, port)
 
 
 def decode_device(answer: bytes) -> RdmaDevice:
     """One message of a GET."""
-    values = decode_values(answer)
-    guid = f"{decode_number(values[NODE_GUID]):016x}" if NODE_GUID in values else ""
+    values = netlink.decode_values(answer)
+    guid = f"{netlink.decode_number(values[NODE_GUID]):016x}" if NODE_GUID in values else ""
     return RdmaDevice(
-        index=decode_number(required(values, DEV_INDEX)),
-        name=decode_name(required(values, DEV_NAME)),
+        index=netlink.decode_number(netlink.required(values, DEV_INDEX)),
+        name=decode_name(netlink.required(values, DEV_NAME)),
         node_guid=":".join(guid[start : start + 4] for start in range(0, len(guid), 4)),
         protocol=decode_name(values.get(DEV_PROTOCOL, b"")),
         firmware=decode_name(values.get(FW_VERSION, b"")),
@@ -133,37 +119,38 @@ def decode_device(answer: bytes) -> RdmaDevice:
 
 def decode_port(answer: bytes, device: RdmaDevice) -> RdmaPort:
     """One message of a PORT_GET for this device."""
-    values = decode_values(answer)
+    values = netlink.decode_values(answer)
     check_device(values, device)
     return RdmaPort(
-        number=decode_number(required(values, PORT_INDEX)), netdev=decode_name(values.get(NDEV_NAME, b""))
+        number=netlink.decode_number(netlink.required(values, PORT_INDEX)),
+        netdev=decode_name(values.get(NDEV_NAME, b"")),
     )
 
 
 def decode_table(answer: bytes, table: Table, device: RdmaDevice) -> Spans:
     """The rows of one table, in the kernel's order."""
-    check_device(decode_values(answer), device)
-    for kind, start, end in decode_attributes(answer):
+    check_device(netlink.decode_values(answer), device)
+    for kind, start, end in netlink.decode_attributes(answer):
         if kind == table.whole:
             return decode_rows(answer, start, end, table)
-    raise Malformed(f"no attribute {table.whole}")
+    raise netlink.Malformed(f"no attribute {table.whole}")
 
 
 def decode_numbers(answer: bytes, rows: Spans) -> dict[str, int]:
     """Name to number."""
     for name, span in rows.items():
         if span is None:
-            raise Malformed(f"no value for {name!r}")
+            raise netlink.Malformed(f"no value for {name!r}")
     return decode_present_numbers(answer, rows)
 
 
-@remembered
+@netlink.remembered
 def decode_objects(answer: bytes, device: RdmaDevice) -> Mapping[str, int]:
     """Kind of object to number in use."""
     return decode_numbers(answer, decode_table(answer, OBJECTS, device))
 
 
-@remembered
+@netlink.remembered
 def decode_switches(answer: bytes, device: RdmaDevice) -> Mapping[str, bool]:
     """Optional counter to whether it is on."""
     reported = decode_present_numbers(answer, decode_table(answer, COUNTERS_ON, device))
@@ -181,8 +168,10 @@ class RdmaNetlink:
         OSError: ENODEV, the device was removed, or another has its index now; any other errno is the kernel's.
     """
 
-    def __init__(self, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
-        self._netlink = Netlink(NETLINK_RDMA, open_socket)
+    def __init__(
+        self, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
+    ) -> None:
+        self._netlink = netlink.Netlink(NETLINK_RDMA, open_socket)
         self._layouts: dict[tuple[str, int], Layout] = {}
 
     def devices(self) -> tuple[RdmaDevice, ...]:
@@ -192,7 +181,7 @@ class RdmaNetlink:
         """
         try:
             return self.request(GET, b"", lambda answers: tuple(map(decode_device, answers)), dump=True)
-        except Refused as error:
+        except netlink.Refused as error:
             if error.errno in _NO_SUCH_COMMAND:
                 raise Absent(error.errno, "this kernel does not list RDMA devices") from None
             raise
@@ -209,7 +198,7 @@ class RdmaNetlink:
                 lambda answers: tuple(decode_port(answer, device) for answer in answers),
                 dump=True,
             )
-        except Refused as error:
+        except netlink.Refused as error:
             raise self.explain(error, device, "this kernel does not list RDMA ports") from None
 
     def statistics(self, device: RdmaDevice, port: int) -> dict[str, int]:
@@ -224,7 +213,7 @@ class RdmaNetlink:
             return self.request(
                 STAT_GET, encode_port(device, port), lambda answers: self._read(answers, device, port)
             )
-        except Refused as error:
+        except netlink.Refused as error:
             if error.errno == errno.EINVAL and self._has_statistics(device, port):
                 raise OSError(
                     errno.EINVAL, "the driver failed to read its statistics", f"{device.name}/{port}"
@@ -238,7 +227,7 @@ class RdmaNetlink:
         """
         try:
             return self._request_status(device, port)
-        except Refused as error:
+        except netlink.Refused as error:
             raise self.explain(error, device, f"no status of the counters of port {port}") from None
 
     def resources(self, device: RdmaDevice) -> Mapping[str, int]:
@@ -248,12 +237,14 @@ class RdmaNetlink:
         """
         try:
             return self.request(
-                RES_GET, encode_device(device), lambda answers: decode_objects(only_payload(answers), device)
+                RES_GET,
+                encode_device(device),
+                lambda answers: decode_objects(netlink.only_payload(answers), device),
             )
-        except Refused as error:
+        except netlink.Refused as error:
             raise self.explain(error, device, "this kernel does not count RDMA objects") from None
 
-    def explain(self, error: Refused, device: RdmaDevice, missing: str) -> OSError:
+    def explain(self, error: netlink.Refused, device: RdmaDevice, missing: str) -> OSError:
         """The error of a refused request for a device: ENODEV if it was removed, `Absent` if the command is unknown."""
         if error.errno not in _NO_SUCH_COMMAND:
             return error
@@ -276,14 +267,14 @@ class RdmaNetlink:
         """
         try:
             return decode(self._netlink.request(kind, payload, dump=dump))
-        except Malformed:
+        except netlink.Malformed:
             self.close()
             raise
         except OSError as error:
             raise explain_socket_error(error) from None
 
     def _read(self, answers: list[bytes], device: RdmaDevice, port: int) -> dict[str, int]:
-        answer = only_payload(answers)
+        answer = netlink.only_payload(answers)
         layout = self._layouts.get((device.name, port))
         # The fixed bytes of a layout include the device's name, its index and the port.
         if layout and (known := read_by_layout(answer, layout)) is not None:
@@ -299,7 +290,7 @@ class RdmaNetlink:
         return self.request(
             STAT_GET_STATUS,
             encode_port(device, port),
-            lambda answers: decode_switches(only_payload(answers), device),
+            lambda answers: decode_switches(netlink.only_payload(answers), device),
         )
 
     def _has_statistics(self, device: RdmaDevice, port: int) -> bool:
@@ -307,7 +298,7 @@ class RdmaNetlink:
         # The status request does not involve the driver, so it succeeds if there are statistics.
         try:
             self._request_status(device, port)
-        except Refused as error:
+        except netlink.Refused as error:
             if error.errno in _NO_SUCH_COMMAND:
                 return False
             raise
@@ -325,14 +316,16 @@ def explain_socket_error(error: OSError) -> OSError:
 def decode_rows(answer: bytes, start: int, end: int, table: Table) -> Spans:
     """The rows of the table in a part of a message, in the kernel's order."""
     rows: Spans = {}
-    for _, row_start, row_end in decode_attributes(answer, start, end):
-        spans = {kind: (begin, stop) for kind, begin, stop in decode_attributes(answer, row_start, row_end)}
+    for _, row_start, row_end in netlink.decode_attributes(answer, start, end):
+        spans = {
+            kind: (begin, stop) for kind, begin, stop in netlink.decode_attributes(answer, row_start, row_end)
+        }
         if table.name not in spans:
-            raise Malformed(f"a row without attribute {table.name}")
+            raise netlink.Malformed(f"a row without attribute {table.name}")
         begin, stop = spans[table.name]
         name = decode_name(answer[begin:stop])
         if name in rows:
-            raise Malformed(f"{name!r} occurs twice")
+            raise netlink.Malformed(f"{name!r} occurs twice")
         rows[name] = spans.get(table.number)
     return rows
 
@@ -340,8 +333,8 @@ def decode_rows(answer: bytes, start: int, end: int, table: Table) -> Spans:
 def check_device(values: Mapping[int, bytes], device: RdmaDevice) -> None:
     """Check the device's attributes in a reply."""
     # A device can be renamed, and older kernels reuse indexes: the reply may be for another device.
-    index = decode_number(required(values, DEV_INDEX))
-    if not _is_same(device, index, decode_name(required(values, DEV_NAME))):
+    index = netlink.decode_number(netlink.required(values, DEV_INDEX))
+    if not _is_same(device, index, decode_name(netlink.required(values, DEV_NAME))):
         raise _gone(device)
 
 
@@ -358,17 +351,17 @@ NETNS_MODE = 66
 """RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1 shared, 0 exclusive."""
 
 
-def read_shared_mode(netlink: Netlink | None = None) -> bool:
+def read_shared_mode(query: netlink.Netlink | None = None) -> bool:
     """Whether all network namespaces see all devices.
 
     Raises:
         Absent: there is no RDMA netlink here, or the kernel is older than 5.2.
         OSError: netlink fails, or the reply is malformed.
     """
-    socket = netlink or Netlink(NETLINK_RDMA)
+    socket = query or netlink.Netlink(NETLINK_RDMA)
     try:
-        values = decode_values(only_payload(socket.request(SYS_GET, b"")))
-    except Refused as error:
+        values = netlink.decode_values(netlink.only_payload(socket.request(SYS_GET, b"")))
+    except netlink.Refused as error:
         if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
             raise Absent(error.errno, "this kernel does not report the mode of RDMA namespaces") from None
         raise
@@ -377,5 +370,5 @@ def read_shared_mode(netlink: Netlink | None = None) -> bool:
     finally:
         socket.close()
     if NETNS_MODE not in values:
-        raise Malformed(f"no attribute {NETNS_MODE}")
-    return decode_number(values[NETNS_MODE]) == 1
+        raise netlink.Malformed(f"no attribute {NETNS_MODE}")
+    return netlink.decode_number(values[NETNS_MODE]) == 1

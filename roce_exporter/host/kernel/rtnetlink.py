@@ -19,23 +19,8 @@ from contextlib import closing
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, netlink
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
-from roce_exporter.host.kernel.netlink import (
-    NETLINK_ROUTE,
-    Netlink,
-    NetlinkSocket,
-    about,
-    decode_attributes,
-    decode_number,
-    decode_struct,
-    decode_values,
-    encode_attribute,
-    encode_u32,
-    only_payload,
-    open_kernel_socket,
-    required,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -83,25 +68,28 @@ _LINK = Struct("=BxHiII")
 
 
 def read_link_addresses(
-    netdev: str, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket
+    netdev: str, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
 ) -> LinkAddresses:
     """The addresses of one network device of this network namespace; `Absent` if it does not exist, also when it was removed just now."""
     return decode_link_addresses(_link(netdev, open_socket))
 
 
-def _link(netdev: str, open_socket: Callable[[int], NetlinkSocket], more: bytes = b"") -> bytes:
-    request = _LINK.pack(0, 0, 0, 0, 0) + encode_attribute(NAME, encode_netdev(netdev) + b"\0") + more
-    with about(netdev, absent=(errno.ENODEV,)), closing(Netlink(NETLINK_ROUTE, open_socket)) as query:
-        return only_payload(query.request(RTM_GETLINK, request))
+def _link(netdev: str, open_socket: Callable[[int], netlink.NetlinkSocket], more: bytes = b"") -> bytes:
+    request = _LINK.pack(0, 0, 0, 0, 0) + netlink.encode_attribute(NAME, encode_netdev(netdev) + b"\0") + more
+    with (
+        netlink.about(netdev, absent=(errno.ENODEV,)),
+        closing(netlink.Netlink(netlink.NETLINK_ROUTE, open_socket)) as query,
+    ):
+        return netlink.only_payload(query.request(RTM_GETLINK, request))
 
 
 def decode_link_addresses(answer: bytes) -> LinkAddresses:
     """The addresses in a reply to RTM_GETLINK."""
-    decode_struct(_LINK, answer, "ifinfomsg")
-    values = decode_values(answer, _LINK.size)
-    member = decode_values(values.get(LINK_INFO, b""))
+    netlink.decode_struct(_LINK, answer, "ifinfomsg")
+    values = netlink.decode_values(answer, _LINK.size)
+    member = netlink.decode_values(values.get(LINK_INFO, b""))
     kind = decode_name(member.get(MEMBER_KIND, b""))
-    bonded = decode_values(member.get(MEMBER_DATA, b"")) if kind == "bond" else {}
+    bonded = netlink.decode_values(member.get(MEMBER_DATA, b"")) if kind == "bond" else {}
     return LinkAddresses(
         values.get(PERMANENT_ADDRESS, b"").hex(":"),
         bonded.get(BEFORE_BOND, b"").hex(":"),
@@ -156,19 +144,19 @@ class VirtualFunction(NamedTuple):
 
 
 def read_virtual_functions(
-    netdev: str, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket
+    netdev: str, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
 ) -> tuple[VirtualFunction, ...]:
     """The VFs of one network device of this network namespace, at most `MOST_VFS`, in the kernel's order; `Absent` without any.
 
     Raises:
         OSError: the kernel refuses (EMSGSIZE: too many VFs for one reply), or (EBADMSG) its reply is malformed.
     """
-    answer = _link(netdev, open_socket, encode_u32(EXT_MASK, RTEXT_FILTER_VF))
-    decode_struct(_LINK, answer, "ifinfomsg")
-    listed = decode_values(answer, _LINK.size).get(VF_LIST, b"")
+    answer = _link(netdev, open_socket, netlink.encode_u32(EXT_MASK, RTEXT_FILTER_VF))
+    netlink.decode_struct(_LINK, answer, "ifinfomsg")
+    listed = netlink.decode_values(answer, _LINK.size).get(VF_LIST, b"")
     found = tuple(
-        decode_virtual_function(decode_values(listed, start, end))
-        for kind, start, end in decode_attributes(listed)
+        decode_virtual_function(netlink.decode_values(listed, start, end))
+        for kind, start, end in netlink.decode_attributes(listed)
         if kind == VF_INFO
     )
     if not found:
@@ -178,13 +166,14 @@ def read_virtual_functions(
 
 def decode_virtual_function(values: Mapping[int, bytes]) -> VirtualFunction:
     """The VF in an IFLA_VF_INFO."""
-    address = required(values, VF_MAC)
-    (number,) = decode_struct(_FIRST, address, "ifla_vf_mac")
+    address = netlink.required(values, VF_MAC)
+    (number,) = netlink.decode_struct(_FIRST, address, "ifla_vf_mac")
     settings = {
         name: value
         for name, (kind, shape) in SETTINGS.items()
-        if kind in values and (value := decode_struct(shape, values[kind], "of a VF")[0]) != UNSUPPORTED
+        if kind in values
+        and (value := netlink.decode_struct(shape, values[kind], "of a VF")[0]) != UNSUPPORTED
     }
-    counted = decode_values(values.get(VF_STATS, b""))
-    counts = {name: decode_number(counted[kind]) for name, kind in COUNTS.items() if kind in counted}
+    counted = netlink.decode_values(values.get(VF_STATS, b""))
+    counts = {name: netlink.decode_number(counted[kind]) for name, kind in COUNTS.items() if kind in counted}
     return VirtualFunction(number, address[_FIRST.size : _FIRST.size + 6].hex(":"), settings, counts)
