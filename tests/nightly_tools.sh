@@ -39,9 +39,20 @@ perses() {
     rm -rf "$cache/perses" && mkdir "$cache/perses" && mv "$copy/cue" "$copy/cue.mod" "$cache/perses/"
 }
 
+# Kubernetes replaces its own modules by folders: whoever depends on it names the versions that are published from them.
+apiserver() {
+  local version=${1##*@} listed
+  cd "$work" && go mod init server && go mod edit -require="$1" || return
+  listed=$(go mod download -json "$1" | sed -n 's/.*"GoMod": "\(.*\)",/\1/p')
+  grep -oE '^\s*k8s.io/[a-z0-9-]+ v0.0.0( |$)' "$listed" | awk '{ print $1 }' | sort -u |
+    while read -r name; do go mod edit -replace="$name=$name@v0.${version#v1.}"; done
+  go build -mod=mod -ldflags="-X k8s.io/component-base/version.gitVersion=$version" -o kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+}
+
 # Program, version, how to compile it into $work, and from what.
 tools="fake_server v0.14.1 installed github.com/openconfig/gnmi/testing/fake/gnmi/cmd/fake_server@v0.14.1
 helm v3.19.2 installed helm.sh/helm/v3/cmd/helm@v3.19.2
+kube-apiserver v1.35.4 apiserver k8s.io/kubernetes@v1.35.4
 node_exporter_newest v1.12.1 newest github.com/prometheus/node_exporter@v1.12.1
 otelcol v0.130.0 collector go.opentelemetry.io/collector/cmd/builder@v0.130.0
 perses_import v0.49.0 perses github.com/perses/perses@v0.49.0"

@@ -22,15 +22,15 @@ PROMISED: dict[str, tuple[str, ...]] = {
     "rpm": STEPS,
     "apt repository": ("signed", *LIFE),
     "image": ("bytes", "install", "metric"),
-    "chart": ("bytes", "signed", "install"),
+    "chart": ("bytes", "signed", "install", "upgrade", "rollback", "remove"),
     "mixin": ("bytes", "signed", "install"),
     "dashboards": ("bytes", "signed"),
     "rules": ("bytes", "signed", "install"),
     "bill of materials": ("bytes", "signed", "install"),
     "provenance": ("bytes", "signed", "install"),
 }
-"""An image is run by buildah, a chart is rendered and validated against the schemas of Kubernetes, a mixin and rules are read by promtool, a bill
-lists what is inside, a provenance every file: no registry, no cluster and no Grafana is at hand, and so these have no upgrade."""
+"""An image is run by buildah, a chart is validated against the schemas of Kubernetes and lives in an API server that has no nodes, a mixin and rules
+are read by promtool, a bill lists what is inside, a provenance every file: no registry, no node and no Grafana is at hand, and so some have no upgrade."""
 Cell = tuple[str, str]
 
 

@@ -20,6 +20,7 @@ import pytest
 from deploy_image import HERE, OTHER, add_bases, buildah, settings
 from deploy_servers import running
 from deploy_tools import DEPLOY, ROOT, SOURCES, fetch, need_root, ran, shipped_data, tool_environment
+from tools import lacking
 
 import roce_exporter
 from roce_exporter.cli.flags import DEFAULT_PORT
@@ -130,6 +131,20 @@ def test_buildah_runs_it_as_the_user_it_names(store: Path, container: str, confi
     assert said == "65532 65532" == config["User"].replace(":", " ")
     version = buildah(store, *python, "-m", "roce_exporter", "--version")
     assert version == f"roce-exporter {roce_exporter.__version__}"
+
+
+@pytest.mark.nightly
+@pytest.mark.release("image", "metric")
+def test_an_emulator_runs_the_image_of_the_other_architecture(store: Path, oci: Path) -> None:
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}[OTHER]
+    if not Path(f"/proc/sys/fs/binfmt_misc/qemu-{machine}").exists():
+        lacking(f"no emulator of {machine} is registered in binfmt_misc (tests/clean_roots.sh)")
+    image = buildah(store, "pull", "--quiet", f"--arch={OTHER}", f"oci-archive:{oci}")
+    container = buildah(store, "from", "--pull-never", image)
+    python = ("run", "--isolation=chroot", container, "--", "/usr/bin/python3")
+    assert buildah(store, *python, "-c", "import os; print(os.uname().machine)") == machine
+    page = buildah(store, *python, "-m", "roce_exporter", "once", "--host.simulate=quiet")
+    assert "\nroce_ecn_marked_packets_total{" in page
 
 
 @pytest.mark.nightly
