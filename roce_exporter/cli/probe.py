@@ -27,8 +27,8 @@ from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.probe.bandwidth import (
     PROGRAM,
-    PortLoad,
     bandwidth_report,
+    busy_rails,
     measure,
     pair_rails,
     port_loads,
@@ -133,11 +133,10 @@ async def _measure_bandwidth(
     devices = [one.device for one in seen.snapshot.devices]
     pairing = pair_rails(devices, targets, options.bandwidth)
     loads = port_loads(*moments)
-    busy = [rail for rail in pairing.rails if loads.get(rail.place, PortLoad()).is_busy]
     if not pairing.peer:
         gap = NotChecked("this host: the number of hosts is odd, and it is the last of the list")
         return show(Report((), (gap,)), "Bandwidth of this host", as_json=options.format == JSON)
-    report = bandwidth_report(await measure(pairing, busy), busy, loads)
+    report = bandwidth_report(await measure(pairing, busy_rails(pairing.rails, loads)), loads)
     return show(report, f"Bandwidth of this host to {pairing.peer}", as_json=options.format == JSON)
 
 

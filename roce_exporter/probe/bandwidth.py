@@ -25,7 +25,7 @@ from roce_exporter.probe.service import own_addresses
 from roce_exporter.words import share
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from roce_exporter.model import Device
     from roce_exporter.probe.plan import Address, ProbeTarget
@@ -81,11 +81,6 @@ class PortLoad(NamedTuple):
     speed: float | None = None
     rate: float | None = None
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether it has traffic that a measurement would disturb."""
-        return bool(self.speed and self.rate and self.rate > BUSY * self.speed)
-
 
 def port_loads(before: TimedSamples, now: TimedSamples) -> dict[tuple[str, ...], PortLoad]:
     """The load of each port between two moments, in the direction that carries more."""
@@ -96,6 +91,17 @@ def port_loads(before: TimedSamples, now: TimedSamples) -> dict[tuple[str, ...],
                 rates[place] = max(rates.get(place, 0.0), (value - last) / (now.time - before.time))
     speeds = now.values.get("roce_port_speed_bytes_per_second", {})
     return {place: PortLoad(speeds.get(place), rates.get(place)) for place in speeds.keys() | rates.keys()}
+
+
+def busy_rails(rails: Iterable[Rail], loads: Mapping[tuple[str, ...], PortLoad]) -> dict[Rail, str]:
+    """The rails whose port has traffic that a measurement would disturb, with what is said of them."""
+    found = {}
+    for rail in rails:
+        speed, rate = loads.get(rail.place, PortLoad())
+        if speed and rate and rate > BUSY * speed:
+            used = share(rate / speed)
+            found[rail] = f"the port is busy, it carries {used} of its speed; measure it without a job"
+    return found
 
 
 class Pairing(NamedTuple):
@@ -164,24 +170,22 @@ def _lanes(ports: Iterable[ProbeTarget]) -> dict[tuple[str, int, int], ProbeTarg
     return found
 
 
-async def measure(
-    pairing: Pairing, busy: Collection[Rail] = (), program: str = PROGRAM
-) -> dict[Rail, Rates | str]:
-    """What each rail but the busy ones carried, or why it was not measured."""
+async def measure(pairing: Pairing, busy: Mapping[Rail, str]) -> dict[Rail, Rates | str]:
+    """What each rail carried, or why it was not measured, as it is for busy ones."""
     rails = [one for one in pairing.rails if one not in busy]
     limit = WAIT + pairing.slots * SLOT
     if not pairing.begins:
-        said = await asyncio.gather(*(_run(program, one, limit=limit + STEP) for one in rails))
-        return dict(zip(rails, map(_read, said), strict=True))
+        said = await asyncio.gather(*(_run(one, limit=limit + STEP) for one in rails))
+        return {**busy, **dict(zip(rails, map(_read, said), strict=True))}
     end = time.monotonic() + limit
-    found: dict[Rail, Rates | str] = {}
-    while len(found) < len(rails):
+    found: dict[Rail, Rates | str] = dict(busy)
+    while len(found) < len(pairing.rails):
         now = time.time()
         pause, rail = min(
             ((pairing.pause(one, now), one) for one in rails if one not in found), key=lambda one: one[0]
         )
         await asyncio.sleep(pause)
-        output = await _run(program, rail, str(rail.peer), limit=STEP)
+        output = await _run(rail, str(rail.peer), limit=STEP)
         if REFUSED not in output:
             found[rail] = _read(output)
             end = 0.0  # the peer is there, and serves all that it will serve
@@ -198,12 +202,12 @@ def _read(output: str) -> Rates | str:
     return f"{PROGRAM} says: {(output.strip().splitlines() or ['nothing'])[-1].strip()}"
 
 
-async def _run(program: str, rail: Rail, *to: str, limit: float) -> str:
+async def _run(rail: Rail, *to: str, limit: float) -> str:
     """The output of one end; without `to` it serves."""
     port = str(FIRST_PORT + rail.number)
     flags = ("-d", rail.device, "-i", rail.port, "-x", str(rail.gid), "-p", port)
     process = await asyncio.create_subprocess_exec(
-        program, *FLAGS, *flags, *to, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        PROGRAM, *FLAGS, *flags, *to, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     try:
         return (await asyncio.wait_for(process.communicate(), limit))[0].decode(errors="replace")
@@ -215,9 +219,7 @@ async def _run(program: str, rail: Rail, *to: str, limit: float) -> str:
             await process.wait()
 
 
-def bandwidth_report(
-    found: Mapping[Rail, Rates | str], busy: Iterable[Rail], loads: Mapping[tuple[str, ...], PortLoad]
-) -> Report:
+def bandwidth_report(found: Mapping[Rail, Rates | str], loads: Mapping[tuple[str, ...], PortLoad]) -> Report:
     """A finding for each rail that was measured. Speeds are in bytes per second."""
     rates = {rail: one for rail, one in found.items() if not isinstance(one, str)}
     findings = [
@@ -236,16 +238,6 @@ def bandwidth_report(
         for rail in found
         if (load := loads.get(rail.place, PortLoad())).speed is None or load.rate is None
     ]
-    for rail in busy:
-        load = loads[rail.place]
-        used = share((load.rate or 0.0) / (load.speed or 1.0))
-        gaps.append(
-            NotChecked(
-                f"rail {rail.name}: the port is busy, it carries {used} of its speed; measure it without a job",
-                *rail.place,
-                needed=True,
-            )
-        )
     return Report(tuple(findings), tuple(gaps))
 
 

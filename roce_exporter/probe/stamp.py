@@ -78,17 +78,12 @@ class StampRequest(NamedTuple):
 
 
 class StampReply(NamedTuple):
-    """What a responder answers."""
+    """What a sender needs of a reply. When it left is in the follow-up of a later one."""
 
     sequence: int
     session: int
     received: int
     """When the request arrived, by the responder's clock."""
-    sent: int
-    """When the responder's program made the reply. When it really left is in the follow-up of a later reply."""
-    request_sent: int
-    ttl: int
-    """TTL or hop limit of the request as it arrived."""
     tos: int | None
     """The TOS or traffic class octet of the request as it arrived; None if the responder does not report it."""
     follow_up: FollowUp | None
@@ -230,7 +225,8 @@ def read_reply(packet: bytes, key: bytes = b"") -> StampReply:
     tos, follow_up = None, None
     form = KEYED_REPLY if key else OPEN_REPLY
     head = _checked(packet, form, key)
-    _, s1, s2, _, session, r1, r2, sequence, q1, q2, _, ttl = form.unpack(head)
+    _, _, _, _, session, seconds, rest, sequence, *_ = form.unpack(head)
+    received = seconds * 1_000_000_000 + rest
     for flags, kind, value in _extensions(packet, len(head), key):
         if flags & (UNRECOGNIZED | MALFORMED | INTEGRITY):
             continue
@@ -241,13 +237,4 @@ def read_reply(packet: bytes, key: bytes = b"") -> StampReply:
         elif kind == FOLLOW_UP and len(value) == FOLLOW_UP_VALUE.size:
             of, seconds, rest, method = FOLLOW_UP_VALUE.unpack(value)
             follow_up = FollowUp(of, seconds * 1_000_000_000 + rest, method) if method else None
-    return StampReply(
-        sequence,
-        session,
-        r1 * 1_000_000_000 + r2,
-        s1 * 1_000_000_000 + s2,
-        q1 * 1_000_000_000 + q2,
-        ttl,
-        tos,
-        follow_up,
-    )
+    return StampReply(sequence, session, received, tos, follow_up)

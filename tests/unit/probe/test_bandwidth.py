@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from roce_exporter.probe.bandwidth import (
     Rail,
     Rates,
     bandwidth_report,
+    busy_rails,
     measure,
     pair_rails,
     port_loads,
@@ -60,9 +62,9 @@ def rails(host: str) -> tuple[Rail, ...]:
     return tuple(Rail(f"r{number}", f"{host}{number}", "1", 1, PEER, number) for number in range(2))
 
 
-async def both(busy: tuple[Rail, ...] = ()) -> list[dict[Rail, Rates | str]]:
+async def both(busy: Mapping[Rail, str] = {}) -> list[dict[Rail, Rates | str]]:
     """The results of two hosts that run it at the same time; `busy` of the second."""
-    ends = measure(Pairing("b", rails("a"), True, 0, 2)), measure(Pairing("a", rails("b"), False), busy)
+    ends = measure(Pairing("b", rails("a"), True, 0, 2), {}), measure(Pairing("a", rails("b"), False), busy)
     return list(await asyncio.gather(*ends))
 
 
@@ -78,32 +80,35 @@ async def test_both_hosts_have_what_a_rail_carries_each_way_and_the_slow_one_is_
         for rail, rates in found.items()
     }
     assert sent == {"a0": [190.1, 188.2], "b0": [188.2, 190.1], "a1": [12.9, 113.2], "b1": [113.2, 12.9]}
-    report = bandwidth_report(one, (), FAST)
+    report = bandwidth_report(one, FAST)
     assert wrong(report) == [("a1", Status.DEGRADED, "12.9 Gbit/s")]
     assert report.not_checked == ()
     # without the speed of the ports the rails are compared with each other; one direction is enough
-    unknown = bandwidth_report(two, (), {})
+    unknown = bandwidth_report(two, {})
     assert wrong(unknown) == [("b1", Status.DEGRADED, "12.9 Gbit/s")]
     assert [gap.needed for gap in unknown.not_checked] == [False, False]
 
 
 async def test_a_busy_port_is_neither_served_nor_sent_on() -> None:
-    one, two = await both((rails("b")[1],))
-    assert list(two) == [rails("b")[0]]
+    loads = {
+        ("b0", "1"): PortLoad(100 * GIGABIT, 10 * GIGABIT),
+        ("b1", "1"): PortLoad(100 * GIGABIT, 11 * GIGABIT),
+    }
+    one, two = await both(busy_rails(rails("b"), loads))
     assert "its port is busy" in str(one[rails("a")[1]])
-    busy = {("b1", "1"): PortLoad(100 * GIGABIT, 11 * GIGABIT)}
-    report = bandwidth_report(two, [rails("b")[1]], busy)
+    report = bandwidth_report(two, loads)
+    assert [found.device for found in report.findings] == ["b0"]
     assert report.status is Status.UNKNOWN
     assert "carries 11 % of its speed" in report.not_checked[-1].what
 
 
 async def test_what_perftest_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATES", "{}")
-    found = await measure(Pairing("b", rails("a")[:1], True))
+    found = await measure(Pairing("b", rails("a")[:1], True), {})
     assert list(found.values()) == ["ib_write_bw says: Unable to find the Infiniband/RoCE device"]
 
 
-def test_a_port_above_a_tenth_of_its_speed_is_busy() -> None:
+def test_the_load_of_a_port_is_that_of_its_busier_direction() -> None:
     received, sent = "roce_port_receive_bytes_total", "roce_port_transmit_bytes_total"
     speed = {"roce_port_speed_bytes_per_second": {("a0", "1"): 1000.0, ("a1", "1"): 1000.0}}
     before = TimedSamples(
@@ -112,10 +117,7 @@ def test_a_port_above_a_tenth_of_its_speed_is_busy() -> None:
     now = TimedSamples(
         12, speed | {received: {("a0", "1"): 205.0, ("a1", "1"): 5.0}, sent: {("a1", "1"): 210}}
     )
-    assert {place[0]: load.is_busy for place, load in port_loads(before, now).items()} == {
-        "a0": False,
-        "a1": True,
-    }
+    assert {place[0]: load.rate for place, load in port_loads(before, now).items()} == {"a0": 100, "a1": 105}
 
 
 def target(host: str, rail: int, address: str) -> ProbeTarget:
