@@ -181,7 +181,7 @@ def tables(services: Sequence[ProbeService]) -> dict[str, int]:
             sums["replies to time"] += len(port.responder._pending)
             sums["pairs"] += len(port.tally.pairs)
             for path in port.sender._paths.values():
-                sums["probes waiting"] += len(path._waiting) + len(path._numbers)
+                sums["probes waiting"] += len(path._waiting)
                 sums["answered"] += len(path._answered)
     return dict(sums)
 

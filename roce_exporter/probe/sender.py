@@ -59,8 +59,6 @@ class _Pending:
     probe: Probe
     kind: TrafficClass
     to: tuple[str, int]
-    number: int
-    """Of the packet on its socket."""
     begun: float
     """Monotonic seconds."""
     left: Times = UNKNOWN
@@ -72,7 +70,7 @@ class _Pending:
 
 
 class Path:
-    """One source port of one own address. Sequence numbers count per socket, so a reply names its probe."""
+    """One source port of one own address. The sequence number is that of the packet on its socket, so a reply and a send time name their probe."""
 
     def __init__(self, address: Address, session: int, key: bytes = b"") -> None:
         """Open its socket, on a port that the kernel chooses.
@@ -85,8 +83,6 @@ class Path:
         self._key = key
         self._waiting: OrderedDict[int, _Pending] = OrderedDict()
         self._answered: OrderedDict[int, _Pending] = OrderedDict()
-        self._numbers: dict[int, _Pending] = {}
-        self._sequence = 0
         self._overflow = 0
 
     def send(
@@ -94,20 +90,19 @@ class Path:
     ) -> None:
         """Send one probe to the target's address as text; `now` in monotonic seconds."""
         probe = Probe(probe.target, self.socket.port, probe.scope)
-        sequence = self._sequence
-        self._sequence = (sequence + 1) & 0xFFFFFFFF
-        packet = pack_request(StampRequest(sequence, time.time_ns(), self.session, kind.dscp), self._key)
+        request = StampRequest(self.socket.sent, time.time_ns(), self.session, kind.dscp)
+        packet = pack_request(request, self._key)
         number = self.socket.send(packet, to, kind.tos)
         if number is None:
             outcomes.refused()
             return
         outcomes.sent(probe, kind)
-        self._waiting[sequence] = self._numbers[number] = _Pending(probe, kind, to, number, now)
+        self._waiting[number] = _Pending(probe, kind, to, now)
 
     def collect(self, now: float, outcomes: PortTally) -> None:
         """Read what the kernel has: send times first, then replies; then decide about probes that have waited too long."""
-        for one in self.socket.send_times(2 * len(self._numbers)):
-            pending = self._numbers.get(one.number)
+        for one in self.socket.send_times(2 * len(self._waiting)):
+            pending = self._waiting.get(one.number)
             if pending is not None:
                 # each clock reports by itself
                 old, new = pending.left, one.times
@@ -121,7 +116,6 @@ class Path:
             if now - pending.begun < LOST:
                 break
             del self._waiting[sequence]
-            self._numbers.pop(pending.number, None)
             outcomes.lost(pending.probe, pending.kind)
 
     def _reply(self, packet: Packet, now: float, outcomes: PortTally) -> None:
@@ -141,7 +135,6 @@ class Path:
         del self._waiting[reply.sequence]
         if reply.follow_up:
             self._measure(reply.follow_up, pending, outcomes)
-        self._numbers.pop(pending.number, None)
         pending.took = _elapsed(pending.left, packet.received)
         if (pending.took / 1e9 if pending.took else now - pending.begun) > LATE:
             outcomes.late(pending.probe)
