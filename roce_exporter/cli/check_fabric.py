@@ -11,6 +11,7 @@ from roce_exporter.checks.finding import joined
 from roce_exporter.checks.switches.recorded_pause import recorded_pause
 from roce_exporter.cli.check_host import asking
 from roce_exporter.net import NetError
+from roce_exporter.probe.bandwidth import DIRECTIONS
 from roce_exporter.probe.fleet import COUNT, SUM
 from roce_exporter.probe.outcomes import SHOWN_SECONDS
 from roce_exporter.view.remote import PrometheusQueries, QuerySpan
@@ -28,7 +29,6 @@ METRICS = (
     *(one.name for one in _COUNTED),
     *(one.name + part for one in (rows.NETWORK, rows.ANSWER) for part in (SUM, COUNT)),
 )
-DIRECTIONS = ("roce_port_receive_bytes_total", "roce_port_transmit_bytes_total")
 HIGHEST = "max by (instance, device, port) (max_over_time(rate({0}[5m])[7d:5m]))"
 SCORES = "instance_workload_signal:roce_odd_host:score"
 """Of the recording rules in alerts/rules/owners.yml; the next one has only hosts above the limit that are no group."""

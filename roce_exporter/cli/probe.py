@@ -132,11 +132,11 @@ async def _measure_bandwidth(
             await asyncio.sleep(pause)
     devices = [one.device for one in seen.snapshot.devices]
     pairing = pair_rails(devices, targets, options.bandwidth)
-    loads = port_loads(*moments)
     if not pairing.peer:
         gap = NotChecked("this host: the number of hosts is odd, and it is the last of the list")
         return show(Report((), (gap,)), "Bandwidth of this host", as_json=options.format == JSON)
-    report = bandwidth_report(await measure(pairing, busy_rails(pairing.rails, loads)), loads)
+    loads = port_loads(pairing.rails, tuple(moments))
+    report = bandwidth_report(await measure(pairing, busy_rails(loads)), loads)
     return show(report, f"Bandwidth of this host to {pairing.peer}", as_json=options.format == JSON)
 
 

@@ -13,6 +13,7 @@ rail. That holds for one job, while clocks differ by less than what a slot has l
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
 from collections import Counter
@@ -22,6 +23,7 @@ from roce_exporter.checks.finding import Finding, NotChecked, Report, Status, To
 from roce_exporter.errors import UserError
 from roce_exporter.probe.plan import ring_order
 from roce_exporter.probe.service import own_addresses
+from roce_exporter.view.host_view import PortView, View
 from roce_exporter.words import share
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.model import Device
     from roce_exporter.probe.plan import Address, ProbeTarget
-    from roce_exporter.view.history import TimedSamples
+    from roce_exporter.view.history import History
 
 PROGRAM = "ib_write_bw"
 FLAGS = ("-F", "--report_gbits", "-b", "--report-both", "-s", "65536", "-D", "1", "-f", "0")
@@ -40,6 +42,7 @@ WAIT, STEP = 15.0, 10.0
 """Seconds that hosts may begin one after the other, and that one measurement may take with what is around it."""
 SLOT = 3.0
 """Seconds: one of traffic, and the start of perftest at both ends."""
+DIRECTIONS = ("roce_port_receive_bytes_total", "roce_port_transmit_bytes_total")
 BUSY = 0.1
 """A port that carries more of its speed in either direction is busy."""
 SLOW = 0.5
@@ -78,26 +81,24 @@ class Rates(NamedTuple):
 class PortLoad(NamedTuple):
     """What a port can carry, and what it carries now, in bytes per second; None: not known."""
 
-    speed: float | None = None
-    rate: float | None = None
+    speed: float | None
+    rate: float | None
 
 
-def port_loads(before: TimedSamples, now: TimedSamples) -> dict[tuple[str, ...], PortLoad]:
-    """The load of each port between two moments, in the direction that carries more."""
-    rates: dict[tuple[str, ...], float] = {}
-    for name in ("roce_port_receive_bytes_total", "roce_port_transmit_bytes_total"):
-        for place, value in now.values.get(name, {}).items():
-            if (last := before.value(name, place)) is not None:
-                rates[place] = max(rates.get(place, 0.0), (value - last) / (now.time - before.time))
-    speeds = now.values.get("roce_port_speed_bytes_per_second", {})
-    return {place: PortLoad(speeds.get(place), rates.get(place)) for place in speeds.keys() | rates.keys()}
-
-
-def busy_rails(rails: Iterable[Rail], loads: Mapping[tuple[str, ...], PortLoad]) -> dict[Rail, str]:
-    """The rails whose port has traffic that a measurement would disturb, with what is said of them."""
+def port_loads(rails: Iterable[Rail], history: History) -> dict[Rail, PortLoad]:
+    """The load of the port of each rail, in the direction that carries more."""
     found = {}
     for rail in rails:
-        speed, rate = loads.get(rail.place, PortLoad())
+        port = PortView(View(history), rail.device, rail.port)
+        rates = [one.rate for name in DIRECTIONS if (one := port.rise(name, math.inf))]
+        found[rail] = PortLoad(port.highest("roce_port_speed_bytes_per_second"), max(rates, default=None))
+    return found
+
+
+def busy_rails(loads: Mapping[Rail, PortLoad]) -> dict[Rail, str]:
+    """The rails whose port has traffic that a measurement would disturb, with what is said of them."""
+    found = {}
+    for rail, (speed, rate) in loads.items():
         if speed and rate and rate > BUSY * speed:
             used = share(rate / speed)
             found[rail] = f"the port is busy, it carries {used} of its speed; measure it without a job"
@@ -219,12 +220,11 @@ async def _run(rail: Rail, *to: str, limit: float) -> str:
             await process.wait()
 
 
-def bandwidth_report(found: Mapping[Rail, Rates | str], loads: Mapping[tuple[str, ...], PortLoad]) -> Report:
+def bandwidth_report(found: Mapping[Rail, Rates | str], loads: Mapping[Rail, PortLoad]) -> Report:
     """A finding for each rail that was measured. Speeds are in bytes per second."""
     rates = {rail: one for rail, one in found.items() if not isinstance(one, str)}
     findings = [
-        _finding(rail, one, loads.get(rail.place, PortLoad()).speed, max(map(max, rates.values())))
-        for rail, one in rates.items()
+        _finding(rail, one, loads[rail].speed, max(map(max, rates.values()))) for rail, one in rates.items()
     ]
     gaps = [
         NotChecked(f"rail {rail.name}: {said}", *rail.place, needed=True)
@@ -236,7 +236,7 @@ def bandwidth_report(found: Mapping[Rail, Rates | str], loads: Mapping[tuple[str
             f"rail {rail.name}: whether the port was busy: the driver has no counter of bytes", *rail.place
         )
         for rail in found
-        if (load := loads.get(rail.place, PortLoad())).speed is None or load.rate is None
+        if None in loads[rail]
     ]
     return Report(tuple(findings), tuple(gaps))
 

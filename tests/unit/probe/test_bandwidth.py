@@ -32,7 +32,6 @@ from roce_exporter.view.history import TimedSamples
 
 PEER = ipaddress.ip_address("127.0.0.1")
 GIGABIT = 1e9 / 8
-FAST = {("a0", "1"): PortLoad(200 * GIGABIT, 0.0), ("a1", "1"): PortLoad(200 * GIGABIT, 0.0)}
 
 
 @pytest.fixture(autouse=True)
@@ -80,21 +79,18 @@ async def test_both_hosts_have_what_a_rail_carries_each_way_and_the_slow_one_is_
         for rail, rates in found.items()
     }
     assert sent == {"a0": [190.1, 188.2], "b0": [188.2, 190.1], "a1": [12.9, 113.2], "b1": [113.2, 12.9]}
-    report = bandwidth_report(one, FAST)
+    report = bandwidth_report(one, dict.fromkeys(one, PortLoad(200 * GIGABIT, 0.0)))
     assert wrong(report) == [("a1", Status.DEGRADED, "12.9 Gbit/s")]
     assert report.not_checked == ()
     # without the speed of the ports the rails are compared with each other; one direction is enough
-    unknown = bandwidth_report(two, {})
+    unknown = bandwidth_report(two, dict.fromkeys(two, PortLoad(None, None)))
     assert wrong(unknown) == [("b1", Status.DEGRADED, "12.9 Gbit/s")]
     assert [gap.needed for gap in unknown.not_checked] == [False, False]
 
 
 async def test_a_busy_port_is_neither_served_nor_sent_on() -> None:
-    loads = {
-        ("b0", "1"): PortLoad(100 * GIGABIT, 10 * GIGABIT),
-        ("b1", "1"): PortLoad(100 * GIGABIT, 11 * GIGABIT),
-    }
-    one, two = await both(busy_rails(rails("b"), loads))
+    loads = {rail: PortLoad(100 * GIGABIT, (10 + rail.number) * GIGABIT) for rail in rails("b")}
+    one, two = await both(busy_rails(loads))
     assert "its port is busy" in str(one[rails("a")[1]])
     report = bandwidth_report(two, loads)
     assert [found.device for found in report.findings] == ["b0"]
@@ -117,7 +113,8 @@ def test_the_load_of_a_port_is_that_of_its_busier_direction() -> None:
     now = TimedSamples(
         12, speed | {received: {("a0", "1"): 205.0, ("a1", "1"): 5.0}, sent: {("a1", "1"): 210}}
     )
-    assert {place[0]: load.rate for place, load in port_loads(before, now).items()} == {"a0": 100, "a1": 105}
+    loads = port_loads((*rails("a"), *rails("b")[:1]), (before, now))
+    assert list(loads.values()) == [(1000, 100), (1000, 105), (None, None)]
 
 
 def target(host: str, rail: int, address: str) -> ProbeTarget:
