@@ -16,7 +16,7 @@ from roce_exporter.probe.stamp import (
     pack_reply,
     read_request,
 )
-from roce_exporter.probe.udp import ECT0, ProbeSocket
+from roce_exporter.probe.udp import ECT0, ProbeSocket, Times
 
 if TYPE_CHECKING:
     from collections import deque
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.probe.guard import Guard
     from roce_exporter.probe.plan import Address
-    from roce_exporter.probe.udp import Packet, Times
+    from roce_exporter.probe.udp import Packet
 
 BATCH = 256
 """Requests per turn of the event loop, so that a flood does not stop the process."""
@@ -57,6 +57,8 @@ class Responder:
         self._guard = guard
         self._key = key
         self._held = held
+        self._sends_hardware = False
+        """Whether the NIC has stamped a reply: only then the time of arrival by its clock is of use."""
         self._pending: dict[int, tuple[deque[FollowUp], int, Times]] = {}
         """By number of the packet on this socket: where its send time belongs, the sequence number, and when the request arrived."""
 
@@ -65,6 +67,7 @@ class Responder:
         for packet in self.socket.receive(BATCH):
             self._answer(packet)
         for one in self.socket.send_times(BATCH):
+            self._sends_hardware |= bool(one.times.hardware)
             if found := self._pending.pop(one.number, None):
                 waiting, sequence, received = found
                 time_sent, arrived, method = (
@@ -95,11 +98,12 @@ class Responder:
         source = guard.admit(address)
         if source is None:
             return
+        received = packet.received if self._sends_hardware else Times(packet.received.software)
         waiting = guard.session(source, port, request.session, self._address)
         reply = pack_reply(
             packet.content,
             request,
-            received=packet.received.hardware or packet.received.software or time.time_ns(),
+            received=received.hardware or received.software or time.time_ns(),
             sent=time.time_ns(),
             ttl=packet.ttl,
             tos=packet.tos,
@@ -107,16 +111,16 @@ class Responder:
             key=self._key,
         )
         # RFC 8972 section 4.4: the reply has the DSCP that the request asks for. It is ECN-capable if the request was.
-        received = packet.tos or 0
-        dscp = received >> 2 if request.dscp is None else request.dscp
-        number = self.socket.send(reply, packet.source, dscp << 2 | (ECT0 if received & 3 else 0))
+        tos = packet.tos or 0
+        dscp = tos >> 2 if request.dscp is None else request.dscp
+        number = self.socket.send(reply, packet.source, dscp << 2 | (ECT0 if tos & 3 else 0))
         if number is None:
             guard.dropped["send"] += 1
             return
         self.answered += 1
         if len(self._pending) >= PENDING:
             del self._pending[next(iter(self._pending))]
-        self._pending[number] = waiting, request.sequence, packet.received
+        self._pending[number] = waiting, request.sequence, received
 
     def close(self) -> None:
         """Close the socket."""

@@ -13,7 +13,15 @@ from roce_exporter.probe.guard import Guard
 from roce_exporter.probe.plan import RACK, Probe, ProbeTarget
 from roce_exporter.probe.responder import Responder
 from roce_exporter.probe.sender import LATE, LOST, Sender, TrafficClass
-from roce_exporter.probe.stamp import StampRequest, pack_request, read_reply
+from roce_exporter.probe.stamp import (
+    HARDWARE_ASSIST,
+    SOFTWARE_LOCAL,
+    FollowUp,
+    StampRequest,
+    pack_request,
+    read_reply,
+)
+from roce_exporter.probe.udp import Packet, Sent, Times
 
 KEY = b"0123456789abcdef"
 ROCE = TrafficClass("roce", 26, is_ecn_capable=True)
@@ -107,6 +115,50 @@ def test_a_burst_is_answered_and_the_next_one_brings_its_times(ends) -> None:
     assert all(network >= 0 and responder > 0 for network, responder in ends.outcomes.times)
     assert ends.responder.answered == 10 * bursts
     assert not ends.guard.dropped
+
+
+@pytest.mark.parametrize(
+    ("arrival", "sendings", "second"),
+    [
+        ((1000, 0), [(1500, 0)], (1000, 1500, SOFTWARE_LOCAL)),
+        ((1000, 70), [(1500, 0)], (1000, 1500, SOFTWARE_LOCAL)),
+        ((1000, 0), [(1500, 0), (0, 90)], (1000, 1500, SOFTWARE_LOCAL)),
+        ((1000, 70), [(1500, 0), (0, 90)], (70, 90, HARDWARE_ASSIST)),
+    ],
+    ids=["kernel", "NIC receives", "NIC sends", "NIC"],
+)
+def test_a_responder_takes_both_times_from_the_clock_that_has_both(
+    arrival: tuple[int, int], sendings: list[tuple[int, int]], second: tuple[int, int, int]
+) -> None:
+    """The NIC may stamp what it sends and only PTP of what arrives, as for ptp4l, or the reverse. Times are nanoseconds."""
+    responder = Responder(
+        ipaddress.ip_address(FOUR), 0, Guard([ipaddress.ip_network("127.0.0.0/8")], Clock())
+    )
+    responder.socket.close()
+    replies: list[bytes] = []
+    waiting: list[Packet] = []
+    reported: list[Sent] = []
+
+    class Nic:
+        def receive(self, _: int) -> list[Packet]:
+            return [waiting.pop()] if waiting else []
+
+        def send(self, content: bytes, *_: object) -> int:
+            replies.append(content)
+            reported.extend(Sent(len(replies) - 1, Times(*one)) for one in sendings)
+            return len(replies) - 1
+
+        def send_times(self, _: int) -> list[Sent]:
+            return [reported.pop(0) for _ in range(len(reported))]
+
+    responder.socket = Nic()
+    for number in range(3):
+        packet = pack_request(StampRequest(number, 1, 7))
+        waiting.append(Packet(packet, (FOUR, 40000), Times(*arrival), 64, 0))
+        responder.work()
+    *_, earlier, last = map(read_reply, replies)
+    assert last.follow_up == FollowUp(1, second[1], second[2])
+    assert earlier.received == second[0]
 
 
 def test_paths_have_source_ports_of_their_own_that_stay_until_the_next_window(ends) -> None:

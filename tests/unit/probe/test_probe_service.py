@@ -15,8 +15,14 @@ from roce_exporter.cli.entry import main
 from roce_exporter.model import Device, Gid, Port
 from roce_exporter.normalise.series import Samples
 from roce_exporter.probe.guard import FOLLOW_UPS, KNOWN_SECONDS, NEW_BURST, SESSIONS, SOURCES, Guard
-from roce_exporter.probe.outcomes import PAIRS_COUNTED, PortTally
-from roce_exporter.probe.plan import ProbeTarget, SendRate, plan
+from roce_exporter.probe.outcomes import (
+    PAIRS_COUNTED,
+    Distribution,
+    PortTally,
+    ProcessCounts,
+    probe_samples,
+)
+from roce_exporter.probe.plan import FABRIC, RACK, Probe, ProbeTarget, SendRate, plan
 from roce_exporter.probe.sender import LOST
 from roce_exporter.probe.service import ProbeService, ProbeSettings, own_addresses, own_networks
 from roce_exporter.probe.stamp import FollowUp
@@ -322,6 +328,17 @@ def test_send_times_wait_for_their_own_session_and_are_bounded(guard: Guard) -> 
         guard.session(source, 50000, number)
     assert len(source.follow_ups) == SESSIONS
     assert not guard.session(source, 40000, 1), "the oldest session is forgotten"
+
+
+@pytest.mark.parametrize(("whole", "count"), [(False, 296), (True, 659)])
+def test_a_host_with_eight_ports_has_some_three_hundred_series(whole: bool, count: int, clock: Clock) -> None:
+    ports = [PortTally(f"mlx5_{one}", "1", ProbeSettings().classes, clock) for one in range(8)]
+    for one, port in enumerate(ports):
+        port.target = ProbeTarget("r1", "h1", str(one), ipaddress.ip_address(one), 10124)
+        for scope in (RACK, FABRIC):
+            port.measured(Probe(port.target, 1, scope), 1e-5, 1e-4)
+    counts = ProcessCounts(Counter(), 0, 0, 0, Distribution())
+    assert len(probe_samples(ports, counts, whole=whole).series) == count
 
 
 @pytest.mark.parametrize("hosts", [32, 512])
