@@ -67,13 +67,14 @@ async def _run(options: argparse.Namespace) -> int:
     try:
         if options.duration:
             asyncio.get_running_loop().call_later(options.duration, stop.set)
-        waiting = asyncio.ensure_future(_either(ended, stop))
+        ends = asyncio.create_task(ended.wait()), asyncio.create_task(stop.wait())
+        first = partial(asyncio.wait, ends, timeout=REFRESH, return_when=asyncio.FIRST_COMPLETED)
         with _screen(options) as show:  # while it waits for the end of the input, of --duration, or a signal
-            while not (await asyncio.wait((waiting,), timeout=REFRESH))[0]:
+            while not (await first())[0]:
                 show(session)
         session.finish()
         if options.wire_interface:
-            await _either(ended, asyncio.Event(), limit=DRAIN)
+            await asyncio.wait(ends[:1], timeout=DRAIN)
     finally:
         session.stop()
     return _print_summary(options, session)
@@ -124,16 +125,6 @@ def _screen(options: argparse.Namespace) -> Iterator[Callable[[WireSession], Non
         yield show
     finally:
         sys.stdout.write("\033[?1049l")
-
-
-async def _either(first: asyncio.Event, second: asyncio.Event, limit: float | None = None) -> None:
-    """Wait for one of two events, or `limit` seconds."""
-    tasks = [asyncio.ensure_future(one.wait()) for one in (first, second)]
-    try:
-        await asyncio.wait(tasks, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 def _print_summary(options: argparse.Namespace, session: WireSession) -> int:

@@ -15,14 +15,12 @@ import zlib
 from itertools import count
 from typing import TYPE_CHECKING
 
-from roce_exporter.background import background
-from roce_exporter.demo.servers import HOST, LOOPBACK, ScrapeTarget
+from roce_exporter.demo.servers import HOST, ScrapeTarget, served
 from roce_exporter.model import Device, Gid, Port
 from roce_exporter.probe.guard import Guard
 from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.service import ROCE_V2, ProbeService, ProbeSettings
 from roce_exporter.probe.stamp import DEFAULT_PORT
-from roce_exporter.web import Server
 from roce_exporter.web.application import Application, SampledSection, json_page
 
 if TYPE_CHECKING:
@@ -95,9 +93,6 @@ async def probed_fabric() -> AsyncIterator[tuple[ScrapeTarget, ...]]:
             )
             endpoints = Application((SampledSection(f"Probes of {own.name}", page, prober.samples),))
             endpoints.ready = True
-            server = Server(endpoints, None)
-            (address,) = await server.start([f"{LOOPBACK}:0"])
-            stack.push_async_callback(server.close)
-            await stack.enter_async_context(background(server.accept(), prober.run()))
+            address = await stack.enter_async_context(served(endpoints, prober.run()))
             scraped.append(ScrapeTarget(own.name, address))
         yield tuple(scraped)

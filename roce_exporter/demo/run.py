@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import assemble
-from roce_exporter.background import background
 from roce_exporter.demo import figures
 from roce_exporter.demo.probed_fabric import probed_fabric
 from roce_exporter.demo.screen import view
-from roce_exporter.demo.servers import LOOPBACK, ScrapeTarget, monitoring_servers
+from roce_exporter.demo.servers import ScrapeTarget, monitoring_servers, served
 from roce_exporter.demo.switch_end import switch_end
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.owners import SurveyLimits
 from roce_exporter.view.history import timed_samples
-from roce_exporter.web import Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
 
@@ -138,16 +136,11 @@ async def served_exporter(kernel: SimulatedKernel, parts: Parts) -> AsyncIterato
     """HOST:PORT of the web server, and the exporter of this host behind it; both closed at the end of the block."""
     exporter = assemble(kernel, replace(parts, owners=SurveyLimits(interval=figures.SURVEY_SECONDS)))
     endpoints = Application((HostPages(exporter),))
-    server = Server(endpoints, None)
-    (address,) = await server.start([f"{LOOPBACK}:0"])
-    try:
-        async with background(server.accept(), *exporter.work()):
+    with contextlib.closing(exporter):
+        async with served(endpoints, *exporter.work()) as address:
             await exporter.observe()
             endpoints.ready = True
             yield address, exporter
-    finally:
-        await server.close()
-        exporter.close()
 
 
 async def scenes(

@@ -20,13 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 import roce_exporter
+from roce_exporter.background import background
 from roce_exporter.demo.figures import FIRING, Address, Alert
 from roce_exporter.net import NetError
 from roce_exporter.net.http import Access, HttpServer
 from roce_exporter.net.prometheus_api import get
+from roce_exporter.web import Server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Sequence
+
+    from roce_exporter.web.application import Application
 
 LOOPBACK = "127.0.0.1"
 HOST = "demo-host"
@@ -158,6 +162,18 @@ async def monitoring_servers(
         else:
             servers.notes.append("prometheus is not on the PATH: no alerts here until it is installed")
         yield servers
+
+
+@contextlib.asynccontextmanager
+async def served(application: Application, *work: Coroutine[object, object, None]) -> AsyncIterator[str]:
+    """HOST:PORT of a web server for the application within the block, next to this work."""
+    server = Server(application, None, private=application.private)
+    (address,) = await server.start([f"{LOOPBACK}:0"])
+    try:
+        async with background(server.accept(), *work):
+            yield address
+    finally:
+        await server.close()
 
 
 # Configuration

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.background import background
 from roce_exporter.demo.figures import SWITCH_WANTED, Address, Moments, ShownSwitch, switch_ports
-from roce_exporter.demo.servers import LOOPBACK, describe_exit, find_program, running
+from roce_exporter.demo.servers import describe_exit, find_program, running, served
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS
 from roce_exporter.net import NetError
 from roce_exporter.self_metrics.own_registry import OwnRegistry
@@ -25,7 +25,6 @@ from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.systems.sonic.redis_client import ReplyReader
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarget
 from roce_exporter.view.history import timed_samples
-from roce_exporter.web import Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
 
@@ -185,11 +184,9 @@ async def _start(
     stack.push_async_callback(prober.close)
     registry = OwnRegistry()
     application = Application((SwitchPages(prober, registry),), registry)
-    server = Server(application, None, private=application.private)
-    stack.push_async_callback(server.close)
-    (address,) = await server.start([f"{LOOPBACK}:0"])
+    address = await stack.enter_async_context(served(application))
     end = SwitchEnd(leaf.hostname, address, prober, child, notes)
-    await stack.enter_async_context(background(server.accept(), keep_written(end, writer, leaf)))
+    await stack.enter_async_context(background(keep_written(end, writer, leaf)))
     return end
 
 

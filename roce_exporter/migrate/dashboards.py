@@ -37,11 +37,11 @@ class DashboardTexts:
     of_others: list[tuple[Place, str, str, str]] = field(default_factory=list)
     """Variables that list a label of metrics that stay: place, name, query and label."""
 
-    def query(self, place: Place, text: Any, title: str, *, only_series: bool = False) -> Translation | None:
+    def query(self, place: Place, text: Any, title: str) -> Translation | None:
         """Translate an expression, if there is one."""
         if not isinstance(text, str):
             return None
-        found = self.report.expression(text, place, title, only_series=only_series)
+        found = self.report.expression(text, place, title)
         if found:
             self.change(place, text, found.text)
             self.renamed |= {old for source in found.flow for old, _ in source.seen}
