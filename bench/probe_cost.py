@@ -174,9 +174,7 @@ def tables(services: Sequence[ProbeService]) -> dict[str, int]:
     for service in services:
         guard = service._guard
         sums["sources"] += len(guard) + len(guard._places)
-        sums["sessions"] += sum(
-            len(one.follow_ups) for table in (guard._old, guard._new) for one in table.values()
-        )
+        sums["sessions"] += sum(map(len, guard._sessions.values()))
         for port in service._ports.values():
             sums["replies to time"] += len(port.responder._pending)
             sums["pairs"] += len(port.tally.pairs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter, OrderedDict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ TOTAL = 500.0
 """Per second, of all sources: half for known ones, half for new ones."""
 KNOWN_BURST, NEW_BURST = 200.0, 300.0
 """At once, of known and of new sources: a host with 8 ports begins with 256 packets."""
-SESSIONS = 64
-"""Of one source address: source port, session identifier and the own address, as 8 paths to 8 addresses of one host are."""
+SESSIONS = 4096
+"""Whose send times are kept, of known and of new sources each: in ten minutes 8 own ports have 2,000 in a full mesh, and less in others."""
 KNOWN_SECONDS = 30.0
 """A source that was first answered so long ago is known."""
 
@@ -74,8 +74,19 @@ class Requester:
     bucket: Bucket
     first: float
     """When it was answered first."""
-    follow_ups: OrderedDict[tuple[object, ...], deque[FollowUp]] = field(default_factory=OrderedDict)
-    """Send times of replies that no later reply has reported yet, by source port, session and own address."""
+    sessions: OrderedDict[tuple[object, ...], deque[FollowUp]]
+    """The table of all known or of all new sources: send times of replies that no later reply has reported yet."""
+
+    def session(self, *key: object) -> deque[FollowUp]:
+        """The send times that wait for a session, which source address and port, identifier and own address name."""
+        waiting = self.sessions.get(key)
+        if waiting is None:
+            if len(self.sessions) >= SESSIONS:
+                self.sessions.popitem(last=False)
+            waiting = self.sessions[key] = deque(maxlen=FOLLOW_UPS)
+        else:
+            self.sessions.move_to_end(key)
+        return waiting
 
 
 class Guard:
@@ -95,6 +106,8 @@ class Guard:
         # Apart, so that a flood of new sources forgets no known one.
         self._old: OrderedDict[str, Requester] = OrderedDict()
         self._new: OrderedDict[str, Requester] = OrderedDict()
+        self._sessions: dict[bool, OrderedDict[tuple[object, ...], deque[FollowUp]]]
+        self._sessions = {known: OrderedDict() for known in (False, True)}
 
     def __len__(self) -> int:
         return len(self._old) + len(self._new)
@@ -126,8 +139,9 @@ class Guard:
         now = self._clock()
         source = self._old.get(address) or self._new.pop(address, None)
         if source is None:
-            source = Requester(Bucket(OF_SOURCE, BURST, BURST, now), now)
+            source = Requester(Bucket(OF_SOURCE, BURST, BURST, now), now, self._sessions[False])
         known = now - source.first >= KNOWN_SECONDS
+        source.sessions = self._sessions[known]
         table = self._old if known else self._new
         table[address] = source
         table.move_to_end(address)
@@ -140,14 +154,3 @@ class Guard:
             self.dropped["total_rate"] += 1
             return None
         return source
-
-    def session(self, source: Requester, *key: object) -> deque[FollowUp]:
-        """The send times that wait for a session of this source, which source port, identifier and own address name."""
-        waiting = source.follow_ups.get(key)
-        if waiting is None:
-            if len(source.follow_ups) >= SESSIONS:
-                source.follow_ups.popitem(last=False)
-            waiting = source.follow_ups[key] = deque(maxlen=FOLLOW_UPS)
-        else:
-            source.follow_ups.move_to_end(key)
-        return waiting

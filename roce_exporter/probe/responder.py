@@ -99,7 +99,7 @@ class Responder:
         if source is None:
             return
         received = packet.received if self._sends_hardware else Times(packet.received.software)
-        waiting = guard.session(source, port, request.session, self._address)
+        waiting = source.session(address, port, request.session, self._address)
         reply = pack_reply(
             packet.content,
             request,

@@ -317,17 +317,23 @@ def test_the_first_burst_of_a_host_with_eight_ports_is_answered(guard: Guard) ->
     assert [admitted(guard, f"10.0.0.{number}", 32) for number in range(8)] == [32] * 8
 
 
-def test_send_times_wait_for_their_own_session_and_are_bounded(guard: Guard) -> None:
-    source = guard.admit(HONEST)
-    assert source is not None
+def test_send_times_wait_for_their_own_session_and_are_bounded(guard: Guard, clock: Clock) -> None:
+    """Of all sources together, and new ones forget nothing of known ones."""
+    assert guard.admit(HONEST)
+    clock.now += KNOWN_SECONDS
+    known = guard.admit(HONEST)
+    assert known is not None
     for number in range(FOLLOW_UPS + 1):
-        guard.session(source, 40000, 1).append(FollowUp(number, 1, 2))
-    assert guard.session(source, 40000, 1)[0].sequence == 1
-    assert not guard.session(source, 40000, 2)
-    for number in range(SESSIONS):
-        guard.session(source, 50000, number)
-    assert len(source.follow_ups) == SESSIONS
-    assert not guard.session(source, 40000, 1), "the oldest session is forgotten"
+        known.session(HONEST, 40000, 1).append(FollowUp(number, 1, 2))
+    assert known.session(HONEST, 40000, 1)[0].sequence == 1
+    assert not known.session(HONEST, 40000, 2)
+    for number in range(100):
+        source = guard.admit(f"10.0.1.{number}")
+        for port in range(100):
+            source.session(number, port)
+        assert source.sessions is not known.sessions
+    assert len(source.sessions) == SESSIONS
+    assert known.session(HONEST, 40000, 1)[0].sequence == 1
 
 
 @pytest.mark.parametrize(("whole", "count"), [(False, 296), (True, 659)])
