@@ -33,7 +33,7 @@ LATE = 2.0
 """Seconds after which a reply is late."""
 LOST = 4.0
 """Seconds after which a probe without a reply is lost."""
-REMEMBERED = 4096
+REMEMBERED = 256
 """Answered probes of one socket whose reply's send time is not known yet."""
 BATCH = 4096
 
