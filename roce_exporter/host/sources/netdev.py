@@ -19,7 +19,7 @@ from roce_exporter.host.sources.files import CounterFiles, FileReader
 from roce_exporter.host.sources.query_reader import OneRequest, QueryReader
 from roce_exporter.host.sources.state_files import FLAGS, parse_flags
 from roce_exporter.model.values import check_counters, make_reading
-from roce_exporter.words import word_map
+from roce_exporter.words import word_list, word_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,9 @@ _NAMES = word_map(
     """
 )
 """What we call the keys of the documents `pfc`, `ets` and `buffer`."""
-_OF_PEER = ("pfc_enabled", "ets_willing", "ets_transmit", "ets_algorithm", "priority_traffic_class")
+_OF_PEER = word_list(
+    "pfc_enabled ets_willing ets_transmit ets_algorithm priority_traffic_class dscp_priority"
+)
 
 
 def flatten(dcb: Dcb) -> dict[str, int]:
@@ -60,9 +62,7 @@ def flatten(dcb: Dcb) -> dict[str, int]:
         found["dcbx_mode"] = sum(MODES[name] for name in dcb["dcbx"])
     # The settings that the other end of the link sent by DCBX.
     peer = _numbers(dcb, "peer_pfc", "peer_ets") | _dscp_priority(dcb.get("peer_app", {}))
-    return found | {
-        f"peer_{name}": value for name, value in peer.items() if name.startswith((*_OF_PEER, "dscp"))
-    }
+    return found | {f"peer_{name}": value for name, value in peer.items() if name.startswith(_OF_PEER)}
 
 
 def _numbers(dcb: Dcb, *kinds: str) -> dict[str, int]:
@@ -72,7 +72,8 @@ def _numbers(dcb: Dcb, *kinds: str) -> dict[str, int]:
         for key, value in document.items():
             if name := _NAMES.get(key):
                 if isinstance(value, tuple):
-                    found |= {f"{name}_{at}": int(ALGORITHMS.get(one, one)) for at, one in enumerate(value)}
+                    numbers = [ALGORITHMS.get(one, one) for one in value] if key == "tc_tsa" else value
+                    found |= {f"{name}_{at}": int(one) for at, one in enumerate(numbers)}
                 else:
                     found[name] = int(value)
     return found
