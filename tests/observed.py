@@ -7,8 +7,7 @@ from roce_exporter.assemble import Clock, Parts, assemble
 from roce_exporter.checks.settings import Auditor
 from roce_exporter.exporter import Exporter, Observation
 from roce_exporter.exposition import Format
-from roce_exporter.host.kernel import Kernel, ObjectKernel
-from roce_exporter.host.kernel.kmsg import LogKernel
+from roce_exporter.host.kernel import Kernel
 from roce_exporter.model import DeviceReadings
 from roce_exporter.normalise.series import Samples
 from roce_exporter.owners import SurveyLimits
@@ -22,8 +21,8 @@ async def observe(kernel: Kernel, times: int = 1) -> tuple[Exporter, list[Observ
     parts = Parts(
         profile=None,
         pace=None,
-        owners=SurveyLimits() if isinstance(kernel, ObjectKernel) else None,
-        kernel_log=isinstance(kernel, LogKernel),
+        owners=SurveyLimits(),
+        kernel_log=True,
         health=False,
     )
     with closing(assemble(kernel, parts, Clock(lambda: 0.0, lambda: WALL))) as exporter:

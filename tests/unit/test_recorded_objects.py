@@ -39,7 +39,6 @@ def listed(kernel: ObjectKernel, device: RdmaDevice, kind: ObjectKind) -> list[R
 
 def test_queue_pairs_of_a_process_and_of_the_kernel() -> None:
     kernel = recorded(resource__qp=QUEUE_PAIRS, resource__cm_id="\n")
-    assert isinstance(kernel, ObjectKernel)
     assert listed(kernel, RXE0, ObjectKind.QUEUE_PAIR) == [
         RdmaObject(ObjectKind.QUEUE_PAIR, 16856, "", 1, 41, 41, "RC", "RTS"),
         RdmaObject(ObjectKind.QUEUE_PAIR, 0, "ib_core", 1, 1, 0, "GSI", "RTS"),

@@ -13,15 +13,15 @@ A devlink instance (Documentation/networking/devlink) is named by its bus and it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from roce_exporter.host.kernel.kmsg import LogKernel
 from roce_exporter.model.values import FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from roce_exporter.host.kernel.dcb_netlink import Dcb
+    from roce_exporter.host.kernel.kmsg import KernelLog
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.model.ip import IpFacts, IpPath
@@ -41,7 +41,6 @@ class ObjectList(Protocol):
         """Give up the rest. May be called again, also from another thread once no call is in flight."""
 
 
-@runtime_checkable
 class ObjectKernel(Protocol):
     """Objects and processes of a host."""
 
@@ -111,30 +110,6 @@ class ComponentVersion(NamedTuple):
     version: str
 
 
-class DevlinkKernel(Protocol):
-    """The part of a host that devlink describes. No method writes."""
-
-    def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
-        """The health reporters of an instance and of its ports, in the kernel's order. Needs no privilege.
-
-        Absent: there is no such instance, or it has no reporters.
-        """
-
-    def devlink_versions(self, instance: str) -> tuple[ComponentVersion, ...]:
-        """The versions of an instance. Needs no privilege; the driver may query its firmware.
-
-        Absent: there is no such instance, or its driver reports none.
-        """
-
-    def devlink_vnic(self, instance: str) -> Mapping[str, int]:
-        """The numbers that the reporter `vnic` of an instance diagnoses, by the driver's names.
-
-        Raises:
-            Absent: there is no such instance, or it has no such reporter.
-            PermissionError: without CAP_NET_ADMIN.
-        """
-
-
 P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -187,7 +162,7 @@ class Files(Protocol):
         """Close the descriptors."""
 
 
-class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
+class Kernel(ObjectKernel, Protocol):
     """All that the exporter reads from a host. No method writes."""
 
     def begin(self) -> None:
@@ -311,3 +286,32 @@ class Kernel(ObjectKernel, DevlinkKernel, LogKernel, Protocol):
 
     def dcb(self, netdev: str) -> Dcb:
         """PFC, scheduling, priority mapping and buffers of a network device. Absent: the driver has no DCB."""
+
+    def devlink_reporters(self, instance: str) -> tuple[HealthReporter, ...]:
+        """The health reporters of an instance and of its ports, in the kernel's order. Needs no privilege.
+
+        Absent: there is no such instance, or it has no reporters.
+        """
+
+    def devlink_versions(self, instance: str) -> tuple[ComponentVersion, ...]:
+        """The versions of an instance. Needs no privilege; the driver may query its firmware.
+
+        Absent: there is no such instance, or its driver reports none.
+        """
+
+    def devlink_vnic(self, instance: str) -> Mapping[str, int]:
+        """The numbers that the reporter `vnic` of an instance diagnoses, by the driver's names.
+
+        Raises:
+            Absent: there is no such instance, or it has no such reporter.
+            PermissionError: without CAP_NET_ADMIN.
+        """
+
+    def open_kernel_log(self, *, oldest: bool) -> KernelLog:
+        """A position in the kernel log: before the oldest record that is kept, or after the newest.
+
+        Raises:
+            Absent: this host has no kernel log.
+            LogHiddenError: this process may not read it.
+            OSError: it is broken.
+        """

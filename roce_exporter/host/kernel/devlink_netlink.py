@@ -67,7 +67,7 @@ class ReporterPlace(NamedTuple):
 class DevlinkNetlink:
     """The reads, and what is known of the reporters where the kernel cannot list those of one instance.
 
-    They raise what `DevlinkKernel` documents, and OSError where the kernel refuses or its reply is malformed.
+    They raise what `Kernel` documents, and OSError where the kernel refuses or its reply is malformed.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from roce_exporter.model import MOST_BYTES
 
@@ -50,20 +50,6 @@ class KernelLog(Protocol):
         """Close the descriptor."""
 
 
-@runtime_checkable
-class LogKernel(Protocol):
-    """The kernel log of a host."""
-
-    def open_kernel_log(self, *, oldest: bool) -> KernelLog:
-        """A position before the oldest record that is kept, or after the newest.
-
-        Raises:
-            Absent: this host has no kernel log.
-            LogHiddenError: this process may not read it.
-            OSError: it is broken.
-        """
-
-
 class LiveKernelLog:
     """/dev/kmsg. Every system call is an argument for tests."""
 
@@ -97,7 +83,7 @@ class LiveKernelLog:
 
 
 def open_live_log(*, oldest: bool, path: str = PATH) -> LiveKernelLog:
-    """The log of this host: see `LogKernel`.
+    """The log of this host: see `Kernel.open_kernel_log`.
 
     Raises:
         LogHiddenError: no permission, or no such device node in this /dev.

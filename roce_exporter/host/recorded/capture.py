@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.errors import UserError
 from roce_exporter.host.inventory import CLASS, describe, list_devices
-from roce_exporter.host.kernel import Absent, ObjectKernel, entries_of, read_or
-from roce_exporter.host.kernel.kmsg import LogKernel
+from roce_exporter.host.kernel import Absent, entries_of, read_or
 from roce_exporter.host.recorded import ethtool_text
 from roce_exporter.host.recorded.archive import SUFFIX, write_tree
 from roce_exporter.host.recorded.capture_tables import IpBook, ProcessBook, device_objects
@@ -170,17 +169,17 @@ async def _moment(
     whole: Part = {}
     rdma: RdmaRows = {}
     devlink = []
-    processes = ProcessBook(kernel, scrub) if isinstance(kernel, ObjectKernel) else None
-    addresses = IpBook(kernel, scrub)
+    processes, addresses = ProcessBook(kernel, scrub), IpBook(kernel, scrub)
     for one in listed:
         device = await _read(in_flight, one.name, partial(describe, kernel, one))
         if device is None:
             continue
         scrub.keep(device.driver)
         await _read(in_flight, f"addresses of {one.name}", partial(addresses.add, device))
-        calls = {one.name: partial(_device, kernel, device, scrub)}
-        if processes:
-            calls[f"objects of {one.name}"] = partial(device_objects, processes, device)
+        calls = {
+            one.name: partial(_device, kernel, device, scrub),
+            f"objects of {one.name}": partial(device_objects, processes, device),
+        }
         for what, call in calls.items():
             part, rows = await _read(in_flight, what, call) or ({}, {})
             whole |= part
@@ -192,12 +191,9 @@ async def _moment(
             whole |= {path: SymbolicLink(target) for path, target in links.items()}
     whole |= devlink_files(devlink)
     whole |= {f"rdma/{kind}.json": json.dumps(rows, indent=1) + "\n" for kind, rows in rdma.items()}
-    if whole and isinstance(kernel, LogKernel):
+    if whole:
         whole |= await _read(in_flight, "the kernel log", partial(kernel_log, kernel)) or {}
-    whole |= addresses.files()
-    if processes:
-        whole |= processes.files()
-    return whole
+    return whole | addresses.files() | processes.files()
 
 
 async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
