@@ -32,13 +32,18 @@ IP_CHECKS = {check: cause for check, (cause,) in causes_of("addresses").items()}
 AT_THE_OTHER_END = frozenset({"peer_pfc"})
 """Checks of what the switch announces (DCBX)."""
 TITLES = {check.id: check.title for check in ALL_CHECKS}
-SAID = re.compile(r"(?:check|setting) ([a-z0-9_]+) of ")
-PAIR = "two ports of one kind are set differently: check settings lists in what"
+SAID = re.compile(r"wrong setting of .* \(check ([a-z0-9_]+)\)$")
+PAIR = "two ports of one kind are set differently: `check settings` lists in what"
 DROPPED = tuple(
     f"roce_{name}_discards_total" for name in ("phy_receive", "port_receive", "buffer", "host_buffer")
 )
 """Each counts the same packets or a part of them."""
 STOPS = tuple(f"roce_global_pause_transmit_{kind}frames_total" for kind in ("", "xoff_"))
+
+
+def wrong_setting(netdev: str, check: str) -> str:
+    """A check that fails, as evidence: in the words of `check settings`, with its name there."""
+    return f"wrong setting of {netdev or 'the port'}: {TITLES.get(check, check)} (check {check})"
 
 
 def _checks_of(finding: Finding) -> list[str]:
@@ -93,7 +98,7 @@ def _checks(port: PortView) -> Iterator[Symptom]:
         if not ok and track.labels["check"] != "pcie":
             check = track.labels["check"]
             cause = IP_CHECKS.get(check, MISCONFIGURED)
-            said = f"check {check} of {track.labels['netdev'] or 'the port'} fails"
+            said = wrong_setting(track.labels["netdev"], check)
             if check != CONSISTENCY.id or _is_odd(port):
                 yield Symptom(cause, (said,))
             else:
@@ -136,7 +141,7 @@ def _nothing_lossless(port: PortView) -> Iterator[Symptom]:
     dropped = max(port.rose(name, MEDIUM) for name in DROPPED)
     gaps = not port.tracks(OUT_OF_SEQUENCE) or port.rose(OUT_OF_SEQUENCE, MEDIUM)
     if gaps and dropped and is_much(port, dropped, port.rise("roce_port_receive_packets_total", MEDIUM)):
-        yield Symptom("misconfigured", (f"setting pfc of {port.netdev}: on for no priority",))
+        yield Symptom("misconfigured", (wrong_setting(port.netdev, "pfc"), "PFC is on for no priority"))
 
 
 def suspects(host: View, findings: Sequence[Finding]) -> Iterator[Finding]:
