@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.switch_systems import SYSTEMS
-from roce_exporter.collect.workers import InFlight, run_in_thread
+from roce_exporter.collect.workers import CallThread, InFlight, run_in_thread
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import OneText, Renderer
 from roce_exporter.net import NetError
@@ -48,11 +48,12 @@ READ_SECONDS = 60.0
 """To interpret the replies of one round."""
 READ_AT_ONCE = 1
 """Switches whose replies are interpreted at once: one takes some 10 MiB meanwhile, and several are not faster."""
-WHOLE_AT_ONCE, WHOLE_SHARE = 4, 0.25
+WHOLE_AT_ONCE, WHOLE_SHARE = 3, 0.5
 """Whole rounds at once of switches whose other rounds read values alone: the replies of each take some 2 MiB until they are interpreted. And the part
 of its time for which a round waits for its place; it goes on without one."""
 LOSS_SECONDS = 60.0
 """For which rounds are whole after one has lost values. What is away for longer is found by the next whole round of the module's own."""
+_THREAD = CallThread()  # one: each thread has memory of its own from malloc, and keeps what one switch needed
 STREAM = "stream"
 """The source of what the switch sends by itself, where the target wants it."""
 READING_SECONDS = 0.25
@@ -328,7 +329,8 @@ class Prober:
         state.again = None
         async with self._reading:
             with i.RARE_COLLECTIONS:
-                found = await run_in_thread(partial(_interpret, state, replies, record=record), READ_SECONDS)
+                work = partial(_interpret, state, replies, record=record)
+                found = await run_in_thread(work, READ_SECONDS, _THREAD)
         readings = found.readings
         state.device = readings.name or state.device
         state.again = state.unless_lost(found.readable, found.again, begin)

@@ -39,7 +39,12 @@ def load_module(name: str) -> Module:
 
 @cache
 def requests_of(section: str) -> tuple[tuple[str, ...], ...]:
-    """The rows of a section of `requests.txt`."""
+    """The rows of a section of `requests.txt`; `table_of` for rows of two fields."""
     text = Path(__file__).with_name("requests.txt").read_text(encoding="utf-8")
     lines = text.partition(f"[{section}]\n")[2].partition("\n\n")[0].splitlines()
     return tuple(tuple(re.split(" {2,}", line)) for line in lines)
+
+
+def table_of(section: str) -> dict[str, str]:
+    """The second field of the rows of a section, by the first one."""
+    return {key: value for key, value in requests_of(section)}  # noqa: C416 - pairs

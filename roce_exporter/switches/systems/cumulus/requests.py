@@ -21,7 +21,7 @@ from roce_exporter.net import NetError
 from roce_exporter.switches.json_client import JsonClient, StatusError, query_sources
 from roce_exporter.switches.readings import Module, ProbeRequest
 from roce_exporter.switches.reply_values import below
-from roce_exporter.switches.systems import requests_of
+from roce_exporter.switches.systems import table_of
 from roce_exporter.switches.systems.cumulus.read import (
     COUNTERS,
     SUBTREES,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from roce_exporter.switches.systems.cumulus.read import Subtree
 
 ROOT = "/nvue_v1"
-PATHS = {source: f"{ROOT}/{path}" for source, path in requests_of("cumulus")}
+PATHS = {source: f"{ROOT}/{path}" for source, path in table_of("cumulus").items()}
 
 NO_PATH = (400, 404, 422)
 """How NVUE says that it does not have a path or does not know a parameter."""

@@ -13,7 +13,7 @@ from roce_exporter.net import NetError
 from roce_exporter.switches import reply_values as v
 from roce_exporter.switches.readings import SwitchReading, SwitchReadings, label_text
 from roce_exporter.switches.reply_values import below, fact, is_absent, of_port
-from roce_exporter.switches.systems import requests_of
+from roce_exporter.switches.systems import table_of
 from roce_exporter.switches.systems.nxos import ports as p
 from roce_exporter.switches.systems.nxos.ports import QUEUING, NxosPort
 from roce_exporter.switches.targets import ALL_PRIORITIES
@@ -31,7 +31,7 @@ T = TypeVar("T")
 WATCHDOG, PFC, NEIGHBORS = "pfc_queue_detail", "priority_flow_control", "lldp_neighbors"
 VERSION, STATISTICS, MODULES = "version", "queuing_statistics", "transceivers"
 REFUSED_DME = "the DME refuses the query"
-CLASSES = {source: kind for source, kind in requests_of("nxos dme")}  # noqa: C416 - pairs
+CLASSES = table_of("nxos dme")
 NOT_SET = frozenset({"inherit", "auto", "unknown", "never", "1970-01-01T00:00:00.000+00:00"})
 """Values of attributes that say nothing: a speed without a link, a change that never was."""
 CLASS_GROUP = re.compile(r"-q(?:-(default)|([0-7]))$", re.ASCII)

@@ -18,14 +18,14 @@ from roce_exporter.net import NetError
 from roce_exporter.net.json_reply import decode_json
 from roce_exporter.switches.json_client import JsonClient, SessionCookie, StatusError, query_sources
 from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest
-from roce_exporter.switches.systems import requests_of
+from roce_exporter.switches.systems import table_of
 from roce_exporter.switches.systems.nxos.ports import command_body
 from roce_exporter.switches.systems.nxos.read import CLASSES, REFUSED_DME, read
 
 if TYPE_CHECKING:
     from roce_exporter.net.login import Login
 
-COMMANDS = {source: command for source, command in requests_of("nxos")}  # noqa: C416 - pairs
+COMMANDS = table_of("nxos")
 INS = "/ins"
 CLASS_QUERIES = {source: f"/api/node/class/{kind}.json" for source, kind in CLASSES.items()}
 NX_API_COOKIE = SessionCookie("nxapi_auth")

@@ -24,12 +24,12 @@ from roce_exporter.net.gnmi_messages import path_text
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient
 from roce_exporter.switches.readings import Module, ProbeReply, StreamPlan
 from roce_exporter.switches.stream import SwitchStream
+from roce_exporter.switches.systems import table_of
 from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.read import read_tables
 from roce_exporter.switches.systems.sonic.scope import lossless_of
 from roce_exporter.switches.targets import PFC_PRIORITIES
-from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,15 +46,7 @@ PORTS, QUEUES, RATES = "COUNTERS/Ethernet*", "COUNTERS/Ethernet*/Queues", "RATES
 PERIODIC_GROUPS = "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups"
 NEIGHBORS, CHOSEN_GROUPS, CHASSIS = "LLDP_ENTRY_TABLE", "BUFFER_PG_TABLE", "LLDP_LOC_CHASSIS"
 CHASSIS_FIELDS = ("lldp_loc_sys_name", "lldp_loc_sys_desc")
-CONFIG_TABLES = word_list(
-    "DEVICE_METADATA FLEX_COUNTER_TABLE PORT PORT_QOS_MAP PFC_WD MAP_PFC_PRIORITY_TO_QUEUE QUEUE WRED_PROFILE BUFFER_PG"
-    " PFC_PRIORITY_TO_PRIORITY_GROUP_MAP BUFFER_PROFILE BUFFER_POOL"
-)
-HEALTH_TABLES = word_list(
-    "PORT_OPERR_TABLE TRANSCEIVER_DOM_SENSOR TRANSCEIVER_DOM_THRESHOLD TRANSCEIVER_INFO"
-)
-"""Of STATE_DB, each with a request of its own: not every switch has them."""
-STATE_TABLES = ("QUEUE_COUNTER_CAPABILITIES", "BUFFER_PROFILE_TABLE", "BUFFER_POOL_TABLE")
+TABLES = {source: tuple(names.split()) for source, names in table_of("sonic gnmi").items()}
 NO_ALIASES = (
     "ports are named by the vendor's alias, which is in the table PORT of CONFIG_DB, which cannot be used"
 )
@@ -148,7 +140,7 @@ class _GnmiRound:
         return None
 
     async def _configuration(self) -> None:
-        reply = await self._get((t.CONFIGURATION,), CONFIG_DB, CONFIG_TABLES)
+        reply = await self._get((t.CONFIGURATION,), CONFIG_DB, TABLES[CONFIG_DB])
         if reply is None:
             return
         self.rows = rows_of_tables(reply, "|")
@@ -165,7 +157,7 @@ class _GnmiRound:
             self.by_name[path] = reply
 
     async def _state(self) -> None:
-        reply = await self._get((t.STATE,), STATE_DB, STATE_TABLES, optional=True)
+        reply = await self._get((t.STATE,), STATE_DB, TABLES[STATE_DB], optional=True)
         self.state = None if reply is None else rows_of_tables(reply, "|")
 
     async def _lldp(self) -> None:
@@ -182,7 +174,7 @@ class _GnmiRound:
         reply = await self._get((t.LINKS,), APPL_DB, ("PORT_TABLE",), optional=True)
         if reply is not None:
             self.links = {key.partition(":")[2]: row for key, row in rows_of_tables(reply, ":").items()}
-        for name in HEALTH_TABLES:
+        for name in TABLES["health"]:
             found = await self._get((t.TRANSCEIVERS,), STATE_DB, (name,), optional=True)
             for key, row in rows_of_tables(found or (), "|").items():
                 table, _, port = key.partition("|")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from roce_exporter.switches.systems import requests_of, table_of
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, ports_with_unicast, queue_label
 
@@ -22,17 +23,8 @@ if TYPE_CHECKING:
 Row = tuple[str, tuple[str, ...]]
 """A key and the fields to read; no fields means all of them."""
 
-NAME_MAPS = {
-    "COUNTERS_PORT_NAME_MAP": t.PORT_COUNTERS,
-    "COUNTERS_QUEUE_NAME_MAP": t.QUEUE_COUNTERS,
-    "COUNTERS_QUEUE_INDEX_MAP": t.QUEUE_COUNTERS,
-    "COUNTERS_QUEUE_TYPE_MAP": t.QUEUE_COUNTERS,
-    "COUNTERS_PG_NAME_MAP": t.GROUP_COUNTERS,
-    "COUNTERS_PG_INDEX_MAP": t.GROUP_COUNTERS,
-    "COUNTERS_BUFFER_POOL_NAME_MAP": t.WATERMARKS,
-    "COUNTERS_VOQ_NAME_MAP": t.VOQ_COUNTERS,
-}
-"""Each with the source that depends on it. LAGs have no counters of their own worth a metric: COUNTERS_LAG_NAME_MAP is not read."""
+NAME_MAPS = table_of("sonic names")
+"""Each with the source that depends on it."""
 
 WATERMARK_TABLES = {
     "user": "USER_WATERMARKS",
@@ -45,22 +37,10 @@ SENSORS = "TRANSCEIVER_DOM_SENSOR"
 METADATA_ROW = ("hostname", "hwsku", "platform", "asic_type", "switch_type", "asic_name")
 PROFILE_ROW = ("pool", "xoff", "static_th", "dynamic_th")
 WRED_ROW = ("ecn", "green_min_threshold", "green_max_threshold", "green_drop_probability")
-PORT_ROWS: dict[str, tuple[Row, ...]] = {
-    t.CONFIGURATION: (
-        ("PORT|", ("alias", "description", "role")),
-        ("PORT_QOS_MAP|", ("pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map")),
-        ("PFC_WD|", ("action", "detection_time", "restoration_time")),
-    ),
-    t.LINKS: (("PORT_TABLE:", t.LINK_FIELDS),),
-    t.LLDP: (("LLDP_ENTRY_TABLE:", tuple(f"lldp_rem_{name}" for name in t.NEIGHBOR)),),
-    t.TRANSCEIVERS: (
-        ("PORT_OPERR_TABLE|", t.FAULT_FIELDS),
-        (f"{SENSORS}|", t.SENSOR_FIELDS),
-        ("TRANSCEIVER_DOM_THRESHOLD|", t.LIMIT_FIELDS),
-        ("TRANSCEIVER_INFO|", t.MODULE_FIELDS),
-    ),
-}
-"""By source the tables with a row per port: the key up to the port, and the fields."""
+PORT_ROWS: dict[str, list[Row]] = {}
+for source, start, names in requests_of("sonic ports"):
+    fields = t.SENSOR_FIELDS if names == "SENSORS" else tuple(names.split())
+    PORT_ROWS.setdefault(source, []).append((start, fields))
 NO_ROWS: Mapping[str, Fields] = {}
 METADATA: Row = ("DEVICE_METADATA|localhost", METADATA_ROW)
 CHASSIS: Row = ("LLDP_LOC_CHASSIS", ("lldp_loc_sys_name", "lldp_loc_sys_desc"))

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roce_exporter.catalog.switch_systems import SONIC
-from roce_exporter.collect.workers import run_in_thread
+from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.net import NetError
 from roce_exporter.net.tls import client_context
 from roce_exporter.switches.readings import Module, ProbeReply, label_text
@@ -38,6 +38,7 @@ MOST_SECONDS = 60.0
 WAIT_SHARE = 0.5
 """The part of the remaining time for which counters wait for the configuration, which says what is lossless."""
 
+_THREAD = CallThread()
 T = TypeVar("T")
 Buffers = tuple[list[str], list[str]]
 """The names of the buffer profiles in use, and of the pools of those that CONFIG_DB has."""
@@ -357,7 +358,7 @@ class _NamespaceRound:
 
 async def _aside(work: Callable[[], T]) -> T:
     """The result of work in a thread: with a thousand ports it would hold up the other switches."""
-    return await run_in_thread(work, MOST_SECONDS)
+    return await run_in_thread(work, MOST_SECONDS, _THREAD)
 
 
 def _settle(future: asyncio.Future[Any], value: Any) -> None:

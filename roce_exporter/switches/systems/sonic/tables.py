@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.switches.reply_values import raw_names
+from roce_exporter.switches.systems import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,23 +49,8 @@ OVERRIDE = "BIG_RED_SWITCH_MODE"
 """A field of a queue that is present while the watchdog of the whole switch is overridden."""
 WATCHDOG_STATUS = "PFC_WD_STATUS"
 PAUSE_STATUS = "SAI_QUEUE_ATTR_PAUSE_STATUS"
-FLEX_GROUPS = {
-    "PORT": PORT_COUNTERS,
-    "QUEUE": QUEUE_COUNTERS,
-    "WRED_ECN_QUEUE": QUEUE_COUNTERS,
-    "PG_DROP": GROUP_COUNTERS,
-    "QUEUE_WATERMARK": WATERMARKS,
-    "PG_WATERMARK": WATERMARKS,
-    "BUFFER_POOL_WATERMARK": WATERMARKS,
-}
-"""The groups of counters that SONiC polls together (FLEX_COUNTER_TABLE), each with the source that holds them."""
-ECN_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_ECN_MARKED_PKT_COUNTER"
-WRED_CAPABILITY = "QUEUE_COUNTER_CAPABILITIES|WRED_ECN_QUEUE_WRED_DROPPED_PKT_COUNTER"
-CAPABILITIES = {
-    "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": ECN_CAPABILITY,
-    "SAI_QUEUE_STAT_WRED_DROPPED_PACKETS": WRED_CAPABILITY,
-}
-"""Rows of STATE_DB that say whether the ASIC has a counter: a 0 of a counter that it does not have is no zero."""
+FLEX_GROUPS, CAPABILITIES = table_of("sonic groups"), table_of("sonic capabilities")
+"""The source of each group of counters, and the row that says whether the ASIC has a field."""
 
 
 class SonicQueue(NamedTuple):
@@ -253,9 +239,7 @@ QUEUE_FIELDS = raw(QUEUE_COUNTERS)
 
 
 RATE_FIELDS = ("FEC_PRE_BER", "FEC_POST_BER")
-FAULT_FIELDS = ("mac_local_fault_count", "mac_remote_fault_count", "fec_sync_loss_count")
 NEIGHBOR = ("sys_name", "chassis_id", "port_id", "port_id_subtype", "port_desc")
-LINK_FIELDS = ("oper_status", "admin_status", "speed", "mtu", "flap_count", "last_up_time", "last_down_time")
 LIMIT_FIELDS = ("rxpowerlowalarm", "temphighalarm")
 SENSOR_FIELDS = tuple(name for name in raw(TRANSCEIVERS) if name not in LIMIT_FIELDS)
 MODULE_FIELDS = ("type", "manufacturer", "model")
