@@ -123,9 +123,6 @@ def leaf_updates(leaves: dict[str, int | str]) -> list[tuple[GnmiPath, dict[str,
     ]
 
 
-Answer = "Callable[[GnmiQuestion], bytes | list[bytes] | Awaitable[Any]]"
-
-
 def _asked(method: str, data: bytes, context: Any) -> GnmiQuestion:
     metadata = dict(context.invocation_metadata() or ())
     if method == "Get":

@@ -11,7 +11,7 @@ from alert_checks import expectations
 from alert_promtool import ALERTS, delivered, name_of
 from alert_scenario import CASES, labels_of, metric
 
-from roce_exporter.catalog import CATALOG, INDEX
+from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import FAILED_EVENTS
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES
@@ -27,7 +27,6 @@ THRESHOLDS = yaml.safe_load((ALERTS / "thresholds.yml").read_text())
 README = (ALERTS / "README.md").read_text()
 HEADINGS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
 
-ROWS = INDEX.named
 LABELS = {row.name: row.labels for row in CATALOG} | {
     # made by prometheus-client, so without a row
     "roce_exporter_build_info": ("version",),

@@ -19,7 +19,6 @@ from week_rules import Fired
 
 CONFIG = yaml.safe_load((ALERTS / "alertmanager.yml").read_text())
 RULES = {rule["alert"]: rule for group in delivered() for rule in group["rules"] if "alert" in rule}
-CRITICAL = {name for name, rule in RULES.items() if rule["labels"]["severity"] == "critical"}
 FABRIC = "RocePfcStormWithoutCulprit"
 CULPRIT = "RocePfcStorm, host_stopped"
 

@@ -7,7 +7,6 @@ import sys
 import tarfile
 import venv
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 from deploy_tools import ROOT, printed
@@ -18,21 +17,6 @@ from tools import need
 pytestmark = pytest.mark.nightly
 
 SERIES = "\nroce_ecn_marked_packets_total{"
-
-
-class Installed(Protocol):
-    """A way to install a file of a release into a folder."""
-
-    def __init__(self, folder: Path) -> None: ...
-
-    def put(self, release: Path) -> None:
-        """Install what this release has, over what is there."""
-
-    def run(self, *arguments: str) -> str:
-        """What the installed command prints."""
-
-    def remove(self) -> list[Path]:
-        """Remove it; what is left of it."""
 
 
 class InEnvironment:

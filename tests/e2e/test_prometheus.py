@@ -1,6 +1,5 @@
 """A real Prometheus scrapes the exporter, in plain HTTP and over TLS with basic auth."""
 
-import sys
 from pathlib import Path
 
 import bcrypt
@@ -10,7 +9,6 @@ from host_tree import HostTree
 from recorded import recording
 from waiting import wait_until
 
-COMMAND = str(Path(sys.executable).with_name("roce-exporter"))
 RECORDING = recording("moving")
 
 

@@ -1,12 +1,10 @@
 """The table: it refuses contradictions, has every driver's names, and needs one row per counter."""
 
 import runpy
-import subprocess
 from dataclasses import replace
 
 import pytest
 from catalog_rows import counter, gauge, netdev_counter, spelt
-from tools import need
 
 from roce_exporter.catalog import (
     CATALOG,
@@ -34,7 +32,6 @@ from roce_exporter.catalog.row import (
     Spelling,
 )
 from roce_exporter.catalog.table import FOLDER, TABLES, read
-from roce_exporter.exposition import Format, header
 
 GOOD = counter("roce_good_total", "events", "Good.", spelt("mlx5", HW_COUNTERS, "good"))
 PAUSE = spelt("mlx5", ETHTOOL, "rx_prio{priority}_pause")
@@ -200,7 +197,7 @@ def test_a_line_of_another_form_is_refused_with_its_place(line, replacement, mes
     assert "\n" not in str(caught.value)
 
 
-OTHER_TABLES = ("drivers.txt", "kernel_log.txt", "left_out.txt", "windows.txt")
+OTHER_TABLES = ("congestion_control.txt", "drivers.txt", "kernel_log.txt", "left_out.txt", "windows.txt")
 """Files of `tables/` that have no rows."""
 
 
@@ -286,19 +283,3 @@ def test_a_name_is_left_out_for_a_reason_and_never_claimed_as_well() -> None:
     assert INDEX.left_out("mlx5", HW_COUNTERS, "out_of_buffer") == ""
     for dialect, source, raw in INDEX.claims:
         assert source != HW_COUNTERS or not INDEX.left_out(dialect, source, raw)
-
-
-def samples_of(row: Row) -> str:
-    labels = ",".join(f'{label}="x"' for label in row.labels if label != "le")
-    if row.kind != HISTOGRAM:
-        return f"{row.name}{{{labels}}} 1\n"
-    bucket = f'{row.name}_bucket{{{labels}{"," * bool(labels)}le="+Inf"}} 1\n'
-    return bucket + f"{row.name}_sum{{{labels}}} 1\n{row.name}_count{{{labels}}} 1\n"
-
-
-def test_promtool_finds_no_problem_in_the_names() -> None:
-    text = "".join(header(row, Format.TEXT).replace("%%", "%") + samples_of(row) for row in CATALOG)
-    answer = subprocess.run(
-        [need("promtool"), "check", "metrics"], input=text, capture_output=True, text=True, check=False
-    )
-    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")

@@ -536,15 +536,6 @@ async def test_closing_closes_every_reader_and_ends_every_thread(monkeypatch, wo
     worker_threads.wait_until(0)
 
 
-async def test_without_a_list_the_devices_known_last_are_read(host) -> None:
-    work = host.collector()
-    await work.collect()
-    host.failure = OSError(errno.EIO, "sysfs")
-    found = await work.collect()
-    assert values(found) == {"mlx5_0": [7]}
-    assert up(found)["", INVENTORY] is False
-
-
 async def test_while_the_list_hangs_the_devices_known_last_are_read(host, monkeypatch) -> None:
     work, hung = host.collector(timeout=0.5), Gate()
     await work.collect()
@@ -580,13 +571,6 @@ async def test_reads_that_took_long_are_shared_by_more_workers_in_the_next_colle
     for source in (one, two, three):
         source.answer = meet
     assert values(await work.collect()) == {"mlx5_0": [8], "mlx5_1": [8], "mlx5_2": [8]}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "workers"), [(0.0, 1), (0.0199, 1), (0.0201, 2), (0.1501, 15), (0.17, 16), (5.0, 16)]
-)
-def test_workers_are_as_many_as_the_reads_last_hundredths_of_a_second(seconds, workers) -> None:
-    assert collector._width(seconds) == workers
 
 
 def stick(source: Source) -> Gate:

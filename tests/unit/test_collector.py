@@ -152,20 +152,6 @@ async def test_a_slow_read_that_hangs_is_down_after_the_deadline_and_holds_up_no
     assert raw(snapshot, "settings") != {}
 
 
-async def test_the_age_of_the_configuration_is_that_of_its_read(monkeypatch) -> None:
-    monkeypatch.setattr(
-        "roce_exporter.host.sources.configuration.read_settings",
-        lambda kernel, device: {(1, ""): {"tcp_ecn": 1}},
-    )
-    host, ages = Host(), []
-    for _ in range(4):
-        ages.append(raw(await host.collector.collect(), "configuration", "").get("age"))
-        await host.later(0)
-        host.clock.now += 25
-    assert ages == [0, 25, 50, 75]
-    assert raw(await host.collector.collect(), "configuration", "")["age"] == 25
-
-
 async def test_a_device_replaced_during_a_stuck_read_is_read_and_the_old_one_forgotten() -> None:
     """Its reads have their own keys: the stuck read belongs to the removed device."""
     host, gate = Host(timeout=0.1), Gate()
@@ -243,26 +229,6 @@ async def test_devices_that_come_and_go_are_noticed_without_a_scrape(monkeypatch
     host.clock.now += REFRESH
     await until(lambda: len(seen) == 2)
     following.cancel()
-
-
-async def test_a_first_list_that_fails_is_an_error_of_the_host_and_no_device() -> None:
-    host = Host()
-    host.faults["entries"] = EIO
-    assert await host.collector.is_outdated()
-    snapshot = await host.collector.collect()
-    assert snapshot.devices == ()
-    assert [(one.source, one.device, one.up) for one in snapshot.states] == [("inventory", "", False)]
-    host.faults.clear()
-    assert len((await host.collector.collect()).devices) == 2
-
-
-async def test_each_network_device_of_a_lag_has_an_account_of_its_own() -> None:
-    clock = Clock()
-    kernel = simulate("quiet", clock=clock, vendors=["mlx5-lag"])
-    Faults(kernel)["ethtool_pause", "eth0"] = EIO
-    snapshot = await Collector(kernel, Settings(), clock).collect()
-    states = {one.netdev: one.up for one in snapshot.states if one.source == "pause"}
-    assert states == {"eth0": False, "eth1": True}
 
 
 def test_files_of_an_unused_first_description_are_closed(tmp_path) -> None:

@@ -225,13 +225,6 @@ async def refusal(text: bytes, **limits: float) -> tuple[int, str]:
     return head.status_code, body.decode()
 
 
-async def test_a_silent_client_has_the_time_of_a_request() -> None:
-    served = Served(request_seconds=SOON, idle_seconds=ENDLESS, linger_seconds=SOON)
-    await served.connection.serve()
-    assert served.pipe.sent == []
-    assert served.pipe.calls == ["end", "close"]
-
-
 async def test_between_requests_a_client_may_stay_idle_for_longer() -> None:
     served = Served(request_seconds=ENDLESS, idle_seconds=SOON, linger_seconds=SOON)
     serving = asyncio.create_task(served.connection.serve())
@@ -243,21 +236,6 @@ async def test_between_requests_a_client_may_stay_idle_for_longer() -> None:
     assert (len(served.requests), served.connection.state) == (1, ConnectionState.IDLE)
     await serving
     assert served.pipe.calls == ["end", "close"]
-
-
-async def test_a_request_reaches_the_application_and_its_answer_the_client() -> None:
-    served = Served(idle_seconds=SOON, linger_seconds=SOON)
-    served.pipe.receive(GET)
-    await served.connection.serve()
-    (request,) = served.requests
-    assert request == Request("GET", "/metrics", {"host": "x"})
-    assert served.states == [ConnectionState.READING]
-    ((head, body),) = served.answers()
-    assert (head.status_code, head.reason, body) == (200, b"OK", b"hello\n")
-    headers = dict(head.headers)
-    assert headers[b"content-type"] == TEXT.encode()
-    assert headers[b"date"].endswith(b" GMT")
-    assert served.connection.state is ConnectionState.IDLE
 
 
 async def test_a_request_half_sent_is_read_until_its_time_is_up() -> None:

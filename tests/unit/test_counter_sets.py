@@ -69,12 +69,6 @@ def a_handle(device, port=1):
     )
 
 
-def a_mode(mode, mask=None, optional=None, device=MLX5_0, kind=STAT_GET):
-    attributes = encode_u32(74, mode) + (b"" if mask is None else encode_u32(76, mask))
-    attributes += b"" if optional is None else encode_attribute(104, bytes([optional]))
-    return encode_message(Message(kind, 0, 0, 0, a_handle(device) + attributes))
-
-
 def sets_of(*parts, devices=DEVICES):
     lists = FakeKernel(lambda _: parts)
     others = FakeKernel(lambda _: [devices])

@@ -31,7 +31,6 @@ from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.host.simulated.world import VENDORS
-from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.view.history import TimedSamples, timed_samples
 
 T = TypeVar("T")
@@ -91,13 +90,6 @@ def test_a_share_paused(paused, shares) -> None:
         (moment(10 + number / 2, seconds) for number, seconds in enumerate(paused)), priorities
     )
     assert [share and round(share, 3) for share in priority.transmit.shares] == shares
-
-
-def test_a_copy_refreshed_once_a_second_does_not_flicker() -> None:
-    """Paused throughout, refreshed once a second: every share after the first refreshes is 1."""
-    copies = (moment(half / 2, float(half // 2), refresh=1.0) for half in range(20))
-    (priority,) = last(copies, priorities)
-    assert {share and round(share, 3) for share in priority.transmit.shares[6:]} == {1.0}
 
 
 def test_packets_are_counted_over_two_seconds_and_a_missing_counter_is_not_zero() -> None:
@@ -224,29 +216,6 @@ def test_queue_pairs_in_error_come_first_then_retries_then_cnps() -> None:
     )
     assert sorted((calm, notified, retrying, broken), key=suffering) == [broken, retrying, notified, calm]
     assert owners.ROWS.keys() >= {*CNPS, *RETRIES}
-
-
-async def test_the_scenario_shows_who_suffers() -> None:
-    """The whole way from the simulated host to the scene."""
-    clock = Clock()
-    kernel = simulate("dead-peer", clock=clock)
-    surveyor = Surveyor(kernel, SurveyLimits(), clock, clock.wall)
-    exporter, moments = Exporter(Collector(kernel, Settings(), clock), [surveyor]), Moments()
-    seen = []
-    for clock.now in range(1000, 1070, 2):
-        observation = await exporter.observe_complete()
-        moments.add(timed_samples(observation.samples, clock.now, WANTED))
-        seen.append(shown_owners(moments))
-    assert sorted(one.owner.partition("/")[0] for one in seen[-1]) == ["kernel", "kernel", "pod", "slurm"]
-    worst, *others = seen[-1]
-    assert (worst.command, worst.in_error, worst.queue_pairs) == ("python3", 8, 112)
-    assert all(one.in_error == 0 for one in others)
-    most = {
-        command: max(one.retries or 0 for moment in seen for one in moment if one.command == command)
-        for command in ("python3", "gmx_mpi")
-    }
-    assert most["python3"] > 5
-    assert most["gmx_mpi"] == 0
 
 
 # The command

@@ -219,34 +219,12 @@ def test_a_row(scene, begin, words) -> None:
     assert row(scene, begin, 90) == words.split()
 
 
-@pytest.mark.parametrize(
-    ("receive", "transmit", "worse"),
-    [
-        ("ok", "storm", "storm"),
-        ("recovering", "suspect", "recovering"),
-        ("unknown", "ok", "unknown"),
-        ("unknown", "suspect", "suspect"),
-    ],
-)
-def test_the_worse_direction_gives_the_state(receive, transmit, worse) -> None:
-    pauses = {"receive": replace(CALM, state=receive), "transmit": replace(CALM, state=transmit)}
-    assert row(replace(QUIET, priorities=(replace(PRIORITY, **pauses),)), "eth0")[-5] == worse
-
-
 def test_a_nic_that_measures_no_time_shows_a_bound_or_nothing() -> None:
     bound = replace(PRIORITY, receive=PauseHistory((0.5,), "ok", 0, estimated=True))
     assert "≤50%" in row(replace(QUIET, priorities=(bound,)), "eth0")
     words = row(replace(QUIET, priorities=(replace(PRIORITY, receive=UNKNOWN, transmit=None),)), "eth0")
     assert "·" in words
     assert not any("%" in word for word in words)
-
-
-def test_on_a_low_screen_the_ports_with_trips_and_pause_are_shown() -> None:
-    ports = [replace(SWITCH_PORT, port=f"Ethernet{8 * number}", shares=(0.0,)) for number in range(9)]
-    ports[4] = replace(ports[4], watchdog="tripped", trips=1)
-    ports[8] = replace(ports[8], shares=(0.5,))
-    lines = shown(later(switch=ShownSwitch("leaf-057", tuple(ports))), height=19)
-    assert [line.split()[0] for line in lines if line.startswith("Ethernet")] == ["Ethernet32", "Ethernet64"]
 
 
 def test_owners_are_between_priorities_and_switch_and_displace_nothing() -> None:

@@ -12,7 +12,7 @@ import pytest
 from clock import Clock
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel import Faults, host
+from kernel import host
 from netlink_dumps import FakeKernel, refusal
 from observed import exposition, samples
 from pyroute2.netlink import genlmsg, nla
@@ -35,7 +35,6 @@ from roce_exporter.host.kernel.netlink import (
     encode_message,
     encode_u32,
 )
-from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.devlink_text import (
     HEALTH,
     INFO,
@@ -43,7 +42,7 @@ from roce_exporter.host.recorded.devlink_text import (
     print_reporter,
     print_versions,
 )
-from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
+from roce_exporter.host.recorded.recorded import RecordedKernel
 from roce_exporter.host.simulated.kernel import simulate
 
 PF = "pci/0000:3b:00.0"
@@ -501,29 +500,6 @@ async def test_without_the_privilege_one_series_says_so() -> None:
     }
     everything = samples(await exposition(kernel))
     assert everything['roce_exporter_source_up{source="devlink_vnic",device="mlx5_bond_0"}'] == "1"
-
-
-async def test_firmware_that_fails_leaves_the_reporters() -> None:
-    kernel = host(files())
-    Faults(kernel, devlink_versions=OSError(errno.EIO, "Input/output error"))
-    found = samples(await exposition(kernel))
-    up = {
-        source: found[f'roce_exporter_source_up{{source="{source}",device="mlx5_bond_0"}}']
-        for source in ("devlink", "devlink_info", "devlink_vnic")
-    }
-    assert up == {"devlink": "1", "devlink_info": "0", "devlink_vnic": "1"}
-    assert found['roce_devlink_health_state{device="mlx5_bond_0",reporter="tx"}'] == "0"
-    assert not [series for series in found if series.startswith("roce_devlink_info")]
-
-
-async def test_a_captured_host_replays_to_the_same_series(tmp_path) -> None:
-    """No serial number is in the recording, and subfunctions are not either."""
-    output = tmp_path / "captured"
-    await capture(host(files()), str(output), 1, 0)
-    assert await devlink_series(load_recording(str(output))) == await devlink_series(host(files()))
-    content = "".join(path.read_text() for path in (output / "devlink").iterdir())
-    assert "MT2230X12345" not in content
-    assert "sf.3" not in content
 
 
 async def test_a_simulated_host_with_failing_firmware() -> None:

@@ -74,13 +74,6 @@ async def test_ready_only_after_the_first_collection(endpoints) -> None:
     assert (await get(endpoints, "/-/ready")).status == 200
 
 
-async def test_the_landing_page_links_to_all(endpoints) -> None:
-    answer = await get(endpoints, "/")
-    assert answer.content_type.startswith("text/html")
-    for path in ("/metrics", "/debug/snapshot", "/-/healthy", "/-/ready"):
-        assert f'href="{path}"'.encode() in answer.body
-
-
 async def test_the_debug_view_shows_raw_name_series_and_value(endpoints) -> None:
     document = json.loads((await get(endpoints, "/debug/snapshot")).body)
     assert {"source", "device", "state", "seconds", "error"} <= document["sources"][0].keys()

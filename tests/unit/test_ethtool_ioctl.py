@@ -66,11 +66,6 @@ def many(count: int, prefix: str = "c") -> dict[str, int]:
     return {f"{prefix}{number}": number for number in range(count)}
 
 
-def test_names_and_values_are_those_of_the_kernel() -> None:
-    ethtool = EthtoolIoctl(FakeKernel({"rx_prio3_pause": 7, "  pkts rx err": 2**64 - 1}))
-    assert read(ethtool) == (("rx_prio3_pause", "pkts rx err"), (7, 2**64 - 1))
-
-
 def test_names_stay_the_same_object_and_values_are_those_of_their_own_reading() -> None:
     """The buffer serves the next network device; values that were read before must not change."""
     kernel = FakeKernel({"a": 1, "b": 2})

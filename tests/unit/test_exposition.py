@@ -68,21 +68,6 @@ def test_integers_stay_exact(value) -> None:
     assert text.endswith(f'roce_a_total{{device="d",port="1"}} {value}\n')
 
 
-def test_a_family_is_contiguous_over_all_devices() -> None:
-    parts = (samples({("x", "1"): 1}), samples({("x", "1"): 2}, ROWS[1]), samples({("y", "1"): 3}))
-    text = Renderer(ROWS).render(parts, Format.TEXT).decode()
-    assert text.count("# TYPE roce_a_total") == 1
-    assert text.index('roce_a_total{device="y"') < text.index("# HELP roce_b_total")
-
-
-def test_a_family_without_values_is_omitted() -> None:
-    text = Renderer(ROWS).render(
-        (samples({("x", "1"): None}), samples({("x", "1"): 2}, ROWS[1])), Format.TEXT
-    )
-    assert b"roce_a_total" not in text
-    assert Renderer(ROWS).render((), Format.TEXT) == b""
-
-
 def test_openmetrics_names_the_family_without_total_and_its_unit() -> None:
     text = Renderer(ROWS).render((samples({("x", "1"): 1}, ROWS[1]),), Format.OPENMETRICS).decode()
     assert "# TYPE roce_b counter\n" in text
@@ -92,16 +77,6 @@ def test_openmetrics_names_the_family_without_total_and_its_unit() -> None:
         text
         == "# HELP roce_c_seconds C.\n# TYPE roce_c_seconds gauge\n# UNIT roce_c_seconds seconds\nroce_c_seconds 0.5\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("form", "parse", "end"),
-    [(Format.TEXT, parse_text, ""), (Format.OPENMETRICS, parse_openmetrics, "# EOF\n")],
-)
-def test_the_help_text_survives_its_escapes(form, parse, end) -> None:
-    text = Renderer(ROWS).render((samples({("x", "1"): 1}),), form).decode()
-    (family,) = parse(text + end)
-    assert family.documentation == ROWS[0].help
 
 
 def test_labels_that_do_not_fit_the_row_are_refused() -> None:

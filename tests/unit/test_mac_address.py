@@ -61,9 +61,6 @@ def test_the_address_that_no_setting_changes_is_chosen(
 
 
 # The three forms are those of ethtool 6.1 (`not set`) and of older versions (zeros).
-@pytest.mark.parametrize("printed", ["not set", NO_MAC, INFINIBAND])
-def test_a_recorded_device_without_permanent_address_has_its_current_one(printed) -> None:
-    assert host(UNSET | {PERMANENT: f"Permanent address: {printed}\n"}).mac_address("eth0") == CURRENT
 
 
 @pytest.mark.parametrize(

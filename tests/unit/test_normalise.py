@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from catalog_rows import counter, spelt
 
-from roce_exporter.catalog import CATALOG, check
+from roce_exporter.catalog import check
 from roce_exporter.catalog.row import GAUGE, HW_COUNTERS, Row
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.normaliser import Normaliser
@@ -111,41 +111,10 @@ def test_a_spelling_of_every_driver_counts_after_those_of_other_drivers(normalis
     assert normalise(normaliser, {"theirs": 1, "common": 2}) == {"roce_common_total 1": 2}
 
 
-def test_a_row_may_have_the_network_device_as_a_label(normaliser) -> None:
-    readings = (Reading(HW_COUNTERS, "mlx5_0", 1, ("wire",), (7,), netdev="eth0"),)
-    series, values = normaliser.normalise(DeviceReadings(DEVICE, readings))
-    assert (series[-1].labels, values[-1]) == (("mlx5_0", "1", "eth0"), 7)
-
-
-def test_a_counter_per_size_is_a_bucket_of_a_histogram() -> None:
-    row = next(row for row in CATALOG if row.kind == "histogram" and row.spellings)
-    spelling = row.spellings[0]
-    labels = dict.fromkeys(row.labels, "1")
-    raw = spelling.raw[0].format(**labels)
-    reading = Reading(spelling.source, "mlx5_0", 1, (raw,), (7,), netdev="eth0")
-    device = replace(DEVICE, dialect=spelling.dialect)
-    series, _ = Normaliser().normalise(DeviceReadings(device, (reading,)))
-    assert {one.suffix for one in series if one.row is row} == {"_bucket"}
-
-
-def test_identifying_labels_are_a_series_of_value_1(normaliser) -> None:
-    series, values = normaliser.normalise(DeviceReadings(DEVICE, ()))
-    assert "roce_device_info" in {one.row.name for one in series}
-    assert set(values) == {1}
-
-
 def test_a_sum_needs_all_its_parts(normaliser) -> None:
     assert normalise(normaliser, {"part b": 2, "part a": 40}) == {"roce_sum_total 1": 42}
     assert normalise(normaliser, {"part b": 2, "part a": None}) == {"roce_sum_total 1": None}
     assert normalise(normaliser, {"part b": 2}) == {}
-
-
-def test_a_missing_value_is_missing(normaliser) -> None:
-    assert normalise(normaliser, {"new": None, "words": None, "us": None}) == {
-        "roce_first_total 1": None,
-        "roce_words_total 1": None,
-        "roce_pause_seconds_total 1": None,
-    }
 
 
 def test_the_first_spelling_is_preferred(normaliser) -> None:
@@ -201,22 +170,3 @@ def test_values_of_the_port_take_precedence_over_those_of_the_device(normaliser)
 def test_names_without_a_row_are_recorded(normaliser) -> None:
     normalise(normaliser, {"new": 1, "old": 1, "rx_prio3_pause": 1, "mystery": 1, "part a": 1, "vport_in": 1})
     assert normaliser.plans["mlx5_0"].unmapped == ((HW_COUNTERS, 1, "mystery"),)
-
-
-def test_the_series_stay_the_same_object_while_nothing_changes(normaliser) -> None:
-    names = ("new", "words")
-    one, two = (
-        normaliser.normalise(DeviceReadings(DEVICE, (Reading(HW_COUNTERS, "mlx5_0", 1, names, (n, n)),)))
-        for n in (1, 2)
-    )
-    assert one.series is two.series
-    assert one.values != two.values
-
-
-def test_a_new_counter_costs_one_row() -> None:
-    """Add one row to the real catalogue and the raw name of an unknown NIC becomes a series."""
-    row = counter("roce_brand_new_total", "events", "New.", spelt("mlx5", HW_COUNTERS, "brand_new"))
-    before = normalise(Normaliser(), {"brand_new": 3})
-    rows = (*CATALOG, row)
-    found = normalise(Normaliser(check(rows)), {"brand_new": 3})
-    assert found == before | {"roce_brand_new_total 1": 3}

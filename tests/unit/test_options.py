@@ -55,11 +55,6 @@ def test_flags_may_come_before_the_command(argv) -> None:
     assert (options.command, options.log_level, options.collect_timeout) == ("once", "debug", 3.0)
 
 
-def test_an_unknown_command_is_named_also_behind_flags() -> None:
-    with pytest.raises(OptionError, match="invalid choice: 'twice'"):
-        parse_options(["--log.level=debug", "twice"])
-
-
 def test_the_file_holds_the_same_keys(tmp_path) -> None:
     text = (
         "web.listen-address: ['127.0.0.1:1', '[::1]:2']\nweb.telemetry-path: /m\ndevice.exclude: mlx5_[0-3]\n"
@@ -79,11 +74,6 @@ def test_flags_win_over_the_file_also_where_a_key_may_be_repeated(tmp_path) -> N
     options = parse_options(["serve", file, "--web.listen-address=:3", "--log.level", "error"])
     assert options.web_listen_address == [":3"]
     assert options.log_level == "error"
-
-
-def test_one_file_serves_all_commands_and_an_empty_one_is_no_mistake(tmp_path) -> None:
-    for text, timeout in (("web.listen-address: ':1'\ncollect.timeout: 3\n", 3), ("# nothing\n", 5)):
-        assert parse_options(["once", config(tmp_path, text)]).collect_timeout == timeout
 
 
 @pytest.mark.parametrize(
@@ -336,10 +326,3 @@ def test_a_command_imports_only_what_it_needs(argv, most, rooms) -> None:
     ours = [name.split(".") for name in found.stderr.split() if name.startswith("roce_exporter")]
     assert len(ours) <= most
     assert not rooms & {name[1] for name in ours if name[1:]}
-
-
-def test_a_simulated_host_is_printed_like_any_other(capsys) -> None:
-    assert main(["once", "--host.simulate=incast", "--host.simulate-ports=mlx5,bnxt"]) == 0
-    text = capsys.readouterr().out
-    assert 'roce_port_up{device="mlx5_0",port="1"} 1' in text
-    assert 'roce_port_up{device="bnxt_re0",port="1"} 1' in text

@@ -53,16 +53,6 @@ def test_every_spelling_of_a_number_is_that_of_prometheus_client() -> None:
         assert rendered(registry) == generated(registry), value
 
 
-def test_a_value_that_changes_and_changes_back_is_shown() -> None:
-    registry, fixed = OwnRegistry(), Fixed(1, 2)
-    registry.register(fixed)
-    first = rendered(registry)
-    fixed.found = (1, 3)
-    assert rendered(registry) == generated(registry) != first
-    fixed.found = (1, 2)
-    assert rendered(registry) == first
-
-
 def test_families_that_come_and_go_are_shown() -> None:
     """Without /proc the process has two families instead of six."""
     registry, fixed = OwnRegistry(), Fixed(1, 2)

@@ -81,15 +81,6 @@ def test_a_folder_and_an_archive_are_equivalent(tmp_path, prefix, packed) -> Non
             kernel.entries(absent)
 
 
-def test_moments_are_played_in_turn_by_number(tmp_path) -> None:
-    kernel = load_recording(write(tmp_path, {f"{n}/{STATE}": f"{n}: X" for n in range(12)}))
-    files, seen = kernel.open_files(["class/infiniband/mlx5_0/ports/1/state"]), []
-    for _ in range(14):
-        kernel.begin()
-        seen.append(files.read()[0])
-    assert seen == [b"%d: X" % (n % 12) for n in range(14)]
-
-
 def test_rdma_json_alone_is_a_host() -> None:
     port = {"ifname": "ionic_0", "port": 1}
     kernel = host(

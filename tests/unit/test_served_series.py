@@ -63,10 +63,6 @@ def shown(served: ServedSeries, *parts: Exported | Samples) -> Shown:
     return {key: value for key, value in found.items() if key[0] != METRIC_SET_INFO.name}
 
 
-def of_priority(priority: int, *more: str) -> tuple[str, ...]:
-    return (*PORT, "eth0", str(priority), *more)
-
-
 def test_the_sets_are_ordered_and_served_as_a_metric_and_full_is_everything_as_it_is() -> None:
     assert [[one.includes(other) for other in MetricSet] for one in MetricSet] == [
         [True, False, False],
@@ -166,13 +162,6 @@ MTU = "roce_port_mtu_bytes"
 def once(capsys: pytest.CaptureFixture[str], *flags: str) -> set[str]:
     assert main(["once", HOST, *flags]) == 0
     return set(samples(capsys.readouterr().out.encode()))
-
-
-def test_the_default_is_standard(capsys) -> None:
-    default = once(capsys)
-    assert default == once(capsys, "--metrics.set=standard")
-    assert 'roce_exporter_metric_set_info{set="standard"}' in default
-    assert len(once(capsys, "--metrics.set=lean")) < len(default) < len(once(capsys, "--metrics.set=full"))
 
 
 def test_a_metric_is_left_out_by_name(capsys) -> None:

@@ -57,57 +57,39 @@ def test_no_bytes_break_the_port_parsers(text) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("read", "value", "expected"),
     [
-        (b"0\n", 0),
-        (b"  42  \n", 42),
-        (b"18446744073709551615\n", "not_available"),
-        (b"18446744073709551616\n", "out_of_range"),
-        (b"N/A (no PMA)\n", "not_available"),
-        (b"-1\n", "garbage"),
-        (b"+1\n", "garbage"),
-        (b"1_0\n", "garbage"),
-        (b"0x1f\n", "garbage"),
-        (b"1.5\n", "garbage"),
-        ("٣\n".encode(), "garbage"),
-        (b"\n", "empty"),
-        (b"", "empty"),
-        (b"1" * 64, "too_long"),
+        (parse_counter, b"0\n", 0),
+        (parse_counter, b"  42  \n", 42),
+        (parse_counter, b"18446744073709551615\n", "not_available"),
+        (parse_counter, b"18446744073709551616\n", "out_of_range"),
+        (parse_counter, b"N/A (no PMA)\n", "not_available"),
+        (parse_counter, b"-1\n", "garbage"),
+        (parse_counter, b"+1\n", "garbage"),
+        (parse_counter, b"1_0\n", "garbage"),
+        (parse_counter, b"0x1f\n", "garbage"),
+        (parse_counter, b"1.5\n", "garbage"),
+        (parse_counter, "٣\n".encode(), "garbage"),
+        (parse_counter, b"\n", "empty"),
+        (parse_counter, b"", "empty"),
+        (parse_counter, b"1" * 64, "too_long"),
+        (parse_rate, b"100 Gb/sec (4X EDR)\n", 12_500_000_000),
+        (parse_rate, b"2.5 Gb/sec (1X SDR)\n", 312_500_000),
+        (parse_rate, b"800 Gb/sec (4X XDR)\n", 100_000_000_000),
+        (parse_rate, b"10 Gb/sec (1X FDR10)\n", 1_250_000_000),
+        (parse_rate, b"\n", "empty"),
+        (parse_rate, b"fast\n", "garbage"),
+        (parse_rate, b"9999999999 Gb/sec\n", "garbage"),
+        (parse_state, b"4: ACTIVE\n", 4),
+        (parse_state, b"1: DOWN\n", 1),
+        (parse_state, b"0: NOP\n", 0),
+        (parse_state, b"ACTIVE\n", "garbage"),
+        (parse_state, b"444: X", "garbage"),
+        (parse_state, b"", "empty"),
     ],
 )
-def test_counters(text, found) -> None:
-    assert parse_counter(text) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (b"100 Gb/sec (4X EDR)\n", 12_500_000_000),
-        (b"2.5 Gb/sec (1X SDR)\n", 312_500_000),
-        (b"800 Gb/sec (4X XDR)\n", 100_000_000_000),
-        (b"10 Gb/sec (1X FDR10)\n", 1_250_000_000),
-        (b"\n", "empty"),
-        (b"fast\n", "garbage"),
-        (b"9999999999 Gb/sec\n", "garbage"),
-    ],
-)
-def test_rates_are_bytes_per_second(text, found) -> None:
-    assert parse_rate(text) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (b"4: ACTIVE\n", 4),
-        (b"1: DOWN\n", 1),
-        (b"0: NOP\n", 0),
-        (b"ACTIVE\n", "garbage"),
-        (b"444: X", "garbage"),
-        (b"", "empty"),
-    ],
-)
-def test_states(text, found) -> None:
-    assert parse_state(text) == found
+def test_what_a_file_has_is_a_number_or_a_reason(read, value, expected) -> None:
+    assert read(value) == expected
 
 
 def test_quarantine_begins_with_the_third_failure_and_grows_to_an_hour() -> None:

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import re
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +16,7 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_message, encode_u32
 from roce_exporter.host.kernel.rtnetlink import MOST_VFS, VirtualFunction, read_virtual_functions
-from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.ip_text import parse_virtual_functions
-from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.sources.netdev import VIRTUAL_FUNCTIONS, netdev_readers
 from roce_exporter.model import Device, Netdev, Port
 
@@ -223,20 +220,6 @@ async def test_each_vf_has_its_series_and_its_device_where_it_is_visible() -> No
     }
     assert f'roce_vf_info{{{second},mac="{MAC.format(1)}"}}' in found, "labels without a value are left out"
     assert not [name for name in found if "unmapped" in name and "virtual_functions" in name]
-
-
-async def test_a_capture_of_vfs_replays_to_the_same_series_without_their_addresses(tmp_path) -> None:
-    kernel = host(FILES)
-    await capture(kernel, str(tmp_path / "host"), 1, 0.0)
-    replayed = load_recording(str(tmp_path / "host"))
-    assert MAC.format(0) not in (tmp_path / "host/ip/eth0.link.json").read_text()
-
-    async def series(one: RecordedKernel) -> list[str]:
-        text = (await exposition(one)).decode()
-        return [re.sub('mac="[^"]*"', "", line) for line in text.splitlines() if line.startswith("roce_vf_")]
-
-    assert len(await series(kernel)) == 28
-    assert await series(replayed) == await series(kernel)
 
 
 def test_a_pf_of_which_no_vf_counts_has_no_counters() -> None:

@@ -84,38 +84,6 @@ def login(user: str, password: str) -> str:
     return f"Authorization: Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-async def test_a_request_is_parsed_and_answered() -> None:
-    async with serving() as port:
-        answer = await ask(port, get("/a%20b/?x=1&x=2&empty=", "User-Agent: one", "User-Agent: two"))
-    assert answer.status == 200
-    assert answer.body == b"GET /a%20b/\n"
-    assert answer.headers["x-agent"] == "one, two"
-    assert answer.headers["content-type"] == TEXT
-    assert answer.headers["date"].endswith(" GMT")
-
-
-@pytest.mark.parametrize("text", [get("/", "Connection: close"), b"GET / HTTP/1.0\r\n\r\n"])
-async def test_the_connection_is_closed_on_request_of_the_client(text) -> None:
-    async with serving() as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(text + get("/second"))
-        assert (await read_answer(reader)).status == 200
-        assert await reader.read() == b""
-        writer.close()
-
-
-@pytest.mark.parametrize("size", [0, 1, LIMITS.slice_bytes, LIMITS.slice_bytes + 1, 3_000_000])
-async def test_a_body_of_any_size_arrives_whole(size) -> None:
-    body = bytes(range(256)) * (size // 256 + 1)
-
-    async def application(_: Request) -> Response:
-        return Response(200, body[:size], "application/octet-stream")
-
-    async with serving(application) as port:
-        answer = await ask(port, get())
-    assert answer.body == body[:size]
-
-
 async def test_a_failing_application_gives_500_and_one_record(caplog) -> None:
     async def application(_: Request) -> Response:
         raise ValueError("private matter")
@@ -258,19 +226,6 @@ async def test_users_and_passwords_are_checked_for_every_request(tmp_path) -> No
             answer = await ask(port, get("/metrics", header))
             assert answer.status == status, header
             assert answer.headers.get("www-authenticate") == ("Basic" if status == 401 else None)
-
-
-async def test_users_follow_the_file(tmp_path) -> None:
-    async with serving(config=users(tmp_path, alice="secret")) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(get("/", login("alice", "secret")))
-        assert (await read_answer(reader)).status == 200
-        users(tmp_path, alice="changed")
-        writer.write(get("/", login("alice", "secret")))
-        assert (await read_answer(reader)).status == 401
-        writer.write(get("/", login("alice", "changed")))
-        assert (await read_answer(reader)).status == 200
-        writer.close()
 
 
 async def test_only_the_first_72_bytes_of_a_password_count(tmp_path) -> None:

@@ -281,14 +281,6 @@ def test_rate_limits_are_read_as_go_durations(tmp_path, text, expected) -> None:
     assert config.rate_limit == expected
 
 
-def test_a_changed_file_is_followed(folder) -> None:
-    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))
-    before = now(file)
-    assert now(file) is before, "an unchanged file is not read again"
-    web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
-    assert set(now(file).users) == {b"bob"}
-
-
 def test_an_invalid_change_keeps_the_previous_file_and_is_logged_once(folder, caplog) -> None:
     """One that is emptied or removed opens nothing."""
     file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n"))

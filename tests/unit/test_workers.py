@@ -80,20 +80,6 @@ def workers():
         worker.retire()
 
 
-def test_jobs_run_in_order_and_following_tasks_next(workers) -> None:
-    bench = Bench("a.1 a.2", "b.1", more={"a.1": "a.3 a.4"})
-    bench.open()
-    assert not bench.batch.is_over
-    workers[0].submit(bench.batch.run)
-    assert bench.done.wait(20)
-    assert bench.attempts == ["a.1", "a.3", "a.4", "a.2", "b.1"]
-    assert bench.batch.is_over
-    results, unreached = bench.batch.close()
-    assert results == {name: f"{name} done" for name in bench.attempts}
-    assert not unreached
-    assert not bench.in_flight
-
-
 def test_two_workers_never_share_a_chain(workers) -> None:
     bench = Bench("a.1 a.2", "b.1 b.2")
     for worker in workers:
@@ -315,21 +301,6 @@ def test_a_stuck_worker_is_abandoned_and_others_are_kept() -> None:
     crew.retire()
 
 
-def test_without_a_fault_a_busy_worker_is_kept() -> None:
-    crew, gate, begun = Crew("test"), threading.Event(), threading.Event()
-
-    def slow() -> None:
-        begun.set()
-        gate.wait(20)
-
-    crew.start(slow, 1)
-    assert begun.wait(20)
-    crew.settle(stuck=False)
-    assert len(crew._workers) == 1
-    gate.set()
-    crew.retire()
-
-
 def test_workers_that_a_batch_did_not_need_end_with_it(worker_threads) -> None:
     crew = Crew("test")
     crew.start(lambda: None, 3)
@@ -360,12 +331,6 @@ def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(monkeypatch
     assert [record.message for record in caplog.records] == ["cannot start a thread: continuing with 1"]
     with pytest.raises(RuntimeError, match="can't start new thread"):
         crew.start(done.set, 1)
-
-
-def test_a_worker_without_work_is_not_busy() -> None:
-    worker = Worker("test")
-    assert worker.busy is False
-    worker.retire()
 
 
 def test_a_closed_event_loop_is_not_notified() -> None:

@@ -55,19 +55,9 @@ async def test_a_host_gives_its_findings_and_no_other(host, first, second) -> No
     assert not [one for one in found if one.status is Status.UNKNOWN], "everything is readable"
 
 
-async def test_all_checks_judge_a_host_with_several_rails_in_one_subnet() -> None:
-    """But the MTU of paths, which no route limits."""
-    found = await verdicts("rails-right")
-    assert {one.check for one in found if one.status is Status.OK} == CHECKS - {"path_mtu"}
-
-
 def test_every_profile_has_these_checks_and_a_site_may_switch_them_off() -> None:
     assert all(load_profile(name).addresses and load_profile(name).multi_rail for name in built_in())
     assert answers(Profile("off", addresses=False, multi_rail=False), *RAILS) == [{}, {}]
-
-
-async def test_a_recording_without_an_ip_side_is_not_judged() -> None:
-    assert await verdicts("trust-after") == ()
 
 
 async def test_the_findings_name_addresses_and_network_devices() -> None:
@@ -128,10 +118,6 @@ def said(
 ) -> list[bool | str | None]:
     """What one check says of each port; `-` if it is not made."""
     return [one.get(check, "-") for one in answers(IP_ONLY, *rails, kinds=kinds, **changes)]
-
-
-def test_a_right_host_passes() -> None:
-    assert all(all(one.values()) for one in answers(IP_ONLY, *RAILS))
 
 
 def test_a_single_rail_is_not_blamed_for_what_several_need() -> None:

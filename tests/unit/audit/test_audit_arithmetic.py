@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from roce_exporter.checks.settings.arithmetic import (
     ECT_0,
-    NOT_ECT,
     dscp_of,
     headroom,
     is_ect,
@@ -18,12 +17,6 @@ from roce_exporter.checks.settings.arithmetic import (
 
 GIGABIT = 125_000_000
 """Bytes per second."""
-
-
-def test_dscp_26_with_ect_is_106_and_without_104() -> None:
-    assert tos_of(26) == 106 == 26 << 2 | 0b10
-    assert tos_of(26, NOT_ECT) == 104
-    assert tos_of(48) == 0xC2
 
 
 @given(st.integers(0, 63), st.integers(0, 3))
@@ -57,14 +50,6 @@ def test_larger_inputs_never_need_less_headroom(mtu, gigabits, metres) -> None:
     assert headroom(mtu + 100, gigabits * GIGABIT, metres) > least
     assert headroom(mtu, (gigabits + 1) * GIGABIT, metres) >= least
     assert headroom(mtu, gigabits * GIGABIT, metres + 1) > least
-
-
-@pytest.mark.parametrize(
-    ("mtu", "expected"),
-    [(9000, 4096), (4200, 4096), (4192, 4096), (4191, 2048), (1500, 1024), (352, 256), (351, 0)],
-)
-def test_the_rdma_mtu_is_the_largest_that_fits_with_the_headers(mtu, expected) -> None:
-    assert rdma_mtu(mtu) == expected
 
 
 @pytest.mark.parametrize("wanted", [256, 512, 1024, 2048, 4096])

@@ -89,14 +89,6 @@ async def test_bnxt_has_a_cnp_priority_and_a_refresh_interval_that_may_be_0(tmp_
     assert failed(verdicts, "bnxt_re0") == {"cnp_mapping", "cnp_strict", "cnp_priority"}
 
 
-async def test_ionic_has_no_dcb_so_that_is_unreadable_and_not_wrong(tmp_path) -> None:
-    verdicts = await audited("ionic", "amd-pollara", tmp_path)
-    assert {"trust", "pfc", "dscp_priority", "cnp_mapping"} <= unreadable(verdicts)
-    assert {"cnp_dscp", "cnp_priority", "gid", "mtu", "pcie"} <= {
-        one.check for one in verdicts if one.status is Status.OK
-    }
-
-
 OF_OFED = {"traffic_class", "notification_point", "reaction_point", "adaptive_retransmission"}
 
 

@@ -5,30 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from roce_exporter.checks.settings import ProfileError, built_in, load_profile
+from roce_exporter.checks.settings import ProfileError, load_profile
 from roce_exporter.checks.settings import profile as profile_module
 from roce_exporter.checks.settings.port_settings import expected_tos
 from roce_exporter.cli.options import parse_options
 from roce_exporter.errors import UserError
-
-BUILT_IN = ("amd-pollara", "auto", "broadcom-thor2", "lossy", "nvidia-lossless", "pfc-only")
 
 
 def site(folder: Path, text: str) -> str:
     place = folder / "site.yml"
     place.write_text(text)
     return str(place)
-
-
-def test_the_package_holds_these_profiles() -> None:
-    assert built_in() == BUILT_IN
-
-
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_each_of_them_is_usable_and_described(name) -> None:
-    profile = load_profile(name)
-    assert profile.name == name
-    assert profile.description
 
 
 def test_the_table_of_keys_is_complete() -> None:
@@ -42,15 +29,6 @@ def test_the_table_of_keys_is_complete() -> None:
     assert keys == profile_module._RULES.keys()
 
 
-def test_they_have_the_values_that_their_vendors_document() -> None:
-    nvidia, broadcom = load_profile("nvidia-lossless"), load_profile("broadcom-thor2")
-    assert (nvidia.roce_dscp, nvidia.lossless_priorities) == (26, (3,))
-    assert (nvidia.cnp_dscp, nvidia.cnp_priority) == (48, 6)
-    assert (broadcom.cnp_dscp, broadcom.cnp_priority) == (48, 7)
-    assert load_profile("lossy").lossless_priorities == ()
-    assert load_profile("auto").lossless_priorities is None
-
-
 def test_marks_are_required_where_ecn_is_on() -> None:
     assert expected_tos(load_profile("nvidia-lossless")) == 106
     assert expected_tos(load_profile("pfc-only")) == 104
@@ -62,11 +40,6 @@ def test_a_site_changes_single_keys_of_a_profile(tmp_path) -> None:
     assert (profile.cable_metres, profile.roce_dscp) == (100, 24)
     assert profile.cnp_priority == 6
     assert profile.name.endswith("site.yml")
-
-
-def test_a_site_profile_may_extend_nothing(tmp_path) -> None:
-    profile = load_profile(site(tmp_path, "name: ours\nrdma_mtu: 2048\n"))
-    assert (profile.name, profile.rdma_mtu, profile.trust) == ("ours", 2048, None)
 
 
 @pytest.mark.parametrize(

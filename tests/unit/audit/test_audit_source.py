@@ -185,16 +185,6 @@ def test_without_the_right_to_read_them_settings_are_absent_and_not_broken(sys) 
     assert lost(readings) == {}
 
 
-def test_unchanged_names_stay_the_same_object_and_removed_ones_are_absent(sys) -> None:
-    write(sys, {f"{CM}/default_roce_tos": "106"})
-    source = configuration_reader(LiveKernel(str(sys)), MLX5)
-    first, second = source.read(0.0), source.read(60.0)
-    assert all(one.names is other.names for one, other in zip(first, second, strict=True))
-    (sys / CM / "default_roce_tos").unlink()
-    with pytest.raises(Absent):
-        source.read(120.0)
-
-
 def test_a_read_that_fails_is_reported_and_tried_again(sys) -> None:
     write(sys, {f"{CM}/default_roce_tos": "106"})
     kernel = LiveKernel(str(sys))

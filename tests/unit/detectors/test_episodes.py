@@ -68,12 +68,6 @@ def test_pauses_apart_are_counted_one_by_one_with_their_lengths(ends, played, fi
     assert found[-2] == pytest.approx(expected[-2])
 
 
-@pytest.mark.parametrize("ends", ["ends", "edges"])
-def test_pauses_within_one_read_are_each_counted_where_their_ends_are(ends) -> None:
-    pauses = [(1.01 + 0.01 * number, 1.012 + 0.01 * number) for number in range(5)]
-    assert lengths(watched(pauses, ends)) == pytest.approx(histogram(*[0.002] * 5))
-
-
 def test_a_long_pause_that_ends_in_a_read_with_short_ones_keeps_its_length() -> None:
     pauses = [(1.0, 3.02), (3.04, 3.042), (3.05, 3.052)]
     *_, total, number = found = lengths(watched(pauses, "ends"))
@@ -88,10 +82,6 @@ def test_steady_congestion_without_a_count_of_ends_is_no_endless_pause() -> None
     found = lengths(watched(pauses, "none"))
     assert found[-2] == pytest.approx(30.0)
     assert found[BOUNDS.index(0.2)] == found[-1]
-
-
-def test_a_pause_in_progress_is_not_counted_yet() -> None:
-    assert lengths(watched([(1.0, 9.0)], "ends", until=5.0)) == histogram()
 
 
 @KINDS
@@ -181,10 +171,3 @@ def test_billions_of_ends_in_one_span_take_no_longer_than_one() -> None:
     for now, paused, ends in ((0.0, 0.0, 0), (0.1, 0.0, 0), (0.2, 0.05, 10**12)):
         watch.see(CounterSample(now, {KEY: Counts(paused, None, ends, now * RATE)}, POLL, speed=1e9))
     assert lengths(watch)[-1] == 10**12
-
-
-def test_frames_alone_give_no_lengths() -> None:
-    watch = Watch()
-    for step in range(40):
-        watch.see(CounterSample(step * POLL, {KEY: Counts(None, step * 3000, None, 0)}, POLL, speed=1e9))
-    assert lengths(watch) == histogram()

@@ -193,26 +193,6 @@ def test_counters_that_freeze_under_traffic_are_detected_by_a_cross_check() -> N
     assert (nic.state, nic.track.reason) == (StormState.UNKNOWN, "stale")
 
 
-def test_an_idle_port_stays_healthy() -> None:
-    nic = Nic()
-    nic.run(1.0)
-    nic.cross_check = 5
-    nic.run(30.0, packets=0.0)
-    assert nic.state is StormState.OK
-
-
-def test_simultaneous_storms_of_all_priorities_are_distinguished() -> None:
-    keys = tuple(
-        PauseKey(str(number), direction) for number in range(8) for direction in ("receive", "transmit")
-    )
-    nic = Nic(keys=keys)
-    nic.run(1.0)
-    nic.storm(1.0)
-    nic.run(2.0)
-    assert len(nic.watch.tracks) == 16
-    assert all((track.storms, track.restored) == (1, 1) for track in nic.watch.tracks.values())
-
-
 @pytest.mark.parametrize("kind", EVERY_KIND)
 def test_a_choppy_storm_counts_once(kind) -> None:
     """mgmt#27589: a rule that tolerates no transition misses a storm that releases the priority for 50 ms every second."""
@@ -225,17 +205,6 @@ def test_a_choppy_storm_counts_once(kind) -> None:
     assert (nic.state, nic.track.storms) == (StormState.RECOVERING, 1)
     nic.run(2.0)
     assert (nic.track.storms, nic.track.restored) == (1, 1)
-
-
-@pytest.mark.parametrize("kind", EVERY_KIND)
-def test_two_seconds_on_and_two_off_are_as_many_storms(kind) -> None:
-    nic = Nic(kind)
-    for _ in range(5):
-        nic.run(2.0)
-        nic.storm(2.0)
-    nic.run(2.0)
-    assert (nic.track.storms, nic.track.restored) == (5, 5)
-    assert nic.track.storm_seconds == pytest.approx(10.0, abs=0.6)
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
@@ -268,27 +237,12 @@ def test_a_storm_is_kept_over_a_short_gap_and_not_over_a_long_one() -> None:
         assert nic.told == told
 
 
-def test_a_link_that_changes_its_speed_makes_no_storm() -> None:
-    nic = Nic("xoff_xon")
-    nic.run(1.0)
-    for speed in (3.125e9, 12.5e9, 3.125e9, 12.5e9, 3.125e9):
-        nic.speed = speed
-        nic.run(0.1, 1.0)
-    assert nic.told == []
-
-
 def test_frames_are_not_evaluated_at_an_unknown_speed() -> None:
     nic = Nic("xoff_xon", speed=None)
     nic.run(1.0)
     assert nic.state is StormState.OK  # no frames: nothing to evaluate
     nic.run(1.0, 1.0)
     assert (nic.state, nic.track.reason) == (StormState.UNKNOWN, "speed_unknown")
-
-
-def test_a_vf_without_pause_counters_has_no_detector() -> None:
-    nic = Nic("none")
-    nic.run(5.0)
-    assert nic.watch.tracks == {}
 
 
 @pytest.mark.parametrize("kind", ["xoff_xon", "frames"])

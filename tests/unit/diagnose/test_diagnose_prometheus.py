@@ -95,11 +95,6 @@ def test_the_instance_is_quoted(prometheus, capsys) -> None:
     assert query(prometheus)["query"] == ['{__name__=~"roce_.+",instance="a\\"b\\\\"}']
 
 
-def test_a_long_time_has_longer_steps(prometheus) -> None:
-    main(["check", "health", f"--prometheus={prometheus.url}", "--target=a", "--since=7d"])
-    assert query(prometheus)["step"] == [f"{7 * 86400 / 500:.3f}"]
-
-
 def test_the_password_is_sent(prometheus, tmp_path) -> None:
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     (tmp_path / "http.yml").write_text("basic_auth: {username: op, password_file: password}")
@@ -149,13 +144,6 @@ def test_no_series_lists_the_instances_that_there_are(prometheus, capsys) -> Non
 def test_the_instance_must_be_given_unless_there_is_one(prometheus, capsys, instances, said) -> None:
     prometheus.reply = lambda path: answer(path, [], instances)
     assert refused(capsys, f"--prometheus={prometheus.url}").endswith(f": {said}")
-
-
-def test_a_host_without_devices_is_not_diagnosed(prometheus, capsys) -> None:
-    nothing = [{"metric": {"__name__": "roce_exporter_devices", "instance": "a"}, "values": [[1, "0"]]}]
-    prometheus.reply = lambda path: answer(path, nothing)
-    assert main(["check", "health", f"--prometheus={prometheus.url}", "--target=a"]) == 3
-    assert "  ! everything: no RDMA device is visible\n" in capsys.readouterr().out
 
 
 def test_a_refused_connection(capsys) -> None:

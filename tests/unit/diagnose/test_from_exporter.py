@@ -96,9 +96,3 @@ def test_a_url_with_a_path_and_a_user(capsys, exporter, tmp_path) -> None:
     assert main(["check", "settings", f"--target={exporter.url}/federate/roce", login]) == 3
     assert exporter.requests[0].headers["Authorization"] == "Bearer open-sesame"
     assert "the exporter serves no results of checks" in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize("flag", ["--exporter", "--instance"])
-def test_earlier_words(capsys, exporter, flag) -> None:
-    assert main(["check", "settings", f"{flag}={exporter.url}"]) == 3
-    assert f"{flag} is deprecated; use --target\n" in capsys.readouterr().err

@@ -4,9 +4,6 @@ from typing import Any
 
 import pytest
 
-from roce_exporter.catalog import INDEX
-from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.view.history import timed_samples
 from roce_exporter.view.remote import MatrixError, read_matrix
 
 TARGET = {"instance": "h1", "job": "roce"}
@@ -82,11 +79,3 @@ def test_two_exporters_of_one_instance_are_not_mixed() -> None:
 def test_other_documents_are_refused(document) -> None:
     with pytest.raises(MatrixError):
         read_matrix(document)
-
-
-def test_samples_without_value_and_buckets_are_left_out() -> None:
-
-    row = INDEX.named["roce_port_up"]
-    series = (Series(row, ("a", "1")), Series(row, ("b", "1")), Series(row, ("c", "1"), "_bucket"))
-    found = timed_samples([Samples(series, (1, None, 5))], 12.0)
-    assert found == (12.0, {"roce_port_up": {("a", "1"): 1}})

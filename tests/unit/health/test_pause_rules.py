@@ -93,13 +93,6 @@ def test_one_long_pause_is_proven_by_two_samples(paused, pauses, found) -> None:
     assert causes(diagnose(history(series))) == found
 
 
-def test_a_slow_receiver_behind_a_stalled_slot() -> None:
-    stalled = CALM | {"roce_pcie_write_stalled_seconds_total": [0, 30]}
-    found = diagnose(history(stalled | {SENT: [0, 6]})).findings
-    assert [fault.check for fault in found] == ["pcie_congestion", "slow_receiver"]
-    assert found[1].caused_by == ("pcie_congestion",)
-
-
 def test_a_slow_receiver_without_stalls_says_so() -> None:
     fault = only(diagnose(history(CALM | {SENT: [0, 6]})))
     assert fault.against == ("PCIe is not stalled: rather the NIC's caches or the receiving program",)

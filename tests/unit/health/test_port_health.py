@@ -36,11 +36,6 @@ def at(time: float, up: float | None = 1.0, **more: float) -> tuple[TimedSamples
     return (TimedSamples(time - 15, values), TimedSamples(time, values))
 
 
-def test_a_port_without_signs_is_healthy() -> None:
-    held = judge({}, at(100), FINE)[KEY]
-    assert (held.health, held.unknown, held.since) == (Status.OK, (), 100)
-
-
 def test_a_reason_holds_until_it_has_had_no_sign_for_the_recovery_time() -> None:
     ports = judge({}, at(85), found(NAMED["pcie_fatal"]))
     assert ports[KEY].health == Status.FAILED
@@ -115,11 +110,6 @@ def test_what_is_not_seen_is_not_healthy(moments, gaps) -> None:
     held = judge({}, moments, FINE)[KEY]
     assert held.unknown == gaps
     assert held.health == (Status.UNKNOWN if gaps else Status.OK)
-
-
-def test_a_reason_is_known_although_facts_are_missing() -> None:
-    held = judge({}, at(0, up=None), found(NAMED["link_flapping"]))[KEY]
-    assert (held.health, held.unknown) == (Status.DEGRADED, ())
 
 
 def test_rules_that_fail_leave_reasons_and_say_nothing_of_the_rest() -> None:

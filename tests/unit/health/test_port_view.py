@@ -3,7 +3,6 @@
 import pytest
 from health_history import history
 
-from roce_exporter.view.history import TimedSamples
 from roce_exporter.view.host_view import WHOLE, PortView, View, moduli, rise_between, step
 
 TIMEOUTS = "roce_transport_ack_timeouts_total"
@@ -53,17 +52,6 @@ def test_a_wide_counter_near_a_narrow_width_does_not_wrap() -> None:
     assert rise_between([(0, 2.0**40), (1, 3.0)], 0, 1, (2.0**32,)) == (3.0, 1)
 
 
-def test_what_is_absent_is_not_seen() -> None:
-    view = port({TIMEOUTS: [None, 3]})
-    assert view.rise(TIMEOUTS, 3600) is None  # one sample shows no rise
-    assert view.rise(PAUSE, 3600) is None
-    assert view.highest(PAUSE) is None
-
-
-def test_a_gap_in_a_series_is_bridged() -> None:
-    assert port({TIMEOUTS: [1, None, 4]}, moments=3).rose(TIMEOUTS, 3600) == 3
-
-
 def test_a_series_that_vanished_has_no_value_now() -> None:
     view = port({TIMEOUTS: [1, None]})
     assert view.highest(TIMEOUTS) is None
@@ -97,11 +85,6 @@ def test_a_port_sees_its_own_series_and_those_of_the_device() -> None:
 def test_events_of_a_series_that_appears_are_new() -> None:
     assert port({TIMEOUTS: [None, 2, 3]}, moments=3).events(TIMEOUTS, 3600) == 3
     assert port({TIMEOUTS: [2, 3, 3]}, moments=3).events(TIMEOUTS, 3600) == 1
-
-
-def test_one_moment_is_no_rise() -> None:
-    moment = TimedSamples(0.0, {TIMEOUTS: {("mlx5_0", "1"): 5.0}, "roce_port_up": {("mlx5_0", "1"): 1.0}})
-    assert View((moment,)).ports()[0].rise(TIMEOUTS, 99) is None
 
 
 def test_the_network_device_is_the_bond_of_a_lag() -> None:

@@ -114,13 +114,6 @@ def test_a_link_that_became_slower(name) -> None:
     assert causes(diagnose(history({name: [4, 0]}))) == []  # down, which is said by others
 
 
-def test_the_speed_of_a_port_that_is_down_means_nothing() -> None:
-    """It is the lowest of its type; and the set lean does not have it."""
-    speed = {"roce_port_speed_bytes_per_second": [50, 1]}
-    assert causes(diagnose(history({**speed, "roce_port_up": 1}))) == ["link_slow"]
-    assert causes(diagnose(history({**speed, "roce_port_up": [1, 0]}))) == ["link_down"]
-
-
 @pytest.mark.parametrize(
     ("name", "cause"),
     [

@@ -185,14 +185,6 @@ async def test_a_software_device_has_no_events_of_pcie(ring) -> None:
     assert [series.labels for series in found if series.row is KERNEL_LOG_EVENTS] == [("rxe0", "tx_timeout")]
 
 
-async def test_a_device_that_is_removed_keeps_its_counts_and_its_name(ring, follower) -> None:
-    await follower.read()
-    follower.follow((PAIR[1],))
-    await follower.read()
-    ring.write(f"mlx5_core {FIRST}: poll_health:801:(pid 0): Fatal error 1 detected")
-    assert await counts(follower) == {("mlx5_0", "firmware_fatal"): 1}
-
-
 async def test_a_device_that_was_renamed_takes_its_address_with_it(ring, follower) -> None:
     await follower.read()
     follower.follow((card(0, "roce_a"), PAIR[1]))

@@ -142,23 +142,6 @@ async def test_a_kubelet_that_hangs_costs_its_deadline(tmp_path) -> None:
         assert "DEADLINE_EXCEEDED" in around.states()[0].error
 
 
-async def test_after_a_failure_all_is_as_before(tmp_path) -> None:
-    kubelet = Kubelet()
-    async with serving(kubelet, tmp_path / "kubelet.sock") as path:
-        around, before = await read(path)
-        kubelet.status = grpc.StatusCode.INTERNAL
-        await around.read_once()
-        assert around.samples()[0].series == ()
-        kubelet.status = None
-        await around.read_once()
-        assert [series.labels for series in around.samples()[0].series] == before
-        (state,) = around.states()
-        assert (state.up, state.error, state.errors_total) == (True, "", 1)
-        same = around.samples()[0].series
-        await around.read_once()
-        assert around.samples()[0].series is same
-
-
 @pytest.mark.parametrize(
     ("name", "writable", "said"),
     [

@@ -111,13 +111,6 @@ def test_in_place_keeps_the_owner_or_refuses(tmp_path, capsys, monkeypatch) -> N
     assert (place.read_text(), os.listdir(tmp_path)) == (RULES, ["a.yml"])
 
 
-def test_a_file_without_their_names_is_not_written_in_place(tmp_path) -> None:
-    place = Path(file(tmp_path, "a.yml", OURS))
-    before = place.stat().st_ino
-    assert run(str(place), "--in-place") == 0
-    assert place.stat().st_ino == before
-
-
 def test_one_unreadable_file_means_that_none_is_written(tmp_path, capsys) -> None:
     good, bad = file(tmp_path, "a.yml", RULES), file(tmp_path, "b.json", "{")
     assert run(good, bad, "--in-place") == 2

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_exporter.migrate.dashboards import translate_dashboard
-from roce_exporter.migrate.foreign import EXPORTERS
 from roce_exporter.migrate.places import NotJsonError, read_json, strings_of
-from roce_exporter.migrate.promql_names import names_of
 from roce_exporter.migrate.translation import FileReport, UnreadableError
 
 DOWNED = "node_infiniband_link_downed_total"
@@ -46,16 +44,6 @@ def test_panels_are_found_in_rows_of_old_and_new_dashboards() -> None:
     assert found["panels"][1]["panels"][0]["targets"][0]["expr"] == OURS
     assert found["rows"][0]["panels"][0]["targets"][0]["expr"] == OURS
     assert (report.translated, report.left) == (3, [])
-
-
-@pytest.mark.parametrize("wrap", ["dashboard", "spec"])
-def test_a_dashboard_may_be_wrapped(wrap) -> None:
-    found, report = translated({"meta": {"isStarred": False}, wrap: {"panels": [panel("rdma_qp_x")]}})
-    assert left(report) == {
-        f"{wrap}.panels[0].targets[0].expr": "rdma_qp_x: queue pairs are not counted",
-    }
-    assert found[wrap]["panels"][0]["targets"][0]["expr"] == "rdma_qp_x"
-    assert report.left[0].title == "Errors"
 
 
 def test_a_library_panel_is_translated_where_its_queries_are() -> None:
@@ -249,20 +237,3 @@ def test_a_key_given_twice_counts_once() -> None:
     assert read_json('{"a": "x", "a": "y"}').replaced({("a",): "z"}) == '{"a": "x", "a": "z"}'
     with pytest.raises(NotJsonError):
         read_json("\ufeff{}")
-
-
-PUBLIC = {
-    'count(count by (job, instance, device, port) (rdma_port_info{job="$job", device=~"$device"}))': 'count(count by (job, instance, device, port) (roce_port_info{job="$job", device=~"$device"}))',
-    'sum(rate(rdma_link_downed_total{job="$job", port=~"$port"}[$interval])) + sum(rate(rdma_link_error_recovery_total{job="$job"}[$interval]))': 'sum(rate(roce_port_link_downed_total{job="$job", port=~"$port"}[$interval])) + sum(rate(roce_port_link_error_recoveries_total{job="$job"}[$interval]))',
-    'topk($topn, 4 * rate(rdma_port_rcv_data_total{job="$job", instance=~"$instance"}[$interval]))': 'topk($topn, rate(roce_port_receive_bytes_total{job="$job", instance=~"$instance"}[$interval]))',
-    'rate(rdma_np_ecn_marked_roce_packets_total{device=~"$device"}[$interval])': 'rate(roce_ecn_marked_packets_total{device=~"$device"}[$interval])',
-    "rate(node_infiniband_port_data_received_bytes_total[$__rate_interval]) * 8": "rate(roce_port_receive_bytes_total[$__rate_interval]) * 8",
-}
-"""Queries of grafana.com 24241 (rdma_exporter) and 23823 and 25839 (node_exporter), and what they become by the real tables."""
-
-
-@pytest.mark.parametrize(("query", "new"), PUBLIC.items())
-def test_queries_of_public_dashboards_are_translated(query, new) -> None:
-    report = FileReport("a", names_of(tuple(one for one in EXPORTERS if one != "spiderpool")))
-    found = json.loads(translate_dashboard(json.dumps({"panels": [panel(query)]}), report))
-    assert (found["panels"][0]["targets"][0]["expr"], report.left) == (new, [])

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from foreign_table import NAMES, NODE, RDMA, SPIDER, TABLE, names
+from foreign_table import NAMES, NODE, SPIDER, TABLE, names
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,13 +146,6 @@ def test_what_has_no_name_of_theirs_is_not_touched(text) -> None:
     assert translate(text, NAMES) is None
 
 
-def test_an_exporter_that_has_all_names_decides() -> None:
-    text = f"rate(rdma_np_cnp_sent_total[5m]) / rate({RCV}[5m])"
-    found = translate(text, NAMES)
-    assert found is not None
-    assert {one.exporter for one in found.used} == {RDMA}
-
-
 def test_a_name_of_two_exporters_is_translated_where_they_agree() -> None:
     found = translate("sum by (instance) (rate(rdma_np_cnp_sent_total[5m]))", NAMES)
     assert found is not None
@@ -167,12 +160,6 @@ def test_the_exporter_named_decides() -> None:
     with pytest.raises(UntranslatedError, match="`is_root` of rdma_np_cnp_sent_total has no equal"):
         translate('rdma_np_cnp_sent_total{is_root="true"}', names(SPIDER))
     assert translate("up", names(NODE)) is None
-
-
-def test_labels_of_a_result_are_known() -> None:
-    found = translate(f"sum by (instance, device) ({PRIO3})", NAMES)
-    assert found is not None
-    assert (found.label("device"), found.label("instance"), found.label("x")) == ("netdev", "instance", "x")
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,6 @@ def test_the_users_own_names_stay() -> None:
     assert report.left == []
 
 
-def test_labels_are_followed_through_recorded_rules() -> None:
-    rules = "\n".join(f"  - record: r{n}\n    expr: max by (device) (r{n + 1})" for n in range(4))
-    text = f"groups:\n- rules:\n{rules}\n  - record: r4\n    expr: {PRIO3}\n"
-    found, _ = translated(text)
-    assert found.count("max by (netdev)") == 4
-
-
 @pytest.mark.parametrize(
     "around",
     [

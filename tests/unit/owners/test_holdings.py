@@ -2,7 +2,7 @@
 
 from owner_fakes import queue_pair, region
 
-from roce_exporter.model.owner import UNKNOWN_OWNER, ObjectKind, Owner, RdmaObject
+from roce_exporter.model.owner import ObjectKind, Owner, RdmaObject
 from roce_exporter.owners.owner_scan import Census, HeldByOwner, by_owner, together
 from roce_exporter.owners.owner_totals import choose_shown
 
@@ -71,24 +71,6 @@ def test_a_queue_pair_that_the_list_repeats_is_counted_once() -> None:
     census.add([queue_pair(2, 7), queue_pair(3, 7)])
     assert census.named == 3
     assert by_owner([census], {7: JOB}, {}).held[JOB.name].queue_pairs.total() == 3
-
-
-def test_the_threads_of_a_process_are_one_process() -> None:
-    found = count(
-        queue_pair(1, 71),
-        queue_pair(2, 72),
-        queue_pair(3, 80),
-        owners=dict.fromkeys((71, 72, 80), JOB),
-        threads={71: 70, 72: 70, 80: 80},
-    )
-    assert found.held[JOB.name].processes == {70, 80}
-    assert found.identities[JOB.name] == {JOB: 2}
-
-
-def test_objects_without_a_known_process_belong_to_unknown() -> None:
-    found = count(queue_pair(1), queue_pair(2, 7), owners={})
-    assert found.held[UNKNOWN_OWNER.name].queue_pairs.total() == 2
-    assert found.held[UNKNOWN_OWNER.name].processes == {7}
 
 
 def test_holdings_are_added_up_without_changing_the_parts() -> None:

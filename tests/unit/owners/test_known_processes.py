@@ -34,14 +34,6 @@ def test_a_process_is_read_once_in_its_time() -> None:
     assert host.processes_read == [7, 7]
 
 
-def test_a_reused_id_is_another_process() -> None:
-    host = FakeHost(processes={7: JOB})
-    known = found_by(host)
-    known.find(7)
-    host.processes[7] = process(7, "0::/slurm/uid_0/job_8", created=EPOCH + 1)
-    assert known.find(7).owner.name == "slurm/8"
-
-
 @pytest.mark.parametrize("fault", [Absent(errno.ESRCH, "ended"), HIDDEN], ids=["ended", "hidden"])
 def test_a_process_that_ended_or_was_hidden_is_not_known_any_more(fault) -> None:
     host = FakeHost(processes={7: JOB})

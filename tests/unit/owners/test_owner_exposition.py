@@ -72,12 +72,6 @@ async def test_a_scrape_does_not_wait_for_a_survey_that_hangs() -> None:
     await surveying
 
 
-async def test_a_complete_observation_has_the_owners_at_once() -> None:
-    _, _, exporter = setup()
-    text = exporter.render(await exporter.observe_complete(), Format.TEXT).decode()
-    assert text.count("roce_owner_queue_pairs{") == len(DEVICES)
-
-
 async def test_the_debug_pages_show_owners_and_the_state_of_the_source() -> None:
     _, found, exporter = setup()
     endpoints = Application((HostPages(exporter),))

@@ -149,16 +149,6 @@ async def test_a_device_that_is_removed_in_the_middle_leaves_nothing() -> None:
     assert set(listed[20:]) == {"mlx5_1"}
 
 
-async def test_a_device_that_disappears_while_it_is_read_is_an_error_until_it_is_followed_no_more() -> None:
-    host = host_of("mlx5_0")
-    host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.ENODEV, "removed")
-    found = following(host)
-    assert await survey(found) == {}
-    assert found.states()[0].error.startswith("ENODEV")
-    found.follow([])
-    assert found.states() == ()
-
-
 async def test_a_replugged_device_is_surveyed_while_its_predecessor_is_stuck() -> None:
     host = host_of("mlx5_0")
     stuck = stick(host)

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from clock import Clock
@@ -17,14 +16,12 @@ from owner_fakes import (
     region,
     shown,
     survey,
-    surveyor,
 )
 from waiting import until
 
 from roce_exporter.catalog.owners import SUMMED
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.exposition.served_series import ServedSeries, is_sum
-from roce_exporter.model import DeviceReadings
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits
 
@@ -137,32 +134,6 @@ async def test_of_two_hundred_owners_the_largest_have_series() -> None:
     assert total == len(host.objects["mlx5_0"])
 
 
-async def test_the_series_are_the_same_object_while_the_owners_are_the_same() -> None:
-    host = many_owners(range(1, 41))
-    found = following(host)
-    await survey(found)
-    before = found.samples()
-    host.objects["mlx5_0"] += [queue_pair(20_000 + number, 40) for number in range(5)]
-    await survey(found)
-    after = found.samples()
-    assert [one.series is other.series for one, other in zip(before, after, strict=True)] == [
-        True,
-        True,
-        True,
-    ]
-    assert before[0].values != after[0].values
-
-
-async def test_an_owner_a_little_larger_does_not_replace_one_that_is_shown() -> None:
-    host = many_owners(range(1, 3), lambda number: 10 * number)
-    found = following(host, limits=SurveyLimits(most=1, timeout=600))
-    assert owners_in(await survey(found)) == {"slurm/2", "other"}
-    host.objects["mlx5_0"] += [queue_pair(1000 + number, 1) for number in range(12)]
-    assert owners_in(await survey(found)) == {"slurm/2", "other"}
-    host.objects["mlx5_0"] += [queue_pair(2000 + number, 1) for number in range(12)]
-    assert owners_in(await survey(found)) == {"slurm/1", "other"}
-
-
 async def test_a_state_that_no_queue_pair_has_any_more_is_zero() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7), queue_pair(2, 7, state="ERR")]})
     host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
@@ -269,13 +240,6 @@ async def test_one_identity_is_shown_per_owner_and_stays() -> None:
     host.objects["mlx5_0"].pop(0)
     third = await survey(found)
     assert info.replace("python3", "bash") in third
-
-
-async def test_devices_that_rdma_netlink_does_not_list_are_left_out() -> None:
-    found = surveyor(FakeHost(), Clock())
-    found.follow([DeviceReadings(replace(device("mlx5_0").device, netlink=None), ())])
-    assert await survey(found) == {}
-    assert found.states() == ()
 
 
 async def test_the_debug_page_has_the_folded_owners_too() -> None:

@@ -1,7 +1,6 @@
 """Who probes whom: every host computes the same plan, each port is probed, and nothing exceeds its bound."""
 
 import ipaddress
-import random
 from collections import Counter
 
 import pytest
@@ -37,12 +36,6 @@ def fabric(hosts: int, rails: int = 1, per_rack: int = 16) -> list[ProbeTarget]:
     ]
 
 
-def test_the_order_of_the_list_does_not_matter() -> None:
-    targets = fabric(64, rails=2)
-    shuffled = random.Random(1).sample(targets, len(targets))  # noqa: S311 - a test's order
-    assert all(plan(own, targets, NOW) == plan(own, shuffled, NOW) for own in targets)
-
-
 def test_a_port_probes_two_neighbours_and_two_partners_of_its_rail() -> None:
     targets = fabric(64, rails=2)
     for own in targets:
@@ -55,12 +48,6 @@ def test_a_port_probes_two_neighbours_and_two_partners_of_its_rail() -> None:
         assert all(one.rack == own.rack for one in near)
         assert all(one.rack != own.rack for one in far)
         assert len(probes) == len(near) * NEAR_PATHS + len(far) * FAR_PATHS
-
-
-def test_every_port_is_probed_by_two_neighbours() -> None:
-    targets = fabric(64)
-    seen = Counter(one.target for own in targets for one in plan(own, targets, NOW) if one.scope == RACK)
-    assert set(seen.values()) == {2 * NEAR_PATHS}
 
 
 def test_partners_change_every_minute_and_all_racks_are_reached() -> None:
@@ -76,13 +63,6 @@ def test_few_ports_are_a_full_mesh(ports, meshed) -> None:
     targets = fabric(ports)
     peers = {one.target for one in plan(targets[0], targets, NOW)}
     assert (peers == set(targets[1:])) is meshed
-
-
-def test_without_racks_all_is_the_fabric() -> None:
-    targets = [one._replace(rack="") for one in fabric(64)]
-    probes = plan(targets[0], targets, NOW)
-    assert {one.scope for one in probes} == {FABRIC}
-    assert len({one.target for one in probes}) >= 3
 
 
 def test_a_port_talks_to_its_own_rail() -> None:

@@ -279,10 +279,6 @@ def test_only_ports_of_listed_networks_are_answered(
     assert guard.dropped == Counter([reason] if reason else [])
 
 
-def test_without_a_network_nothing_is_answered(clock: Clock) -> None:
-    assert not Guard([], clock).admit_address(HONEST, 40000)
-
-
 def admitted(guard: Guard, address: str, count: int) -> int:
     return sum(guard.admit(address) is not None for _ in range(count))
 

@@ -58,12 +58,6 @@ def test_a_request_and_its_reply_say_what_was_packed_and_have_one_length(key) ->
     assert (sent, one, two, ttl) == ([6, 2], 1_700_000_000, 123_456_789, 63)
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_what_the_responder_does_not_know_is_missing_and_not_zero(key) -> None:
-    reply = read_reply(reply_to(pack_request(REQUEST, key), key, tos=None, follow_up=None), key)
-    assert (reply.tos, reply.follow_up) == (None, None)
-
-
 def test_scapy_reads_our_packets() -> None:
     packet = pack_request(REQUEST)
     seen = STAMPSessionSenderTestUnauthenticated(packet)

@@ -22,11 +22,6 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
 import probe_vote as bench  # noqa: E402 - benchmarks are no package
 
 
-def test_nothing_lost_names_nothing() -> None:
-    assert vote([PathCount((ONE, TWO, HERE), 100, 0)], {}) == ()
-    assert vote([], {}) == ()
-
-
 def test_a_tor_that_loses_inside_its_rack_too_is_not_its_uplinks() -> None:
     """Nearly all probes pass the uplinks, which have lost a little more by chance."""
     uplinks = Component(LINK, "t1-s1")
@@ -154,21 +149,6 @@ def test_a_peer_that_many_lose_to_is_named() -> None:
     assert [one.component for one in found] == [Component(HOST, "h13")]
     # its own, those of lossy pairs to it, and its part of what the other rack lost nothing of
     assert found[0].sent == 100 + 7 * 20 + (50 - 20)
-
-
-def test_ports_of_a_rail_are_told_apart() -> None:
-    found = blame([*rack(1, {"h13": (20, 8)}, rail="0"), *rack(1, {}, rail="1")])
-    assert [one.component for one in found] == [Component(HOST, "h13 rail 0")]
-
-
-def test_a_rack_that_all_lose_to_is_its_tor() -> None:
-    lossy = {f"h1{one}": (20.0, 4.0) for one in range(4)}
-    found = blame([*rack(1, lossy), *rack(2, lossy), *rack(3, {})])
-    assert [one.component for one in found] == [Component(TOR, "r1")]
-
-
-def test_losses_that_the_queues_of_hosts_explain_name_nobody() -> None:
-    assert blame(rack(1, {"h13": (20, 3)}, dropped=9)) == ()
 
 
 def test_a_rack_whose_probes_to_all_others_are_lost_has_bad_uplinks() -> None:

@@ -13,11 +13,7 @@ from kernel import Faults, ScriptedPort, simulate_script
 from waiting import HUNG_SECONDS, Gate, until, wait_until
 from worker_threads import die, refuse
 
-from roce_exporter.catalog import AREAS
 from roce_exporter.cli.output import LineFormatter
-from roce_exporter.collect.collector import Collector, Settings
-from roce_exporter.exporter import Exporter
-from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.fastloop import sampler as loop
 from roce_exporter.fastloop.pfc_storm import StormLimits
@@ -192,26 +188,6 @@ def test_the_interval_is_fifty_times_the_read_time() -> None:
         total(sampler, "roce_exporter_sampler_read_duration_seconds_sum", netdev="eth0")
         / total(sampler, "roce_exporter_sampler_read_duration_seconds_count", netdev="eth0")
     )
-
-
-async def test_the_exposition_has_the_rows() -> None:
-    clock = Clock(5000.0)
-    kernel = simulate("pfc-storm", clock=clock, vendors=["mlx5", "ice"])
-    sampler = Sampler(kernel, clock, clock.wall, FIXED)
-    exporter = Exporter(Collector(kernel, Settings(), clock), [sampler])
-    for _ in range(4):
-        await exporter.observe(5)
-        run(sampler, clock, 15.0)
-    text = exporter.render(await exporter.observe(5), Format.TEXT)
-    for row in (row for area in AREAS if area.name == "storm" for row in area.rows):
-        if row.name not in (
-            "roce_pfc_storm_hint",
-            "roce_pfc_storm_unknown",
-            "roce_exporter_sampler_refresh_seconds",
-        ):
-            assert f"# TYPE {row.name} {row.kind}".encode() in text, row.name
-    labels = 'device="mlx5_0",port="1",netdev="eth0",priority="3",direction="receive"'
-    assert f'roce_pfc_pause_ratio_bucket{{{labels},le="+Inf"}} '.encode() in text
 
 
 def test_the_limits_are_the_configured_ones() -> None:

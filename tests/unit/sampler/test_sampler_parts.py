@@ -639,17 +639,6 @@ def test_a_device_followed_again_waits_for_the_read_of_its_predecessor(sampler, 
     assert new.reads.values()[-1] == 0
 
 
-def test_another_incarnation_is_another_target(sampler) -> None:
-    (old,) = sampler._targets.values()
-    sampler.follow([DeviceReadings(device("eth0"), ())])
-    assert list(sampler._targets.values()) == [old]
-    sampler.follow([DeviceReadings(device("eth0", incarnation=5), ())])
-    (new,) = sampler._targets.values()
-    assert new is not old
-    assert new.key.incarnation == 5
-    assert (new.port, new.netdev) == (1, "eth0")
-
-
 def test_the_scope_comes_from_dcb(kernel, clock) -> None:
     sampler = following(kernel, clock, "eth0", "eth1")
     names = ("pfc_enabled_0", "pfc_enabled_3", "other_4")
@@ -786,13 +775,3 @@ def test_a_closed_loop_ends_its_thread_and_closes_its_descriptors(kernel, clock,
     sampler.close()
     worker_threads.wait_until(0)
     assert link._often._descriptors == [-1, -1]  # type: ignore[attr-defined]
-
-
-def test_a_worker_that_is_replaced_ends(kernel, clock, worker_threads) -> None:
-    sampler = following(kernel, clock, pace=Pace(FIXED, idle=1000.0))
-    sampler.start()
-    sampler.start()
-    sampler._wake.set()
-    worker_threads.wait_until(1)
-    sampler.close()
-    worker_threads.wait_until(0)

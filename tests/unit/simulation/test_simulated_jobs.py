@@ -53,18 +53,6 @@ def test_the_summary_of_a_device_counts_its_objects(vendor, ports) -> None:
         }
 
 
-@pytest.mark.parametrize("ports", [1, 3, 8])
-def test_every_rank_has_queue_pairs_on_one_device(ports) -> None:
-    kernel, _ = host("quiet", 10, ports)
-    pids = Counter(
-        pid
-        for device in kernel.rdma_devices()
-        for pid in {one.pid for one in objects(kernel, device, ObjectKind.QUEUE_PAIR)}
-        if TRAINING.first_pid <= pid < TRAINING.first_pid + TRAINING.ranks
-    )
-    assert pids == dict.fromkeys(range(TRAINING.first_pid, TRAINING.first_pid + TRAINING.ranks), 1)
-
-
 def test_numbers_of_queue_pairs_are_unique_on_a_device_and_connections_name_theirs() -> None:
     kernel, _ = host("quiet", 10, 1)
     device = kernel.rdma_devices()[0]
@@ -92,13 +80,6 @@ def test_processes_are_those_of_the_jobs() -> None:
     assert kernel.process_start(TRAINING.first_pid) == first.created
 
 
-def test_pods_of_two_hosts_differ_and_the_slurm_job_is_one() -> None:
-    first, second = (simulate("quiet", clock=Clock(), seed=seed) for seed in (1, 2))
-    pid = TRAINING.first_pid
-    assert first.process(pid).cgroups != second.process(pid).cgroups
-    assert first.process(SLURM.first_pid) == second.process(SLURM.first_pid)
-
-
 def test_the_shares_of_the_traffic_are_the_whole() -> None:
     assert sum(job.traffic for job in JOBS) == pytest.approx(1)
 
@@ -113,20 +94,6 @@ def test_counter_sets_agree_with_the_counters_of_the_port(scenario) -> None:
         counted = sum(total(sets, name) for sets in found.values())
         assert port[name] * 0.84 - 4 <= counted <= port[name], name
     assert total(found["python3"], "rdma_rx_bytes") > 2 * total(found["gmx_mpi"], "rdma_rx_bytes") > 0
-
-
-def test_sets_never_count_backwards() -> None:
-    kernel, clock = host("dead-peer", 0)
-    before: dict[tuple[int, str], int] = {}
-    for clock.now in range(int(START), int(START) + 300, 7):
-        now = {
-            (one.number, name): value
-            for sets in sets_by_command(kernel).values()
-            for one in sets
-            for name, value in one.values.items()
-        }
-        assert all(now[key] >= value for key, value in before.items())
-        before = now
 
 
 def test_mlx5_does_not_read_congestion_control_into_a_set() -> None:

@@ -12,7 +12,7 @@ from steered import START, counters, ethtool, rdma
 
 from roce_exporter.cli import main
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.simulated.conditions import FILES, RECEIVE, TRANSMIT, Conditions, Pause, Span, Storm
+from roce_exporter.host.simulated.conditions import FILES, TRANSMIT, Conditions, Pause, Span, Storm
 from roce_exporter.host.simulated.kernel import (
     VENDORS,
     ScenarioError,
@@ -66,22 +66,6 @@ def test_counters_rise_between_resets_and_do_not_depend_on_earlier_readings(scen
                 assert after[key] - before[key] <= (now - since + late) * 1e6 + 1
     assert at_times(scenario, vendor, times[-1:])[0] == found[-1:]
     assert at_times(scenario, vendor, times[::4] + times[-1:])[0][-1] == found[-1]
-
-
-def test_another_seed_is_another_host() -> None:
-    assert (
-        at_times("quiet", "mlx5", [START + 300], seed=1)[0]
-        != at_times("quiet", "mlx5", [START + 300], seed=2)[0]
-    )
-
-
-def test_the_clock_does_not_go_back() -> None:
-    clock = Clock()
-    kernel = simulate("incast", clock=clock)
-    clock.now += 100
-    before = counters(kernel)
-    clock.now -= 50
-    assert counters(kernel) == before
 
 
 def one_port(vendor: str, *spans: Span, **more: object) -> tuple[SimulatedKernel, Clock]:
@@ -141,15 +125,6 @@ def test_what_each_driver_counts_while_a_storm_is_transmitted(vendor, name, befo
         assert value > 0 if expected == MOVES else value in (expected, expected + bool(expected))
 
 
-def test_mlx5_counts_one_transition_when_a_received_storm_ends() -> None:
-    kernel, clock = one_port("mlx5", Span(5.0, Conditions(pauses=(Pause(3, RECEIVE, 1.0),))), CALM)
-    clock.now = START + 4.9
-    assert ethtool(kernel)["rx_prio3_pause_transition"] == 0
-    clock.now = START + 5
-    assert ethtool(kernel)["rx_prio3_pause_transition"] == 1
-    assert ethtool(kernel)["rx_prio3_pause_duration"] == 5_000_000
-
-
 def test_mlx5_names_only_priorities_with_pfc() -> None:
     mask_off = Span(5.0, Conditions(lossless=()))
     moved = Span(5.0, Conditions(lossless=(5,)))
@@ -169,24 +144,6 @@ def test_mlx5_names_only_priorities_with_pfc() -> None:
     ]
 
 
-def test_names_are_the_same_object_while_they_have_not_changed() -> None:
-    kernel, clock = one_port("mlx5", Span(5.0), Span(5.0, Conditions(lossless=())), Span(5.0))
-    names = []
-    for clock.now in (START, START + 4, START + 6, START + 11):
-        names.append(kernel.ethtool_statistics("eth0")[0])
-    assert names[0] is names[1] is names[3]
-    assert names[2] is not names[0]
-
-
-def test_mlx5_counts_watchdog_warnings_of_priority_0_only() -> None:
-    storms = [Span(9.0, Conditions(pauses=(Pause(priority, TRANSMIT, 1.0),))) for priority in (3, 0)]
-    kernel, clock = one_port("mlx5", *storms, lossless=(0, 3))
-    clock.now = START + 8
-    assert ethtool(kernel)["tx_pause_storm_warning_events"] == 0
-    clock.now = START + 10
-    assert ethtool(kernel)["tx_pause_storm_warning_events"] == 1
-
-
 def test_bnxt_changes_once_a_second_at_its_own_phase() -> None:
     kernel, clock = one_port("bnxt", phase=0.25, afterwards=Conditions(load=0.5))
     changes, last = [], None
@@ -197,15 +154,6 @@ def test_bnxt_changes_once_a_second_at_its_own_phase() -> None:
             changes.append(tenth)
         last = now
     assert changes == [3, 13, 23, 33, 43]
-
-
-def test_bnxt_refreshes_only_the_ethtool_counters() -> None:
-    kernel, clock = one_port("bnxt", phase=0.5)
-    clock.now = START + 10.6
-    ethtool_before, rdma_before = ethtool(kernel), rdma(kernel)
-    clock.now = START + 10.9
-    assert ethtool(kernel) == ethtool_before
-    assert rdma(kernel)["rx_pkts"] > rdma_before["rx_pkts"]
 
 
 def test_data_of_infiniband_is_counted_in_words() -> None:
@@ -228,14 +176,6 @@ def test_a_lag_is_one_device_whose_counters_are_the_sum_of_two_member_ports() ->
     assert rdma(kernel)["out_of_sequence"] == 50
     with pytest.raises(Absent):
         kernel.ethtool_statistics("bond0")
-
-
-def test_a_lag_is_up_while_one_member_port_is() -> None:
-    down, up = Span(9.0, Conditions(up=False)), Span(4.0)
-    kernel, clock = one_port("mlx5-lag", down, second=[up, down])
-    assert kernel.text("class/infiniband/mlx5_bond_0/ports/1/state") == "4: ACTIVE"
-    clock.now = START + 5
-    assert kernel.text("class/infiniband/mlx5_bond_0/ports/1/state") == "1: DOWN"
 
 
 def test_a_link_that_goes_down_is_down_everywhere_and_keeps_its_counters() -> None:
@@ -270,40 +210,6 @@ def test_a_reset_starts_from_zero_as_another_device() -> None:
     assert (rdma(kernel)["out_of_sequence"], kernel.identity("class/infiniband/mlx5_0")) == (0, 1)
     assert ethtool(kernel)["rx_prio3_packets"] > 0
     assert [(one.netdev, one.time) for one in kernel.world.resets] == [("eth0", START + 5)]
-
-
-def test_another_speed_shows_in_the_link_and_in_the_pause_frames() -> None:
-    slow = Conditions(speed=100 * 10**9, pauses=(Pause(3, RECEIVE, 1.0),))
-    kernel, clock = one_port("mlx5", Span(10.0, slow))
-    clock.now = START + 1
-    assert kernel.ethtool_link("eth0")["speed"] == 12_500_000_000
-    assert kernel.text("class/infiniband/mlx5_0/ports/1/rate") == "100 Gb/sec (4X EDR)"
-    assert ethtool(kernel)["rx_prio3_pause"] == 5960
-
-
-def test_frozen_statistics_do_not_change_while_rdma_continues() -> None:
-    kernel, clock = one_port("mlx5", CALM, Span(10.0, Conditions(load=0.5, frozen=True)), CALM)
-    clock.now = START + 12
-    still, moving = ethtool(kernel), rdma(kernel)
-    clock.now = START + 19
-    assert ethtool(kernel) == still
-    assert rdma(kernel)["rx_write_requests"] > moving["rx_write_requests"]
-    clock.now = START + 21
-    assert ethtool(kernel)["rx_prio3_packets"] > still["rx_prio3_packets"]
-
-
-def test_pcie_stall_is_the_current_percentage() -> None:
-    kernel, clock = one_port("mlx5", Span(4.0, Conditions(pcie_stall=0.6)), CALM)
-    clock.now = START + 3
-    assert (
-        ethtool(kernel)["outbound_pci_stalled_wr"],
-        ethtool(kernel)["outbound_pci_stalled_wr_events"],
-    ) == (60, 3)
-    clock.now = START + 9
-    assert (
-        ethtool(kernel)["outbound_pci_stalled_wr"],
-        ethtool(kernel)["outbound_pci_stalled_wr_events"],
-    ) == (0, 4)
 
 
 def test_dcb_follows_the_mask_and_counts_frames_in_the_right_direction() -> None:

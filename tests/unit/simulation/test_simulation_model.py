@@ -100,10 +100,6 @@ def test_a_second_of_pcie_stall_counts_above_thirty_percent(stall, seconds) -> N
     assert levels(conditions) == {"stalled_percent": round(stall * 100)}
 
 
-def test_nothing_moves_without_a_link() -> None:
-    assert facts(Conditions(up=False, lost=3.0, pauses=(Pause(3, RECEIVE, 1.0),))) == {}
-
-
 def test_a_priority_without_pfc_is_not_paused() -> None:
     pauses = (Pause(3, RECEIVE, 1.0), Pause(4, RECEIVE, 0.5))
     assert settle(Conditions(pauses=pauses), Setup(lossless=(4,)), 1).pauses == pauses[1:]
@@ -134,11 +130,6 @@ def test_a_storm_ends_with_one_xon_that_is_one_transition() -> None:
         "transmit_frames_3": 1,
         "transmit_frames": 1,
     }
-
-
-def test_a_storm_goes_on_while_other_conditions_change() -> None:
-    other = Conditions(load=0.9, pauses=(*STORM.pauses, Pause(3, RECEIVE, 0.5)))
-    assert edges(STORM, other) == edges(other, STORM) == {}
 
 
 def test_a_storm_that_ends_with_the_link_ends_without_a_frame() -> None:

@@ -4,7 +4,6 @@ import pytest
 from fabric_views import MadeSwitch, views
 
 from roce_exporter.switches.pause.fabric import (
-    AWAY,
     HOST,
     NOT_CONFIGURED,
     PORT_UNKNOWN,
@@ -79,11 +78,6 @@ def test_two_switches_of_one_short_name_need_their_domain() -> None:
     assert found["leaf1", "Ethernet4"].kind != SWITCH
 
 
-def test_a_switch_without_an_answer_is_away() -> None:
-    leaf = MadeSwitch("leaf1", "Ethernet0").neighbor("Ethernet0", "spine1", "Ethernet4")
-    assert links(leaf, away="spine1")["leaf1", "Ethernet0"].kind == AWAY
-
-
 @pytest.mark.parametrize(
     ("port", "source", "kind"),
     [
@@ -135,12 +129,6 @@ def test_the_operating_system_is_preferred_to_nic_firmware() -> None:
     )
     leaf.drop("lldp_neighbor_info").neighbor("Ethernet0", "", mac, "mac", mac, chassis="chassis")
     assert str(links(leaf)["leaf1", "Ethernet0"]) == f"chassis {mac}"
-
-
-def test_ports_are_known_where_the_source_of_their_names_failed() -> None:
-    leaf, spine = MadeSwitch("leaf1", "Ethernet0"), MadeSwitch("spine1", "Ethernet4").drop("port_info")
-    leaf.neighbor("Ethernet0", "spine1", "Ethernet4")
-    assert links(leaf, spine)["leaf1", "Ethernet0"].kind == SWITCH
 
 
 def test_full_names_differ_by_their_domains() -> None:

@@ -23,7 +23,6 @@ from gnmi_switch import (
     subscribe_response,
     sync_response,
 )
-from https_switch import Says, https_switch
 from waiting import HUNG_SECONDS
 
 from roce_exporter.net import NetError, gnmi_messages
@@ -107,13 +106,6 @@ async def test_without_tls_nothing_secret_is_sent(tmp_path: Path) -> None:
         assert not switch.asked
         assert await get(switch.visit(scheme="grpc+insecure", login=Login()))
     assert "password" not in switch.asked[0].metadata
-
-
-async def test_tls_where_the_switch_has_none(tmp_path: Path) -> None:
-    async with gnmi_switch(answers, tmp_path, plain=True) as switch:
-        line = await fault(get, switch.visit(tls=TlsFiles()))
-        assert "the port does not speak TLS: correct the port, or write grpc+insecure://" in line
-    assert not switch.asked
 
 
 async def test_a_proxy_in_the_environment_is_not_used(
@@ -331,17 +323,6 @@ async def test_a_web_server_on_the_port(tmp_path: Path) -> None:
         line = await fault(get, at_port(switch.visit(), port))
         assert "the port does not speak TLS: correct the port" in line
     server.close()
-
-
-async def test_a_web_server_with_tls_on_the_port(tmp_path: Path) -> None:
-    (tmp_path / "web").mkdir()
-    async with (
-        gnmi_switch(answers, tmp_path) as switch,
-        https_switch(lambda asked: Says(b"<html>"), tmp_path / "web") as web,
-    ):
-        visit = switch.visit(server_name="switch.example.com", tls=TlsFiles(ca_file=web.ca_file))
-        line = await fault(get, at_port(visit, web.port))
-    assert line.endswith("the port speaks TLS, but not gRPC: correct the port")
 
 
 async def test_a_switch_with_tls_alone_and_one_that_is_away(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from roce_exporter.catalog.named import SWITCH_PORT_INFO
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.normalise.series import Samples
 from roce_exporter.switches.interpretation import MOST_ABSENT, Interpreter
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings
 
 PORT = (("port", "Ethernet0"),)
 PAUSE = "SAI_PORT_STAT_PFC_3_RX_PAUSE_DURATION_US"
@@ -20,13 +20,6 @@ def readings(*values: dict[str, int | None], facts: tuple[SwitchFact, ...] = ())
 
 def as_text(samples: Samples) -> dict[str, object]:
     return dict(zip(map(series_text, samples.series), samples.values, strict=True))
-
-
-def test_a_value_is_scaled_and_labelled_by_its_row() -> None:
-    found = Interpreter("sonic").samples("leaf1", readings({PAUSE: 2_500_000}))
-    assert as_text(found) == {
-        'roce_switch_pfc_receive_pause_seconds_total{device="leaf1",port="Ethernet0",priority="3"}': 2.5
-    }
 
 
 def test_facts_come_first_and_have_the_value_1() -> None:
@@ -58,14 +51,6 @@ def test_the_series_are_the_same_object_while_names_do_not_change() -> None:
     assert second.values == (2,)
     assert interpreter.samples("leaf2", readings({SAI: 2})).series is not first.series
     assert as_text(interpreter.samples("leaf1", readings({SAI: 2}, {PAUSE: 0}))).keys() >= {TRANSITIONS}
-
-
-def test_an_unreadable_value_stays_missing() -> None:
-    assert Interpreter("sonic").samples("leaf1", readings({PAUSE: Unreadable("garbage")})).values == (None,)
-
-
-def test_an_unknown_name_has_no_series() -> None:
-    assert not Interpreter("sonic").samples("leaf1", readings({"SAI_PORT_STAT_IF_OUT_QLEN": 1})).series
 
 
 def test_every_spelling_of_a_switch_has_one_raw_name_and_finds_its_row() -> None:

@@ -92,14 +92,6 @@ async def test_a_request_is_repeated_when_the_switch_had_closed_the_idle_connect
         assert switch.connections == 2
 
 
-async def test_a_reply_that_ends_the_connection_is_followed_by_a_new_one(tmp_path) -> None:
-    async with https_switch(lambda asked: says({}, close=True), tmp_path) as switch:
-        async with JsonClient(switch.visit()) as client:
-            await client.get("x", "/first")
-            await client.get("x", "/second")
-        assert switch.connections == 2
-
-
 async def test_plain_http_works_where_the_address_asks_for_it_and_warns_once(tmp_path, caplog) -> None:
     caplog.set_level(logging.WARNING)
     async with https_switch(lambda asked: says({"a": 1}), tmp_path, plain=True) as switch:
@@ -296,12 +288,6 @@ async def test_a_server_that_cannot_be_trusted_gets_no_request(tmp_path, plain, 
     assert switch.asked == []
 
 
-async def test_the_server_name_of_the_target_replaces_that_of_the_address(tmp_path) -> None:
-    async with https_switch(lambda asked: says({"a": 1}), tmp_path) as switch:
-        tls = TlsFiles(ca_file=switch.ca_file, server_name=NAME)
-        assert await one(switch, server_name="other.example.com", tls=tls) == {"a": 1}
-
-
 async def test_an_expired_certificate(tmp_path) -> None:
     past = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     folder = tmp_path / "expired"
@@ -377,16 +363,6 @@ async def test_a_replaced_authority_file_is_read_again(tmp_path) -> None:
 
 
 # Connections
-
-
-async def test_a_refused_connection_names_the_port(tmp_path) -> None:
-    async with https_switch(lambda asked: says({}), tmp_path) as switch:
-        taken = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-        switch.port = taken.sockets[0].getsockname()[1]
-        taken.close()
-        await taken.wait_closed()
-        line = await fault_of(switch)
-        assert f"127.0.0.1:{switch.port} refuses connections" in line
 
 
 def test_any_other_failure_of_a_connection_has_the_words_of_the_system() -> None:

@@ -50,89 +50,62 @@ def no_sessions():
 
 
 @pytest.mark.parametrize(
-    ("text", "name"),
+    ("read", "value", "expected"),
     [
-        ("Ethernet1/1", "Ethernet1/1"),
-        ("eth1/1", "Ethernet1/1"),
-        ("Eth1/1/4", "Ethernet1/1/4"),
-        ("Eth101/1/48", "Ethernet101/1/48"),
-        ("Ethernet1/23 Interface PFC watchdog: [Enabled]", "Ethernet1/23"),
-        ("Egress Queuing for Ethernet2/1 [System]", "Ethernet2/1"),
-        ("ii1/1/1", ""),
-        ("ii1/1/1 Interface PFC watchdog: [Enabled]", ""),
-        ("Ethernet1/1.100", ""),
-        ("mgmt0", ""),
-        ("po10", ""),
-        ("Ethernet", ""),
-        ("xEthernet1/1", ""),
-        ("Ethernet1/1/1/1/1", ""),
-        ("Ethernet99999/1", ""),
-        (None, ""),
-        (7, ""),
+        (port_name, "Ethernet1/1", "Ethernet1/1"),
+        (port_name, "eth1/1", "Ethernet1/1"),
+        (port_name, "Eth1/1/4", "Ethernet1/1/4"),
+        (port_name, "Eth101/1/48", "Ethernet101/1/48"),
+        (port_name, "Ethernet1/23 Interface PFC watchdog: [Enabled]", "Ethernet1/23"),
+        (port_name, "Egress Queuing for Ethernet2/1 [System]", "Ethernet2/1"),
+        (port_name, "ii1/1/1", ""),
+        (port_name, "ii1/1/1 Interface PFC watchdog: [Enabled]", ""),
+        (port_name, "Ethernet1/1.100", ""),
+        (port_name, "mgmt0", ""),
+        (port_name, "po10", ""),
+        (port_name, "Ethernet", ""),
+        (port_name, "xEthernet1/1", ""),
+        (port_name, "Ethernet1/1/1/1/1", ""),
+        (port_name, "Ethernet99999/1", ""),
+        (port_name, None, ""),
+        (port_name, 7, ""),
+        (qos_group, "3", "3"),
+        (qos_group, "3 ", "3"),
+        (qos_group, 3, "3"),
+        (qos_group, "QOS GROUP 3", "3"),
+        (qos_group, "[3]", "3"),
+        (qos_group, "8", ""),
+        (qos_group, "13", ""),
+        (qos_group, "-", ""),
+        (qos_group, "CONTROL QOS GROUP", ""),
+        (qos_group, "CONTROL QOS GROUP 4", ""),
+        (qos_group, "SPAN QOS GROUP 5", ""),
+        (qos_group, "3-4", ""),
+        (qos_group, "1.5", ""),
+        (qos_group, None, ""),
+        (qos_group, {}, ""),
+        (bitmap, "On   (8)", frozenset("3")),
+        (bitmap, "Auto On  (9)", frozenset("03")),
+        (bitmap, "On (20)", frozenset("5")),
+        (bitmap, "On (0x18)", frozenset("34")),
+        (bitmap, "On (ff)", frozenset("01234567")),
+        (bitmap, "On (0)", frozenset()),
+        (bitmap, "Off", frozenset()),
+        (bitmap, "Off (0)", frozenset()),
+        (bitmap, "On", None),
+        (bitmap, "(8)", None),
+        (bitmap, "On (zz)", None),
+        (bitmap, "On (100)", None),
+        (bitmap, "", None),
+        (bitmap, None, None),
+        (counter, "4,088,353", 4_088_353),
+        (counter, str(2**63 - 1), 2**63 - 1),
+        (counter, str(2**63), Unreadable("out_of_range")),
+        (counter, "NaN", Unreadable("garbage")),
     ],
 )
-def test_ports_have_one_spelling(text, name) -> None:
-    assert port_name(text) == name
-
-
-@pytest.mark.parametrize(
-    ("text", "group"),
-    [
-        ("3", "3"),
-        ("3 ", "3"),
-        (3, "3"),
-        ("QOS GROUP 3", "3"),
-        ("[3]", "3"),
-        ("8", ""),
-        ("13", ""),
-        ("-", ""),
-        ("CONTROL QOS GROUP", ""),
-        ("CONTROL QOS GROUP 4", ""),
-        ("SPAN QOS GROUP 5", ""),
-        ("3-4", ""),
-        ("1.5", ""),
-        (None, ""),
-        ({}, ""),
-    ],
-)
-def test_groups_beyond_seven_are_control_and_span(text, group) -> None:
-    assert qos_group(text) == group
-
-
-@pytest.mark.parametrize(
-    ("text", "priorities"),
-    [
-        ("On   (8)", {3}),
-        ("Auto On  (9)", {0, 3}),
-        ("On (20)", {5}),
-        ("On (0x18)", {3, 4}),
-        ("On (ff)", set(range(8))),
-        ("On (0)", set()),
-        ("Off", set()),
-        ("Off (0)", set()),
-        ("On", None),
-        ("(8)", None),
-        ("On (zz)", None),
-        ("On (100)", None),
-        ("", None),
-        (None, None),
-    ],
-)
-def test_the_bitmap_is_hexadecimal(text, priorities) -> None:
-    assert bitmap(text) == (None if priorities is None else frozenset(map(str, priorities)))
-
-
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [
-        ("4,088,353", 4_088_353),
-        (str(2**63 - 1), 2**63 - 1),
-        (str(2**63), Unreadable("out_of_range")),
-        ("NaN", Unreadable("garbage")),
-    ],
-)
-def test_counters_above_two_to_the_63_are_not_plausible(value, number) -> None:
-    assert counter(value) == number
+def test_what_is_printed_is_a_value(read, value, expected) -> None:
+    assert read(value) == expected
 
 
 def output(**changes) -> dict:

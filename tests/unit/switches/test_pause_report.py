@@ -61,14 +61,6 @@ def test_a_host_that_pauses_as_hosts_of_healthy_fabrics_do_is_no_root_next_to_a_
     assert kinds(leaf(p1=0.8, p2=0.01)) == {"p1": "slow_receiver"}
 
 
-def test_everyday_pause_is_named_where_nothing_explains_more() -> None:
-    assert kinds(leaf(p2=0.01)) == {"p2": "slow_receiver"}
-
-
-def test_two_slow_hosts_are_two_roots() -> None:
-    assert set(kinds(leaf(p1=0.8, p2=0.3, p3=0.06))) == {"p1", "p2", "p3"}
-
-
 def test_a_watermark_of_minutes_ago_is_no_full_queue_if_the_queue_is_empty_now() -> None:
     assert QueueFill(held=900, recent=True, full_at=500).is_full
     assert not QueueFill(held=900, now=10, recent=True, full_at=500).is_full

@@ -133,18 +133,6 @@ async def test_views_have_the_time_between_two_answers_and_their_age(switch, clo
     assert [answer.values for answer in (view.before, view.samples)] == [(1,), (2,)]
 
 
-async def test_a_target_that_fails_as_a_whole_is_a_switch_without_samples(switch) -> None:
-    switch.faults["target"] = "connection refused"
-    one = prober()
-    await one.probe("leaf1", "", 10)
-    (view,) = answer_views(one.views(), one.targets, 0)
-    assert (view.device, dict(view.faults), view.samples.series) == (
-        "leaf1",
-        {"": "connection refused"},
-        (),
-    )
-
-
 async def test_two_switches_with_one_name_are_two(switch) -> None:
     one = prober(leaf("a"), leaf("b"))
     for name in ("a", "b"):

@@ -47,16 +47,6 @@ def up(source: str, device: str = "leaf1") -> str:
     return f'roce_switch_source_up{{device="{device}",source="{source}"}}'
 
 
-async def test_a_probe_has_the_metrics_of_the_switch_and_of_itself(switch) -> None:
-    found = as_text(await prober().probe("leaf1", "", 10))
-    assert found[FRAMES] == 1
-    assert found['roce_switch_probe_success{device="leaf1.example.com"}'] == 1
-    assert found[up("lldp", "leaf1.example.com")] == 1
-    assert (
-        found['roce_switch_source_unreadable_values{device="leaf1.example.com",source="port_counters"}'] == 0
-    )
-
-
 async def test_simultaneous_clients_share_one_round(switch) -> None:
     switch.gate.clear()
     one = prober()
@@ -331,28 +321,10 @@ async def test_a_file_that_is_no_password_is_one_line(switch, tmp_path, content)
     assert "is not a password; write it as one line" in answer.readings.faults["target"]
 
 
-async def test_links_of_the_file_are_neighbours(switch) -> None:
-    links = (Link("Ethernet4", "gpu-001", "eth1"),)
-    found = as_text(await prober(leaf(links=links)).probe("leaf1", "", 10))
-    assert [name for name in found if "lldp_neighbor" in name] == [
-        (
-            'roce_switch_lldp_neighbor_info{device="leaf1.example.com",port="Ethernet4",neighbor="gpu-001",'
-            'neighbor_port="eth1",port_id_kind="name",source="file"}'
-        )
-    ]
-
-
 def test_a_neighbour_by_lldp_takes_precedence_over_a_link_of_the_file() -> None:
     seen = SwitchFact(SWITCH_NEIGHBOR_INFO, {"port": "Ethernet4", "neighbor": "gpu-002", "source": "lldp"})
     readings = SwitchReadings(facts=(seen,))
     assert with_links(readings, leaf(links=(Link("Ethernet4", "gpu-001", "eth1"),))) is readings
-
-
-async def test_a_recorded_probe_queries_the_switch_again(switch) -> None:
-    one = prober(limits=ProbeLimits(cache_seconds=300))
-    await one.probe("leaf1", "", 10)
-    answer = await one.probe("leaf1", "", 10, record=True)
-    assert (switch.rounds, len(answer.logged)) == (2, 1)
 
 
 async def test_a_defect_of_a_module_reaches_the_caller_and_the_next_probe_works(switch, monkeypatch) -> None:
@@ -372,17 +344,6 @@ def test_readings_of_one_asic_are_a_success_although_the_other_is_away() -> None
     assert is_success(SwitchReadings("", (reading,), faults=faults, sources=("port_counters",)))
     assert not is_success(SwitchReadings(faults=faults, sources=("port_counters",)))
     assert is_success(SwitchReadings(sources=("lldp",)))
-
-
-async def test_closing_ends_the_rounds(switch) -> None:
-    switch.gate.clear()
-    one = prober()
-    client = asyncio.create_task(one.probe("leaf1", "", 10))
-    await switch.entered.wait()
-    await one.close()
-    assert switch.at_once == 0
-    client.cancel()
-    await asyncio.gather(client, return_exceptions=True)
 
 
 class CountedAside(dict[str, int]):

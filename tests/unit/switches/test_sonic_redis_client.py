@@ -16,7 +16,6 @@ from roce_exporter.net import NetError
 from roce_exporter.net.login import Login
 from roce_exporter.switches.systems.sonic.redis_client import (
     MOST_BYTES,
-    MOST_CHARACTERS,
     NOT_REDIS,
     RedisAddress,
     ReplyError,
@@ -196,12 +195,6 @@ async def test_refused_authentication_never_shows_the_password(tmp_path, reply) 
     assert PASSWORD not in repr(caught.value.__context__)
 
 
-async def test_a_database_that_does_not_exist(tmp_path) -> None:
-    async with serving(tmp_path, lambda _: b"-ERR DB index is out of range\r\n") as address:
-        with pytest.raises(NetError, match="no database of this number: check database_config"):
-            await read_one(address)
-
-
 @pytest.mark.parametrize("reply", [b"", b"*", b"*2\r\n$3\r\nab", b"+OK\r\n"[:3]])
 async def test_a_reply_that_never_comes_ends_with_the_deadline_and_leaves_nothing(tmp_path, reply) -> None:
     descriptors = set(open_descriptors())
@@ -297,13 +290,6 @@ def test_replies_arrive_in_any_pieces(values, sizes) -> None:
     assert found[0] == [None if value is None else value.decode("utf-8", "replace") for value in values]
     assert found[1:] == [7, "ERR x", "hi"]
     assert isinstance(found[2], ReplyError)
-
-
-async def test_a_text_of_the_longest_length_is_read(tmp_path) -> None:
-    text = b"x" * MOST_CHARACTERS
-    reply = b"*2\r\n$1\r\na\r\n$%d\r\n%b\r\n" % (len(text), text)
-    async with serving(tmp_path, after_select(reply)) as address:
-        assert await read_one(address) == {"a": text.decode()}
 
 
 def test_words_go_over_the_wire_with_their_length_in_bytes() -> None:

@@ -145,11 +145,6 @@ async def test_a_counter_that_was_damaged_once_is_back_in_the_next_round(server)
         assert again(prober) is not None
 
 
-async def test_what_has_not_changed_is_not_read_whole_again(server) -> None:
-    load(server)
-    assert await rounds(server, lambda: None, slow=True) == (True, True)
-
-
 async def test_a_whole_round_follows_after_some_minutes(server, monkeypatch) -> None:
     load(server)
     assert await rounds(server, lambda: monkeypatch.setattr(repeat, "WHOLE_SECONDS", 0)) == (False, True)

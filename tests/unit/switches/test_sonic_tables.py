@@ -350,20 +350,6 @@ def test_each_source_can_be_missing() -> None:
         assert source == "configuration" or not any(reading.source == source for reading in found.readings)
 
 
-def test_faults_of_requests_are_kept_and_lead() -> None:
-    found = read(switch(port_counters=None), replace(switch(), port_counters={}), port_counters="asic0: away")
-    assert found.faults["port_counters"] == "asic0: away"
-
-
-def test_no_series_twice_and_no_label_empty() -> None:
-    for priorities in ("pfc", "all"):
-        found = read(switch(), replace(switch(), namespace="asic1"), priorities=priorities)
-        plan = Interpreter("sonic").samples("d", found)
-        assert len(plan.series) == len(set(plan.series))
-        kept = sum(len(reading.values) for reading in found.readings) + len(found.facts)
-        assert kept == len(plan.series), "every value has a row of the catalogue"
-
-
 # Broken in every way: any mapping of texts gives readings, and never an exception.
 
 TEXTS = st.one_of(

@@ -63,11 +63,6 @@ def test_the_state_of_a_link_is_in_base_units() -> None:
     }
 
 
-def test_an_unknown_speed_is_absent_and_never_zero() -> None:
-    for speed in ("0", "N/A"):
-        assert "link_speed_bytes_per_second" not in served(switch(link={"oper_status": "up", "speed": speed}))
-
-
 def test_faults_and_errors_of_a_port_are_served() -> None:
     found = served(
         switch(
@@ -108,10 +103,6 @@ def test_what_is_no_number_is_unreadable(text) -> None:
     assert not fraction(text)
     assert not watts(text)
     assert not unix_time(text)
-
-
-def test_a_power_beyond_any_module_is_unreadable() -> None:
-    assert not watts("400")
 
 
 def test_times_of_both_forms() -> None:

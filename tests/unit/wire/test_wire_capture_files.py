@@ -82,17 +82,6 @@ def test_pcapng_with_sections_of_both_byte_orders_and_interfaces_of_different_cl
     ]
 
 
-def test_simple_packet_blocks() -> None:
-    content = section() + interface() + block(3, struct.pack("<I", len(FRAMES[5])) + FRAMES[5])
-    assert contents(capture(content)) == [(0, FRAMES[5])]
-
-
-def test_interfaces_of_different_link_types() -> None:
-    cooked = bytes(14) + FRAMES[0][12:]
-    content = section() + interface() + interface(113) + enhanced(cooked, 1, 1) + enhanced(FRAMES[1], 2, 0)
-    assert sum(len(decode_frames(frames).columns.times) for frames in capture(content)) == 2
-
-
 @pytest.mark.parametrize(
     ("resolution", "ticks", "expected"),
     [
@@ -145,11 +134,6 @@ def test_damage_ends_the_capture_with_one_line_and_keeps_what_was_read(content, 
     assert source.fault.startswith("test: ")
     assert source.fault.endswith("the counts are those up to there")
     assert "\n" not in source.fault
-
-
-def test_frames_before_the_damage_are_counted() -> None:
-    source = capture(pcap(FRAMES)[:-3])
-    assert [frame for _, frame in contents(source)] == FRAMES[:-1]
 
 
 def test_a_file_that_is_missing() -> None:

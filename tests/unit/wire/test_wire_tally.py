@@ -33,7 +33,7 @@ from roce_exporter.wire.tally.pair_counts import (
     PairCounts,
     PairTable,
 )
-from roce_exporter.wire.tally.sequences import SequenceTrack, distance
+from roce_exporter.wire.tally.sequences import SequenceTrack
 from roce_exporter.wire.tally.tally import Tally
 from roce_exporter.wire.wire_summary import PairSummary, summarise
 
@@ -238,11 +238,6 @@ def test_a_receiver_that_keeps_packets_is_recognised_in_the_end() -> None:
     assert (track.counts.out_of_sequence, track.counts.duplicate_requests) == (2, 0)
 
 
-def test_distance_wraps() -> None:
-    assert distance(1, 0xFFFFFF) == 2
-    assert distance(0xFFFFFF, 1) == -2
-
-
 MIXED = st.lists(
     st.builds(
         lambda source, destination, opcode, tos, tag, syndrome: roce(
@@ -297,22 +292,6 @@ def test_all_plain_counts_are_those_of_a_loop_over_the_packets(frames: list[byte
         key: +counts for key, counts in expected.items()
     }
     assert tally.roce == tally.frames == len(frames)
-
-
-def test_round_trips() -> None:
-    """A microsecond between frames: the write of PSN 1 is answered after 3, that of PSN 2 was sent twice."""
-    frames = [
-        roce(bth(WRITE, psn=1, ack=True), bytes(16)),
-        roce(bth(WRITE, psn=2, ack=True), bytes(16)),
-        roce(bth(WRITE, psn=2, ack=True), bytes(16)),
-        roce(bth(ACK, psn=1, queue=9), aeth(), source=B, destination=A),
-        roce(bth(ACK, psn=2, queue=9), aeth(), source=B, destination=A),
-    ]
-    for batches in ([frames], [[one] for one in frames]):
-        counts = pair(tally_of(*batches)).counts
-        assert counts.block("round_trips")[:3] == [0, 1, 0]
-        assert sum(counts.block("round_trips")) == 1
-        assert counts.one("round_trip_nanoseconds") == 3000
 
 
 def test_a_read_is_answered_by_its_first_response() -> None:
