@@ -300,11 +300,11 @@ async def call_in_worker(
 
     def attempt() -> None:
         try:
-            settle = partial(_settle, future, work())
+            settle = partial(future.set_result, work())
         except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
-            settle = partial(_fail, future, error)
+            settle = partial(future.set_exception, error)
         in_flight.end(call)
-        call_in_loop(loop, settle)
+        call_in_loop(loop, lambda: None if future.done() else settle())
 
     own = thread or CallThread()
     try:
@@ -336,13 +336,3 @@ def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) 
     """Schedule `callback` on the event loop from a worker thread, which may outlive the loop."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(callback)
-
-
-def _settle(future: asyncio.Future[T], result: T) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _fail(future: asyncio.Future[T], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)

@@ -13,7 +13,7 @@ from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.catalog.kernel_events import MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from roce_exporter.catalog.kernel_events import KernelMessage
     from roce_exporter.model import LogRecord
@@ -105,15 +105,10 @@ def _rules(messages: Iterable[KernelMessage]) -> Rules:
     )
 
 
-def _by_driver(messages: tuple[KernelMessage, ...]) -> Mapping[str, Rules]:
-    drivers = {driver for one in messages for driver in one.drivers}
-    return {
-        driver: _rules(one for one in messages if driver in one.drivers or not one.drivers)
-        for driver in drivers
-    }
-
-
-_RULES = _by_driver(MESSAGES)
+_RULES = {
+    driver: _rules(one for one in MESSAGES if driver in one.drivers or not one.drivers)
+    for driver in {driver for one in MESSAGES for driver in one.drivers}
+}
 _ANY = _rules(one for one in MESSAGES if not one.drivers)
 _KNOWN = frozenset(
     {*_RULES, "infiniband", "hfi1", *(name for one in DRIVERS for name in (one.dialect, *one.kernel_drivers))}
