@@ -34,7 +34,9 @@ LOST = (
     (OUT_OF_SEQUENCE, "packets out of sequence"),
 )
 AGAIN = "roce_transport_retransmitted_packets_total"
-"""EFA and ionic: packets sent again, whatever for."""
+"""EFA, ionic and iWARP: packets sent again, whatever for."""
+AGAINS = {"iw": 10.0}
+"""By protocol, the same of `MANY_AGAIN`: iWARP is TCP, which loses some packets to find its rate and sends again what was lost."""
 SENT_AGAIN = (
     *(name for name, _ in LOST[:2]),
     "roce_transport_sequence_naks_sent_total",
@@ -209,7 +211,8 @@ def _loss(port: PortView) -> Iterator[Symptom]:
         rises = [rise for name in names if (rise := port.rise(name, MEDIUM)) is not None]
         amount = sum(rise.amount for rise in rises)
         passed = port.rise(f"roce_port_{direction}_packets_total", MEDIUM)
-        if not amount or not is_much(port, amount, passed, MANY_AGAIN if AGAIN in names else 1.0):
+        times = AGAINS.get(port.label("roce_device_info", "protocol"), MANY_AGAIN) if AGAIN in names else 1.0
+        if not amount or not is_much(port, amount, passed, times):
             continue
         if AGAIN in names and any(port.tracks(name) for name, _ in LOST):
             continue  # the losses themselves are counted

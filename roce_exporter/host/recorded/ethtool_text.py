@@ -67,9 +67,9 @@ _LINES: dict[str, tuple[tuple[str, str, Form], ...]] = {
 
 
 def parse_statistics(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Names and values of `ethtool -S`, in order; repeated names are kept."""
+    """Names and values of `ethtool -S`, in order; repeated names are kept. Some drivers pad names with spaces."""
     rows = [match for line in text.splitlines() if (match := _STATISTIC.fullmatch(line))]
-    return tuple(row["name"] for row in rows), tuple(int(row["value"]) for row in rows)
+    return tuple(row["name"].rstrip() for row in rows), tuple(int(row["value"]) for row in rows)
 
 
 def parse_fields(text: str) -> dict[str, str]:

@@ -176,3 +176,14 @@ def test_the_place_of_a_port_has_its_rail_and_its_switch_port() -> None:
     }
     fault = diagnose(history({**SILENT, **known})).findings[0]
     assert fault.place == "rail 3, rack r12, switch leaf-07 Ethernet48"
+
+
+def test_what_iwarp_sends_again_is_lost() -> None:
+    """RoCE by go-back-N sends a hundred packets again for one that is lost, TCP that one."""
+    again = {
+        "roce_transport_retransmitted_packets_total": [0, 500],
+        "roce_port_transmit_packets_total": [0, 1e6],
+    }
+    assert causes(diagnose(history(again))) == []
+    iwarp = again | {"roce_device_info": None, "roce_device_info{protocol=iw}": 1.0}
+    assert causes(diagnose(history(iwarp)))[0] == "packet_loss"
