@@ -12,7 +12,6 @@ in a pool of their own: another copy of the same messages in this process does n
 
 from __future__ import annotations
 
-import asyncio
 import os
 import ssl
 from functools import cache
@@ -24,7 +23,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from roce_exporter.net import NetError
-from roce_exporter.net.tls import EXPIRED, client_context, connection_fault, expiry_text
+from roce_exporter.net.tls import EXPIRED, client_context, connection_fault, expiry_text, handshake
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
@@ -153,14 +152,14 @@ def _content(path: Path | None) -> bytes | None:
 async def _shown_certificate(context: ssl.SSLContext, address: str, port: int, name: str) -> tuple[str, str]:
     """The certificate that the server shows, as PEM, and one of its names."""
     try:
-        shown, _ = await _handshake(context, address, port, name)
+        shown, _ = await handshake(context, address, port, name)
         pem = ssl.DER_cert_to_PEM_cert(shown)
         trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         trusting.check_hostname = False
         trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         trusting.load_verify_locations(cadata=pem)
         # OpenSSL decodes a certificate only for a context that has verified it.
-        _, names = await _handshake(trusting, address, port, name)
+        names = certificate_names((await handshake(trusting, address, port, name))[1])
     except OSError as error:
         fault = connection_fault(error, f"{address}:{port}")
         if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code == EXPIRED:
@@ -171,19 +170,6 @@ async def _shown_certificate(context: ssl.SSLContext, address: str, port: int, n
             "insecure_skip_verify: the server's certificate has no name: give it one, or use ca_file"
         )
     return pem, name if name in names else names[0]
-
-
-async def _handshake(
-    context: ssl.SSLContext, address: str, port: int, name: str
-) -> tuple[bytes, tuple[str, ...]]:
-    """The certificate of one handshake, and its names where the context has verified it."""
-    _, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=name)
-    try:
-        shown = writer.get_extra_info("ssl_object")
-        return shown.getpeercert(binary_form=True), certificate_names(shown.getpeercert())
-    finally:
-        writer.transport.abort()
-        await asyncio.sleep(0)  # the event loop closes the descriptor in its next cycle
 
 
 def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:

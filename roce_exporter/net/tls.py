@@ -10,7 +10,7 @@ import os
 import re
 import ssl
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.net import NetError, meanings
 from roce_exporter.words import word_list
@@ -135,22 +135,37 @@ def tls_fault(error: ssl.SSLError) -> str:
     return f"the TLS handshake failed ({reason})"
 
 
+async def handshake(
+    context: ssl.SSLContext, address: str, port: int, name: str
+) -> tuple[bytes, dict[str, Any]]:
+    """The certificate that a server shows, in DER, and decoded where the context has verified it. Nothing is sent.
+
+    Raises:
+        OSError: the connection or the handshake failed.
+    """
+    _, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=name)
+    try:
+        shown = writer.get_extra_info("ssl_object")
+        return shown.getpeercert(binary_form=True), shown.getpeercert()
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0)  # the event loop closes the descriptor in its next cycle
+
+
 async def expiry_text(address: str, port: int, name: str) -> str:
     """Until which day the server's certificate was valid, to be added to a fault; empty if it does not show one in time.
 
-    OpenSSL does not say it of a certificate that it refuses, so this is one more handshake. Nothing is sent over it.
+    OpenSSL does not say it of a certificate that it refuses, so this is one more handshake.
     """
     looking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     looking.check_hostname = False
     looking.verify_mode = ssl.CERT_NONE
     try:
         async with asyncio.timeout(LOOK_SECONDS):
-            _, writer = await asyncio.open_connection(address, port, ssl=looking, server_hostname=name)
+            certificate, _ = await handshake(looking, address, port, name)
     except OSError:
         return ""
-    shown = VALIDITY.search(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
-    writer.transport.abort()
-    await asyncio.sleep(0)  # the event loop closes the descriptor in its next cycle
+    shown = VALIDITY.search(certificate)
     if shown is None:
         return ""
     day = shown[2].decode()

@@ -121,11 +121,6 @@ def readers(dialect: str, source: str) -> dict[str, Callable[[Any], RawNumber]]:
     }
 
 
-def raw_names(dialect: str, source: str) -> tuple[str, ...]:
-    """The raw names alone."""
-    return tuple(readers(dialect, source))
-
-
 def values_of(
     dialect: str, source: str, row: Mapping[str, Any], count: Callable[[Any], RawNumber] = number
 ) -> dict[str, RawNumber]:

@@ -2,13 +2,13 @@
 import os, sys, tracemalloc
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.systems import load_module
-from roce_exporter.switches.reply_values import raw_names
+from roce_exporter.switches.reply_values import readers
 from roce_exporter.switches.systems.nxos import read as nxos
 from roce_exporter.switches.readings import SwitchReading, SwitchReadings
 ROUNDS, PORTS, MOST = 40, 200, 6 << 20
 interpreter = Interpreter(load_module("nxos").dialect)
 def round_(n):
-    readings = tuple(SwitchReading(nxos.STATISTICS, (("port", f"Ethernet{n}/{p}"), ("queue", "3")), dict.fromkeys(raw_names("nxos", nxos.STATISTICS), 1)) for p in range(PORTS))
+    readings = tuple(SwitchReading(nxos.STATISTICS, (("port", f"Ethernet{n}/{p}"), ("queue", "3")), dict.fromkeys(readers("nxos", nxos.STATISTICS), 1)) for p in range(PORTS))
     return len(interpreter.samples("sw", SwitchReadings(readings=readings)).series)
 series = round_(0); tracemalloc.start(); sizes = []
 for n in range(1, ROUNDS):

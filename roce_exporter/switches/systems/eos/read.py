@@ -15,7 +15,7 @@ from roce_exporter.catalog.switch_systems import EOS
 from roce_exporter.model.values import GARBAGE
 from roce_exporter.net import NetError
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable, label_text
+from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable
 from roce_exporter.switches.reply_values import below, fact, is_absent, members, number, numbers, of_port
 from roce_exporter.switches.systems.openconfig import read as openconfig
 from roce_exporter.switches.targets import ALL_PRIORITIES
@@ -319,10 +319,9 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
         neighbors = tuple(eapi_neighbors(found["lldp"])) if "lldp" in found else neighbors
     except NetError as error:
         faults["lldp"] = str(error)
+    named_by = tables[openconfig.SYSTEM].get(()), found.get("hostname")
     return SwitchReadings(
-        name=label_text(
-            _text(tables[openconfig.SYSTEM].get(()), "hostname") or _text(found.get("hostname"), "hostname")
-        ),
+        name=next(filter(None, (v.said(below(one, "hostname")) for one in named_by)), ""),
         readings=tuple(reading for reading in readings if reading.values),
         facts=(*_switch_facts(found, tables), *_queue_facts(pfc), *neighbors),
         faults=faults,
@@ -332,9 +331,10 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
 
 def _switch_facts(found: Mapping[str, Any], tables: Tables) -> Iterator[SwitchFact]:
     system, answer = tables[openconfig.SYSTEM].get(()), found.get("version")
-    version = _text(answer, "version") or _text(system, "software-version")
-    if version or _text(answer, "modelName"):
-        yield fact(named.SWITCH_INFO, os=EOS, version=version, model=_text(answer, "modelName"))
+    version = v.said(below(answer, "version")) or v.said(below(system, "software-version"))
+    model = v.said(below(answer, "modelName"))
+    if version or model:
+        yield fact(named.SWITCH_INFO, os=EOS, version=version, model=model)
     yield from openconfig.port_facts(tables, is_port, (port for port, _ in tables[PRIORITY]))
 
 
@@ -344,8 +344,3 @@ def _queue_facts(pfc: PfcPriorities) -> Iterator[SwitchFact]:
         for priority in sorted(priorities):
             same = dict.fromkeys(("priority", "queue", "priority_group"), priority)
             yield fact(named.SWITCH_QUEUE_INFO, port=port, **same)
-
-
-def _text(result: Any, name: str) -> str:
-    value = result.get(name) if isinstance(result, dict) else None
-    return value if isinstance(value, str) else ""

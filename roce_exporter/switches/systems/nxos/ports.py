@@ -24,7 +24,7 @@ from roce_exporter.switches.reply_values import (
     is_absent,
     number,
     numbers,
-    raw_names,
+    readers,
     switched,
     total,
 )
@@ -51,7 +51,7 @@ WATCHDOG_STATES = {"shutdown": 1, "active": 0}
 """CISCO-PFC-EXT-MIB has a third state, not applicable, which is no state."""
 WATCHDOG_COUNTERS = ("q-shutdown", "q-restored", "q-aggr-pkt-dropped", "q-ing-aggr-pkt-dropped")
 QUEUING = "queuing_interface"
-QUEUING_NAMES = frozenset(raw_names(NXOS, QUEUING))
+QUEUING_NAMES = frozenset(readers(NXOS, QUEUING))
 """Those of egress and ingress statistics are their type and unit: `Tx Pkts`, `Ingress MMU Drop Pkts`."""
 UNICAST_AND_OTHERS = ("eq-uc-stat-value", "eq-oobfc-uc-stat-value", "eq-mc-stat-value")
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.switch_systems import SONIC
-from roce_exporter.switches.reply_values import raw_names
+from roce_exporter.switches.reply_values import readers
 from roce_exporter.switches.systems import table_of
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def reference(text: str | None) -> str:
 
 def raw(source: str, start: str = "") -> tuple[str, ...]:
     """The raw names that the catalogue has of a source, those that begin so."""
-    return tuple(name for name in raw_names(SONIC, source) if name.startswith(start))
+    return tuple(name for name in readers(SONIC, source) if name.startswith(start))
 
 
 PRIORITY_FIELDS = tuple(name for name in raw(PORT_COUNTERS) if PRIORITY in name)
