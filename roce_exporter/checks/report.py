@@ -241,10 +241,13 @@ def _merged(alike: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
 
 def _of_all(several: Sequence[Finding], part: str) -> tuple[str, ...]:
     """What several ports say: one line with the range of each number where all say it in the same words, else a line per port."""
-    rows: dict[str, dict[str, str]] = {}
+    rows: dict[tuple[str, int], dict[str, str]] = {}
     for one in several:
+        nth: Counter[str] = Counter()  # a port can say two things in the same words, of two queues
         for said in getattr(one, part):
-            rows.setdefault(_NUMBER.sub("", said), {})[f"{one.device}/{one.port}".rstrip("/")] = said
+            words = _NUMBER.sub("", said)
+            rows.setdefault((words, nth[words]), {})[f"{one.device}/{one.port}".rstrip("/")] = said
+            nth[words] += 1
     return tuple(
         line
         for row in rows.values()

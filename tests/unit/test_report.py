@@ -64,6 +64,15 @@ def test_the_last_line_counts_notes_apart_and_names_the_flag_that_shortens() -> 
     assert text(report, "A host", failed=True).endswith("\n1 degraded, 1 note, 20 ok.\n")
 
 
+def test_what_a_port_says_twice_in_the_same_words_stays_two_lines() -> None:
+    twice = [
+        replace(one, evidence=("queue 3 dropped 5 packets", "queue 4 dropped 6 packets")) for one in FOUR
+    ]
+    said = text(Report((*twice,)), "A host", width=120)
+    assert "queue 3 dropped 5 packets\n" in said
+    assert "queue 4 dropped 6 packets\n" in said
+
+
 def test_numbers_of_names_are_no_ranges() -> None:
     paused = [replace(one, evidence=(f"priority {one.device[-1]} was paused for 3 %",)) for one in FOUR]
     said = text(Report((*paused,)), "A host", width=120)
