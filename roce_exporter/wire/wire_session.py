@@ -13,7 +13,7 @@ from roce_exporter.wire.frames import InputError
 from roce_exporter.wire.inputs.capture_file import CaptureFile
 from roce_exporter.wire.tally.pair_counts import PairCounts
 from roce_exporter.wire.tally.tally import Tally
-from roce_exporter.wire.wire_summary import summarise
+from roce_exporter.wire.wire_summary import Interval, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -68,23 +68,6 @@ class PacketFilter(NamedTuple):
 
 
 EVERYTHING = PacketFilter(frozenset(), frozenset())
-
-
-class Interval(NamedTuple):
-    """What was captured in an interval."""
-
-    start: float
-    """Seconds since 1970."""
-    packets: int
-    bytes: int
-    ce: int
-    cnps: int
-    retransmissions: int
-    missing: int
-    naks: int
-    """With those of a receiver that is not ready."""
-    pauses: int
-    """Frames that pause a priority or all traffic."""
 
 
 class Intervals:

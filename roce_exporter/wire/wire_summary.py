@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.decode.locate import may_hide
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from roce_exporter.wire.decode.link_frames import LinkNeighbour
     from roce_exporter.wire.tally.incasts import Incast
     from roce_exporter.wire.tally.tally import Tally, WirePauseCounts
-    from roce_exporter.wire.wire_session import Interval
 
 OTHER_NAME = "other"
 
@@ -52,6 +51,23 @@ class PauseSummary:
     priority: int | None
     """None: global pause."""
     counts: WirePauseCounts
+
+
+class Interval(NamedTuple):
+    """What was captured in an interval."""
+
+    start: float
+    """Seconds since 1970."""
+    packets: int
+    bytes: int
+    ce: int
+    cnps: int
+    retransmissions: int
+    missing: int
+    naks: int
+    """With those of a receiver that is not ready."""
+    pauses: int
+    """Frames that pause a priority or all traffic."""
 
 
 @dataclass(frozen=True, slots=True)
