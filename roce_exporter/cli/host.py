@@ -19,6 +19,7 @@ from roce_exporter.words import terminal_width
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from roce_exporter.host.kernel import Kernel
 
@@ -40,7 +41,7 @@ async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     lasts = (options.moments - 1) * options.interval
     async with progress(f"recording {options.moments} moments, about {lasts:.0f} s"):
         written = await capture(kernel, options.output, options.moments, options.interval)
-    print_text(f"{written}\n")
+    print_lines(written.splitlines())
     return 0
 
 
@@ -75,10 +76,14 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
             f"roce-exporter: {options.name}: not a known metric, raw counter name, or counter of this host{near}\n"
         )
         return 1
+    print_lines(lines)
+    return 0
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    """Print lines, on a terminal wrapped at words; what follows the first line of each is indented by two more."""
     if width := terminal_width(sys.stdout):
-        # What follows the first line is indented by two more.
         indents = [line[: len(line) - len(line.lstrip())] + "  " for line in lines]
         fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
         lines = [fill(line, subsequent_indent=more) for line, more in zip(lines, indents, strict=True)]
     print_text("".join(f"{line}\n" for line in lines))
-    return 0

@@ -237,13 +237,20 @@ def test_a_host_without_a_device_is_no_host_where_all_is_well(command, code, tmp
     assert "every raw name" not in printed.out
 
 
-@pytest.mark.parametrize("name", ["np_cnp_sent", "RocePortDown"])
-def test_explanations_fit_the_terminal_and_alerts_have_runbooks(name, monkeypatch, capsys) -> None:
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("explain", "np_cnp_sent"), "roce_cnp_sent_total"),
+        (("explain", "RocePortDown"), "alerts/runbooks/RocePortDown.md"),
+        (("capture", "--output={}/a.txt"), "a.txt: 4 devices, 1 moment, "),
+    ],
+)
+def test_what_is_printed_fits_the_terminal(words, shown, monkeypatch, capsys, tmp_path) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["explain", name, "--host.simulate=quiet"]) == 0
+    assert main([*(word.format(tmp_path) for word in words), "--host.simulate=quiet"]) == 0
     text = capsys.readouterr().out
-    assert max(map(len, text.splitlines())) <= 80
-    assert name != "RocePortDown" or "alerts/runbooks/RocePortDown.md" in text
+    assert max(map(len, text.splitlines()[1:])) <= 80
+    assert shown in text
 
 
 def test_a_reason_of_health_is_explained_with_what_would_prove_it_wrong(explained) -> None:
