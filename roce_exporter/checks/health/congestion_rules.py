@@ -12,13 +12,15 @@ from roce_exporter.catalog.drivers import dialect_of
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, NAMED, SHORT, Symptom, risen, rose, texts
 from roce_exporter.checks.health.device_rules import sees_stalls, stalled
+from roce_exporter.checks.health.link_rules import steady
+from roce_exporter.view.host_view import Rise
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView, Rise, SeriesTrack
+    from roce_exporter.view.host_view import PortView, SeriesTrack
 
 RECEIVE, TRANSMIT = "receive", "transmit"
 STORM_WINDOW = 600.0
@@ -385,10 +387,10 @@ def _lossless_drops(port: PortView) -> Iterator[Symptom]:
     for name, what in DROPS:
         for track in port.tracks(name):
             match = {label: track.labels[label] for label in ("netdev", "priority")}
-            # Packets that a lost link left behind are discarded.
-            if port.rose("roce_netdev_carrier_down_total", window, netdev=match["netdev"]):
-                continue
             rise = port.rise_of(name, track, window)
+            if rise and rise.amount:
+                # Packets that a lost link left behind are discarded.
+                rise = Rise(steady(port, track, window), rise.seconds)
             if not rise or rise.amount <= port.limit("lossless_drops", "packets"):
                 continue
             said = rose(rise, what.format(match["priority"]))

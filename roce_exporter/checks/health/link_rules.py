@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView
+    from roce_exporter.view.host_view import PortView, SeriesTrack
 
 
 class ModuleLimit(NamedTuple):
@@ -341,30 +341,33 @@ def _errors(
     )
 
 
+def steady(port: PortView, track: SeriesTrack, window: float) -> float:
+    """How much one series rose in the intervals in which the link of its network device did not change."""
+    netdev = {"netdev": track.labels["netdev"]} if "netdev" in track.labels else {}
+    since = port.host.end - window
+    return sum(
+        max(after - before, 0)
+        for (begin, before), (end, after) in pairwise(track.points)
+        if begin >= since
+        and not any(port.between(name, begin, end, **netdev) for name in (CHANGES, DOWN_COUNTERS[0]))
+    )
+
+
 def _beside_changes(port: PortView, name: str, window: float) -> Rise | None:
     """How much this counter of errors rose, without what the link produces by itself when it comes up.
 
-    That is what an interval counts in which the link of the same network device changed. Wrong checksums count there, too, beyond `SETTLING`
-    for each change: packets are only sent over a link that is up.
+    Wrong checksums count then, too, beyond `SETTLING` for each change: packets are only sent over a link that is up.
     """
     found = []
     for track in port.tracks(name):
         rise = port.rise_of(name, track, window)
-        if rise is None or not rise.amount:
-            continue
         netdev = {"netdev": track.labels["netdev"]} if "netdev" in track.labels else {}
         changes = port.rose(CHANGES, window, **netdev)
-        amount = rise.amount
-        if changes:
-            steady = (
-                max(after - before, 0)
-                for (begin, before), (end, after) in pairwise(track.points)
-                if begin >= port.host.end - window and not port.between(CHANGES, begin, end, **netdev)
-            )
-            many = amount - SETTLING * changes if name in CHECKSUMS else 0.0
-            amount = max(sum(steady), many)
-        if amount:
-            found.append(Rise(amount, rise.seconds))
+        if rise and rise.amount and changes:
+            many = rise.amount - SETTLING * changes if name in CHECKSUMS else 0.0
+            rise = Rise(max(steady(port, track, window), many), rise.seconds)
+        if rise and rise.amount:
+            found.append(rise)
     return Rise(sum(one.amount for one in found), found[0].seconds) if found else None
 
 

@@ -142,6 +142,13 @@ def test_a_link_that_changes_hides_only_what_it_makes_itself() -> None:
     assert causes(diagnose(history(other))) == ["crc_errors"]
 
 
+def test_a_lossless_priority_that_drops_on_a_link_that_was_lost_earlier_is_said() -> None:
+    lost = {DOWN: [0, 1, 1, 1], "roce_netdev_carrier_changes_total": [0, 2, 2, 2], "roce_pfc_enabled": 1}
+    name = "roce_buffer_discards_total"
+    assert "lossless_drops" in causes(diagnose(history({**lost, name: [0, 0, 500, 900]}, moments=4)))
+    assert "lossless_drops" not in causes(diagnose(history({**lost, name: [0, 900, 900, 900]}, moments=4)))
+
+
 def test_frames_that_a_switch_marked_are_said_without_errors_of_the_link() -> None:
     stomped = {"roce_phy_receive_stomped_crc_errors_total": [0, 40, 80, 120]}
     fault = only(diagnose(history(stomped, moments=4)))
