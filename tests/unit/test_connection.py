@@ -238,6 +238,21 @@ async def test_between_requests_a_client_may_stay_idle_for_longer() -> None:
     assert served.pipe.calls == ["end", "close"]
 
 
+async def test_a_request_reaches_the_application_and_its_answer_the_client() -> None:
+    served = Served(idle_seconds=SOON, linger_seconds=SOON)
+    served.pipe.receive(GET)
+    await served.connection.serve()
+    (request,) = served.requests
+    assert request == Request("GET", "/metrics", {"host": "x"})
+    assert served.states == [ConnectionState.READING]
+    ((head, body),) = served.answers()
+    assert (head.status_code, head.reason, body) == (200, b"OK", b"hello\n")
+    headers = dict(head.headers)
+    assert headers[b"content-type"] == TEXT.encode()
+    assert headers[b"date"].endswith(b" GMT")
+    assert served.connection.state is ConnectionState.IDLE
+
+
 async def test_a_request_half_sent_is_read_until_its_time_is_up() -> None:
     served = Served(request_seconds=ENDLESS)
     serving = asyncio.create_task(served.connection.serve())

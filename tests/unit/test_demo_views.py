@@ -227,6 +227,14 @@ def test_a_nic_that_measures_no_time_shows_a_bound_or_nothing() -> None:
     assert not any("%" in word for word in words)
 
 
+def test_on_a_low_screen_the_ports_with_trips_and_pause_are_shown() -> None:
+    ports = [replace(SWITCH_PORT, port=f"Ethernet{8 * number}", shares=(0.0,)) for number in range(9)]
+    ports[4] = replace(ports[4], watchdog="tripped", trips=1)
+    ports[8] = replace(ports[8], shares=(0.5,))
+    lines = shown(later(switch=ShownSwitch("leaf-057", tuple(ports))), height=19)
+    assert [line.split()[0] for line in lines if line.startswith("Ethernet")] == ["Ethernet32", "Ethernet64"]
+
+
 def test_owners_are_between_priorities_and_switch_and_displace_nothing() -> None:
     lines = shown(later(owners=(SUFFERER, BYSTANDER), switch=SWITCH), height=40)
     begins = ("owner", "leaf", "Ether", "alerts")

@@ -295,6 +295,11 @@ def test_a_metric_says_why_it_has_no_series(name, host, reason, capsys) -> None:
     assert reason in capsys.readouterr().out
 
 
+def test_a_series_outside_the_default_set_is_marked(capsys) -> None:
+    main(["explain", "roce_port_physical_state", *QUIET])
+    assert "not served in the set standard: --metrics.set=full shows it" in capsys.readouterr().out
+
+
 def test_a_metric_of_other_drivers_names_them(capsys) -> None:
     main(["explain", "roce_port_receive_data_packets_total", *QUIET])
     out = capsys.readouterr().out

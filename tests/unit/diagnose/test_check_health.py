@@ -154,6 +154,13 @@ def test_sources_that_are_read_once_a_minute_are_read_for_every_sample(tmp_path,
     assert "too_hot" in causes_of(found(capsys, recording(tmp_path, *moments)))
 
 
+def test_a_simulated_host_needs_no_time(capsys) -> None:
+    flags = ("--host.simulate=dead-peer", "--host.simulate-ports=mlx5", "--since=5m", "--interval=30s")
+    assert "retries_exceeded" in causes_of(found(capsys, *flags))
+    quiet = ("--host.simulate=quiet", "--host.simulate-ports=mlx5", "--since=2m")
+    assert found(capsys, *quiet)["findings"] == []
+
+
 def test_storms_between_two_samples_are_found(capsys) -> None:
     flags = ("--host.simulate=victim", "--host.simulate-ports=ionic", "--since=3m", "--interval=60s")
     document = found(capsys, *flags)

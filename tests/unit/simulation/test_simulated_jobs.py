@@ -80,6 +80,13 @@ def test_processes_are_those_of_the_jobs() -> None:
     assert kernel.process_start(TRAINING.first_pid) == first.created
 
 
+def test_pods_of_two_hosts_differ_and_the_slurm_job_is_one() -> None:
+    first, second = (simulate("quiet", clock=Clock(), seed=seed) for seed in (1, 2))
+    pid = TRAINING.first_pid
+    assert first.process(pid).cgroups != second.process(pid).cgroups
+    assert first.process(SLURM.first_pid) == second.process(SLURM.first_pid)
+
+
 def test_the_shares_of_the_traffic_are_the_whole() -> None:
     assert sum(job.traffic for job in JOBS) == pytest.approx(1)
 

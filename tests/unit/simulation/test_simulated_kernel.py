@@ -12,7 +12,7 @@ from steered import START, counters, ethtool, rdma
 
 from roce_exporter.cli import main
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.simulated.conditions import FILES, TRANSMIT, Conditions, Pause, Span, Storm
+from roce_exporter.host.simulated.conditions import FILES, RECEIVE, TRANSMIT, Conditions, Pause, Span, Storm
 from roce_exporter.host.simulated.kernel import (
     VENDORS,
     ScenarioError,
@@ -210,6 +210,15 @@ def test_a_reset_starts_from_zero_as_another_device() -> None:
     assert (rdma(kernel)["out_of_sequence"], kernel.identity("class/infiniband/mlx5_0")) == (0, 1)
     assert ethtool(kernel)["rx_prio3_packets"] > 0
     assert [(one.netdev, one.time) for one in kernel.world.resets] == [("eth0", START + 5)]
+
+
+def test_another_speed_shows_in_the_link_and_in_the_pause_frames() -> None:
+    slow = Conditions(speed=100 * 10**9, pauses=(Pause(3, RECEIVE, 1.0),))
+    kernel, clock = one_port("mlx5", Span(10.0, slow))
+    clock.now = START + 1
+    assert kernel.ethtool_link("eth0")["speed"] == 12_500_000_000
+    assert kernel.text("class/infiniband/mlx5_0/ports/1/rate") == "100 Gb/sec (4X EDR)"
+    assert ethtool(kernel)["rx_prio3_pause"] == 5960
 
 
 def test_dcb_follows_the_mask_and_counts_frames_in_the_right_direction() -> None:

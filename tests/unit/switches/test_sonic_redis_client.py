@@ -14,6 +14,7 @@ from sonic_redis import query_switch, target_of
 
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login
+from roce_exporter.switches.systems.sonic import redis_client
 from roce_exporter.switches.systems.sonic.redis_client import (
     MOST_BYTES,
     NOT_REDIS,
@@ -145,13 +146,17 @@ async def test_a_reply_that_never_ends_costs_a_limited_memory(tmp_path, stream) 
         await asyncio.sleep(0.05)
 
 
-async def test_no_more_than_the_bound_is_received(tmp_path) -> None:
-    """Many correct replies that together are too long."""
+async def test_no_more_than_the_bound_is_received(tmp_path, monkeypatch) -> None:
+    """Many correct replies that together are too long, or have too many values."""
     big = b"*2\r\n$1\r\na\r\n$60000\r\n" + b"x" * 60000 + b"\r\n"
     async with serving(tmp_path, after_select(big)) as address:
         await read_often(address, MOST_BYTES // len(big))
         with pytest.raises(NetError, match="longer than 8 MiB"):
             await read_often(address, 1 + MOST_BYTES // len(big))
+        monkeypatch.setattr(redis_client, "MOST_VALUES", 4)
+        await read_often(address, 2)
+        with pytest.raises(NetError, match="more than 4 values"):
+            await read_often(address, 3)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,11 @@ def test_pcapng_with_sections_of_both_byte_orders_and_interfaces_of_different_cl
     ]
 
 
+def test_simple_packet_blocks() -> None:
+    content = section() + interface() + block(3, struct.pack("<I", len(FRAMES[5])) + FRAMES[5])
+    assert contents(capture(content)) == [(0, FRAMES[5])]
+
+
 @pytest.mark.parametrize(
     ("resolution", "ticks", "expected"),
     [

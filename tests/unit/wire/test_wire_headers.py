@@ -55,6 +55,15 @@ def test_a_recorded_cnp_is_valid_with_its_crc() -> None:
     assert packet["dscp"] << 2 | packet["ecn"] == 0xC2
 
 
+@pytest.mark.parametrize("frame", [RECORDED_WRITE, RECORDED_ACK, RECORDED_CNP], ids=["write", "ack", "cnp"])
+def test_recorded_packets_have_correct_crcs_in_a_batch_too(frame) -> None:
+    columns = decode_frames(frames_of([frame])).columns
+    assert columns.icrc.tolist() == [1]
+    broken = bytearray(frame)
+    broken[-6] ^= 1
+    assert decode_frames(frames_of([bytes(broken)])).columns.icrc.tolist() == [0]
+
+
 def test_recorded_packets_of_version_1() -> None:
     write, ack = packet_of(RECORDED_WRITE), packet_of(RECORDED_ACK)
     assert write
