@@ -14,7 +14,7 @@ from test_all_rules import MINUTES, SITUATIONS, of_cluster
 from week import all_clips, judged, simulated
 from week_hosts import GONE, MINUTE, Clip, names
 from week_plan import CRITICAL, FAULTS, KINDS, Fleet, _stuck, _switch, draw
-from week_rules import FLAGS, Fired, evaluated, spans
+from week_rules import DAY, FLAGS, Fired, _at_once, evaluated, spans
 
 from roce_exporter.catalog import INDEX
 
@@ -33,7 +33,7 @@ def test_what_joins_a_group_or_comes_back_is_a_message_and_what_lasts_is_none() 
         Fired(frozenset(faulty), 100, 150),
         Fired(frozenset(faulty), 300, 310),
     ]
-    assert [(one.minute, len(one.new)) for one in messages(given, CONFIG)] == [(1, 1), (101, 1), (301, 1)]
+    assert [(one.minute, len(one.new)) for one in messages(given, CONFIG)] == [(5, 1), (105, 1), (305, 1)]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,19 @@ def test_an_alert_waits_and_is_kept(active, waits, kept, expected) -> None:
     assert list(spans(active, waits, kept, 100)) == expected
 
 
+@pytest.mark.parametrize(
+    ("expr", "pace", "minutes"),
+    [
+        ("a:b:c + d", 1, DAY),
+        ("d or a:b:d", 1, 4),
+        ("d or last_over_time(a:b:d[10m])", 2, 8),
+        ("last_over_time(a:b:d[1h])", 1, 30),
+    ],
+)
+def test_a_rule_is_evaluated_at_once_for_what_it_remembers(expr, pace, minutes) -> None:
+    assert _at_once({"record": "a:b:d", "expr": expr}, pace) == minutes
+
+
 def expanded(written: str) -> Iterator[float]:
     """The values of promtool's notation."""
     for one in written.split():
@@ -62,6 +75,9 @@ def expanded(written: str) -> Iterator[float]:
 def test_the_rules_fire_as_in_promtool(tmp_path) -> None:
     """The situations of test_all_rules.py: the same alerts of the same things, at most two evaluations apart."""
     given = [one for name, (series, _) in SITUATIONS.items() for one in of_cluster(name, series)]
+    # what remembers it takes one thing from two names
+    target = 'cluster="vanished",job="roce",instance="h"'
+    given.append({"series": f"roce_exporter_devices{{{target}}}", "values": f"1x33 0x{MINUTES}"})
     expected = fired(tmp_path, delivered(), history(given, MINUTES, 60), 60).spans
     begin = 1_767_225_600
     with prometheus(tmp_path / "past", {}, *FLAGS) as running:

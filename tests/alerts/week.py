@@ -11,7 +11,8 @@ import sys
 import tempfile
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -27,14 +28,12 @@ from alert_promtool import ALERTS
 from remote_write import send
 from servers import prometheus
 from week_hosts import Clip
-from week_plan import CRITICAL, DAY, FAULTS, KINDS, PER, Event, Fleet, clip_of, courses, draw, written
+from week_plan import BEGIN, CRITICAL, DAY, FAULTS, KINDS, PER, Event, Fleet, clip_of, courses, draw, written
 from week_rules import FLAGS, Fired, evaluated, groups_of_alerts
 
-BEGIN = 1_767_225_600
-"""2026-01-01T00:00:00Z."""
 AFTER = 150
 """Minutes after the end of a fault in which alerts about it are no false ones: windows of an hour, and an hour for which an alert is kept."""
-AT_ONCE = 2000
+AT_ONCE = 250
 """Series per request."""
 
 
@@ -46,13 +45,23 @@ def all_clips() -> dict[str, Clip]:
 
 
 def simulated(seed: int, fleet: Fleet, clips: Mapping[str, Clip]) -> tuple[list[Event], list[Fired]]:
-    """The truth of a week, and what fired."""
+    """The truth of a week, and what fired. Each cluster has a Prometheus of its own: no rule and no message is about two."""
     events = draw(seed, fleet)
+    one = partial(_of_cluster, seed, fleet, events, clips)
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+        return events, sorted(
+            chain.from_iterable(pool.map(one, fleet.clusters)), key=lambda alert: alert.start
+        )
+
+
+def _of_cluster(
+    seed: int, fleet: Fleet, events: list[Event], clips: Mapping[str, Clip], cluster: str
+) -> list[Fired]:
     with tempfile.TemporaryDirectory() as folder, prometheus(Path(folder), {}, *FLAGS) as running:
-        series = written(fleet, events, clips, BEGIN, seed)
+        series = written(fleet, cluster, events, clips, seed)
         while some := [*islice(series, AT_ONCE)]:
             send(running, some)
-        return events, evaluated(running, BEGIN, fleet.minutes, groups_of_alerts())
+        return evaluated(running, BEGIN, fleet.minutes, groups_of_alerts())
 
 
 # ---- judgement

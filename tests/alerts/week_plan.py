@@ -14,6 +14,8 @@ from week_hosts import GONE, LEAD, MINUTE, RESTARTS, TAIL, Clip, Course, Part, c
 from roce_exporter.host.simulated.conditions import ETHTOOL, HOT, RECEIVE, TRANSMIT, Pause
 from roce_exporter.host.simulated.scenarios import paused
 
+BEGIN = 1_767_225_600
+"""2026-01-01T00:00:00Z."""
 DAY = 24 * 60
 HOSTS_OF_A_CLUSTER, HOSTS_OF_A_SWITCH = 20, 10
 PER = 200
@@ -209,37 +211,32 @@ DEVICES = re.compile(r'roce_\w+\{.*device="')
 
 
 def written(
-    fleet: Fleet, events: list[Event], clips: Mapping[str, Clip], begin: int, seed: int
+    fleet: Fleet, cluster: str, events: list[Event], clips: Mapping[str, Clip], seed: int
 ) -> Iterator[bytes]:
-    """Every series of the week, as Prometheus has it after its scrapes."""
-    for place, (cluster, host) in enumerate(
-        (one, host) for one, hosts in fleet.clusters.items() for host in hosts
-    ):
+    """Every series of a cluster in the week, as Prometheus has it after its scrapes."""
+    macs = {
+        host: f"02:00:00:01:{place // 256:02x}:{place % 256:02x}"
+        for place, host in enumerate(host for hosts in fleet.clusters.values() for host in hosts)
+    }
+    for host in fleet.clusters[cluster]:
         target = {"cluster": cluster, "job": "roce", "instance": f"{host}:10123"}
         parts = _parts(host, events, clips, fleet.minutes, Random(f"{seed}/{host}"))  # noqa: S311 - reproducible
         for name, values in week(parts, fleet.minutes).items():
             labels = _named(name) | target
             if "hostname" in labels:
-                labels |= {"hostname": host, "mac": _mac(place)}
-            yield regular(labels, begin, MINUTE, values)
-    places = {
-        host: place for place, host in enumerate(host for hosts in fleet.clusters.values() for host in hosts)
-    }
+                labels |= {"hostname": host, "mac": macs[host]}
+            yield regular(labels, BEGIN, MINUTE, values)
     for switch, hosts in fleet.switches.items():
-        cluster = next(one for one, listed in fleet.clusters.items() if hosts[0] in listed)
-        target = {"cluster": cluster, "job": "roce-switches", "instance": switch}
-        macs = [_mac(places[host]) for host in hosts]
-        own = [one for one in events if one.switch == switch or {*one.hosts} & {*hosts}]
-        for name, values in _switch(switch, hosts, macs, own, fleet.minutes).items():
-            yield regular(_named(name) | target, begin, MINUTE, values)
+        if hosts[0] in fleet.clusters[cluster]:
+            target = {"cluster": cluster, "job": "roce-switches", "instance": switch}
+            own = [one for one in events if one.switch == switch or {*one.hosts} & {*hosts}]
+            made = _switch(switch, hosts, [macs[host] for host in hosts], own, fleet.minutes)
+            for name, values in made.items():
+                yield regular(_named(name) | target, BEGIN, MINUTE, values)
 
 
 def _named(series: str) -> dict[str, str]:
     return {"__name__": series.partition("{")[0], **dict(LABEL.findall(series))}
-
-
-def _mac(place: int) -> str:
-    return f"02:00:00:01:{place // 256:02x}:{place % 256:02x}"
 
 
 def _parts(

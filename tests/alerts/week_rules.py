@@ -1,13 +1,15 @@
-"""All rules over the history of a week, by a real Prometheus: each expression as a range query, a minute a step, a day at a time.
+"""All rules over the history of a week, by a real Prometheus: each expression as a range query, a day at a time, at the pace of its group.
 
-Results of recordings are written back before rules that read them are evaluated; a rule that reads what it recorded is evaluated a few
-minutes at a time. `for` and `keep_firing_for` are applied here, as Prometheus does; tests/alerts/test_week.py compares both with promtool.
+Results of recordings are written back before rules that read them are evaluated; a rule that reads what it recorded is evaluated as many
+minutes at a time as it remembers. `for` and `keep_firing_for` are applied here, as Prometheus does; tests/alerts/test_week.py compares both
+with promtool.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from alert_promtool import delivered, name_of, needed, seconds
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     Rule = dict[str, Any]
 
 DAY = 24 * 60
-REMEMBERED = 4
-"""Minutes for which a rule that reads itself is evaluated at once: less than Prometheus remembers a sample."""
+LOOKBACK, LONGEST = 5, 30
+"""Minutes for which Prometheus remembers a sample, and the most for which a rule that reads itself is evaluated at once."""
 FLAGS = (
     "--web.enable-remote-write-receiver",
     "--storage.tsdb.retention.time=100y",
@@ -58,22 +60,25 @@ def groups_of_alerts() -> Groups:
 def evaluated(running: Running, begin: int, minutes: int, groups: Groups) -> list[Fired]:
     """What fires in a history that begins at this Unix time."""
     rules = [*_in_order([rule for group in groups for rule in group["rules"]])]
+    paces = {id(rule): _minutes(group, "interval") or 1 for group in groups for rule in group["rules"]}
     held: list[dict[Labels, list[int]]] = [defaultdict(list) for _ in rules]
     alive: list[set[Labels]] = [set() for _ in rules]
     for day in range(0, minutes, DAY):
         until = min(day + DAY, minutes)
         for place, rule in enumerate(rules):
-            step = REMEMBERED if _reads(rule, name_of(rule)) else until - day
-            for start in range(day, until, step):
-                end = min(start + step, until)
-                found = _values(running, rule, begin, start, end)
+            pace = paces[id(rule)]
+            for start, end in pairwise([*range(day, until, _at_once(rule, pace)), until]):
+                found = _values(running, rule, begin, range(start, end, pace))
                 if "alert" in rule:
                     for labels, values in found.items():
                         held[place][labels] += [
-                            start + one for one, value in enumerate(values) if value is not GONE
+                            minute
+                            for first, value in zip(range(start, end, pace), values, strict=True)
+                            if value is not GONE
+                            for minute in range(first, first + pace)
                         ]
                 else:
-                    _record(running, found, alive[place], begin + start * MINUTE, end - start)
+                    _record(running, found, alive[place], begin, range(start, end, pace))
     return sorted(
         (
             Fired(labels, *span)
@@ -83,6 +88,16 @@ def evaluated(running: Running, begin: int, minutes: int, groups: Groups) -> lis
         ),
         key=lambda one: one.start,
     )
+
+
+def _at_once(rule: Rule, pace: int) -> int:
+    """Minutes, a multiple of its pace, for which a rule can be evaluated before what it recorded must be written."""
+    name = re.escape(name_of(rule))
+    if not _reads(rule, name_of(rule)):
+        return DAY
+    windows = re.findall(rf"(?<![:\w]){name}(?:{{[^}}]*}})?(?:\[(\w+)\])?(?![:\w\[{{])", rule["expr"])
+    shortest = min(seconds(one) // MINUTE if one else LOOKBACK for one in windows)
+    return max(pace, min(shortest - 1, LONGEST) // pace * pace)
 
 
 def spans(active: list[int], waits: int, kept: int, minutes: int) -> Iterator[tuple[int, int]]:
@@ -121,33 +136,34 @@ def _in_order(waiting: list[Rule]) -> Iterator[Rule]:
         waiting = [rule for rule in waiting if rule not in ready]
 
 
-def _values(running: Running, rule: Rule, begin: int, start: int, end: int) -> dict[Labels, list[float]]:
-    """The result from one minute to before another, by labels; `GONE` where there is none."""
-    first, last = begin + start * MINUTE, begin + (end - 1) * MINUTE
-    reply = running.ask("query_range", query=rule["expr"], start=first, end=last, step=MINUTE)["result"]
+def _values(running: Running, rule: Rule, begin: int, minutes: range) -> dict[Labels, list[float]]:
+    """The result at these minutes, by labels; `GONE` where there is none."""
+    first, step = begin + minutes.start * MINUTE, minutes.step * MINUTE
+    times = {"start": first, "end": begin + minutes[-1] * MINUTE, "step": step}
     found: dict[Labels, list[float]] = {}
-    for one in reply:
+    for one in running.ask("query_range", query=rule["expr"], **times)["result"]:
         labels = {key: text for key, text in one["metric"].items() if key != "__name__"} | rule.get(
             "labels", {}
         )
         labels |= {"alertname": rule["alert"]} if "alert" in rule else {"__name__": rule["record"]}
-        values = [GONE] * (end - start)
+        # a rule may take one thing from series of several names
+        values = found.setdefault(frozenset(labels.items()), [GONE] * len(minutes))
         for at, value in one["values"]:
-            values[round(at - first) // MINUTE] = float(value)
-        found[frozenset(labels.items())] = values
+            values[round(at - first) // step] = float(value)
     return found
 
 
 def _record(
-    running: Running, found: dict[Labels, list[float]], alive: set[Labels], first: int, length: int
+    running: Running, found: dict[Labels, list[float]], alive: set[Labels], begin: int, minutes: range
 ) -> None:
     """Write what was recorded, and the end of series that were alive and are not any more."""
-    written = found | {labels: [GONE] * length for labels in alive - found.keys()}
+    written = found | {labels: [GONE] * len(minutes) for labels in alive - found.keys()}
     if written:
+        first, step = begin + minutes.start * MINUTE, minutes.step * MINUTE
         send(
             running,
             (
-                regular(dict(labels), first, MINUTE, values, before=labels in alive)
+                regular(dict(labels), first, step, values, before=labels in alive)
                 for labels, values in written.items()
             ),
         )
