@@ -1,6 +1,7 @@
 """Commands for people: the real tools parse those of the runbooks, of the texts of alerts, and of the causes and fixes of the checks.
 
-`FILES=zipapp QUICK=tests/alerts/test_runbook_commands.py tests/clean_roots.sh trixie` has them parsed by the tools of Debian 13.
+`FILES=zipapp QUICK=tests/alerts/test_runbook_commands.py tests/clean_roots.sh trixie` has them parsed by the tools of Debian 13, and
+tests/lab/guest/test_commands.py those of `rdma` and `devlink`, which need a kernel with RDMA.
 """
 
 import os
@@ -23,15 +24,15 @@ from roce_exporter.checks.settings.auditor import fill
 from roce_exporter.checks.settings.port_settings import PortSettings
 from roce_exporter.cli.options import OptionError, parse_options
 
-TOOLS = {"ethtool", "dcb", "ip", "lspci"}
+TOOLS = frozenset({"ethtool", "dcb", "ip", "lspci"})
 REFUSED = re.compile(
-    r"bad command line|is unknown|unknown parameter|usage:|unrecognized option|invalid option|Unsupported filter|garbage|is wrong:|is expected rather than",
+    r"bad command line|is unknown|unknown parameter|usage:|unrecognized option|invalid option|Unsupported filter|garbage|is wrong:|is expected rather than|unknown option|unknown [a-z]+ command|command \".*\" not found|wrong identification",
     re.IGNORECASE,
 )
 IN_TEXT = r"(?:time )?(?:ethtool|dcb|ip|lspci|rdma|devlink|curl|show|roce-exporter)\b"
 PLACES = {
     "{netdev}": "lo", "{device}": "rxe0", "NETDEV": "lo", "DEV": "lo", "DEVICE": "rxe0", "PORT": "1", "LEG": "lo",
-    "ADDRESS": "127.0.0.1", "PEER": "127.0.0.1", "LENGTH": "8", "SUBNET": "127.0.0.0/8", "GATEWAY": "127.0.0.1", "MTU": "4200", "PCI": "0000:01:00.0",
+    "ADDRESS": "127.0.0.1", "PEER": "127.0.0.1", "LENGTH": "8", "SUBNET": "127.0.0.0/8", "GATEWAY": "127.0.0.1", "MTU": "4200", "PCI": "0000:01:00.0", "0000:BB:DD.F": "0000:01:00.0", "NAME": "fw",
 }  # fmt: skip
 """What stands for the placeholders; `lo` refuses every change."""
 BY_PATTERN = {
@@ -95,8 +96,8 @@ def words_of(command: str) -> list[str]:
 
 
 @cache
-def refusal(command: str) -> str:
-    """What a tool says if it refuses the arguments; nothing if it only cannot do what they say."""
+def refusal(command: str, tools: frozenset[str] = TOOLS) -> str:
+    """What one of these tools says if it refuses the arguments; nothing if it only cannot do what they say."""
     words = words_of(command)
     if words[:1] == ["roce-exporter"]:
         try:
@@ -104,14 +105,15 @@ def refusal(command: str) -> str:
         except (OptionError, SystemExit) as error:
             lacks_value = str(error).startswith("argument --") and "expected one argument" in str(error)
             return "" if lacks_value else str(error)
-    if not words or words[0] not in TOOLS or not installed(words[0]):
+    if not words or words[0] not in tools or not installed(words[0]):
         return ""
     if words[0] == "ip" and {"set", "add", "del", "flush"} & {*words}:
         # changes addresses, routes and rules of a network of its own; without the right to one nothing is run
         words = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--net", *words]
     done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    said = done.stdout + done.stderr
-    return said.strip().partition("\n")[0] if done.returncode and REFUSED.search(said) else ""
+    # rdma and devlink end without an error after they have printed how they are used
+    said = done.stderr + (done.stdout if done.returncode else "")
+    return said.strip().partition("\n")[0] if REFUSED.search(said) else ""
 
 
 def test_every_command_is_one_that_its_tool_accepts() -> None:

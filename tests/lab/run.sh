@@ -27,7 +27,7 @@ cards="virtio-net-pci e1000e vmxnet3"
 # takes them in any order. `longer` is the rest of the core; test_owners.py has failed once in CI, next to another guest, and passed before
 # and since: why is not known. test_namespaces.py and test_diagnosis.py pass by themselves; they have not been run after the others
 # yet, so --all has them alone.
-cards_tests=(test_names.py test_values.py test_configuration.py test_addresses.py test_faults.py test_storms.py test_hotplug.py
+cards_tests=(test_names.py test_commands.py test_values.py test_configuration.py test_addresses.py test_faults.py test_storms.py test_hotplug.py
   test_kernel_log.py)
 traffic_tests=(test_objects.py test_other_nics.py test_traffic.py test_wire.py test_alerts.py test_soak.py)
 newest_tests=(test_more_drivers.py test_devlink.py test_limits.py)
