@@ -293,7 +293,7 @@ def _rule(name: str, rule: Values, thresholds: Thresholds, phrases: Values) -> V
 def _pace(rule: Values, thresholds: Thresholds) -> str:
     """How often a rule is evaluated: what is critical always, a warning slowly, what notifies no one or waits long anyway rarely.
 
-    `every` in a rule is the pace of a recording, or of a warning: `fast` if it mutes others early, `slow` if its pending state is read, too.
+    `every` in a rule is its pace: `fast` of a warning that mutes others early, `slow` where its pending state is read, too, or where a minute does not matter.
     """
     values = thresholds.alerts.get(rule.get("alert", ""))
     every = str(rule.get("every", ""))
@@ -302,7 +302,7 @@ def _pace(rule: Values, thresholds: Thresholds) -> str:
     if values["severity"] == WARNING:
         long = seconds(values.get("for", "0s")) >= PATIENT
         return (every or (RARE if long else SLOW)).replace(FAST, "")
-    return RARE if values["severity"] == INFO else ""
+    return RARE if values["severity"] == INFO else every.replace(FAST, "")
 
 
 def check_alerts(folder: Path = FOLDER) -> None:

@@ -11,7 +11,7 @@ from boards.limits import RESOURCES, SURVEY_AGE, steps
 from boards.measures import meanings, now
 from boards.model import Panel, Query, cell, nothing
 from boards.panels import by_name, lines, ranking
-from boards.rules import PAIRS
+from boards.rules import HOST_PAIRS
 from boards.scopes import FLEET, HOST, to_host, to_jobs, to_workload
 from boards.tables import graded, table
 
@@ -34,7 +34,7 @@ def _of_host(expression: str) -> Query:
 
 
 ODD_HOST = "instance_workload:roce_odd_host:score"
-BY_HOST = f"sum by (cluster, job, instance, workload) ({PAIRS}{{{OF_WORKLOAD}}})"
+BY_HOST = f"{HOST_PAIRS}{{{OF_WORKLOAD}}}"
 BY_HOST_PANELS = (
     table(
         "Workloads by host",
@@ -45,7 +45,7 @@ BY_HOST_PANELS = (
         cell(f"topk(100, {BY_HOST})"),
         cell(f"{BY_HOST} - on (cluster, job, workload) group_left () quantile by (cluster, job, workload) (0.5, {BY_HOST}) and topk(100, {BY_HOST})"),
         cell(f"{ODD_HOST}{{{OF_WORKLOAD}}}", "odd"),
-        nothing("workload", NO_RULES, f"{PAIRS}{{{OF_WORKLOAD}}}"),
+        nothing("workload", NO_RULES, BY_HOST),
         names={"Value #A": "queue pairs", "Value #B": "to median", "Value #C": "odd"},
         concealed=("cluster", "job"),
         overrides=(by_name("workload", ("links", [to_workload()])), by_name("instance", ("links", [to_jobs(), to_host()])), graded("odd", "none", steps((0, SEVERITY[WARNING]), base=NOTHING))),

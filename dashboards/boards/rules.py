@@ -22,6 +22,7 @@ UNFIT = "port:roce_port_unfit:info"
 """Ports that are degraded or failed, with the first two of their reasons as the label `reasons`."""
 PAIRS = "device_workload:roce_owner_queue_pairs:sum"
 """Recorded by the alerts."""
+HOST_PAIRS = "instance_workload:roce_owner_queue_pairs:sum"
 WORKLOAD_UNFIT = "device_workload:roce_port_unfit:info"
 WORKLOAD_PAIRS = "cluster_job_workload:roce_owner_queue_pairs:sum"
 WORKLOAD_HOSTS = "cluster_job_workload:roce_owner_hosts:count"
@@ -93,24 +94,9 @@ OFTEN = {
     CNPS_SENT: f"sum by (cluster, job) (rate(roce_cnp_sent_total[{MEDIUM}]))",
     CNPS_HANDLED: f"sum by (cluster, job) (port:roce_cnp_received:rate{MEDIUM})",
     CNPS_IGNORED: f"sum by (cluster, job) (rate(roce_cnp_ignored_total[{MEDIUM}]))",
-    DISCARDS: f"""\
-# no series without drops
-(
-  (rate(roce_buffer_discards_total[{MEDIUM}]) > 0)
-    or
-  (rate(roce_host_buffer_discards_total[{MEDIUM}]) > 0)
-)
-  and
-netdev_priority:roce_pfc_lossless:info""",
     # so that the ranking of the worst ports of a large fleet reads few series
     ELEVATED: f"{PAUSE} > {plain(PAUSE_ELEVATED[0])}",
     LOSSY: f"{LOSS} > 0",
-    MISSING: f"""\
-# what no panel and no alert can show, by host
-count by (cluster, job, instance, what) (
-{_any(_UNMEASURED)}
-)""",
-    MISSING_HOSTS: f"count by (cluster, job, what) ({MISSING})",
     _FIRST: _one_reason(_FIRST, _REASONS),
     _SECOND: _one_reason(_SECOND, f"{_REASONS} unless on ({_PORT}, reason) {_FIRST}"),
     UNFIT: f"""\
@@ -128,7 +114,8 @@ max by ({_PORT}, reasons) (
 0 * {PAIRS}
   + on (cluster, job, instance, device) group_left (port, reasons)
 topk by (cluster, job, instance, device) (1, {UNFIT})""",
-    WORKLOAD_PAIRS: f"sum by (cluster, job, workload) ({PAIRS})",
+    HOST_PAIRS: f"sum by (cluster, job, instance, workload) ({PAIRS})",
+    WORKLOAD_PAIRS: f"sum by (cluster, job, workload) ({HOST_PAIRS})",
     # also those without queue pairs, but not the kernel's own management, which every device has
     WORKLOAD_HOSTS: f'count by (cluster, job, workload) (count by (cluster, job, instance, workload) ({WORKLOADS}{{owner!="kernel/ib_core"}}))',
     WORKLOAD_BROKEN: _of_workloads("(roce_owner_queue_pairs_in_error > 0)"),
@@ -211,9 +198,21 @@ def _settings() -> list[Json]:
 
 
 SELDOM = {
-    CHECKS_FAILED: "count by (cluster, job, check) (roce_config_check_ok == 0)",
-    UNREADABLE: "count by (cluster, job, check) (roce_config_check_unreadable == 1)",
-    CHECKS: "sum by (cluster, job) (roce_config_checks_passed + roce_config_checks_failed)",
+    DISCARDS: f"""\
+# no series without drops
+(
+  (rate(roce_buffer_discards_total[{MEDIUM}]) > 0)
+    or
+  (rate(roce_host_buffer_discards_total[{MEDIUM}]) > 0)
+)
+  and
+netdev_priority:roce_pfc_lossless:info""",
+    MISSING: f"""\
+# what no panel and no alert can show, by host
+count by (cluster, job, instance, what) (
+{_any(_UNMEASURED)}
+)""",
+    MISSING_HOSTS: f"count by (cluster, job, what) ({MISSING})",
     # the choice of the link dashboard: every port of every switch, with the host at its other end if it is known
     LINK_ENDS: """\
 max by (cluster, instance, netdev, switch, switch_port) (link:roce_switch_port:info)
@@ -225,6 +224,13 @@ max by (cluster, switch, switch_port) (
 )""",
 }
 """For many series that hardly change."""
+
+CHECKED = {
+    CHECKS_FAILED: "count by (cluster, job, check) (roce_config_check_ok == 0)",
+    UNREADABLE: "count by (cluster, job, check) (roce_config_check_unreadable == 1)",
+    CHECKS: "sum by (cluster, job) (roce_config_checks_passed + roce_config_checks_failed)",
+}
+"""With the settings."""
 
 
 def rules() -> Json:
@@ -239,7 +245,11 @@ def rules() -> Json:
             {"name": "roce-dashboards-now", "rules": _recorded(NOW)},
             # below the five minutes after which Prometheus treats a sample as stale
             {"name": "roce-dashboards-configuration", "interval": "2m", "rules": _recorded(SELDOM)},
-            {"name": "roce-dashboards-settings", "interval": "4m", "rules": _settings()},
+            {
+                "name": "roce-dashboards-settings",
+                "interval": "4m",
+                "rules": [*_recorded(CHECKED), *_settings()],
+            },
         ]
     }
 

@@ -94,7 +94,10 @@ async def serve_parts(
     application = Application(
         [part.section for part in parts], registry, telemetry_path=options.web_telemetry_path
     )
-    server = Server(application, daemon.web_config_of(options), private=application.private)
+    web_config = daemon.web_config_of(options)
+    if web_config and (await web_config.current()).tls:
+        registry.gauge("roce_exporter_tls", "The pages are served over TLS; always 1.", lambda: 1)
+    server = Server(application, web_config, private=application.private)
     stack.push_async_callback(server.close)
     for address in await server.start(options.web_listen_address or [f":{port}"]):
         LOG.info("roce_exporter %s listens on %s", __version__, address)

@@ -105,7 +105,7 @@ class MonitoringServers:
         if program is None:
             self.notes.append("alertmanager is not on the PATH: alerts are not grouped or muted")
             return None
-        routes, address = find_file(ROUTES, alert_folders()), free_address()
+        routes, address = shipped(ROUTES), free_address()
         self._write("alertmanager.yml", alertmanager_config(routes.read_text() if routes else None))
         command = alertmanager_command(program, self.folder, address)
         return address if await self._start("alertmanager", command, f"http://{address}/") else None
@@ -115,12 +115,12 @@ class MonitoringServers:
     ) -> None:
         """A Prometheus with our rules that scrapes these targets, and its Alertmanager."""
         alertmanager, address = await self.start_alertmanager(), free_address()
-        rules = find_file(RULES, alert_folders())
+        rules = shipped(RULES)
         if rules is None:
             self.notes.append(f"{RULES} is not there: prometheus runs without our alerts")
         else:
             text = evaluated_often(rules.read_text()).replace(
-                "http://$1/runbooks", f"http://{target}/runbooks"
+                "http${s}://$1/runbooks", f"http://{target}/runbooks"
             )
             (self.folder / RULES).write_text(text)
         config = prometheus_config(target, switch, RULES if rules else None, alertmanager, probers)
@@ -179,15 +179,11 @@ async def served(application: Application, *work: Coroutine[object, object, None
 # Configuration
 
 
-def alert_folders() -> tuple[Path, ...]:
-    """Folders that may hold our rules: the installed package, a checkout, the working directory."""
+def shipped(name: str) -> Path | None:
+    """A file of our alerts: of the package, else of a checkout."""
     package = Path(roce_exporter.__file__).parent
-    return package / "alerts", package.parent / "alerts", Path("alerts").absolute()
-
-
-def find_file(name: str, folders: Sequence[Path]) -> Path | None:
-    """The first of these files that exists."""
-    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+    places = (package / "alerts" / name, package.parent / "alerts" / name)
+    return next((place for place in places if place.is_file()), None)
 
 
 def find_program(names: Sequence[str]) -> str | None:

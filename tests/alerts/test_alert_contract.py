@@ -31,6 +31,7 @@ LABELS = {row.name: row.labels for row in CATALOG} | {
     # made by prometheus-client, so without a row
     "roce_exporter_build_info": ("version",),
     "roce_exporter_kernel_info": ("release",),
+    "roce_exporter_tls": (),
     # of kube-state-metrics
     "kube_pod_owner": ("namespace", "pod", "uid", "owner_kind", "owner_name", "owner_is_controller"),
 }

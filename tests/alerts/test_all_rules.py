@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from alert_promtool import delivered, fired, history, needed
+from alert_promtool import complaints, delivered, fired, history, needed
 from alert_scenario import CASES, Case, Series, Variant, input_series, labels_written, series_written
 
 pytestmark = pytest.mark.usefixtures("promtool")
@@ -135,6 +135,30 @@ def test_switches_alone_are_no_exporters_of_hosts(tmp_path) -> None:
     series = [{"series": 'up{job="roce-switch",instance="leaf1"}', "values": "1x100"}]
     found = fired(tmp_path, needed({"RoceClusterBlind"}, delivered()), history(series, 30))
     assert [dict(labels)["alertname"] for labels in found.spans] == ["RoceClusterBlind"]
+
+
+@pytest.mark.parametrize(
+    ("series", "url"),
+    [
+        (["up"], "http://gpu-1:9000/runbooks"),
+        (["up", "roce_exporter_tls"], "https://gpu-1:9000/runbooks"),
+        ([], "http://localhost:10123/runbooks"),
+    ],
+)
+def test_runbooks_are_at_an_exporter_over_tls_where_it_has_tls(tmp_path, series, url) -> None:
+    given = [
+        {"series": f'{name}{{job="roce",instance="{host}"}}', "values": value}
+        for host, value in (("gpu-0", "0x9"), ("gpu-1:9000", "1x9"))
+        for name in series
+    ]
+    query = {
+        "expr": "source:roce_runbooks:info",
+        "eval_time": "5m",
+        "exp_samples": [{"labels": f'source:roce_runbooks:info{{url="{url}"}}', "value": 1}],
+    }
+    groups = needed({"source:roce_runbooks:info"}, delivered())
+    test = {"interval": "1m", "input_series": given, "promql_expr_test": [query]}
+    assert complaints(tmp_path, groups, [test]) == ""
 
 
 @pytest.mark.nightly

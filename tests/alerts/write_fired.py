@@ -4,6 +4,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest does
+
 import yaml
 from alert_checks import FIRED, observed, run_case
 from alert_scenario import CASES

@@ -54,7 +54,12 @@ SERIES = {
     f"{row.name}{suffix}" for row in CATALOG for suffix in (SUFFIXES[1:] if row.kind == HISTOGRAM else ("",))
 }
 TARGET = {"cluster", "job", "instance"}
-OF_PROCESS = {"roce_exporter_build_info", "process_cpu_seconds_total", "process_resident_memory_bytes"}
+OF_PROCESS = {
+    "roce_exporter_build_info",
+    "roce_exporter_tls",
+    "process_cpu_seconds_total",
+    "process_resident_memory_bytes",
+}
 OF_PROMETHEUS = {"ALERTS", "ALERTS_FOR_STATE", "up", "scrape_duration_seconds", "scrape_samples_scraped"}
 
 

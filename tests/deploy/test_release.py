@@ -178,7 +178,9 @@ def test_the_zipapp_serves_a_simulated_host_with_tls_and_a_user(zipapp, tmp_path
             with urllib.request.urlopen(request, context=context, timeout=60) as answer:
                 return str(answer.read().decode())
 
-        assert "\nroce_ecn_marked_packets_total{" in wait_until(scraped)
+        page = wait_until(scraped)
+        assert "\nroce_ecn_marked_packets_total{" in page
+        assert "\nroce_exporter_tls 1.0\n" in page
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(url, context=context, timeout=60)
         assert daemon.stop() == 0

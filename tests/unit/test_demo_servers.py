@@ -69,14 +69,6 @@ class TestConfiguration:
             assert any("storage" in flag and str(folder) in flag for flag in command)
         assert "--cluster.listen-address=" in servers.alertmanager_command("a", folder, address)
 
-    def test_the_first_folder_with_the_file_is_used(self, tmp_path) -> None:
-        first, second = tmp_path / "first", tmp_path / "second"
-        for folder in (first, second):
-            folder.mkdir()
-        (second / "roce.rules.yml").touch()
-        assert servers.find_file("roce.rules.yml", (first, second, tmp_path)) == second / "roce.rules.yml"
-        assert servers.find_file("nothing.yml", (first, second)) is None
-
 
 def alert(name: str, state: str, **labels: str) -> dict[str, object]:
     return {"labels": {"alertname": name, **labels}, "annotations": {}, "state": state}
@@ -212,7 +204,7 @@ class TestMonitoringServers:
 
     async def test_missing_rules_are_noted(self, programs, work, monkeypatch) -> None:
         install(programs, "prometheus", "exec /bin/sleep 60")
-        monkeypatch.setattr(servers, "alert_folders", lambda: (work,))
+        monkeypatch.setattr(servers, "shipped", lambda _: None)
         async with monitoring_servers("127.0.0.1:1", work) as found:
             assert found.notes == [
                 "alertmanager is not on the PATH: alerts are not grouped or muted",
