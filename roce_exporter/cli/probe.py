@@ -146,7 +146,7 @@ def _plan_document(service: ProbeService) -> object:
             {"target": str(one.target.address), "host": one.target.name, "path": one.path, "scope": one.scope}
             for one in probes
         ]
-        for own, probes in service.plans().items()
+        for own, probes in service.plans.items()
     }
 
 

@@ -26,7 +26,7 @@ from roce_exporter.probe.stamp import DEFAULT_PORT
 from roce_exporter.probe.target_source import TargetsError, without_own
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from roce_exporter.model import Device
     from roce_exporter.normalise.series import Samples
@@ -138,7 +138,8 @@ class ProbeService:
         self._ports: dict[Address, OwnPort] = {}
         self._unusable: set[Address] = set()
         """Own addresses that cannot be bound to or sent from; each was logged."""
-        self._plans: dict[ProbeTarget, tuple[Probe, ...]] = {}
+        self.plans: dict[ProbeTarget, tuple[Probe, ...]] = {}
+        """What each own port sends at present."""
         self._planned: tuple[int, tuple[ProbeTarget, ...], tuple[ProbeTarget, ...]] | None = None
         """What the plans are for: the minute, the list, and the own ports."""
         self._changes = 0
@@ -240,9 +241,9 @@ class ProbeService:
         if valid != self._planned:
             others = without_own(self.targets, own)
             self._planned = valid
-            self._plans = {target: plan(target, others, wall) for target in own}
+            self.plans = {target: plan(target, others, wall) for target in own}
         kind = self.settings.kind(self._turn)
-        for target, probes in bursts(self._plans, self.settings.rate, self._turn).items():
+        for target, probes in bursts(self.plans, self.settings.rate, self._turn).items():
             port = own[target]
             try:
                 port.sender.send([(probe, kind) for probe in probes], port.tally)
@@ -250,16 +251,12 @@ class ProbeService:
             except OSError as error:
                 self._note(target.address, error)
         self._turn += 1
-        return interval(self._plans, self.settings.rate)
+        return interval(self.plans, self.settings.rate)
 
     def collect(self) -> None:
         """Read what has been answered."""
         for port in self._ports.values():
             port.sender.collect(port.tally)
-
-    def plans(self) -> Mapping[ProbeTarget, Sequence[Probe]]:
-        """What each own port sends at present."""
-        return self._plans
 
     def samples(self) -> Samples:
         """All samples of the probes."""
