@@ -165,13 +165,10 @@ def rows_of_counter(name: str) -> list[Row]:
     path = _split(name)
     if not path:
         return []
-    wanted, counter = path
-    rows = {}
-    for raw, row in _counters():
-        known_object, known = windows.counter_path(raw)
-        if known.casefold() == counter and wanted in ("", known_object.casefold()):
-            rows[row.name] = row
-    return list(rows.values())
+    places = [(row, *windows.counter_path(raw.casefold())) for raw, row in _counters()]
+    return list(
+        dict.fromkeys(row for row, where, known in places if known == path[1] and path[0] in ("", where))
+    )
 
 
 def left_out_counter(name: str) -> Iterator[str]:
@@ -221,12 +218,10 @@ def row_of(setting: windows.WindowsSetting) -> Row:
     return row
 
 
-def _counters() -> Iterator[tuple[str, Row]]:
-    for row in INDEX.rows:
-        for spelling in row.spellings:
-            if spelling.source == windows.PERFORMANCE_COUNTER:
-                for raw in spelling.raw:
-                    yield raw, row
+def _counters() -> list[tuple[str, Row]]:
+    return [
+        (raw, row) for (_, source, raw), row in INDEX.claims.items() if source == windows.PERFORMANCE_COUNTER
+    ]
 
 
 def _split(name: str) -> tuple[str, str] | None:

@@ -67,6 +67,10 @@ class View:
     _of_devices: dict[str, dict[str, list[SeriesTrack]]] = field(default_factory=dict)
     """By row and device, so that the cost of a round does not grow with the square of the ports."""
 
+    def lasts(self, last: float) -> bool:
+        """Whether what was last seen at this time goes on: that is in the newest interval, which has two ends."""
+        return len(self.history) < 3 or last >= self.history[-2].time  # noqa: PLR2004 - fewer moments have one interval
+
     @property
     def begin(self) -> float:
         """Time of the oldest moment."""

@@ -79,9 +79,8 @@ def _storms(port: PortView) -> Iterator[Symptom]:
         }
         hint = hints and f"hint of the detector: {', '.join(sorted(hints))}"
         last = max(time for _, time in found)
-        # 0 while it lasts: a sign in the newest interval of the history, which has two ends.
-        lasts = len(port.host.history) < 3 or last >= port.host.history[-2].time  # noqa: PLR2004
-        yield Symptom(cause, texts(*(said for said, _ in found), hint), until=0.0 if lasts else last)
+        until = 0.0 if port.host.lasts(last) else last
+        yield Symptom(cause, texts(*(said for said, _ in found), hint), until=until)
 
 
 def _detected(port: PortView, direction: str) -> Iterator[tuple[str, float]]:

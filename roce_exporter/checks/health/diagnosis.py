@@ -161,8 +161,7 @@ def _span(host: View, moved: Sequence[tuple[float, float]]) -> tuple[float, floa
     if not moved:
         return 0.0, 0.0
     last = max(until for _, until in moved)
-    lasts = len(host.history) < 3 or last >= host.history[-2].time  # noqa: PLR2004 - the newest interval has two ends
-    return min(since for since, _ in moved), 0.0 if lasts else last
+    return min(since for since, _ in moved), 0.0 if host.lasts(last) else last
 
 
 def _merge(before: Symptom | None, sign: Symptom) -> Symptom:

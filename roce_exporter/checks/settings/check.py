@@ -54,13 +54,6 @@ def equal(expected: object, found: object, shown: str = "{}") -> CheckResult | N
     return unreadable(text) if found is None else judged(found == expected, text, shown.format(found))
 
 
-def least(expected: int | None, found: int | None, shown: str) -> CheckResult | None:
-    """The result for a number that has to be the expected one or more."""
-    if expected is None:
-        return None
-    return within(f"{shown.format(expected)} or more", found, lambda one: one >= expected, shown.format)
-
-
 def on_or_off(value: int | None) -> str | None:
     """`on` or `off`; None for None."""
     return None if value is None else "on" if value else "off"

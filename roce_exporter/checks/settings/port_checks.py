@@ -14,7 +14,6 @@ from roce_exporter.checks.settings.check import (
     CheckResult,
     equal,
     judged,
-    least,
     on_or_off,
     unreadable,
     within,
@@ -298,7 +297,9 @@ JUDGES: Mapping[str, Callable[[PortSettings, Profile], CheckResult | None]] = {
     "roce_version": lambda port, profile: equal(profile.roce_version, port.cm_version, "RoCE v{}"),
     # The driver's cable length; the default of mlx5 is 7 m.
     "cable_length": lambda port, profile: (
-        least(profile.cable_metres, port.delay, "{} m") if lossless_priorities(port, profile) else None
+        within(f"{metres} m or more", port.delay, lambda delay: delay >= metres, "{} m".format)
+        if (metres := profile.cable_metres) and lossless_priorities(port, profile)
+        else None
     ),
     # bnxt does not update the counters of the port at an interval of 0.
     "statistics_refresh": lambda port, _: within("above 0", port.refresh, bool, "{} us".format),
