@@ -6,11 +6,11 @@ import asyncio
 import errno
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import HIDDEN_DEVICES, NAMESPACE_OBJECTS, SHARED, UNVISITED
 from roce_exporter.collect.rounds import Calls
-from roce_exporter.host.kernel import Absent, Kernel
+from roce_exporter.host.kernel import Absent
 from roce_exporter.host_sources import HostSource
 from roce_exporter.host_sources.namespace_helper import MOST_BYTES, decode_report
 from roce_exporter.normalise.series import Series
@@ -18,6 +18,8 @@ from roce_exporter.normalise.series import Series
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roce_exporter.host.kernel import Kernel
+    from roce_exporter.host.kernel.live import LiveKernel
     from roce_exporter.host_sources.namespace_helper import NamespaceReport
     from roce_exporter.normalise.series import Value
 
@@ -25,19 +27,12 @@ FLAG = "--rdma.namespaces"
 UVERBS = "class/infiniband_verbs"
 
 
-class NamespaceKernel(Kernel, Protocol):
-    """A host that has a mode of RDMA namespaces."""
-
-    def rdma_namespaces_shared(self) -> bool:
-        """Whether all network namespaces see all RDMA devices. Absent: the kernel does not report it."""
-
-
 class RdmaNamespaces(HostSource):
     """The mode of RDMA namespaces, and the devices of the others. `socket` is the helper's; empty without it."""
 
     source = "rdma_namespaces"
 
-    def __init__(self, kernel: NamespaceKernel, socket: str, timeout: float = 5.0) -> None:
+    def __init__(self, kernel: LiveKernel, socket: str, timeout: float = 5.0) -> None:
         self._kernel = kernel
         self._socket = socket
         self._call = Calls(timeout)

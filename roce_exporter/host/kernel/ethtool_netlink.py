@@ -110,11 +110,11 @@ class EthtoolNetlink:
         self._netlink = netlink.GenericNetlink("ethtool", open_socket)
 
     def pause(self, netdev: str) -> Mapping[str, int]:
-        """Global pause: `autonegotiate`, `receive`, `transmit` as 1 or 0, and the frames if they are counted."""
+        """See `Kernel.ethtool_pause`."""
         return decode_pause(self._request(PAUSE_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
 
     def link(self, netdev: str) -> Mapping[str, int]:
-        """The link: `up`, `extended_state`, `down_events`, `speed` in bytes per second, `full_duplex`, `lanes`."""
+        """See `Kernel.ethtool_link`."""
         state = self._request(LINKSTATE_GET, encode_header(netdev, 1), netdev)
         try:
             modes = self._request(LINKMODES_GET, encode_header(netdev, 1), netdev)
@@ -123,20 +123,14 @@ class EthtoolNetlink:
         return decode_link(state, modes)
 
     def fec(self, netdev: str) -> Mapping[str, int]:
-        """Blocks corrected and not correctable, bits corrected, codewords per number of wrong symbols (`kernel.ethtool_netlink`).
-
-        Absent: the driver does not count.
-        """
+        """See `Kernel.ethtool_fec`."""
         found = decode_fec(self._request(FEC_GET, encode_header(netdev, 1, WITH_STATISTICS), netdev))
         if not found:
             raise Absent(errno.EOPNOTSUPP, "the driver does not count FEC blocks", netdev)
         return found
 
     def standard(self, netdev: str) -> dict[str, int]:
-        """The counters of IEEE 802.3 by their own names, after the group's: `eth-mac-FrameCheckSequenceErrors`.
-
-        Absent: the driver does not count any.
-        """
+        """See `Kernel.ethtool_standard`."""
         groups = b"".join(
             (
                 netlink.encode_attribute(1, b""),
