@@ -211,6 +211,15 @@ def test_missing_values_have_no_name(dcb, found) -> None:
     assert "pfc_delay" not in flatten({"pfc": {**PFC, "delay": 0}})
 
 
+def test_every_name_has_a_row_or_a_reason() -> None:
+    for dialect in ("mlx5", "mlx4", "bnxt_re", "irdma", "hns", "qedr"):
+        for name in flatten(WHOLE):
+            assert INDEX.claimed(dialect, "dcb", name) or INDEX.left_out(dialect, "dcb", name), (
+                dialect,
+                name,
+            )
+
+
 def test_pause_frames_of_dcb_serve_only_where_they_count_enabled_priorities() -> None:
     """mlx5 counts them for priorities without PFC, too, which must not be shown."""
     assert INDEX.claimed("irdma", "dcb", "pfc_indications_3").name == "roce_pfc_receive_frames_total"

@@ -31,6 +31,7 @@ from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.host.simulated.world import VENDORS
+from roce_exporter.owners import SurveyLimits, Surveyor
 from roce_exporter.view.history import TimedSamples, timed_samples
 
 T = TypeVar("T")
@@ -216,6 +217,29 @@ def test_queue_pairs_in_error_come_first_then_retries_then_cnps() -> None:
     )
     assert sorted((calm, notified, retrying, broken), key=suffering) == [broken, retrying, notified, calm]
     assert owners.ROWS.keys() >= {*CNPS, *RETRIES}
+
+
+async def test_the_scenario_shows_who_suffers() -> None:
+    """The whole way from the simulated host to the scene."""
+    clock = Clock()
+    kernel = simulate("dead-peer", clock=clock)
+    surveyor = Surveyor(kernel, SurveyLimits(), clock, clock.wall)
+    exporter, moments = Exporter(Collector(kernel, Settings(), clock), [surveyor]), Moments()
+    seen = []
+    for clock.now in range(1000, 1070, 2):
+        observation = await exporter.observe_complete()
+        moments.add(timed_samples(observation.samples, clock.now, WANTED))
+        seen.append(shown_owners(moments))
+    assert sorted(one.owner.partition("/")[0] for one in seen[-1]) == ["kernel", "kernel", "pod", "slurm"]
+    worst, *others = seen[-1]
+    assert (worst.command, worst.in_error, worst.queue_pairs) == ("python3", 8, 112)
+    assert all(one.in_error == 0 for one in others)
+    most = {
+        command: max(one.retries or 0 for moment in seen for one in moment if one.command == command)
+        for command in ("python3", "gmx_mpi")
+    }
+    assert most["python3"] > 5
+    assert most["gmx_mpi"] == 0
 
 
 # The command

@@ -60,6 +60,11 @@ def test_the_address_that_no_setting_changes_is_chosen(
             choose_mac_address(found, "eth0")
 
 
+@pytest.mark.parametrize("printed", ["not set", NO_MAC, INFINIBAND])
+def test_a_recorded_device_without_permanent_address_has_its_current_one(printed) -> None:
+    assert host(UNSET | {PERMANENT: f"Permanent address: {printed}\n"}).mac_address("eth0") == CURRENT
+
+
 # The three forms are those of ethtool 6.1 (`not set`) and of older versions (zeros).
 
 

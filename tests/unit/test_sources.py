@@ -149,6 +149,18 @@ def test_names_stay_the_same_object_and_a_disabled_source_is_omitted() -> None:
         assert all(a.names is b.names for a, b in zip(first, second, strict=True))
 
 
+def test_the_counters_of_qedr_are_a_stub_that_is_never_read(tmp_path) -> None:
+    files: dict[str, object] = {
+        f"{PORT}/counters/symbol_error": "-> /sys/class/net/lo/speed",
+        f"{MLX5}/device": "-> ../../../devices/0000:01:00.0",
+        "sys/devices/0000:01:00.0/driver": "-> ../../bus/pci/drivers/qede",
+    }
+    kernel = write(tmp_path, files)
+    assert describe(kernel, Listed("mlx5_0", 0)).dialect == "qedr"
+    with pytest.raises(Absent):
+        readers_of(kernel)["counters"].read(0.0)
+
+
 def test_what_may_hang_for_long_is_read_between_scrapes() -> None:
     """Under the lock of all network configuration, and while firmware replies."""
     assert {"addresses", "mac_address", "devlink", "devlink_info", "devlink_vnic"} <= SLOW

@@ -1,11 +1,15 @@
 """Scenarios in the output of the exporter, and when storms are. What the checks find in each is in tests/golden/findings.tsv."""
 
+import logging
+
 import pytest
 from clock import Clock
+from observed import samples
 from steered import START, counters, ethtool, rdma
 
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
+from roce_exporter.exposition import Format
 from roce_exporter.host.simulated.conditions import RECEIVE
 from roce_exporter.host.simulated.kernel import VENDORS, simulate
 from roce_exporter.host.simulated.scenarios import SCENARIOS
@@ -108,6 +112,18 @@ async def test_every_name_is_mapped(scenario, vendor) -> None:
     assert {name: plan.unmapped for name, plan in plans.items() if plan.unmapped} == {}
     if scenario != "broken":
         assert [state for state in observation.snapshot.states if state.up is False or state.unreadable] == []
+
+
+async def test_the_exporter_stays_up_on_a_broken_host(caplog) -> None:
+    with caplog.at_level(logging.ERROR):
+        exporter, observation = await collect("broken", "mlx5")
+    down = {(state.source, state.device) for state in observation.snapshot.states if state.up is False}
+    assert {("ethtool", "mlx5_1"), ("rdma_netlink", "mlx5_2")} <= down
+    assert not any(device in ("mlx5_0", "mlx5_3") for _, device in down)
+    shown = samples(exporter.render(observation, Format.TEXT))
+    for device in range(4):
+        assert f'roce_ecn_marked_packets_total{{device="mlx5_{device}",port="1"}}' in shown
+    assert "fault in the exporter" not in caplog.text
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

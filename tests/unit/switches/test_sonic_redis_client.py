@@ -17,6 +17,7 @@ from roce_exporter.net.login import Login
 from roce_exporter.switches.systems.sonic import redis_client
 from roce_exporter.switches.systems.sonic.redis_client import (
     MOST_BYTES,
+    MOST_CHARACTERS,
     NOT_REDIS,
     RedisAddress,
     ReplyError,
@@ -295,6 +296,13 @@ def test_replies_arrive_in_any_pieces(values, sizes) -> None:
     assert found[0] == [None if value is None else value.decode("utf-8", "replace") for value in values]
     assert found[1:] == [7, "ERR x", "hi"]
     assert isinstance(found[2], ReplyError)
+
+
+async def test_a_text_of_the_longest_length_is_read(tmp_path) -> None:
+    text = b"x" * MOST_CHARACTERS
+    reply = b"*2\r\n$1\r\na\r\n$%d\r\n%b\r\n" % (len(text), text)
+    async with serving(tmp_path, after_select(reply)) as address:
+        assert await read_one(address) == {"a": text.decode()}
 
 
 def test_words_go_over_the_wire_with_their_length_in_bytes() -> None:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
 from recorded import recording
 from switch_fakes import RAW, FakeSwitch, leaf, prober
 
@@ -32,6 +33,16 @@ async def get(endpoints: Application, target: str, **headers: str) -> Response:
     path, _, query = target.partition("?")
     found = {name.replace("_", "-"): text for name, text in headers.items()}
     return await endpoints(Request("GET", path, found, query))
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text;version=1.0.0"])
+async def test_a_probe_is_a_complete_exposition(switch, accept) -> None:
+    answer = await get(pages_of(prober()), "/probe?target=leaf1", accept=accept)
+    assert answer.status == 200
+    parse = parse_openmetrics if accept else parse_text
+    names = {sample.name for family in parse(answer.body.decode()) for sample in family.samples}
+    assert {"roce_switch_pfc_receive_frames_total", "roce_switch_probe_success"} <= names
+    assert not [name for name in names if name.startswith(("process_", "roce_exporter"))]
 
 
 @pytest.mark.parametrize(

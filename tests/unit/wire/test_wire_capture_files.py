@@ -87,6 +87,12 @@ def test_simple_packet_blocks() -> None:
     assert contents(capture(content)) == [(0, FRAMES[5])]
 
 
+def test_interfaces_of_different_link_types() -> None:
+    cooked = bytes(14) + FRAMES[0][12:]
+    content = section() + interface() + interface(113) + enhanced(cooked, 1, 1) + enhanced(FRAMES[1], 2, 0)
+    assert sum(len(decode_frames(frames).columns.times) for frames in capture(content)) == 2
+
+
 @pytest.mark.parametrize(
     ("resolution", "ticks", "expected"),
     [
