@@ -266,7 +266,7 @@ async def test_without_a_thread_a_collection_fails_and_the_next_one_works(monkey
 
 async def test_threads_follow_reads_that_are_slow_in_every_pass() -> None:
     """A busy machine makes the reads of one pass look slow; a thread for it would cost more than it saves."""
-    host, slow = Host(), 1.0
+    host, slow = Host(overtake=1000.0), 1.0
 
     def link(_: str) -> dict[str, int]:
         host.clock.now += slow
