@@ -35,12 +35,13 @@ local checked(name, own) =
   assert unused == [] : where + std.join(', ', unused) + ' has no effect';
   own;
 
-// What is critical is evaluated always, a warning slowly, what notifies no one or waits long anyway rarely.
+// As `_pace` of alerts/generate.py: what is critical is evaluated always, a warning slowly, what notifies no one or waits long anyway rarely.
 local pace(rule, own) =
   if own == null then rule.every
   else if own.severity == 'info' then 'rare'
-  else if own.severity == 'critical' || rule.every == 'fast' then ''
+  else if rule.every == 'fast' then ''
   else if rule.every != '' then rule.every
+  else if own.severity == 'critical' then ''
   else if values.seconds(std.get(own, 'for', '0s')) >= patient then 'rare'
   else 'slow';
 
