@@ -23,6 +23,7 @@ from roce_exporter.switches.probe import (
     UnknownTargetError,
 )
 from roce_exporter.switches.readings import (
+    Module,
     ProbeReply,
     ProbeRequest,
     SwitchFact,
@@ -96,6 +97,27 @@ async def test_only_so_many_targets_are_queried_at_once(switch) -> None:
     switch.gate.set()
     assert all(as_text(answer)[FRAMES] for answer in await asyncio.gather(*probes))
     assert switch.most_at_once == 2
+
+
+@pytest.mark.parametrize(("share", "most"), [(1.0, 2), (0.0, 5)])
+async def test_whole_rounds_of_repeated_modules_wait_for_a_place_and_go_on_without_one(
+    switch, monkeypatch, share, most
+) -> None:
+    """The replies of a few at once are kept in memory; switches that hang cost the others only a part of their time."""
+    monkeypatch.setattr(probe_module, "WHOLE_AT_ONCE", 2)
+    monkeypatch.setattr(probe_module, "WHOLE_SHARE", share)
+    monkeypatch.setattr(
+        probe_module, "load_module", lambda name: Module(name, "sonic", switch.query, switch.read, None, True)
+    )
+    switch.gate.clear()
+    one = prober(*(leaf(f"leaf{n}") for n in range(5)))
+    probes = [asyncio.create_task(one.probe(f"leaf{n}", "", 60)) for n in range(5)]
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert switch.most_at_once == most
+    switch.gate.set()
+    assert all(as_text(answer)[FRAMES] for answer in await asyncio.gather(*probes))
+    assert not one._whole.locked(), "the places are free again"
 
 
 async def test_a_target_that_gets_no_turn_says_so(switch) -> None:
