@@ -106,7 +106,12 @@ def _silence(port: PortView) -> Iterator[Symptom]:
 
 
 def _calm_siblings(port: PortView) -> int:
-    """How many other cards of this model send, where there are several and none of them waits for a peer: a dead host takes all rails."""
+    """How many other cards of this model send, where there are several and none of them waits for a peer, and this one goes on to wait.
+
+    A dead host takes all rails. One dead process takes the queue pairs of one rail, which give up within the time of their retries.
+    """
+    if not any(_goes_on(port, name) for name in (EXCEEDED, TIMEOUTS, ADAPTIVE)):
+        return 0
     _, model = speed_and_model(port)
     others = [one for one in port.host.ports() if model and one.device != port.device]
     alike = [one for one in others if speed_and_model(one)[1] == model]
@@ -114,6 +119,12 @@ def _calm_siblings(port: PortView) -> int:
     busy = sum(rise is not None and rise.rate > IDLE for rise in sent)
     waits = any(one.rose(name, WINDOW) for one in alike for name in (TIMEOUTS, EXCEEDED, ADAPTIVE))
     return 0 if waits or busy < SEVERAL else busy
+
+
+def _goes_on(port: PortView, name: str) -> bool:
+    """Whether a counter rises over a longer time than queue pairs of one peer need to give up, all at once or one after the other."""
+    rising = [(begin, end) for begin, end, amount in port.stretches(name, 0.0, WINDOW) if amount]
+    return bool(rising) and rising[-1][1] - rising[0][0] > 2 * RETRY_TIME
 
 
 def _whose(port: PortView) -> Iterator[str]:
