@@ -93,6 +93,13 @@ def test_a_share_paused(paused, shares) -> None:
     assert [share and round(share, 3) for share in priority.transmit.shares] == shares
 
 
+def test_a_copy_refreshed_once_a_second_does_not_flicker() -> None:
+    """Paused throughout, refreshed once a second: every share after the first refreshes is 1."""
+    copies = (moment(half / 2, float(half // 2), refresh=1.0) for half in range(20))
+    (priority,) = last(copies, priorities)
+    assert {share and round(share, 3) for share in priority.transmit.shares[6:]} == {1.0}
+
+
 def test_packets_are_counted_over_two_seconds_and_a_missing_counter_is_not_zero() -> None:
     moments = [moment(float(now), marked=100.0 * bool(now)) for now in range(4)]
     found = [last(moments[: count + 1], priorities)[0] for count in range(4)]

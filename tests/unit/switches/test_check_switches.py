@@ -89,6 +89,12 @@ def test_a_switch_that_does_not_answer_is_no_clean_switch(run, switch, capsys) -
     assert "  ! leaf1: connection refused\n" in capsys.readouterr().out
 
 
+def test_a_source_that_fails_is_said(run, switch, capsys) -> None:
+    switch.faults["lldp"] = "no reply"
+    assert run("leaf1") == 3
+    assert "  ! leaf1: lldp: no reply\n" in capsys.readouterr().out
+
+
 def test_the_old_words_run_the_new_command(run, tmp_path, capsys) -> None:
     file = f"--config.file={tmp_path / 'switches.yml'}"
     assert main(["switches", file, "audit", "leaf2", "--profile=nvidia-lossless", "--format=table"]) == 1
