@@ -31,7 +31,7 @@ refused() {
 both() {
   touch /before
   "$@" sh deploy/try.sh --duration=60 >/demo.log 2>&1 || { cat /demo.log; fail "the demo failed"; }
-  shows /demo.log '\(page\)'
+  shows /demo.log '\(critical\)'
   left=$(find /clone /tmp /root /home -newer /before -type f ! -path '/clone/.venv/*')
   [ -z "$left" ] || fail "the demo leaves $left"
   # shellcheck disable=SC2086 # arguments of pytest
