@@ -199,7 +199,7 @@ def test_no_kind_grants_rights(cases) -> None:
     kinds = {document["kind"] for case in VALUES for document in cases[case]["documents"]}
     assert kinds == {
         *("ConfigMap", "DaemonSet", "Deployment", "NetworkPolicy", "PodMonitor", "Probe"),
-        *("PrometheusRule", "Service", "ServiceAccount", "ServiceMonitor"),
+        *("PrometheusRule", "Service", "ServiceAccount", "ServiceMonitor", "StatefulSet"),
     }
 
 

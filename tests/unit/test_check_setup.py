@@ -189,7 +189,7 @@ def test_each_missing_privilege_says_what_it_adds() -> None:
     )
     root = next(iter(check_privileges(ALL._replace(user=0))))
     assert isinstance(root, Finding)
-    assert "run this as its user" in root.title
+    assert "`runuser -u roce-exporter -- roce-exporter check setup`" in root.title
     assert len(tuple(check_privileges(ALL._replace(uverbs=None)))) == len(full) - 1
 
 

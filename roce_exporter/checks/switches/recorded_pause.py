@@ -34,7 +34,7 @@ STATES = (
     *(row.name for row in (named.SWITCH_NEIGHBOR_INFO, named.SWITCH_PORT_INFO, named.SWITCH_QUEUE_INFO)),
     named.SWITCH_SOURCE_UP.name,
 )
-NO_STORM = "where pause starts: switches recorded no storm in this time"
+NO_SWITCH = "where pause starts: no switch is recorded"
 MOST_GAPS = 5
 TITLES = {
     say.SLOW_RECEIVER: ("Pause starts at this host", Side.HOST),
@@ -51,24 +51,20 @@ async def recorded_pause(ask: Ask, since: float, end: float) -> Report:
     Raises:
         NetError: Prometheus cannot be queried.
     """
-    worst = await _worst_time(ask, since, end)
-    views = {} if worst is None else await _views(ask, worst)
-    trees = [pause_tree(of_cluster) for of_cluster in views.values()]
-    findings = [one for tree in trees for one in _findings(tree, worst or end, end)]
-    gaps = [f"{gap.switch}: {gap.text}" for tree in trees if findings for gap in tree.gaps[:MOST_GAPS]]
-    return Report(tuple(findings), tuple(map(NotChecked, gaps if trees else (NO_STORM,))))
-
-
-async def _worst_time(ask: Ask, since: float, end: float) -> float | None:
-    """When the switches were paused most, all of them together; None: never more than all healthy fabrics are."""
     paused = " or ".join(f"sum(rate({name}[{WINDOW:g}s]))" for name in PAUSED)
     span = f"[{since:.0f}s:{STEP:g}s]"
     most = [value for _, value in await ask(f"max_over_time(({paused}){span})", end)]
-    if not most or most[0] < EVERYDAY:
-        return None
+    if not most:
+        return Report((), (NotChecked(NO_SWITCH),))
+    if most[0] < EVERYDAY:
+        return Report((), ())
     limit = most[0] * (1 - 1e-9)
     found = await ask(f"max_over_time((time() + 0 * (({paused}) >= {limit!r})){span})", end)
-    return next((value for _, value in found), None)
+    worst = found[0][1] if found else end
+    trees = [pause_tree(of_cluster) for of_cluster in (await _views(ask, worst)).values()]
+    findings = [one for tree in trees for one in _findings(tree, worst, end)]
+    gaps = [f"{gap.switch}: {gap.text}" for tree in trees if findings for gap in tree.gaps[:MOST_GAPS]]
+    return Report(tuple(findings), tuple(map(NotChecked, gaps)))
 
 
 async def _views(ask: Ask, time: float) -> dict[str, tuple[SwitchView, ...]]:

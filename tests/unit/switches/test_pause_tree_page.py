@@ -11,7 +11,7 @@ from switch_fakes import leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
 from roce_exporter.checks.finding import Report, Side
-from roce_exporter.checks.switches.recorded_pause import NO_STORM, STATES, recorded_pause
+from roce_exporter.checks.switches.recorded_pause import NO_SWITCH, STATES, recorded_pause
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.pause.fabric import PAUSE_SECONDS
@@ -216,6 +216,6 @@ async def test_everyday_pause_is_no_storm(share) -> None:
     assert not (await report(*storm(share))).findings
 
 
-async def test_without_pause_it_says_so() -> None:
+async def test_without_switches_it_says_so() -> None:
     found = await report()
-    assert [one.what for one in found.not_checked] == [NO_STORM]
+    assert [one.what for one in found.not_checked] == [NO_SWITCH]
