@@ -155,7 +155,7 @@ EAPI_PORTS = {
                     {"description": {"location": "system"}, "fec": {"correctedCodewords": {"value": 2}}},
                     {
                         "description": {"location": "line"},
-                        "fec": {"correctedCodewords": {"value": 3}, "uncorrectedCodewords": {"value": 0}},
+                        "fec": {"correctedCodewords": {"value": 3}, "uncorrectedCodewords": 0},
                         "preFecBer": {"value": 5.3e-10},
                     },
                 ]

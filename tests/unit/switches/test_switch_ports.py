@@ -17,6 +17,7 @@ from roce_exporter.switches.readings import (
     label_text,
 )
 from roce_exporter.switches.reply_values import fraction, is_absent, number, switched, unix_time, watts
+from roce_exporter.switches.systems.openconfig import read as openconfig
 from roce_exporter.switches.systems.sonic.read import read_tables
 
 OID = "oid:0x1000000000001"
@@ -96,6 +97,20 @@ def test_light_is_in_watts_per_lane_and_no_light_is_zero() -> None:
     assert "transceiver_receive_power_watts/3" not in found
     assert found["transceiver_receive_power_watts/4"] == 0.001
     assert found["transceiver_temperature_celsius"] == 61.75
+
+
+def test_the_ports_of_a_breakout_have_their_own_lanes_of_the_module_that_they_share() -> None:
+    tables = openconfig.tables_of(())
+    for port, channels in (("Ethernet1/1", [0, 1]), ("Ethernet1/2", [2, 3])):
+        tables[openconfig.INTERFACE][port,] = {"transceiver": "module", "physical-channel": channels}
+    tables[openconfig.MODULE]["module",] = {"form-factor": "QSFP_DD"}
+    for channel in range(4):
+        tables[openconfig.LIGHT]["module", str(channel)] = {"instant": f"-{channel}.5"}
+    found = [one for one in openconfig.port_readings(tables, bool) if one.source == "optics"]
+    assert [[*one.values] for one in found] == [
+        ["input-power-1", "input-power-2"],
+        ["input-power-3", "input-power-4"],
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "x", "1e999x", "0x10", "1,5", "nan", "--3", "9" * 30])

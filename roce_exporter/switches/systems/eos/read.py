@@ -260,7 +260,10 @@ def port_readings(found: Mapping[str, Any]) -> Iterator[SwitchReading]:
             nodes = [below(whole, *place) for place in places]
             merged = {name: value for node in nodes if isinstance(node, dict) for name, value in node.items()}
             if source == "fec":
-                merged = {name: below(value, "value") for name, value in merged.items()}
+                merged = {
+                    name: value.get("value") if isinstance(value, dict) else value
+                    for name, value in merged.items()
+                }
             if state := merged.get("interfaceStatus"):
                 merged["admin-up"] = state != "disabled"
             if is_port(port):

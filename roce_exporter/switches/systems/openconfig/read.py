@@ -110,8 +110,10 @@ def port_readings(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[Sw
             if is_port(port):
                 yield of_port(source, port, v.values_of(ANY, source, row))
     for port, component, channels in _modules(tables, is_port):
-        row = tables[MODULE].get((component,), {})
-        row |= {raw: tables[table].get((component,), {}).get("instant") for raw, table in MEASURED.items()}
+        measured = {raw: tables[table].get((component,), {}) for raw, table in MEASURED.items()}
+        # A row of the port's own: the ports of a breakout share the module, and not its lanes.
+        row = {**tables[MODULE].get((component,), {})}
+        row |= {raw: found.get("instant") for raw, found in measured.items()}
         for (name, index), lane in tables[LIGHT].items():
             # The first channel has the index 0, and the first lane the number 1.
             if name == component and index in set(v.DIGITS_TO_7) and (not channels or index in channels):

@@ -265,7 +265,7 @@ class RedisDatabase:
 
     def line(self, error: ReplyError) -> str:
         """Redis' error as one line with the remedy, without the password."""
-        said = hide(label_text(error[:ERROR_CHARACTERS]), self.login)
+        said = label_text(hide(error, self.login)[:ERROR_CHARACTERS])
         return meanings("redis").get(error.code) or f"Redis returned the error: {said}"
 
     async def _exchange(self, commands: Sequence[Command]) -> AsyncIterator[Reply]:
