@@ -5,7 +5,7 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -83,22 +83,21 @@ def test_another_instance_is_not_found(url, capsys) -> None:
 
 NEIGHBOR = "roce_switch_lldp_neighbor_info"
 PAUSED, SENT = "roce_switch_pfc_receive_pause_seconds_total", "roce_switch_pfc_transmit_frames_total"
+FRAMES = "roce_switch_pfc_receive_frames_total"
 LINKS = {
     ("leaf1", "Ethernet0"): ("gpu-001", "eth0"),
     ("leaf1", "Ethernet48"): ("leaf2", "Ethernet48"),
     ("leaf2", "Ethernet48"): ("leaf1", "Ethernet48"),
     ("leaf2", "Ethernet12"): ("gpu-007", "eth2"),
 }
-RATES = {
-    (PAUSED, "leaf2", "Ethernet12"): 0.8,
-    (SENT, "leaf2", "Ethernet48"): 900.0,
-    (PAUSED, "leaf1", "Ethernet48"): 0.7,
-    (SENT, "leaf1", "Ethernet0"): 300.0,
-}
+SENDING = {(SENT, "leaf2", "Ethernet48"): 900.0, (SENT, "leaf1", "Ethernet0"): 300.0}
+TIMES = {**SENDING, (PAUSED, "leaf2", "Ethernet12"): 0.8, (PAUSED, "leaf1", "Ethernet48"): 0.7}
 """What rises in each second of the storm. Each leaf is probed by a process of its own."""
+FRAMES_ALONE = {**SENDING, (FRAMES, "leaf2", "Ethernet12"): 900.0, (PAUSED, "leaf1", "Ethernet48"): 0.01}
+"""leaf2 counts no time, and leaf1 sees little of the storm."""
 
 
-def storm_series(now: float) -> Iterator[str]:
+def storm_series(now: float, rates: Mapping[tuple[str, str, str], float]) -> Iterator[str]:
     """Two hours, with a storm of five minutes that ended an hour ago."""
     begin, end = now - 3900, now - 3600
     times = [now - 7200 + 15 * number for number in range(480)]
@@ -112,19 +111,22 @@ def storm_series(now: float) -> Iterator[str]:
     for (device, port), (name, other) in LINKS.items():
         more = {"neighbor": name, "neighbor_port": other, "port_id_kind": "name", "source": "lldp"}
         yield from (f"{series(NEIGHBOR, device, port, **more)} 1 {at:.3f}" for at in times)
-    for row in (PAUSED, SENT):
+    for row in (PAUSED, FRAMES, SENT):
         yield f"# TYPE {row} unknown"
-        for device, port in LINKS:
-            rate = RATES.get((row, device, port), 0.0)
+        for device, port in LINKS if row == SENT else [one[1:] for one in rates if one[0] == row]:
+            rate = rates.get((row, device, port), 0.0)
             for at in times:
                 risen = rate * (min(max(at, begin), end) - begin)
                 yield f"{series(row, device, port, priority='3')} {risen!r} {at:.3f}"
     yield "# EOF\n"
 
 
-def test_a_storm_that_is_over_is_followed_to_its_host(tmp_path, capsys) -> None:
+@pytest.mark.parametrize(
+    ("rates", "amount"), [(TIMES, "for 80 %"), (FRAMES_ALONE, "with 900 pause frames per second")]
+)
+def test_a_storm_that_is_over_is_followed_to_its_host(tmp_path, capsys, rates, amount) -> None:
     promtool, now = need("promtool"), time.time()
-    (tmp_path / "series.txt").write_text("\n".join(storm_series(now)))
+    (tmp_path / "series.txt").write_text("\n".join(storm_series(now, rates)))
     blocks = (
         promtool,
         "tsdb",
@@ -143,6 +145,6 @@ def test_a_storm_that_is_over_is_followed_to_its_host(tmp_path, capsys) -> None:
     assert (found["check"], found["device"], found["side"]) == ("pause_start", "gpu-007 eth2", "host")
     assert now - 3900 < found["until"] < now - 3400
     assert found["evidence"][0].startswith(
-        "gpu-007 eth2 sends pause on priority 3 to leaf2 Ethernet12 for 80 %"
+        f"gpu-007 eth2 sends pause on priority 3 to leaf2 Ethernet12 {amount}"
     )
     assert found["evidence"][-1].startswith("leaf1 Ethernet0 pauses gpu-001 eth0")

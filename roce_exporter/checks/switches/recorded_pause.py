@@ -25,10 +25,20 @@ if TYPE_CHECKING:
     """The labels and values of an expression of PromQL at a Unix time."""
 
 WINDOW, STEP = 120.0, 15.0
-"""Seconds over which rates are computed, and between two looks for the most pause."""
-PAUSED = (at.PAUSE_SECONDS, at.ESTIMATED_SECONDS, at.RECEIVE_FRAMES)
-"""The best measure of pause first."""
-COUNTERS = (*PAUSED, at.TRANSMIT_FRAMES, at.ECN_MARKS, at.SENT)
+"""Seconds over which rates are computed, and between two looks for the most pause; both are longer if there were too many looks."""
+MOST_LOOKS = 1000
+"""Prometheus refuses a query of more than 50 million samples: this number for each port and priority."""
+FRAME_SECONDS = 65535 * 512 / 10e9
+"""The longest that a PFC frame pauses a port of 10 Gb/s: 65,535 times 512 bits (IEEE 802.1Q, clause 36); a faster port less."""
+PAUSED = (
+    f"rate({at.PAUSE_SECONDS}[{{0:.0f}}s]) or rate({at.ESTIMATED_SECONDS}[{{0:.0f}}s])"
+    f" or clamp_max({FRAME_SECONDS:.5f} * rate({at.RECEIVE_FRAMES}[{{0:.0f}}s]), 1)"
+)
+"""The best measure of each port and priority."""
+COUNTERS = (
+    *(at.PAUSE_SECONDS, at.ESTIMATED_SECONDS, at.RECEIVE_FRAMES),
+    *(at.TRANSMIT_FRAMES, at.ECN_MARKS, at.SENT),
+)
 STATES = (
     *(at.QUEUE_PAUSED, at.TRIPPED, at.OCCUPANCY, at.WATERMARK, at.PAUSE_THRESHOLD, at.ECN_MAXIMUM, at.SPEED),
     *(row.name for row in (named.SWITCH_NEIGHBOR_INFO, named.SWITCH_PORT_INFO, named.SWITCH_QUEUE_INFO)),
@@ -36,6 +46,7 @@ STATES = (
 )
 NO_SWITCH = "where pause starts: no switch is recorded"
 MOST_GAPS = 5
+BY_NEIGHBOUR = (say.PAUSED, say.SLOW_RECEIVER, say.PAUSED_RECEIVER, say.LEAVES)
 TITLES = {
     say.SLOW_RECEIVER: ("Pause starts at this host", Side.HOST),
     say.PAUSED_RECEIVER: ("Pause starts at this host, which is paused itself", Side.HOST),
@@ -51,8 +62,10 @@ async def recorded_pause(ask: Ask, since: float, end: float) -> Report:
     Raises:
         NetError: Prometheus cannot be queried.
     """
-    paused = " or ".join(f"sum(rate({name}[{WINDOW:g}s]))" for name in PAUSED)
-    span = f"[{since:.0f}s:{STEP:g}s]"
+    step = max(STEP, since / MOST_LOOKS)
+    window = max(WINDOW, step)
+    paused = f"sum({PAUSED.format(window)})"
+    span = f"[{since:.0f}s:{step:.0f}s]"
     most = [value for _, value in await ask(f"max_over_time(({paused}){span})", end)]
     if not most:
         return Report((), (NotChecked(NO_SWITCH),))
@@ -61,13 +74,14 @@ async def recorded_pause(ask: Ask, since: float, end: float) -> Report:
     limit = most[0] * (1 - 1e-9)
     found = await ask(f"max_over_time((time() + 0 * (({paused}) >= {limit!r})){span})", end)
     worst = found[0][1] if found else end
-    trees = [pause_tree(of_cluster) for of_cluster in (await _views(ask, worst)).values()]
-    findings = [one for tree in trees for one in _findings(tree, worst, end)]
+    trees = [pause_tree(of_cluster) for of_cluster in (await _views(ask, worst, window)).values()]
+    until = worst if end - worst > window else 0.0
+    findings = [one for tree in trees for one in _findings(tree, until)]
     gaps = [f"{gap.switch}: {gap.text}" for tree in trees if findings for gap in tree.gaps[:MOST_GAPS]]
     return Report(tuple(findings), tuple(map(NotChecked, gaps)))
 
 
-async def _views(ask: Ask, time: float) -> dict[str, tuple[SwitchView, ...]]:
+async def _views(ask: Ask, time: float, window: float) -> dict[str, tuple[SwitchView, ...]]:
     """What all switches counted at this time, by cluster."""
     now: dict[tuple[str, str], dict[Series, float]] = {}
     before: dict[tuple[str, str], dict[Series, float]] = {}
@@ -77,23 +91,29 @@ async def _views(ask: Ask, time: float) -> dict[str, tuple[SwitchView, ...]]:
         now.setdefault((labels.get("cluster", ""), labels.get("device", "")), {})[series] = value
     for name in COUNTERS:
         row = INDEX.named[name]
-        for labels, rate in await ask(f"rate({name}[{WINDOW:g}s])", time):
+        for labels, rate in await ask(f"rate({name}[{window:.0f}s])", time):
             series = Series(row, tuple(labels.get(label, "") for label in row.labels))
             place = labels.get("cluster", ""), labels.get("device", "")
             # Two answers whose difference is this rate.
-            now.setdefault(place, {})[series] = rate * WINDOW
+            now.setdefault(place, {})[series] = rate * window
             before.setdefault(place, {})[series] = 0.0
     views: dict[str, tuple[SwitchView, ...]] = {}
     for (cluster, device), found in now.items():
         last, first = (
             Samples((*one,), (*one.values(),)) for one in (found, before.get((cluster, device), {}))
         )
-        views[cluster] = (*views.get(cluster, ()), SwitchView(device, last, first, WINDOW))
+        views[cluster] = (*views.get(cluster, ()), SwitchView(device, last, first, window))
     return views
 
 
-def _findings(tree: PauseTree, time: float, end: float) -> Iterator[Finding]:
+def _findings(tree: PauseTree, until: float) -> Iterator[Finding]:
     ratios = [step.pause_ratio for step in tree.steps if step.pause_ratio is not None]
+    # Of a switch without times the frames that its neighbour sends.
+    ratios += [
+        FRAME_SECONDS * step.frames_per_second
+        for step in tree.steps
+        if step.kind in BY_NEIGHBOUR and step.pause_ratio is None and step.frames_per_second is not None
+    ]
     # Every healthy fabric has some pause.
     for step in tree.causes if max(ratios, default=1.0) >= EVERYDAY else ():
         title, side = TITLES.get(step.kind, (OPEN_TITLE, Side.UNKNOWN))
@@ -105,7 +125,7 @@ def _findings(tree: PauseTree, time: float, end: float) -> Iterator[Finding]:
             f"{step.neighbor} {step.neighbor_port}".strip() if side is Side.HOST else str(step.place),
             side=side,
             evidence=tuple(_way(tree, step)),
-            until=time if end - time > WINDOW else 0.0,
+            until=until,
             harm=step.pause_ratio or 0.0,
         )
 

@@ -216,6 +216,19 @@ async def test_everyday_pause_is_no_storm(share) -> None:
     assert not (await report(*storm(share))).findings
 
 
+async def test_a_week_is_looked_at_no_more_often_than_prometheus_evaluates() -> None:
+    asked: list[str] = []
+
+    async def ask(query: str, _: float) -> list[tuple[dict[str, str], float]]:
+        asked.append(query)
+        return []
+
+    await recorded_pause(ask, 604_800, END)
+    (step,) = re.findall(r"\[604800s:(\d+)s\]", asked[0])
+    assert {int(one) >= int(step) for one in re.findall(r"\[(\d+)s\]", asked[0])} == {True}
+    assert 604_800 / int(step) <= 1000
+
+
 async def test_without_switches_it_says_so() -> None:
     found = await report()
     assert [one.what for one in found.not_checked] == [NO_SWITCH]
