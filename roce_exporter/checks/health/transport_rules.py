@@ -122,9 +122,12 @@ def _calm_siblings(port: PortView) -> int:
 
 
 def _goes_on(port: PortView, name: str) -> bool:
-    """Whether a counter rises over a longer time than queue pairs of one peer need to give up, all at once or one after the other."""
+    """Whether a counter rises for longer than queue pairs of one peer need to give up, all at once or one after the other.
+
+    That is the time between the first and the last interval with a rise: within these two it can be a moment.
+    """
     rising = [(begin, end) for begin, end, amount in port.stretches(name, 0.0, WINDOW) if amount]
-    return bool(rising) and rising[-1][1] - rising[0][0] > 2 * RETRY_TIME
+    return bool(rising) and rising[-1][0] - rising[0][1] > 2 * RETRY_TIME
 
 
 def _whose(port: PortView) -> Iterator[str]:

@@ -187,3 +187,22 @@ def test_what_iwarp_sends_again_is_lost() -> None:
     assert causes(diagnose(history(again))) == []
     iwarp = again | {"roce_device_info": None, "roce_device_info{protocol=iw}": 1.0}
     assert causes(diagnose(history(iwarp)))[0] == "packet_loss"
+
+
+@pytest.mark.parametrize(("last", "side"), [(2, Side.PEER), (7, Side.HOST)])
+def test_calm_siblings_name_a_card_only_if_it_is_seen_to_go_on(last, side) -> None:
+    """A moment each 65 s: what begins and ends somewhere within two neighbouring intervals can have taken one minute."""
+    series: dict[str, object] = {"roce_device_info": None}
+    for card in range(4):
+        device = f"{{device=mlx5_{card}}}"
+        series |= {
+            f"roce_device_info{{device=mlx5_{card},model=x}}": 1,
+            f"roce_port_info{device}": 1,
+            f"roce_port_up{device}": 1,
+            f"roce_port_transmit_packets_total{device}": [65_000 * place for place in range(11)],
+            f"{T}retries_exceeded_total{device}": [
+                0 if card else min(max(place - 3, 0), last) for place in range(11)
+            ],
+        }
+    fault = only(diagnose(history(series, seconds=650, moments=11)))
+    assert (fault.check, fault.side) == ("retries_exceeded", side)
