@@ -147,13 +147,14 @@ class LeafStore:
         """
         if len(message.deleted) * sum(map(len, self._leaves.values())) > MOST_COMPARED:
             raise NetError(f"the switch has deleted {len(message.deleted):,} paths at once")
+        every = self._to_change(message)
         for path in message.deleted:
-            await self._delete(path)
+            await self._delete(path, every)
         for number, (path, value) in enumerate(message.leaves, 1):
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
             if source := self._source_of(path):
-                leaves = self._leaves[source]
+                leaves = every[source]
                 # The newest is the last one: where a document and a leaf say the same, it counts. A document has the members that have changed.
                 before = leaves.pop(path, None)
                 if before and isinstance(value, dict) and isinstance(before.value, dict):
@@ -161,6 +162,7 @@ class LeafStore:
                 else:
                     leaves[path] = Leaf(path, value)
                 self._renewed[source] = now
+        self._leaves = every
         if sum(map(len, self._leaves.values())) > MOST_LEAVES:
             raise NetError(f"the switch has sent more than {MOST_LEAVES:,} values")
         for source, seconds in self._periods.items():
@@ -179,8 +181,14 @@ class LeafStore:
             self._sources[names] = next(known, "")
         return self._sources[names]
 
-    async def _delete(self, path: Path) -> None:
-        for leaves in self._leaves.values():
+    def _to_change(self, message: LeafReader) -> dict[str, dict[Path, Leaf]]:
+        """All leaves; copies if the message is taken in parts, so that a round in between sees what was there before."""
+        if not message.deleted and len(message.leaves) < AT_ONCE:
+            return self._leaves
+        return {source: dict(leaves) for source, leaves in self._leaves.items()}
+
+    async def _delete(self, path: Path, every: Mapping[str, dict[Path, Leaf]]) -> None:
+        for leaves in every.values():
             for one in tuple(leaves):
                 self._compared += 1
                 if self._compared % AT_ONCE == 0:

@@ -430,3 +430,21 @@ async def test_deletions_leave_the_event_loop_its_turns(monkeypatch) -> None:
     other.cancel()
     assert turns >= 10 + 3 * 9
     assert len(kept(store)) == 97
+
+
+async def test_a_round_sees_all_of_a_message_or_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(stream, "AT_ONCE", 10)
+    store, seen = LeafStore(PLAN), set()
+    ports = [f"a/b[n={number}]/c/d" for number in range(100)]
+    await store.add(message(*((port, 1) for port in ports)), 0)
+
+    async def look() -> None:
+        while True:
+            seen.add(tuple(sorted(value for _, value in kept(store))))
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(look())
+    await store.add(message(*((port, 2) for port in ports), deleted=("a/b[n=*]",)), 1)
+    await store.add(message(*((port, 3) for port in ports)), 2)
+    other.cancel()
+    assert seen <= {(1,) * 100, (2,) * 100, (3,) * 100}
