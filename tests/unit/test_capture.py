@@ -286,6 +286,7 @@ MORE = (
     "mlx5_core 0000:3b:00.0: hardware lockup",
     "mlx5_core 0000:3b:00.0: failed to reinitialize",
     "mlx5_core 0000:3b:00.0: reinitialisation of the queue failed",
+    "mlx5_core 0000:3b:00.0: reinitializing failed",
     "i40e 0000:3b:00.0: ASQ Critical Error detected",
     "efa 0000:3b:00.0: Failed to process command MODIFY_QP (opcode 8) comp_status 6 err -22",
 )
