@@ -210,7 +210,9 @@ async def sampled_target(options: argparse.Namespace, *, over_time: bool) -> Sam
         OptionError: there is no exporter.
     """
     _check_times(options)
-    place, access = exporter_place(options), await client_access(options)
+    place = exporter_place(options)
+    with asking(f"the exporter at {place.text}"):
+        access = await client_access(options)
     history, unknown = [], set[str]()
     for number in range(1 + over_time):
         if number:

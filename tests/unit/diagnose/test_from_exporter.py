@@ -88,6 +88,14 @@ def test_what_cannot_be_checked_is_one_line(capsys, exporter, flags, reply, said
     assert said.replace("URL", exporter.url) in output.err
 
 
+def test_an_empty_token_is_one_line(capsys, exporter, tmp_path) -> None:
+    (tmp_path / "token").write_text("")
+    (tmp_path / "http.yml").write_text("authorization: {credentials_file: token}")
+    login = f"--http.config.file={tmp_path / 'http.yml'}"
+    assert main(["check", f"--target={exporter.url}", login]) == 2
+    assert f"the exporter at {exporter.url}: credentials_file" in capsys.readouterr().err
+
+
 def test_a_url_with_a_path_and_a_user(capsys, exporter, tmp_path) -> None:
     (tmp_path / "token").write_text("open-sesame")
     (tmp_path / "http.yml").write_text("authorization: {credentials_file: token}")
