@@ -146,11 +146,12 @@ def test_a_command_that_failed_is_one_line_without_its_text(reply, words) -> Non
 # Forms
 
 
-def test_the_queues_of_a_port_may_come_in_a_row_of_their_own() -> None:
+@pytest.mark.parametrize("repeated", [(), ("if_name_str", "intf-multi")])
+def test_the_queues_of_a_port_may_come_in_a_row_of_their_own(repeated) -> None:
     reply = recorded(CLOUD)["pfc_queue_detail"]
     module = reply["ins_api"]["outputs"]["output"]["body"]["TABLE_module"]["ROW_module"]
     row = module["TABLE_queuing_interface"]["ROW_queuing_interface"]
-    queues = {"TABLE_qosgrp_stats": row.pop("TABLE_qosgrp_stats")}
+    queues = {name: row[name] for name in repeated} | {"TABLE_qosgrp_stats": row.pop("TABLE_qosgrp_stats")}
     module["TABLE_queuing_interface"]["ROW_queuing_interface"] = [row, queues]
     assert as_text(read_recorded(nxos, CLOUD, pfc_queue_detail=reply)) == as_text(read_recorded(nxos, CLOUD))
 

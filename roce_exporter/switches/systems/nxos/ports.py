@@ -235,14 +235,13 @@ def add_watchdog(ports: NxosPorts, body: Any) -> None:
             if not name:
                 continue
             ports[name].watched.extend(_watched_queues(row))
-            values = ports[name].watchdog
             if "if_name_str" in row:
-                values |= numbers(row, ("wd-status", "disable-action"), switched)
+                values = numbers(row, ("wd-status", "disable-action"), switched)
                 if "wd-status" in values and switched(module.get("glb-wd-status")) == 0:
                     values["wd-status"] = 0
                 if not isinstance(off := values.get("disable-action", Unreadable("")), Unreadable):
                     values["disable-action"] = 1 - off
-                values |= _times(module, row.get("intf-multi"))
+                ports[name].watchdog |= values | _times(module, row.get("intf-multi"))
 
 
 def _add_queuing(port: NxosPort, row: dict[str, Any]) -> None:
