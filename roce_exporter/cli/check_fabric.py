@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import probe as rows
 from roce_exporter.checks.fabric_check import ODD_LIMIT, OddHost, PortRate, fabric_report
-from roce_exporter.checks.finding import joined
+from roce_exporter.checks.finding import NotChecked, Report, joined
 from roce_exporter.checks.switches.recorded_pause import recorded_pause
 from roce_exporter.cli.check_host import asking
 from roce_exporter.net import NetError
@@ -18,7 +18,6 @@ from roce_exporter.view.remote import PrometheusQueries, QuerySpan
 from roce_exporter.words import counted, duration
 
 if TYPE_CHECKING:
-    from roce_exporter.checks.finding import Report
     from roce_exporter.net.http import Access, HttpServer
 
 _COUNTED = (
@@ -49,8 +48,10 @@ async def check_fabric(
     async def ask(query: str, at: float) -> list[tuple[dict[str, str], float]]:
         return await PrometheusQueries(server, access, QuerySpan(at, 1, 1)).values(query)
 
-    with asking(name):
+    try:
         pause = await recorded_pause(ask, since, now)
+    except NetError as error:  # a heavy query, without which the probes can be judged
+        pause = Report((), (NotChecked(f"where pause starts: {error}"),))
     since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for so long
     queries = PrometheusQueries(server, access, QuerySpan(now, since, since))
     with asking(name):

@@ -104,6 +104,19 @@ def test_without_the_recording_rules_the_odd_host_is_not_seen(capsys) -> None:
     assert [gap["what"].partition(":")[0] for gap in document["not_checked"]] == ["the odd host of a job"]
 
 
+def test_probes_are_judged_where_the_pause_of_switches_cannot_be_queried(capsys) -> None:
+    class ManySwitches(Fabric):
+        def answer(self, path: str) -> tuple[int, object]:
+            refused = {"status": "error", "error": "query processing would load too many samples"}
+            return (422, refused) if "roce_switch_" in path else super().answer(path)
+
+    fabric = ManySwitches()
+    tor_loses(fabric)
+    code, document = check(fabric, capsys, "fabric")
+    assert (code, found(document)) == (1, [("probe_loss", "ToR r1", "fabric")])
+    assert "too many samples" in json.dumps(document["not_checked"])
+
+
 def host_loses(fabric: Fabric) -> None:
     for name in NAMES:
         if name != "h12":
