@@ -165,11 +165,20 @@ def _proven(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
 
 
 def _said(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
-    """What the driver calls a storm, on a port that pauses its switch and receives nothing meanwhile: a slow receiver lets packets pass."""
+    """What the driver calls a storm, on a port that pauses its switch and receives nothing meanwhile: a slow receiver lets packets pass.
+
+    Not where the time of pause is counted, which `_blocked` judges, nor where the port is paused more often than it pauses: ice says the same
+    of what it cannot send.
+    """
     passed = port.rise(OF_PORT[TRANSMIT], MEDIUM)
-    frames = any(port.rose(name, MEDIUM) for name in _frames(port, TRANSMIT))
     told = port.events("roce_kernel_log_events_total", STORM_WINDOW, event="pause_storm")
-    if direction == TRANSMIT and told and frames and passed and not passed.amount:
+    if direction != TRANSMIT or not told or not passed or passed.amount:
+        return
+    sent, received = (
+        max((port.rose(name, MEDIUM) for name in _frames(port, way)), default=0.0)
+        for way in (TRANSMIT, RECEIVE)
+    )
+    if sent > received and not any(port.rose(name, MEDIUM) for name in _times(port, TRANSMIT)):
         yield "the driver reported a pause storm, and no packet arrives", port.host.end
 
 
