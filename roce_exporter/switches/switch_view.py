@@ -66,9 +66,11 @@ class ViewValues:
     def rate(self, row: str, *labels: str) -> float | None:
         """The increase of a counter per second; None with one answer only, or if the counter started again between the two."""
         after, before = self.value(row, *labels), self.earlier.get(row, {}).get(labels)
-        if after is None or before is None or self.seconds <= 0 or after < before:
+        if after is None or before is None or self.seconds <= 0:
             return None
-        return (after - before) / self.seconds
+        # Of the answer before, floats are kept: a large counter that stands still would seem to fall.
+        rise = float(after) - float(before)
+        return None if rise < 0 else rise / self.seconds
 
     def labels(self, row: str) -> tuple[tuple[str, ...], ...]:
         """The labels of all series of a row, for rows that say something by their labels."""

@@ -14,11 +14,11 @@ from roce_exporter.checks.finding import Report, Side
 from roce_exporter.checks.switches.recorded_pause import NO_SWITCH, STATES, recorded_pause
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.switches.pause.fabric import PAUSE_SECONDS
+from roce_exporter.switches.pause.fabric import PAUSE_SECONDS, SENT
 from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
-from roce_exporter.switches.switch_view import NOT_PROBED, answer_views
+from roce_exporter.switches.switch_view import NOT_PROBED, answer_views, view_values
 from roce_exporter.switches.targets import ProbeLimits, SwitchTarget
 from roce_exporter.web import Request, Response
 from roce_exporter.web.application import Application
@@ -141,6 +141,21 @@ async def test_two_switches_with_one_name_are_two(switch) -> None:
         "leaf1.example.com",
         "leaf1.example.com (b)",
     ]
+
+
+async def test_a_counter_of_petabytes_that_stands_still_has_a_rate(switch, clock) -> None:
+    """What is kept of an answer for rates has 53 bits."""
+
+    def read(_: ProbeReply, target: SwitchTarget) -> SwitchReadings:
+        values = {"SAI_PORT_STAT_IF_OUT_OCTETS": 2**53 + 3}
+        reading = SwitchReading("port_counters", (("port", "Ethernet0"),), values)
+        return SwitchReadings(target.name, (reading,), sources=("port_counters",))
+
+    switch.read = read  # type: ignore[method-assign]
+    one = prober(limits=ALWAYS)
+    await two_rounds(one, clock, "leaf1")
+    (view,) = answer_views(one.views(), one.targets, clock[0])
+    assert view_values(view).rate(SENT, "Ethernet0") == 0
 
 
 # From recorded series
