@@ -14,7 +14,11 @@ cd "$(dirname "$0")/.."
 began=$(date +%s)
 prepare 'prometheus prometheus its tests are skipped
 prometheus-alertmanager alertmanager,prometheus-alertmanager its tests are skipped
-redis-server redis-server its tests are skipped'
+redis-server redis-server its tests are skipped
+ethtool ethtool its tests are skipped
+iproute2 dcb its tests are skipped
+pciutils lspci its tests are skipped
+git git its tests are skipped'
 
 venv=${ROCE_TEST_VENV:-.venv-test}
 work=$(mktemp -d)
