@@ -44,7 +44,7 @@ STATES = (
     *(row.name for row in (named.SWITCH_NEIGHBOR_INFO, named.SWITCH_PORT_INFO, named.SWITCH_QUEUE_INFO)),
     named.SWITCH_SOURCE_UP.name,
 )
-NO_SWITCH = "where pause starts: no switch is recorded"
+NO_SWITCH = "where pause starts: no pause of a switch is recorded, or less than once a minute"
 MOST_GAPS = 5
 BY_NEIGHBOUR = (say.PAUSED, say.SLOW_RECEIVER, say.PAUSED_RECEIVER, say.LEAVES)
 TITLES = {
