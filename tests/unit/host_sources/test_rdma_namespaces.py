@@ -270,15 +270,13 @@ def test_a_file_that_is_no_namespace_is_not_entered(tmp_path) -> None:
 @pytest.fixture
 def other_namespace(tmp_path) -> Iterator[Path]:
     """A folder with a real network namespace, which a process holds open."""
+    command = ("unshare", "--net", "sh", "-c", "echo x && exec cat")  # it speaks from within the namespace
     with subprocess.Popen(
-        ("unshare", "--net", "cat"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(b"x")
-            process.stdin.flush()
-        if process.stdout.read(1) != b"x":  # `cat` answers from within the namespace
+        if process.stdout.read(1) != b"x":
             pytest.skip("no network namespace can be made here: that needs CAP_SYS_ADMIN")
         (tmp_path / "pod").symlink_to(f"/proc/{process.pid}/ns/net")
         yield tmp_path
