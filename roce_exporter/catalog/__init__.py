@@ -36,6 +36,7 @@ __all__ = [
     "CATALOG",
     "DIALECTS",
     "INDEX",
+    "PROCESS",
     "SWITCH_SYSTEMS",
     "Area",
     "CatalogError",
@@ -47,9 +48,11 @@ __all__ = [
 ]
 
 AREAS: tuple[Area, ...] = areas()
+PROCESS = "process"
+"""The area of what every process that serves has in every set."""
 CATALOG: tuple[Row, ...] = tuple(row for area in AREAS for row in area.rows)
 
-_METRIC = re.compile(r"roce_[a-z0-9]+(_[a-z0-9]+)*")
+_METRIC = re.compile(r"(roce|process)_[a-z0-9]+(_[a-z0-9]+)*")
 _LABEL = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _PLACEHOLDER = re.compile(r"\\\{(\w+)\\\}")
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter import __version__
 from roce_exporter.background import background
+from roce_exporter.catalog.named import TLS
 from roce_exporter.cli import daemon
 from roce_exporter.cli.flags import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
@@ -96,7 +97,7 @@ async def serve_parts(
     )
     web_config = daemon.web_config_of(options)
     if web_config and (await web_config.current()).tls:
-        registry.gauge("roce_exporter_tls", "The pages are served over TLS; always 1.", lambda: 1)
+        registry.gauge(TLS, lambda: 1)
     server = Server(application, web_config, private=application.private)
     stack.push_async_callback(server.close)
     for address in await server.start(options.web_listen_address or [f":{port}"]):

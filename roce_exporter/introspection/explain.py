@@ -14,7 +14,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import INDEX, pattern_of, storm, windows
+from roce_exporter.catalog import AREAS, INDEX, PROCESS, pattern_of, storm, windows
 from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.row import ANY, HW_COUNTERS, STANDARD, MetricSet
 from roce_exporter.catalog.windows import WINDOWS_DIALECTS
@@ -258,6 +258,10 @@ OF_PARTS = (
 OF_COMMANDS = {
     "roce_switch_": "the service of switches serves it (docs/switches.md)",
     "roce_wire_": "the capture of packets serves it (docs/wire.md)",
+    **dict.fromkeys(
+        (row.name for area in AREAS if area.name == PROCESS for row in area.rows),
+        "every process that serves has it, at its path of the metrics",
+    ),
 }
 
 OPTIONS = {

@@ -22,31 +22,30 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.utils import floatToGoString
 
 from roce_exporter import __version__
+from roce_exporter.catalog import named
+from roce_exporter.catalog.row import COUNTER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from prometheus_client import Metric
 
+    from roce_exporter.catalog.row import Row
+
+PROCESS_ROWS = (
+    named.PROCESS_CPU,
+    named.PROCESS_MAX_FDS,
+    named.PROCESS_VIRTUAL_MEMORY,
+    named.PROCESS_RESIDENT_MEMORY,
+    named.PROCESS_START,
+    named.PROCESS_OPEN_FDS,
+)
+"""In the order of the values. From the third on they are from /proc."""
 
 DESCRIPTORS = "/proc/self/fd"
 MEMORY = "/proc/self/statm"
 STARTED = 19
 """Position of the start time among the fields of /proc/self/stat that follow the name (proc(5): field 22)."""
-
-FAMILIES = (
-    (CounterMetricFamily, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds."),
-    (GaugeMetricFamily, "process_max_fds", "Maximum number of open file descriptors."),
-    (GaugeMetricFamily, "process_virtual_memory_bytes", "Virtual memory size in bytes."),
-    (GaugeMetricFamily, "process_resident_memory_bytes", "Resident memory size in bytes."),
-    (
-        GaugeMetricFamily,
-        "process_start_time_seconds",
-        "Start time of the process since unix epoch in seconds.",
-    ),
-    (GaugeMetricFamily, "process_open_fds", "Number of open file descriptors."),
-)
-"""Kind, name and HELP, in the order of the values. From the third on they are from /proc."""
 
 
 class ProcessFamilies:
@@ -63,11 +62,11 @@ class ProcessFamilies:
 
     def collect(self) -> Iterator[Metric]:
         """CPU time and start in seconds, memory in bytes, descriptors."""
-        for (family, name, text), value in zip(FAMILIES, self.values(), strict=False):
-            yield family(name, text, value)
+        for row, value in zip(PROCESS_ROWS, self.values(), strict=False):
+            yield _family(row, [((), value)])
 
     def values(self) -> tuple[float, ...]:
-        """The values of `FAMILIES`, or only the first ones if /proc is unavailable."""
+        """The values of `PROCESS_ROWS`, or only the first two if /proc is unavailable."""
         own = (time.process_time(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         try:
             size, resident = os.pread(self._memory, 64, 0).split()[:2]
@@ -105,14 +104,21 @@ class OwnFamilies(Protocol):
         """The values of these samples, in the same order. The number of values identifies the set of series."""
 
 
+def _family(row: Row, samples: Iterable[tuple[Sequence[str], float]]) -> Metric:
+    """The family of a row, with these label values and values."""
+    family = (CounterMetricFamily if row.kind == COUNTER else GaugeMetricFamily)(
+        row.name, row.help, labels=row.labels
+    )
+    for labels, value in samples:
+        family.add_metric(labels, value)
+    return family
+
+
 class CountedEvents:
     """A counter with labels. A combination of labels that has been counted once is never removed."""
 
-    def __init__(self, name: str, text: str, labels: tuple[str, ...]) -> None:
-        """`name` is without `_total`."""
-        self._name = name
-        self._text = text
-        self._labels = labels
+    def __init__(self, row: Row) -> None:
+        self._row = row
         self._counts: dict[tuple[str, ...], int] = {}
 
     def add(self, *labels: str) -> None:
@@ -121,10 +127,7 @@ class CountedEvents:
 
     def collect(self) -> Iterator[Metric]:
         """The family with one sample per combination of labels."""
-        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
-        for labels, count in self._counts.items():
-            family.add_metric(labels, count)
-        yield family
+        yield _family(self._row, self._counts.items())
 
     def values(self) -> tuple[float, ...]:
         """The counts, in the order in which the combinations appeared."""
@@ -134,19 +137,14 @@ class CountedEvents:
 class MeasuredValue:
     """A gauge that is read when it is rendered, with labels that never change."""
 
-    def __init__(
-        self, name: str, text: str, read: Callable[[], float], labels: dict[str, str] | None = None
-    ) -> None:
-        self._name = name
-        self._text = text
+    def __init__(self, row: Row, read: Callable[[], float], *labels: str) -> None:
+        self._row = row
         self._read = read
-        self._labels = labels or {}
+        self._labels = labels
 
     def collect(self) -> Iterator[Metric]:
         """The family with its sample."""
-        family = GaugeMetricFamily(self._name, self._text, labels=tuple(self._labels))
-        family.add_metric(tuple(self._labels.values()), self._read())
-        yield family
+        yield _family(self._row, [(self._labels, self._read())])
 
     def values(self) -> tuple[float, ...]:
         """The value now."""
@@ -161,37 +159,23 @@ class OwnRegistry:
         self._parts: list[OwnFamilies] = []
         self._templates: dict[tuple[bool, tuple[int, ...]], bytes] = {}
         self.register(ProcessFamilies())
-        self.register(
-            MeasuredValue(
-                "roce_exporter_build_info",
-                "The version of the exporter and of the Python that runs it; always 1.",
-                lambda: 1,
-                {"version": __version__, "python": platform.python_version()},
-            )
-        )
-        self.register(
-            MeasuredValue(
-                "roce_exporter_kernel_info",
-                "The release of the kernel that the exporter runs on, as `uname -r` prints it; always 1.",
-                lambda: 1,
-                {"release": platform.release()},
-            )
-        )
+        self.gauge(named.BUILD_INFO, lambda: 1, __version__, platform.python_version())
+        self.gauge(named.KERNEL_INFO, lambda: 1, platform.release())
 
     def register(self, part: OwnFamilies) -> None:
         """Add families at the end."""
         self._registry.register(part)
         self._parts.append(part)
 
-    def counter(self, name: str, text: str, labels: tuple[str, ...]) -> CountedEvents:
-        """A new counter at the end; `name` is without `_total`."""
-        made = CountedEvents(name, text, labels)
+    def counter(self, row: Row) -> CountedEvents:
+        """A new counter at the end."""
+        made = CountedEvents(row)
         self.register(made)
         return made
 
-    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+    def gauge(self, row: Row, read: Callable[[], float], *labels: str) -> None:
         """A new gauge at the end."""
-        self.register(MeasuredValue(name, text, read))
+        self.register(MeasuredValue(row, read, *labels))
 
     def render(self, *, openmetrics: bool) -> bytes:
         """The metrics as text; in OpenMetrics with the closing `# EOF`."""

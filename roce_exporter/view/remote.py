@@ -31,8 +31,8 @@ TARGET = ("cluster", "job")
 """Labels of a target besides `instance`: an instance with several values of them is several exporters."""
 
 ROWS = {row.name: row for row in CATALOG if row.kind != HISTOGRAM}
-OWN = "roce_exporter_"
-"""How the names of the exporter's metrics about itself begin; not all of them are rows."""
+OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
+"""How the names of a histogram's series end, which are no rows."""
 
 TIMEOUT = 60.0
 """Seconds that one request may take: Prometheus gives up a query after two minutes."""
@@ -89,7 +89,7 @@ def _gathered(series: Iterable[LabelledPoints], row_of: Callable[[str], Row | No
             labels = tuple(metric.get(label, "") for label in row.labels if label != "le")
             for at, value in points:
                 moments.setdefault(at, {}).setdefault(name, {})[labels] = value
-        elif is_strange(name):
+        elif not name.endswith(OF_HISTOGRAMS):
             unknown.add(name)
     history = tuple(TimedSamples(at, moments[at]) for at in sorted(moments))
     return PrometheusHistory(history, tuple(sorted(unknown)))
@@ -98,12 +98,6 @@ def _gathered(series: Iterable[LabelledPoints], row_of: Callable[[str], Row | No
 def _row_of_sum(name: str) -> Row | None:
     """Sums and counts of histograms have their own names, and the labels of the row without `le`."""
     return INDEX.named.get(name) or INDEX.named.get(name.removesuffix("_sum").removesuffix("_count"))
-
-
-def is_strange(name: str) -> bool:
-    """Whether a name that is no row is unexpected: it is no part of a histogram, and no metric of the exporter about itself."""
-    buckets = name.endswith(("_bucket", "_sum", "_count"))
-    return not buckets and not name.startswith(OWN)
 
 
 def _series(document: object) -> Iterator[LabelledPoints]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
 from roce_exporter import __version__
+from roce_exporter.catalog.named import COLLECTION_AGE, HTTP_REQUESTS
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format, Renderer, negotiate
 from roce_exporter.self_metrics.own_registry import OwnRegistry
@@ -119,11 +120,7 @@ class Application:
         """Whether the parts serve their first samples."""
         self._sections = sections
         self._registry = registry or OwnRegistry()
-        self._requests = self._registry.counter(
-            "roce_exporter_http_requests",
-            "Requests answered, by path and status code; `other` is all paths that the exporter does not serve.",
-            ("path", "code"),
-        )
+        self._requests = self._registry.counter(HTTP_REQUESTS)
         pages = (
             Page(telemetry_path, self._metrics, "metrics, for Prometheus"),
             *(page for section in sections for page in section.pages),
@@ -131,11 +128,7 @@ class Application:
             Page("/-/healthy", _healthy, "whether the process responds"),
             Page("/-/ready", self._ready, "whether metrics are served"),
         )
-        self._registry.gauge(
-            "roce_exporter_collection_age_seconds",
-            "Time since the collection shown in this scrape began; within collect.min-interval all clients get the same one.",
-            lambda: max((section.age for section in sections), default=0.0),
-        )
+        self._registry.gauge(COLLECTION_AGE, lambda: max((section.age for section in sections), default=0.0))
         paths = [page.path for page in pages]
         if taken := [path for path in paths if paths.count(path) > 1]:
             raise UserError(

@@ -7,6 +7,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from roce_exporter.catalog.named import SWITCH_PROBES
 from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.exposition import Format, negotiate
 from roce_exporter.introspection.probe_debug import probe_document
@@ -39,11 +40,7 @@ class SwitchPages:
     def __init__(self, prober: Prober, registry: OwnRegistry) -> None:
         self._prober = prober
         self._tree_turn = asyncio.Lock()
-        self._probes = registry.counter(
-            "roce_exporter_switch_probes",
-            "Probes of switches answered, by module and by whether the switch could be used.",
-            ("module", "success"),
-        )
+        self._probes = registry.counter(SWITCH_PROBES)
         self.pages: tuple[application.Page, ...] = (
             application.Page(
                 "/probe",

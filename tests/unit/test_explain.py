@@ -287,6 +287,7 @@ RECORDED = (f"--host.recording={recording('mlx5-lag')}",)
         ("roce_owner_device_info", QUIET, "it needs --kubelet.pod-resources"),
         ("roce_namespace_objects", QUIET, "it needs a live host, and --rdma.namespaces"),
         ("roce_switch_info", QUIET, "not a metric of hosts: the service of switches"),
+        ("roce_exporter_build_info", QUIET, "not a metric of hosts: every process that serves"),
         ("roce_wire_packets_total", QUIET, "not a metric of hosts: the capture of packets"),
     ],
 )

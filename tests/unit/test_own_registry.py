@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, Metric
@@ -9,12 +10,15 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
+from roce_exporter.catalog.row import COUNTER, Row
 from roce_exporter.self_metrics.own_registry import (
     MOST_TEMPLATES,
     CountedEvents,
     OwnRegistry,
     ProcessFamilies,
 )
+
+THINGS = Row("things_total", COUNTER, "things", "Things % counted.", labels=("kind", "a_code"))
 
 
 class Fixed:
@@ -72,7 +76,7 @@ def test_two_formats_in_turn_are_generated_once_each(monkeypatch) -> None:
 
 def test_a_counter_starts_without_series_and_counts_each_combination_of_labels() -> None:
     registry = OwnRegistry()
-    counter = registry.counter("things", "Things % counted.", ("kind", "a_code"))
+    counter = registry.counter(THINGS)
     for labels in ((), ("one", "2%"), ("one", "2%"), ('"quoted"\n\\', "é"), ("one", "2%")):
         if labels:
             counter.add(*labels)
@@ -81,7 +85,7 @@ def test_a_counter_starts_without_series_and_counts_each_combination_of_labels()
 
 
 def test_values_and_families_are_of_the_same_number_and_order() -> None:
-    counter = CountedEvents("things", "Things.", ("kind",))
+    counter = CountedEvents(replace(THINGS, labels=("kind",)))
     counter.add("b")
     counter.add("a")
     counter.add("a")

@@ -52,7 +52,7 @@ def test_metrics_of_another_version_are_named_and_histograms_left_out() -> None:
         )
     )
     assert found.unknown == ("roce_future_total",)
-    assert set(found.history[0].values) == {"roce_port_up"}
+    assert set(found.history[0].values) == {"roce_port_up", "roce_exporter_build_info"}
 
 
 def test_two_exporters_of_one_instance_are_not_mixed() -> None:
