@@ -1,6 +1,11 @@
-"""A SONiC switch of any size in a Redis: 20 queues and 8 priority groups per port, every field that SONiC writes there."""
+"""A SONiC switch of any size in a Redis: 20 queues and 8 priority groups per port, every field that SONiC writes there.
+
+Switches of different numbers have no value, identifier, host or neighbour in common, and of four in a row each names its ports in another way.
+"""
 
 from __future__ import annotations
+
+from itertools import count
 
 from redis import Redis
 
@@ -14,47 +19,64 @@ WINDOWS = ("USER", "PERSISTENT", "PERIODIC")
 FILLER = 60
 """Fields of a port that no row of the catalogue has: SONiC writes about 120."""
 
+STRIDES = (8, 4, 2, 1)
+"""What the numbers of ports rise by: the lanes of a port."""
+MOVE = """for _, key in ipairs(redis.call('KEYS', 'COUNTERS:*')) do
+  for _, name in ipairs(redis.call('HKEYS', key)) do pcall(redis.call, 'HINCRBY', key, name, ARGV[1]) end
+end"""
+"""Every counter rises: a script of Redis, so that it costs this process nothing."""
+
 Rows = dict[str, dict[str, str]]
+Values = "Iterator[int]"
+"""No value comes twice."""
 
 
-def counters(ports: int) -> Rows:
+def names(ports: int, number: int = 0) -> list[str]:
+    """The ports of the switch of this number."""
+    return [f"Ethernet{port * STRIDES[number % 4]}" for port in range(ports)]
+
+
+def counters(ports: int, number: int = 0) -> Rows:
     """COUNTERS_DB."""
+    values = count(100_000_000 + number * 1_000_003, 7)
+    area = f"{number:03x}"
     maps = ("PORT_NAME", "QUEUE_NAME", "QUEUE_INDEX", "QUEUE_TYPE", "PG_NAME", "PG_INDEX", "BUFFER_POOL_NAME")
     rows: Rows = {f"COUNTERS_{name}_MAP": {} for name in maps}
-    for number in range(ports):
-        port, oid = f"Ethernet{number * 8}", f"oid:0x10000000{number:05x}"
+    for place, port in enumerate(names(ports, number)):
+        oid = f"oid:0x10{area}000{place:05x}"
         rows["COUNTERS_PORT_NAME_MAP"][port] = oid
-        rows[f"COUNTERS:{oid}"] = _port()
+        rows[f"COUNTERS:{oid}"] = _port(values)
         for queue in range(QUEUES):
-            oid, unicast = f"oid:0x15000000{number:03x}{queue:02x}", queue < UNICAST
+            oid, unicast = f"oid:0x15{area}000{place:03x}{queue:02x}", queue < UNICAST
             rows["COUNTERS_QUEUE_NAME_MAP"][f"{port}:{queue}"] = oid
             rows["COUNTERS_QUEUE_INDEX_MAP"][oid] = str(queue)
             rows["COUNTERS_QUEUE_TYPE_MAP"][oid] = f"SAI_QUEUE_TYPE_{'UNICAST' if unicast else 'MULTICAST'}"
-            rows[f"COUNTERS:{oid}"] = _queue(watched=queue in LOSSLESS)
-            for window in WINDOWS:
-                rows[f"{window}_WATERMARKS:{oid}"] = {"SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES": "1048576"}
-        for group in range(GROUPS):
-            oid, stat = f"oid:0x1a000000{number:03x}{group:02x}", "SAI_INGRESS_PRIORITY_GROUP_STAT_"
-            rows["COUNTERS_PG_NAME_MAP"][f"{port}:{group}"] = oid
-            rows["COUNTERS_PG_INDEX_MAP"][oid] = str(group)
-            rows[f"COUNTERS:{oid}"] = {f"{stat}DROPPED_PACKETS": "0"}
+            rows[f"COUNTERS:{oid}"] = _queue(values, watched=queue in LOSSLESS)
             for window in WINDOWS:
                 rows[f"{window}_WATERMARKS:{oid}"] = {
-                    f"{stat}{name}_WATERMARK_BYTES": "65536" for name in ("XOFF_ROOM", "SHARED")
+                    "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES": str(next(values))
+                }
+        for group in range(GROUPS):
+            oid, stat = f"oid:0x1a{area}000{place:03x}{group:02x}", "SAI_INGRESS_PRIORITY_GROUP_STAT_"
+            rows["COUNTERS_PG_NAME_MAP"][f"{port}:{group}"] = oid
+            rows["COUNTERS_PG_INDEX_MAP"][oid] = str(group)
+            rows[f"COUNTERS:{oid}"] = {f"{stat}DROPPED_PACKETS": str(next(values))}
+            for window in WINDOWS:
+                rows[f"{window}_WATERMARKS:{oid}"] = {
+                    f"{stat}{name}_WATERMARK_BYTES": str(next(values)) for name in ("XOFF_ROOM", "SHARED")
                 }
     return rows
 
 
-def _port() -> dict[str, str]:
-    fields = {f"SAI_PORT_STAT_IF_NUMBER_{number}": "123456789" for number in range(FILLER)}
-    for priority in range(8):
-        for name in ("RX_PKTS", "TX_PKTS", "RX_PAUSE_DURATION_US", "ON2OFF_RX_PKTS"):
-            fields[f"SAI_PORT_STAT_PFC_{priority}_{name}"] = "123456789"
-    return fields | dict.fromkeys(PORT_FIELDS, "123456789")
+def _port(values: Values) -> dict[str, str]:
+    fields = [f"SAI_PORT_STAT_IF_NUMBER_{number}" for number in range(FILLER)]
+    parts = ("RX_PKTS", "TX_PKTS", "RX_PAUSE_DURATION_US", "ON2OFF_RX_PKTS")
+    fields += [f"SAI_PORT_STAT_PFC_{priority}_{name}" for priority in range(8) for name in parts]
+    return {field: str(next(values)) for field in (*fields, *PORT_FIELDS)}
 
 
-def _queue(*, watched: bool) -> dict[str, str]:
-    names = [
+def _queue(values: Values, *, watched: bool) -> dict[str, str]:
+    counted = [
         "PACKETS",
         "BYTES",
         "DROPPED_PACKETS",
@@ -62,27 +84,28 @@ def _queue(*, watched: bool) -> dict[str, str]:
         "WRED_ECN_MARKED_PACKETS",
         "WRED_DROPPED_PACKETS",
     ]
-    fields = {f"SAI_QUEUE_STAT_{name}": "1234567890" for name in names}
+    fields = {f"SAI_QUEUE_STAT_{name}": str(next(values)) for name in counted}
     if watched:
         fields |= {"PFC_WD_STATUS": "operational", "SAI_QUEUE_ATTR_PAUSE_STATUS": "false"}
-        fields |= {f"PFC_WD_QUEUE_STATS_DEADLOCK_{name}": "2" for name in ("DETECTED", "RESTORED")}
-        fields |= {f"PFC_WD_QUEUE_STATS_{way}_DROPPED_PACKETS": "300" for way in ("TX", "RX")}
-        fields["SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES"] = "4096"
+        fields |= {
+            f"PFC_WD_QUEUE_STATS_DEADLOCK_{name}": str(next(values)) for name in ("DETECTED", "RESTORED")
+        }
+        fields |= {f"PFC_WD_QUEUE_STATS_{way}_DROPPED_PACKETS": str(next(values)) for way in ("TX", "RX")}
+        fields["SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES"] = str(next(values))
     return fields
 
 
-def configuration(ports: int) -> Rows:
+def configuration(ports: int, number: int = 0) -> Rows:
     """CONFIG_DB: single queues with a row each, lossless groups as a range, as SONiC's templates write them."""
     rows: Rows = {
-        "DEVICE_METADATA|localhost": {"hostname": "leaf1", "hwsku": "Example"},
+        "DEVICE_METADATA|localhost": {"hostname": f"leaf{number}", "hwsku": "Example"},
         "PFC_WD|GLOBAL": {"POLL_INTERVAL": "200"},
         "WRED_PROFILE|W": {"ecn": "ecn_all", "green_min_threshold": "1000", "green_max_threshold": "2000"},
         "BUFFER_PROFILE|B": {"pool": "P", "xoff": "165888", "dynamic_th": "0"},
         "BUFFER_POOL|P": {"size": "33554432"},
     }
-    for number in range(ports):
-        port = f"Ethernet{number * 8}"
-        rows[f"PORT|{port}"] = {"alias": f"Eth1/{number + 1}", "description": f"gpu-{number:03}"}
+    for place, port in enumerate(names(ports, number)):
+        rows[f"PORT|{port}"] = {"alias": f"Eth1/{place + 1}", "description": f"gpu-{number:03}-{place:03}"}
         rows[f"PORT_QOS_MAP|{port}"] = {"pfc_enable": "3,4"}
         rows[f"PFC_WD|{port}"] = {"action": "drop", "detection_time": "200", "restoration_time": "200"}
         rows |= {f"QUEUE|{port}|{queue}": {"wred_profile": "W"} for queue in range(7)}
@@ -90,25 +113,52 @@ def configuration(ports: int) -> Rows:
     return rows
 
 
-def neighbors(ports: int) -> Rows:
-    """APPL_DB: a host behind every port."""
-    return {
-        f"LLDP_ENTRY_TABLE:Ethernet{number * 8}": {
-            "lldp_rem_sys_name": f"gpu-{number:03}",
-            "lldp_rem_port_id": f"02:00:5e:00:53:{number:02x}",
-            "lldp_rem_port_id_subtype": "3",
-            "lldp_rem_chassis_id": "02:00:5e:00:53:ff",
+def state(ports: int, number: int = 0) -> Rows:
+    """APPL_DB: the state of each port, and the host behind it."""
+    rows: Rows = {"LLDP_LOC_CHASSIS": {"lldp_loc_sys_name": f"leaf{number}"}}
+    for place, port in enumerate(names(ports, number)):
+        rows[f"PORT_TABLE:{port}"] = {
+            "oper_status": "up",
+            "admin_status": "up",
+            "speed": "400000",
+            "mtu": "9100",
+            "flap_count": str(place % 5),
+            "fec": "rs",
         }
-        for number in range(ports)
+        rows[f"LLDP_ENTRY_TABLE:{port}"] = {
+            "lldp_rem_sys_name": f"gpu-{number:03}-{place:03}",
+            "lldp_rem_port_id": f"02:00:5e:{number:02x}:53:{place % 256:02x}",
+            "lldp_rem_port_id_subtype": "3",
+            "lldp_rem_chassis_id": f"02:00:5e:{number:02x}:53:ff",
+        }
+    return rows
+
+
+def modules(ports: int, number: int = 0) -> Rows:
+    """STATE_DB: light and temperature."""
+    values = count(number, 3)
+    return {
+        f"TRANSCEIVER_DOM_SENSOR|{port}": {
+            "temperature": f"{40 + next(values) % 300 / 10}",
+            **{f"rx{lane}power": f"-{1 + next(values) % 400 / 100}" for lane in range(1, 9)},
+        }
+        for port in names(ports, number)
     }
 
 
-def load(socket: str, ports: int) -> None:
-    """Put the switch into a Redis."""
-    for database, rows in ((0, neighbors(ports)), (2, counters(ports)), (4, configuration(ports))):
+def load(socket: str, ports: int, number: int = 0) -> None:
+    """Put the switch of this number into a Redis."""
+    tables = {0: state, 2: counters, 4: configuration, 6: modules}
+    for database, rows in ((database, make(ports, number)) for database, make in tables.items()):
         with Redis(unix_socket_path=socket, db=database) as client:
             pipeline = client.pipeline(transaction=False)
             for key, fields in rows.items():
                 if fields:
                     pipeline.hset(key, mapping=dict(fields))
             pipeline.execute()
+
+
+def move(socket: str, step: int) -> None:
+    """Let every counter rise by this, as between two scrapes."""
+    with Redis(unix_socket_path=socket, db=2) as client:
+        client.eval(MOVE, 0, step)

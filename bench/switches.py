@@ -7,13 +7,20 @@ round trips, which cost most where they cost least, on loopback.
 from __future__ import annotations
 
 import asyncio
-import resource
+import gzip
+import os
+import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from socket import socket as make_socket
 from typing import TYPE_CHECKING, Any
 
 import sonic_switch
@@ -28,7 +35,7 @@ from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, open
 from roce_exporter.switches.targets import ProbeLimits, Route, SwitchesFile, SwitchTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 PORTS = 64
 ROUNDS = 15
@@ -36,11 +43,20 @@ WALL = 0.3
 CPU = 0.1
 """Seconds that one round may take, on the wall clock and of this process."""
 
-FLEET = 100
-FLEET_ROUNDS = 5
+FLEET = int(os.environ.get("ROCE_BENCH_SWITCHES", "200"))
 SIZE_ROUNDS = 5
 INTERVAL = 15
 """Seconds between two scrapes of every switch."""
+ROUNDS_HELD = int(os.environ.get("ROCE_BENCH_ROUNDS", "22"))
+"""Scrapes of each switch after the first one: in five minutes each has one whole round."""
+CLIENTS = 16
+BEFORE = os.environ.get("ROCE_BENCH_BEFORE", "")
+"""The folder of an earlier commit, to measure in the same run."""
+TREES = (
+    {"before": BEFORE, "now": str(Path(__file__).parents[1])}
+    if BEFORE
+    else {"now": str(Path(__file__).parents[1])}
+)
 SIZES = {64: 15, 256: 45, 1024: 200}
 """Ports of a switch, and the milliseconds of CPU time that a round may take while names and settings hold."""
 
@@ -112,25 +128,160 @@ async def compare_sizes(socket: str) -> None:
         await prober.close()
 
 
-async def compare_fleet(socket: str) -> None:
-    """Print what 100 such switches cost one process. They share one Redis, which has a processor of its own here."""
-    targets = {
-        f"leaf{n}": SwitchTarget(f"leaf{n}", "sonic", "unix", socket, {"unix": 0}, timeout=60)
-        for n in range(FLEET)
-    }
-    prober = Prober(SwitchesFile(targets, None, ProbeLimits(cache_seconds=0)))
-    found, wall, processor = await measure(lambda: scrape_all(prober, list(targets)), FLEET_ROUNDS)
+class Served:
+    """`serve --switches.config` of a folder with the exporter, and what it uses."""
+
+    def __init__(self, tree: str, sockets: list[str], folder: Path) -> None:
+        with make_socket() as chosen:
+            chosen.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{chosen.getsockname()[1]}"
+        config = folder / "switches.yml"
+        lines = [f"  leaf{n}: {{module: sonic, address: 'unix://{one}'}}" for n, one in enumerate(sockets)]
+        config.write_text("\n".join(["targets:", *lines, "limits: {cache: 0s, timeout: 120s}\n"]))
+        flags = ("serve", "--no-host", f"--switches.config={config}", f"--web.listen-address={self.address}")
+        self.process = subprocess.Popen(  # noqa: S603 - the exporter
+            [sys.executable, "-m", "roce_exporter", *flags],
+            cwd=tree,  # first in the path of modules
+            stderr=(folder / "log").open("w"),
+        )
+        self.names, self.incomplete = [f"leaf{n}" for n in range(len(sockets))], 0
+        while not self._is_ready():
+            time.sleep(0.05)
+
+    def _is_ready(self) -> bool:
+        try:
+            return bool(urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=5).read())
+        except OSError:
+            if self.process.poll() is not None:
+                raise
+            return False
+
+    def scrape(self, name: str, wait: int = 120) -> int:
+        """Bytes of an answer, as Prometheus requests it."""
+        headers = {"Accept-Encoding": "gzip", "X-Prometheus-Scrape-Timeout-Seconds": str(wait)}
+        request = urllib.request.Request(f"http://{self.address}/probe?target={name}", headers=headers)
+        with urllib.request.urlopen(request, timeout=300) as reply:  # noqa: S310 - http
+            packed = reply.read()
+        page = gzip.decompress(packed)
+        self.incomplete += re.search(rb"\nroce_switch_(source_up|probe_success).* 0\n", page) is not None
+        return len(page)
+
+    def scrape_all(self) -> int:
+        """Of all switches at once."""
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            return sum(pool.map(self.scrape, self.names))
+
+    def hold(self, rounds: int, moved: Iterable[str]) -> None:
+        """Scrape each switch at its own time of every interval, and let its counters rise before."""
+        begin, step = time.monotonic(), INTERVAL / len(self.names)
+        sockets = [*moved]
+
+        def one(number: int) -> None:
+            time.sleep(max(0.0, begin + number * step - time.monotonic()))
+            sonic_switch.move(sockets[number % len(sockets)], 1 + number % 99)
+            self.scrape(self.names[number % len(self.names)], 10)
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            for _ in pool.map(one, range(rounds * len(self.names))):
+                pass
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of processor time."""
+        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self, name: str = "VmRSS") -> float:
+        """MiB."""
+        found = re.search(rf"{name}:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text())
+        return int(found[1]) / 1024 if found else 0.0
+
+
+@contextmanager
+def served(tree: str, sockets: list[str]) -> Iterator[Served]:
+    """The exporter for these switches."""
+    with tempfile.TemporaryDirectory() as folder:
+        one = Served(tree, sockets, Path(folder))
+        try:
+            yield one
+        finally:
+            one.process.kill()
+            one.process.wait()
+
+
+def compare_large(socket: str) -> None:
+    """Print what rounds of large switches cost the served process of each commit."""
+    print(f"\n### One SONiC switch, served, counters that rise, median of {SIZE_ROUNDS} rounds (CPU ms)\n")
+    print("| ports | commit | MB of text | first round | round | goal | MiB |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    for ports, goal in SIZES.items():
+        sonic_switch.load(socket, ports)
+        for label, tree in TREES.items():
+            with served(tree, [socket]) as one:
+                used, costs, size = one.cpu, [], one.scrape_all()
+                first = one.cpu - used
+                for step in range(SIZE_ROUNDS):
+                    sonic_switch.move(socket, 1 + step)
+                    used = one.cpu
+                    one.scrape_all()
+                    costs.append(one.cpu - used)
+                cost = statistics.median(costs) * 1e3
+                print(
+                    f"| {ports:,} | {label} | {size / 1e6:.1f} | {first * 1e3:.0f} | {cost:.0f} | {goal} | {one.memory():.0f} |",
+                    flush=True,
+                )
+
+
+def compare_fleet() -> None:
+    """Print what switches with a Redis, values, names and neighbours of their own cost one process, scraped as Prometheus does."""
+    print(f"\n### {FLEET} SONiC switches of {PORTS} ports in one process, a Redis each, every {INTERVAL} s\n")
     print(
-        f"\n### {FLEET} such switches in one process, probed and rendered, median of {FLEET_ROUNDS} rounds\n"
+        "| commit | MB of text | first round CPU s | CPU s per interval | share of a core | MiB | most MiB | incomplete answers |"
     )
-    print(f"| MB of text | wall s | CPU s | CPU / {INTERVAL} s (one core) | peak MB of memory |")
-    print("| ---: | ---: | ---: | ---: | ---: |")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"| {found / 1e6:.1f} | {wall:.1f} | {processor:.1f} | {processor / INTERVAL:.2f} | {peak:.0f} |",
-        flush=True,
-    )
-    await prober.close()
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    with ExitStack() as servers:
+        sockets = [servers.enter_context(redis_server("--hz", "1")) for _ in range(FLEET)]
+        for number, place in enumerate(sockets):
+            sonic_switch.load(place, PORTS, number)
+        for label, tree in TREES.items():
+            with served(tree, sockets) as one:
+                used, size = one.cpu, one.scrape_all()
+                first, used, begin = one.cpu - used, one.cpu, time.monotonic()
+                one.hold(ROUNDS_HELD, sockets)
+                share = (one.cpu - used) / (time.monotonic() - begin)
+                print(
+                    f"| {label} | {size / 1e6:.1f} | {first:.1f} | {share * INTERVAL:.2f} | {share:.3f} "
+                    f"| {one.memory():.0f} | {one.memory('VmHWM'):.0f} "
+                    f"| {one.incomplete} of {(ROUNDS_HELD + 1) * FLEET} |",
+                    flush=True,
+                )
+
+
+@contextmanager
+def redis_server(*flags: str) -> Iterator[str]:
+    """The socket of a Redis of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = str(Path(folder) / "redis.sock")
+        command = [
+            "redis-server",
+            "--port",
+            "0",
+            "--unixsocket",
+            place,
+            "--save",
+            "",
+            "--dir",
+            folder,
+            *flags,
+        ]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603 - a server of ours
+        try:
+            while not Path(place).is_socket():
+                time.sleep(0.01)
+            yield place
+        finally:
+            process.kill()
+            process.wait()
 
 
 async def measure(work: Callable[[], Awaitable[int]], rounds: int = ROUNDS) -> tuple[int, float, float]:
@@ -170,24 +321,17 @@ async def compare(socket: str) -> None:
 
 def main() -> None:
     """Start a Redis, load the switch and measure."""
-    program = shutil.which("redis-server")
-    if program is None:
+    if shutil.which("redis-server") is None:
         print("bench: switches needs redis-server")
         return
-    with tempfile.TemporaryDirectory() as folder:
-        socket = str(Path(folder) / "redis.sock")
-        flags = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", folder]
-        process = subprocess.Popen([program, *flags], stdout=subprocess.DEVNULL)  # noqa: S603 - a server of ours
-        try:
-            while not Path(socket).is_socket():
-                time.sleep(0.01)
-            sonic_switch.load(socket, PORTS)
-            asyncio.run(compare(socket))
-            asyncio.run(compare_fleet(socket))
-            asyncio.run(compare_sizes(socket))
-        finally:
-            process.kill()
-            process.wait()
+    with redis_server() as socket:
+        sonic_switch.load(socket, PORTS)
+        asyncio.run(compare(socket))
+        asyncio.run(compare_sizes(socket))
+    with redis_server() as socket:
+        compare_large(socket)
+    compare_fleet()
+    print(f"\nLoad of the machine at the end: {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -185,6 +185,8 @@ class LeafReader:
         self.leaves: list[Leaf] = []
         self.deleted: list[Path] = []
         """What the switch no longer has, before it set `leaves`."""
+        self.size = 0
+        """Bytes of the last message."""
         self._values = 0
         self._elements = _Elements()
 
@@ -198,7 +200,7 @@ class LeafReader:
         Raises:
             NetError: it is no such reply, or has a value that cannot be decoded, or too many.
         """
-        finished = False
+        finished, self.size = False, len(data)
         for field, content in fields(data):
             if field == NOTIFICATION:
                 prefix = self._path(next((part for number, part in fields(content) if number == PREFIX), b""))

@@ -151,18 +151,36 @@ class GnmiClient:
         Raises:
             NetError: the switch refused it, ended it, or has sent nothing for SILENT_SECONDS.
         """
-        paths = [(m.path_of(path), seconds) for parts in plan.paths.values() for path, seconds in parts]
-        request, reader = m.stream_request(paths, plan.origin, plan.target), m.LeafReader()
+        parts: dict[str, list[tuple[m.Path, float]]] = {}
+        for source, paths in plan.paths.items():
+            known = parts.setdefault(plan.databases.get(source, ""), [])
+            known += [(m.path_of(path), seconds) for path, seconds in paths]
+        unsynced = set(parts)
 
-        async def send(channel: grpc.aio.Channel, limit: asyncio.Timeout) -> tuple[Leaf, ...]:
-            async with self._subscription(channel, request) as call:
-                while (data := await call.read()) is not grpc.aio.EOF:
-                    reader.next_message()
-                    await take(reader, await decode_aside(len(data), partial(reader.add, data)))
-                    limit.reschedule(asyncio.get_running_loop().time() + SILENT_SECONDS)
-                raise await _ended(call, "the switch ended the stream")
+        async def hold(database: str) -> None:
+            paths, reader = parts[database], m.LeafReader()
+            has_samples = any(seconds for _, seconds in paths)
 
-        await self._limited("stream", "", send)
+            async def send(channel: grpc.aio.Channel, limit: asyncio.Timeout) -> tuple[Leaf, ...]:
+                request = m.stream_request(paths, plan.origin, database)
+                async with self._subscription(channel, request) as call:
+                    while (data := await call.read()) is not grpc.aio.EOF:
+                        reader.next_message()
+                        if is_synced := await decode_aside(len(data), partial(reader.add, data)):
+                            unsynced.discard(database)
+                        await take(reader, is_synced and not unsynced)
+                        now = asyncio.get_running_loop().time()
+                        limit.reschedule(now + SILENT_SECONDS if has_samples or unsynced else None)
+                    raise await _ended(call, "the switch ended the stream")
+
+            await self._limited("stream", "", send)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for database in parts:
+                    group.create_task(hold(database))
+        except ExceptionGroup as both:
+            raise both.exceptions[0] from None
 
     @asynccontextmanager
     async def _subscription(self, channel: grpc.aio.Channel, request: bytes) -> AsyncIterator[Any]:

@@ -350,9 +350,9 @@ class Prober:
         """The replies; or all values, in the order of the readings of the last whole round, if nothing else has changed."""
         login, target, clock = Login(), state.target, asyncio.get_running_loop().time
         room = self._room  # a reload may have another one
-        reachable = max(target.timeout - READING_SECONDS, READING_SECONDS)
+        deadline = clock() + max(target.timeout - READING_SECONDS, READING_SECONDS)
         try:
-            async with asyncio.timeout(reachable):
+            async with asyncio.timeout_at(deadline):
                 login = await read_login(target.basic_auth)
                 routes = await find_routes(target, state.networks, state.lookups)
             if line := state.refusals.line(login, clock()):
@@ -363,8 +363,9 @@ class Prober:
             return ProbeReply(faults={REACH: str(error)}), login
         except TimeoutError:
             return ProbeReply(faults={REACH: f"{target.host}: the name was not resolved in time"}), login
+        begin = clock()
         try:
-            # Waiting for a place is not the target's time.
+            # Waiting for a place is not the target's time; all else is.
             async with asyncio.timeout(target.timeout):
                 await room.acquire()
         except TimeoutError:
@@ -372,7 +373,8 @@ class Prober:
             return ProbeReply(faults={REACH: line}), login
         try:
             held = state.stream.held(clock()) if state.stream and not record else {}
-            request = ProbeRequest(target, state.route, login, clock() + reachable, record, held=held)
+            deadline += clock() - begin
+            request = ProbeRequest(target, state.route, login, deadline, record, held=held)
             values = await state.again.read(request) if state.again and not record else None
             reply = await self._whole_reply(state, request, places) if values is None else values
             if state.stream and isinstance(reply, ProbeReply) and not record:
@@ -389,13 +391,11 @@ class Prober:
 
     async def _whole_reply(self, state: _State, request: ProbeRequest, places: ExitStack) -> ProbeReply:
         if state.module.is_repeated:
-            clock = asyncio.get_running_loop().time
-            begin, left = clock(), request.deadline - clock()
+            left = request.deadline - asyncio.get_running_loop().time()
             with suppress(TimeoutError):
                 async with asyncio.timeout(left * WHOLE_SHARE):
                     await self._whole.acquire()
                     places.callback(self._whole.release)
-            request = replace(request, deadline=request.deadline + clock() - begin)
         with i.RARE_COLLECTIONS:
             return await state.module.query(request)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from roce_exporter.net.login import LoginGate
@@ -147,7 +148,10 @@ class StreamPlan(NamedTuple):
     absent: tuple[str, ...] = ()
     """Sources that the switch does not have, and that are not queried while the stream is held."""
     origin: str = ""
-    target: str = ""
+    databases: Mapping[str, str] = MappingProxyType({})
+    """By source the database that it is in; each database has a subscription of its own."""
+    tables: tuple[str, ...] = ()
+    """Sources that are one document of rows each, of which the switch does not always say what it has deleted."""
 
 
 @dataclass(frozen=True, slots=True)

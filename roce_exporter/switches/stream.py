@@ -3,17 +3,20 @@
 A stream begins after a round that has queried everything, with the sources that the switch has. While it is held, rounds query the
 other sources only. One that breaks, is silent or is refused is the fault of the source `stream`: the next round queries everything
 and begins it again, after a pause that grows. Each is ended after some minutes by such a round too, which finds what did not exist before,
-and what the switch has deleted without a word; and none outlives the probes that read it.
+and what the switch has deleted without a word; and none outlives the probes that read it. Tables of SONiC, of which that is usual, are
+queried once a minute meanwhile, and after each message that does not say which row has which values now.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.net import NetError
 from roce_exporter.net.gnmi_messages import Leaf, plain_name
+from roce_exporter.net.json_reply import decode_aside
 from roce_exporter.switches.gnmi import GnmiClient
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ LOG = logging.getLogger(__name__)
 
 RENEW_SECONDS = 300.0
 """After which a round queries everything, and the stream begins again."""
+TABLE_SECONDS = 60.0
+"""After which a round queries a table, and takes what is gone out of what the stream has sent."""
 UNSYNCED_SECONDS = 60.0
 UNREAD_SECONDS = 2 * RENEW_SECONDS
 """After which a stream ends that no probe has read."""
@@ -37,8 +42,9 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 15.0, 600.0
 """Seconds before a stream is tried again after a fault."""
 AT_ONCE = 1000
 """Leaves that are compared or taken between two turns of the event loop: some milliseconds."""
-MOST_LEAVES, MOST_NAMES, MOST_COMPARED = 300_000, 4096, 2_000_000
-"""What is kept of a switch at most, and compared for the deletions of a message, and the paths without keys whose source is remembered: a switch may invent names without end."""
+MOST_LEAVES, MOST_NAMES, MOST_COMPARED, MOST_BYTES = 300_000, 4096, 2_000_000, 32 << 20
+"""What is kept of a switch at most, and compared for the deletions of a message, and the paths without keys whose source is remembered: a switch may invent names without end. Bytes
+are those of values as text, counted when twice as many have arrived."""
 
 
 class SwitchStream:
@@ -61,10 +67,12 @@ class SwitchStream:
             self.cancel()
             LOG.error("a defect has ended the stream of a switch", exc_info=defect)
             self._fail(f"a defect of the exporter: {type(defect).__name__}", now)
-        return self._store.held() if self._store and now - self._begun < RENEW_SECONDS else {}
+        return self._store.held(now) if self._store and now - self._begun < RENEW_SECONDS else {}
 
     def after(self, request: ProbeRequest, reply: ProbeReply, now: float) -> None:
-        """Begin, or begin again, with the sources of a round that has queried everything."""
+        """Begin, or begin again, with the sources of a round that has queried everything; take the tables that another one has queried."""
+        if request.held and self._store:
+            self._store.renew(reply.replies, now)
         is_begun = self._task is not None and not self._task.done() and now - self._begun < RENEW_SECONDS
         if is_begun and not self._store and now - self._begun > UNSYNCED_SECONDS:
             self.fault = f"the switch has not sent everything once in {now - self._begun:.0f} s"
@@ -87,10 +95,11 @@ class SwitchStream:
         self._task = self._store = None
 
     async def _hold(self, request: ProbeRequest, plan: StreamPlan) -> None:
-        clock, store = asyncio.get_running_loop().time, LeafStore(plan)
+        clock, store, turn = asyncio.get_running_loop().time, LeafStore(plan), asyncio.Lock()
 
         async def take(message: LeafReader, is_synced: bool) -> None:
-            await store.add(message, clock())
+            async with turn:  # of two databases
+                await store.add(message, clock())
             if is_synced:
                 self._store, self.fault, self._pause = store, "", 0.0
             if clock() - self._read > UNREAD_SECONDS:
@@ -130,14 +139,31 @@ class LeafStore:
             for path, _ in paths
         }
         self._sources: dict[Names, str] = {}
-        self._compared = 0
+        self._compared = self._received = 0
+        self._tables = plan.tables
+        self._due: dict[str, float] = {}
+        """When a round is to query a table."""
+        self._changed: dict[str, dict[str, Any]] = {}
+        """The rows that the switch has sent since a round began to query their table."""
 
-    def held(self) -> dict[str, Any]:
-        """By source all leaves, the oldest change first; None: the switch does not have the source."""
-        return {
-            **dict.fromkeys(self._absent),
-            **{source: tuple(leaves.values()) for source, leaves in self._leaves.items()},
+    def held(self, now: float) -> dict[str, Any]:
+        """By source all leaves, the oldest change first, without tables that are to be queried; None: the switch does not have the source."""
+        due = [source for source in self._tables if now >= self._due.get(source, now)]
+        self._changed |= {source: {} for source in due}
+        kept = {
+            source: tuple(leaves.values()) for source, leaves in self._leaves.items() if source not in due
         }
+        return {**dict.fromkeys(self._absent), **kept}
+
+    def renew(self, replies: Mapping[str, Any], now: float) -> None:
+        """Take the tables that a round has queried, by source, with the rows that have changed meanwhile."""
+        for source in self._changed.keys() & replies.keys():
+            changed = self._changed.pop(source)
+            leaves = [
+                Leaf(path, {**rows, **changed}) for path, rows in replies[source] if isinstance(rows, dict)
+            ]
+            self._leaves[source] = {leaf.path: leaf for leaf in leaves}
+            self._due[source] = now + TABLE_SECONDS
 
     async def add(self, message: LeafReader, now: float) -> None:
         """Take a message, in parts between which others have their turn.
@@ -149,25 +175,45 @@ class LeafStore:
             raise NetError(f"the switch has deleted {len(message.deleted):,} paths at once")
         every = self._to_change(message)
         for path in message.deleted:
+            if (source := self._source_of(path)) in self._tables:
+                self._query(source, now)
             await self._delete(path, every)
         for number, (path, value) in enumerate(message.leaves, 1):
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
-            if source := self._source_of(path):
-                leaves = every[source]
-                # The newest is the last one: where a document and a leaf say the same, it counts. A document has the members that have changed.
-                before = leaves.pop(path, None)
-                if before and isinstance(value, dict) and isinstance(before.value, dict):
-                    leaves[path] = Leaf(path, {**before.value, **value})
-                else:
-                    leaves[path] = Leaf(path, value)
+            source = self._source_of(path)
+            if source and (source not in self._tables or self._has_rows(source, value, now)):
+                _take(every[source], path, value)
                 self._renewed[source] = now
         self._leaves = every
+        await self._check(message.size, now)
+
+    async def _check(self, received: int, now: float) -> None:
         if sum(map(len, self._leaves.values())) > MOST_LEAVES:
             raise NetError(f"the switch has sent more than {MOST_LEAVES:,} values")
+        self._received += received
+        if self._received > 2 * MOST_BYTES:
+            self._received = await decode_aside(self._received, partial(_size, self._leaves))
+            if self._received > MOST_BYTES:
+                raise NetError(f"the switch has sent values of more than {MOST_BYTES >> 20} MiB")
         for source, seconds in self._periods.items():
             if now - self._renewed.setdefault(source, now) > LATE_SAMPLES * seconds + GRACE_SECONDS:
                 raise NetError(f"{source}: no sample for {now - self._renewed[source]:.0f} s")
+
+    def _has_rows(self, source: str, value: Any, now: float) -> bool:
+        """Whether a message about a table has whole rows. sonic-gnmi sends an empty one, or fields without a row, where it does not say what a row has now."""
+        if not isinstance(value, dict) or not all(isinstance(row, dict) and row for row in value.values()):
+            self._query(source, now)
+            return False
+        self._due.setdefault(source, now + TABLE_SECONDS)
+        if source in self._changed:
+            self._changed[source].update(value)
+        return True
+
+    def _query(self, source: str, now: float) -> None:
+        """Let a round query this table, also if one is doing so now."""
+        self._due[source] = now
+        self._changed.pop(source, None)
 
     def _source_of(self, path: Path) -> str:
         """The source with the longest path that is the beginning of this one, or else one below it; empty: it was not subscribed to."""
@@ -195,6 +241,18 @@ class LeafStore:
                     await asyncio.sleep(0)
                 if is_below(one, path):
                     del leaves[one]
+
+
+def _take(leaves: dict[Path, Leaf], path: Path, value: Any) -> None:
+    # The newest is the last one: where a document and a leaf say the same, it counts. A document has the members that have changed.
+    before = leaves.pop(path, None)
+    if before and isinstance(value, dict) and isinstance(before.value, dict):
+        value = {**before.value, **value}
+    leaves[path] = Leaf(path, value)
+
+
+def _size(leaves: Mapping[str, Mapping[Path, Leaf]]) -> int:
+    return sum(len(str(leaf.value)) for some in leaves.values() for leaf in some.values())
 
 
 def is_below(path: Path, start: Path) -> bool:

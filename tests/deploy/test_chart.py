@@ -7,8 +7,10 @@ import base64
 import gzip
 import json
 import os
+import re
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,10 @@ RESTRICTED = {
     "capabilities": {"drop": ["ALL"]},
 }
 LARGEST_SECRET = 1024 * 1024
+LONG = {"nameOverride": "n" * 63, "fullnameOverride": "f" * 70}
+LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+LONGEST = {"Service": 63, "StatefulSet": 52}
+"""A pod of a StatefulSet has its name and a hash of ten characters in a label."""
 
 Document = dict[str, Any]
 
@@ -88,7 +94,8 @@ Document = dict[str, Any]
 def answer() -> tuple[Path, dict[str, Any]]:
     """The packaged chart, and what Helm renders of each case."""
     refused = {name: values for name, (values, _) in REFUSED.items()}
-    return rendered({**VALUES, **refused, "faulty": FAULTY}, VERSIONS)
+    long = VALUES["everything-values"] | VALUES["sharded-values"] | LONG
+    return rendered({**VALUES, **refused, "long": long, "faulty": FAULTY}, VERSIONS)
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +186,22 @@ def test_every_case_is_right_for_every_kubernetes_and_for_the_exporter(cases, ca
     (port,) = container["ports"]
     assert parse_options(container["args"]).web_listen_address == [f":{port['containerPort']}"]
     assert container["livenessProbe"].get("httpGet", {}).get("path", "/-/healthy") == "/-/healthy"
+
+
+@pytest.mark.ci
+def test_names_and_labels_are_short_enough_whatever_the_release_is_called(cases) -> None:
+    def labels(part: Any) -> Iterator[str]:
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+            if key in ("labels", "matchLabels"):
+                yield from value.values()
+            elif isinstance(value, dict | list):
+                yield from labels(value)
+
+    for document in cases["long"]["documents"]:
+        assert len(document["metadata"]["name"]) <= LONGEST.get(document["kind"], 253)
+        if document["kind"] == "PrometheusRule":
+            continue  # labels of alerts
+        assert [label for label in labels(document) if not LABEL.fullmatch(label)] == []
 
 
 @pytest.mark.ci

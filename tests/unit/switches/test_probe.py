@@ -133,8 +133,24 @@ async def test_a_target_that_gets_no_turn_says_so(switch) -> None:
     await first
 
 
-async def test_the_deadline_leaves_time_to_read_the_replies(switch) -> None:
+@pytest.mark.parametrize("waits_for", ["nothing", "a place for whole rounds", "its name"])
+async def test_the_deadline_leaves_time_to_read_the_replies(switch, monkeypatch, waits_for) -> None:
+    """It is one for all that a round does."""
+    monkeypatch.setattr(
+        probe_module, "load_module", lambda name: Module(name, "sonic", switch.query, switch.read, None, True)
+    )
+    monkeypatch.setattr(probe_module, "WHOLE_SHARE", 0.2)
     one = prober(leaf(timeout=3))
+    if waits_for == "a place for whole rounds":
+        one._whole = asyncio.Semaphore(0)
+    if waits_for == "its name":
+        find = probe_module.find_routes
+
+        async def slow(*arguments):
+            await asyncio.sleep(0.5)
+            return await find(*arguments)
+
+        monkeypatch.setattr(probe_module, "find_routes", slow)
     now = asyncio.get_running_loop().time()
     await one.probe("leaf1", "", 60)
     assert now + 2 < switch.visits[0].deadline < now + 3

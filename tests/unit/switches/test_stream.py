@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -63,18 +64,21 @@ class StreamingSwitch:
         self.leaves = leaves
         self.questions: list[GnmiQuestion] = []
         self.refusal: RefusedError | None = None
-        self.messages: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.queues: dict[str, asyncio.Queue[bytes | None]] = {}
+        """By the database that was subscribed to; empty: a model."""
+        self.databases = {name: dict(rows) for name, rows in SONIC.items()}
+        self.databases["APPL_DB"]["PORT_TABLE:Ethernet68"] = {"oper_status": "up", "mtu": "9100"}
         self.open = 0
 
     def __call__(self, asked: GnmiQuestion) -> Any:
         self.questions.append(asked)
         if asked.method == "Get":
-            return sonic_reply(asked, SONIC)
+            return sonic_reply(asked, self.databases)
         if asked.method == "Stream":
             return self.stream(asked)
-        return [*self.all(), sync_response()]
+        return [*self.all(asked), sync_response()]
 
-    def all(self) -> list[bytes]:
+    def all(self, _: GnmiQuestion) -> list[bytes]:
         return [subscribe_response(*updates(self.leaves))]
 
     async def stream(self, asked: GnmiQuestion) -> AsyncIterator[bytes]:
@@ -83,11 +87,11 @@ class StreamingSwitch:
 
         async def messages() -> AsyncIterator[bytes]:
             self.open += 1
-            self.messages = asyncio.Queue()
+            queue = self.queues[asked.target] = asyncio.Queue()
             try:
-                for message in (*self.all(), sync_response()):
+                for message in (*self.all(asked), sync_response()):
                     yield message
-                while message := await self.messages.get():
+                while message := await queue.get():
                     yield message
             finally:
                 self.open -= 1
@@ -95,7 +99,7 @@ class StreamingSwitch:
         return messages()
 
     def send(self, leaves: dict[str, Any]) -> None:
-        self.messages.put_nowait(subscribe_response(*updates(leaves)))
+        self.queues[""].put_nowait(subscribe_response(*updates(leaves)))
 
     def methods(self) -> list[str]:
         """Of the requests since the last call."""
@@ -195,7 +199,7 @@ async def test_a_stream_that_breaks_is_a_source_that_is_down_until_it_is_back(tm
     async with streaming(tmp_path) as (switch, watched):
         await watched.probe()
         await watched.synced()
-        switch.messages.put_nowait(None)
+        switch.queues[""].put_nowait(None)
         await until(lambda: watched.stream.fault)
         switch.leaves[STATE] = "DOWN"
         switch.methods()
@@ -289,38 +293,82 @@ async def test_no_stream_outlives_its_probes_its_settings_or_the_process(tmp_pat
         assert await watched.source() is None
 
 
-async def test_sonic_sends_counters_and_the_rest_is_queried(tmp_path: Path) -> None:
+@asynccontextmanager
+async def sonic(folder: Path) -> AsyncIterator[tuple[StreamingSwitch, Watched, dict[str, Any]]]:
+    """A SONiC that streams its tables, and these."""
     whole: dict[str, Any] = {}
-    async with streaming(tmp_path, "sonic_gnmi", {}) as (switch, watched):
+    async with streaming(folder, "sonic_gnmi", {}) as (switch, watched):
 
-        def everything() -> list[bytes]:
-            asked = next(one for one in switch.questions if one.method == "Stream")
+        def everything(asked: GnmiQuestion) -> list[bytes]:
             for path in asked.paths:
-                gets = REPLIES["GetResponse"].FromString(sonic_reply(replace(asked, paths=(path,)), SONIC))
+                gets = REPLIES["GetResponse"].FromString(
+                    sonic_reply(replace(asked, paths=(path,)), switch.databases)
+                )
                 for update in gets.notification[0].update:
                     whole[path] = json.loads(update.val.json_ietf_val)
-            return [subscribe_response((path_of(path), ietf(document))) for path, document in whole.items()]
+            return [subscribe_response((path_of(path), ietf(whole[path]))) for path in asked.paths]
 
-        switch.all = everything
+        switch.all = everything  # type: ignore[method-assign]
+        yield switch, watched, whole
+
+
+async def test_sonic_sends_counters_and_the_rest_is_queried(tmp_path: Path) -> None:
+    async with sonic(tmp_path) as (switch, watched, whole):
         polled = await watched.probe()
         await watched.synced()
-        (asked,) = [one for one in switch.questions if one.method == "Stream"]
-        assert asked.target == "COUNTERS_DB"
-        assert asked.samples["COUNTERS/Ethernet*"] == 1
+        asked = {one.target: one for one in switch.questions if one.method == "Stream"}
+        assert asked["COUNTERS_DB"].samples["COUNTERS/Ethernet*"] == 1
+        assert asked["APPL_DB"].samples == {"PORT_TABLE": 0, "LLDP_ENTRY_TABLE": 0}
         switch.questions.clear()
         held = await watched.probe()
         queried = {path for one in switch.questions for path in one.paths}
         assert queried
-        assert not queried & set(asked.paths)
+        assert not queried & {path for one in asked.values() for path in one.paths}
+        same = [name for name in polled if re.search("frames|link_|neighbor", name)]
+        assert {name: held[name] for name in same} == {name: polled[name] for name in same}
         frames = [name for name in polled if "pfc_receive_frames" in name]
         assert frames
-        assert {name: held[name] for name in frames} == {name: polled[name] for name in frames}
         port, row = next(iter(whole["COUNTERS/Ethernet*"].items()))
         row |= {"SAI_PORT_STAT_PFC_3_RX_PKTS": "123456"}
-        switch.messages.put_nowait(subscribe_response((path_of("COUNTERS/Ethernet*"), ietf({port: row}))))
+        message = subscribe_response((path_of("COUNTERS/Ethernet*"), ietf({port: row})))
+        switch.queues["COUNTERS_DB"].put_nowait(message)
         while 123456 not in held.values():
             held = await watched.probe()
         assert len([name for name in held if "pfc_receive_frames" in name]) == len(frames), "others stay"
+
+
+PORT = "Ethernet68"
+KNOWN, MTU = (f'roce_switch_{name}{{port="{PORT}"}}' for name in ("neighbor_known", "link_mtu_bytes"))
+
+
+@pytest.mark.parametrize("gone", [{PORT: {}}, {"lldp_rem_sys_name": "gpu-001"}, None], ids=str)
+async def test_a_neighbor_that_is_gone_is_gone_whatever_the_switch_says_of_it(
+    tmp_path: Path, gone: dict[str, Any] | None
+) -> None:
+    """sonic-gnmi sends an empty row, fields without their row, or nothing, depending on its version."""
+    async with sonic(tmp_path) as (switch, watched, whole):
+        await watched.probe()
+        await watched.synced()
+        queue, table = switch.queues["APPL_DB"], path_of("LLDP_ENTRY_TABLE")
+        changed = {PORT: {**whole["PORT_TABLE"][PORT], "mtu": "1500"}}
+        queue.put_nowait(subscribe_response((path_of("PORT_TABLE"), ietf(changed))))
+        held = await watched.probe()
+        while held[MTU] != 1500:
+            held = await watched.probe()
+        assert held[KNOWN] == 1
+        row = switch.databases["APPL_DB"].pop(f"LLDP_ENTRY_TABLE:{PORT}")
+        if gone is None:
+            watched.stream._store._due["lldp"] -= stream.TABLE_SECONDS
+        else:
+            queue.put_nowait(subscribe_response((table, ietf(gone))))
+        while held[KNOWN] != 0:
+            held = await watched.probe()
+        switch.questions.clear()
+        assert (await watched.probe())[KNOWN] == 0
+        assert not [one for one in switch.questions if "LLDP_ENTRY_TABLE" in one.paths]
+        queue.put_nowait(subscribe_response((table, ietf({PORT: row}))))
+        while held[KNOWN] != 1:
+            held = await watched.probe()
 
 
 # What a stream has sent
@@ -348,12 +396,12 @@ def message(*updates: tuple[str, Any], deleted: tuple[str, ...] = ()) -> LeafRea
 
 
 def kept(store: LeafStore, source: str = "links") -> list[tuple[str, Any]]:
-    return [(path_text(path), value) for path, value in store.held()[source]]
+    return [(path_text(path), value) for path, value in store.held(0)[source]]
 
 
 async def test_the_newest_value_of_a_path_is_the_last_one() -> None:
     store = LeafStore(PLAN)
-    assert store.held() == {"none": None, "links": (), "other": ()}
+    assert store.held(0) == {"none": None, "links": (), "other": ()}
     await store.add(message(("a/b[n=1]/c/d", 1), ("a/b[n=2]/c/d", 2), ("unknown/path", 3)), 0)
     await store.add(message(("a/b[n=1]/c/d", 4)), 1)
     assert kept(store) == [("a/b[n=2]/c/d", 2), ("a/b[n=1]/c/d", 4)]
@@ -394,6 +442,33 @@ async def test_a_switch_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) 
     await store.add(message(*((f"a/b[n={number}]/c/d", 1) for number in range(3))), 0)
     with pytest.raises(NetError, match="more than 3 values"):
         await store.add(message(("a/b[n=9]/c/d", 1)), 0)
+    monkeypatch.setattr(stream, "MOST_BYTES", 1 << 20)
+    store, row = LeafStore(PLAN), {"long": 1000 * "x"}
+    for _ in range(3000):
+        await store.add(message(("x", {"Ethernet0": row})), 0)
+    rows = (message(("x", {f"Ethernet{number}": row})) for number in range(3000))
+    with pytest.raises(NetError, match="more than 1 MiB"):
+        await asyncio.gather(*(store.add(one, 0) for one in rows))
+
+
+async def test_two_databases_may_send_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "AT_ONCE", 1)
+    async with sonic(tmp_path) as (switch, watched, whole):
+        await watched.probe()
+        await watched.synced()
+        for number in range(20):
+            port = {PORT: {**whole["PORT_TABLE"][PORT], "mtu": str(number)}}
+            switch.queues["APPL_DB"].put_nowait(subscribe_response((path_of("PORT_TABLE"), ietf(port))))
+            counted = {
+                name: {**row, "SAI_PORT_STAT_PFC_3_RX_PKTS": str(number)}
+                for name, row in whole["COUNTERS/Ethernet*"].items()
+            }
+            switch.queues["COUNTERS_DB"].put_nowait(
+                subscribe_response((path_of("COUNTERS/Ethernet*"), ietf(counted)))
+            )
+        found = await watched.probe()
+        while found[MTU] != 19 or 19 not in [found[name] for name in found if "pfc_receive_frames" in name]:
+            found = await watched.probe()
 
 
 async def test_names_without_end_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,13 +56,14 @@ httpGet:
 {{- end }}
 {{- end -}}
 
-{{- /* Names of its own: no selector of the hosts' exporters may match the pod that queries switches. */ -}}
+{{- /* Names of its own: no selector of the hosts' exporters may match the pod that queries switches. The pods of a StatefulSet have a label with its
+name and eleven more of the 63 characters of a label. */ -}}
 {{- define "roce-exporter.switches.fullname" -}}
-{{ include "roce-exporter.fullname" . | trunc 54 | trimSuffix "-" }}-switches
+{{ include "roce-exporter.fullname" . | trunc 43 | trimSuffix "-" }}-switches
 {{- end -}}
 
 {{- define "roce-exporter.switches.selector" -}}
-app.kubernetes.io/name: {{ include "roce-exporter.name" . }}-switches
+app.kubernetes.io/name: {{ include "roce-exporter.name" . | trunc 54 | trimSuffix "-" }}-switches
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 

@@ -44,14 +44,25 @@ IDENTIFIER = re.compile(r"oid:0x[0-9a-f]{1,16}", re.ASCII)
 COUNTERS_DB, CONFIG_DB, STATE_DB, APPL_DB = "COUNTERS_DB", "CONFIG_DB", "STATE_DB", "APPL_DB"
 PORTS, QUEUES, RATES = "COUNTERS/Ethernet*", "COUNTERS/Ethernet*/Queues", "RATES/Ethernet*"
 PERIODIC_GROUPS = "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups"
-NEIGHBORS, CHOSEN_GROUPS, CHASSIS = "LLDP_ENTRY_TABLE", "BUFFER_PG_TABLE", "LLDP_LOC_CHASSIS"
+STATES, NEIGHBORS, CHOSEN_GROUPS, CHASSIS = (
+    "PORT_TABLE",
+    "LLDP_ENTRY_TABLE",
+    "BUFFER_PG_TABLE",
+    "LLDP_LOC_CHASSIS",
+)
 CHASSIS_FIELDS = ("lldp_loc_sys_name", "lldp_loc_sys_desc")
 TABLES = {source: tuple(names.split()) for source, names in table_of("sonic gnmi").items()}
 NO_ALIASES = (
     "ports are named by the vendor's alias, which is in the table PORT of CONFIG_DB, which cannot be used"
 )
-STREAMED = {t.PORT_COUNTERS: {PORTS: 1.0}, t.QUEUE_COUNTERS: {QUEUES: 10.0}}
-"""What a stream sends of COUNTERS_DB, by source: seconds between two samples."""
+STREAMED = {
+    t.PORT_COUNTERS: {PORTS: 1.0},
+    t.QUEUE_COUNTERS: {QUEUES: 10.0},
+    t.LINKS: {STATES: 0.0},
+    t.LLDP: {NEIGHBORS: 0.0},
+}
+"""What a stream sends, by source: seconds between two samples; 0: with each change."""
+DATABASES = {source: APPL_DB if source in (t.LINKS, t.LLDP) else COUNTERS_DB for source in STREAMED}
 TRIPS = "COUNTERS/Ethernet*/Pfcwd"
 """The queues that the watchdog watches: with each change, if there are any."""
 WAIT_SHARE = 0.5
@@ -79,7 +90,7 @@ async def query(probe: ProbeRequest) -> ProbeReply:
     async with GnmiClient(probe) as client:
         part = _GnmiRound(probe, client)
         await part.run()
-        return ProbeReply({"tables": (part.tables(),)}, part.faults, tuple(client.logged))
+        return ProbeReply({"tables": (part.tables(),), **part.queried}, part.faults, tuple(client.logged))
 
 
 @dataclass(slots=True)
@@ -103,6 +114,8 @@ class _GnmiRound:
     """By path: `COUNTERS/oid:0x15`."""
     chosen: keys.SonicNames | None = None
     """The objects that were queried by object identifier."""
+    queried: dict[str, tuple[Leaf, ...]] = field(default_factory=dict)
+    """The replies that a stream may bring the next time, by source."""
 
     async def run(self) -> None:
         """Query everything, as far as one part does not need what is in another."""
@@ -150,18 +163,27 @@ class _GnmiRound:
             self.rows |= rows_of_tables(chosen or (), ":")
 
     async def _of_all_ports(self, source: str, path: str, *, optional: bool = False) -> None:
-        reply = self.probe.held.get(source) if path in STREAMED.get(source, {}) else None
-        if reply is None:
-            reply = await self._get((source,), COUNTERS_DB, (path,), optional=optional)
-        if reply is not None:
+        if (reply := await self._sent_or_queried(source, path, COUNTERS_DB, optional=optional)) is not None:
             self.by_name[path] = reply
+
+    async def _sent_or_queried(
+        self, source: str, path: str, database: str, *, optional: bool = False
+    ) -> tuple[Leaf, ...] | None:
+        """What a stream has sent, or else the reply."""
+        is_streamed = path in STREAMED.get(source, {})
+        reply = self.probe.held.get(source) if is_streamed else None
+        if reply is None:
+            reply = await self._get((source,), database, (path,), optional=optional)
+            if is_streamed and reply is not None:
+                self.queried[source] = reply
+        return reply
 
     async def _state(self) -> None:
         reply = await self._get((t.STATE,), STATE_DB, TABLES[STATE_DB], optional=True)
         self.state = None if reply is None else rows_of_tables(reply, "|")
 
     async def _lldp(self) -> None:
-        reply = await self._get((t.LLDP,), APPL_DB, (NEIGHBORS,))
+        reply = await self._sent_or_queried(t.LLDP, NEIGHBORS, APPL_DB)
         if reply is None:
             return
         self.lldp = rows_of_tables(reply, ":")
@@ -171,7 +193,7 @@ class _GnmiRound:
 
     async def _health(self) -> None:
         """State, faults and modules of the ports."""
-        reply = await self._get((t.LINKS,), APPL_DB, ("PORT_TABLE",), optional=True)
+        reply = await self._sent_or_queried(t.LINKS, STATES, APPL_DB, optional=True)
         if reply is not None:
             self.links = {key.partition(":")[2]: row for key, row in rows_of_tables(reply, ":").items()}
         for name in TABLES["health"]:
@@ -288,9 +310,10 @@ def plan_of(reply: ProbeReply) -> StreamPlan | None:
     if tables.port_counters is None or tables.queue_counters is None:
         return None
     watched = any(t.WATCHDOG_STATUS in fields for fields in tables.queue_counters.values())
-    queues = STREAMED[t.QUEUE_COUNTERS] | ({TRIPS: 0.0} if watched else {})
-    paths = {t.PORT_COUNTERS: STREAMED[t.PORT_COUNTERS], t.QUEUE_COUNTERS: queues}
-    return StreamPlan({source: tuple(found.items()) for source, found in paths.items()}, target=COUNTERS_DB)
+    found = {source: dict(STREAMED[source]) for source in STREAMED if getattr(tables, source) is not None}
+    found[t.QUEUE_COUNTERS] |= {TRIPS: 0.0} if watched else {}
+    paths = {source: tuple(every.items()) for source, every in found.items()}
+    return StreamPlan(paths, databases=DATABASES, tables=(t.LINKS, t.LLDP))
 
 
 MODULE = Module("sonic_gnmi", SONIC, query, read, partial(SwitchStream, plan_of))
