@@ -109,9 +109,9 @@ def _rule(place: Place, rule: dict[str, Any], report: FileReport) -> dict[Place,
         new |= _templates(place, rule, title, translations, report)
         seen = sorted({pair for one in translations for source in one.flow for pair in source.seen})
         if "record" not in rule and seen:
-            others = ", ".join(f"`{new}` instead of `{old}`" if new else f"no `{old}`" for old, new in seen)
+            others = ", ".join(f"`{old}` is `{new}`" if new else f"`{old}` is gone" for old, new in seen)
             report.note(
-                place, title, f"the alert has the label {others}: check routes, inhibitions and silences"
+                place, title, f"labels of the alert: {others}; check routes, inhibitions and silences"
             )
     return new
 

@@ -1,15 +1,17 @@
-"""The names of node_exporter, collectors `infiniband` and `ethtool`.
+"""The names of node_exporter, collectors `infiniband` and `ethtool`, and of the collector that AWS adds for EFA.
 
 Learnt from `collector/infiniband_linux.go`, `collector/ethtool_linux.go` and `collector/helper.go` of node_exporter 1.5.0 and
 1.12.1, and from `sysfs/class_infiniband.go` of procfs. `infiniband` has a fixed table of names; those of `hw_counters` are in 1.11.0
 and newer. It multiplies the data counters by 4, so they are bytes. `ethtool` makes a name of every counter of the driver; where that
-replaces a character, as in `port.rx_bytes`, versions 1.8.0 to 1.9.1 write 0.
+replaces a character, as in `port.rx_bytes`, versions 1.8.0 to 1.9.1 write 0. AWS's collector, and its script for the textfile
+collector, write each file of `hw_counters` under its own name, counters too without `_total`.
 """
 
 from __future__ import annotations
 
 import re
 
+from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 from roce_exporter.migrate.naming import PORT, Written, expanded, in_words, totals
 from roce_exporter.words import word_list
@@ -73,8 +75,15 @@ FACTS: tuple[tuple[str, Written], ...] = (
             loss="there is no driver, GUID or PCI address",
         ),
     ),
+    *(
+        (row.name, Written(f"node_amazonefa_{raw}", PORT))
+        for row in CATALOG
+        for one in row.spellings
+        if (one.dialect, one.source) == ("efa", HW_COUNTERS)
+        for raw in one.raw
+    ),
 )
-"""Metrics that are not counters, with the metric of ours that has the same fact."""
+"""Metrics with fixed names, and the metric of ours that has the same fact."""
 
 UNTRANSLATABLE = {
     "node_infiniband_port_discards_received_total": "no driver has the file port_rcv_discards",
@@ -83,6 +92,11 @@ UNTRANSLATABLE = {
         "read from counters_ext, which Linux 4.5 removed",
     ),
     "node_infiniband_lifespan_seconds": "node_exporter declares the name and never writes it",
+    "node_amazonefa_lifespan": "a setting: the time for which the kernel may return a cached value",
+    "node_amazonefa_info": "the name of the device alone; roce_device_info has more",
+    "node_amazonefa_(submitted_cmds|completed_cmds|keep_alive_rcvd|alloc_.+_err|create_.+_err|reg_mr_err|mmap_err)": (
+        "administration by the driver: the application gets the error itself"
+    ),
     "node_ethtool_info": "the driver and firmware of every network device; roce_device_info has those of RDMA devices only",
     **dict.fromkeys(
         (

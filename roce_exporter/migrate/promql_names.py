@@ -164,7 +164,7 @@ WORD = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 UNLIKELY = "no_metric_is_called_like_this"
 """A pattern that matches this name is not about certain metrics."""
 PREFIXES = {
-    "node_exporter": ("node_infiniband_", "node_ethtool_"),
+    "node_exporter": ("node_infiniband_", "node_ethtool_", "node_amazonefa_"),
     "rdma_exporter": ("rdma_",),
     "spiderpool": ("rdma_",),
 }
@@ -263,7 +263,7 @@ def _raw_names() -> Mapping[str, Mapping[str, set[str]]]:
 def ours_of(name: str) -> str:
     """What the longest raw name at the end of a name is here, as a part of a reason; empty if it has no raw name.
 
-    Of a driver that the name names, what it is there: `efa` in `node_amazonefa_tx_bytes`.
+    Of a driver that the name names, what it is there: `efa` in `my_efa_tx_bytes`.
     """
     words = name.removesuffix("_total").split("_")
     ends = ("_".join(words[number:]) for number in range(1, len(words)))

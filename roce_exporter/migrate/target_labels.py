@@ -93,7 +93,9 @@ def _of_selector(
         return
     for one in node.matchers:
         label = promql.plain(one.label)
-        if one.label.varies or one.value is None or one.sign not in {"=", "=~"} or label in _own(node, names):
+        if one.label.varies or one.value is None or label in _own(node, names):
+            continue
+        if (one.sign in {"=", "=~"}) != bool(promql.plain(one.value)):  # it selects series without the label
             continue
         value = _VARIABLE.sub("", promql.plain(one.value))
         text = f"{label}{one.sign}{one.value.text}"
@@ -101,7 +103,7 @@ def _of_selector(
             yield f"{text} selects the job of the other exporter"
         elif label == INSTANCE and INSTANCE not in labels.same and _PORT.search(value):
             yield f"{text} has the port of the other exporter"
-        elif label not in known and promql.plain(one.value):
+        elif label not in known:
             yield _unknown(label)
 
 

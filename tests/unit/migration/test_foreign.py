@@ -50,6 +50,7 @@ def test_a_name_is_translated_or_refused_and_not_both(exporter) -> None:
             1,
             1,
         ),
+        ("node_exporter", "node_amazonefa_rx_bytes", "roce_port_receive_bytes_total", 1, 1),
         ("rdma_exporter", "rdma_port_rcv_data_total", "roce_port_receive_bytes_total", 4, 1),
         ("node_exporter", "node_infiniband_rate_bytes_per_second", "roce_port_speed_bytes_per_second", 1, 1),
         ("node_exporter", "node_ethtool_received_bits_phy", "roce_phy_line_bytes_total", 1, 8),

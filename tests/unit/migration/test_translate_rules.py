@@ -75,7 +75,7 @@ def test_an_alert_with_another_label_is_noted() -> None:
     _, report = translated(RULES)
     notes = {one.title: one.text for one in report.notes}
     assert set(notes) == {"Pause", "Inline"}
-    assert "`netdev` instead of `device`" in notes["Pause"]
+    assert "`device` is `netdev`" in notes["Pause"]
 
 
 def test_the_users_own_names_stay() -> None:
