@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,8 +23,6 @@ from roce_exporter.host_sources.rdma_namespaces import RdmaNamespaces
 from roce_exporter.owners import SurveyLimits, Surveyor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from roce_exporter.exposition.served_series import ServedSeries
     from roce_exporter.host.kernel import Kernel
 

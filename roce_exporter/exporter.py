@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.normalise.normaliser import Normaliser
-from roce_exporter.self_metrics.collection import SelfSamples, gaps_of
+from roce_exporter.self_metrics.collection import Gaps, SelfSamples, gaps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
-
     from roce_exporter.collect.collector import Collector
     from roce_exporter.collect.rounds import ExporterPart
     from roce_exporter.exposition.served_series import ServedSeries
     from roce_exporter.model import DeviceReadings, Snapshot, SourceState
     from roce_exporter.normalise.series import Samples
-    from roce_exporter.self_metrics.collection import Gaps
 
 P = TypeVar("P")
 

@@ -6,6 +6,7 @@ keys, a limited size and a limited depth. The two readers define the meaning of 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -14,7 +15,6 @@ import yaml
 from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
     from pathlib import Path
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ contradicts itself is refused on import.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.drivers import DIALECTS, dialect_of
 from roce_exporter.catalog.left_out import reason_for
@@ -27,9 +27,6 @@ from roce_exporter.catalog.row import (
 from roce_exporter.catalog.switch_systems import SWITCH_SYSTEMS
 from roce_exporter.catalog.table import Area, CatalogError, areas
 from roce_exporter.catalog.windows import WINDOWS_DIALECTS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 __all__ = [
     "AREAS",

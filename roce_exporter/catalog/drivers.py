@@ -9,12 +9,10 @@ is not drift.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from roce_exporter.catalog.table import CatalogError, sections
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ANY_FUNCTION = "any"
 """Every function of the driver reports it."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from roce_exporter.catalog.table import CatalogError, sections
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.catalog.table import TableLine
+from roce_exporter.catalog.table import CatalogError, TableLine, sections
 
 
 class Severity(StrEnum):

@@ -8,14 +8,12 @@ own path through the driver. See `tests/drift/test_reasons.py`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.table import CatalogError, sections
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SUM = "sum"
 NEVER = "never written"

@@ -24,15 +24,13 @@ are rows `roce_owner_NAME` for the part of the port's counter `roce_NAME` that a
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog.row import MetricSet, Row, Spelling
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 TABLES = word_list("ports transport requests pause settings ethernet link exporter switches host")
 """The files of rows, in the order of the catalogue."""

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from roce_exporter.collect.workers import MOST_STUCK, has_room
+from roce_exporter.collect.workers import MOST_STUCK, Call, InFlight, has_room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from roce_exporter.collect.reads import Finished, Outcome, ReadKey, Task
-    from roce_exporter.collect.workers import Call, InFlight
 
 
 class Batch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -35,7 +36,6 @@ from roce_exporter.model import Snapshot
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from roce_exporter.host.kernel import Kernel
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.reads import Account, Finished, Outcome, ReadKey, Task, outcome_of
-from roce_exporter.host.inventory import CLASS, describe
-from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.sources import AGED, SLOW, open_readers
+from roce_exporter.host.inventory import CLASS, Listed, describe
+from roce_exporter.host.kernel import Absent, Kernel, read_or
+from roce_exporter.host.sources import AGED, SLOW, Reader, open_readers
 from roce_exporter.host.sources.netdev import hardware_netdevs
-from roce_exporter.model import WHOLE_DEVICE, DeviceReadings, Reading, are_same
+from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Reading, SourceState, are_same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
     from roce_exporter.collect.workers import InFlight
-    from roce_exporter.host.inventory import Listed
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.sources import Reader
-    from roce_exporter.model import Device, SourceState
 
 INVENTORY = "inventory"
 """The source that lists the host's devices (device "") and describes each of them."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.model import SourceState
+from roce_exporter.model import Reading, SourceState
 from roce_exporter.model.values import DERIVED, NOT_ERRORS, QUARANTINED, reason_of
 from roce_exporter.words import few
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from roce_exporter.model import Reading
 
 LOG = logging.getLogger(__name__)
 

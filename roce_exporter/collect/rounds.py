@@ -5,20 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from roce_exporter.collect.reads import log_change, source_text
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.kernel import Absent
-from roce_exporter.model import SourceState
+from roce_exporter.model import DeviceReadings, SourceState
 from roce_exporter.model.values import reason_of
-from roce_exporter.normalise.series import NO_SAMPLES
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from roce_exporter.model import DeviceReadings
-    from roce_exporter.normalise.series import Samples
+from roce_exporter.normalise.series import NO_SAMPLES, Samples
 
 LOG = logging.getLogger(__name__)
 

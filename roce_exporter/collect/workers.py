@@ -21,13 +21,11 @@ import threading
 import time
 import weakref
 from collections import Counter
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 LOG = logging.getLogger(__name__)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog import named, owners, storm
 from roce_exporter.fastloop.pfc_storm import StormState
 from roce_exporter.view.host_view import moduli, step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
     from roce_exporter.view.history import LabelValues, TimedSamples
 
 FIRING = "firing"

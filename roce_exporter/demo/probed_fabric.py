@@ -12,8 +12,8 @@ import ipaddress
 import secrets
 import time
 import zlib
+from collections.abc import AsyncIterator
 from itertools import count
-from typing import TYPE_CHECKING
 
 from roce_exporter.demo.servers import HOST, ScrapeTarget, served
 from roce_exporter.model import Device, Gid, Port
@@ -22,9 +22,6 @@ from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.service import ROCE_V2, ProbeService, ProbeSettings
 from roce_exporter.probe.stamp import DEFAULT_PORT
 from roce_exporter.web.application import Application, SampledSection, json_page
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 RACKS, HOSTS, UPLINKS = 3, 4, 2
 BAD_RACK, BAD_UPLINK = "rack-2", 1

@@ -11,16 +11,17 @@ import tempfile
 import termios
 import time
 import tty
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roce_exporter.assemble import assemble
+from roce_exporter.assemble import Parts, assemble
 from roce_exporter.demo import figures
 from roce_exporter.demo.probed_fabric import probed_fabric
 from roce_exporter.demo.screen import view
-from roce_exporter.demo.servers import ScrapeTarget, monitoring_servers, served
-from roce_exporter.demo.switch_end import switch_end
+from roce_exporter.demo.servers import MonitoringServers, ScrapeTarget, monitoring_servers, served
+from roce_exporter.demo.switch_end import SwitchEnd, switch_end
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.owners import SurveyLimits
@@ -29,11 +30,6 @@ from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-
-    from roce_exporter.assemble import Parts
-    from roce_exporter.demo.servers import MonitoringServers
-    from roce_exporter.demo.switch_end import SwitchEnd
     from roce_exporter.exporter import Exporter
     from roce_exporter.host.simulated.kernel import SimulatedKernel
     from roce_exporter.host.simulated.simulated_switch import SimulatedSwitch

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -14,10 +15,6 @@ from rich.text import Text
 from roce_exporter.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from rich.console import RenderableType
-
     from roce_exporter.demo import figures
 
     Show: TypeAlias = Callable[[figures.Scene], None]

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 from asyncio.subprocess import DEVNULL, Process
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,8 +29,6 @@ from roce_exporter.net.prometheus_api import get
 from roce_exporter.web import Server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
-
     from roce_exporter.web.application import Application
 
 LOOPBACK = "127.0.0.1"

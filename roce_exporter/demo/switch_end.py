@@ -11,14 +11,15 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.background import background
 from roce_exporter.demo.figures import SWITCH_WANTED, Address, Moments, ShownSwitch, switch_ports
-from roce_exporter.demo.servers import describe_exit, find_program, running, served
-from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS
+from roce_exporter.demo.servers import ChildProcess, describe_exit, find_program, running, served
+from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, Databases, SimulatedSwitch
 from roce_exporter.net import NetError
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import Prober
@@ -29,11 +30,8 @@ from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from roce_exporter.demo.servers import ChildProcess
-    from roce_exporter.host.simulated.simulated_switch import Databases, SimulatedSwitch
 
 REDIS = ("redis-server",)
 RENEWAL_SECONDS = 1.0

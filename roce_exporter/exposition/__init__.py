@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -17,13 +18,10 @@ from operator import is_not
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.row import COUNTER
+from roce_exporter.catalog.row import COUNTER, Row
 from roce_exporter.model import are_same
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roce_exporter.catalog.row import Row
     from roce_exporter.normalise.series import Samples, Series, Value
 
 

@@ -12,17 +12,13 @@ first 0 on. The rules of lean and standard, in addition to the set of each row:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from roce_exporter.catalog.named import METRIC_SET_INFO, QUARANTINED, SOURCE_UP, UNREADABLE
 from roce_exporter.catalog.owners import SUMMED
 from roce_exporter.catalog.row import HISTOGRAM, MetricSet
 from roce_exporter.normalise.series import Picker, Samples, Series, Value, picker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from roce_exporter.normalise.series import Value
 
 OF_SOURCES: dict[str, Callable[[list[int | float]], Value]] = {
     SOURCE_UP.name: min,

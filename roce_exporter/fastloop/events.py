@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -12,19 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog import INDEX, storm
 from roce_exporter.fastloop.episodes import BOUNDS, INFINITY, Histogram
-from roce_exporter.fastloop.pfc_storm import Method, StormState
-from roce_exporter.fastloop.target import DURATIONS, RATIOS
+from roce_exporter.fastloop.pfc_storm import Ended, Method, StormState
+from roce_exporter.fastloop.target import DURATIONS, RATIOS, Hot, Target
 from roce_exporter.fastloop.watch import PauseKey, difference
-from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from roce_exporter.catalog.row import Row
-    from roce_exporter.fastloop.pfc_storm import Ended
-    from roce_exporter.fastloop.target import Hot, Target
-    from roce_exporter.normalise.series import Value
 
 LOG = logging.getLogger(__name__)
 KEPT = 256

@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from roce_exporter.fastloop.episodes import Episodes
-
-if TYPE_CHECKING:
-    from roce_exporter.fastloop.episodes import Counts
+from roce_exporter.fastloop.episodes import Counts, Episodes
 
 PAUSE_QUANTA = 65535  # the longest time that one pause frame can request (IEEE 802.1Qbb), in quanta
 QUANTUM_BYTES = 64  # a quantum is the time that 512 bits take on the link

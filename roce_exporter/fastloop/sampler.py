@@ -6,22 +6,19 @@ import asyncio
 import contextlib
 import logging
 import threading
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.collect.rounds import ExporterPart
-from roce_exporter.collect.workers import InFlight, Worker, run_in_thread
+from roce_exporter.collect.workers import Call, InFlight, Worker, run_in_thread
 from roce_exporter.fastloop.events import Events, SamplerSamples, StormPlace, guess
 from roce_exporter.fastloop.pfc_storm import Begun, StormLimits, StormState
-from roce_exporter.fastloop.target import FAULT, OFF, Pace, Target
+from roce_exporter.fastloop.target import FAULT, OFF, Hot, Pace, ReadResult, Target, TargetKey
 from roce_exporter.host.sources.netdev import DCB, hardware_netdevs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from roce_exporter.collect.workers import Call
-    from roce_exporter.fastloop.target import Hot, ReadResult, TargetKey
     from roce_exporter.fastloop.watch import Change, PauseKey
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,19 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import ETHTOOL
 from roce_exporter.fastloop.episodes import Counts, Histogram, Longest, RecentMedian
-from roce_exporter.fastloop.watch import CounterSample, PauseKey, Watch
-from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent
-from roce_exporter.model import DeviceReadings
+from roce_exporter.fastloop.watch import Change, CounterSample, PauseKey, Watch
+from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent, Kernel
+from roce_exporter.model import Device, DeviceReadings
 from roce_exporter.model.values import check_counters, make_reading
 from roce_exporter.normalise.normaliser import Normaliser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from roce_exporter.fastloop.pfc_storm import StormLimits
-    from roce_exporter.fastloop.watch import Change
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device
     from roce_exporter.normalise.series import Series, Value
 
 PAUSED = "paused"

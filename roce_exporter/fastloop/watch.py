@@ -5,8 +5,9 @@ An unusable sample is dropped and the next one starts a new span. Nothing is ass
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.fastloop.episodes import Counts, RecentMedian
 from roce_exporter.fastloop.pfc_storm import (
@@ -22,9 +23,6 @@ from roce_exporter.fastloop.pfc_storm import (
     method_of,
     paused_share,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 REMEMBERED = 32
 NEEDED = 4

@@ -10,16 +10,12 @@ import errno
 import ipaddress
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog import INDEX, dialect_of
-from roce_exporter.host.kernel import Absent, entries_of, read_or
-from roce_exporter.model import Device, Gid, Loss, Netdev, Port
+from roce_exporter.host.kernel import Absent, Kernel, entries_of, read_or
+from roce_exporter.model import Device, Gid, Loss, Netdev, Port, RdmaDevice
 from roce_exporter.model.values import reason_of
-
-if TYPE_CHECKING:
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import RdmaDevice
 
 CLASS = "class/infiniband"
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")

@@ -7,14 +7,13 @@ one succeeds, and `roce_exporter_source_up` says so.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.collect.rounds import ExporterPart, Rounds, every
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-
     from roce_exporter.model import DeviceReadings, SourceState
     from roce_exporter.normalise.series import Samples, Series, Value
 

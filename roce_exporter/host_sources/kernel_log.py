@@ -10,26 +10,18 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from roce_exporter.catalog.kernel_events import FAILED_EVENTS
 from roce_exporter.catalog.named import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
 from roce_exporter.collect.rounds import Calls
 from roce_exporter.host.inventory import CLASS, PCI_ADDRESS
-from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.kernel.kmsg import LogHiddenError
+from roce_exporter.host.kernel import Absent, Kernel, read_or
+from roce_exporter.host.kernel.kmsg import KernelLog, LogHiddenError, LogPart
 from roce_exporter.host_sources import HostSource
-from roce_exporter.model import decode_record
+from roce_exporter.model import Device, DeviceReadings, LogRecord, decode_record
 from roce_exporter.normalise.log_lines import event_of, events_of, read_line
-from roce_exporter.normalise.series import Series
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.kernel.kmsg import KernelLog, LogPart
-    from roce_exporter.model import Device, DeviceReadings, LogRecord
-    from roce_exporter.normalise.series import Value
+from roce_exporter.normalise.series import Series, Value
 
 MOST_DEVICES = 256
 """Devices that are remembered, with those that were removed: a device that is gone is what messages are about."""

@@ -18,9 +18,10 @@ import json
 import logging
 import os
 import stat
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.kernel import read_or
@@ -29,9 +30,6 @@ from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.model.values import reason_of
 from roce_exporter.net import NetError
 from roce_exporter.net.json_reply import decode_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FOLDER = "/run/netns"  # where `ip netns` and the CNI plugins of container runtimes keep namespaces by name
 CLONE_NEWNET = 0x40000000

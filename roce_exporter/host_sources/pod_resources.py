@@ -12,23 +12,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.catalog.named import POD_DEVICE_INFO
 from roce_exporter.collect.rounds import Calls
 from roce_exporter.host.inventory import PCI_ADDRESS
-from roce_exporter.host.kernel import read_or
+from roce_exporter.host.kernel import Kernel, read_or
 from roce_exporter.host_sources import HostSource
 from roce_exporter.net import NetError
-from roce_exporter.normalise.series import Series
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.normalise.series import Value
+from roce_exporter.normalise.series import Series, Value
 
 LIST = "/v1.PodResourcesLister/List"
 REPLY_BYTES = 4 * 1024 * 1024

@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import HIDDEN_DEVICES, NAMESPACE_OBJECTS, SHARED, UNVISITED
 from roce_exporter.collect.rounds import Calls
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, Kernel
 from roce_exporter.host_sources import HostSource
-from roce_exporter.host_sources.namespace_helper import MOST_BYTES, decode_report
-from roce_exporter.normalise.series import Series
+from roce_exporter.host_sources.namespace_helper import MOST_BYTES, NamespaceReport, decode_report
+from roce_exporter.normalise.series import Series, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roce_exporter.host.kernel import Kernel
     from roce_exporter.host.kernel.live import LiveKernel
-    from roce_exporter.host_sources.namespace_helper import NamespaceReport
-    from roce_exporter.normalise.series import Value
 
 FLAG = "--rdma.namespaces"
 UVERBS = "class/infiniband_verbs"

@@ -17,12 +17,10 @@ of names costs more than the saved work: `Reading.names`, `Samples.series`, `Dev
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import is_
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import NamedTuple
 
 
 def are_same(some: Sequence[object], others: Sequence[object]) -> bool:

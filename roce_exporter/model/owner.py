@@ -6,11 +6,9 @@ an operator knows a process by: a container of a pod, a step of a Slurm job, a s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import NamedTuple
 
 
 class ObjectKind(Enum):

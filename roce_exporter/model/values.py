@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from roce_exporter.model import Loss, Reading
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FILE_BYTES = 64
 """Bytes read of a counter file: a 64-bit number needs 21."""

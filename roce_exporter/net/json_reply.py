@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.net import NetError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

@@ -10,11 +10,11 @@ import asyncio
 import base64
 import contextlib
 import html
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
 import aiofiles
@@ -30,9 +30,6 @@ from roce_exporter.yaml_document import (
     read_text,
     text_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 SECRET_BYTES = 4096
 HIDDEN = "***"

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from roce_exporter.net import NetError, meanings
-from roce_exporter.net.http import OK, fetch
+from roce_exporter.net.http import OK, Access, HttpServer, fetch
 from roce_exporter.net.json_reply import read_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roce_exporter.net.http import Access, HttpServer
 
 REPLY_BYTES = 256 << 20
 """A host with 16 ports has 20,000 series; 1,000 points of each are half a gigabyte, which no diagnosis needs."""

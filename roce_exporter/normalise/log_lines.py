@@ -7,15 +7,13 @@ net/core/dev.c, drivers/infiniband/core/device.c). mlx4_en, qed and the transmit
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog.drivers import DRIVERS
-from roce_exporter.catalog.kernel_events import MESSAGES
+from roce_exporter.catalog.kernel_events import MESSAGES, KernelMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from roce_exporter.catalog.kernel_events import KernelMessage
     from roce_exporter.model import LogRecord
 
 Rules = tuple[tuple["re.Pattern[str]", str, int], ...]

@@ -7,13 +7,14 @@ does not report although its interfaces work: a driver may have renamed a counte
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX, Index
-from roce_exporter.catalog.drivers import ANY_FUNCTION, ESSENTIALS, PHYSICAL
+from roce_exporter.catalog.drivers import ANY_FUNCTION, ESSENTIALS, PHYSICAL, Essential
 from roce_exporter.catalog.named import DEVICE_INFO, GID_INFO, PORT_INFO, PORT_NETDEV_INFO
-from roce_exporter.model import WHOLE_DEVICE
+from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.series import PlanKey, Samples, Series, Value
 from roce_exporter.normalise.series_plan import (
     Chosen,
@@ -27,11 +28,7 @@ from roce_exporter.normalise.series_plan import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from roce_exporter.catalog.drivers import Essential
     from roce_exporter.catalog.row import Row
-    from roce_exporter.model import Device, DeviceReadings, Port, Reading
 
 
 PFC_ENABLED = "roce_pfc_enabled"

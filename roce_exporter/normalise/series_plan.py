@@ -6,17 +6,13 @@ like a counter reset that never happened.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from roce_exporter.catalog import Index, pattern_of
-from roce_exporter.catalog.row import HISTOGRAM
+from roce_exporter.catalog.row import HISTOGRAM, Row, Spelling
 from roce_exporter.normalise.series import Picker, Series, Value, picker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from roce_exporter.catalog.row import Row, Spelling
 
 Chosen = dict[Series, tuple[str, tuple[str, ...]]]
 """Per series the source and raw names of its first value."""

@@ -16,18 +16,12 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.model.owner import UNKNOWN_OWNER, Owner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from roce_exporter.host.kernel import ObjectKernel
-    from roce_exporter.model.owner import ProcessFacts
-
+from roce_exporter.host.kernel import Absent, ObjectKernel
+from roce_exporter.model.owner import UNKNOWN_OWNER, Owner, ProcessFacts
 
 POD = "pod"
 CONTAINER = "container"

@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import errno
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.model.owner import FROM_MEMORY, UNKNOWN_OWNER, ObjectKind, Owner
+from roce_exporter.host.kernel import Absent, Kernel, ObjectList
+from roce_exporter.model.owner import FROM_MEMORY, UNKNOWN_OWNER, CounterSet, ObjectKind, Owner, RdmaObject
 from roce_exporter.model.values import reason_of
-from roce_exporter.owners.identify import label_text
+from roce_exporter.owners.identify import ProcessOwners, label_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from roce_exporter.host.kernel import Kernel, ObjectList
     from roce_exporter.model import RdmaDevice
-    from roce_exporter.model.owner import CounterSet, RdmaObject
-    from roce_exporter.owners.identify import ProcessOwners
 
 
 ERROR = "ERR"  # state of a queue pair that failed, as `rdma` prints it

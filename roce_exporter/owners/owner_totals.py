@@ -14,6 +14,7 @@ what the others have counted meanwhile is not known: it is not counted, so that 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,19 +22,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog import check
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.owners import OWNER_COUNTERS
-from roce_exporter.catalog.row import HW_COUNTERS
-from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, ObjectKind
-from roce_exporter.normalise.series_plan import ValuePosition, choose, value_plan, values_of
-from roce_exporter.owners.owner_scan import ObjectTotals, by_owner, together
+from roce_exporter.catalog.row import HW_COUNTERS, Row
+from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, CounterSet, ObjectKind, Owner
+from roce_exporter.normalise.series_plan import (
+    Source,
+    ValuePlan,
+    ValuePosition,
+    choose,
+    value_plan,
+    values_of,
+)
+from roce_exporter.owners.owner_scan import ObjectTotals, OwnerScan, by_owner, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-
-    from roce_exporter.catalog.row import Row
-    from roce_exporter.model.owner import CounterSet, Owner
     from roce_exporter.normalise.series import Value
-    from roce_exporter.normalise.series_plan import Source, ValuePlan
-    from roce_exporter.owners.owner_scan import OwnerScan
 
 OF_OWNER = {of_port.name: of_owner for of_port, of_owner in OWNER_COUNTERS}
 OF_PORT = check(

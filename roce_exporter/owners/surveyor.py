@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -10,22 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from roce_exporter.catalog import owners as rows
 from roce_exporter.collect.rounds import ExporterPart, Rounds
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
-from roce_exporter.model.owner import OTHER_OWNERS, ObjectKind
-from roce_exporter.normalise.series import NO_SAMPLES, Series
+from roce_exporter.model.owner import OTHER_OWNERS, ObjectKind, Owner
+from roce_exporter.normalise.series import NO_SAMPLES, Samples, Series, Value
 from roce_exporter.owners.identify import LIFE, KnownProcesses, ProcessOwners
-from roce_exporter.owners.owner_scan import OwnerScan, take_round
-from roce_exporter.owners.owner_totals import DeviceOwners, HostOwners, OwnerNumbers
+from roce_exporter.owners.owner_scan import ObjectTotals, OwnerScan, take_round
+from roce_exporter.owners.owner_totals import DeviceOwners, HostOwners, OwnerNumbers, Round
 from roce_exporter.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device, DeviceReadings, SourceState
-    from roce_exporter.model.owner import Owner
-    from roce_exporter.normalise.series import Samples, Value
-    from roce_exporter.owners.owner_scan import ObjectTotals
-    from roce_exporter.owners.owner_totals import Round
 
 T = TypeVar("T")
 

@@ -17,20 +17,18 @@ import math
 import re
 import time
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Status, Topic
 from roce_exporter.errors import UserError
-from roce_exporter.probe.plan import ring_order
+from roce_exporter.probe.plan import Address, ProbeTarget, ring_order
 from roce_exporter.probe.service import own_addresses
 from roce_exporter.view.host_view import PortView, View
 from roce_exporter.words import share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from roce_exporter.model import Device
-    from roce_exporter.probe.plan import Address, ProbeTarget
     from roce_exporter.view.history import History
 
 PROGRAM = "ib_write_bw"

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import probe as rows
 from roce_exporter.probe.plan import FABRIC, RACK, SendRate
-from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR, Component, PathCount, vote
+from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR, Blamed, Component, PathCount, vote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from roce_exporter.probe.vote import Blamed
     from roce_exporter.view.history import TimedSamples
 
 QUEUE = "queue"

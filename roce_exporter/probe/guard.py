@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from roce_exporter.probe.plan import Address, Network
     from roce_exporter.probe.stamp import FollowUp
 

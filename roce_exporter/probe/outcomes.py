@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import probe as rows
-from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.probe.guard import REASONS
-from roce_exporter.probe.plan import FABRIC, RACK
+from roce_exporter.probe.plan import FABRIC, RACK, Probe, ProbeTarget
 from roce_exporter.probe.udp import CE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from roce_exporter.catalog.row import Row
-    from roce_exporter.normalise.series import Value
-    from roce_exporter.probe.plan import Probe, ProbeTarget
     from roce_exporter.probe.sender import TrafficClass
 
     Sample = tuple[Series, Value]

@@ -6,6 +6,7 @@ The sequence number of a reply is that of its request (RFC 8762 section 4.3). A 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from roce_exporter.probe.stamp import (
@@ -16,15 +17,13 @@ from roce_exporter.probe.stamp import (
     pack_reply,
     read_request,
 )
-from roce_exporter.probe.udp import ECT0, ProbeSocket, Times
+from roce_exporter.probe.udp import ECT0, Packet, ProbeSocket, Times
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable
 
     from roce_exporter.probe.guard import Guard
     from roce_exporter.probe.plan import Address
-    from roce_exporter.probe.udp import Packet
 
 BATCH = 256
 """Requests per turn of the event loop, so that a flood does not stop the process."""

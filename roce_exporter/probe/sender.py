@@ -14,20 +14,16 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.probe.plan import Probe
-from roce_exporter.probe.stamp import StampError, StampRequest, pack_request, read_reply
-from roce_exporter.probe.udp import ECT0, UNKNOWN, ProbeSocket, Times
+from roce_exporter.probe.plan import Address, Probe
+from roce_exporter.probe.stamp import FollowUp, StampError, StampRequest, pack_request, read_reply
+from roce_exporter.probe.udp import ECT0, UNKNOWN, Packet, ProbeSocket, Times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from roce_exporter.probe.outcomes import PortTally
-    from roce_exporter.probe.plan import Address
-    from roce_exporter.probe.stamp import FollowUp
-    from roce_exporter.probe.udp import Packet
 
 LATE = 2.0
 """Seconds after which a reply is late."""

@@ -12,6 +12,7 @@ import logging
 import socket
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,18 +20,25 @@ import psutil
 
 from roce_exporter.probe.guard import Guard
 from roce_exporter.probe.outcomes import Distribution, PortTally, ProcessCounts, probe_samples
-from roce_exporter.probe.plan import PARTNER_SECONDS, ProbeTarget, SendRate, bursts, interval, plan
+from roce_exporter.probe.plan import (
+    PARTNER_SECONDS,
+    Address,
+    Network,
+    Probe,
+    ProbeTarget,
+    SendRate,
+    bursts,
+    interval,
+    plan,
+)
 from roce_exporter.probe.responder import Responder
 from roce_exporter.probe.sender import Sender, TrafficClass
 from roce_exporter.probe.stamp import DEFAULT_PORT
 from roce_exporter.probe.target_source import TargetsError, without_own
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
-
     from roce_exporter.model import Device
     from roce_exporter.normalise.series import Samples
-    from roce_exporter.probe.plan import Address, Network, Probe
 
 LOG = logging.getLogger(__name__)
 

@@ -15,25 +15,21 @@ import ipaddress
 import json
 import re
 import socket
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
 
 from roce_exporter.errors import UserError
 from roce_exporter.net import NetError
-from roce_exporter.net.http import OK, fetch, parse_server
+from roce_exporter.net.http import OK, Access, HttpServer, fetch, parse_server
 from roce_exporter.net.json_reply import count_values, decode_aside
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
 from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.stamp import DEFAULT_PORT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from roce_exporter.net.http import Access, HttpServer
 
 DNS, PROMETHEUS = "dns:", "prometheus+"
 REMOTE = ("http://", "https://", PROMETHEUS)

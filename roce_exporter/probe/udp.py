@@ -13,13 +13,12 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.probe.stamp import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roce_exporter.probe.plan import Address
 
 # include/uapi/linux/net_tstamp.h and asm-generic/socket.h; Python 3.11 has no names for them.

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.catalog import named
-from roce_exporter.model import SourceState
-from roce_exporter.normalise.normaliser import missing_now
-from roce_exporter.normalise.series import Samples, Series
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roce_exporter.model import Snapshot
-    from roce_exporter.normalise.normaliser import Plan
-    from roce_exporter.normalise.series import Value
-
+from roce_exporter.model import Snapshot, SourceState
+from roce_exporter.normalise.normaliser import Plan, missing_now
+from roce_exporter.normalise.series import Samples, Series, Value
 
 PER_SOURCE = (named.SOURCE_UP, named.SOURCE_DURATION, named.READ_ERRORS, named.UNREADABLE, named.QUARANTINED)
 """The rows that have a series per source, in the order of their values."""

@@ -12,10 +12,11 @@ import os
 import platform
 import resource
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client import openmetrics as openmetrics_text
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
@@ -23,14 +24,7 @@ from prometheus_client.utils import floatToGoString
 
 from roce_exporter import __version__
 from roce_exporter.catalog import named
-from roce_exporter.catalog.row import COUNTER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from prometheus_client import Metric
-
-    from roce_exporter.catalog.row import Row
+from roce_exporter.catalog.row import COUNTER, Row
 
 PROCESS_ROWS = (
     named.PROCESS_CPU,

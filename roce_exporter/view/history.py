@@ -6,17 +6,15 @@ A host is this one, a recording or a simulation. The latter two have clocks of t
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
-
     from roce_exporter.fastloop import Sampler
     from roce_exporter.normalise.series import Samples
 
-    Reach = Callable[[float], Awaitable[None]]
-    """Waits until a time of the clock, or makes it pass."""
-
+Reach = Callable[[float], Awaitable[None]]
+"""Waits until a time of the clock, or makes it pass."""
 
 LabelValues = tuple[str, ...]
 """The values of a row's labels, in the order of `Row.labels`."""

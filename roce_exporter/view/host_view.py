@@ -6,6 +6,7 @@ was loaded, the exporter restarted) and narrow ones wrap at the width that their
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -14,8 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from roce_exporter.catalog import INDEX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from roce_exporter.view.history import History, LabelValues
 
 Point = tuple[float, float]

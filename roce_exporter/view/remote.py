@@ -12,20 +12,16 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
-from roce_exporter.catalog.row import HISTOGRAM
+from roce_exporter.catalog.row import HISTOGRAM, Row
 from roce_exporter.net import NetError
 from roce_exporter.net.http import OK, Access, HttpServer, TooLargeError, fetch, parse_server
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, UNAUTHORIZED, get
 from roce_exporter.view.history import History, LabelValues, TimedSamples
 from roce_exporter.words import few
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from roce_exporter.catalog.row import Row
 
 TARGET = ("cluster", "job")
 """Labels of a target besides `instance`: an instance with several values of them is several exporters."""

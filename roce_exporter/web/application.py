@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import html
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import cache
 from http import HTTPStatus
 from importlib import resources
@@ -22,8 +22,6 @@ from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web.connection import RUNBOOKS, Request, Response, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from roce_exporter.normalise.series import Samples
 
 PLAIN = "text/plain; charset=utf-8"

@@ -16,17 +16,16 @@ import enum
 import logging
 import re
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import h11
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import TypeAlias
 
     from roce_exporter.web.client_stream import ClientStream
 

@@ -12,15 +12,12 @@ import contextlib
 import hashlib
 import secrets
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import bcrypt
 
 from roce_exporter.collect.workers import CallThread, run_in_thread
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
 
 VERDICTS = 256
 BCRYPT_BYTES = 72

@@ -15,7 +15,7 @@ import os
 import re
 import resource
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -35,8 +35,6 @@ from roce_exporter.web.connection import (
 from roce_exporter.web.passwords import Passwords, TooManyChecksError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from roce_exporter.web.web_config_file import WebConfigFile
 
 LOG = logging.getLogger(__name__)

@@ -15,14 +15,16 @@ import logging
 import os
 import re
 import ssl
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.web.connection import RateLimit, WebConfig
 from roce_exporter.yaml_document import (
     MAX_BYTES,
     DocumentError,
+    Entry,
     choice_of,
     decode_text,
     items_of,
@@ -31,11 +33,6 @@ from roce_exporter.yaml_document import (
     read_file,
     text_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roce_exporter.yaml_document import Entry
 
 Content: TypeAlias = "bytes | OSError | ValueError"  # what reading a file returned, or the error
 LOG = logging.getLogger(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -10,8 +11,6 @@ import numpy as np
 from roce_exporter.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
 Bytes: TypeAlias = "NDArray[np.uint8]"

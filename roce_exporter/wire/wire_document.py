@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.wire.decode import infiniband
-from roce_exporter.wire.decode.columns import address_text, read_columns
+from roce_exporter.wire.decode.columns import Columns, address_text, read_columns
 from roce_exporter.wire.decode.invariant_crc import CORRECT, UNKNOWN
-from roce_exporter.wire.decode.locate import TYPE_AT, UDP_BYTES, locate
-from roce_exporter.wire.frames import ETHERNET
+from roce_exporter.wire.decode.locate import TYPE_AT, UDP_BYTES, Located, locate
+from roce_exporter.wire.frames import ETHERNET, Frames
 from roce_exporter.wire.tally.pair_counts import SEQUENCE_COUNTS
 from roce_exporter.wire.wire_text import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.wire.decode.columns import Columns
-    from roce_exporter.wire.decode.locate import Located
-    from roce_exporter.wire.frames import Frames
     from roce_exporter.wire.wire_summary import PairSummary, WireSummary
 
 VERSION = 1  # grows when a key changes its meaning or disappears; new keys do not change it

@@ -6,25 +6,21 @@ counter ever falls, except where a series ends.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from roce_exporter.catalog import INDEX
-from roce_exporter.normalise.series import Series
+from roce_exporter.normalise.series import Series, Value
 from roce_exporter.wire.decode.columns import address_text
-from roce_exporter.wire.tally.pair_counts import BLOCKS, WIDTH, PairCounts
-from roce_exporter.wire.tally.tally import GLOBAL
+from roce_exporter.wire.tally.pair_counts import BLOCKS, WIDTH, LosslessMarks, PairCounts, PairTable
+from roce_exporter.wire.tally.tally import GLOBAL, Tally
 from roce_exporter.wire.wire_summary import OTHER_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roce_exporter.normalise.series import Value
     from roce_exporter.wire.frames import Integers
-    from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairTable
-    from roce_exporter.wire.tally.tally import Tally
 
 Sample = tuple[Series, "Value"]
 

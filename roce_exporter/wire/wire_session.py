@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Address, ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from roce_exporter.wire.decode.columns import MAPPED, decode_frames
-from roce_exporter.wire.frames import InputError
+from roce_exporter.wire.decode.columns import MAPPED, Columns, Decoded, decode_frames
+from roce_exporter.wire.frames import Frames, InputError
 from roce_exporter.wire.inputs.capture_file import CaptureFile
-from roce_exporter.wire.tally.pair_counts import PairCounts
+from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.tally.tally import Tally
-from roce_exporter.wire.wire_summary import Interval, summarise
+from roce_exporter.wire.wire_summary import Interval, WireSummary, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from roce_exporter.normalise.series import Samples
-    from roce_exporter.wire.decode.columns import Columns, Decoded
-    from roce_exporter.wire.frames import Frames
     from roce_exporter.wire.inputs.packet_socket import PacketSocket
-    from roce_exporter.wire.tally.pair_counts import LosslessMarks
     from roce_exporter.wire.wire_samples import ShownPairs
-    from roce_exporter.wire.wire_summary import WireSummary
 
 QUEUE = "qp="
 MOST_INTERVALS = 100_000

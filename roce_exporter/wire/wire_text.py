@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ from roce_exporter.wire.decode.infiniband import NAK_CODES
 from roce_exporter.words import counted, duration, share, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from os import terminal_size
 
     from roce_exporter.wire.tally.incasts import Incast

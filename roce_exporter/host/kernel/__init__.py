@@ -13,13 +13,12 @@ A devlink instance (Documentation/networking/devlink) is named by its bus and it
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from roce_exporter.model.values import FILE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
     from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.kmsg import KernelLog
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction

@@ -8,14 +8,12 @@ them.
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.host.kernel import Absent, netlink
 from roce_exporter.host.kernel.names import encode_netdev
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Dcb = dict[str, Any]
 """A driver's data centre bridging settings: the documents of `dcb -j` by their kind, with tuples in place of lists.

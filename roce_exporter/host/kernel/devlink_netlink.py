@@ -8,8 +8,9 @@ locks; there a list is only requested until the reporters of the instance are kn
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from roce_exporter.host.kernel import (
     FIXED,
@@ -22,9 +23,6 @@ from roce_exporter.host.kernel import (
     netlink,
 )
 from roce_exporter.host.kernel.names import decode_name, encode_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 T = TypeVar("T")
 

@@ -16,15 +16,13 @@ import os
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.names import encode_netdev
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Ioctl = Callable[[int, int, bytes], object]
+Ioctl = Callable[[int, int, bytes], object]
 
 SIOCETHTOOL = 0x8946
 GSTRINGS, GSTATS, GSSET_INFO = 0x1B, 0x1D, 0x37

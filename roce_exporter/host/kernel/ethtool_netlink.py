@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent, netlink
@@ -16,8 +17,6 @@ from roce_exporter.host.kernel.names import encode_netdev
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from roce_exporter.host.kernel.transceiver import PageAddress
 
 _NAME = re.compile(r"fec_symbols_err_(?P<low>\d{1,9})(?:_to_(?P<high>\d{1,9}))?(?:_lane_(?P<lane>\d{1,9}))?")

@@ -14,17 +14,13 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from struct import Struct
-from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent, netlink, read_or
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
 from roce_exporter.model import ip
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 MOST = 1000
 """Entries of one list that are read."""

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from roce_exporter.model import MOST_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PATH = "/dev/kmsg"
 READ_BYTES = 4 << 20

@@ -10,11 +10,12 @@ import errno
 import os
 import resource
 import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from roce_exporter.host.kernel import TEXT_BYTES, Absent
-from roce_exporter.host.kernel.dcb_netlink import DcbNetlink
+from roce_exporter.host.kernel import TEXT_BYTES, Absent, ComponentVersion, HealthReporter, ObjectList
+from roce_exporter.host.kernel.dcb_netlink import Dcb, DcbNetlink
 from roce_exporter.host.kernel.devlink_netlink import DevlinkNetlink
 from roce_exporter.host.kernel.ethtool_ioctl import NAMES_SECONDS, EthtoolIoctl
 from roce_exporter.host.kernel.ethtool_netlink import EthtoolNetlink
@@ -25,6 +26,7 @@ from roce_exporter.host.kernel.object_netlink import open_object_dump, read_coun
 from roce_exporter.host.kernel.processes import read_process, read_process_start
 from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink, read_shared_mode
 from roce_exporter.host.kernel.rtnetlink import (
+    VirtualFunction,
     choose_mac_address,
     read_link_addresses,
     read_virtual_functions,
@@ -34,11 +36,6 @@ from roce_exporter.host.kernel.uverbs import read_limits
 from roce_exporter.model.values import FILE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    from roce_exporter.host.kernel import ComponentVersion, HealthReporter, ObjectList
-    from roce_exporter.host.kernel.dcb_netlink import Dcb
-    from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import RdmaDevice, RdmaPort
     from roce_exporter.model.ip import IpFacts, IpPath
     from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts

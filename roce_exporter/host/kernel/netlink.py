@@ -14,16 +14,14 @@ import errno
 import os
 import socket
 import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, wraps
 from struct import Struct
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 from roce_exporter.host.kernel import Absent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 P = ParamSpec("P")
 T = TypeVar("T")

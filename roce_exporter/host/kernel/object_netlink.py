@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from ipaddress import IPv6Address, ip_address
@@ -30,8 +31,6 @@ from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from roce_exporter.model import RdmaDevice
 
 ONLY_SEQUENCE = 1  # the sequence number on a socket that is used for one request

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent
@@ -15,8 +16,6 @@ from roce_exporter.host.kernel.names import decode_name
 from roce_exporter.model.owner import ProcessFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from psutil import Process
 
 FILE_MOST_BYTES = 16_384

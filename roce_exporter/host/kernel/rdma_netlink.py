@@ -8,15 +8,13 @@ another device.
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Mapping
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from roce_exporter.host.kernel import Absent, netlink
 from roce_exporter.host.kernel.names import decode_name
 from roce_exporter.model import RdmaDevice, RdmaPort
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _VALUE_BYTES = 8
 Spans = dict[str, tuple[int, int] | None]

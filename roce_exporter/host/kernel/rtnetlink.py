@@ -15,16 +15,13 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.host.kernel import Absent, netlink
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 _UNSET = "00:00:00:00:00:00"

@@ -12,13 +12,11 @@ measure are left out.
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Iterable
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.host.kernel import Absent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 class PageAddress(NamedTuple):

@@ -14,6 +14,7 @@ import ctypes
 import errno
 import os
 import struct
+from collections.abc import Callable
 from io import FileIO
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -31,8 +32,6 @@ from roce_exporter.host.kernel.netlink import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roce_exporter.model import RdmaDevice
 
 FOLDER = "/dev/infiniband"

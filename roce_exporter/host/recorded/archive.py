@@ -36,9 +36,10 @@ import stat
 import tarfile
 import textwrap
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import aiofiles
 import aiofiles.os
@@ -47,16 +48,13 @@ from roce_exporter.host.recorded.tree import (
     MAX_BYTES,
     MAX_PATHS,
     READ_BYTES,
+    Content,
     RecordingError,
+    Tree,
     collect_tree,
     too_large,
     unpack_tree,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from roce_exporter.host.recorded.tree import Content, Tree
 
 MAGIC = b"recording "
 FIRST, LAST = "recording 1", "end"

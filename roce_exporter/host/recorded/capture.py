@@ -13,14 +13,15 @@ import json
 import logging
 import re
 import time
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.errors import UserError
-from roce_exporter.host.inventory import CLASS, describe, list_devices
-from roce_exporter.host.kernel import Absent, entries_of, read_or
+from roce_exporter.host.inventory import CLASS, Listed, describe, list_devices
+from roce_exporter.host.kernel import Absent, Kernel, entries_of, read_or
 from roce_exporter.host.recorded import ethtool_text
 from roce_exporter.host.recorded.archive import SUFFIX, write_tree
 from roce_exporter.host.recorded.capture_tables import IpBook, ProcessBook, device_objects
@@ -40,10 +41,6 @@ from roce_exporter.host.sources.state_files import PARSERS
 from roce_exporter.words import counted, word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from roce_exporter.host.inventory import Listed
-    from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device, Port
 
 LOG = logging.getLogger(__name__)

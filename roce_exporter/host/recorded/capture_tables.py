@@ -14,20 +14,16 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.kernel import Absent, read_or
+from roce_exporter.host.kernel import Absent, Kernel, ObjectKernel, read_or
 from roce_exporter.host.recorded import ip_text, rdma_text
 from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, PATHS, ROUTES, RULES
-from roce_exporter.host.recorded.scrub import scrub_process
+from roce_exporter.host.recorded.scrub import Scrubber, scrub_process
 from roce_exporter.host.sources.ip_side import CONF, SYSCTLS, ip_netdevs, targets
-from roce_exporter.model.ip import version_of
-from roce_exporter.model.owner import ObjectKind
+from roce_exporter.model.ip import IpFacts, version_of
+from roce_exporter.model.owner import ObjectKind, ProcessFacts, RdmaObject
 
 if TYPE_CHECKING:
-    from roce_exporter.host.kernel import Kernel, ObjectKernel
-    from roce_exporter.host.recorded.scrub import Scrubber
     from roce_exporter.model import Device, RdmaDevice
-    from roce_exporter.model.ip import IpFacts
-    from roce_exporter.model.owner import ProcessFacts, RdmaObject
 
     Row = dict[str, Any]
 

@@ -9,17 +9,13 @@ second, and the document does not name the unit. dcb does not print the peer's p
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
-from roce_exporter.host.kernel.dcb_netlink import ALGORITHMS, MODES, SELECTORS
+from roce_exporter.host.kernel.dcb_netlink import ALGORITHMS, MODES, SELECTORS, Dcb
 from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.words import word_map
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from roce_exporter.host.kernel.dcb_netlink import Dcb
 
 T = TypeVar("T")
 KINDS = ("pfc", "ets", "app", "buffer", "dcbx", "peer_pfc")

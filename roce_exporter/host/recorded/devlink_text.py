@@ -5,17 +5,24 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from roce_exporter.host.kernel import FIXED, RUNNING, STORED, VNIC, Absent, ComponentVersion, HealthReporter
+from roce_exporter.host.kernel import (
+    FIXED,
+    RUNNING,
+    STORED,
+    VNIC,
+    Absent,
+    ComponentVersion,
+    HealthReporter,
+    Kernel,
+)
 from roce_exporter.host.kernel.netlink import Malformed
 from roce_exporter.host.sources.devlink import instances_at, instances_of, places_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device
 
 T = TypeVar("T")

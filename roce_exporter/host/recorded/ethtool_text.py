@@ -8,12 +8,9 @@ names and units of `kernel.transceiver`. Unknown lines are ignored: every versio
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Form = tuple[str, Callable[[str], int], Callable[[int], str]]
+Form = tuple[str, Callable[[str], int], Callable[[int], str]]
 
 # The number of digits of 64 bits. Python raises ValueError for a number of thousands of digits.
 _DIGITS = "[0-9]{1,20}"

@@ -16,16 +16,14 @@ from __future__ import annotations
 import errno
 import ipaddress
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import Malformed
 from roce_exporter.host.kernel.rtnetlink import MOST_VFS, VirtualFunction
 from roce_exporter.model import ip
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 TABLES = {"local": ip.LOCAL, "main": ip.MAIN, "default": ip.DEFAULT, "unspec": 0}
 _NAMES = {number: name for name, number in TABLES.items() if number}

@@ -7,18 +7,15 @@ ordinary are replaced in them; names of devices and PCI addresses stay.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.kmsg import LogPart
+from roce_exporter.host.kernel import Absent, Kernel
+from roce_exporter.host.kernel.kmsg import KernelLog, LogPart
 from roce_exporter.model import decode_record
 from roce_exporter.normalise.log_lines import UNKNOWN_ERROR, event_of, read_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.kernel.kmsg import KernelLog
     from roce_exporter.host.recorded.scrub import Scrubber
 
 PATH = "dev/kmsg"

@@ -9,22 +9,18 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.host.kernel.uverbs import LIMITS
 from roce_exporter.host.recorded.dcb_text import is_count, shown
-from roce_exporter.host.recorded.tree import RecordingError
+from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+Row = dict[str, Any]
 
-    from roce_exporter.host.recorded.tree import Tree
-
-    Row = dict[str, Any]
-
-Rows = tuple[dict[str, Any], ...]
+Rows = tuple[Row, ...]
 RDMA_FILES = ("dev", "link", "statistic", "mode", "mode_supported", "resource")
 ON = "optional-counters"
 SUPPORTED = "supported optional-counters"

@@ -47,12 +47,13 @@ import errno
 import os
 import posixpath
 import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from roce_exporter.host.kernel import TEXT_BYTES, Absent, read_or
+from roce_exporter.host.kernel import TEXT_BYTES, Absent, ComponentVersion, HealthReporter, read_or
 from roce_exporter.host.kernel.names import given_hostname
-from roce_exporter.host.kernel.rtnetlink import LinkAddresses, choose_mac_address
+from roce_exporter.host.kernel.rtnetlink import LinkAddresses, VirtualFunction, choose_mac_address
 from roce_exporter.host.recorded import ethtool_text, rdma_text
 from roce_exporter.host.recorded.archive import load_tree
 from roce_exporter.host.recorded.dcb_text import KINDS, read_dcb
@@ -66,13 +67,8 @@ from roce_exporter.model import RdmaDevice, RdmaPort
 from roce_exporter.model.values import FILE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    from roce_exporter.host.kernel import ComponentVersion, HealthReporter
     from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.kmsg import KernelLog
-    from roce_exporter.host.kernel.rtnetlink import VirtualFunction
-    from roce_exporter.host.recorded.tree import Tree
     from roce_exporter.model.ip import IpFacts, IpPath
     from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.recorded import ip_text
 from roce_exporter.host.recorded.rdma_text import read_json
-from roce_exporter.host.recorded.tree import RecordingError
+from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.host.sources.ip_side import is_in
-from roce_exporter.model.ip import LOCAL, NO_LIMIT, IpFacts, IpPath, version_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from roce_exporter.host.recorded.tree import Tree
-    from roce_exporter.model.ip import IpAddress, IpNeighbour, IpRoute, IpRule
+from roce_exporter.model.ip import (
+    LOCAL,
+    NO_LIMIT,
+    IpAddress,
+    IpFacts,
+    IpNeighbour,
+    IpPath,
+    IpRoute,
+    IpRule,
+    version_of,
+)
 
 LOOPBACK = "lo"
 MOST_RULES = 10_000

@@ -26,6 +26,7 @@ import hashlib
 import ipaddress
 import re
 import secrets
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from string import ascii_lowercase, digits
@@ -37,8 +38,6 @@ from roce_exporter.host.sources.ip_side import ANYWHERE
 from roce_exporter.model.ip import EVERYWHERE, network_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roce_exporter.model.owner import ProcessFacts
 
 RESERVED, RESERVED_OCTETS = 240, 15  # 255 is left out: 255.255.255.255 is broadcast

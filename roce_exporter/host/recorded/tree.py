@@ -11,6 +11,7 @@ import os
 import posixpath
 import tarfile
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -18,7 +19,6 @@ from roce_exporter.errors import UserError
 from roce_exporter.host.kernel import Absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     Members = Iterable[tuple[str, bytes | str | int]]

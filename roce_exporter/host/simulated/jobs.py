@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,8 +28,6 @@ from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, Rdma
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from roce_exporter.host.simulated.world import Card
 
 CREATED = 1_700_000_000.0

@@ -10,11 +10,11 @@ advances it to the clock.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, ComponentVersion, HealthReporter
 from roce_exporter.host.kernel.kmsg import LogPart
 from roce_exporter.host.recorded.rdma_text import HeldObjects
 from roce_exporter.host.recorded.recorded import RecordedKernel
@@ -23,17 +23,17 @@ from roce_exporter.host.simulated.conditions import ETHTOOL, HOT, NETLINK, UNPLU
 from roce_exporter.host.simulated.static_files import dcb, function_macs, record, slot_of
 from roce_exporter.host.simulated.world import (
     VENDORS,
+    Card,
+    ConditionChange,
     ScenarioError,
+    SimulatedNetdev,
+    World,
     make_scenario_world,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from roce_exporter.host.kernel import ComponentVersion, HealthReporter
     from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
-    from roce_exporter.host.simulated.world import Card, ConditionChange, SimulatedNetdev, World
     from roce_exporter.model import RdmaDevice
     from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts
 

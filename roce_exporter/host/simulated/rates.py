@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from roce_exporter.host.simulated.conditions import (
     RECEIVE,
     TRANSMIT,
     Conditions,
+    Pause,
+    Setup,
     Span,
     TimedConditions,
     settle,
 )
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from roce_exporter.host.simulated.conditions import Pause, Setup
 
 FactRates = dict[str, float]
 MAX_PAUSE_BITS = 65535 * 512

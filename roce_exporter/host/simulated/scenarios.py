@@ -5,10 +5,11 @@ A script is a quiet or busy background, and windows in which its conditions are 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.host.simulated.conditions import (
     FAULTS,
@@ -21,9 +22,6 @@ from roce_exporter.host.simulated.conditions import (
     Setup,
     Span,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 QUIET = (2.0, 20.0)  # seconds from one burst of congestion to the next on a quiet fabric
 BUSY = (0.02, 0.4)  # the same with incast

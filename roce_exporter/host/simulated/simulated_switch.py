@@ -15,8 +15,9 @@ watches. All values are text. Times of the watchdog are milliseconds in CONFIG_D
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.host.simulated.conditions import PRIORITIES, TRANSMIT, Pause, Setup
 from roce_exporter.host.simulated.rates import CNP_PRIORITY, HOST_PRIORITY, PACKET_BYTES
@@ -36,17 +37,13 @@ from roce_exporter.host.simulated.simulated_switch_port import (
     SimulatedSwitchPort,
     SwitchPortNeighbor,
     SwitchPortPlan,
+    SwitchPortState,
     SwitchWatchdog,
     WredProfile,
 )
 from roce_exporter.host.simulated.static_files import hostname_of, mac_of
 from roce_exporter.host.simulated.world import scenario_courses
 from roce_exporter.words import word_map
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from roce_exporter.host.simulated.simulated_switch_port import SwitchPortState
 
 Table = dict[str, dict[str, str]]  # fields and values by key
 QUEUES = 16

@@ -14,11 +14,19 @@ every two minutes, the others last as long as no person clears them, so here wit
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import tee
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from roce_exporter.host.simulated.conditions import RECEIVE, TRANSMIT, Conditions, Span
+from roce_exporter.host.simulated.conditions import (
+    RECEIVE,
+    TRANSMIT,
+    Conditions,
+    Setup,
+    Span,
+    TimedConditions,
+)
 from roce_exporter.host.simulated.rates import (
     PACKET_BYTES,
     STORM_TIMEOUTS,
@@ -27,11 +35,6 @@ from roce_exporter.host.simulated.rates import (
     rates,
     refresh_rate,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from roce_exporter.host.simulated.conditions import Conditions, Setup, TimedConditions
 
 DROP, ALERT = "drop", "alert"
 """What a tripped watchdog does: discard the packets of the queue, or only report the storm."""

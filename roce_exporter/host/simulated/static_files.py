@@ -11,6 +11,7 @@ Files with changing values are included, but empty, so that they are listed: `si
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from roce_exporter.host.recorded.archive import FIRST, LAST, read_text
 from roce_exporter.host.recorded.recorded import Moment
 from roce_exporter.host.recorded.recorded_ip import RecordedIp
 from roce_exporter.host.recorded.tree import Tree
-from roce_exporter.host.simulated.conditions import PRIORITIES, RECEIVE, TRANSMIT
+from roce_exporter.host.simulated.conditions import PRIORITIES, RECEIVE, TRANSMIT, Setup
 from roce_exporter.host.simulated.drivers import FILES
 from roce_exporter.host.simulated.jobs import (
     FUNCTIONS,
@@ -31,10 +32,7 @@ from roce_exporter.host.simulated.jobs import (
 from roce_exporter.model import ip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from roce_exporter.host.recorded.rdma_text import Rows
-    from roce_exporter.host.simulated.conditions import Setup
     from roce_exporter.host.simulated.world import Card, SimulatedNetdev
 
 V4 = 4

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, tee
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from roce_exporter.errors import UserError
 from roce_exporter.host.simulated.conditions import Conditions, Setup, Span, Storm, TimedConditions
-from roce_exporter.host.simulated.drivers import DRIVERS, amounts, statistics
+from roce_exporter.host.simulated.drivers import DRIVERS, Driver, DriverCounter, amounts, statistics
 from roce_exporter.host.simulated.rates import RunningTotals, hold
 from roce_exporter.host.simulated.scenarios import SCENARIOS, PortSeed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from roce_exporter.host.simulated.drivers import Driver, DriverCounter
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ read and keeps them open. Each value can fail independently.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
 from roce_exporter.host.sources import hw_counters, netdev, state_files
@@ -15,8 +16,6 @@ from roce_exporter.host.sources.ip_side import addresses_reader
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Device, Reading
 

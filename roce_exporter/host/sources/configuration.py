@@ -23,23 +23,17 @@ driver's unit is known.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from posixpath import normpath
-from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.table import sections
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, Kernel, Texts
 from roce_exporter.host.sources.netdev import hardware_netdevs
 from roce_exporter.host.sources.query_reader import SeveralReadings
-from roce_exporter.model import WHOLE_DEVICE
+from roce_exporter.model import WHOLE_DEVICE, Device
 from roce_exporter.model.values import GARBAGE, reason_of, unreadable
 from roce_exporter.words import word_map
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from roce_exporter.host.kernel import Kernel, Texts
-    from roce_exporter.model import Device
 
 _TABLES = {
     heading: word_map(" ".join(line.head for line in lines))

@@ -12,19 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from roce_exporter.host.kernel import VNIC, Absent, read_or
+from roce_exporter.host.kernel import VNIC, Absent, HealthReporter, Kernel, read_or
 from roce_exporter.host.sources.netdev import hardware_netdevs
 from roce_exporter.host.sources.query_reader import QueryReader
-from roce_exporter.model import WHOLE_DEVICE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from roce_exporter.host.kernel import HealthReporter, Kernel
-    from roce_exporter.model import Device
+from roce_exporter.model import WHOLE_DEVICE, Device
 
 T = TypeVar("T")
 DEVLINK, DEVLINK_INFO, DEVLINK_VNIC = "devlink", "devlink_info", "devlink_vnic"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import ne
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, Kernel
 from roce_exporter.model import WHOLE_DEVICE, Reading
 from roce_exporter.model.values import (
     FILE_BYTES,
@@ -19,11 +19,6 @@ from roce_exporter.model.values import (
     parse_counters,
     reason_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from roce_exporter.host.kernel import Kernel
 
 MOST_FAILURES = 3  # failures in a row before a file is put in quarantine
 FIRST_SECONDS = 30.0

@@ -9,22 +9,16 @@ Both use the same names with the same meaning, so they are merged and never beco
 from __future__ import annotations
 
 import errno
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import COUNTERS, HW_COUNTERS
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, Kernel
 from roce_exporter.host.sources.files import CounterFiles, FileReader
 from roce_exporter.host.sources.query_reader import NetlinkPorts, QueryReader, netlink_of
-from roce_exporter.model import WHOLE_DEVICE, Reading
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, RdmaDevice
+from roce_exporter.model import WHOLE_DEVICE, Device, RdmaDevice, Reading
 
 SETTINGS = frozenset({"lifespan"})
 """Files among the counters that are settings: how long the kernel may serve a cached value, in milliseconds."""

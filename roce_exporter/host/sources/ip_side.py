@@ -19,19 +19,27 @@ Facts are text, and a reading has names and numbers, so most names contain the f
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.host.kernel import Absent, read_or
+from roce_exporter.host.kernel import Absent, Kernel, read_or
 from roce_exporter.host.sources.query_reader import SeveralReadings
-from roce_exporter.model.ip import EVERYWHERE, FAILED, NEIGHBOUR_STATES, RESOLVED, network_of, version_of
+from roce_exporter.model.ip import (
+    EVERYWHERE,
+    FAILED,
+    NEIGHBOUR_STATES,
+    RESOLVED,
+    IpAddress,
+    IpFacts,
+    IpPath,
+    IpRoute,
+    network_of,
+    version_of,
+)
 from roce_exporter.model.values import GARBAGE, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roce_exporter.host.kernel import Kernel
     from roce_exporter.model import Port
-    from roce_exporter.model.ip import IpAddress, IpFacts, IpPath, IpRoute
 
 ANYWHERE = {4: "203.0.113.1", 6: "3fff:fff::1"}
 MOST_ADDRESSES, MOST_PREFIXES, MOST_CANDIDATES = 8, 8, 3

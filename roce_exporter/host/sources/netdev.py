@@ -7,13 +7,14 @@ member ports are read, not the bond, which has no hardware. Data centre bridging
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.row import ETHTOOL
-from roce_exporter.host.kernel import Absent, read_or
-from roce_exporter.host.kernel.dcb_netlink import ALGORITHMS, MODES, SELECTOR_DSCP
+from roce_exporter.host.kernel import Absent, Kernel, read_or
+from roce_exporter.host.kernel.dcb_netlink import ALGORITHMS, MODES, SELECTOR_DSCP, Dcb
 from roce_exporter.host.kernel.ethtool_netlink import bin_of
 from roce_exporter.host.sources.files import CounterFiles, FileReader
 from roce_exporter.host.sources.query_reader import OneRequest, QueryReader
@@ -22,10 +23,6 @@ from roce_exporter.model.values import check_counters, make_reading
 from roce_exporter.words import word_list, word_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.kernel.dcb_netlink import Dcb
     from roce_exporter.host.kernel.rtnetlink import VirtualFunction
     from roce_exporter.model import Device, Reading
 

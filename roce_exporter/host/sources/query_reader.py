@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.model import Loss, Reading
+from roce_exporter.model import Device, Loss, RdmaDevice, Reading
 from roce_exporter.model.values import check_counters, make_reading, reason_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    from roce_exporter.model import Device, RdmaDevice
 
 
 class OneRequest:

@@ -12,20 +12,13 @@ this privilege the interface counts as absent, as on every other NIC. docs/troub
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from roce_exporter.host.kernel import Absent, entries_of, read_or
-from roce_exporter.host.sources.files import CounterFiles, FileReader, ParsedFiles
-from roce_exporter.model import WHOLE_DEVICE
+from roce_exporter.host.kernel import Absent, Kernel, entries_of, read_or
+from roce_exporter.host.sources.files import CounterFiles, FileParser, FileReader, ParsedFiles
+from roce_exporter.model import WHOLE_DEVICE, Device
 from roce_exporter.model.values import DERIVED, GARBAGE, NOT_AVAILABLE, parse_counter, unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.host.sources.files import FileParser
-    from roce_exporter.model import Device
 
 PORT = "port"
 STATE, PHYSICAL_STATE, SPEED, MTU, FLAGS = "state", "phys_state", "rate", "mtu", "flags"

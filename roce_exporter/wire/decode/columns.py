@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -16,19 +17,15 @@ from roce_exporter.wire.decode.infiniband import (
     offset_of,
 )
 from roce_exporter.wire.decode.invariant_crc import check_crcs
-from roce_exporter.wire.decode.link_frames import read_lldp, read_mac_control
-from roce_exporter.wire.decode.locate import IPV4, IPV4_BYTES, IPV6_BYTES, ROCE_V1, locate
-from roce_exporter.wire.frames import big32, window
+from roce_exporter.wire.decode.link_frames import LinkNeighbour, PauseFrame, read_lldp, read_mac_control
+from roce_exporter.wire.decode.locate import IPV4, IPV4_BYTES, IPV6_BYTES, ROCE_V1, Located, locate
+from roce_exporter.wire.frames import Bytes, Frames, Integers, big32, window
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from roce_exporter.wire.decode.link_frames import LinkNeighbour, PauseFrame
-    from roce_exporter.wire.decode.locate import Located
-    from roce_exporter.wire.frames import Bytes, Frames, Integers
 
 T = TypeVar("T")
 NO_SYNDROME = -1

@@ -6,6 +6,7 @@ decoders follow: the one of a batch takes from it where a header begins.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,6 @@ import numpy as np
 from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from roce_exporter.wire.frames import Flags
 
 TRANSPORTS = ("RC", "UC", "RD", "UD", "CNP", "XRC", "manufacturer 6", "manufacturer 7")

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from roce_exporter.wire.decode.locate import Located
+from roce_exporter.wire.frames import Bytes, Frames, Integers
+
 try:
     from isal.isal_zlib import crc32  # five to nine times as fast as zlib's on a frame of 4 KB
 except ImportError:  # pragma: no cover - a platform without it
@@ -27,9 +30,6 @@ from roce_exporter.wire.frames import numbered, window
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from roce_exporter.wire.decode.locate import Located
-    from roce_exporter.wire.frames import Bytes, Frames, Integers
 
     Sums = NDArray[np.uint32]
 

@@ -13,7 +13,8 @@ MPLS in IP (RFC 4023) and in UDP (RFC 7510), EtherIP (RFC 3378); VXLAN (RFC 7348
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,17 +27,16 @@ from roce_exporter.wire.frames import (
     LOOPBACK,
     NO_TAG,
     RAW_IP,
+    Bytes,
+    Flags,
+    Frames,
+    Integers,
     big16,
     window,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from roce_exporter.wire.frames import Bytes, Flags, Frames, Integers
-
-    Reader = Callable[[Bytes, Integers], tuple[Integers, Integers]]
-    """From the bytes and where each header begins to where the payload begins, and its EtherType."""
+Reader = Callable[[Bytes, Integers], tuple[Integers, Integers]]
+"""From the bytes and where each header begins to where the payload begins, and its EtherType."""
 
 IPV4, IPV6, BRIDGED = 0x0800, 0x86DD, 0x6558
 """BRIDGED is Transparent Ethernet Bridging: a whole Ethernet frame."""

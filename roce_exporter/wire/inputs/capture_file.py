@@ -9,6 +9,7 @@ from __future__ import annotations
 import select
 import time
 import zlib
+from collections.abc import Callable, Generator, Iterator
 from io import FileIO
 from typing import IO, TYPE_CHECKING, TypeAlias
 
@@ -21,8 +22,6 @@ from roce_exporter.wire.frames import PER_FRAME, Frames, InputError, Sums, merge
 from roce_exporter.wire.inputs.pcap_records import HEADER_BYTES, LARGEST, PcapRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
     from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks
 
     Stream: TypeAlias = "FileIO | _Unpacked"

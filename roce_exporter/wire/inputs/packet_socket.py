@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roce_exporter.wire.frames import NO_TAG, Frames, InputError, window
-from roce_exporter.wire.inputs.socket_filter import NO_FRAME, socket_filter
+from roce_exporter.wire.inputs.socket_filter import NO_FRAME, Program, socket_filter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from roce_exporter.wire.inputs.socket_filter import Program
 
 SOL_PACKET = 263
 ADD_MEMBERSHIP, RX_RING, STATISTICS, VERSION, IGNORE_OUTGOING = 1, 5, 6, 10, 23

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roce_exporter.wire.decode.infiniband import GROUP_OF, RESPONSE, SEND, WRITE
-from roce_exporter.wire.tally.pair_counts import BLOCKS, OTHER
+from roce_exporter.wire.tally.pair_counts import BLOCKS, OTHER, PairTable
 
 if TYPE_CHECKING:
     from roce_exporter.wire.decode.columns import Columns
     from roce_exporter.wire.frames import Integers
-    from roce_exporter.wire.tally.pair_counts import PairTable
 
 STEP = 1_000_000
 JOIN = 20  # steps
