@@ -18,7 +18,7 @@ from roce_exporter.view.history import History
 
 TABLE = Path(__file__).with_name("incidents.toml")
 FOREIGN = Path(__file__).with_name("incidents_foreign.toml")
-"""Rows of two hands that have not read the rules; an engineer who changes a rule does not read them."""
+"""Rows of three hands that have not read the rules; an engineer who changes a rule does not read them."""
 REPAIRED = Path(__file__).with_name("incidents_repaired.toml")
 """Rows of the hand that changed the rules for the classes of `FOREIGN`; no score counts them."""
 EPOCH = 1_790_000_000
@@ -321,7 +321,7 @@ def _within(spans: tuple[tuple[float, float], ...], now: float) -> bool:
 
 
 def _address(incident: Incident, port: int) -> str:
-    return f"0000:1{port}:00.0"
+    return f"0000:{16 + port:x}:00.0"
 
 
 def _messages(incident: Incident, now: float) -> str:
@@ -464,14 +464,17 @@ def _identity(incident: Incident, number: int, port: int, netdev: str) -> Mappin
         "rate": f"{incident.speed:.0f} Gb/sec (4X EDR)",
     }
     if incident.driver in ("ib", "hfi1"):
-        return found | {"link_layer": "InfiniBand", "gids/0": f"fe80:0000:0000:0000:506b:4b03:0000:000{port}"}
+        return found | {
+            "link_layer": "InfiniBand",
+            "gids/0": f"fe80:0000:0000:0000:506b:4b03:0000:{port:04x}",
+        }
     if incident.driver == "efa":
         return found | {
             "link_layer": "Unspecified",
-            "gids/0": f"fe80:0000:0000:0000:0200:00ff:fe00:000{port}",
+            "gids/0": f"fe80:0000:0000:0000:0200:00ff:fe00:{port:04x}",
         }
     if incident.driver in ("erdma", "siw", "cxgb4"):
-        mac = f"0216:3e00:000{port}:0000:0000:0000:0000:0000"
+        mac = f"0216:3e00:{port:04x}:0000:0000:0000:0000:0000"
         return found | {
             "link_layer": "Ethernet",
             "gids/0": mac,
@@ -480,7 +483,7 @@ def _identity(incident: Incident, number: int, port: int, netdev: str) -> Mappin
         }
     return found | {
         "link_layer": "Ethernet",
-        "gids/1": f"0000:0000:0000:0000:0000:ffff:0a00:000{port + 1}",
+        "gids/1": f"0000:0000:0000:0000:0000:ffff:0a00:{port + 1:04x}",
         "gid_attrs/types/1": "RoCE v2",
         "gid_attrs/ndevs/1": netdev,
     }  # fmt: skip
