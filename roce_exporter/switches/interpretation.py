@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from math import nan
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from weakref import WeakValueDictionary
@@ -24,18 +26,18 @@ from roce_exporter.normalise.series_plan import (
     value_plan,
     values_of,
 )
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, Unreadable
+from roce_exporter.switches.readings import REACH, SwitchFact, SwitchReading, SwitchReadings, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from roce_exporter.catalog.row import Row
-    from roce_exporter.switches.readings import SwitchReadings
     from roce_exporter.switches.targets import SwitchTarget
 
 NEIGHBORS = "neighbors"
 FILE = "file"
 UP_NAMES = frozenset(name for spelling in SWITCH_LINK_UP.spellings for name in spelling.raw)
+MOST_PORTS = 4096
 MOST_ABSENT = 4096
 """Series that a switch no longer has and whose choice is remembered."""
 
@@ -197,6 +199,18 @@ def flat_values(readings: SwitchReadings) -> list[Value]:
     ]
 
 
+def within_limits(readings: SwitchReadings, most: int) -> SwitchReadings:
+    """The readings; none, and a fault of the whole target, if they have more ports or values than a switch has."""
+    ports = {dict(one.labels).get("port") for one in readings.readings} - {None}
+    values = sum(len(one.values) for one in readings.readings) + len(readings.facts)
+    for found, bound, what in ((len(ports), MOST_PORTS, "ports"), (values, most, "values")):
+        if found > bound:
+            return SwitchReadings(
+                faults={REACH: f"the switch has {found:,} {what}, and at most {bound:,} are read"}
+            )
+    return readings
+
+
 def with_links(readings: SwitchReadings, target: SwitchTarget) -> SwitchReadings:
     """The readings with a neighbour for each configured link. What LLDP reports for a port takes precedence."""
     reported = {fact.labels.get("port") for fact in readings.facts if fact.row is SWITCH_NEIGHBOR_INFO}
@@ -276,6 +290,26 @@ def is_success(readings: SwitchReadings) -> bool:
     Several ASICs share the names of their sources: one that is away makes them faults, and the others still have readings.
     """
     return bool(readings.readings or set(readings.sources) - set(readings.faults))
+
+
+class Earlier(NamedTuple):
+    """What is kept of the answer before the last one, for rates, which need no more digits than a float has."""
+
+    ended: float
+    series: Sequence[Series]
+    numbers: array[float]
+    """NaN is missing."""
+
+    @property
+    def samples(self) -> Samples:
+        """Those of the switch."""
+        return Samples(self.series, tuple([None if one != one else one for one in self.numbers]))  # noqa: PLR0124 - NaN
+
+
+def earlier(ended: float, samples: Samples) -> Earlier:
+    """What is kept of an answer that ended at this time."""
+    series, values = samples
+    return Earlier(ended, series, array("d", [nan if one is None else one for one in values]))
 
 
 class RareCollections:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from array import array
 from collections import OrderedDict
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import nan
+from random import uniform
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,9 +31,9 @@ from roce_exporter.switches.systems import load_module
 from roce_exporter.switches.targets import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from roce_exporter.normalise.series import Series, Value
+    from roce_exporter.normalise.series import Value
     from roce_exporter.normalise.series_plan import Source
     from roce_exporter.switches.readings import LoggedRequest, Module, Repeat
     from roce_exporter.switches.stream import SwitchStream
@@ -43,7 +42,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 MOST_TARGETS, MOST_SERIES = 4096, 300_000
 """Targets and series of all answers, from which those of service discovery are forgotten: a series takes some 900 bytes."""
-LINES_PER_MINUTE = 20
+PAUSE_AFTER, SHORTEST_PAUSE, LONGEST_PAUSE = 3, 15.0, 120.0
+"""Rounds in a row that bring nothing, after which a switch is left alone, and for how many seconds: twice as many each time."""
 READ_SECONDS = 60.0
 """To interpret the replies of one round."""
 READ_AT_ONCE = 1
@@ -58,6 +58,25 @@ STREAM = "stream"
 """The source of what the switch sends by itself, where the target wants it."""
 READING_SECONDS = 0.25
 """What is left of a client's time for the replies to become an answer."""
+
+
+@dataclass(slots=True)
+class LineBudget:
+    """How many lines of the log may be about the same."""
+
+    most: int
+    seconds: float
+    until: float = 0.0
+    taken: int = 0
+
+    def may_log(self, what: str, now: float) -> bool:
+        """Whether one more line is due. The last one says that more are not."""
+        if now >= self.until:
+            self.until, self.taken = now + self.seconds, 0
+        self.taken += 1
+        if self.taken == self.most:
+            LOG.warning("no more lines about %s for %.0f s; /probe shows the faults", what, self.until - now)
+        return self.taken < self.most
 
 
 class UnknownTargetError(UserError):
@@ -96,25 +115,6 @@ class ProbeResult:
     seconds: float
 
 
-class Earlier(NamedTuple):
-    """What is kept of the answer before the last one, for rates, which need no more digits than a float has."""
-
-    ended: float
-    series: Sequence[Series]
-    numbers: array[float]
-    """NaN is missing."""
-
-    @property
-    def samples(self) -> Samples:
-        """Those of the switch."""
-        return Samples(self.series, tuple([None if one != one else one for one in self.numbers]))  # noqa: PLR0124 - NaN
-
-
-def _earlier(answer: ProbeResult) -> Earlier:
-    series, values = answer.samples[0]
-    return Earlier(answer.ended, series, array("d", [nan if one is None else one for one in values]))
-
-
 @dataclass(slots=True)
 class _State:
     """What is kept of one target."""
@@ -129,10 +129,15 @@ class _State:
     """The lookup of its name."""
     renderer: Renderer = field(default_factory=partial(Renderer, lines=OneText))
     last: ProbeResult | None = None
-    before: Earlier | None = None
+    before: i.Earlier | None = None
     running: asyncio.Task[ProbeResult] | None = None
     faults: frozenset[str] = field(default_factory=frozenset)
     """The sources whose faults were logged."""
+    lines: LineBudget = field(default_factory=partial(LineBudget, 6, 600.0))
+    failed: int = 0
+    """Rounds in a row that brought nothing."""
+    paused_until: float = 0.0
+    """When it is queried again."""
     is_reached: bool = False
     """Whether it answered the last time."""
     again: Repeat | None = None
@@ -151,6 +156,14 @@ class _State:
             self.whole_until = now + LOSS_SECONDS
         self.readable = readable
         return again if now >= self.whole_until else None
+
+    def count(self, answer: ProbeResult) -> None:
+        """Take note of whether it has answered."""
+        self.is_reached, is_told = answer.success, self.refusals.line(answer.login, answer.ended)
+        self.failed = 0 if answer.success or is_told else self.failed + 1
+        if self.failed >= PAUSE_AFTER:
+            pause = min(SHORTEST_PAUSE * 2 ** min(self.failed - PAUSE_AFTER, 9), LONGEST_PAUSE)
+            self.paused_until = answer.ended + pause * uniform(0.8, 1.0)  # noqa: S311 - so that not all come back at once
 
     def end(self) -> None:
         """End its round and its stream."""
@@ -178,8 +191,8 @@ class Prober:
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
         self._whole = asyncio.Semaphore(WHOLE_AT_ONCE)
         self._states: OrderedDict[str, _State] = OrderedDict()
-        self._minute, self._lines = 0.0, 0
-        """Lines about targets of service discovery in this minute of the loop's clock."""
+        self._lines = LineBudget(20, 60.0)
+        """About targets of service discovery, which clients name."""
         for target in file.targets.values():
             self._state(target, None)
         if file.discovery:
@@ -223,7 +236,7 @@ class Prober:
             state.end()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def views(self) -> Iterator[tuple[ProbeResult, Earlier | None]]:
+    def views(self) -> Iterator[tuple[ProbeResult, i.Earlier | None]]:
         """The last answer of every target, and the one before it."""
         for state in self._states.values():
             if state.last:
@@ -240,7 +253,8 @@ class Prober:
         """
         state = self._find(name, module)
         now = asyncio.get_running_loop().time()
-        if not record and state.last and now - state.last.ended < self._file.limits.cache_seconds:
+        fresh = state.last and now - state.last.ended < self._file.limits.cache_seconds
+        if state.last and not record and (fresh or now < state.paused_until):
             return state.last
         if record and state.running:
             await asyncio.wait([state.running], timeout=wait)
@@ -322,25 +336,27 @@ class Prober:
             # The first two are those of `probe_samples` that are no state of a source.
             own = own._replace(values=(own.values[0], ended - begin, *own.values[2:]))
             both = (state.interpreter.again(replies), own)
-            state.before = _earlier(last)
+            state.before = i.earlier(last.ended, last.samples[0])
             state.last = replace(last, samples=both, ended=ended, seconds=ended - begin)
             return state.last
         # In a thread, so that other targets and clients are served while a large switch is read.
         state.again = None
         async with self._reading:
             with i.RARE_COLLECTIONS:
-                work = partial(_interpret, state, replies, record=record)
+                work = partial(_interpret, state, replies, self._file.limits.series, record=record)
                 found = await run_in_thread(work, READ_SECONDS, _THREAD)
         readings = found.readings
         state.device = readings.name or state.device
         state.again = state.unless_lost(found.readable, found.again, begin)
         answer = _answer(state, found, begin, replies.logged, login)
-        state.is_reached = answer.success
+        state.count(answer)
         self._log_faults(state, readings, login)
         if record:
             return answer  # not kept: it has every reply, and rates need answers that are an interval apart
         answer = replace(answer, readings=replace(readings, readings=(), facts=()))
-        state.before, state.last = _earlier(state.last) if state.last else None, answer
+        if state.last:
+            state.before = i.earlier(state.last.ended, state.last.samples[0])
+        state.last = answer
         self._forget_oldest()
         return answer
 
@@ -404,25 +420,16 @@ class Prober:
         faults = {source: hide(line, login) for source, line in sorted(readings.faults.items())}
         failed = [f"{source}: {line}" for source, line in faults.items() if source not in state.faults]
         again = sorted(state.faults - readings.faults.keys())
+        lines, what = state.lines, f"target {state.target.name}"
+        if state.networks is not None:
+            lines, what = self._lines, "targets of service discovery"
+        if not (failed or again) or not lines.may_log(what, asyncio.get_running_loop().time()):
+            return  # what is not logged is logged later, unless it has changed back
         state.faults = frozenset(readings.faults)
-        if state.networks is not None and (failed or again) and not self._may_log():
-            return
         if failed:
             LOG.warning("target %s: %s", state.target.name, "; ".join(failed))
         if again:
             LOG.info("target %s: %s works again", state.target.name, ", ".join(again))
-
-    def _may_log(self) -> bool:
-        """Whether one more line about a target of service discovery is due: clients name these targets."""
-        minute = asyncio.get_running_loop().time() // 60
-        if minute != self._minute:
-            self._minute, self._lines = minute, 0
-        self._lines += 1
-        if self._lines == LINES_PER_MINUTE:
-            LOG.warning(
-                "no more lines about targets of service discovery in this minute; /probe shows their faults"
-            )
-        return self._lines < LINES_PER_MINUTE
 
 
 class _Interpreted(NamedTuple):
@@ -436,8 +443,9 @@ class _Interpreted(NamedTuple):
     unreadable: Mapping[str, int] = MappingProxyType({})
 
 
-def _interpret(state: _State, replies: ProbeReply, *, record: bool) -> _Interpreted:
+def _interpret(state: _State, replies: ProbeReply, most: int, *, record: bool) -> _Interpreted:
     readings = SwitchReadings() if REACH in replies.faults else state.module.read(replies, state.target)
+    readings = i.within_limits(readings, most)
     readings = i.with_links(replace(readings, faults={**readings.faults, **replies.faults}), state.target)
     near = (*readings.readings, *i.neighbor_readings(readings))
     held = (STREAM,) if state.stream and state.stream.is_begun else ()
@@ -445,7 +453,7 @@ def _interpret(state: _State, replies: ProbeReply, *, record: bool) -> _Interpre
     device = readings.name or state.device
     samples = state.interpreter.samples(device, readings)
     sources = state.interpreter.sources(readings) if record else ()
-    again = replies.again(readings) if replies.again and not record else None
+    again = replies.again(readings) if replies.again and near and not record else None
     readable = sum(value is not None for value in samples.values)
     return _Interpreted(readings, samples, sources, again, readable, i.unreadable_values(readings))
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from roce_exporter.normalise.series import Value
-    from roce_exporter.switches.probe import Earlier, ProbeResult
+    from roce_exporter.switches.interpretation import Earlier
+    from roce_exporter.switches.probe import ProbeResult
 
 RowValues = dict[tuple[str, ...], float]
 """The values of one row by its labels without `device`."""

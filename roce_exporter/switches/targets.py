@@ -91,6 +91,8 @@ class ProbeLimits:
     """Switches that are queried at the same time; others wait until their deadline."""
     timeout: float = 10.0
     """Most seconds of one round of queries, for targets without a timeout of their own."""
+    series: int = 200_000
+    """Most values of one switch: of 1,024 ports it has half."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ SECTIONS = ("targets", "discovery", "limits")
 COMMON_KEYS = ("module", "basic_auth", "tls", "priorities", "timeout", "ports", "stream")
 TARGET_KEYS = ("address", *COMMON_KEYS, "links", "database_config")
 DISCOVERY_KEYS = ("allow", *COMMON_KEYS)
-LIMIT_KEYS = ("cache", "targets_at_once", "timeout")
+LIMIT_KEYS = ("cache", "targets_at_once", "timeout", "series")
 FLAG = "--switches.config"
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
@@ -142,6 +144,8 @@ def read_switches_file(path: str) -> SwitchesFile:
             limits = replace(limits, targets_at_once=_whole(entry, 1, 1000))
         elif key == "cache":
             limits = replace(limits, cache_seconds=_seconds(entry, 0, 300))
+        elif key == "series":
+            limits = replace(limits, series=_whole(entry, 1, 10_000_000))
         else:
             limits = replace(limits, timeout=_seconds(entry, 0.1, 300))
     targets = {

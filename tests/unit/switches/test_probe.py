@@ -309,6 +309,46 @@ async def test_a_switch_that_accepts_no_connection_takes_no_place(switch) -> Non
     assert switch.rounds == 0
 
 
+async def test_a_switch_that_stays_away_is_left_alone_for_some_time(switch, monkeypatch) -> None:
+    """It holds a place until it is late, which others wait for."""
+    now = [1000.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    switch.faults["target"] = "is away"
+    one, rounds = prober(), []
+    for _ in range(80):
+        assert (await one.probe("leaf1", "", 10)).readings.faults == {"target": "is away"}
+        rounds.append(switch.rounds)
+        now[0] += 15
+    assert rounds[:3] == [1, 2, 3]
+    assert 80 * 15 / 120 < switch.rounds < 20
+    switch.faults.clear()
+    now[0] += 120
+    for number in range(1, 6):
+        assert (await one.probe("leaf1", "", 10)).success
+        now[0] += 15
+        assert switch.rounds == rounds[-1] + number
+
+
+async def test_a_source_that_comes_and_goes_is_a_few_lines(switch, monkeypatch, caplog) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    caplog.set_level(logging.INFO)
+    one = prober()
+    for number in range(8):
+        switch.faults = {"lldp": f"is away {number}"} if number % 2 else {}
+        await one.probe("leaf1", "", 10)
+        now[0] += 15
+    assert [line.partition(":")[0] for line in caplog.messages] == [
+        *5 * ["target leaf1"],
+        "no more lines about target leaf1 for 525 s; /probe shows the faults",
+    ]
+    switch.faults = {}
+    for _ in range(40):
+        await one.probe("leaf1", "", 10)
+        now[0] += 15
+    assert caplog.messages[6:] == ["target leaf1: lldp works again"], "once lines are due again"
+
+
 @pytest.mark.parametrize(
     "name", ["127.1", "0x7f.1", "2130706433", "0177.0.0.1", "127.0.0.01", "0x7f000001", "127.0.0.1."]
 )
@@ -331,8 +371,26 @@ async def test_what_is_kept_and_logged_of_discovered_targets_is_bounded(switch, 
     assert len(kept) <= 11
     assert {"leaf1", "192.0.2.59"} <= set(kept)
     lines = [record.message for record in caplog.records]
-    assert len(lines) <= probe_module.LINES_PER_MINUTE + 2, "the configured target, and that no more follow"
+    assert len(lines) <= 22, "the configured target, and that no more follow"
     assert "target leaf1: lldp: is away" in lines
+
+
+@pytest.mark.parametrize(
+    ("ports", "values", "line"),
+    [(4097, 1, "4,097 ports, and at most 4,096 are read"), (1, 12, "12 values, and at most 10 are read")],
+)
+async def test_a_switch_without_end_is_one_fault(switch, monkeypatch, ports, values, line) -> None:
+    many = tuple(
+        SwitchReading(
+            "port_counters", (("port", f"Ethernet{number}"),), {RAW + str(one): 1 for one in range(values)}
+        )
+        for number in range(ports)
+    )
+    monkeypatch.setattr(switch, "read", lambda *_: SwitchReadings("leaf1", many, sources=("port_counters",)))
+    one = prober(limits=ProbeLimits(series=10 if values > 1 else 10_000, cache_seconds=0))
+    answer = await one.probe("leaf1", "", 10)
+    assert answer.readings.faults == {"target": f"the switch has {line}"}
+    assert (answer.success, len(answer.samples[0].series)) == (False, 0)
 
 
 async def test_the_password_is_read_for_every_round(switch, tmp_path) -> None:
