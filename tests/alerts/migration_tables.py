@@ -2,26 +2,24 @@
 
 import re
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 # what pytest does
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "alerts"))
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from migration_uses import ALL, BOARDS, NOTHING, PARTLY, SOURCES, Source, alerts, given, level, panels
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import MetricSet
-from roce_exporter.migrate.foreign import EXPORTERS, foreign_metrics, untranslatable
+from roce_exporter.migrate.foreign import EXPORTERS, foreign_metrics
 
 DOCUMENT = Path(__file__).parents[2] / "docs/migration.md"
 BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 """Where a table is in the document."""
 WORDS = {NOTHING: "", PARTLY: "partly", ALL: "yes"}
-NUMBER = re.compile(r"[0-7](?=_|$)")
 SETS = {row.name: row.metric_set for row in CATALOG}
 
 
@@ -30,9 +28,7 @@ def document() -> str:
     tables = {
         "alerts": _alerts(),
         "boards": _boards(),
-        "names": _names(),
         "sets": _sets(),
-        "labels": _labels(),
     }
     return BLOCK.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", DOCUMENT.read_text())
 
@@ -71,25 +67,6 @@ def _panels(source: Source, place: Path) -> str:
     return f"{whole} + {some} of {len(found)}"
 
 
-def _names() -> str:
-    return "\n".join(
-        f"\n### {exporter}\n\n{_reasons(untranslatable(exporter))}" for exporter in EXPORTERS
-    ).strip()
-
-
-def _reasons(reasons: Mapping[str, str]) -> str:
-    by_reason = defaultdict(list)
-    for name, reason in reasons.items():
-        by_reason[reason].append(name.replace("|", "\\|"))
-    return _table(
-        ["names", "why ours has none"], ([_listed(names), reason] for reason, names in by_reason.items())
-    )
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in dict.fromkeys(names))
-
-
 def _sets() -> str:
     return _table(["exporter", *MetricSet], (_by_set(exporter) for exporter in EXPORTERS))
 
@@ -103,26 +80,6 @@ def _by_set(exporter: str) -> Iterator[str]:
     }
     for largest in MetricSet:
         yield str(sum(largest.includes(SETS[ours]) for ours in named.values()))
-
-
-def _labels() -> str:
-    rows = []
-    for exporter in EXPORTERS:
-        by_loss = defaultdict(list)
-        for one in foreign_metrics(exporter):
-            if one.loss:
-                # One line for the names that differ in a number.
-                by_loss[one.loss].append(NUMBER.sub("N", one.name) if one.matching else one.name)
-        rows += [[exporter, _short(names), loss] for loss, names in by_loss.items()]
-    return _table(["exporter", "names", "what is lost"], rows)
-
-
-def _short(names: list[str]) -> str:
-    names = list(dict.fromkeys(names))
-    return _listed(names) if len(names) <= MANY else f"{len(names)} names, such as {_listed(names[:2])}"
-
-
-MANY = 12
 
 
 if __name__ == "__main__":

@@ -78,7 +78,9 @@ def test_the_goals_are_met(all_said) -> None:
 def test_the_document_has_the_scoreboard(all_said) -> None:
     text = DOCUMENT.read_text()
     assert document(text, all_said) == text, "run python tests/diagnosis/write_diagnosis.py"
-    assert whole_table(all_said) == TABLE.read_text(), "run python tests/diagnosis/write_diagnosis.py"
+    assert whole_table(TABLE.read_text(), all_said) == TABLE.read_text(), (
+        "run python tests/diagnosis/write_diagnosis.py"
+    )
 
 
 def findings(diagnosis: Report) -> list[tuple[str, str, str, str]]:

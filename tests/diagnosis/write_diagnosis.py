@@ -1,4 +1,4 @@
-"""Writes the generated parts of docs/diagnosis.md, the list of causes and the score, and scoreboard.md with each fault.
+"""Writes the generated parts of docs/diagnosis.md, the list of causes and the score, and of scoreboard.md, each fault and the first runs.
 
 `python tests/diagnosis/write_diagnosis.py` takes two minutes.
 """
@@ -169,29 +169,24 @@ def filled(text: str, name: str, lines: Iterable[str]) -> str:
 def document(text: str, all_said: tuple[Said, ...]) -> str:
     """The whole document with its generated parts."""
     text = filled(text, "causes", cause_lines())
-    text = filled(text, "incidents", incident_lines())
-    text = filled(text, "batches", batch_lines())
-    today = asyncio.run(misread_today())
-    text = filled(text, "foreign", foreign_lines(today))
-    text = filled(text, "seventh", seventh_lines(today))
     text = filled(text, "hidden", hidden_lines(all_said))
     missed = [said for said in all_said if not (said.fault.hidden or said.is_right)]
     return filled(text, "scoreboard", (*score_lines(all_said), "", *sources(all_said), "", *table(missed)))
 
 
-def whole_table(all_said: tuple[Said, ...]) -> str:
-    """The text of scoreboard.md."""
-    head = (
-        "# Every fault of the scoreboard",
-        "",
-        "[diagnosis.md](../../docs/diagnosis.md#scoreboard) says what it is.",
-        "",
-    )
-    return "\n".join((*head, *table(all_said), ""))
+def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
+    """The whole of scoreboard.md with its generated parts."""
+    text = filled(text, "faults", table(all_said))
+    text = filled(text, "incidents", incident_lines())
+    text = filled(text, "batches", batch_lines())
+    today = asyncio.run(misread_today())
+    text = filled(text, "foreign", foreign_lines(today))
+    text = filled(text, "seventh", seventh_lines(today))
+    return text
 
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
     found = asyncio.run(judge_all(load_faults()))
     DOCUMENT.write_text(document(DOCUMENT.read_text(), found))
-    TABLE.write_text(whole_table(found))
+    TABLE.write_text(whole_table(TABLE.read_text(), found))
