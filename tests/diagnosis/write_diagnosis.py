@@ -181,8 +181,7 @@ def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "batches", batch_lines())
     today = asyncio.run(misread_today())
     text = filled(text, "foreign", foreign_lines(today))
-    text = filled(text, "seventh", seventh_lines(today))
-    return text
+    return filled(text, "seventh", seventh_lines(today))
 
 
 if __name__ == "__main__":
