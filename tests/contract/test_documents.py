@@ -103,6 +103,15 @@ def test_the_first_screen_shows_what_it_is_a_picture_and_the_demo() -> None:
     assert [one for one in ("Prometheus exporter", "![", "sh deploy/try.sh") if one not in first] == []
 
 
+def test_documents_are_short() -> None:
+    """The reference is generated and does not count; of what others say, a page has a link."""
+    words = {name: len(text.split()) for name, text in DOCUMENTS.items()}
+    assert words["README.md"] <= 900
+    assert max(words[f"docs/{place}.md"] for place in ("bare-metal", "kubernetes", "slurm")) <= 600
+    others = {"README.md", "CONTRIBUTING.md", "docs/metrics.md"}
+    assert sum(count for name, count in words.items() if name not in others) <= 45_000
+
+
 def test_installation_reads_the_package_lists_first_and_needs_no_registry() -> None:
     lines = shell_lines(README)
     assert [line for line in lines if "apt-get install" in line and "apt-get update" not in line] == []

@@ -169,7 +169,6 @@ def filled(text: str, name: str, lines: Iterable[str]) -> str:
 def document(text: str, all_said: tuple[Said, ...]) -> str:
     """The whole document with its generated parts."""
     text = filled(text, "causes", cause_lines())
-    text = filled(text, "hidden", hidden_lines(all_said))
     missed = [said for said in all_said if not (said.fault.hidden or said.is_right)]
     return filled(text, "scoreboard", (*score_lines(all_said), "", *sources(all_said), "", *table(missed)))
 
@@ -177,6 +176,7 @@ def document(text: str, all_said: tuple[Said, ...]) -> str:
 def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     """The whole of scoreboard.md with its generated parts."""
     text = filled(text, "faults", table(all_said))
+    text = filled(text, "hidden", hidden_lines(all_said))
     text = filled(text, "incidents", incident_lines())
     text = filled(text, "batches", batch_lines())
     today = asyncio.run(misread_today())

@@ -2,7 +2,7 @@
 
     python tests/drift/table.py
 
-writes the tables between the marks in tests/drift/README.md and docs/evidence.md. A name with a placeholder counts once.
+writes the table between the marks in tests/drift/README.md. A name with a placeholder counts once.
 """
 
 import re
@@ -62,22 +62,8 @@ def fate(named: Named) -> str:
     return "left out" if INDEX.left_out(dialect, named.source, named.example) else "open"
 
 
-def by_driver() -> str:
-    """One line per driver: the table of tests/drift/README.md."""
-    lists = {series: names_of(series) for series in SERIES}
-    rows = [
-        (
-            MODULES[driver],
-            *(share([one for one in lists[series] if one.driver == driver]) for series in SERIES),
-        )
-        for driver in MODULES
-    ]
-    total = ("**all**", *(share(lists[series]) for series in SERIES))
-    return _table(("driver", *(f"Linux {series}" for series in SERIES)), [*rows, total])
-
-
 def by_source() -> str:
-    """One line per driver and interface: the table of docs/evidence.md."""
+    """One line per driver and interface."""
     lists = {series: names_of(series) for series in SERIES}
     kinds = sorted({(one.driver, one.source) for names in lists.values() for one in names})
     rows = [
@@ -101,8 +87,8 @@ def _open(lists: dict[str, list[Named]]) -> str:
     return f"\nWithout a row or a reason yet: {', '.join(f'`{name}`' for name in found)}.\n" if found else ""
 
 
-DOCUMENTS = {"tests/drift/README.md": by_driver, "docs/evidence.md": by_source}
-"""The documents with the tables."""
+DOCUMENTS = {"tests/drift/README.md": by_source}
+"""The document with the table."""
 
 
 def filled(document: str) -> str:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 from series import CORE, SERIES, TABLE, Named, extra_names, names_of, port_names, table, with_kernel, written
-from table import DOCUMENTS, MODULES, ROOT, by_driver, fate, filled, share
+from table import DOCUMENTS, MODULES, ROOT, fate, filled, share
 
 from roce_exporter.catalog import DIALECTS, INDEX
 
@@ -79,4 +79,3 @@ def test_a_name_is_counted_by_its_fate() -> None:
     assert [fate(named) for named in (one, left, fresh)] == ["mapped", "left out", "open"]
     assert str(share([one, left, fresh, one])) == "4: 2 + 1"
     assert {named.driver for names in ALL.values() for named in names} == set(MODULES)
-    assert by_driver().splitlines()[-1].split(" | ")[1] == str(share(ALL[SERIES[0]]))
