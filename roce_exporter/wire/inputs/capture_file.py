@@ -264,7 +264,7 @@ def _zstd(stream: _Begun, close: Callable[[], None]) -> Stream:
     except ImportError:
         pass
     else:
-        return _Unpacked(zstd.ZstdFile(stream), (zstd.ZstdError,), "zstd", close)
+        return _Unpacked(zstd.ZstdFile(stream), (zstd.ZstdError,), "zstd", close)  # type: ignore[call-overload,unused-ignore] # it only reads
     try:
         import zstandard  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - no package of the extra
     except ImportError:
