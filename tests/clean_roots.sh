@@ -1,14 +1,14 @@
 #!/bin/sh
 # The built files and the README's two commands in clean roots: tests/clean_roots.sh [SUITE...], by default Debian 12, 13 and unstable and Ubuntu
-# 24.04. As root; needs mmdebstrap and git.
+# 24.04. As root; needs mmdebstrap, git and rpmbuild.
 #
-# In each root wheel, Debian package and zipapp of the newest commit (or of RELEASE, a folder that deploy/release/build.sh made) serve a simulated
+# In each root wheel, Debian package, RPM and zipapp of the newest commit (or of RELEASE, a folder that deploy/release/build.sh made) serve a simulated
 # host, of which a storm is counted, and pass the quick tests; tests/tests_in_root.sh says how. The commands run in roots that have nothing, as root, as
 # a user with sudo and as a user without; Ubuntu 22.04, whose Python is too old, must refuse them; tests/commands_in_root.sh says how.
-# FILES="wheel deb zipapp commands" selects, and so does WAYS="root sudo user" of the commands. Roots and the locked wheels are kept in
+# FILES="wheel deb rpm zipapp commands" selects, and so does WAYS="root sudo user" of the commands. Roots and the locked wheels are kept in
 # ~/.cache/roce-clean (ROCE_CLEAN_CACHE); delete them to have newer roots. QUICK="tests/unit/test_web.py" selects quick tests,
 # TESTS those of the second command. ARCH=arm64 makes roots of that architecture, which qemu-user runs: its emulator must be registered in
-# /proc/sys/fs/binfmt_misc with the flag F, as Debian's qemu-user-static does (in a machine without systemd: update-binfmts --enable).
+# /proc/sys/fs/binfmt_misc with the flag F, as tests/tools.sh nightly does.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${ROCE_CLEAN_CACHE:-$HOME/.cache/roce-clean}
@@ -17,19 +17,19 @@ mkdir -p "$cache"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 143' HUP INT TERM
-files=${FILES:-wheel deb zipapp commands}
+files=${FILES:-wheel deb rpm zipapp commands}
 case ${ARCH:=$(dpkg --print-architecture)} in arm64) machine=aarch64 ;; amd64) machine=x86_64 ;; *) echo "$0: no packages for $ARCH" >&2; exit 2 ;; esac
 if [ "$machine" != "$(uname -m)" ] && ! grep -qs 'flags:.*F' "/proc/sys/fs/binfmt_misc/qemu-$machine"; then
-  echo "$0: nothing runs programs of $ARCH here: install qemu-user-static and arch-test, and register it in /proc/sys/fs/binfmt_misc" >&2
+  echo "$0: nothing runs programs of $ARCH here: install qemu-user-static and arch-test, and register it as tests/tools.sh nightly does" >&2
   exit 2
 fi
 if [ -z "${RELEASE:-}" ] && [ "$files" != commands ]; then
   RELEASE=$work/release
-  PACKAGES=deb PYTHON=$python "$top/deploy/release/build.sh" "$RELEASE" >&2
+  PACKAGES="deb rpm" PYTHON=$python "$top/deploy/release/build.sh" "$RELEASE" >&2
 fi
 
 # make_root NAME SUITE OPTION...: NAME.tar in the cache. The index of unstable expires after a week; a mirror or a clock that is behind must not end
-# the tests. Debian 12 has no keys of Ubuntu's archive, newer suites have.
+# the tests. Debian 12 has no keys of Ubuntu's archive, newer suites have; below root's home apt's own user could not read them.
 make_root() {
   name=$1 suite=$2
   shift 2
@@ -39,7 +39,7 @@ make_root() {
       keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
       [ -e $keyring ] || { keyring=$cache/keys$keyring; bash -c '. "$1/tests/newer.sh" && unpack_newest "$2/keys" ubuntu-keyring' - "$top" "$cache"; }
       case $ARCH in amd64) archive=archive.ubuntu.com/ubuntu ;; *) archive=ports.ubuntu.com/ubuntu-ports ;; esac
-      set -- --keyring="$keyring" --components=main,universe --include=apt "$@" "$suite" "$cache/$name.part.tar" "http://$archive"
+      set -- --keyring="$keyring" --aptopt='APT::Sandbox::User "root"' --components=main,universe --include=apt "$@" "$suite" "$cache/$name.part.tar" "http://$archive"
       ;;
     *) set -- "$@" "$suite" "$cache/$name.part.tar" ;;
   esac
@@ -85,6 +85,9 @@ add_built_files() {
   mkdir "$root/checkout"
   cp -r "$cache/libraries-$version-$ARCH" "$root/libraries"
   cp -r "$RELEASE" "$root/built"
+  for package in "$RELEASE"/*".$machine.rpm"; do
+    [ ! -e "$package" ] || { mkdir "$root/rpm" && rpm --root "$root/rpm" --nodeps --noscripts --ignorearch --install "$package"; }
+  done
   git -C "$top" archive HEAD -- . ':!roce_exporter' | tar --extract -C "$root/checkout"
 }
 

@@ -1,9 +1,12 @@
 # Functions that bring packages of Debian suites newer than the machine's: downloaded and unpacked, never installed. Sourced.
 #
 # apt runs with a configuration of its own (lists, sources, cache, an empty list of installed packages) below $cache, so
-# the machine's apt sees nothing of it. The mirror is the machine's own. Of several suites the highest version is taken.
+# the machine's apt sees nothing of it. The mirror is the machine's own. Of several suites the highest version is taken,
+# for the machine's architecture or for $ROCE_LAB_ARCH; there PACKAGE:$host is that of the machine.
 
-cache=${ROCE_LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/roce-lab}
+cache=${ROCE_LAB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/roce-lab}${ROCE_LAB_ARCH:+/$ROCE_LAB_ARCH}
+host=$(dpkg --print-architecture)
+architecture=${ROCE_LAB_ARCH:-$host}
 newer_suites="trixie trixie-backports unstable"
 newer_apt=$cache/apt
 mkdir -p "$cache" || exit 125
@@ -36,6 +39,8 @@ prepare_newer() {
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
   done >"$newer_apt/sources.list"
   cat >"$newer_apt/apt.conf" <<END
+APT::Architecture "$architecture";
+APT::Architectures "$architecture,$host";
 Dir::State "$newer_apt";
 Dir::State::lists "$newer_apt/lists";
 Dir::State::status "$newer_apt/status";

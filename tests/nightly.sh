@@ -17,7 +17,9 @@ run_stage() {
   ci | nightly) sh tests/run.sh --tier="$1" ;;
   newest) tests/newest.sh && tests/newest.sh tests/deploy/test_agents.py tests/deploy/test_stores.py ;;
   release) "$python" tests/release_check.py ;;
-  clean-roots) tests/clean_roots.sh ;;
+  clean-roots)
+    tests/clean_roots.sh && ARCH=arm64 FILES="wheel deb rpm zipapp" QUICK="tests/unit/test_web.py tests/unit/test_recorded.py" tests/clean_roots.sh trixie
+    ;;
   fuzz)
     "$python" -m pip install --quiet --only-binary=:all: '.[fuzz]' || return 1
     for target in tests/fuzz/corpus/*; do
@@ -26,7 +28,7 @@ run_stage() {
     ;;
   rules) "$python" tests/mutants/rules.py ;;
   mutants) make mutants PYTHON="$python" ;;
-  lab) tests/lab/run.sh --all ;;
+  lab) tests/lab/run.sh --all && tests/lab/run.sh --arch=arm64 --core newest ;;
   load) tests/under_load.sh 10 && tests/under_load.sh 2 --tier=ci ;;
   *) echo "nightly: no stage $1; the stages are: ${stages[*]}" >&2; return 2 ;;
   esac

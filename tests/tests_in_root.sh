@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs inside a clean root: tests_in_root.sh {wheel|deb|zipapp}. Installs one built file, serves a simulated host with it, and runs the quick
+# Runs inside a clean root: tests_in_root.sh {wheel|deb|rpm|zipapp}. Installs one built file, serves a simulated host with it, and runs the quick
 # tests with it. Nothing is downloaded: /built has the release, /libraries the locked wheels, /checkout the repository without the package.
 set -eu
 cd /checkout
@@ -39,6 +39,10 @@ case $1 in
     dpkg --install "/built/roce-exporter_"*"_$(dpkg --print-architecture).deb" >/tmp/dpkg.log 2>&1 || { cat /tmp/dpkg.log; exit 1; }
     python3 tests/storm_in_root.py /usr/bin/roce-exporter
     quick python3 /opt/roce-exporter/lib
+    ;;
+  rpm) # unpacked in /rpm, for there is no RHEL; its libraries are for every Python from 3.11 on
+    python3 tests/storm_in_root.py python3 -IB /rpm/opt/roce-exporter/bin/roce-exporter
+    quick python3 /rpm/opt/roce-exporter/lib
     ;;
   zipapp)
     python3 tests/storm_in_root.py python3 /built/*.pyz

@@ -18,7 +18,14 @@ for pair in $wanted; do
   command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
 done
 [ -e /usr/share/bash-completion/bash_completion ] || missing+=(bash-completion)
-[ ${#missing[@]} -gt 0 ] || exit 0
-[ "$(id -u)" = 0 ] || { echo "tools: only root can install ${missing[*]}" >&2; exit 1; }
-echo "tools: ${missing[*]}"
-exec sh deploy/packages.sh "${missing[@]}"
+if [ ${#missing[@]} -gt 0 ]; then
+  [ "$(id -u)" = 0 ] || { echo "tools: only root can install ${missing[*]}" >&2; exit 1; }
+  echo "tools: ${missing[*]}"
+  sh deploy/packages.sh "${missing[@]}"
+fi
+# systemd registers the emulator of arm64; a container has none.
+kernel=/proc/sys/fs/binfmt_misc
+if [ "$1" = nightly ] && [ ! -e $kernel/qemu-aarch64 ] && [ "$(uname -m)" = x86_64 ]; then
+  { [ -e $kernel/register ] || mount -t binfmt_misc binfmt_misc $kernel; } && cat /usr/lib/binfmt.d/qemu-aarch64.conf >$kernel/register ||
+    echo "tools: this kernel runs no programs of arm64: nothing can be registered in $kernel" >&2
+fi

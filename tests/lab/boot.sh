@@ -57,12 +57,16 @@ printf '%q ' "$@" >"$orders/command"
 # slow or busy host its seconds take longer, and no deadline in the guest passes too early. While it is idle its clock is the
 # host's. Without cmpxchg16b: QEMU 7.2 leaves an operand in the flags after it, and an interrupt there crashes the guest.
 # Without AVX2: under QEMU 7.2 numpy's sort with it returns wrong orders and crashes.
+case $machine in
+  aarch64) board=(-machine virt,gic-version=3 -cpu neoverse-n1) console=ttyAMA0 ;;
+  *) board=(-machine q35 -cpu max,-cx16,-avx2) console=ttyS0 ;;
+esac
 arguments=(
-  -machine q35 -accel tcg,tb-size=256 -icount shift=1 -cpu max,-cx16,-avx2 -m "$memory" -smp "$processors" -nodefaults -no-reboot
+  "${board[@]}" -accel tcg,tb-size=256 -icount shift=1 -m "$memory" -smp "$processors" -nodefaults -no-reboot
   -display none -monitor none -parallel none -serial "file:$run/console"
   -kernel "$kernel/boot/vmlinuz-$release" -initrd "$kernel/initrd.img"
-  -append "console=ttyS0 loglevel=5 panic=-1 rdinit=/init nokaslr mitigations=off tsc=reliable random.trust_cpu=on no_timer_check"
-  -fsdev "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap"
+  -append "console=$console loglevel=5 panic=-1 rdinit=/init nokaslr mitigations=off tsc=reliable random.trust_cpu=on no_timer_check"
+  -fsdev "local,id=root,path=${root:-/},security_model=none,readonly=on,multidevs=remap"
   -device virtio-9p-pci,fsdev=root,mount_tag=hostroot
   -fsdev "local,id=share,path=$share,security_model=none"
   -device virtio-9p-pci,fsdev=share,mount_tag=labshare
@@ -75,13 +79,13 @@ number=0
 for card in $cards; do
   number=$((number + 1))
   arguments+=(-netdev "hubport,id=net$number,hubid=0"
-    -device "$card,netdev=net$number,mac=52:54:00:00:00:$(printf %02x "$number")")
+    -device "$card,romfile=,netdev=net$number,mac=52:54:00:00:00:$(printf %02x "$number")")
 done
 
 mkfifo "$run/out.in" "$run/out.out" # the names that QEMU's chardev "pipe" expects
 cat "$run/out.out" &
 printer=$!
-timeout -k 5 "$limit" qemu-system-x86_64 "${arguments[@]}" 2>"$run/errors" </dev/null &
+timeout -k 5 "$limit" "qemu-system-$machine" "${arguments[@]}" 2>"$run/errors" </dev/null &
 emulator=$!
 wait "$emulator"
 ended=$?

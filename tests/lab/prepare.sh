@@ -7,6 +7,12 @@
 
 . "$here/../newer.sh"
 
+# The guest's processor. Its files are the host's own or, for another architecture, those of $root; $cross begins the names of its tools.
+case $architecture in
+  arm64) machine=aarch64 emulator_package=qemu-system-arm root=$cache/root cross=aarch64-linux-gnu- ;;
+  *) machine=x86_64 emulator_package=qemu-system-x86 root='' cross='' ;;
+esac
+
 # Parts of the kernel package that no test needs: a third of the time to unpack it and two thirds of its size.
 unneeded=(sound drivers/gpu drivers/media drivers/net/wireless drivers/staging drivers/iio drivers/hid drivers/scsi
   drivers/input drivers/usb)
@@ -40,7 +46,7 @@ prepare_kernel() {
   kernel=$cache/linux-$1
   exec 9>"$cache/.lock"
   flock 9
-  install_tools qemu-system-x86_64=qemu-system-x86 busybox=busybox-static cpio=cpio depmod=kmod xz=xz-utils &&
+  install_tools "qemu-system-$machine=$emulator_package" busybox=busybox-static cpio=cpio depmod=kmod xz=xz-utils &&
     { [ -e "$kernel/.done" ] && is_newest "$1" || unpack_kernel "$1"; } &&
     release=$(cat "$kernel/.done") &&
     { [ "$kernel/initrd.img" -nt "$here/initramfs/init.sh" ] || make_initramfs; }
@@ -53,14 +59,14 @@ prepare_kernel() {
 is_newest() {
   local version
   [ "$1" = newest ] || return 0
-  version=$(newest_version linux-image-amd64) || return 0
+  version=$(newest_version "linux-image-$architecture") || return 0
   [ "$version" = "$(cat "$kernel/.version" 2>/dev/null)" ]
 }
 
 meta_package() {
   case $1 in
-    newest | 6.1) echo linux-image-amd64 ;;
-    *) echo "linux-image-$1-amd64" ;;
+    newest | 6.1) echo "linux-image-$architecture" ;;
+    *) echo "linux-image-$1-$architecture" ;;
   esac
 }
 
@@ -82,7 +88,7 @@ unpack_kernel() {
   done
   rm -rf "$kernel/deb"
   settle_kernel && depmod -b "$kernel" "$unpacked" || return 1
-  [ "$1" != newest ] || newest_version linux-image-amd64 >"$kernel/.version"
+  [ "$1" != newest ] || newest_version "linux-image-$architecture" >"$kernel/.version"
   echo "$unpacked" >"$kernel/.done"
 }
 
@@ -99,7 +105,7 @@ make_initramfs() {
   local tree module number=0
   tree=$(mktemp -d "$cache/initramfs.XXXXXX")
   mkdir -p "$tree"/{bin,modules,proc,sys,dev,lower,upper,new}
-  cp "$(command -v busybox)" "$tree/bin/busybox"
+  cp "$root$(command -v busybox)" "$tree/bin/busybox"
   cp "$here/initramfs/init.sh" "$tree/init"
   chmod 755 "$tree/init"
   for module in $(for name in "${initramfs_modules[@]}"; do
@@ -119,16 +125,17 @@ make_initramfs() {
 
 # build_module SERIES SOURCE MODULE: builds the folder SOURCE as an out-of-tree module; warnings are errors.
 build_module() {
-  prepare_kernel "$1" && install_tools make=make gcc-12=gcc-12 patchelf=patchelf || return 1
+  prepare_kernel "$1" && install_tools make=make "${cross}gcc-12=gcc-12${cross:+-${cross%-}}" patchelf=patchelf || return 1
   local headers=$cache/headers-$release built
   [ -e "$headers/.done" ] || unpack_headers "$1" "$headers" || return 1
   built=$(mktemp -d "$cache/build.XXXXXX")
   cp -r "$2/." "$built"
+  # shellcheck disable=SC2086  # two words or none
   # BTF would need pahole, and is not used here. gcc 12 has another flag for the alignment option of gcc 14.
   { [ ! -e "$built/names.py" ] || python3 "$2/names.py" "$release" >"$built/names.h"; } &&
-    make -s -C "$headers/usr/src/linux-headers-$release" M="$built" CC=gcc-12 CONFIG_DEBUG_INFO_BTF_MODULES= \
+    make -s -C "$headers/usr/src/linux-headers-$release" M="$built" CC="${cross}gcc-12" ${cross:+ARCH=$architecture CROSS_COMPILE=$cross} CONFIG_DEBUG_INFO_BTF_MODULES= \
       CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= KCFLAGS=-Werror modules &&
-    strip -g "$built"/*.ko && cp "$built"/*.ko "$3"
+    "${cross}strip" -g "$built"/*.ko && cp "$built"/*.ko "$3"
   local status=$?
   rm -rf "$built"
   return $status
@@ -140,7 +147,7 @@ unpack_headers() {
   mkdir -p "$2/deb"
   # shellcheck disable=SC2046  # a list of names
   (cd "$2/deb" && with_suite "$1" apt_get download "$package" \
-    $(with_suite "$1" dependency "$package" '^linux-(headers|kbuild)')) ||
+    $(with_suite "$1" dependency "$package" '^linux-(headers|kbuild)' | sed "/kbuild/s/\$/:$host/")) ||
     { echo "lab: cannot download $package" >&2; return 1; }
   for archive in "$2"/deb/*.deb; do dpkg-deb -x "$archive" "$2" || return 1; done
   rm -rf "$2/deb"
@@ -153,7 +160,7 @@ unpack_headers() {
 # The build tools of a newer suite need its C library, which is unpacked next to them for their use only.
 lend_libraries() {
   local libraries=$1/usr/lib/x86_64-linux-gnu program
-  unpack_newest "$1" libc6 libelf1t64 libssl3t64 zlib1g libzstd1 || return 1
+  unpack_newest "$1" {libc6,libelf1t64,libssl3t64,zlib1g,libzstd1}":$host" || return 1
   find "$1"/usr/lib/linux-kbuild-* -type f -perm -100 | while read -r program; do
     [ "$(head -c 4 "$program" | tail -c 3)" != ELF ] ||
       patchelf --set-interpreter "$libraries/ld-linux-x86-64.so.2" --set-rpath "$libraries" "$program" || exit 1
@@ -165,7 +172,7 @@ build_extra() {
   prepare_kernel "$1" || return 1
   local target=$cache/modules-$1 source=$cache/source-$1 package
   [ "$(cat "$target/.done" 2>/dev/null)" != "$release" ] || return 0
-  install_tools make=make gcc-12=gcc-12 xz=xz-utils || return 1
+  install_tools make=make "${cross}gcc-12=gcc-12${cross:+-${cross%-}}" xz=xz-utils || return 1
   package=linux-source-$(echo "$release" | grep -oE '^[0-9]+\.[0-9]+')
   rm -rf "$target" "$source"
   mkdir -p "$target" "$source/deb"

@@ -7,6 +7,7 @@
 #   run.sh --all           the core on both, then 6.1, netdevsim and siw, and the comparison: two hours
 #   run.sh --soak          10,000 collections with random faults, on Linux 6.12: 15 minutes; $ROCELAB_SOAK of them
 #   run.sh --compare       only the tables of docs/comparison.md
+#   run.sh --arch=arm64 [--core | -- ARGUMENT...]  the same on the newest kernel for arm64, with Debian 13's files for it
 #   run.sh -- ARGUMENT...  only the tests selected by these arguments of pytest, on Linux 6.12, or on $ROCE_LAB_SERIES
 #
 # If QEMU is missing and cannot be installed, this fails with CI=true; elsewhere it prints a message and succeeds.
@@ -14,6 +15,7 @@ set -u
 here=$(dirname "$(realpath "$0")")
 checkout=$(realpath "$here/../..")
 
+case ${1:-} in --arch=*) export ROCE_LAB_ARCH=${1#*=} ROCE_LAB_SERIES=newest && shift ;; esac
 if ! command -v qemu-system-x86_64 >/dev/null && { [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; }; then
   echo "lab: no QEMU; as root: apt-get install qemu-system-x86. Without it the real kernel is not tested." >&2
   [ "${CI:-}" != true ] || exit 1
@@ -22,6 +24,11 @@ fi
 
 . "$here/prepare.sh"
 . "$here/rivals.sh"
+# Linux for arm64 starts slowly in an emulator: its limits are longer. ROCE_LAB_TIMES=10 is for a busy machine.
+times=${ROCE_LAB_TIMES:-${root:+3}}
+times=${times:-1}
+tools=${root:+/usr/bin}
+tools=${tools:-$cache/tools/bin}
 cards="virtio-net-pci e1000e vmxnet3"
 # CI runs these: what the exporter reads of a card, of traffic over Soft-RoCE, and of drivers that only the newest kernel has. A guest
 # takes them in any order. `longer` is the rest of the core; test_owners.py has failed once in CI, next to another guest, and passed before
@@ -37,8 +44,25 @@ kernel_tests=(test_names.py test_values.py test_configuration.py test_addresses.
 
 # The tools that the tests in the guest call; the guest uses the RDMA and network tools of the host.
 prepare_host() {
+  [ -z "$root" ] || { prepare_root; return; }
   install_tools rdma=iproute2 dcb=iproute2 ibv_devinfo=ibverbs-utils tc=iproute2 ethtool=ethtool ib_write_bw=perftest setpriv=util-linux tcpdump=tcpdump \
     etc/libibverbs.d/rxe.driver=ibverbs-providers usr/lib/python3/dist-packages/pyverbs/__init__.py=python3-pyverbs
+}
+
+# For a guest of another architecture: Debian's files for it, unpacked and not configured, so that none of its programs runs here; and the folders
+# that the tests read.
+prepare_root() {
+  local tools=coreutils,grep,sed,hostname,mount,util-linux,iproute2,ibverbs-utils,ibverbs-providers,ethtool,perftest,tcpdump,kmod,procps
+  install_tools mmdebstrap=mmdebstrap || return 1
+  [ -e "$root/.done" ] || {
+    rm -rf "$root"
+    mmdebstrap --quiet --variant=extract --skip=check/qemu --architectures="$architecture" trixie "$root" \
+      --include="base-files,base-passwd,bash,dash,python3,python3-pyverbs,busybox-static,prometheus,$tools" &&
+      cp "$root/usr/share/base-passwd/passwd.master" "$root/etc/passwd" && cp "$root/usr/share/base-passwd/group.master" "$root/etc/group" &&
+      echo 'tcpdump:x:100:65534::/:/bin/sh' >>"$root/etc/passwd" && echo '127.0.0.1 localhost' >"$root/etc/hosts" && touch "$root/.done"
+  } || return 1
+  rm -rf "${root:?}$checkout"
+  mkdir -p "$root$checkout" && cp -r "$checkout"/{alerts,bench,tests} "$root$checkout"
 }
 
 # Builds the wheel and installs it together with pytest, outside the checkout. No earlier version of it is kept.
@@ -49,8 +73,21 @@ prepare_wheel() {
   rm -rf "$cache/wheel"
   "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$cache/wheel" "$checkout" &&
     "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$cache"/wheel/*.whl &&
-    "$python" -m pip install --quiet --disable-pip-version-check "$cache"/wheel/*.whl 'pytest>=8' 'pytest-timeout>=2.3' \
-      'dpkt>=1.9.8' 'numpy>=1.26,<2.4' 'isal>=1.6'
+    install_wheel 'pytest>=8' 'pytest-timeout>=2.3' 'dpkt>=1.9.8' 'numpy>=1.26,<2.4' 'isal>=1.6'
+}
+
+# install_wheel LIBRARY...: with these, at the same path for a guest of another architecture: so the programs of pip name the guest's Python.
+install_wheel() {
+  local site=() guest=$root$cache/venv version
+  if [ -n "$root" ]; then
+    version=$(basename "$root"/usr/lib/python3.*)
+    rm -rf "$guest"
+    mkdir -p "$guest/bin" && ln -s /usr/bin/python3 "$guest/bin/python" && echo 'home = /usr/bin' >"$guest/pyvenv.cfg" || return 1
+    site=(--target="$guest/lib/$version/site-packages" --only-binary=:all: --python-version="${version#python}")
+    site+=(--platform=manylinux_2_{28,17}_"$machine" --platform="manylinux2014_$machine")
+  fi
+  "$python" -m pip install --quiet --disable-pip-version-check "${site[@]}" "$cache"/wheel/*.whl "$@" &&
+    { [ -z "$root" ] || mv "$guest/lib/$version/site-packages/bin/"* "$guest/bin"; }
 }
 
 # Builds the modules that all tests in the guest load.
@@ -63,10 +100,11 @@ in_guest() {
   local series=$1 limit=$2
   shift 2
   build_modules "$series" || return 1
+  [ -z "$root" ] || { mkdir -p "$cache/modules-$series" && cp -r "$cache"/*.ko "$cache/modules-$series" "$root$cache"; } || return 1
   (
     cd "$here/guest" || exit 1
     ROCELAB_MODULE=$cache/rocelab-$series.ko ROCELAB_MOVABLE=$cache/movable-$series.ko \
-      ROCELAB_EXTRA=$cache/modules-$series ROCELAB_TOOLS=$cache/tools/bin PYTHONDONTWRITEBYTECODE=1 \
+      ROCELAB_EXTRA=$cache/modules-$series ROCELAB_TOOLS=$tools PYTHONDONTWRITEBYTECODE=1 \
       "$here/boot.sh" -k "$series" -m 1536 -t "$limit" -n "$cards" -- "$@"
   )
 }
@@ -78,7 +116,7 @@ compare_exporters() {
 test_in_guest() {
   local series=$1 limit=$2
   shift 2
-  in_guest "$series" "$limit" "$python" -m pytest "$@"
+  in_guest "$series" $((limit * times)) "$python" -m pytest "$@"
 }
 
 # The core on a kernel. On the newest one also netdevsim, the only source of FEC histograms. Its short soak has a fixed seed;
@@ -103,7 +141,7 @@ test_for_ci() {
   return $status
 }
 
-prepare_host && prepare_wheel && prepare_tools || exit 1
+prepare_host && prepare_wheel && { [ -n "$root" ] || prepare_tools; } || exit 1
 case ${1:-} in
   --soak)
     export ROCELAB_SOAK=${ROCELAB_SOAK:-10000}
@@ -129,7 +167,7 @@ case ${1:-} in
     test_in_guest "$series" 1200 "$@"
     ;;
   --core)
-    test_core "${2:-6.12}"
+    test_core "${2:-${ROCE_LAB_SERIES:-6.12}}"
     ;;
   "")
     test_for_ci
