@@ -95,7 +95,7 @@ class Finding:
     wrong_if: str = ""
     """The one fact that would prove it wrong."""
     direction: str = ""
-    """`receive` or `transmit`, where only what the port receives or sends is affected."""
+    """`receive` or `transmit`, where only what the port receives or sends is affected; or another word that tells of what it can follow."""
     place: str = ""
     """Rail, rack and switch port, as far as they are known."""
     areas: frozenset[str] = frozenset()

@@ -27,6 +27,8 @@ EVERY_PORT = "all"
 """What the label `port` says of a counter that the device keeps for all of its ports together."""
 
 FULL_BITS = 64
+GOES_ON = 120.0
+"""Seconds without a rise after which the next one is another event."""
 
 ROWS = INDEX.named
 
@@ -189,12 +191,11 @@ class PortView:
         since = self.host.end - window
         rise = rise_between(track.points, since, self.host.end, moduli(name))
         if rise and rise.amount and _tells_time(name):
-            times = [
-                after[0]
-                for before, after in pairwise(track.points)
-                if before[0] >= since and after[1] != before[1]
-            ]
-            self.host.moved.append((times[0], times[-1]))
+            times = [after[0] for before, after in pairwise(track.points) if after[1] != before[1]]
+            first = next(number for number, time in enumerate(times) if time > since)
+            while first and times[first] - times[first - 1] <= GOES_ON:
+                first -= 1  # it began before the window
+            self.host.moved.append((times[first], times[-1]))
         return rise
 
     def between(self, name: str, begin: float, end: float, **match: str) -> float:
@@ -226,6 +227,7 @@ class PortView:
             first_time, first = track.points[0]
             if first_time > max(self.host.begin, self.host.end - window):
                 total += first
+                self.host.moved.append((first_time, first_time))
         return total
 
     @property
@@ -264,11 +266,14 @@ STATES = frozenset(
 """Gauges whose change is the begin of what a rule says of them."""
 
 
+_TELLING = ("roce_pfc_", "roce_cnp_", "roce_ecn_", "roce_netdev_carrier_down_")
+
+
 @cache
 def _tells_time(name: str) -> bool:
     """Whether a rise of this counter is an event, and no traffic."""
     row = ROWS.get(name)
-    return row is not None and (row.usual == 0 or name.startswith(("roce_pfc_", "roce_cnp_", "roce_ecn_")))
+    return row is not None and (row.usual == 0 or name.startswith(_TELLING))
 
 
 def belongs(labels: Mapping[str, str], device: str, port: str) -> bool:

@@ -74,7 +74,7 @@ class Cause:
     areas: frozenset[str]
     """What of the port it is about: some of `coverage.AREAS`."""
     explains: frozenset[str]
-    """Names of causes that can be its consequences on the same port, with `/receive` or `/transmit` where only those of that direction."""
+    """Names of causes that can be its consequences on the same port, with a direction or a side behind `/` where only those of it."""
     begins: Begin
     ends: End
     acts: str
@@ -82,9 +82,9 @@ class Cause:
     events: tuple[str, ...]
     """Events of the kernel log that are a sign of it."""
 
-    def is_explained_by(self, other: Cause, direction: str) -> bool:
-        """Whether it, in this direction, can be a consequence of the other one on the same port."""
-        return not other.explains.isdisjoint((self.name, f"{self.name}/{direction}"))
+    def is_explained_by(self, other: Cause, direction: str, side: str = "") -> bool:
+        """Whether it, in this direction and of this side, can be a consequence of the other one on the same port."""
+        return not other.explains.isdisjoint((self.name, f"{self.name}/{direction}", f"{self.name}/{side}"))
 
     def finding(
         self,
@@ -197,7 +197,7 @@ class Symptom(NamedTuple):
     until: float | None = None
     """Its last sign, where the rule sees that it has ended, so that it is not a failure now; 0: it lasts. None: follows from the counters."""
     direction: str = ""
-    """`receive` or `transmit`, where only what the port receives or sends is affected."""
+    """`receive` or `transmit`, where only what the port receives or sends is affected; or another word for `then` of `causes.txt`."""
 
 
 Rule = Callable[[PortView], Iterator[Symptom]]

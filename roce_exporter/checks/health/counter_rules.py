@@ -10,13 +10,15 @@ from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.table import sections
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, Symptom, rose
+from roce_exporter.checks.health.link_rules import steady
 from roce_exporter.checks.thresholds import seconds_of
+from roce_exporter.view.host_view import Rise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView, Rise
+    from roce_exporter.view.host_view import PortView
 
 FUNCTIONS, OWNED = "roce_vf_info", "roce_owner_queue_pairs"
 """Which function a VF is, and the owners of a device, where they are surveyed."""
@@ -96,6 +98,8 @@ def _rises(port: PortView) -> Iterator[Symptom]:
     packets = [port.rose(f"roce_port_{way}_packets_total", MEDIUM) for way in ("receive", "transmit")]
     for name, kind in FAULT_ROWS.items():
         rise = port.rise(name, MEDIUM)
+        if rise and rise.amount:  # what is lost with a link is the link's
+            rise = Rise(sum(steady(port, track, MEDIUM) for track in port.tracks(name)), rise.seconds)
         if rise is None or rise.amount < STEADY:
             continue
         ratio = rise.amount / max(packets) if any(packets) and INDEX.named[name].unit in OF_PACKETS else 1.0
@@ -103,7 +107,9 @@ def _rises(port: PortView) -> Iterator[Symptom]:
             continue
         intervals = [amount for _, _, amount in port.stretches(name, 0.0, MEDIUM)]
         if sum(amount > 0 for amount in intervals) >= min(ROUNDS, len(intervals)):
-            yield Symptom(kind.cause, (f"{_said(port, name, rise)}, normally 0",), side=kind.side)
+            way = next((one for one in ("receive", "transmit") if one in name), "")
+            said = (f"{_said(port, name, rise)}, normally 0",)
+            yield Symptom(kind.cause, said, side=kind.side, direction=way)
 
 
 def _said(port: PortView, name: str, rise: Rise) -> str:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
+from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Side, Status
+from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status
 from roce_exporter.checks.health.causes import CAUSES, LONG, MEDIUM, NAMED, End
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
 from roce_exporter.checks.health.counter_rules import COUNTED_RULES, COUNTER_RULES, DEVICE_COUNTED_RULES
 from roce_exporter.checks.health.coverage import fine_of, unseen_of
 from roce_exporter.checks.health.device_rules import DEVICE_RULES, PCIE_RULES
 from roce_exporter.checks.health.link_rules import LINK_RULES
-from roce_exporter.checks.health.settings_rules import MISCONFIGURED, SETTINGS_RULES, settings_first, suspects
+from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, settings_first, suspects
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.view.host_view import PortView, View
@@ -33,7 +34,8 @@ PORT_RULES: tuple[Rule, ...] = (
 
 LOOK_BACK = 120.0
 """Seconds between two times at which the history is judged; the shortest window of a rule."""
-ELSEWHERE = {Side.FABRIC, Side.PEER}
+SETTLED = 60.0
+"""Seconds in which queue pairs give up, and by which counters of one event can be seen apart."""
 NO_DEVICE = "everything: no RDMA device is visible"
 
 _PLACES = {cause.name: place for place, cause in enumerate(CAUSES)}
@@ -179,24 +181,26 @@ def _merge(before: Symptom | None, sign: Symptom) -> Symptom:
 
 
 def _otherwise_unexplained(host: View, findings: list[Finding]) -> list[Finding]:
-    """What counters of faults that no other rule reads say of ports without another finding.
-
-    A fault elsewhere makes no counter of this host's own faults rise.
-    """
+    """What counters of faults that no other rule reads say, where no finding of the same cause says it and none can lead to it."""
     found = []
     for port in host.ports():
-        sides = {
-            one.side
-            for one in findings
-            if one.device == port.device and one.port in ("", port.port) and one.check != MISCONFIGURED
-        }
-        if sides <= ELSEWHERE:
-            found += [one for one in _faults(port, COUNTER_RULES) if not sides or one.side not in ELSEWHERE]
+        here = [one for one in findings if one.device == port.device and one.port in ("", port.port)]
+        found += [
+            one
+            for one in _faults(port, COUNTER_RULES)
+            if not any(other.check == one.check or _follows(one, other) for other in here)
+        ]
     return found
 
 
 def _follows(finding: Finding, other: Finding) -> bool:
-    return NAMED[finding.check].is_explained_by(NAMED[other.check], finding.direction)
+    """Whether it can be a consequence: not one that began before its cause or goes on after it, nor of what is only a note."""
+    began = finding.since and finding.since < other.since - SETTLED
+    goes_on = other.until and finding.since and (finding.until or inf) > other.until + LOOK_BACK
+    slight = finding.is_wrong and not other.is_wrong and NAMED[other.check].health is not Status.OK
+    return not (began or goes_on or slight) and NAMED[finding.check].is_explained_by(
+        NAMED[other.check], finding.direction, finding.side
+    )
 
 
 def _explained(findings: list[Finding]) -> Iterator[Finding]:

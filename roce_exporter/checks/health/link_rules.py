@@ -207,7 +207,9 @@ def _unsteady(port: PortView) -> Iterator[Symptom]:
     evidence = (rose(rise, f"losses of the link{member}"),)
     if rise.amount >= port.limit("link_flaps", "events") or quick:
         yield Symptom("link_flapping", evidence, weight=min(1.0, rise.amount / 100))
-    elif port.highest(UP) and not (member and port.highest("roce_link_up", netdev=netdev) == 0):
+    elif any(track.now for track in port.tracks(UP)) and not (
+        member and port.highest("roce_link_up", netdev=netdev) == 0
+    ):
         yield Symptom("link_interrupted", evidence)
 
 
@@ -316,8 +318,10 @@ def _crc(port: PortView) -> Iterator[Symptom]:
     own = any(not one.note for one in _uncorrected(port))
     for found in _errors(port, "crc_errors", window, tuple(CHECKSUMS.items())):
         if upstream:
-            said = f"{upstream:.0f} of them were marked as corrupt by a switch: the bad link is upstream"
-            yield found._replace(evidence=(*found.evidence, said), side=Side.FABRIC)
+            most = upstream >= max(port.rose(name, window) for name in CHECKSUMS) / 2
+            where = "the bad link is upstream" if most else "the others were damaged here"
+            said = f"{upstream:.0f} of them were marked as corrupt by a switch: {where}"
+            yield found._replace(evidence=(*found.evidence, said), side=Side.FABRIC if most else None)
         else:
             # Blocks that this link could not correct explain them.
             yield found._replace(direction="receive" if own else "")

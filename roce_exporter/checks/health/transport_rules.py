@@ -12,7 +12,7 @@ from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, Symptom, risen, rose, texts
 from roce_exporter.checks.health.congestion_rules import RECEIVE, TRANSMIT
 from roce_exporter.checks.health.counter_rules import counters_of
-from roce_exporter.checks.health.link_rules import losses, speed_and_model
+from roce_exporter.checks.health.link_rules import DOWN_COUNTERS, UP, losses, speed_and_model
 from roce_exporter.words import duration, number, share
 
 if TYPE_CHECKING:
@@ -67,6 +67,12 @@ SEVERAL = 2
 """Siblings that outvote a card."""
 ALL_LOST = 0.9
 """Share of probes to a peer that are lost if it does not answer."""
+INFERRED = "inferred"
+"""In place of a direction: work requests that failed, not why."""
+LOSSY = "lossy"
+"""In place of a direction: a silence that losses of packets can explain, or of which no loss can be seen."""
+RARELY = 0.1
+"""Share of lost packets below which no eight transmissions of one are lost in a row (1e-8), so that no queue pair gives up by it."""
 WAITED = ((TIMEOUTS, "acknowledgement timeouts"), (ADAPTIVE, "packets sent again because nothing came back"))
 
 
@@ -81,7 +87,8 @@ def _silence(port: PortView) -> Iterator[Symptom]:
         return
     lost = risen(port, LOST, WINDOW)
     waited = sum(rise.amount for rise in (timeouts, again) if rise)
-    side = _side_of_silence(port, sum(rise.amount for rise, _ in lost), waited)
+    losses_seen = sum(rise.amount for rise, _ in lost)
+    side = _side_of_silence(port, losses_seen, waited, gave_up=gave_up)
     peers = [*_silent_peers(port)]
     alone = _calm_siblings(port) if side is Side.PEER and not peers else 0
     failed = (f"{number(uncounted)} work requests failed meanwhile",) if uncounted >= 1 else ()
@@ -102,7 +109,9 @@ def _silence(port: PortView) -> Iterator[Symptom]:
     }
     side = Side.HOST if alone else side
     cause = "peer_silent" if unanswered else "ack_timeouts"
-    yield Symptom("retries_exceeded" if gave_up else cause, evidence, texts(against.get(side)), side)
+    way = "" if clean or (side is Side.PEER and lost) else LOSSY
+    name = "retries_exceeded" if gave_up else cause
+    yield Symptom(name, evidence, texts(against.get(side)), side, direction=way)
 
 
 def _calm_siblings(port: PortView) -> int:
@@ -207,13 +216,26 @@ def _uncounted(port: PortView) -> Iterator[Symptom]:
         yield Symptom("retransmissions_uncounted", (said, uncounted), texts(blind))
 
 
-def _side_of_silence(port: PortView, lost: float, timeouts: float) -> Side:
+def _side_of_silence(port: PortView, lost: float, timeouts: float, *, gave_up: bool) -> Side:
     link = losses(port, WINDOW)
-    if link and link.amount:
+    if link and link.amount and _are_together(port):
         return Side.LINK
-    if not lost or lost < timeouts:
+    sent = port.rose(TRANSMITTED, WINDOW)
+    if not lost or lost < timeouts or (gave_up and lost < RARELY * sent):
         return Side.PEER
     return _side_of_loss(port, lost, RECEIVE)[0] or Side.FABRIC
+
+
+def _are_together(port: PortView) -> bool:
+    """Whether the silence comes with losses of the link: it begins no sooner, and ends soon after the last, unless the port is down."""
+    lost, waits = (
+        [stretch for name in names for stretch in port.stretches(name, 0.0, WINDOW) if stretch[2]]
+        for names in (DOWN_COUNTERS, (TIMEOUTS, EXCEEDED, ADAPTIVE))
+    )
+    begins = min((begin for begin, _, _ in lost), default=0.0)
+    ends = max((end for _, end, _ in lost), default=0.0)
+    is_later = all(begin >= begins - RETRY_TIME for begin, _, _ in waits)
+    return is_later and (not port.highest(UP) or all(begin <= ends + 2 * RETRY_TIME for begin, _, _ in waits))
 
 
 def _loss(port: PortView) -> Iterator[Symptom]:
@@ -313,7 +335,7 @@ def _local(port: PortView) -> Iterator[Symptom]:
     refused = port.rise(RNR_EXCEEDED, WINDOW) is None and port.rose(RNR_NAKS, WINDOW)
     if failed and rest >= 1 and not silent and not refused:
         said = f"{number(rest)} work requests failed within {duration(failed.seconds)} that no NAK and no retry explains"
-        yield Symptom("local_errors", (said,))
+        yield Symptom("local_errors", (said,), direction=INFERRED)
 
 
 def _corruption(port: PortView) -> Iterator[Symptom]:

@@ -9,7 +9,7 @@ from health_history import DEFAULTS, history
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import EVENTS, FAILED_EVENTS, Severity
-from roce_exporter.checks.finding import Status
+from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.causes import CAUSES, NAMED
 from roce_exporter.checks.health.counter_rules import KINDS, OF_DEVICES, OF_PORTS, ROWS_OF_COUNTERS
 from roce_exporter.checks.health.coverage import AREAS
@@ -70,7 +70,14 @@ def test_a_cause_says_what_to_do(cause) -> None:
 def test_explanations_name_causes_and_have_no_circle() -> None:
     for cause in CAUSES:
         seconds = [NAMED[one.partition("/")[0]] for one in cause.explains]
-        assert {one.partition("/")[2] for one in cause.explains} <= {"", "receive", "transmit"}
+        assert {one.partition("/")[2] for one in cause.explains} <= {
+            "",
+            "receive",
+            "transmit",
+            "lossy",
+            "inferred",
+            *Side,
+        }
         assert not any(cause.is_explained_by(one, "receive") for one in seconds), cause.name
 
 
