@@ -49,13 +49,23 @@ apiserver() {
   go build -mod=mod -ldflags="-X k8s.io/component-base/version.gitVersion=$version" -o kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 }
 
+# The definitions of its kinds are next to it.
+operator() {
+  local name=${1%@*} version=${1##*@}
+  cd "$work" && go mod init server || return
+  for part in "" /pkg/apis/monitoring /pkg/client; do go mod edit -require="$name$part@$version" || return; done
+  go build -mod=mod -o prometheus-operator "$name/cmd/operator" && rm -rf "$cache/operator" &&
+    cp -r "$(go list -mod=mod -m -f '{{.Dir}}' "$name")/example/prometheus-operator-crd" "$cache/operator" && chmod -R u+w "$cache/operator"
+}
+
 # Program, version, how to compile it into $work, and from what.
 tools="fake_server v0.14.1 installed github.com/openconfig/gnmi/testing/fake/gnmi/cmd/fake_server@v0.14.1
 helm v3.19.2 installed helm.sh/helm/v3/cmd/helm@v3.19.2
 kube-apiserver v1.35.4 apiserver k8s.io/kubernetes@v1.35.4
 node_exporter_newest v1.12.1 newest github.com/prometheus/node_exporter@v1.12.1
 otelcol v0.130.0 collector go.opentelemetry.io/collector/cmd/builder@v0.130.0
-perses_import v0.49.0 perses github.com/perses/perses@v0.49.0"
+perses_import v0.49.0 perses github.com/perses/perses@v0.49.0
+prometheus-operator v0.85.0 operator github.com/prometheus-operator/prometheus-operator@v0.85.0"
 
 failed=0
 while read -r name version way argument; do

@@ -40,7 +40,10 @@ PACKAGES = {
 }
 """Debian packages that are not named as their program."""
 
-COMPILED = {"fake_server", "helm", "kube-apiserver", "node_exporter_newest", "otelcol", "perses_import"}
+COMPILED = {
+    *("fake_server", "helm", "kube-apiserver", "node_exporter_newest", "otelcol", "perses_import"),
+    "prometheus-operator",
+}
 """Programs without a package: tests/nightly_tools.sh compiles them from their Go modules."""
 
 

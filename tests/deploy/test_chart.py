@@ -386,6 +386,7 @@ def test_a_target_goes_to_one_of_the_pods_as_without_the_operator(cases) -> None
     job = yaml.safe_load((DEPLOY / "prometheus/switches-sharding.yml").read_text())["scrape_configs"][1]
     known = next(one for one in job["relabel_configs"] if one.get("action") == "hashmod")
     assert (hashed["modulus"], hashed["action"]) == (known["modulus"], known["action"])
+    assert hashed["targetLabel"] == address["sourceLabels"][0] != "__tmp_hash", "the operator has its own"
     # Both hash the name of the switch, which the operator has moved to the parameter.
     assert (hashed["sourceLabels"], known["source_labels"]) == (["__param_target"], ["__address__"])
     name, port = pods["metadata"]["name"], headless["spec"]["ports"][0]["port"]

@@ -1,11 +1,14 @@
-"""A release of the chart in a real API server of Kubernetes with etcd: installed, upgraded, rolled back, removed.
+"""A release of the chart in a real API server of Kubernetes with etcd: installed, upgraded, rolled back, removed; and with the Prometheus operator.
 
 There is no kubelet, scheduler or controller: objects are checked, admitted and stored, and no pod runs; `test_container.py` runs the image. The servers
 live in a network namespace of their own, where every port is free: this file is also the program that runs there.
 """
 
+import base64
+import gzip
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -20,7 +23,7 @@ import pytest
 import trustme
 import yaml
 from deploy_tools import need_root, ran
-from tools import need
+from tools import cache_folder, need
 from waiting import wait_until
 from write_chart import CHART
 
@@ -37,13 +40,16 @@ ETCD, SERVER = "http://127.0.0.1:2379", "https://127.0.0.1:6443"
 KINDS = ("apis/apps/v1/daemonsets", "api/v1/configmaps", "api/v1/services", "api/v1/serviceaccounts")
 NAME = "roce"
 OWN = f"app.kubernetes.io%2Finstance%3D{NAME}"
+LONG_NAME = "a-release-with-a-name-as-long-as-helm-takes-it-53-here"[:53]
+MONITORING = "apis/monitoring.coreos.com/v1/namespaces/default"
 USER, ADDRESS = "admin", "192.0.2.1"
 """Who asks, and where the server says that it is: it refuses to be on a loopback alone."""
 
 
-def answer(path: str) -> Any:
-    """What the server says of a path."""
-    request = urllib.request.Request(f"{SERVER}/{path}", headers={"Authorization": f"Bearer {USER}"})
+def answer(path: str, document: str | None = None) -> Any:
+    """What the server says of a path, or of a document that is created there."""
+    headers = {"Authorization": f"Bearer {USER}", "Content-Type": "application/yaml"}
+    request = urllib.request.Request(f"{SERVER}/{path}", document and document.encode(), headers)
     with urllib.request.urlopen(request, context=CONTEXT) as reply:
         return reply.read()
 
@@ -64,8 +70,9 @@ def started(*command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
             program.kill()
 
 
-def live(given: dict[str, str]) -> None:
-    """Install, upgrade with what was set, go back, remove; print a line of JSON per step: its name, and the objects of the release."""
+@contextmanager
+def kubernetes(given: dict[str, str]) -> Iterator[Path]:
+    """The servers; the file for clients. Their certificates are next to it."""
     folder = Path(given["folder"])
     certificate, tokens, config, root = (
         folder / name for name in ("server.pem", "tokens", "config", "ca.pem")
@@ -73,17 +80,14 @@ def live(given: dict[str, str]) -> None:
     AUTHORITY.configure_trust(CONTEXT)
     AUTHORITY.cert_pem.write_to_path(root)
     AUTHORITY.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(certificate)
+    client = AUTHORITY.issue_cert("it.example", common_name=USER, organization_name="system:masters")
+    client.private_key_and_cert_chain_pem.write_to_path(folder / "client.pem")
     tokens.write_text(f"{USER},{USER},{USER},system:masters\n")
     cluster = {"name": "it", "cluster": {"server": SERVER, "certificate-authority": str(root)}}
     user = {"name": "it", "user": {"token": USER}}
     context = {"name": "it", "context": {"cluster": "it", "user": "it"}}
     content = {"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "it"}
     config.write_text(json.dumps(content))
-    environment = os.environ | {"KUBECONFIG": str(config), "HOME": str(folder)}
-
-    def ran(step: str, *words: str) -> None:
-        subprocess.run([given["helm"], *words], check=True, env=environment, stdout=sys.stderr)
-        sys.stdout.write(json.dumps([step, objects()]) + "\n")
 
     def ready() -> bool:
         assert api.poll() is None, "the API server has ended"
@@ -98,6 +102,7 @@ def live(given: dict[str, str]) -> None:
         "--bind-address=127.0.0.1",
         f"--advertise-address={ADDRESS}",
         "--authorization-mode=RBAC",
+        f"--client-ca-file={root}",
     ]
     server += [
         f"--tls-cert-file={certificate}",
@@ -107,29 +112,102 @@ def live(given: dict[str, str]) -> None:
     server += [f"--service-account-{name}-file={certificate}" for name in ("key", "signing-key")]
     with started(*etcd), started(*server, "--service-account-issuer=https://test") as api:
         wait_until(ready)
+        os.environ.update(KUBECONFIG=str(config), HOME=str(folder))
+        yield folder
+
+
+def live(given: dict[str, str]) -> None:
+    """Install, upgrade with what was set, go back, remove; print a line of JSON per step: its name, and the objects of the release."""
+
+    def ran(step: str, *words: str) -> None:
+        subprocess.run([given["helm"], *words], check=True, stdout=sys.stderr)
+        sys.stdout.write(json.dumps([step, objects()]) + "\n")
+
+    with kubernetes(given):
         ran("install", "install", NAME, given["old"], f"--values={given['values']}")
         ran("upgrade", "upgrade", NAME, given["new"], "--reset-then-reuse-values")
         ran("rollback", "rollback", NAME, "1")
         ran("remove", "uninstall", NAME)
 
 
+def operated(given: dict[str, str]) -> None:
+    """Install the chart under a long name next to the operator; print the configuration that it makes for a Prometheus."""
+    made = f"{MONITORING}/prometheuses"
+
+    def configuration() -> Any:
+        data = json.loads(answer("api/v1/namespaces/default/secrets/prometheus-it"))["data"]
+        text = gzip.decompress(base64.b64decode(data["prometheus.yaml.gz"])).decode()
+        return yaml.safe_load(text)["scrape_configs"] and text
+
+    with kubernetes(given) as folder:
+        for place in sorted(Path(given["definitions"]).glob("*.yaml")):
+            answer("apis/apiextensions.k8s.io/v1/customresourcedefinitions", place.read_text())
+        wait_until(lambda: answer(made))
+        values = [f"--values={CHART}/ci/{case}-values.yaml" for case in ("everything", "sharded")]
+        subprocess.run([given["helm"], "install", LONG_NAME, CHART, *values], check=True, stdout=sys.stderr)
+        selectors = {f"{kind}Selector": {} for kind in ("probe", "podMonitor", "serviceMonitor", "rule")}
+        wanted = {"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "metadata": {"name": "it"}}
+        answer(f"{made}?fieldValidation=Strict", json.dumps(wanted | {"spec": selectors}))
+        own = [f"--apiserver={SERVER}", f"--ca-file={folder}/ca.pem", "--kubelet-endpoints=false"]
+        own += [f"--{kind}-file={folder}/client.pem" for kind in ("cert", "key")]
+        with started(given["prometheus-operator"], *own):
+            sys.stdout.write(wait_until(configuration))
+
+
+def in_a_network_of_its_own(folder: Path, programs: tuple[str, ...], **more: str) -> str:
+    """What this file prints as a program."""
+    need_root()
+    given = {name: need(name) for name in ("etcd", "kube-apiserver", "helm", *programs)}
+    given |= {"folder": str(folder), **more}
+    tests = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = ran("unshare", "--net", sys.executable, __file__, json.dumps(given), env=tests)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return str(done.stdout)
+
+
+@pytest.mark.nightly
+def test_the_operator_sends_each_switch_to_one_of_the_pods(tmp_path: Path) -> None:
+    """Every pod gets switches, whatever number of shards the Prometheus has, and the pods are those of the StatefulSet."""
+    config = yaml.safe_load(
+        in_a_network_of_its_own(
+            tmp_path, ("prometheus-operator",), definitions=str(cache_folder() / "operator")
+        )
+    )
+    jobs = {job["job_name"].partition("/")[0]: job for job in config["scrape_configs"]}
+    assert set(jobs) == {"podMonitor", "probe"}
+    switches, found = [f"leaf{number}" for number in range(64)], []
+    for shard in ("0", "1"):
+        job = json.loads(json.dumps(jobs["probe"]).replace("$(SHARD)", shard))
+        (static,) = job["static_configs"]
+        static["targets"] = switches
+        for rule in job["relabel_configs"]:
+            if rule.get("action") == "hashmod" and rule["modulus"] == 1:
+                rule["modulus"] = 2
+        place = tmp_path / "prometheus.yml"
+        kept = ("job_name", "metrics_path", "static_configs", "relabel_configs")
+        place.write_text(yaml.safe_dump({"scrape_configs": [{key: job[key] for key in kept}]}))
+        done = ran(need("promtool"), "check", "service-discovery", "--timeout=2s", place, job["job_name"])
+        assert done.returncode == 0, done.stderr[-2000:]
+        found += [one["labels"] for one in json.loads(done.stdout) if one.get("labels")]
+    name = re.escape(LONG_NAME[:43].rstrip("-")) + "-switches"
+    form = rf"{name}-([0-3])\.{name}-pods\.default\.svc:\d+"
+    assert {match[1] for one in found if (match := re.fullmatch(form, one["__address__"]))} == set("0123")
+    assert sorted(one["__param_target"] for one in found) == sorted(switches)
+    assert {one["job"] for one in found} == {"roce-switches"}
+
+
 @pytest.mark.nightly
 @pytest.mark.release("chart", "upgrade", "rollback", "remove")
 def test_an_upgrade_keeps_what_was_set_and_a_removal_leaves_nothing(tmp_path: Path) -> None:
     """The release before is this chart under a lower version: none is published yet."""
-    need_root()
     old = tmp_path / "old"
     shutil.copytree(CHART, old)
     metadata = yaml.safe_load((old / "Chart.yaml").read_text())
     (old / "Chart.yaml").write_text(yaml.safe_dump(metadata | {"version": "0.0.1", "appVersion": "0.0.1"}))
     values = tmp_path / "values.yaml"
     values.write_text(yaml.safe_dump(VALUES))
-    given = {name: need(name) for name in ("etcd", "kube-apiserver", "helm")}
-    given |= {"folder": str(tmp_path), "old": str(old), "new": str(CHART), "values": str(values)}
-    tests = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = ran("unshare", "--net", sys.executable, __file__, json.dumps(given), env=tests)
-    assert done.returncode == 0, done.stderr[-2000:]
-    steps = dict(map(json.loads, done.stdout.splitlines()))
+    printed = in_a_network_of_its_own(tmp_path, (), old=str(old), new=str(CHART), values=str(values))
+    steps = dict(map(json.loads, printed.splitlines()))
 
     def image(step: str) -> str:
         (daemon_set,) = steps[step]["daemonsets"]
@@ -148,4 +226,5 @@ def test_an_upgrade_keeps_what_was_set_and_a_removal_leaves_nothing(tmp_path: Pa
 
 
 if __name__ == "__main__":
-    live(json.loads(sys.argv[1]))
+    asked = json.loads(sys.argv[1])
+    (operated if "prometheus-operator" in asked else live)(asked)
