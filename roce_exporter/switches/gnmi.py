@@ -46,7 +46,9 @@ GET = "/gnmi.gNMI/Get"
 SUBSCRIBE = "/gnmi.gNMI/Subscribe"
 MESSAGE_BYTES = 6 << 20
 REPLY_BYTES = 32 << 20
-"""Most bytes of all messages of a subscription: each leaf has its whole path."""
+"""Most of one round: each leaf has its whole path."""
+REQUESTS_AT_ONCE = 3
+"""Of one round: a reply that waits until it is decoded has all its bytes."""
 EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
 QUERY_CHARACTERS = 4096
@@ -99,6 +101,8 @@ class GnmiClient:
         self._metadata: tuple[tuple[str, str], ...] = ()
         """What each request carries: the credentials in the form that switches expect, two entries."""
         self._turn = asyncio.Lock()
+        self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE)
+        self._received = 0
         self._port = probe.target.ports["grpc" if probe.target.scheme != "grpc+insecure" else "grpc+insecure"]
         self._place = place_text(probe.route.address, self._port)
 
@@ -125,6 +129,7 @@ class GnmiClient:
             method: Any = channel.unary_unary(GET)
             data = await method(request, metadata=self._metadata)
             reader = m.LeafReader()
+            self._count(data)
             await decode_aside(len(data), partial(reader.add, data))
             return tuple(reader.leaves)
 
@@ -141,9 +146,22 @@ class GnmiClient:
 
         async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
             async with self._subscription(channel, request) as call:
-                return await _until_finished(call)
+                return await self._until_finished(call)
 
         return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
+
+    async def _until_finished(self, call: Any) -> tuple[Leaf, ...]:
+        reader = m.LeafReader()
+        while (data := await call.read()) is not grpc.aio.EOF:
+            self._count(data)
+            if await decode_aside(len(data), partial(reader.add, data)):
+                return tuple(reader.leaves)
+        raise await _ended(call)
+
+    def _count(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._received > REPLY_BYTES:
+            raise NetError(f"the replies are larger than {REPLY_BYTES >> 20} MiB")
 
     async def stream(self, plan: StreamPlan, take: Callable[[m.LeafReader, bool], Awaitable[None]]) -> None:
         """Hold a subscription until it ends, which is a fault. `take` gets each message, and whether the switch has sent all once.
@@ -199,7 +217,7 @@ class GnmiClient:
         probe = self._probe
         limit = asyncio.timeout_at(probe.deadline)
         try:
-            async with limit:
+            async with limit, self._slots:
                 async with probe.gate.attempt(probe.deadline):
                     async with self._turn:
                         if self._channel is None:
@@ -244,17 +262,6 @@ class GnmiClient:
             self._metadata = (("username", login.username), ("password", login.password))
         verify = (*options, ("grpc.ssl_target_name_override", verified))
         return grpc.aio.secure_channel(address, credentials, options=verify)
-
-
-async def _until_finished(call: Any) -> tuple[Leaf, ...]:
-    reader, size = m.LeafReader(), 0
-    while (data := await call.read()) is not grpc.aio.EOF:
-        size += len(data)
-        if size > REPLY_BYTES:
-            raise NetError(f"the reply is larger than {REPLY_BYTES >> 20} MiB")
-        if await decode_aside(len(data), partial(reader.add, data)):
-            return tuple(reader.leaves)
-    raise await _ended(call)
 
 
 async def _ended(call: Any, line: str = INCOMPLETE) -> Exception:

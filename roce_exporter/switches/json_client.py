@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter.net import NetError, meanings
-from roce_exporter.net.http import OK, HttpClient, HttpReply, HttpServer
+from roce_exporter.net.http import BODY_BYTES, OK, HttpClient, HttpReply, HttpServer
 from roce_exporter.net.json_reply import count_values, read_json
 from roce_exporter.net.login import HIDDEN, LoginRefusedError, authorization, hide
 from roce_exporter.switches.readings import LoggedRequest, ProbeReply
@@ -42,6 +42,8 @@ CONNECTIONS = 3
 """Most connections to one switch at a time. Web servers of switches have few workers, which others use too."""
 MOST_VALUES = 300_000
 """Of all replies of a round; a switch of 1,024 ports has 200,000 in one."""
+ROUND_BYTES = 2 * BODY_BYTES
+"""Most of all replies of a round: a text can take four times its bytes."""
 EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
 COOKIE = re.compile(r'"?[!#-+\--:<-\[\]-~]{1,4096}"?', re.ASCII)
@@ -115,7 +117,7 @@ class JsonClient:
         self._jar = kept_jar(target.name, cookie.name, (address, port, probe.login))
         self._slots = asyncio.Semaphore(connections)
         self._login_turn = asyncio.Lock()
-        self._values = 0
+        self._values = self._received = 0
         self._started = asyncio.get_running_loop().time()
 
     async def __aenter__(self) -> Self:
@@ -151,9 +153,20 @@ class JsonClient:
         return await self._document(source, "POST", path, json.dumps(document).encode())
 
     async def _document(self, source: str, method: str, path: str, body: bytes) -> Any:
+        # A connection's place is kept until its reply is decoded: replies that wait for that must not pile up.
+        async with self._slots:
+            reply = await self._reply(source, method, path, body)
+            left, self._values = MOST_VALUES - self._values, self._values + count_values(reply.body)
+            try:
+                return await read_json(reply.body, reply.header("content-type"), left)
+            except NetError as error:
+                raise NetError(f"{method} {path}: {error}") from None
+
+    async def _reply(self, source: str, method: str, path: str, body: bytes) -> HttpReply:
         try:
-            async with asyncio.timeout_at(self._probe.deadline), self._slots:
+            async with asyncio.timeout_at(self._probe.deadline):
                 reply = await self._authorised(method, path, body)
+            self._count(reply)
         except TimeoutError:
             seconds = self._probe.deadline - self._started
             line = f"{method} {path}: no complete reply within {seconds:.1f} s"
@@ -165,11 +178,12 @@ class JsonClient:
             raise
         text = reply.body.decode("utf-8", errors="replace") if self._probe.record else ""
         self._record(source, method, path, body, text)
-        left, self._values = MOST_VALUES - self._values, self._values + count_values(reply.body)
-        try:
-            return await read_json(reply.body, reply.header("content-type"), left)
-        except NetError as error:
-            raise NetError(f"{method} {path}: {error}") from None
+        return reply
+
+    def _count(self, reply: HttpReply) -> None:
+        self._received += len(reply.body)
+        if self._received > ROUND_BYTES:
+            raise NetError(f"the replies of the round are larger than {ROUND_BYTES >> 20} MiB")
 
     async def _authorised(self, method: str, path: str, body: bytes) -> HttpReply:
         """The reply to a request with the session's cookie, and without it if the switch no longer accepts the cookie."""

@@ -256,7 +256,7 @@ async def endless() -> AsyncIterator[bytes]:
     ("where", "name", "limit", "words"),
     [
         (gnmi_messages, "MOST_VALUES", 1000, "the reply has more than 1,000 values"),
-        (gnmi, "REPLY_BYTES", 100_000, "the reply is larger than "),
+        (gnmi, "REPLY_BYTES", 100_000, "the replies are larger than "),
     ],
 )
 async def test_a_reply_that_never_ends_is_cut(  # noqa: PLR0917 - a row of the table

@@ -82,6 +82,25 @@ async def test_requests_at_the_same_time_use_no_more_connections_than_allowed(tm
         assert switch.most_at_once <= 2
 
 
+async def test_the_replies_of_a_round_are_bounded_and_keep_their_place_until_they_are_decoded(
+    tmp_path, monkeypatch
+) -> None:
+    async def decoded(body: bytes, *_: object) -> object:
+        assert client._slots.locked()
+        return json.loads(body)
+
+    monkeypatch.setattr(https, "read_json", decoded)
+    monkeypatch.setattr(https, "ROUND_BYTES", 40)
+    async with (
+        https_switch(lambda asked: says({"a": 1}), tmp_path) as switch,
+        JsonClient(switch.visit(), connections=1) as client,
+    ):
+        for number in range(5):
+            assert await client.get("x", f"/{number}") == {"a": 1}
+        with pytest.raises(NetError, match="GET /5: the replies of the round are larger than 0 MiB"):
+            await client.get("x", "/5")
+
+
 async def test_a_request_is_repeated_when_the_switch_had_closed_the_idle_connection(tmp_path) -> None:
     """A server announces nothing when it closes an idle connection: only the next request finds out."""
     async with https_switch(lambda asked: says({"at": asked.path}), tmp_path) as switch:
