@@ -89,6 +89,12 @@ def table(
     return texts
 
 
+def wrapped(line: str, width: int | None, indent: str = "  ") -> list[str]:
+    """A line of a terminal of this width in several, the later ones indented; names and addresses stay whole."""
+    whole = {"break_long_words": False, "break_on_hyphens": False}
+    return [line] if width is None else textwrap.wrap(line, width, subsequent_indent=indent, **whole)
+
+
 def terminal_width(output: TextIO | None) -> int | None:
     """Columns of the terminal that shows `output`, or what COLUMNS says; None for a file, a pipe or what is closed, which have no width."""
     if (given := os.environ.get("COLUMNS", "")).isdecimal() and int(given):

@@ -1,7 +1,6 @@
 """`roce-exporter`: parses the flags and runs one command, for example `serve`; `cli.commands` lists them.
 
-Exit codes: 0 success; 1 nothing found to explain, a setting found wrong, or an internal error (with its traceback);
-2 invalid input (reported as one line).
+docs/diagnosis.md has the exit codes. 2: invalid input (one sentence on standard error); 1: also an internal error, with its traceback.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from roce_exporter.cli.commands import COMMANDS
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.output import mute, set_up_logging
 from roce_exporter.errors import UserError
+from roce_exporter.words import terminal_width, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parts = import_module("roce_exporter.cli.parts")
         status = asyncio.run(run(options, parts.open_kernel(options)))
     except UserError as error:
-        sys.stderr.write(f"roce-exporter: {error}\n")
+        sys.stderr.write("\n".join(wrapped(f"roce-exporter: {error}", terminal_width(sys.stderr))) + "\n")
         return UNUSABLE
     except BrokenPipeError:
         # The reader of our output has closed it, as `head` does.

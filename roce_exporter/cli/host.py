@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-import textwrap
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import assemble
@@ -15,7 +13,7 @@ from roce_exporter.cli.parts import parts_of
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
 from roce_exporter.introspection.explain import NO_DEVICE, HostStates, explain, nearest, unmapped
-from roce_exporter.words import terminal_width
+from roce_exporter.words import terminal_width, wrapped
 
 if TYPE_CHECKING:
     import argparse
@@ -60,7 +58,7 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         exporter.part(Sampler) is not None,
     )
     if not options.name and not observation.snapshot.devices:
-        sys.stderr.write(f"roce-exporter: {NO_DEVICE}: no name was compared\n")
+        sys.stderr.write(f"roce-exporter: no name was compared: {NO_DEVICE}\n")
         return NOT_SEEN
     if not options.name:
         lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
@@ -82,8 +80,9 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
 
 def print_lines(lines: Sequence[str]) -> None:
     """Print lines, on a terminal wrapped at words; what follows the first line of each is indented by two more."""
-    if width := terminal_width(sys.stdout):
-        indents = [line[: len(line) - len(line.lstrip())] + "  " for line in lines]
-        fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
-        lines = [fill(line, subsequent_indent=more) for line, more in zip(lines, indents, strict=True)]
-    print_text("".join(f"{line}\n" for line in lines))
+    indents = (line[: len(line) - len(line.lstrip())] + "  " for line in lines)
+    width = terminal_width(sys.stdout)
+    parts = (
+        part for line, more in zip(lines, indents, strict=True) for part in wrapped(line, width, more) or [""]
+    )
+    print_text("".join(f"{part}\n" for part in parts))

@@ -31,7 +31,9 @@ async def namespaces(options: argparse.Namespace) -> int:
     except KeyError:
         raise OptionError(f"--namespaces.group={name}: no such group") from None
     except OSError as error:
-        raise OptionError(f"--rdma.namespaces={path}: {error.strerror or error}") from None
+        raise OptionError(
+            f"--rdma.namespaces={path}: {error.strerror or error}; choose a path in a folder that exists"
+        ) from None
     LOG.info(
         "reports the RDMA devices of the network namespaces in %s on %s", options.namespaces_folder, path
     )

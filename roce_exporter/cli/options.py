@@ -45,7 +45,8 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
         options.command = f"{TOOL} {options.tool}"
     # Words may have flags between them: argparse itself ends a list of words at the first flag.
     if rest and ("words" not in options or any(word.startswith("-") for word in rest)):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        help_of = f"{PROGRAM} {options.command} --help"
+        raise OptionError(f"unrecognized arguments: {' '.join(rest)}; see {help_of}")
     if rest:
         options.words += rest
     if getattr(options, "config_file", ""):

@@ -25,6 +25,7 @@ from roce_exporter.exposition import Format
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web import Server
 from roce_exporter.web.application import LEAST_INTERVAL, Application, SampledSection, json_page
+from roce_exporter.words import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -131,7 +132,12 @@ def _host(options: argparse.Namespace, stack: AsyncExitStack) -> ServedPart:
         exporter.render(observation, Format.TEXT)
         gc.collect()
         gc.freeze()  # the plans are permanent, so later garbage collections can skip them
-        LOG.info("ready: %d RDMA devices", len(observation.snapshot.devices))
+        if devices := observation.snapshot.devices:
+            LOG.info("ready: %s", counted(len(devices), "RDMA device"))
+        else:
+            LOG.warning(
+                "ready: no RDMA device yet; new ones are found as they appear, and `roce-exporter check setup` says why"
+            )
 
     return ServedPart(HostPages(exporter, options.collect_min_interval), exporter.work, begin)
 

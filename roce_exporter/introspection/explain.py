@@ -272,7 +272,7 @@ OPTIONS = {
 """What switches a source on that is not on by default."""
 
 
-NO_DEVICE = "this host has no RDMA device, or all are excluded"
+NO_DEVICE = "no RDMA device is visible, or all are excluded; `roce-exporter check setup` says why"
 
 
 class HostStates(NamedTuple):

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
@@ -27,6 +25,7 @@ from roce_exporter.migrate.promql_names import (
 )
 from roce_exporter.migrate.promql_rewrite import Rewrite, metric_of
 from roce_exporter.migrate.target_labels import REMEDY, TargetLabels, faults, mapped
+from roce_exporter.words import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -310,7 +309,8 @@ def report_text(reports: Iterable[FileReport], width: int | None = None) -> str:
     """The reports for people: a line per file, and one per place, which on a terminal are wrapped to its width."""
     lines: list[str] = []
     for one in reports:
-        lines.append(f"{one.file}: {one.translated} translated, {len(one.left)} left")
+        none = "" if one.translated or one.left else ": no name of an exporter that is translated"
+        lines.append(f"{one.file}: {one.translated} translated, {len(one.left)} left{none}")
         lines += [f"  left  {_line(found)}" for found in one.left]
         lines += [f"  map   {REMEDY}"] * one.unmapped
         lines += [f"  note  {_line(found)}" for found in one.notes]
@@ -321,10 +321,7 @@ def report_text(reports: Iterable[FileReport], width: int | None = None) -> str:
                 f"  set   without --metrics.set=full no series, so alerts on them never fire: {', '.join(one.not_served)}"
             )
             lines.append("        start the exporter with it, and give it here")
-    if width:
-        fill = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False)
-        lines = [part for line in lines for part in fill(line, subsequent_indent=" " * 8)]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{part}\n" for line in lines for part in wrapped(line, width, " " * 8))
 
 
 def _line(found: Remark) -> str:

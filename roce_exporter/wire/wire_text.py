@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.decode.infiniband import NAK_CODES
-from roce_exporter.words import counted, duration, share, table
+from roce_exporter.words import counted, duration, share, table, wrapped
 
 if TYPE_CHECKING:
     from os import terminal_size
@@ -74,8 +73,7 @@ def text_table(summary: WireSummary, top: int, dropped: int | None = None, width
         intervals = [INTERVAL_HEADINGS, *((start, *row) for start, row in zip(began, numbers, strict=True))]
         lines += [*_counts(intervals, 3, range(1, len(INTERVAL_HEADINGS)), width), ""]
     said = sentences(summary, top) or ("Nothing wrong was seen in these packets.",)
-    wrapped = ([one] if width is None else textwrap.wrap(one, width, subsequent_indent="  ") for one in said)
-    return "\n".join(chain(lines, *wrapped)) + "\n"
+    return "\n".join(chain(lines, *(wrapped(one, width) for one in said))) + "\n"
 
 
 def _counts(rows: list[tuple[str, ...]], always: int, right: range, width: int | None) -> list[str]:

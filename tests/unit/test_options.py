@@ -114,7 +114,11 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path, text, message) -> None:
         (["frobnicate"], "invalid choice: 'frobnicate'"),
         (["counters", "enable"], "counters was removed; iproute2 does it: rdma statistic qp set link"),
         (["plan", "--hosts=10"], "plan was removed; docs/operating.md"),
-        (["once", "--web.listen-address=:1"], "unrecognized arguments: --web.listen-address=:1"),
+        (
+            ["once", "--web.listen-address=:1"],
+            "unrecognized arguments: --web.listen-address=:1; see roce-exporter once --help",
+        ),
+        (["once", "--host.simulate=no"], "choose from 'quiet'"),
         (["demo", "--duration=0"], "'0' is not a number of seconds above 0"),
         (["once", "--device.include=("], "is not a valid regular expression"),
         (

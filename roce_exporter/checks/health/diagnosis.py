@@ -36,7 +36,7 @@ LOOK_BACK = 120.0
 """Seconds between two times at which the history is judged; the shortest window of a rule."""
 SETTLED = 60.0
 """Seconds in which queue pairs give up, and by which counters of one event can be seen apart."""
-NO_DEVICE = "everything: no RDMA device is visible"
+NO_DEVICE = "everything: no RDMA device is visible (`roce-exporter check setup` says why)"
 
 _PLACES = {cause.name: place for place, cause in enumerate(CAUSES)}
 

@@ -111,7 +111,9 @@ async def capture(
             part[TIME] = f"{begun:.6f}\n"
         whole |= {prefix + path: content for path, content in part.items()}
     if not whole:
-        raise CaptureError("this host has no RDMA devices, so there is nothing to record; see --path.sysfs")
+        raise CaptureError(
+            "no RDMA devices, so there is nothing to record; `roce-exporter check setup` says why"
+        )
     try:
         tree = collect_tree(
             (path, content if isinstance(content, SymbolicLink | int) else content.encode())

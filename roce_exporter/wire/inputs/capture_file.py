@@ -139,7 +139,7 @@ def open_capture(path: str) -> CaptureFile:
 def _records_of(first: bytes) -> tuple[PcapRecords | PcapngBlocks, int]:
     """The format of a file, and the length of its header."""
     if len(first) < HEADER_BYTES:
-        raise InputError("is empty or shorter than the header of a capture")
+        raise InputError("is empty or shorter than the header of a capture; write it with `tcpdump -w`")
     if first[:4] != SECTION:
         return PcapRecords.from_header(first), HEADER_BYTES
     from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks  # noqa: PLC0415 - the start of a plain pcap is shorter
