@@ -171,9 +171,11 @@ def _summary(report: Report, failed: bool) -> str:
     )
     if words["ok"] >= MANY and not failed and any(one.is_wrong for one in report.findings):
         counts += " (--failed leaves these out)"
-    if report.status is Status.UNKNOWN and not any(one.is_wrong for one in report.findings):
+    if any(one.is_wrong for one in report.findings):
+        return f"{counts}."
+    if report.status is Status.UNKNOWN:
         return f"Unknown: not all that is needed was seen{f' ({counts})' * bool(counts)}."
-    return f"{counts}." if counts else "Nothing wrong was found."
+    return f"Nothing needs action: {counts}." if counts else "Nothing wrong was found."
 
 
 def _places(findings: Iterable[Finding], failed: bool) -> list[tuple[str, list[Finding]]]:

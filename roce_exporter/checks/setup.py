@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Finding, NotChecked, Side, Status, Topic
 from roce_exporter.net import NetError
-from roce_exporter.words import duration
+from roce_exporter.words import duration, word_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from roce_exporter.host.kernel.privileges import ClockState, Privileges
     from roce_exporter.model import Device, Netdev, Port
@@ -38,11 +38,30 @@ NOT_READ = (
 Found = Finding | NotChecked
 
 
-def check_samples(host: View, devices: Sequence[Device]) -> Iterator[Found]:
-    """All that follows from one collection."""
+RDMA_MODULES = word_map(
+    "mlx5_core=mlx5_ib bnxt_en=bnxt_re ice=irdma i40e=irdma ionic=ionic_rdma hns3=hns_roce_hw_v2 qede=qedr mana=mana_ib "
+    "mlx4_core=mlx4_ib be2net=ocrdma cxgb4=iw_cxgb4"
+)
+"""The driver of a card's Ethernet side, and the module that makes its RDMA devices."""
+
+
+def no_device_fix(modules: Collection[str]) -> str:
+    """What to do where no device is visible, by the modules of the kernel; the likely reason first."""
+    if lacking := [
+        rdma for ethernet, rdma in RDMA_MODULES.items() if ethernet in modules and rdma not in modules
+    ]:
+        return (
+            f"modprobe {lacking[0]}: the driver of the card's Ethernet side is loaded, and this module is not"
+        )
+    if not {*RDMA_MODULES.values(), "rdma_rxe", "siw", "efa", "erdma"} & {*modules}:
+        return "lspci -nn: no driver of an RDMA NIC is loaded; in a container, give --path.sysfs"
+    return "rdma link; in a container, give --path.sysfs and the host's network namespace"
+
+
+def check_samples(host: View, devices: Sequence[Device], modules: Collection[str] = ()) -> Iterator[Found]:
+    """All that follows from one collection; `modules` are those of the kernel."""
     if not devices:
-        fix = "rdma link; load the driver's RDMA module (mlx5_ib, bnxt_re, irdma, ...), or give --path.sysfs in a container"
-        yield _wrong("devices", "No RDMA device is visible", fix)
+        yield _wrong("devices", "No RDMA device is visible", no_device_fix(modules))
     for device in devices:
         yield from _device(host, device)
     yield from _firmware(host)

@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import NotChecked, Report, Status, Topic, joined
@@ -178,7 +179,9 @@ async def _of_host(
         found = await _sampled(options, topics)
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]
-        items = [*check_samples(View(found.history[-1:]), devices), *await check_access(options)]
+        here = not (options.host_recording or options.host_simulate) and Path(options.path_sysfs, "module")
+        modules = [one.name for one in here.iterdir()] if here and here.is_dir() else []
+        items = [*check_samples(View(found.history[-1:]), devices, modules), *await check_access(options)]
         reports.append(
             Report(
                 tuple(one for one in items if not isinstance(one, NotChecked)),

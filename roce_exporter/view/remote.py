@@ -271,11 +271,12 @@ async def read_metrics(place: ExporterPlace, access: Access, seconds: float) -> 
     except TimeoutError:
         raise NetError(f"no answer in {seconds:g} s") from None
     if reply.status != OK:
-        remedy = f": it requires a user: {LOGIN_REMEDY}" if reply.status == UNAUTHORIZED else ""
-        raise NetError(f"HTTP {reply.status}{remedy}")
+        login = reply.status == UNAUTHORIZED
+        remedy = f"it requires a user: {LOGIN_REMEDY}" if login else "check the port and path of the URL"
+        raise NetError(f"HTTP {reply.status}: {remedy}")
     text = reply.body.decode("utf-8", "replace")
     if "roce_exporter_build_info" not in text:
-        raise NetError("another program responds there")
+        raise NetError("another program responds there; check the port and path of the URL")
     return text
 
 

@@ -173,7 +173,13 @@ def test_equal_versions_wait_for_nothing() -> None:
 
 
 def test_a_host_without_devices_an_unknown_driver_and_a_port_without_a_network_device() -> None:
-    assert statuses(check_samples(View((TimedSamples(0.0, {}),)), []), "devices") == [Status.DEGRADED]
+    for modules, fix in (
+        (["mlx5_core"], "modprobe mlx5_ib: "),
+        (["ext4"], "lspci -nn: no driver"),
+        (["irdma"], "rdma link; "),
+    ):
+        (found,) = check_samples(View((TimedSamples(0.0, {}),)), [], modules)
+        assert (found.status, found.fix[0][: len(fix)]) == (Status.DEGRADED, fix)
     assert statuses(host(UP, dialect=""), "devices") == [Status.DEGRADED]
     alone = host({}, ports=(Port(1, "Ethernet"),))
     assert statuses(alone, "devices") == [Status.OK, Status.DEGRADED]
@@ -369,7 +375,7 @@ def test_this_host_with_its_exporter(capsys, server, monkeypatch) -> None:
     assert f"The exporter at {server.url} has been scraped 240 times" in page
     server.found = {}
     page = run(capsys, f"--target={server.url}")[1].replace("\n" + " " * 12, " ")
-    assert f"No exporter responds at {server.url} (HTTP 404)" in page
+    assert f"No exporter responds at {server.url} (HTTP 404: check the port and path of the URL)" in page
 
 
 @pytest.mark.parametrize(

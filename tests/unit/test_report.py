@@ -62,6 +62,8 @@ def test_the_last_line_counts_notes_apart_and_names_the_flag_that_shortens() -> 
     )
     assert text(report, "A host").endswith("\n1 degraded, 1 note, 20 ok (--failed leaves these out).\n")
     assert text(report, "A host", failed=True).endswith("\n1 degraded, 1 note, 20 ok.\n")
+    fit = Report(tuple(one for one in report.findings if not one.is_wrong))
+    assert text(fit, "A host").endswith("\nNothing needs action: 1 note, 20 ok.\n")
 
 
 def test_what_a_port_says_twice_in_the_same_words_stays_two_lines() -> None:

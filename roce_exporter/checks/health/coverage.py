@@ -110,9 +110,7 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
     for labels, up in host.current("roce_exporter_source_up"):
         if not up:
             source = labels["source"]
-            yield NotChecked(
-                f"what the source {source} reads: it fails", labels["device"], "", source in FACTUAL_SOURCES
-            )
+            yield NotChecked(f"all of its source {source}", labels["device"], "", source in FACTUAL_SOURCES)
     for labels, _ in host.current("roce_exporter_metric_set_info"):
         if labels["set"] != FULL:
             yield NotChecked(
