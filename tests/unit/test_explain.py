@@ -71,7 +71,10 @@ def test_a_priority_a_lane_or_a_class_in_a_name_is_recognised(explained, name, m
     lines = explained(name)
     assert [line.split(" ")[0] for line in lines if not line.startswith(" ")] == [metric]
     assert f"  {name}: {label}" in lines
-    assert "  no series now: this host has no RDMA device, or all are excluded" in lines
+    assert (
+        "  no series now: no RDMA device is visible, or all are excluded; `roce-exporter check setup` says why"
+        in lines
+    )
 
 
 def test_an_exact_name_is_explained_without_a_placeholder(explained) -> None:
@@ -233,7 +236,7 @@ def test_a_host_without_a_device_is_no_host_where_all_is_well(command, code, tmp
     (tmp_path / "class/infiniband").mkdir(parents=True)
     assert main([command, f"--path.sysfs={tmp_path}"]) == code
     printed = capsys.readouterr()
-    assert printed.err.startswith("roce-exporter: this host has no RDMA device")
+    assert printed.err.startswith("roce-exporter: no name was compared: no RDMA device is visible")
     assert "every raw name" not in printed.out
 
 
@@ -310,7 +313,7 @@ def test_a_metric_of_other_drivers_names_them(capsys) -> None:
 def test_a_host_without_devices_says_so() -> None:
     host = HostStates((), ())
     assert list(why_missing(INDEX.named["roce_cnp_sent_total"], host)) == [
-        "this host has no RDMA device, or all are excluded"
+        "no RDMA device is visible, or all are excluded; `roce-exporter check setup` says why"
     ]
 
 
