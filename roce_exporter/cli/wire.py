@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.cli.daemon import stop_event
 from roce_exporter.cli.flags import JSON, PACKETS
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.output import print_text
+from roce_exporter.cli.output import print_text, progress
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.wire.inputs.capture_file import open_capture
 from roce_exporter.wire.tally.pair_counts import LosslessMarks
@@ -25,7 +25,7 @@ from roce_exporter.words import terminal_width
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
 LOG = logging.getLogger(__name__)
 
@@ -69,7 +69,9 @@ async def _run(options: argparse.Namespace) -> int:
             asyncio.get_running_loop().call_later(options.duration, stop.set)
         ends = asyncio.create_task(ended.wait()), asyncio.create_task(stop.wait())
         first = partial(asyncio.wait, ends, timeout=REFRESH, return_when=asyncio.FIRST_COMPLETED)
-        with _screen(options) as show:  # while it waits for the end of the input, of --duration, or a signal
+        async with _screen(
+            options
+        ) as show:  # while it waits for the end of the input, of --duration, or a signal
             while not (await first())[0]:
                 show(session)
         session.finish()
@@ -108,11 +110,12 @@ async def begin_session(
     return session, ended
 
 
-@contextlib.contextmanager
-def _screen(options: argparse.Namespace) -> Iterator[Callable[[WireSession], None]]:
-    """Shows the table on a terminal, on the terminal's alternate screen."""
+@contextlib.asynccontextmanager
+async def _screen(options: argparse.Namespace) -> AsyncIterator[Callable[[WireSession], None]]:
+    """Shows the table on a terminal, on the terminal's alternate screen; without it, that the command is at work."""
     if options.format == JSON or not sys.stdout.isatty():
-        yield lambda _: None
+        async with progress("reading packets"):
+            yield lambda _: None
         return
 
     def show(session: WireSession) -> None:

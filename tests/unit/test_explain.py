@@ -236,7 +236,9 @@ def test_a_host_without_a_device_is_no_host_where_all_is_well(command, code, tmp
     (tmp_path / "class/infiniband").mkdir(parents=True)
     assert main([command, f"--path.sysfs={tmp_path}"]) == code
     printed = capsys.readouterr()
-    assert "no RDMA device is visible, or all are excluded; `roce-exporter check setup` says why" in printed.err
+    assert (
+        "no RDMA device is visible, or all are excluded; `roce-exporter check setup` says why" in printed.err
+    )
     assert "every raw name" not in printed.out
 
 

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,12 @@ def file(tmp_path) -> str:
     return str(tmp_path / "wire.pcap")
 
 
-def test_a_file_as_json(file, capsys) -> None:
+def test_a_file_as_json(file, capsys, monkeypatch) -> None:
+    """Where no table is shown meanwhile, a terminal has a sign of life."""
+    shown: list[str] = []
+    monkeypatch.setattr("roce_exporter.cli.wire.progress", lambda text: shown.append(text) or nullcontext())
     assert main(["wire", file, "--format=json", "--queue-pairs"]) == 0
+    assert shown == ["reading packets"]
     document = json.loads(capsys.readouterr().out)
     assert document["packets"] == 31
     assert document["dropped"] is None
