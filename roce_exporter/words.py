@@ -91,8 +91,12 @@ def table(
 
 def wrapped(line: str, width: int | None, indent: str = "  ") -> list[str]:
     """A line of a terminal of this width in several, the later ones indented; names and addresses stay whole."""
-    whole = {"break_long_words": False, "break_on_hyphens": False}
-    return [line] if width is None else textwrap.wrap(line, width, subsequent_indent=indent, **whole)
+    if width is None:
+        return [line]
+    fill = textwrap.TextWrapper(
+        width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return fill.wrap(line)
 
 
 def terminal_width(output: TextIO | None) -> int | None:
