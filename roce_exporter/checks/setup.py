@@ -11,9 +11,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.checks.finding import Finding, NotChecked, Side, Status, Topic
 from roce_exporter.net import NetError
-from roce_exporter.words import duration, word_map
+from roce_exporter.words import duration, few
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -38,24 +39,11 @@ NOT_READ = (
 Found = Finding | NotChecked
 
 
-RDMA_MODULES = word_map(
-    "mlx5_core=mlx5_ib bnxt_en=bnxt_re ice=irdma i40e=irdma ionic=ionic_rdma hns3=hns_roce_hw_v2 qede=qedr mana=mana_ib "
-    "mlx4_core=mlx4_ib be2net=ocrdma cxgb4=iw_cxgb4"
-)
-"""The driver of a card's Ethernet side, and the module that makes its RDMA devices."""
-
-
 def no_device_fix(modules: Collection[str]) -> str:
-    """What to do where no device is visible, by the modules of the kernel; the likely reason first."""
-    if lacking := [
-        rdma for ethernet, rdma in RDMA_MODULES.items() if ethernet in modules and rdma not in modules
-    ]:
-        return (
-            f"modprobe {lacking[0]}: the driver of the card's Ethernet side is loaded, and this module is not"
-        )
-    if not {*RDMA_MODULES.values(), "rdma_rxe", "siw", "efa", "erdma"} & {*modules}:
-        return "lspci -nn: no driver of an RDMA NIC is loaded; in a container, give --path.sysfs"
-    return "rdma link; in a container, give --path.sysfs and the host's network namespace"
+    """What to do where no device is visible, by the modules of the kernel: the likely reason first."""
+    if drivers := [one for family in DRIVERS for one in family.kernel_drivers if one in modules]:
+        return f"rdma link; {few(drivers)} is loaded: load the RDMA module of this driver, too (mlx5_ib, bnxt_re, irdma, ...)"
+    return "lspci -nn: no driver of an RDMA NIC is loaded; in a container, give --path.sysfs"
 
 
 def check_samples(host: View, devices: Sequence[Device], modules: Collection[str] = ()) -> Iterator[Found]:

@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from roce_exporter.words import word_list
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -154,36 +156,24 @@ def _float(text: str) -> float:
 PROBE_PORT = 10126  # the port of `probe` for metrics; probes themselves are UDP, to port 10124
 
 LOG_LEVELS = ("debug", "info", "warn", "error")
-SOURCES = (
-    *("port", "rdma_netlink", "hw_counters", "counters", "resources", "optional_counters", "pcie", "sensors"),
-    *("delay_drop", "netdev", "ethtool", "dcb", "pause", "settings", "link", "fec", "ethernet"),
-    *("transceiver", "mac_address", "virtual_functions", "addresses", "limits", "devlink", "devlink_info"),
-    *("devlink_vnic", "configuration", "owners", "kernel_log", "health"),
+SOURCES = word_list(
+    "port rdma_netlink hw_counters counters resources optional_counters pcie sensors delay_drop netdev ethtool dcb pause "
+    "settings link fec ethernet transceiver mac_address virtual_functions addresses limits devlink devlink_info devlink_vnic "
+    "configuration owners kernel_log health"
 )
 """Sources that can be disabled: those of a collection, and what works between collections."""
-SCENARIOS = (
-    *("quiet", "incast", "pfc-storm", "slow-receiver", "victim", "misconfigured", "flapping", "overheating"),
-    *("lossy", "lossy-path", "dead-peer", "firmware", "broken"),
+SCENARIOS = word_list(
+    "quiet incast pfc-storm slow-receiver victim misconfigured flapping overheating lossy lossy-path dead-peer firmware broken"
 )
 VENDORS = ("mlx5", "mlx5-lag", "bnxt", "ionic", "ice")
 PROFILES = ("amd-pollara", "auto", "broadcom-thor2", "lossy", "nvidia-lossless", "pfc-only")
 EXPORTERS = ("node_exporter", "rdma_exporter", "spiderpool")  # those whose names `translate` knows
 JSON, PACKETS = "json", "packets"
 
-CHOICES = {
-    "LOG_LEVELS": LOG_LEVELS,
-    "SOURCES": SOURCES,
-    "SCENARIOS": SCENARIOS,
-    "EXPORTERS": EXPORTERS,
-}
-PLACEHOLDERS = {
-    "SOURCES": ", ".join(SOURCES),
-    "SCENARIOS": ", ".join(SCENARIOS),
-    "VENDORS": ", ".join(VENDORS),
-    "PROFILES": ", ".join(PROFILES),
-    "DEFAULT_PORT": str(DEFAULT_PORT),
-    "PROBE_PORT": str(PROBE_PORT),
-}
+CHOICES = {"LOG_LEVELS": LOG_LEVELS, "SOURCES": SOURCES, "SCENARIOS": SCENARIOS, "EXPORTERS": EXPORTERS}
+LISTS = {**CHOICES, "VENDORS": VENDORS, "PROFILES": PROFILES}
+PORTS = {"DEFAULT_PORT": DEFAULT_PORT, "PROBE_PORT": PROBE_PORT}
+PLACEHOLDERS = {**{name: ", ".join(words) for name, words in LISTS.items()}, **PORTS}
 
 
 def read(text: str) -> Iterator[Flag]:
@@ -211,17 +201,8 @@ def _flag(head: str, meaning: str) -> Flag:
     if is_key:
         given["instead"] = KEY
     groups = (globals().get(one, (one,)) for one in commands.split(", "))
-    return Flag(
-        name,
-        tuple(command for group in groups for command in group),
-        metavar.removeprefix("-"),
-        meaning,
-        default,
-        kind,
-        choices,
-        repeated,
-        **given,
-    )
+    where = tuple(command for group in groups for command in group)
+    return Flag(name, where, metavar.removeprefix("-"), meaning, default, kind, choices, repeated, **given)
 
 
 def _type(text: str) -> Callable[[str], Any]:
