@@ -14,7 +14,7 @@ import re
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS
 from roce_exporter.migrate.naming import PORT, Written, expanded, in_words, totals
-from roce_exporter.words import word_list
+from roce_exporter.words import word_list, word_map
 
 OF_COUNTERS = totals(
     "excessive_buffer_overrun_errors link_downed link_error_recovery local_link_integrity_errors "
@@ -61,19 +61,11 @@ WELL_KNOWN = totals(
 )
 """Names of ethtool for which node_exporter has a fixed name."""
 
+INFO = tuple(word_map("device=device board_id=board firmware_version=firmware hca_type=model").items())
 FACTS: tuple[tuple[str, Written], ...] = (
     (
         "roce_device_info",
-        Written(
-            "node_infiniband_info",
-            (
-                ("device", "device"),
-                ("board_id", "board"),
-                ("firmware_version", "firmware"),
-                ("hca_type", "model"),
-            ),
-            loss="there is no driver, GUID or PCI address",
-        ),
+        Written("node_infiniband_info", INFO, loss="there is no driver, GUID or PCI address"),
     ),
     *(
         (row.name, Written(f"node_amazonefa_{raw}", PORT))
@@ -98,16 +90,8 @@ UNTRANSLATABLE = {
         "administration by the driver: the application gets the error itself"
     ),
     "node_ethtool_info": "the driver and firmware of every network device; roce_device_info has those of RDMA devices only",
-    **dict.fromkeys(
-        (
-            "node_network_supported_port_info",
-            "node_network_supported_speed_bytes",
-            "node_network_advertised_speed_bytes",
-            "node_network_autonegotiate",
-            "node_network_autonegotiate_(supported|advertised)",
-            "node_network_(asymmetric)?pause_(supported|advertised)",
-        ),
-        "a link mode that the network device supports or advertises, not what is in use",
+    "node_network_(supported_port_info|autonegotiate|((autonegotiate|(asymmetric)?pause)_)?(supported|advertised)(_speed_bytes)?)": (
+        "a link mode that the network device supports or advertises, not what is in use"
     ),
 }
 

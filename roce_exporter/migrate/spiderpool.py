@@ -16,6 +16,7 @@ from roce_exporter.words import word_list
 DEVICE = (("ifname", "device"),)
 NETDEV = (*DEVICE, ("net_dev_name", "netdev"))
 NO_PORT = "there is no label for the port"
+NOT_FORCED = "0 also means that no value is forced, where ours has no series"
 
 PRIORITIES = {
     f"{way}_prio{{priority}}_{what}": f"{way}_{what}"
@@ -34,14 +35,7 @@ FACTS: tuple[tuple[str, Written], ...] = (
         "roce_link_speed_bytes_per_second",
         Written("rdma_vport_speed_mbps_total", NETDEV, times=8, per=1_000_000, loss=NO_PORT),
     ),
-    (
-        "roce_config_traffic_class",
-        Written(
-            "rdma_device_tos_total",
-            DEVICE,
-            loss=f"{NO_PORT}, and 0 also means that no value is forced, where ours has no series",
-        ),
-    ),
+    ("roce_config_traffic_class", Written("rdma_device_tos_total", DEVICE, loss=f"{NO_PORT}; {NOT_FORCED}")),
 )
 
 UNTRANSLATABLE = {"rdma_tx_discards_total": "no driver has a counter of discards when sending by priority"}
