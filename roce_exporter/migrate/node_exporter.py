@@ -3,8 +3,7 @@
 Learnt from `collector/infiniband_linux.go`, `collector/ethtool_linux.go` and `collector/helper.go` of node_exporter 1.5.0 and
 1.12.1, and from `sysfs/class_infiniband.go` of procfs. `infiniband` has a fixed table of names; those of `hw_counters` are in 1.11.0
 and newer. It multiplies the data counters by 4, so they are bytes. `ethtool` makes a name of every counter of the driver; where that
-replaces a character, as in `port.rx_bytes`, versions 1.8.0 to 1.9.1 write 0. AWS's collector, and its script for the textfile
-collector, write each file of `hw_counters` under its own name, counters too without `_total`.
+replaces a character, as in `port.rx_bytes`, versions 1.8.0 to 1.9.1 write 0. AWS's writes each file of `hw_counters` under its name.
 """
 
 from __future__ import annotations

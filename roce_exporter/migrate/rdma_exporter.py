@@ -63,10 +63,7 @@ OF_ETHTOOL = {
 """Its microseconds of pause and its percent stay as the driver counts them."""
 
 OPTIONAL = {
-    "rdma_rx_bytes": "optional_rx_bytes",
-    "rdma_tx_bytes": "optional_tx_bytes",
-    "rdma_rx_packets": "optional_rx_packets",
-    "rdma_tx_packets": "optional_tx_packets",
+    f"rdma_{name}": f"optional_{name}" for name in word_list("rx_bytes tx_bytes rx_packets tx_packets")
 }
 """Optional counters, read from RDMA netlink, that have another name there."""
 
