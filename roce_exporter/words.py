@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+from typing import TextIO
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60))
 GAP = "  "  # between the columns of a table

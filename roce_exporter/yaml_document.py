@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
 import yaml
 
 from roce_exporter.errors import UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 T = TypeVar("T")
 

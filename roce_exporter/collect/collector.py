@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from roce_exporter.collect.batch import Batch
 from roce_exporter.collect.device_work import INVENTORY, DeviceWork
@@ -32,12 +32,8 @@ from roce_exporter.collect.reads import (
 )
 from roce_exporter.collect.workers import Crew, InFlight, call_in_loop, call_in_worker, has_room
 from roce_exporter.host.inventory import Listed, list_devices
+from roce_exporter.host.kernel import Kernel
 from roce_exporter.model import Snapshot
-
-if TYPE_CHECKING:
-    import re
-
-    from roce_exporter.host.kernel import Kernel
 
 
 class TimedEvent:

@@ -16,7 +16,7 @@ from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -27,9 +27,7 @@ from roce_exporter.net import NetError
 from roce_exporter.net.http import Access, HttpServer
 from roce_exporter.net.prometheus_api import get
 from roce_exporter.web import Server
-
-if TYPE_CHECKING:
-    from roce_exporter.web.application import Application
+from roce_exporter.web.application import Application
 
 LOOPBACK = "127.0.0.1"
 HOST = "demo-host"

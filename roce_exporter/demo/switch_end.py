@@ -14,7 +14,8 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from roce_exporter.background import background
 from roce_exporter.demo.figures import SWITCH_WANTED, Address, Moments, ShownSwitch, switch_ports
@@ -28,10 +29,6 @@ from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarg
 from roce_exporter.view.history import timed_samples
 from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 REDIS = ("redis-server",)
 RENEWAL_SECONDS = 1.0

@@ -9,18 +9,16 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.catalog import INDEX, storm
+from roce_exporter.catalog.row import Row
 from roce_exporter.fastloop.episodes import BOUNDS, INFINITY, Histogram
 from roce_exporter.fastloop.pfc_storm import Ended, Method, StormState
 from roce_exporter.fastloop.target import DURATIONS, RATIOS, Hot, Target
 from roce_exporter.fastloop.watch import PauseKey, difference
 from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from roce_exporter.catalog.row import Row
 
 LOG = logging.getLogger(__name__)
 KEPT = 256

@@ -9,20 +9,18 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.collect.rounds import ExporterPart
 from roce_exporter.collect.workers import Call, InFlight, Worker, run_in_thread
 from roce_exporter.fastloop.events import Events, SamplerSamples, StormPlace, guess
 from roce_exporter.fastloop.pfc_storm import Begun, StormLimits, StormState
 from roce_exporter.fastloop.target import FAULT, OFF, Hot, Pace, ReadResult, Target, TargetKey
+from roce_exporter.fastloop.watch import Change, PauseKey
+from roce_exporter.host.kernel import Kernel
 from roce_exporter.host.sources.netdev import DCB, hardware_netdevs
-
-if TYPE_CHECKING:
-    from roce_exporter.fastloop.watch import Change, PauseKey
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, DeviceReadings
-    from roce_exporter.normalise.series import Samples
+from roce_exporter.model import Device, DeviceReadings
+from roce_exporter.normalise.series import Samples
 
 LOG = logging.getLogger(__name__)
 TIMEOUT = 1.0

@@ -9,13 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from roce_exporter.collect.rounds import ExporterPart, Rounds, every
-
-if TYPE_CHECKING:
-    from roce_exporter.model import DeviceReadings, SourceState
-    from roce_exporter.normalise.series import Samples, Series, Value
+from roce_exporter.model import DeviceReadings, SourceState
+from roce_exporter.normalise.series import Samples, Series, Value
 
 
 class HostSource:

@@ -13,7 +13,8 @@ import asyncio
 import re
 import ssl
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self
+from types import TracebackType
+from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 import h11
@@ -22,9 +23,6 @@ from roce_exporter import __version__
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, authorization
 from roce_exporter.net.tls import EXPIRED, SYSTEM_TLS, TlsFiles, client_context, connection_fault, expiry_text
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 HEAD_BYTES = 16 * 1024
 BODY_BYTES = 6 * 1024 * 1024

@@ -10,13 +10,11 @@ import os
 import re
 import ssl
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from roce_exporter.net import NetError, meanings
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VALIDITY = re.compile(rb"\x30[\x1e-\x22]" + 2 * rb"(?:\x17\x0d|\x18\x0f(?:\d\d))(\d{6})\d{6}Z")
 """When a certificate begins and ends to be valid, in DER (RFC 5280, section 4.1.2.5); the groups are YYMMDD."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog import INDEX, Index
 from roce_exporter.catalog.drivers import ANY_FUNCTION, ESSENTIALS, PHYSICAL, Essential
 from roce_exporter.catalog.named import DEVICE_INFO, GID_INFO, PORT_INFO, PORT_NETDEV_INFO
+from roce_exporter.catalog.row import Row
 from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.series import PlanKey, Samples, Series, Value
 from roce_exporter.normalise.series_plan import (
@@ -26,10 +27,6 @@ from roce_exporter.normalise.series_plan import (
     value_plan,
     values_of,
 )
-
-if TYPE_CHECKING:
-    from roce_exporter.catalog.row import Row
-
 
 PFC_ENABLED = "roce_pfc_enabled"
 IWARP = "iw"

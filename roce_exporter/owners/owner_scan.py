@@ -11,16 +11,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.host.kernel import Absent, Kernel, ObjectList
+from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import FROM_MEMORY, UNKNOWN_OWNER, CounterSet, ObjectKind, Owner, RdmaObject
 from roce_exporter.model.values import reason_of
 from roce_exporter.owners.identify import ProcessOwners, label_text
-
-if TYPE_CHECKING:
-    from roce_exporter.model import RdmaDevice
-
 
 ERROR = "ERR"  # state of a queue pair that failed, as `rdma` prints it
 

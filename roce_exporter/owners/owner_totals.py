@@ -17,13 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog import check
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.owners import OWNER_COUNTERS
 from roce_exporter.catalog.row import HW_COUNTERS, Row
 from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, CounterSet, ObjectKind, Owner
+from roce_exporter.normalise.series import Value
 from roce_exporter.normalise.series_plan import (
     Source,
     ValuePlan,
@@ -33,9 +34,6 @@ from roce_exporter.normalise.series_plan import (
     values_of,
 )
 from roce_exporter.owners.owner_scan import ObjectTotals, OwnerScan, by_owner, together
-
-if TYPE_CHECKING:
-    from roce_exporter.normalise.series import Value
 
 OF_OWNER = {of_port.name: of_owner for of_port, of_owner in OWNER_COUNTERS}
 OF_PORT = check(

@@ -6,21 +6,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from roce_exporter.catalog import owners as rows
 from roce_exporter.collect.rounds import ExporterPart, Rounds
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
+from roce_exporter.host.kernel import Kernel
+from roce_exporter.model import Device, DeviceReadings, SourceState
 from roce_exporter.model.owner import OTHER_OWNERS, ObjectKind, Owner
 from roce_exporter.normalise.series import NO_SAMPLES, Samples, Series, Value
 from roce_exporter.owners.identify import LIFE, KnownProcesses, ProcessOwners
 from roce_exporter.owners.owner_scan import ObjectTotals, OwnerScan, take_round
 from roce_exporter.owners.owner_totals import DeviceOwners, HostOwners, OwnerNumbers, Round
 from roce_exporter.words import few
-
-if TYPE_CHECKING:
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, DeviceReadings, SourceState
 
 T = TypeVar("T")
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import SWITCH_PROBES
 from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.exposition import Format, negotiate
 from roce_exporter.introspection.probe_debug import probe_document
+from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.pause.pause_report import PauseChoice, as_json, as_text
 from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.probe import BadModuleError, Prober, ProbeResult, UnknownTargetError
 from roce_exporter.switches.switch_view import answer_views
 from roce_exporter.switches.systems import ModuleMissingError
 from roce_exporter.web import application
+from roce_exporter.web.application import Route
 from roce_exporter.web.connection import Request, Response, plain
-
-if TYPE_CHECKING:
-    from roce_exporter.self_metrics.own_registry import OwnRegistry
-    from roce_exporter.web.application import Route
 
 PROBE_PARAMETERS = ("target", "module")
 TREE_SECONDS = 60.0  # after this time a tree or a page is given up

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.normalise.series import Series, Value
 from roce_exporter.wire.decode.columns import address_text
+from roce_exporter.wire.frames import Integers
 from roce_exporter.wire.tally.pair_counts import BLOCKS, WIDTH, LosslessMarks, PairCounts, PairTable
 from roce_exporter.wire.tally.tally import GLOBAL, Tally
 from roce_exporter.wire.wire_summary import OTHER_NAME
-
-if TYPE_CHECKING:
-    from roce_exporter.wire.frames import Integers
 
 Sample = tuple[Series, "Value"]
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.wire.decode.columns import address_text
+from roce_exporter.wire.decode.link_frames import LinkNeighbour
 from roce_exporter.wire.decode.locate import may_hide
+from roce_exporter.wire.tally.incasts import Incast
 from roce_exporter.wire.tally.pair_counts import OTHER, LosslessMarks, PairCounts
 from roce_exporter.wire.tally.tally import GLOBAL, Tally, WirePauseCounts
-
-if TYPE_CHECKING:
-    from roce_exporter.wire.decode.link_frames import LinkNeighbour
-    from roce_exporter.wire.tally.incasts import Incast
 
 OTHER_NAME = "other"
 

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.checks.settings.arithmetic import rdma_mtu
 from roce_exporter.checks.settings.check import CheckResult, judged, unreadable
 from roce_exporter.checks.settings.port_settings import VERSIONS, FollowedPath, IpNetdev, IpSide, PortSettings
-from roce_exporter.host.sources.ip_side import (
-    FACTS,
-    PATHS,
-    REACHABLE,
-    is_everywhere,
-)
+from roce_exporter.host.sources.ip_side import FACTS, PATHS, REACHABLE, is_everywhere
 from roce_exporter.model.ip import RESOLVED, network_of, version_of
 from roce_exporter.words import few
 

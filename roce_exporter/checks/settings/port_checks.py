@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.checks.settings.arithmetic import SLOWEST, dscp_of, is_ect, least_mtu, rdma_mtu
 from roce_exporter.checks.settings.arithmetic import headroom as needed_headroom
-from roce_exporter.checks.settings.check import (
-    CheckResult,
-    equal,
-    judged,
-    on_or_off,
-    unreadable,
-    within,
-)
+from roce_exporter.checks.settings.check import CheckResult, equal, judged, on_or_off, unreadable, within
 from roce_exporter.checks.settings.port_settings import (
     PRIORITIES,
     expected_tos,

@@ -15,14 +15,7 @@ from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.checks.settings.arithmetic import ECT_0, NOT_ECT, precedence_of, tos_of
 from roce_exporter.host.sources.configuration import CONFIGURATION
-from roce_exporter.host.sources.ip_side import (
-    ADDRESSES,
-    NO_GATEWAY,
-    NOWHERE,
-    REACHABLE,
-    SYSCTLS,
-    UNKNOWN,
-)
+from roce_exporter.host.sources.ip_side import ADDRESSES, NO_GATEWAY, NOWHERE, REACHABLE, SYSCTLS, UNKNOWN
 from roce_exporter.host.sources.netdev import DCB, LINK, PAUSE, SETTINGS, hardware_netdevs
 from roce_exporter.host.sources.state_files import PCIE, PORT, UP
 from roce_exporter.model import WHOLE_DEVICE, Gid

@@ -12,7 +12,7 @@ import resource
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from roce_exporter.host.kernel import TEXT_BYTES, Absent, ComponentVersion, HealthReporter, ObjectList
 from roce_exporter.host.kernel.dcb_netlink import Dcb, DcbNetlink
@@ -33,12 +33,10 @@ from roce_exporter.host.kernel.rtnetlink import (
 )
 from roce_exporter.host.kernel.transceiver import read_transceiver
 from roce_exporter.host.kernel.uverbs import read_limits
+from roce_exporter.model import RdmaDevice, RdmaPort
+from roce_exporter.model.ip import IpFacts, IpPath
+from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts
 from roce_exporter.model.values import FILE_BYTES
-
-if TYPE_CHECKING:
-    from roce_exporter.model import RdmaDevice, RdmaPort
-    from roce_exporter.model.ip import IpFacts, IpPath
-    from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts
 
 T = TypeVar("T")
 S = TypeVar("S", RdmaNetlink, EthtoolIoctl, EthtoolNetlink, DcbNetlink)

@@ -23,15 +23,13 @@ from contextlib import suppress
 from functools import partial
 from ipaddress import IPv6Address, ip_address
 from socket import AF_INET, AF_INET6
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from roce_exporter.host.kernel import Absent, netlink, rdma_netlink
 from roce_exporter.host.kernel.names import decode_name
+from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from roce_exporter.model import RdmaDevice
 
 ONLY_SEQUENCE = 1  # the sequence number on a socket that is used for one request
 T = TypeVar("T")

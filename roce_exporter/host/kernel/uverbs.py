@@ -16,7 +16,7 @@ import os
 import struct
 from collections.abc import Callable
 from io import FileIO
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.names import decode_name
@@ -30,9 +30,7 @@ from roce_exporter.host.kernel.netlink import (
     encode_u32,
     only_payload,
 )
-
-if TYPE_CHECKING:
-    from roce_exporter.model import RdmaDevice
+from roce_exporter.model import RdmaDevice
 
 FOLDER = "/dev/infiniband"
 NETLINK_RDMA = 20

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.errors import UserError
@@ -38,10 +38,8 @@ from roce_exporter.host.sources.configuration import texts
 from roce_exporter.host.sources.hw_counters import SETTINGS
 from roce_exporter.host.sources.netdev import COUNTER_FILES, STATISTICS_FILES, hardware_netdevs
 from roce_exporter.host.sources.state_files import PARSERS
+from roce_exporter.model import Device, Port
 from roce_exporter.words import counted, word_list
-
-if TYPE_CHECKING:
-    from roce_exporter.model import Device, Port
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -12,20 +12,18 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.host.kernel import Absent, Kernel, ObjectKernel, read_or
 from roce_exporter.host.recorded import ip_text, rdma_text
 from roce_exporter.host.recorded.recorded_ip import ADDRESSES, NEIGHBOURS, PATHS, ROUTES, RULES
 from roce_exporter.host.recorded.scrub import Scrubber, scrub_process
 from roce_exporter.host.sources.ip_side import CONF, SYSCTLS, ip_netdevs, targets
+from roce_exporter.model import Device, RdmaDevice
 from roce_exporter.model.ip import IpFacts, version_of
 from roce_exporter.model.owner import ObjectKind, ProcessFacts, RdmaObject
 
-if TYPE_CHECKING:
-    from roce_exporter.model import Device, RdmaDevice
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 
 class IpBook:

@@ -7,7 +7,7 @@ import errno
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from roce_exporter.host.kernel import (
     FIXED,
@@ -21,9 +21,7 @@ from roce_exporter.host.kernel import (
 )
 from roce_exporter.host.kernel.netlink import Malformed
 from roce_exporter.host.sources.devlink import instances_at, instances_of, places_of
-
-if TYPE_CHECKING:
-    from roce_exporter.model import Device
+from roce_exporter.model import Device
 
 T = TypeVar("T")
 Documents = dict[str, dict[str, dict[str, Any]]]

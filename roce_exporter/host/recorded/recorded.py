@@ -49,9 +49,11 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.host.kernel import TEXT_BYTES, Absent, ComponentVersion, HealthReporter, read_or
+from roce_exporter.host.kernel.dcb_netlink import Dcb
+from roce_exporter.host.kernel.kmsg import KernelLog
 from roce_exporter.host.kernel.names import given_hostname
 from roce_exporter.host.kernel.rtnetlink import LinkAddresses, VirtualFunction, choose_mac_address
 from roce_exporter.host.recorded import ethtool_text, rdma_text
@@ -64,13 +66,9 @@ from roce_exporter.host.recorded.log_text import RecordedLog
 from roce_exporter.host.recorded.recorded_ip import RecordedIp, read_recorded_ip
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.model import RdmaDevice, RdmaPort
+from roce_exporter.model.ip import IpFacts, IpPath
+from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 from roce_exporter.model.values import FILE_BYTES
-
-if TYPE_CHECKING:
-    from roce_exporter.host.kernel.dcb_netlink import Dcb
-    from roce_exporter.host.kernel.kmsg import KernelLog
-    from roce_exporter.model.ip import IpFacts, IpPath
-    from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts, RdmaObject
 
 TIME = "time"  # the name of the file
 APART = 15.0  # seconds between the moments of a recording without times

@@ -12,17 +12,15 @@ import posixpath
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from roce_exporter.errors import UserError
 from roce_exporter.host.kernel import Absent
 
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    Members = Iterable[tuple[str, bytes | str | int]]
-    Decompressed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+Members = Iterable[tuple[str, bytes | str | int]]
+Decompressed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
 
 Content = bytes | str | int
 """Of one path: what a file holds, the target of a link, or the errno of a read that fails."""

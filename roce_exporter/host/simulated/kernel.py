@@ -12,10 +12,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from roce_exporter.host.kernel import Absent, ComponentVersion, HealthReporter
+from roce_exporter.host.kernel.dcb_netlink import Dcb
 from roce_exporter.host.kernel.kmsg import LogPart
+from roce_exporter.host.kernel.rtnetlink import VirtualFunction
 from roce_exporter.host.recorded.rdma_text import HeldObjects
 from roce_exporter.host.recorded.recorded import RecordedKernel
 from roce_exporter.host.simulated import drivers, jobs
@@ -30,12 +31,8 @@ from roce_exporter.host.simulated.world import (
     World,
     make_scenario_world,
 )
-
-if TYPE_CHECKING:
-    from roce_exporter.host.kernel.dcb_netlink import Dcb
-    from roce_exporter.host.kernel.rtnetlink import VirtualFunction
-    from roce_exporter.model import RdmaDevice
-    from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts
+from roce_exporter.model import RdmaDevice
+from roce_exporter.model.owner import CounterSet, ObjectKind, ProcessFacts
 
 MEGABIT = 10**6
 Content = Callable[[float], str]

@@ -7,17 +7,15 @@ read and keeps them open. Each value can fail independently.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from roce_exporter.host.kernel import Kernel
 from roce_exporter.host.sources import hw_counters, netdev, state_files
 from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, configuration_reader
 from roce_exporter.host.sources.devlink import devlink_readers
 from roce_exporter.host.sources.ip_side import addresses_reader
+from roce_exporter.model import Device, Reading
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import Device, Reading
 
 NAMES = word_list(
     """

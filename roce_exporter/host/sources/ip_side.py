@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.host.kernel import Absent, Kernel, read_or
 from roce_exporter.host.sources.query_reader import SeveralReadings
+from roce_exporter.model import Port
 from roce_exporter.model.ip import (
     EVERYWHERE,
     FAILED,
@@ -37,9 +38,6 @@ from roce_exporter.model.ip import (
     version_of,
 )
 from roce_exporter.model.values import GARBAGE, reason_of
-
-if TYPE_CHECKING:
-    from roce_exporter.model import Port
 
 ANYWHERE = {4: "203.0.113.1", 6: "3fff:fff::1"}
 MOST_ADDRESSES, MOST_PREFIXES, MOST_CANDIDATES = 8, 8, 3

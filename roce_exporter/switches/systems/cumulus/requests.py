@@ -22,14 +22,7 @@ from roce_exporter.switches.json_client import JsonClient, StatusError, query_so
 from roce_exporter.switches.readings import Module, ProbeRequest
 from roce_exporter.switches.reply_values import below
 from roce_exporter.switches.systems import table_of
-from roce_exporter.switches.systems.cumulus.read import (
-    COUNTERS,
-    SUBTREES,
-    SYSTEM,
-    WATCHDOG,
-    is_port,
-    read,
-)
+from roce_exporter.switches.systems.cumulus.read import COUNTERS, SUBTREES, SYSTEM, WATCHDOG, is_port, read
 
 if TYPE_CHECKING:
     from roce_exporter.switches.readings import ProbeReply

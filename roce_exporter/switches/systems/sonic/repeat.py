@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
     from roce_exporter.normalise.series import Value
     from roce_exporter.switches.readings import Origin, ProbeRequest, RawNumber, SwitchReadings
-    from roce_exporter.switches.systems.sonic.redis_client import (
-        Command,
-        Hash,
-        RedisAddress,
-        Tls,
-    )
+    from roce_exporter.switches.systems.sonic.redis_client import Command, Hash, RedisAddress, Tls
 
 SLOW_SECONDS = 60.0
 """Between two readings of what people change, and of what xcvrd renews once a minute."""
