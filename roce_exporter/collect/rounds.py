@@ -23,12 +23,14 @@ T = TypeVar("T")
 async def every(
     seconds: float,
     work: Callable[[], Awaitable[object]],
+    clock: Callable[[], float],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Do `work` until cancelled, with a pause of `seconds` after each time."""
+    """Do `work` until cancelled, every `seconds`: at once where it took longer."""
     while True:
+        begun = clock()
         await work()
-        await sleep(seconds)
+        await sleep(max(0.0, seconds - (clock() - begun)))
 
 
 class Calls:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog import named, owners, storm
 from roce_exporter.fastloop.pfc_storm import StormState
-from roce_exporter.view.host_view import moduli, step
+from roce_exporter.normalise.series import step
+from roce_exporter.view.host_view import moduli
 
 if TYPE_CHECKING:
     from roce_exporter.view.history import LabelValues, TimedSamples

@@ -54,6 +54,7 @@ class HostSources(ExporterPart):
     ) -> None:
         """`clock` returns monotonic seconds."""
         self._sources = {one: Rounds(one.source, clock) for one in sources}
+        self._clock = clock
         self._timeout = timeout
         self._sleep = sleep
 
@@ -61,7 +62,7 @@ class HostSources(ExporterPart):
         """Read again and again. Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             for one in self._sources:
-                group.create_task(every(one.interval, partial(self._read, one), self._sleep))
+                group.create_task(every(one.interval, partial(self._read, one), self._clock, self._sleep))
 
     async def read_once(self) -> None:
         """Read every source once."""

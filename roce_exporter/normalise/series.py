@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from roce_exporter.catalog.row import Row
@@ -43,6 +43,23 @@ class Samples(NamedTuple):
         series = tuple([one for one, _ in pairs])
         same = series == tuple(self.series)
         return Samples(self.series if same else series, tuple([value for _, value in pairs]))
+
+
+N = TypeVar("N", int, float)
+
+
+def step(before: N, after: N, wraps: Sequence[N]) -> N:
+    """How much a counter rose from one sample to the next.
+
+    A counter that fell has wrapped if it was in the upper half of a known width and is now in the lower half by a short step;
+    otherwise it started again from 0.
+    """
+    if after >= before:
+        return after - before
+    for full in wraps:
+        if full / 2 < before < full and full - before + after < full / 4:
+            return full - before + after
+    return after
 
 
 MOST_NUMBERS = 1000

@@ -24,7 +24,7 @@ from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.owners import OWNER_COUNTERS
 from roce_exporter.catalog.row import HW_COUNTERS, Row
 from roce_exporter.model.owner import OTHER_OWNERS, UNKNOWN_OWNER, CounterSet, ObjectKind, Owner
-from roce_exporter.normalise.series import Value
+from roce_exporter.normalise.series import Value, step
 from roce_exporter.normalise.series_plan import (
     Source,
     ValuePlan,
@@ -111,30 +111,18 @@ def _growths(
     dialect: str, before: Mapping[str, int], values: Mapping[str, int]
 ) -> Iterator[tuple[Row, Value]]:
     """What each row has grown by, in base units, between two readings of a set; a name missing before was 0."""
-    growth_between = growth_of_sum if family_of(dialect).sums_on_read else growth_of
+    is_sum = family_of(dialect).sums_on_read
     sources, plan = _plan(dialect, tuple(values))
     grown = [0] * len(values)
     for source in sources:
         for raw, place in zip(source.raw, source.places, strict=True):
-            grown[place.position] = growth_between(before.get(raw, 0), values[raw], source.spelling.bits)
+            last, now = before.get(raw, 0), values[raw]
+            # A sum over the queue pairs that exist has counted at least what it grew by.
+            grown[place.position] = (
+                max(0, now - last) if is_sum else step(last, now, (1 << source.spelling.bits,))
+            )
     for source, value in zip(sources, values_of(plan, (Growths(grown),)), strict=True):
         yield OF_OWNER[source.series.row.name], value
-
-
-def growth_of(before: int, now: int, bits: int) -> int:
-    """How much a counter of this width has counted. A value that fell has wrapped, or belongs to another set of that number.
-
-    It wrapped if it went from the last quarter of its range to the first. Otherwise it started again from 0.
-    """
-    if now >= before:
-        return now - before
-    quarter = 1 << (bits - 2)
-    return now - before + (1 << bits) if before >= 3 * quarter and now < quarter else now
-
-
-def growth_of_sum(before: int, now: int, _bits: int) -> int:
-    """How much a sum over the queue pairs that exist has counted at least."""
-    return max(0, now - before)
 
 
 MARGIN = 1.25  # how much more a newcomer must have to take the place of one that is shown already

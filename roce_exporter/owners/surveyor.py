@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from roce_exporter.catalog import owners as rows
-from roce_exporter.collect.rounds import ExporterPart, Rounds
+from roce_exporter.collect.rounds import ExporterPart, Rounds, every
 from roce_exporter.collect.workers import CallThread, InFlight, call_in_worker
 from roce_exporter.host.kernel import Kernel
 from roce_exporter.model import Device, DeviceReadings, SourceState
@@ -164,10 +164,8 @@ class Surveyor(ExporterPart):
 
     async def _repeat(self, surveyed: Surveyed, delay: float) -> None:
         await self._sleep(delay)
-        while True:
-            begun = self._clock()
-            await self._round(surveyed, 1 / self.limits.load - 1)
-            await self._sleep(max(0.0, self.limits.interval - (self._clock() - begun)))
+        survey = partial(self._round, surveyed, 1 / self.limits.load - 1)
+        await every(self.limits.interval, survey, self._clock, self._sleep)
 
     async def _bounded(self, surveyed: Surveyed) -> None:
         timeout = self.limits.timeout

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import INDEX
+from roce_exporter.normalise.series import step
 
 if TYPE_CHECKING:
     from roce_exporter.view.history import History, LabelValues
@@ -290,20 +291,6 @@ def rise_between(points: Sequence[Point], begin: float, end: float, wraps: Seque
         return None
     amount = sum(step(before, after, wraps) for (_, before), (_, after) in pairwise(inside))
     return Rise(amount, inside[-1][0] - inside[0][0])
-
-
-def step(before: float, after: float, wraps: Sequence[float]) -> float:
-    """How much a counter rose from one sample to the next.
-
-    A counter that fell has wrapped if it was in the upper half of a known width and is now in the lower half by a short step;
-    otherwise it started again from 0.
-    """
-    if after >= before:
-        return after - before
-    for full in wraps:
-        if full / 2 < before < full and full - before + after < full / 4:
-            return full - before + after
-    return after
 
 
 @cache

@@ -120,7 +120,7 @@ class HealthWatch(ExporterPart):
 
     async def run(self) -> None:
         """Judge once per `INTERVAL`; runs until cancelled."""
-        await every(INTERVAL, self.judge, self._sleep)
+        await every(INTERVAL, self.judge, self._clock, self._sleep)
 
     async def read_once(self) -> None:
         """One round, whose result is printed anyway and so is not logged."""

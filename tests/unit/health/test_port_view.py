@@ -3,7 +3,8 @@
 import pytest
 from health_history import history
 
-from roce_exporter.view.host_view import WHOLE, PortView, View, moduli, rise_between, step
+from roce_exporter.normalise.series import step
+from roce_exporter.view.host_view import WHOLE, PortView, View, moduli, rise_between
 
 TIMEOUTS = "roce_transport_ack_timeouts_total"
 PAUSE = "roce_pfc_receive_pause_seconds_total"
@@ -34,6 +35,7 @@ def test_a_reset_starts_again_from_zero() -> None:
     [
         (2**32 - 10, 5, 15),  # a short step over the end
         (1000, 5, 5),  # it was far from the end: started again
+        (2**31, 5, 5),
         (2**32 - 10, 2**31, 2**31),  # a step as large as this is no wrap
         (7, 7, 0),
     ],
