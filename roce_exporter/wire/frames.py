@@ -27,20 +27,10 @@ SAME_LINKS = {12: RAW_IP, 14: RAW_IP, 228: RAW_IP, 229: RAW_IP, 108: LOOPBACK}
 LINK_NAMES = {105: " (802.11)", 127: " (802.11 radiotap)", 197: " (ERF)", 247: " (InfiniBand)"}
 
 NO_TAG = -1
-NO_SUM = -1
 
 
 class InputError(UserError, ValueError):
     """A capture that cannot be read, in one line that names it and the remedy."""
-
-
-class Sums(NamedTuple):
-    """CRC-32 of a part of each frame, computed by an input while the bytes are in the processor's cache."""
-
-    begins: Integers
-    """Offset in `data` of the first byte; -1 where no CRC was computed."""
-    values: NDArray[np.uint32]
-    """From there to four bytes before the end of what was captured."""
 
 
 class Frames(NamedTuple):
@@ -58,7 +48,6 @@ class Frames(NamedTuple):
     tags: Integers
     """VLAN TCI that the kernel removed from the frame; -1 where there is no tag besides those in the frame."""
     link: int = ETHERNET
-    sums: Sums | None = None
 
 
 PER_FRAME = ("starts", "captured", "lengths", "times", "tags")
@@ -73,14 +62,7 @@ def _as_one(parts: list[Frames]) -> Frames:
     if len(parts) == 1:
         return parts[0]
     found = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_FRAME}
-    sums = None
-    if any(part.sums for part in parts):
-        known = [
-            part.sums or Sums(np.full(len(part.starts), NO_SUM), np.zeros(len(part.starts), np.uint32))
-            for part in parts
-        ]
-        sums = Sums(*map(np.concatenate, zip(*known, strict=True)))
-    return parts[0]._replace(**found, sums=sums)  # type: ignore[arg-type] # arrays, all of them
+    return parts[0]._replace(**found)  # type: ignore[arg-type] # arrays, all of them
 
 
 def window(data: Bytes, offsets: Integers, width: int) -> Bytes:

@@ -109,20 +109,12 @@ def _check_plain(frames: Frames, roce: Located, rows: Integers, kind: int) -> In
     """The packets whose network header has no options."""
     size = MASKS[kind].size
     begins, ends = roce.network[rows], roce.end[rows] - ICRC_BYTES
-    sums, unknown = np.zeros(len(rows), np.uint32), np.ones(len(rows), np.bool_)
-    if (
-        frames.sums is not None
-    ):  # those of other bytes than up to the end of the packet, and 0 where there is none, do not serve
-        sums = frames.sums.values[roce.rows[rows]]
-        unknown = (frames.sums.begins[roce.rows[rows]] != begins) | (roce.end[rows] != roce.limits[rows])
-    if unknown.any():
-        sums[unknown] = plain_crcs(frames.data, begins[unknown], ends[unknown])
     head = window(frames.data, begins, size)
     tables, difference = _mask_tables(kind)
     differences = np.full(len(rows), difference, np.uint32)
     for table, at in zip(tables, MASKS[kind].bytes, strict=True):
         differences ^= table[head[:, at]]
-    made = sums ^ _moved(differences, ends - begins - size)
+    made = plain_crcs(frames.data, begins, ends) ^ _moved(differences, ends - begins - size)
     sent = window(frames.data, ends, ICRC_BYTES).view("<u4")[:, 0]
     return np.where(made == sent, CORRECT, WRONG)
 

@@ -9,16 +9,11 @@ from __future__ import annotations
 import select
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from io import FileIO
 from typing import IO, TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
-from roce_exporter.wire.decode.infiniband import ICRC_BYTES
-from roce_exporter.wire.decode.invariant_crc import plain_crcs
-from roce_exporter.wire.decode.locate import locate
-from roce_exporter.wire.frames import PER_FRAME, Frames, InputError, Sums, merged
+from roce_exporter.wire.frames import Frames, InputError, merged
 from roce_exporter.wire.inputs.pcap_records import HEADER_BYTES, LARGEST, PcapRecords
 
 if TYPE_CHECKING:
@@ -27,14 +22,10 @@ if TYPE_CHECKING:
     Stream: TypeAlias = "FileIO | _Unpacked"
     """A file without a buffer, or the content of one that is compressed."""
 
-BLOCK = 16 << 20  # bytes that a batch is made of
-PIECE = 1 << 20  # bytes read at once: no more than the cache of a core
-MOST_FRAMES = 1 << 14  # frames from which a batch is not made larger: its arrays fit into the cache
+BLOCK = 4 << 20  # bytes that a batch is made of
 GATHER = 0.1  # seconds
 SLACK = 256
 """Zero bytes after the data, so that the header of the last frame can be read in full width."""
-SAMPLES = 4
-"""Frames that are decoded to find where the CRC of a packet begins; what differs from the first is computed later."""
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -74,14 +65,19 @@ class CaptureFile:
             self._stream.close()
 
     def _batches(self) -> Iterator[Frames]:
-        room = bytearray(LARGEST + BLOCK + PIECE + SLACK)
+        room = bytearray(LARGEST + BLOCK + SLACK)
         end = len(self._first) - self._skip
         room[:end] = self._first[self._skip :]
         with memoryview(room) as view:
-            more = True
-            while more:
+            ended = False
+            while not ended:
+                count, ended = _read_into(self._stream, view[end : end + BLOCK])
+                end += count
                 parts: list[Frames] = []
-                begin, end, more = yield from self._block(room, view, end, parts)
+                begin, damage = self._split(room, end, parts)
+                yield from merged(parts)
+                if damage:
+                    raise damage
                 end -= begin
                 if end > LARGEST:
                     raise InputError("a record is longer than 1 MiB, so the file is damaged")
@@ -89,38 +85,17 @@ class CaptureFile:
         if end:
             raise InputError(f"ends within a record, {end} bytes are left over")
 
-    def _block(
-        self, room: bytearray, view: memoryview, end: int, parts: list[Frames]
-    ) -> Generator[Frames, None, tuple[int, int, bool]]:
-        """Read a block, piece by piece, and yield its frames; the bytes of it used and read, and whether there may be more.
-
-        Frames before damage are yielded before the damage is raised.
-        """
-        begin, until, ended, damage = 0, 0.0, False, None
-        last = end + BLOCK
-        while end < last and sum(len(part.starts) for part in parts) < MOST_FRAMES:
-            count, until, ended = _read_into(self._stream, view[end : end + PIECE], until)
-            end += count
-            try:
-                begin = self._split(room, begin, end, parts)
-            except InputError as error:
-                damage = error
-                break
-            if count < PIECE:
-                break
-        yield from merged(parts)
-        if damage:
-            raise damage
-        return begin, end, not ended
-
-    def _split(self, room: bytearray, begin: int, end: int, parts: list[Frames]) -> int:
-        """Add the frames of the complete records; where the next record begins."""
+    def _split(self, room: bytearray, end: int, parts: list[Frames]) -> tuple[int, InputError | None]:
+        """Add the frames of the complete records; where the next record begins, and what is wrong with it."""
+        begin = 0
         while True:
-            following, found = self._records.split(room, begin, end)
-            for frames in found:
-                parts.append(_with_sums(frames, parts[-1] if parts else None))
+            try:
+                following, found = self._records.split(room, begin, end)
+            except InputError as error:
+                return begin, error
+            parts += found
             if following == begin:
-                return begin
+                return begin, None
             begin = following
 
 
@@ -147,54 +122,27 @@ def _records_of(first: bytes) -> tuple[PcapRecords | PcapngBlocks, int]:
     return PcapngBlocks(), 0
 
 
-def _read_into(stream: Stream, view: memoryview, until: float) -> tuple[int, float, bool]:
-    """As much as there is, of a pipe what comes until a time: a batch costs the same for one packet and a thousand.
+def _read_into(stream: Stream, view: memoryview) -> tuple[int, bool]:
+    """As much as there is, of a pipe what comes within GATHER seconds of the first bytes: a batch costs the same for one packet and a thousand.
 
-    Without a time it waits for the first bytes, and from then on for GATHER seconds. Returns the bytes read, the time, and whether the
-    stream has ended.
+    Returns the bytes read, and whether the stream has ended.
     """
     if not isinstance(stream, FileIO):
         count = stream.readinto(view) or 0
-        return count, until, not count
+        return count, not count
     readable = select.poll()  # unlike select, for descriptors of any number
     readable.register(stream, select.POLLIN)
-    count = 0
+    count, until = 0, 0.0
     while count < len(view):
         left = until - time.monotonic()
         if until and not (left > 0 and readable.poll(left * 1000)):
-            return count, until, False
+            return count, False
         more = stream.readinto(view[count:])
         if not more:
-            return count, until, True
+            return count, True
         count += more
         until = until or time.monotonic() + GATHER
-    return count, until, False
-
-
-def _with_sums(frames: Frames, before: Frames | None) -> Frames:
-    """The frames with a CRC of each, if a sample of them holds a RoCE packet.
-
-    Headers are decoded in large batches, because each batch has a cost. By then the payload has left the cache of a core, and
-    reading it again from memory takes longer than its CRC. Where packets begin is looked up once in a block: `before` are the
-    frames before these.
-    """
-    if before and before.sums and before.link == frames.link:
-        offset: int | None = int(before.sums.begins[0] - before.starts[0])
-    else:
-        offset = _network_offset(frames)
-    if offset is None:
-        return frames
-    begins = frames.starts + offset
-    ends = frames.starts + frames.captured - ICRC_BYTES
-    return frames._replace(sums=Sums(begins, plain_crcs(frames.data, begins, np.maximum(begins, ends))))
-
-
-def _network_offset(frames: Frames) -> int | None:
-    """Bytes before the network header of the first packet of the sample."""
-    chosen = slice(None, None, -(-len(frames.starts) // SAMPLES))
-    sample = frames._replace(**{name: getattr(frames, name)[chosen] for name in PER_FRAME})
-    roce = locate(sample).roce
-    return int(roce.network[0] - sample.starts[roce.rows[0]]) if len(roce.rows) else None
+    return count, False
 
 
 def read_at_least(stream: Stream, size: int) -> bytes:
