@@ -79,7 +79,6 @@ async def misread_today() -> dict[str, str]:
     return {
         one.id: misread(one, diagnose(await incident_history(one)).findings)
         for one in load_incidents(FOREIGN)
-        if one.batch < 8  # no rule was run on the eighth yet
     }
 
 
@@ -103,9 +102,9 @@ def foreign_lines(today: Mapping[str, str]) -> Iterator[str]:
         yield f"| {name} | {' | '.join((*_shares(here, first), *_shares(here, today)))} |"
 
 
-def seventh_lines(today: Mapping[str, str]) -> Iterator[str]:
-    """The same of the seventh batch, by class and by driver; of a double fault, whether both are said."""
-    rows = [one for one in load_incidents(FOREIGN) if one.batch == 7]
+def later_lines(today: Mapping[str, str], batch: int) -> Iterator[str]:
+    """The same of the seventh or eighth batch, by class and by driver; of a double fault, whether both are said."""
+    rows = [one for one in load_incidents(FOREIGN) if one.batch == batch]
     first = {one.id: one.missed for one in rows}
     single = [one for one in rows if one.kind == "fault" and not _is_double(one)]
     yield "| rows | first run: side (95 % interval) | cause | side and cause, or both faults | healthy, no finding | today: side and cause | healthy |"
@@ -134,9 +133,10 @@ def seventh_lines(today: Mapping[str, str]) -> Iterator[str]:
             fit = [one for one in here if one.kind != "fault"]
             cells += [share_of(sum(not wrong[one.id] for one in fit), len(fit))]
         yield f"| {name} | {' | '.join(cells)} |"
-    trials = [one for one in load_trials(2) if one.truth != "hidden"]
+    trials = [one for one in load_trials(2) if one.truth != "hidden" and batch == 7]
     right = sum(not one.missed for one in trials)
-    yield f"| counters of real NICs | - | - | {share_of(right, len(trials))} | - | - | - |"
+    if trials:
+        yield f"| counters of real NICs | - | - | {share_of(right, len(trials))} | - | - | - |"
 
 
 def _is_double(one: Incident) -> bool:
@@ -181,7 +181,8 @@ def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "batches", batch_lines())
     today = asyncio.run(misread_today())
     text = filled(text, "foreign", foreign_lines(today))
-    return filled(text, "seventh", seventh_lines(today))
+    text = filled(text, "seventh", later_lines(today, 7))
+    return filled(text, "eighth", later_lines(today, 8))
 
 
 if __name__ == "__main__":
