@@ -187,12 +187,12 @@ class LeafReader:
         """What the switch no longer has, before it set `leaves`."""
         self.size = 0
         """Bytes of the last message."""
-        self._values = 0
+        self.values = 0
         self._elements = _Elements()
 
     def next_message(self) -> None:
         """Forget the values of the last message of a stream, which has no end. Elements of paths, which repeat, are kept."""
-        self.leaves, self.deleted, self._values = [], [], 0
+        self.leaves, self.deleted, self.values = [], [], 0
 
     def add(self, data: bytes) -> bool:
         """Take a reply to `get_request`, or one message of a subscription: then, whether the switch has sent everything once.
@@ -241,8 +241,8 @@ class LeafReader:
         return _text(value) if isinstance(value, bytes) else value
 
     def _count(self, more: int) -> None:
-        self._values += more
-        if self._values > MOST_VALUES:
+        self.values += more
+        if self.values > MOST_VALUES:
             raise NetError(f"the reply has more than {MOST_VALUES:,} values")
 
 

@@ -25,7 +25,7 @@ from roce_exporter.net import NetError, meanings
 from roce_exporter.net import gnmi_messages as m
 from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
-from roce_exporter.net.json_reply import decode_aside
+from roce_exporter.net.json_reply import MOST_VALUES, decode_aside
 from roce_exporter.net.login import hide
 from roce_exporter.net.tls import expiry_text
 from roce_exporter.switches.readings import LoggedRequest, label_text
@@ -47,6 +47,7 @@ SUBSCRIBE = "/gnmi.gNMI/Subscribe"
 MESSAGE_BYTES = 6 << 20
 REPLY_BYTES = 32 << 20
 """Most of one round: each leaf has its whole path."""
+ROUND_VALUES = 2 * MOST_VALUES
 REQUESTS_AT_ONCE = 3
 """Of one round: a reply that waits until it is decoded has all its bytes."""
 EXCHANGE_CHARACTERS = 256 * 1024
@@ -102,7 +103,7 @@ class GnmiClient:
         """What each request carries: the credentials in the form that switches expect, two entries."""
         self._turn = asyncio.Lock()
         self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE)
-        self._received = 0
+        self._received = self._values = 0
         self._port = probe.target.ports["grpc" if probe.target.scheme != "grpc+insecure" else "grpc+insecure"]
         self._place = place_text(probe.route.address, self._port)
 
@@ -127,10 +128,8 @@ class GnmiClient:
 
         async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
             method: Any = channel.unary_unary(GET)
-            data = await method(request, metadata=self._metadata)
             reader = m.LeafReader()
-            self._count(data)
-            await decode_aside(len(data), partial(reader.add, data))
+            await self._decode(reader, await method(request, metadata=self._metadata))
             return tuple(reader.leaves)
 
         return await self._limited(source, f"Get {target} {' '.join(paths)}", send)
@@ -153,15 +152,19 @@ class GnmiClient:
     async def _until_finished(self, call: Any) -> tuple[Leaf, ...]:
         reader = m.LeafReader()
         while (data := await call.read()) is not grpc.aio.EOF:
-            self._count(data)
-            if await decode_aside(len(data), partial(reader.add, data)):
+            if await self._decode(reader, data):
                 return tuple(reader.leaves)
         raise await _ended(call)
 
-    def _count(self, data: bytes) -> None:
-        self._received += len(data)
+    async def _decode(self, reader: m.LeafReader, data: bytes) -> bool:
+        before, self._received = reader.values, self._received + len(data)
         if self._received > REPLY_BYTES:
             raise NetError(f"the replies are larger than {REPLY_BYTES >> 20} MiB")
+        is_last = await decode_aside(len(data), partial(reader.add, data))
+        self._values += reader.values - before
+        if self._values > ROUND_VALUES:
+            raise NetError(f"the replies have more than {ROUND_VALUES:,} values together")
+        return is_last
 
     async def stream(self, plan: StreamPlan, take: Callable[[m.LeafReader, bool], Awaitable[None]]) -> None:
         """Hold a subscription until it ends, which is a fault. `take` gets each message, and whether the switch has sent all once.

@@ -117,6 +117,8 @@ class JsonClient:
         self._jar = kept_jar(target.name, cookie.name, (address, port, probe.login))
         self._slots = asyncio.Semaphore(connections)
         self._login_turn = asyncio.Lock()
+        self._no_login: StatusError | None = None
+        """How the switch has answered the login of this round, if it has no such login, or none now."""
         self._values = self._received = 0
         self._started = asyncio.get_running_loop().time()
 
@@ -220,6 +222,8 @@ class JsonClient:
         async with self._login_turn:
             if self._jar.value:
                 return
+            if self._no_login:
+                raise StatusError(self._no_login.status, self._no_login.body)
             gate = self._probe.gate
             make_document = self._cookie.login_document
             document = make_document(self._probe.login) if make_document else {}
@@ -227,7 +231,9 @@ class JsonClient:
                 try:
                     await self._accepted("POST", self._cookie.login_path, json.dumps(document).encode())
                 except StatusError as error:
-                    gate.refusal = str(error)
+                    self._no_login = error
+                    if error.status in REFUSED:
+                        gate.refusal = str(error)
                     raise
                 gate.is_accepted = bool(self._jar.value)
             if not self._jar.value:

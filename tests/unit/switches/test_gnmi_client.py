@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import inspect
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -271,6 +272,18 @@ async def test_a_message_that_is_too_large_is_a_fault(tmp_path: Path) -> None:
     large = get_response((path_of("x"), {"json_ietf_val": b" " * (9 << 20)}))
     async with gnmi_switch(lambda asked: large, tmp_path) as switch:
         assert (await fault(get, switch.visit(seconds=60))).endswith(": the reply is larger than 6 MiB")
+
+
+async def test_the_values_of_all_replies_of_a_round_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gnmi, "ROUND_VALUES", 70)
+    reply = get_response((path_of("x"), {"json_ietf_val": json.dumps([1] * 20).encode()}))
+    async with gnmi_switch(lambda asked: reply, tmp_path) as switch, GnmiClient(switch.visit()) as client:
+        found = [client.get("port_counters", "COUNTERS_DB", ("x",)) for _ in range(4)]
+        assert [len(await found.pop()) for _ in range(2)] == [1, 1]
+        with pytest.raises(NetError, match="more than 70 values together"):
+            await asyncio.gather(*found)
 
 
 async def test_a_subscription_that_ends_early_is_a_fault(tmp_path: Path) -> None:

@@ -501,6 +501,27 @@ async def test_a_wrong_password_is_sent_once_per_visit(tmp_path, cookie) -> None
         assert len(switch.asked) == 1
 
 
+@pytest.mark.parametrize(("status", "is_refusal"), [(401, True), (403, True), (404, False), (500, False)])
+async def test_a_login_that_the_switch_does_not_have_refuses_no_password(
+    tmp_path, status, is_refusal
+) -> None:
+    """NX-OS without its DME still answers on the command line; the password is sent to the DME once."""
+
+    def answer(asked):
+        return Says(status=status) if asked.path == "/api/aaaLogin.json" else says({"ok": 1})
+
+    async with https_switch(answer, tmp_path) as switch:
+        visit = switch.visit()
+        async with JsonClient(visit, cookie=DME) as dme, JsonClient(visit, cookie=COOKIE) as cli:
+            for _ in range(3):
+                with pytest.raises(StatusError, match=f"status {status}|status 401"):
+                    await dme.get("x", "/class")
+            if not is_refusal:
+                assert await cli.get("x", "/ins") == {"ok": 1}
+        assert bool(visit.gate.refusal) is is_refusal
+        assert [asked.path for asked in switch.asked].count("/api/aaaLogin.json") == 1
+
+
 async def test_a_login_without_a_cookie_is_a_fault(tmp_path) -> None:
     async with (
         https_switch(lambda asked: says({}), tmp_path) as switch,
