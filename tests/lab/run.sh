@@ -57,7 +57,7 @@ prepare_root() {
   [ -e "$root/.done" ] || {
     rm -rf "$root"
     mmdebstrap --quiet --variant=extract --skip=check/qemu --architectures="$architecture" trixie "$root" \
-      --include="base-files,base-passwd,bash,dash,python3,python3-pyverbs,busybox-static,prometheus,$tools" &&
+      --include="base-files,base-passwd,bash,dash,python3,python3-pyverbs,libstdc++6,busybox-static,prometheus,$tools" &&
       cp "$root/usr/share/base-passwd/passwd.master" "$root/etc/passwd" && cp "$root/usr/share/base-passwd/group.master" "$root/etc/group" &&
       echo 'tcpdump:x:100:65534::/:/bin/sh' >>"$root/etc/passwd" && echo '127.0.0.1 localhost' >"$root/etc/hosts" && touch "$root/.done"
   } || return 1
