@@ -127,6 +127,12 @@ def test_every_link_leads_to_a_file() -> None:
     assert [
         link for place, found in links.items() for link in found if not (place.parent / link).exists()
     ] == []
+    first = {(ROOT / link).resolve() for link in links[ROOT / "README.md"]}
+    second = {
+        (place.parent / link).resolve() for place, found in links.items() if place in first for link in found
+    }
+    pages = {ROOT / name for name in DOCUMENTS if name.startswith("docs/")}
+    assert pages - first - second == set(), "not in two clicks from the README"
 
 
 def test_every_file_in_backquotes_is_there() -> None:
