@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import probe as rows
 from roce_exporter.checks.fabric_check import ODD_LIMIT, OddHost, PortRate, fabric_report
 from roce_exporter.checks.finding import NotChecked, Report, joined
-from roce_exporter.checks.switches.recorded_pause import recorded_pause
+from roce_exporter.checks.switches.recorded_pause import recorded_links, recorded_pause
 from roce_exporter.cli.check_host import asking
 from roce_exporter.net import NetError
 from roce_exporter.probe.bandwidth import DIRECTIONS
@@ -52,6 +52,10 @@ async def check_fabric(
         pause = await recorded_pause(ask, since, now)
     except NetError as error:  # a heavy query, without which the probes can be judged
         pause = Report((), (NotChecked(f"where pause starts: {error}"),))
+    try:
+        links = await recorded_links(ask, since, now)
+    except NetError as error:
+        links = Report((), (NotChecked(f"both ends of links: {error}"),))
     since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for so long
     queries = PrometheusQueries(server, access, QuerySpan(now, since, since))
     with asking(name):
@@ -63,7 +67,7 @@ async def check_fabric(
     return (
         f"{name}: {counted(len(present), 'prober')}, {duration(since)}",
         len(present),
-        joined((report, pause)),
+        joined((report, pause, links)),
     )
 
 

@@ -148,3 +148,74 @@ def test_a_storm_that_is_over_is_followed_to_its_host(tmp_path, capsys, rates, a
         f"gpu-007 eth2 sends pause on priority 3 to leaf2 Ethernet12 {amount}"
     )
     assert found["evidence"][-1].startswith("leaf1 Ethernet0 pauses gpu-001 eth0")
+
+
+# Both ends of links
+
+SWITCH = {"cluster": "c", "instance": "leaf1", "device": "leaf1"}
+HOST = {"cluster": "c", "instance": "gpu-001:10123", "device": "mlx5_0", "netdev": "eth0"}
+
+
+def link_series(now: float) -> Iterator[str]:
+    """Three ports of a switch with a host each: one slow with damaged packets, one that is well, one without an exporter."""
+
+    def lines(name: str, value: float, rise: float = 0.0, **labels: str) -> Iterator[str]:
+        yield f"# TYPE {name} unknown"
+        text = ",".join(f"{label}={json.dumps(one)}" for label, one in labels.items())
+        yield from (
+            f"{name}{{{text}}} {value + rise * at!r} {now - 900 + at:.3f}" for at in range(0, 900, 15)
+        )
+
+    ports = {"Ethernet0": ("gpu-001", "1", 25e9), "Ethernet4": ("gpu-002", "2", 50e9)}
+    series: dict[str, list[str]] = {}
+
+    def add(name: str, *found: object, **labels: str) -> None:
+        head, *rest = lines(name, *found, **labels)  # type: ignore[arg-type]
+        series.setdefault(name, [head]).extend(rest)
+
+    for port, (host, number, speed) in ports.items():
+        link = {"host": host, "netdev": "eth0"}
+        ends = {**HOST, "port": number, "host": host, "switch": "leaf1", "switch_port": port}
+        add("link:roce_switch_port:info", 1.0, **ends)
+        add("link:roce_host_port:info", 1.0, **SWITCH, port=port, **link)
+        add("roce_link_speed_bytes_per_second", 50e9, job="roce", **HOST, port=number)
+        add("roce_switch_link_speed_bytes_per_second", speed, job="roce-switches", **SWITCH, port=port)
+        add(
+            "roce_switch_phy_receive_crc_errors_total",
+            7.0,
+            0.1 if host == "gpu-001" else 0.0,
+            **SWITCH,
+            port=port,
+        )
+    for port, host in (("Ethernet4", "gpu-002"), ("Ethernet8", "gpu-003"), ("Ethernet48", "spine1")):
+        other = "Ethernet1/1" if host == "spine1" else "eth0"
+        add(NEIGHBOR, 1.0, **SWITCH, port=port, neighbor=host, neighbor_port=other)
+        add("roce_switch_pfc_enabled", 1.0, **SWITCH, port=port, priority="3")
+    yield from (line for found in series.values() for line in found)
+    yield "# EOF\n"
+
+
+def test_what_the_switchs_end_of_a_link_says_is_found(tmp_path, capsys) -> None:
+    promtool = need("promtool")
+    (tmp_path / "series.txt").write_text("\n".join(link_series(time.time())))
+    blocks = (
+        promtool,
+        "tsdb",
+        "create-blocks-from",
+        "openmetrics",
+        tmp_path / "series.txt",
+        tmp_path / "data",
+    )
+    subprocess.run(blocks, check=True, capture_output=True)
+    with prometheus(tmp_path, {}) as running:
+        assert main(["check", "fabric", f"--prometheus={running.url}", "--format=json", "--since=10m"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    found = {one["check"]: one for one in said["findings"]}
+    assert {one["device"] for one in said["findings"]} == {"gpu-001 eth0"}
+    assert found.keys() == {"speed_differs", "damaged_at_switch"}
+    assert found["speed_differs"]["evidence"] == [
+        "leaf1 Ethernet0: the switch's end runs at 0.5 times the speed of the host's"
+    ]
+    assert "packets with a wrong checksum arrived at the switch" in found["damaged_at_switch"]["evidence"][0]
+    assert "hosts without series behind leaf1 Ethernet8 (gpu-003): only" in json.dumps(said)
+    assert "spine1" not in json.dumps(said)

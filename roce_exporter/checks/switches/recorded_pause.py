@@ -1,7 +1,8 @@
 """Where pause started, from the series of all switches that Prometheus has recorded.
 
 For a storm that is over, and for switches that several processes divide among them: each process has the last answers of its own switches
-only. The tree is that of /debug/pause-tree, at the time of the most pause.
+only. The tree is that of /debug/pause-tree, at the time of the most pause. And what the switch's end of a link says that the host's cannot:
+the recording rules in alerts/rules/links.yml join both.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
 from roce_exporter.switches.pause.pause_tree import EVERYDAY, pause_tree
 from roce_exporter.switches.switch_view import SwitchView
+from roce_exporter.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from roce_exporter.switches.pause.pause_report import PauseStep, PauseTree
 
@@ -53,6 +55,27 @@ TITLES = {
     say.INCAST: ("Pause starts at this full queue of a switch", Side.FABRIC),
     say.LOOP: ("Queues of switches pause each other in a circle", Side.FABRIC),
 }
+PLACE = "cluster, instance, device, port"
+AT_SWITCH = f"link:roce_host_port:info * on ({PLACE}) group_left () max by ({PLACE}) ({{0}})"
+"""A value of the switch's end of each link to a host."""
+AT_HOST = (
+    f"max by (cluster, host, netdev) (link:roce_switch_port:info * on ({PLACE}, netdev) group_left ()"
+    f" max by ({PLACE}, netdev) ({{0}}))"
+)
+SPEEDS = (
+    f"{AT_SWITCH.format(at.SPEED)} / on (cluster, host, netdev) group_left () "
+    f"{AT_HOST.format('roce_link_speed_bytes_per_second')}"
+)
+DAMAGED = {
+    "packets with a wrong checksum": "roce_switch_phy_receive_crc_errors_total",
+    "blocks that error correction could not repair": "roce_switch_phy_fec_uncorrectable_blocks_total",
+}
+ALONE = (
+    f"max by ({PLACE}, neighbor, neighbor_port) ({named.SWITCH_NEIGHBOR_INFO.name}) and on ({PLACE}) (roce_switch_pfc_enabled == 1)"
+    f" unless on ({PLACE}) link:roce_host_port:info unless on ({PLACE}) link:roce_switch_peer:info"
+)
+"""Ports with PFC whose neighbour is no host with series, and no other switch."""
+NO_LINKS = "both ends of links: link:roce_host_port:info of alerts/rules/links.yml is not recorded"
 OPEN_TITLE = "Pause comes from here, for no reason that is known"
 
 
@@ -79,6 +102,54 @@ async def recorded_pause(ask: Ask, since: float, end: float) -> Report:
     findings = [one for tree in trees for one in _findings(tree, until)]
     gaps = [f"{gap.switch}: {gap.text}" for tree in trees if findings for gap in tree.gaps[:MOST_GAPS]]
     return Report(tuple(findings), tuple(map(NotChecked, gaps)))
+
+
+async def recorded_links(ask: Ask, since: float, end: float) -> Report:
+    """What both ends of each link between a host and a switch say together, in the last `since` seconds up to `end`.
+
+    Raises:
+        NetError: Prometheus cannot be queried.
+    """
+    if not await ask("count(link:roce_host_port:info)", end):
+        has_switches = any(value for _, value in await ask(f"count({at.SPEED})", end))
+        return Report((), (NotChecked(NO_LINKS),) if has_switches else ())
+    findings = []
+    for labels, ratio in await ask(SPEEDS, end):
+        if abs(ratio - 1) > 0.01:  # noqa: PLR2004 - what a float leaves of equal ones
+            said = f"the switch's end runs at {ratio:.3g} times the speed of the host's"
+            findings.append(
+                _of_link(labels, "speed_differs", "The two ends of a link differ in speed", said, Side.LINK)
+            )
+    for what, name in DAMAGED.items():
+        for labels, count in await ask(AT_SWITCH.format(f"increase({name}[{since:.0f}s])") + " >= 1", end):
+            said = f"{count:,.0f} {what} arrived at the switch: sent by the host or damaged on the way from it, which the host cannot count"
+            findings.append(
+                _of_link(
+                    labels, "damaged_at_switch", "Packets from this host arrive damaged", said, Side.LINK
+                )
+            )
+    alone = [
+        f"{one['device']} {one['port']} ({one['neighbor']})"
+        for one, _ in await ask(ALONE, end)
+        if not at.SWITCH_PORT_NAME.fullmatch(one.get("neighbor_port", ""))
+    ]
+    line = f"hosts without series behind {few(sorted(alone))}: only the switch's end of their links is seen"
+    return Report(tuple(findings), (NotChecked(line),) if alone else ())
+
+
+def _of_link(labels: Mapping[str, str], check: str, title: str, said: str, side: Side) -> Finding:
+    device = f"{labels.get('host', '')} {labels.get('netdev', '')}".strip()
+    place = f"{labels.get('device', '')} {labels.get('port', '')}"
+    return Finding(
+        Topic.FABRIC,
+        check,
+        title,
+        Status.DEGRADED,
+        device,
+        side=side,
+        evidence=(f"{place}: {said}",),
+        place=place,
+    )
 
 
 async def _views(ask: Ask, time: float, window: float) -> dict[str, tuple[SwitchView, ...]]:
