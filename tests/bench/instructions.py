@@ -23,11 +23,23 @@ def _monitored(counter: Iterator[int]) -> Iterator[None]:
     monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore] # Python 3.11 has none
     tool, event = monitoring.PROFILER_ID, monitoring.events.INSTRUCTION
     monitoring.use_tool_id(tool, __name__)
-    monitoring.register_callback(tool, event, lambda _code, _offset: next(counter))
+    counted = {threading.get_ident()}  # threads of other tests may be at work
+
+    def begin(*_: object) -> None:
+        sys.settrace(None)
+        counted.add(threading.get_ident())
+
+    def count(_code: object, _offset: int) -> None:
+        if threading.get_ident() in counted:
+            next(counter)
+
+    monitoring.register_callback(tool, event, count)
     monitoring.set_events(tool, event)
+    threading.settrace(begin)
     try:
         yield
     finally:
+        threading.settrace(None)  # type: ignore[arg-type]  # as before
         monitoring.set_events(tool, 0)
         monitoring.free_tool_id(tool)
 
