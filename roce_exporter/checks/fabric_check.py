@@ -8,20 +8,17 @@ tenth of its speed while others of its rail have.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
-from roce_exporter.probe.fleet import blame, port_reports, slow_parts
+from roce_exporter.probe.fleet import PortReport, blame, port_reports, slow_parts
 from roce_exporter.probe.plan import FABRIC, RACK
-from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR
+from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR, Blamed, Component
 from roce_exporter.words import counted, duration, few, number, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from roce_exporter.probe.fleet import PortReport
-    from roce_exporter.probe.vote import Blamed, Component
     from roce_exporter.view.history import History
 
 DEAD_SHARE = 0.9

@@ -7,16 +7,12 @@ import re
 import textwrap
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from roce_exporter.checks.finding import Side, Status, Topic
+from roce_exporter.checks.finding import Finding, Report, Side, Status, Topic
 from roce_exporter.words import counted, few, table, word_list
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from roce_exporter.checks.finding import Finding, Report
 
 TEXT, JSON = "text", "json"
 FORMATS = (TEXT, JSON)

@@ -8,6 +8,7 @@ host's clock, and whether the samples of this host arrive anywhere.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ from roce_exporter.net import NetError
 from roce_exporter.words import duration, few
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from roce_exporter.host.kernel.privileges import ClockState, Privileges
     from roce_exporter.model import Device, Netdev, Port
     from roce_exporter.view.host_view import View

@@ -6,19 +6,20 @@ something that is needed was not seen.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from roce_exporter.checks.finding import NotChecked, Report, Status, Topic, joined
+from roce_exporter.checks.finding import Finding, NotChecked, Report, Status, Topic, joined
 from roce_exporter.checks.health.diagnosis import NO_DEVICE, diagnose
 from roce_exporter.checks.health.settings_rules import MISCONFIGURED
 from roce_exporter.checks.report import JSON, WIDTH, document_text, text
-from roce_exporter.checks.settings import audit, load_profile
+from roce_exporter.checks.settings import Profile, audit, load_profile
 from roce_exporter.checks.settings.auditor import settings_report
 from roce_exporter.checks.setup import (
     check_clock,
@@ -32,6 +33,7 @@ from roce_exporter.checks.setup import (
 from roce_exporter.checks.thresholds import load_thresholds
 from roce_exporter.cli.check_host import (
     SINCE,
+    SampledHost,
     asking,
     client_access,
     exporter_place,
@@ -43,22 +45,14 @@ from roce_exporter.cli.check_host import (
 from roce_exporter.cli.options import OptionError, host_flags
 from roce_exporter.cli.output import print_text, progress
 from roce_exporter.cli.parts import open_kernel
+from roce_exporter.host.kernel import Kernel
 from roce_exporter.host.kernel.privileges import read_clock_state, read_privileges
 from roce_exporter.net import NetError
 from roce_exporter.net.prometheus_api import get
+from roce_exporter.view.history import History
 from roce_exporter.view.host_view import View
 from roce_exporter.view.remote import escaped, parse_scrapes, read_metrics
 from roce_exporter.words import duration
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from roce_exporter.checks.finding import Finding
-    from roce_exporter.checks.settings import Profile
-    from roce_exporter.cli.check_host import SampledHost
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.view.history import History
 
 EXIT_CODES = {Status.OK: 0, Status.DEGRADED: 1, Status.FAILED: 1, Status.UNKNOWN: 3}
 

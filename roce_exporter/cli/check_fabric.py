@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import probe as rows
 from roce_exporter.checks.fabric_check import ODD_LIMIT, OddHost, PortRate, fabric_report
@@ -11,14 +10,12 @@ from roce_exporter.checks.finding import NotChecked, Report, joined
 from roce_exporter.checks.switches.recorded_pause import recorded_links, recorded_pause
 from roce_exporter.cli.check_host import asking
 from roce_exporter.net import NetError
+from roce_exporter.net.http import Access, HttpServer
 from roce_exporter.probe.bandwidth import DIRECTIONS
 from roce_exporter.probe.fleet import COUNT, SUM
 from roce_exporter.probe.outcomes import SHOWN_SECONDS
 from roce_exporter.view.remote import PrometheusQueries, QuerySpan
 from roce_exporter.words import counted, duration
-
-if TYPE_CHECKING:
-    from roce_exporter.net.http import Access, HttpServer
 
 _COUNTED = (
     *(rows.SENT, rows.LOST, rows.LATE, rows.MARKED, rows.REMARKED, rows.PAIR_SENT, rows.PAIR_LOST),

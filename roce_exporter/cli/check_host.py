@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import math
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import Clock, assemble
 from roce_exporter.checks.finding import NotChecked
@@ -18,12 +19,15 @@ from roce_exporter.cli.flags import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.parts import collect_settings, open_kernel, parts_of
 from roce_exporter.fastloop import Sampler
+from roce_exporter.host.kernel import Kernel
+from roce_exporter.model import DeviceReadings
 from roce_exporter.net import NetError
-from roce_exporter.net.http import Access, parse_server
+from roce_exporter.net.http import Access, HttpServer, parse_server
 from roce_exporter.net.login import BasicAuth, Login, read_http_config, read_login
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.view.history import HostClock, host_history, jump, play, wait
+from roce_exporter.normalise.series import Samples
+from roce_exporter.view.history import History, HostClock, Reach, TimedSamples, host_history, jump, play, wait
 from roce_exporter.view.remote import (
     ExporterPlace,
     PrometheusQueries,
@@ -32,17 +36,6 @@ from roce_exporter.view.remote import (
     parse_samples,
     read_metrics,
 )
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator, Sequence
-
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.model import DeviceReadings
-    from roce_exporter.net.http import HttpServer
-    from roce_exporter.normalise.series import Samples
-    from roce_exporter.view.history import History, Reach, TimedSamples
-
 
 SINCE = 600.0
 INTERVAL = 10.0

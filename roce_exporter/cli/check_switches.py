@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from roce_exporter.checks.finding import Report
+from roce_exporter.checks.settings import Profile
 from roce_exporter.checks.switches.audit_switches import audit_switches
 from roce_exporter.cli.options import OptionError
-from roce_exporter.switches.probe import Prober
+from roce_exporter.switches.probe import Prober, ProbeResult
 from roce_exporter.switches.switch_view import answer_views
-from roce_exporter.switches.targets import ALL_PRIORITIES, read_switches_file
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from roce_exporter.checks.finding import Report
-    from roce_exporter.checks.settings import Profile
-    from roce_exporter.switches.probe import ProbeResult
-    from roce_exporter.switches.targets import SwitchesFile
+from roce_exporter.switches.targets import ALL_PRIORITIES, SwitchesFile, read_switches_file
 
 LONGEST = 120.0
 """Seconds for one switch, at most; each has the timeout of its target."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.parts import open_kernel, parts_of, simulated_ports
-
-if TYPE_CHECKING:
-    import argparse
-
-    from roce_exporter.host.kernel import Kernel
+from roce_exporter.host.kernel import Kernel
 
 RICH_IS_MISSING = "demo needs the package rich; install the extra demo, in a clone: pip install '.[demo]'"
 

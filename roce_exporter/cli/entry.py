@@ -8,17 +8,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from roce_exporter.cli.commands import COMMANDS
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.output import mute, set_up_logging
 from roce_exporter.errors import UserError
 from roce_exporter.words import terminal_width, wrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 UNUSABLE = 2
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 DEFAULT_PORT = 10123
 """To be registered: the public list of exporter ports was not available when the port was chosen."""

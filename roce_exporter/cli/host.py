@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import assemble
 from roce_exporter.cli.output import print_text, progress
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
+from roce_exporter.host.kernel import Kernel
 from roce_exporter.introspection.explain import NO_DEVICE, HostStates, explain, nearest, unmapped
 from roce_exporter.words import terminal_width, wrapped
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from roce_exporter.host.kernel import Kernel
 
 
 async def once(options: argparse.Namespace, kernel: Kernel) -> int:

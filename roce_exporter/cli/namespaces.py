@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import grp
 import logging
 import os
 import time
-from typing import TYPE_CHECKING
 
 from roce_exporter.cli.daemon import READY, STOPPING, notify, stop_event
 from roce_exporter.cli.options import OptionError
 from roce_exporter.host_sources.namespace_helper import NamespaceHelper, open_helper
-
-if TYPE_CHECKING:
-    import argparse
 
 LOG = logging.getLogger(__name__)
 

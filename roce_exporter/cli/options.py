@@ -5,18 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from roce_exporter import __version__
 from roce_exporter.cli.commands import COMMANDS, REMOVED
-from roce_exporter.cli.flags import FLAGS, KEYS
+from roce_exporter.cli.flags import FLAGS, KEYS, Flag
 from roce_exporter.errors import UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from roce_exporter.cli.flags import Flag
 
 PROGRAM = "roce-exporter"
 TOOL = "tool"

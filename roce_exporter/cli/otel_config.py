@@ -7,19 +7,15 @@ gauge. Only the base units and labels of these rows leave the Collector.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import argparse
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from roce_exporter.catalog import CATALOG
-from roce_exporter.catalog.row import COUNTER
+from roce_exporter.catalog.row import COUNTER, Row, Spelling
 from roce_exporter.catalog.switch_systems import CUMULUS, SONIC
 from roce_exporter.cli.output import print_text
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
-    from roce_exporter.catalog.row import Row, Spelling
 
 OTLP = "otlp"
 TYPES = {"SAI_PORT_STAT_": 1, "SAI_QUEUE_STAT_": 21, "SAI_INGRESS_PRIORITY_GROUP_STAT_": 26}

@@ -10,13 +10,10 @@ import os
 import re
 import sys
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from roce_exporter.errors import UserError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 SILENCE = 2.0  # seconds of work that need no sign of life
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from roce_exporter.assemble import Parts
 from roce_exporter.catalog.row import MetricSet
@@ -14,15 +15,10 @@ from roce_exporter.collect.collector import Settings
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import OFF, Pace
 from roce_exporter.fastloop.pfc_storm import StormLimits
+from roce_exporter.host.kernel import Kernel
 from roce_exporter.host.kernel.live import LiveKernel, raise_descriptor_limit
 from roce_exporter.host_sources.kernel_log import KERNEL_LOG
 from roce_exporter.owners import OWNERS, SurveyLimits
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
-    from roce_exporter.host.kernel import Kernel
 
 SURVEY_FLAGS = ("interval", "most", "peers", "load", "anonymous")
 """The fields of `SurveyLimits` that have a flag of their own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import ipaddress
 import logging
@@ -10,7 +11,6 @@ import time
 from contextlib import AsyncExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from roce_exporter.assemble import Parts, assemble
 from roce_exporter.catalog.row import MetricSet
@@ -25,6 +25,8 @@ from roce_exporter.cli.parts import collect_settings
 from roce_exporter.cli.serve import ServedPart, serve_parts
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.inventory import describe, list_devices
+from roce_exporter.host.kernel import Kernel
+from roce_exporter.net.http import Access
 from roce_exporter.probe.bandwidth import (
     PROGRAM,
     bandwidth_report,
@@ -33,20 +35,13 @@ from roce_exporter.probe.bandwidth import (
     pair_rails,
     port_loads,
 )
-from roce_exporter.probe.plan import plan
+from roce_exporter.probe.plan import Network, ProbeTarget, plan
 from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
 from roce_exporter.probe.target_source import TargetsError, is_remote, read_here, read_remote
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.view.history import timed_samples
 from roce_exporter.web.application import SampledSection, json_page
 from roce_exporter.words import table
-
-if TYPE_CHECKING:
-    import argparse
-
-    from roce_exporter.host.kernel import Kernel
-    from roce_exporter.net.http import Access
-    from roce_exporter.probe.plan import Network, ProbeTarget
 
 LOG = logging.getLogger(__name__)
 

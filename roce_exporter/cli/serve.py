@@ -11,6 +11,7 @@ import gc
 import logging
 import signal
 import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,14 +25,12 @@ from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.web import Server
-from roce_exporter.web.application import LEAST_INTERVAL, Application, SampledSection, json_page
+from roce_exporter.web.application import LEAST_INTERVAL, Application, SampledSection, Section, json_page
 from roce_exporter.words import counted
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
-    from roce_exporter.web.application import Section
     from roce_exporter.wire.wire_session import WireSession
 
 MOST_PAIRS_SHOWN = 1000  # pairs at /debug/wire

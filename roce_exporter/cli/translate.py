@@ -5,12 +5,12 @@ Exit code 0: all is translated; 1: places were left, which the report lists; 2: 
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from roce_exporter.cli.flags import JSON
 from roce_exporter.cli.options import OptionError
@@ -20,9 +20,6 @@ from roce_exporter.migrate.promql_names import guessed, names_of
 from roce_exporter.migrate.target_labels import target_labels
 from roce_exporter.migrate.translation import FileReport, UnreadableError, report_json, report_text
 from roce_exporter.words import counted, terminal_width
-
-if TYPE_CHECKING:
-    import argparse
 
 STANDARD_INPUT = "-"
 INCOMPLETE = 1

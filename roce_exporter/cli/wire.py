@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
 import logging
 import os
 import sys
+from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from roce_exporter.cli.daemon import stop_event
 from roce_exporter.cli.flags import JSON, PACKETS
@@ -22,10 +23,6 @@ from roce_exporter.wire.wire_document import packets, wire_document
 from roce_exporter.wire.wire_session import PacketFilter, WireSession
 from roce_exporter.wire.wire_text import screen, text_table
 from roce_exporter.words import terminal_width
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import AsyncIterator, Callable
 
 LOG = logging.getLogger(__name__)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from roce_exporter.exporter import Observation
     from roce_exporter.model import DeviceReadings, SourceState
     from roce_exporter.normalise.normaliser import Normaliser, Plan

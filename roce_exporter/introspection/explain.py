@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import AREAS, INDEX, PROCESS, pattern_of, storm, windows
 from roce_exporter.catalog.left_out import LEFT_OUT
-from roce_exporter.catalog.row import ANY, HW_COUNTERS, STANDARD, MetricSet
+from roce_exporter.catalog.row import ANY, HW_COUNTERS, STANDARD, MetricSet, Row
 from roce_exporter.catalog.windows import WINDOWS_DIALECTS
 from roce_exporter.checks.health.causes import NAMED, Cause
 from roce_exporter.introspection.debug import series_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from roce_exporter.catalog.row import Row
     from roce_exporter.exporter import Observation
     from roce_exporter.model import SourceState
     from roce_exporter.normalise.normaliser import Normaliser, Plan

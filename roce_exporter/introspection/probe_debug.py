@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net.login import hide
-from roce_exporter.switches.readings import Unreadable
+from roce_exporter.switches.readings import SwitchReading, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roce_exporter.switches.probe import ProbeResult
-    from roce_exporter.switches.readings import SwitchReading
 
 
 def probe_document(answer: ProbeResult) -> dict[str, Any]:

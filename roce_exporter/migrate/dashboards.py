@@ -9,19 +9,20 @@ PromQL but the functions of https://grafana.com/docs/grafana/latest/datasources/
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from roce_exporter.migrate.places import NotJsonError, Place, at, items, read_json, strings_of
+from roce_exporter.migrate.places import JsonDocument, NotJsonError, Place, at, items, read_json, strings_of
 from roce_exporter.migrate.promql_names import UntranslatedError, matching_names
-from roce_exporter.migrate.translation import FileReport, UnreadableError, legend_of, mentions_label
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from roce_exporter.migrate.places import JsonDocument
-    from roce_exporter.migrate.translation import Translation
+from roce_exporter.migrate.translation import (
+    FileReport,
+    Translation,
+    UnreadableError,
+    legend_of,
+    mentions_label,
+)
 
 
 @dataclass(slots=True)

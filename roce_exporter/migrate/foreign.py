@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import gcd
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog import CATALOG, DIALECTS, INDEX
-from roce_exporter.catalog.left_out import LEFT_OUT, NARROW, NEVER, SUM, entry_of
+from roce_exporter.catalog.left_out import LEFT_OUT, NARROW, NEVER, SUM, LeftOut, entry_of
 from roce_exporter.catalog.row import ANY, Row, Spelling
 from roce_exporter.migrate import node_exporter, rdma_exporter, spiderpool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roce_exporter.catalog.left_out import LeftOut
-    from roce_exporter.migrate.naming import Pairs, Written
+from roce_exporter.migrate.naming import Pairs, Written
 
 SAME_FACT = (NARROW, NEVER, SUM)
 """Reasons for which a driver's raw name is left out although it is the same fact: it is counted badly, or counted twice."""

@@ -7,22 +7,17 @@ https://grafana.com/docs/grafana/latest/alerting/set-up/provision-alerting-resou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from roce_exporter.migrate.dashboards import translate_dashboard
 from roce_exporter.migrate.places import Place, YamlDocument, at, items, read_yaml, strings_of
 from roce_exporter.migrate.promql import PromqlError, parse
-from roce_exporter.migrate.promql_names import UntranslatedError
-from roce_exporter.migrate.translation import FileReport, UnreadableError, template_of, translate
+from roce_exporter.migrate.promql_names import Names, UntranslatedError
+from roce_exporter.migrate.translation import FileReport, Translation, UnreadableError, template_of, translate
 from roce_exporter.yaml_document import DocumentError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from roce_exporter.migrate.promql_names import Names
-    from roce_exporter.migrate.translation import Translation
 
 TEMPLATES = ("annotations", "labels")
 MOST_RECORDED = 10

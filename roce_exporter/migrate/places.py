@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import yaml
 
 from roce_exporter.migrate.promql import Edit, replaced
 from roce_exporter.yaml_document import DocumentError, parse_documents
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 Place = tuple[str | int, ...]  # the keys and numbers that lead to a value
 

@@ -9,9 +9,10 @@ reader here goes through its tree, takes the tokens of each node in turn, and re
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from roce_exporter.errors import UserError
 
@@ -22,8 +23,6 @@ except ImportError:
         "translate needs the package promql-parser; install the extra translate, in a clone: pip install '.[translate]'"
     ) from None
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 VARIABLE = r"\$\w+|\$\{[^{}\"']*\}|\[\[\w+(?::\w+)?\]\]"
 _TOKEN = re.compile(

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.migrate import rdma_exporter, spiderpool
-from roce_exporter.migrate.foreign import EXPORTERS, HOSTS, foreign_metrics, untranslatable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from roce_exporter.migrate.foreign import Foreign
-    from roce_exporter.migrate.naming import Pairs
+from roce_exporter.migrate.foreign import EXPORTERS, HOSTS, Foreign, foreign_metrics, untranslatable
+from roce_exporter.migrate.naming import Pairs
 
 NAME_LABEL = "__name__"
 

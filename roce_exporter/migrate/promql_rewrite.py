@@ -8,9 +8,10 @@ everything else.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from roce_exporter.migrate.foreign import Foreign
 from roce_exporter.migrate.promql import (
     AGGREGATE,
     BINARY,
@@ -34,6 +35,7 @@ from roce_exporter.migrate.promql_names import (
     NAME_LABEL,
     Flow,
     LabelSource,
+    Names,
     UntranslatedError,
     chosen,
     gained_by,
@@ -44,12 +46,6 @@ from roce_exporter.migrate.promql_names import (
     without,
 )
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from roce_exporter.migrate.foreign import Foreign
-    from roce_exporter.migrate.promql_names import Names
 
 Factor = tuple[int, int]  # our value is theirs x the first number / the second
 SAME: Factor = (1, 1)

@@ -8,17 +8,12 @@ for both exporters (`hostname`).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from roce_exporter.migrate import promql
-from roce_exporter.migrate.promql_names import NAME_LABEL, source_of
+from roce_exporter.migrate.promql_names import NAME_LABEL, Names, source_of
 from roce_exporter.migrate.promql_rewrite import metric_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roce_exporter.migrate.promql_names import Names
 
 INSTANCE, JOB = "instance", "job"
 OF_PROMETHEUS = frozenset((INSTANCE, JOB, "cluster", NAME_LABEL))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,7 @@ from roce_exporter.migrate.promql_names import (
     NAME_LABEL,
     WORD,
     Flow,
+    Names,
     UntranslatedError,
     exporters_of,
     matching_names,
@@ -28,11 +30,8 @@ from roce_exporter.migrate.target_labels import REMEDY, TargetLabels, faults, ma
 from roce_exporter.words import wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from roce_exporter.migrate.foreign import Foreign
     from roce_exporter.migrate.places import Place
-    from roce_exporter.migrate.promql_names import Names
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,23 +14,18 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from roce_exporter.net import NetError
-from roce_exporter.net.tls import EXPIRED, client_context, connection_fault, expiry_text, handshake
+from roce_exporter.net.tls import EXPIRED, TlsFiles, client_context, connection_fault, expiry_text, handshake
 from roce_exporter.words import word_list
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roce_exporter.net.tls import TlsFiles
-
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC reads it when it is imported
 

@@ -11,20 +11,15 @@ import asyncio
 import ipaddress
 import re
 import socket
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.net import NetError
 from roce_exporter.net.http import place_text
 from roce_exporter.net.tls import connection_fault
-from roce_exporter.switches.targets import Route
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roce_exporter.switches.targets import Network, SwitchTarget
+from roce_exporter.switches.targets import Network, Route, SwitchTarget
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 UNIX = "unix"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import nan
@@ -29,8 +29,6 @@ from roce_exporter.normalise.series_plan import (
 from roce_exporter.switches.readings import REACH, SwitchFact, SwitchReading, SwitchReadings, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from roce_exporter.catalog.row import Row
     from roce_exporter.switches.targets import SwitchTarget
 

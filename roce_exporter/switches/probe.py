@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,21 +24,24 @@ from roce_exporter.errors import UserError
 from roce_exporter.exposition import OneText, Renderer
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, Refusals, hide, read_login
-from roce_exporter.normalise.series import NO_SAMPLES, Samples
+from roce_exporter.normalise.series import NO_SAMPLES, Samples, Value
 from roce_exporter.switches import interpretation as i
 from roce_exporter.switches.addresses import dial, find_routes, is_odd_address
-from roce_exporter.switches.readings import REACH, ProbeReply, ProbeRequest, SwitchReadings
+from roce_exporter.switches.readings import (
+    REACH,
+    LoggedRequest,
+    Module,
+    ProbeReply,
+    ProbeRequest,
+    Repeat,
+    SwitchReadings,
+)
 from roce_exporter.switches.systems import load_module
-from roce_exporter.switches.targets import HOST
+from roce_exporter.switches.targets import HOST, Network, Route, SwitchesFile, SwitchTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roce_exporter.normalise.series import Value
     from roce_exporter.normalise.series_plan import Source
-    from roce_exporter.switches.readings import LoggedRequest, Module, Repeat
     from roce_exporter.switches.stream import SwitchStream
-    from roce_exporter.switches.targets import Network, Route, SwitchesFile, SwitchTarget
 
 LOG = logging.getLogger(__name__)
 MOST_TARGETS, MOST_SERIES = 4096, 300_000

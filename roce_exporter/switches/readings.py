@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from roce_exporter.net.login import LoginGate
+from roce_exporter.net.login import Login, LoginGate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
     from roce_exporter.catalog.row import Row
-    from roce_exporter.net.login import Login
     from roce_exporter.normalise.series import Value
     from roce_exporter.switches.stream import SwitchStream
     from roce_exporter.switches.targets import Route, SwitchTarget

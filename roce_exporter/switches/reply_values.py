@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 import re
 from calendar import timegm
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.catalog import CATALOG, named
+from roce_exporter.catalog.row import Row
 from roce_exporter.model.values import GARBAGE, check_counter
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, Unreadable, label_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from roce_exporter.catalog.row import Row
-    from roce_exporter.switches.readings import RawNumber
+from roce_exporter.switches.readings import RawNumber, SwitchFact, SwitchReading, Unreadable, label_text
 
 DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
 GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+", re.ASCII)

@@ -11,21 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.net import NetError
-from roce_exporter.net.gnmi_messages import Leaf, plain_name
+from roce_exporter.net.gnmi_messages import Leaf, LeafReader, Path, plain_name
 from roce_exporter.net.json_reply import decode_aside
 from roce_exporter.switches.gnmi import GnmiClient
+from roce_exporter.switches.readings import ProbeReply, ProbeRequest, StreamPlan
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from roce_exporter.net.gnmi_messages import LeafReader, Path
-    from roce_exporter.switches.readings import ProbeReply, ProbeRequest, StreamPlan
-
-    Names = tuple[str, ...]
+Names = tuple[str, ...]
 
 LOG = logging.getLogger(__name__)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roce_exporter.net.login import hide
-from roce_exporter.normalise.series import NO_SAMPLES, Samples
+from roce_exporter.normalise.series import NO_SAMPLES, Samples, Value
 from roce_exporter.switches.readings import REACH
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from roce_exporter.normalise.series import Value
     from roce_exporter.switches.interpretation import Earlier
     from roce_exporter.switches.probe import ProbeResult
 

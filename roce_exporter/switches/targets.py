@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter import yaml_document as y
 from roce_exporter.catalog.switch_systems import SYSTEMS
-from roce_exporter.net.login import basic_auth_of, tls_files_of
+from roce_exporter.net.login import BasicAuth, basic_auth_of, tls_files_of
 from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roce_exporter.net.login import BasicAuth
-    from roce_exporter.yaml_document import Entry
+from roce_exporter.yaml_document import Entry
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

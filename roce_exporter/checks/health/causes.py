@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from roce_exporter.catalog.table import CatalogError, parts, sections
+from roce_exporter.catalog.table import CatalogError, TableLine, parts, sections
 from roce_exporter.checks.finding import Finding, Side, Status, Sure, Topic
-from roce_exporter.view.host_view import PortView
+from roce_exporter.view.host_view import PortView, Rise
 from roce_exporter.words import duration, number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from roce_exporter.catalog.table import TableLine
-    from roce_exporter.view.host_view import Rise
 
 SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""

@@ -5,22 +5,17 @@ Pause: IEEE 802.1Qbb, 802.3 annex 31B; which direction blocks, and who is slow. 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog.drivers import dialect_of
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import MEDIUM, NAMED, SHORT, Symptom, risen, rose, texts
+from roce_exporter.checks.health.causes import MEDIUM, NAMED, SHORT, Rule, Symptom, risen, rose, texts
 from roce_exporter.checks.health.device_rules import sees_stalls, stalled
 from roce_exporter.checks.health.link_rules import steady
-from roce_exporter.view.host_view import Rise
+from roce_exporter.view.host_view import PortView, Rise, SeriesTrack
 from roce_exporter.words import duration, number, share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView, SeriesTrack
 
 RECEIVE, TRANSMIT = "receive", "transmit"
 STORM_WINDOW = 600.0

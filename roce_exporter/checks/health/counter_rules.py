@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.table import sections
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import MEDIUM, Symptom, rose
+from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, rose
 from roce_exporter.checks.health.link_rules import steady
 from roce_exporter.checks.thresholds import seconds_of
-from roce_exporter.view.host_view import Rise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView
+from roce_exporter.view.host_view import PortView, Rise
 
 FUNCTIONS, OWNED = "roce_vf_info", "roce_owner_queue_pairs"
 """Which function a VF is, and the owners of a device, where they are surveyed."""

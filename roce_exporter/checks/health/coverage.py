@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from roce_exporter.catalog.row import FULL, LEAN
 from roce_exporter.checks.finding import NotChecked
-from roce_exporter.view.host_view import PortView
+from roce_exporter.view.host_view import PortView, View
 from roce_exporter.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from roce_exporter.view.host_view import View
 
 
 class Coverage(NamedTuple):

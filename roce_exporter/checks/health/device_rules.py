@@ -5,19 +5,14 @@ PCIe: errors (AER, PCIe Base Specification 6.2), width, speed, and whether the s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.checks.finding import Side, Status
-from roce_exporter.checks.health.causes import CAUSES, MEDIUM, NAMED, Symptom, risen, rose, texts
+from roce_exporter.checks.health.causes import CAUSES, MEDIUM, NAMED, Rule, Symptom, risen, rose, texts
+from roce_exporter.view.host_view import PortView, SeriesTrack
 from roce_exporter.words import counted, duration, number, share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView, SeriesTrack
 
 WINDOW = 900.0
 """Seconds for which an event of driver or device counts as recent, and in which queue pairs must be in error all the time: longer than a

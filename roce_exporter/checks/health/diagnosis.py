@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status
-from roce_exporter.checks.health.causes import CAUSES, LONG, MEDIUM, NAMED, End
+from roce_exporter.checks.health.causes import CAUSES, LONG, MEDIUM, NAMED, End, Rule, Symptom
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
 from roce_exporter.checks.health.counter_rules import COUNTED_RULES, COUNTER_RULES, DEVICE_COUNTED_RULES
 from roce_exporter.checks.health.coverage import fine_of, unseen_of
@@ -17,14 +18,10 @@ from roce_exporter.checks.health.device_rules import DEVICE_RULES, PCIE_RULES
 from roce_exporter.checks.health.link_rules import LINK_RULES
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, settings_first, suspects
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
-from roce_exporter.checks.thresholds import shipped_thresholds
+from roce_exporter.checks.thresholds import Thresholds, shipped_thresholds
 from roce_exporter.view.host_view import PortView, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roce_exporter.checks.health.causes import Rule, Symptom
-    from roce_exporter.checks.thresholds import Thresholds
     from roce_exporter.view.history import History
 
 PORT_RULES: tuple[Rule, ...] = (

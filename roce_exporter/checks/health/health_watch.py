@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.catalog.named import HEALTH_THRESHOLDS, PORT_HEALTH, PORT_HEALTH_REASON
 from roce_exporter.checks.finding import Report, Status
@@ -19,6 +20,7 @@ from roce_exporter.checks.health.coverage import COVERAGE, DEVICE_COVERAGE
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.link_rules import MODULE_LIMITS
 from roce_exporter.checks.health.port_health import (
+    HostHealth,
     described,
     findings_document,
     health_document,
@@ -26,16 +28,9 @@ from roce_exporter.checks.health.port_health import (
     not_judged,
 )
 from roce_exporter.collect.rounds import Calls, ExporterPart, Rounds, every
-from roce_exporter.normalise.series import Series
-from roce_exporter.view.history import kept, timed_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from roce_exporter.checks.health.port_health import HostHealth
-    from roce_exporter.model import SourceState
-    from roce_exporter.normalise.series import Samples, Value
-    from roce_exporter.view.history import History
+from roce_exporter.model import SourceState
+from roce_exporter.normalise.series import Samples, Series, Value
+from roce_exporter.view.history import History, kept, timed_samples
 
 LOG = logging.getLogger(__name__)
 

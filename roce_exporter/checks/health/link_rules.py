@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import NAMED, Symptom, rose, texts
-from roce_exporter.view.host_view import Rise, rise_between
+from roce_exporter.checks.health.causes import NAMED, Rule, Symptom, rose, texts
+from roce_exporter.view.host_view import PortView, Rise, SeriesTrack, rise_between
 from roce_exporter.words import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView, SeriesTrack
 
 
 class ModuleLimit(NamedTuple):

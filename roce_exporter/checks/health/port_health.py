@@ -8,10 +8,11 @@ the document at `/health.json`, versions 1 and 2, described in docs/operating.md
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roce_exporter.checks.finding import Side, Status
+from roce_exporter.checks.finding import Finding, Report, Side, Status
 from roce_exporter.checks.health.causes import NAMED, End
 from roce_exporter.checks.health.coverage import FACTUAL_SOURCES
 from roce_exporter.checks.health.link_rules import is_set_down
@@ -19,9 +20,6 @@ from roce_exporter.checks.report import document
 from roce_exporter.view.host_view import PortView, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from roce_exporter.checks.finding import Finding, Report
     from roce_exporter.view.history import History
 
 VERSION = 1

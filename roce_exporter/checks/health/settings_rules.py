@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import MEDIUM, Symptom, causes_of
+from roce_exporter.checks.finding import Finding, Side
+from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, causes_of
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.transport_rules import OUT_OF_SEQUENCE, is_much
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roce_exporter.checks.finding import Finding
-    from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView, View
+from roce_exporter.view.host_view import PortView, View
 
 MISCONFIGURED, MTU = "misconfigured", "roce_port_mtu_bytes"
 WINDOW = 600.0

@@ -6,20 +6,15 @@ host's requests met is the matter of the path or the peer, what the peer's reque
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import MEDIUM, Symptom, risen, rose, texts
+from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, risen, rose, texts
 from roce_exporter.checks.health.congestion_rules import RECEIVE, TRANSMIT
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.link_rules import DOWN_COUNTERS, UP, losses, speed_and_model
+from roce_exporter.view.host_view import PortView, Rise
 from roce_exporter.words import duration, number, share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roce_exporter.checks.health.causes import Rule
-    from roce_exporter.view.host_view import PortView, Rise
 
 WINDOW = 600.0
 """Seconds in which errors of connections are looked for."""

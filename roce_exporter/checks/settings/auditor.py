@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -22,7 +22,7 @@ from roce_exporter.catalog.named import (
     RDMA_MTU,
 )
 from roce_exporter.catalog.row import HW_COUNTERS
-from roce_exporter.checks.finding import NotChecked, Report, Topic
+from roce_exporter.checks.finding import Finding, NotChecked, Report, Topic
 from roce_exporter.checks.settings import ip_checks, port_checks
 from roce_exporter.checks.settings.arithmetic import SLOWEST, headroom, least_mtu, rdma_mtu, tos_of
 from roce_exporter.checks.settings.check import (
@@ -49,15 +49,11 @@ from roce_exporter.checks.settings.port_settings import (
 )
 from roce_exporter.collect.rounds import ExporterPart
 from roce_exporter.host.sources.configuration import AGE
-from roce_exporter.normalise.series import NO_SAMPLES, Series
+from roce_exporter.normalise.series import NO_SAMPLES, Samples, Series, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roce_exporter.checks.finding import Finding
     from roce_exporter.checks.settings.profile import Profile
     from roce_exporter.model import DeviceReadings, Reading
-    from roce_exporter.normalise.series import Samples, Value
     from roce_exporter.view.host_view import View
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -12,7 +13,6 @@ from roce_exporter.catalog.table import parts, sections
 from roce_exporter.checks.finding import Finding, Side, Status, Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from roce_exporter.checks.settings.profile import Profile

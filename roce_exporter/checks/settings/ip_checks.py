@@ -8,23 +8,19 @@ routes. A host with one rail needs no rules and is only checked for packets that
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import TYPE_CHECKING
 
 from roce_exporter.checks.settings.arithmetic import rdma_mtu
 from roce_exporter.checks.settings.check import CheckResult, judged, unreadable
 from roce_exporter.checks.settings.port_settings import VERSIONS, FollowedPath, IpNetdev, IpSide, PortSettings
+from roce_exporter.checks.settings.profile import Profile
 from roce_exporter.host.sources.ip_side import FACTS, PATHS, REACHABLE, is_everywhere
 from roce_exporter.model.ip import RESOLVED, network_of, version_of
 from roce_exporter.words import few
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from roce_exporter.checks.settings.profile import Profile
-
-    Judge = Callable[[PortSettings, Profile], CheckResult | None]
-    SideJudge = Callable[[PortSettings, IpSide], CheckResult | None]
+Judge = Callable[[PortSettings, Profile], CheckResult | None]
+SideJudge = Callable[[PortSettings, IpSide], CheckResult | None]
 
 
 def is_readable(one: IpNetdev) -> bool:

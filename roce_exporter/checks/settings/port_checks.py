@@ -6,26 +6,22 @@ suffice. It returns None where the profile does not set the value, or the hardwa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from roce_exporter.checks.settings.arithmetic import SLOWEST, dscp_of, is_ect, least_mtu, rdma_mtu
 from roce_exporter.checks.settings.arithmetic import headroom as needed_headroom
 from roce_exporter.checks.settings.check import CheckResult, equal, judged, on_or_off, unreadable, within
 from roce_exporter.checks.settings.port_settings import (
     PRIORITIES,
+    PortSettings,
     expected_tos,
     lossless_priorities,
     mapped_dscps,
     priority_of,
     roce_priority,
 )
+from roce_exporter.checks.settings.profile import Profile
 from roce_exporter.host.kernel.dcb_netlink import MODES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from roce_exporter.checks.settings.port_settings import PortSettings
-    from roce_exporter.checks.settings.profile import Profile
 
 SCHEDULERS = {0: "strict", 1: "credit-based shaper", 2: "ETS", 255: "vendor"}
 """IEEE_8021QAZ_TSA_* of include/uapi/linux/dcbnl.h."""

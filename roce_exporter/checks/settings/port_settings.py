@@ -7,25 +7,20 @@ device of an RDMA port that has an address which peers can use.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.catalog.drivers import family_of
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.checks.settings.arithmetic import ECT_0, NOT_ECT, precedence_of, tos_of
+from roce_exporter.checks.settings.profile import Profile
 from roce_exporter.host.sources.configuration import CONFIGURATION
 from roce_exporter.host.sources.ip_side import ADDRESSES, NO_GATEWAY, NOWHERE, REACHABLE, SYSCTLS, UNKNOWN
 from roce_exporter.host.sources.netdev import DCB, LINK, PAUSE, SETTINGS, hardware_netdevs
 from roce_exporter.host.sources.state_files import PCIE, PORT, UP
-from roce_exporter.model import WHOLE_DEVICE, Gid
+from roce_exporter.model import WHOLE_DEVICE, DeviceReadings, Gid, Reading
 from roce_exporter.model.ip import NEIGHBOUR_STATES, network_of, version_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from roce_exporter.checks.settings.profile import Profile
-    from roce_exporter.model import DeviceReadings, Reading
 
 SOURCES = (CONFIGURATION, DCB, LINK, PAUSE, SETTINGS, PCIE, PORT, ADDRESSES)
 """The sources that report settings."""

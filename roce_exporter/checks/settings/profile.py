@@ -7,16 +7,14 @@ keys. An unknown key or an impossible value is an error that names file and line
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.checks.settings.arithmetic import MAX_DSCP, MAX_PRIORITY, RDMA_MTUS
 from roce_exporter.errors import UserError
 from roce_exporter.yaml_document import mapping_of, parse_document, plain_value, read_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXTENDS = "extends"
 FLAG = "--audit.profile"

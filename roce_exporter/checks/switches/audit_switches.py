@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
 from roce_exporter.checks.finding import NotChecked, Report, Topic
@@ -25,6 +25,7 @@ from roce_exporter.checks.settings.check import (
     unreadable,
 )
 from roce_exporter.checks.settings.port_checks import judged_pfc, listed
+from roce_exporter.checks.settings.profile import Profile
 from roce_exporter.switches.pause.fabric import (
     ECN_MAXIMUM,
     HOST,
@@ -32,16 +33,11 @@ from roce_exporter.switches.pause.fabric import (
     PAUSE_THRESHOLD,
     SWITCH,
     UNKNOWN_LINK,
+    FabricLink,
+    PortId,
     fabric_links,
 )
-from roce_exporter.switches.switch_view import natural, view_values
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from roce_exporter.checks.settings.profile import Profile
-    from roce_exporter.switches.pause.fabric import FabricLink, PortId
-    from roce_exporter.switches.switch_view import SwitchView, ViewValues
+from roce_exporter.switches.switch_view import SwitchView, ViewValues, natural, view_values
 
 PFC_ENABLED = "roce_switch_pfc_enabled"
 MANAGEMENT = re.compile(r"(eth\d|mgmt|ma\d|management|oob|lo|docker)", re.IGNORECASE | re.ASCII)

@@ -7,24 +7,20 @@ the recording rules in alerts/rules/links.yml join both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from roce_exporter.catalog import INDEX, named
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
+from roce_exporter.switches.pause.pause_report import PauseStep, PauseTree
 from roce_exporter.switches.pause.pause_tree import EVERYDAY, pause_tree
 from roce_exporter.switches.switch_view import SwitchView
 from roce_exporter.words import few
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
-
-    from roce_exporter.switches.pause.pause_report import PauseStep, PauseTree
-
-    Ask = Callable[[str, float], Awaitable[list[tuple[dict[str, str], float]]]]
-    """The labels and values of an expression of PromQL at a Unix time."""
+Ask = Callable[[str, float], Awaitable[list[tuple[dict[str, str], float]]]]
+"""The labels and values of an expression of PromQL at a Unix time."""
 
 WINDOW, STEP = 120.0, 15.0
 """Seconds over which rates are computed, and between two looks for the most pause; both are longer if there were too many looks."""

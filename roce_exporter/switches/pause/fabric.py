@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
-from roce_exporter.switches.switch_view import natural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from roce_exporter.switches.switch_view import SwitchView, ViewValues
+from roce_exporter.switches.switch_view import SwitchView, ViewValues, natural
 
 RECEIVE_FRAMES = "roce_switch_pfc_receive_frames_total"
 TRANSMIT_FRAMES = "roce_switch_pfc_transmit_frames_total"

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from roce_exporter.switches.pause.fabric import AWAY, HOST, NOT_CONFIGURED, PORT_UNKNOWN, PausePlace, is_named
+from roce_exporter.switches.pause.fabric import (
+    AWAY,
+    HOST,
+    NOT_CONFIGURED,
+    PORT_UNKNOWN,
+    FabricLink,
+    PausePlace,
+    PortPause,
+    is_named,
+)
 from roce_exporter.words import counted, few
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roce_exporter.switches.pause.fabric import FabricLink, PortPause
 
 KILO, MEGA = 1000, 1_000_000
 

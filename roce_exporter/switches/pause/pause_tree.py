@@ -8,21 +8,17 @@ Counters do not show which port's packets wait in which queue, so every candidat
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO, SWITCH_SOURCE_UP
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
+from roce_exporter.switches.pause.fabric import FabricLink, PortId
 from roce_exporter.switches.pause.pause_report import PauseChoice, PauseGap, PauseStep, PauseTree
-from roce_exporter.switches.switch_view import view_values
+from roce_exporter.switches.switch_view import SwitchView, ViewValues, view_values
 from roce_exporter.words import few
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from roce_exporter.switches.pause.fabric import FabricLink, PortId
-    from roce_exporter.switches.switch_view import SwitchView, ViewValues
 
 STALE = 120.0
 """Seconds after which an answer is old: two scrapes at the longest usual interval."""

@@ -8,12 +8,20 @@ target asks for all of them: discards of lossy traffic are no fault.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import CUMULUS
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchReadings, Unreadable
+from roce_exporter.switches.readings import (
+    ProbeReply,
+    RawNumber,
+    SwitchFact,
+    SwitchReading,
+    SwitchReadings,
+    Unreadable,
+)
 from roce_exporter.switches.reply_values import (
     PortScope,
     below,
@@ -25,13 +33,7 @@ from roce_exporter.switches.reply_values import (
     of_port,
 )
 from roce_exporter.switches.systems import requests_of
-from roce_exporter.switches.targets import ALL_PRIORITIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roce_exporter.switches.readings import ProbeReply, RawNumber, SwitchFact, SwitchReading
-    from roce_exporter.switches.targets import SwitchTarget
+from roce_exporter.switches.targets import ALL_PRIORITIES, SwitchTarget
 
 SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(KB|MB|GB)", re.ASCII)
 BYTES = {"KB": 1024, "MB": 1024**2, "GB": 1024**3}

@@ -13,20 +13,24 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from roce_exporter.catalog.switch_systems import CUMULUS
 from roce_exporter.net import NetError
 from roce_exporter.switches.json_client import JsonClient, StatusError, query_sources
-from roce_exporter.switches.readings import Module, ProbeRequest
+from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest
 from roce_exporter.switches.reply_values import below
 from roce_exporter.switches.systems import table_of
-from roce_exporter.switches.systems.cumulus.read import COUNTERS, SUBTREES, SYSTEM, WATCHDOG, is_port, read
-
-if TYPE_CHECKING:
-    from roce_exporter.switches.readings import ProbeReply
-    from roce_exporter.switches.systems.cumulus.read import Subtree
+from roce_exporter.switches.systems.cumulus.read import (
+    COUNTERS,
+    SUBTREES,
+    SYSTEM,
+    WATCHDOG,
+    Subtree,
+    is_port,
+    read,
+)
 
 ROOT = "/nvue_v1"
 PATHS = {source: f"{ROOT}/{path}" for source, path in table_of("cumulus").items()}

@@ -7,25 +7,27 @@ Its own YANG models have PFC, the watchdog and settings: arista-intf-augments, a
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import EOS
 from roce_exporter.model.values import GARBAGE
 from roce_exporter.net import NetError
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchFact, SwitchReading, SwitchReadings, Unreadable
+from roce_exporter.switches.readings import (
+    ProbeReply,
+    RawNumber,
+    SwitchFact,
+    SwitchReading,
+    SwitchReadings,
+    Unreadable,
+)
 from roce_exporter.switches.reply_values import below, fact, is_absent, members, number, numbers, of_port
 from roce_exporter.switches.systems.openconfig import read as openconfig
-from roce_exporter.switches.targets import ALL_PRIORITIES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from roce_exporter.switches.readings import ProbeReply, RawNumber
-    from roce_exporter.switches.systems.openconfig.read import Row, Tables
-    from roce_exporter.switches.targets import SwitchTarget
+from roce_exporter.switches.systems.openconfig.read import Row, Tables
+from roce_exporter.switches.targets import ALL_PRIORITIES, SwitchTarget
 
 PRIORITY = "interfaces/interface/ethernet/pfc/priorities/priority/state"
 TX_QUEUE = "interfaces/interface/ethernet/pfc/watchdog/tx-queues/tx-queue/state"

@@ -13,13 +13,13 @@ a queue is tripped now.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.catalog.switch_systems import EOS
 from roce_exporter.net import NetError
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient
 from roce_exporter.switches.json_client import JsonClient, query_sources
-from roce_exporter.switches.readings import Module
+from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest
 from roce_exporter.switches.stream import SwitchStream
 from roce_exporter.switches.systems import requests_of
 from roce_exporter.switches.systems.eos.read import read
@@ -31,9 +31,6 @@ from roce_exporter.switches.systems.openconfig.requests import (
     subscriptions,
 )
 from roce_exporter.switches.systems.openconfig.requests import STREAMED as STREAMED_PORTS
-
-if TYPE_CHECKING:
-    from roce_exporter.switches.readings import ProbeReply, ProbeRequest
 
 OWN_PATHS, OWN_STREAMED = paths_of(EOS)
 PATHS, STREAMED = {**OWN_PATHS, **PORT_PATHS}, {**STREAMED_PORTS, **OWN_STREAMED}

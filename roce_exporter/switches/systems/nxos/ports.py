@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.catalog.switch_systems import NXOS
 from roce_exporter.model.values import OUT_OF_RANGE
 from roce_exporter.net import NetError
-from roce_exporter.switches.readings import Unreadable
+from roce_exporter.switches.readings import RawNumber, Unreadable
 from roce_exporter.switches.reply_values import (
     DIGITS_TO_7,
     PortScope,
@@ -29,12 +30,7 @@ from roce_exporter.switches.reply_values import (
     total,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from roce_exporter.switches.readings import RawNumber
-
-    Values = dict[str, RawNumber]
+Values = dict[str, RawNumber]
 
 MOST = 1 << 63
 """Larger counters are not plausible: NX-OS sometimes reports such numbers instead of small negative ones."""

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import NXOS
 from roce_exporter.net import NetError
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchReading, SwitchReadings, label_text
-from roce_exporter.switches.reply_values import below, fact, is_absent, of_port
+from roce_exporter.switches.readings import (
+    Labels,
+    ProbeReply,
+    SwitchFact,
+    SwitchReading,
+    SwitchReadings,
+    label_text,
+)
+from roce_exporter.switches.reply_values import PortScope, below, fact, is_absent, of_port
 from roce_exporter.switches.systems import table_of
 from roce_exporter.switches.systems.nxos import ports as p
-from roce_exporter.switches.systems.nxos.ports import QUEUING, NxosPort
-from roce_exporter.switches.targets import ALL_PRIORITIES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from roce_exporter.switches.readings import Labels, ProbeReply, SwitchFact
-    from roce_exporter.switches.reply_values import PortScope
-    from roce_exporter.switches.systems.nxos.ports import NxosPorts, Values
-    from roce_exporter.switches.targets import SwitchTarget
+from roce_exporter.switches.systems.nxos.ports import QUEUING, NxosPort, NxosPorts, Values
+from roce_exporter.switches.targets import ALL_PRIORITIES, SwitchTarget
 
 T = TypeVar("T")
 

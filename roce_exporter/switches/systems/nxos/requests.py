@@ -11,19 +11,17 @@ a shell on the switch, and some versions log each of them (VSHD_SYSLOG_CONFIG_I)
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.catalog.switch_systems import NXOS
 from roce_exporter.net import NetError
 from roce_exporter.net.json_reply import decode_json
+from roce_exporter.net.login import Login
 from roce_exporter.switches.json_client import JsonClient, SessionCookie, StatusError, query_sources
 from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest
 from roce_exporter.switches.systems import table_of
 from roce_exporter.switches.systems.nxos.ports import command_body
 from roce_exporter.switches.systems.nxos.read import CLASSES, REFUSED_DME, read
-
-if TYPE_CHECKING:
-    from roce_exporter.net.login import Login
 
 COMMANDS = table_of("nxos")
 INS = "/ins"

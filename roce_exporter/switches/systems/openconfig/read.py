@@ -7,22 +7,19 @@ none of them: a vendor's module adds its own tables, and says which queues are s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.catalog import named
 from roce_exporter.catalog.row import ANY
 from roce_exporter.catalog.switch_systems import OPENCONFIG
-from roce_exporter.net.gnmi_messages import flat, plain_name
+from roce_exporter.net.gnmi_messages import Leaf, Path, flat, plain_name
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchReadings, Unreadable
+from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings, Unreadable
 from roce_exporter.switches.reply_values import fact, number, of_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from roce_exporter.net.gnmi_messages import Leaf, Path
-    from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading
     from roce_exporter.switches.targets import SwitchTarget
 
 INTERFACE = "interfaces/interface/state"

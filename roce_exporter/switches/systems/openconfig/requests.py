@@ -7,23 +7,19 @@ it for EOS, `sonic_gnmi` for SONiC. No switch was queried for this module; `docs
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.catalog.switch_systems import OPENCONFIG
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient
 from roce_exporter.switches.json_client import query_sources
-from roce_exporter.switches.readings import Module, StreamPlan
+from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest, StreamPlan
 from roce_exporter.switches.stream import SwitchStream
 from roce_exporter.switches.systems import requests_of
 from roce_exporter.switches.systems.openconfig.read import read
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from roce_exporter.switches.readings import ProbeReply, ProbeRequest
 
 
 def paths_of(system: str) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[tuple[str, float], ...]]]:

@@ -7,6 +7,7 @@ databases differ between images.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,8 +17,6 @@ from roce_exporter.net import NetError
 from roce_exporter.switches.systems.sonic.redis_client import RedisAddress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roce_exporter.switches.targets import Route, SwitchTarget
 
 APPL_DB, COUNTERS_DB, CONFIG_DB, STATE_DB = "APPL_DB", "COUNTERS_DB", "CONFIG_DB", "STATE_DB"

@@ -14,29 +14,23 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.net import NetError
-from roce_exporter.net.gnmi_messages import path_text
+from roce_exporter.net.gnmi_messages import Leaf, path_text
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient
-from roce_exporter.switches.readings import Module, ProbeReply, StreamPlan
+from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest, StreamPlan, SwitchReadings
 from roce_exporter.switches.stream import SwitchStream
 from roce_exporter.switches.systems import table_of
 from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.read import read_tables
 from roce_exporter.switches.systems.sonic.scope import lossless_of
-from roce_exporter.switches.targets import PFC_PRIORITIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from roce_exporter.net.gnmi_messages import Leaf
-    from roce_exporter.switches.readings import ProbeRequest, SwitchReadings
-    from roce_exporter.switches.targets import SwitchTarget
+from roce_exporter.switches.targets import PFC_PRIORITIES, SwitchTarget
 
 IDENTIFIER = re.compile(r"oid:0x[0-9a-f]{1,16}", re.ASCII)
 """An object identifier of SAI, as SONiC writes it."""

@@ -7,18 +7,13 @@ is derived: object identifiers from the name maps, rows of the configuration fro
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from roce_exporter.switches.systems import requests_of, table_of
 from roce_exporter.switches.systems.sonic import tables as t
-from roce_exporter.switches.systems.sonic.scope import PRIORITIES, ports_with_unicast, queue_label
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping, Sequence
-
-    from roce_exporter.switches.systems.sonic.scope import Lossless
-    from roce_exporter.switches.systems.sonic.tables import Fields
+from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, ports_with_unicast, queue_label
+from roce_exporter.switches.systems.sonic.tables import Fields
 
 Row = tuple[str, tuple[str, ...]]
 """A key and the fields to read; no fields means all of them."""

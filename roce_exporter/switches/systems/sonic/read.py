@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.switches import reply_values as v
-from roce_exporter.switches.readings import SwitchReading, SwitchReadings, Unreadable, label_text
+from roce_exporter.switches.readings import (
+    Labels,
+    Origin,
+    RawNumber,
+    SwitchFact,
+    SwitchReading,
+    SwitchReadings,
+    Unreadable,
+    label_text,
+)
 from roce_exporter.switches.reply_values import fact, is_absent
 from roce_exporter.switches.systems.sonic import scope
 from roce_exporter.switches.systems.sonic import tables as t
@@ -17,11 +27,6 @@ from roce_exporter.switches.systems.sonic.keys import RATES, SENSORS, WATERMARK_
 from roce_exporter.switches.systems.sonic.scope import NamespaceView
 from roce_exporter.switches.targets import PFC_PRIORITIES
 from roce_exporter.words import few
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from roce_exporter.switches.readings import Labels, Origin, RawNumber, SwitchFact
 
 ENTRY = "LLDP_ENTRY_TABLE:"
 VERSION = re.compile(r"SONiC Software Version: (?:SONiC\.)?(\S{1,100})")

@@ -12,21 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import math
+import ssl
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.net import NetError, meanings
-from roce_exporter.net.login import LoginGate, hide
+from roce_exporter.net.login import Login, LoginGate, hide
 from roce_exporter.net.tls import connection_fault
 from roce_exporter.switches.readings import LoggedRequest, label_text
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Iterable, Sequence
-
-    from roce_exporter.net.login import Login
 
 READING_COMMANDS = frozenset({"HGETALL", "HMGET"})
 SESSION_COMMANDS = frozenset({"AUTH", "SELECT"})

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.net import NetError
 from roce_exporter.net.tls import client_context
-from roce_exporter.switches.readings import Module, ProbeReply, label_text
+from roce_exporter.switches.readings import (
+    LoggedRequest,
+    Module,
+    Origin,
+    ProbeReply,
+    ProbeRequest,
+    SwitchReadings,
+    label_text,
+)
 from roce_exporter.switches.systems.sonic import database_layout as layouts
 from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.read import read_tables
-from roce_exporter.switches.systems.sonic.redis_client import ReplyError, open_database
-from roce_exporter.switches.systems.sonic.repeat import SonicRepeat, repeat_of
+from roce_exporter.switches.systems.sonic.redis_client import (
+    RedisAddress,
+    RedisDatabase,
+    ReplyError,
+    Tls,
+    open_database,
+)
+from roce_exporter.switches.systems.sonic.repeat import Seen, SonicRepeat, repeat_of
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, lossless_of, named_maps
 from roce_exporter.switches.systems.sonic.tables import OVERRIDE, QUEUE_FIELDS, port_fields, rows_of
-from roce_exporter.switches.targets import PFC_PRIORITIES
+from roce_exporter.switches.targets import PFC_PRIORITIES, SwitchTarget
 from roce_exporter.words import few
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-
-    from roce_exporter.switches.readings import LoggedRequest, Origin, ProbeRequest, SwitchReadings
-    from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, RedisDatabase, Tls
-    from roce_exporter.switches.systems.sonic.repeat import Seen
-    from roce_exporter.switches.targets import SwitchTarget
 
 LATE = "no complete reply by the deadline"
 NO_NAMES = "the names of ports come from COUNTERS_DB, which cannot be used"

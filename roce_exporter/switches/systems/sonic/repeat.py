@@ -13,24 +13,27 @@ import hashlib
 import time
 import zlib
 from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.net import NetError
+from roce_exporter.normalise.series import Value
 from roce_exporter.switches.interpretation import first_positions, flat_values
-from roce_exporter.switches.readings import Unreadable
+from roce_exporter.switches.readings import Origin, ProbeRequest, RawNumber, SwitchReadings, Unreadable
 from roce_exporter.switches.systems.sonic.keys import RATES, SENSORS
 from roce_exporter.switches.systems.sonic.read import CONVERSIONS, SURE_DIGITS
-from roce_exporter.switches.systems.sonic.redis_client import SLICE, open_database, packed
+from roce_exporter.switches.systems.sonic.redis_client import (
+    SLICE,
+    Command,
+    Hash,
+    RedisAddress,
+    Tls,
+    open_database,
+    packed,
+)
 from roce_exporter.switches.systems.sonic.tables import RATE_FIELDS, SENSOR_FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from roce_exporter.normalise.series import Value
-    from roce_exporter.switches.readings import Origin, ProbeRequest, RawNumber, SwitchReadings
-    from roce_exporter.switches.systems.sonic.redis_client import Command, Hash, RedisAddress, Tls
 
 SLOW_SECONDS = 60.0
 """Between two readings of what people change, and of what xcvrd renews once a minute."""

@@ -8,19 +8,15 @@ queue and the group have the number of the priority. The watchdog always takes t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog.named import SWITCH_QUEUE_INFO
-from roce_exporter.switches.readings import SwitchReading, label_text
+from roce_exporter.switches.readings import RawNumber, SwitchFact, SwitchReading, label_text
 from roce_exporter.switches.reply_values import fact, is_absent, number, numbers, of_port, word
 from roce_exporter.switches.systems.sonic import tables as t
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from roce_exporter.switches.readings import RawNumber, SwitchFact
-    from roce_exporter.switches.systems.sonic.tables import Fields, SonicGroup, SonicQueue, SonicTables
+from roce_exporter.switches.systems.sonic.tables import Fields, SonicGroup, SonicQueue, SonicTables
 
 PRIORITIES = range(8)
 USUAL = (3, 4)

@@ -7,16 +7,14 @@ sonic-swss-common `common/schema.h`, fields of the counters: SAI `saiport.h`, `s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.switches.reply_values import readers
 from roce_exporter.switches.systems import table_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 Fields = dict[str, str]
 """One hash of SONiC: texts by the name of the field. A field that the switch does not have is absent."""
