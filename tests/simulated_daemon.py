@@ -18,7 +18,7 @@ from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.normalise.series import Samples
 from roce_exporter.owners import SurveyLimits
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.view.history import HostClock, play
+from roce_exporter.view.history import HostClock
 
 TIMEOUT = 60.0
 """Real seconds that a read may take."""
@@ -64,9 +64,9 @@ class SimulatedDaemon:
         )
         kernel = simulate(self.scenario, clock=clock, vendors=self.vendors, seed=self.seed)
         with contextlib.closing(assemble(kernel, parts, Clock(clock, lambda: START + clock.now))) as exporter:
-            reach = play(clock, exporter.part(Sampler))
+            sampler = exporter.part(Sampler)
             for number in range(int(seconds / EVERY) + 1):
-                await reach(number * EVERY)
+                await clock.play(sampler, number * EVERY)
                 await exporter.observe_complete()
                 # This collection has what the slow chain of the one before has read.
                 samples = (await exporter.observe()).samples

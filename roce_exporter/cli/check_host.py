@@ -7,9 +7,8 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,8 +25,7 @@ from roce_exporter.net.http import Access, HttpServer, parse_server
 from roce_exporter.net.login import BasicAuth, Login, read_http_config, read_login
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.normalise.series import Samples
-from roce_exporter.view.history import History, HostClock, Reach, TimedSamples, host_history, jump, play, wait
+from roce_exporter.view.history import History, HostClock, TimedSamples, timed_samples
 from roce_exporter.view.remote import (
     ExporterPlace,
     PrometheusQueries,
@@ -44,6 +42,8 @@ STEP = 15.0
 """Seconds between two samples of Prometheus: the usual interval of its scrapes."""
 SCRAPE_SECONDS = 30.0
 """Seconds that the metrics of another host's exporter may take."""
+SUPERVISED = 0.5
+"""Seconds between two checks of the fast loop."""
 THIS_EXPORTER = f"http://127.0.0.1:{DEFAULT_PORT}"
 
 
@@ -53,8 +53,8 @@ class HostCourse:
 
     clock: Clock
     times: Sequence[float]
-    reach: Callable[[Sampler | None], Reach]
-    """Makes the function that reaches a time, for the fast loop of the host."""
+    reach: Callable[[Sampler | None, float], Awaitable[None]]
+    """Waits until a time of the clock, or makes it pass, with the fast loop of the host."""
     stamp: Callable[[float], float]
     """The Unix time of a time of the clock."""
 
@@ -82,7 +82,7 @@ async def sampled_host(options: argparse.Namespace, *, over_time: bool) -> Sampl
     kernel = open_kernel(options, clock)
     if options.host_recording:
         times = kernel.times  # type: ignore[attr-defined]  # `--host.recording` opens a RecordedKernel
-        course = HostCourse(Clock(clock, clock), times, lambda _: jump(clock), lambda time: time)
+        course = HostCourse(Clock(clock, clock), times, clock.play, lambda time: time)
         source = f"Recording {options.host_recording}"
     elif options.host_simulate:
         course = _simulated(clock, options)
@@ -111,16 +111,12 @@ async def sampled(options: argparse.Namespace, kernel: Kernel, course: HostCours
     devices: tuple[DeviceReadings, ...] = ()
     history: list[TimedSamples] = []
     with contextlib.closing(assemble(kernel, parts, course.clock)) as exporter:
-
-        async def collect() -> tuple[Samples, ...]:
-            nonlocal devices
+        sampler = exporter.part(Sampler)
+        for at in course.times:
+            await course.reach(sampler, at)
             observation = await exporter.observe_complete()
             devices = observation.snapshot.devices
-            return observation.samples
-
-        reach = course.reach(exporter.part(Sampler))
-        async for one in host_history(collect, course.times, reach, course.stamp):
-            history.append(one)
+            history.append(timed_samples(observation.samples, course.stamp(at)))
             if not devices and not options.host_recording:
                 break
     return SampledHost(tuple(history), devices)
@@ -130,20 +126,22 @@ def _simulated(clock: HostClock, options: argparse.Namespace) -> HostCourse:
     since, interval = options.since or SINCE, options.interval or INTERVAL
     begin = time.time() - since
     times = [interval * number for number in range(int(since / interval) + 1)]
-    return HostCourse(
-        Clock(clock, lambda: begin + clock.now), times, partial(play, clock), lambda now: begin + now
-    )
+    return HostCourse(Clock(clock, lambda: begin + clock.now), times, clock.play, lambda now: begin + now)
 
 
 def _live(interval: float) -> HostCourse:
-    def reach(sampler: Sampler | None) -> Reach:
-        if sampler is not None:
-            sampler.start()
-        return wait(time.monotonic, sampler)
-
     now = time.monotonic()
     apart = time.time() - now
-    return HostCourse(Clock(), (now, now + interval), reach, lambda then: then + apart)
+
+    async def wait(sampler: Sampler | None, then: float) -> None:
+        if sampler is not None and then == now:
+            sampler.start()
+        while (left := then - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, SUPERVISED))
+            if sampler is not None:
+                sampler.supervise()
+
+    return HostCourse(Clock(), (now, now + interval), wait, lambda then: then + apart)
 
 
 async def sampled_prometheus(options: argparse.Namespace) -> SampledHost:

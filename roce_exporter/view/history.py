@@ -5,16 +5,12 @@ A host is this one, a recording or a simulation. The latter two have clocks of t
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from roce_exporter.fastloop import Sampler
     from roce_exporter.normalise.series import Samples
-
-Reach = Callable[[float], Awaitable[None]]
-"""Waits until a time of the clock, or makes it pass."""
 
 LabelValues = tuple[str, ...]
 """The values of a row's labels, in the order of `Row.labels`."""
@@ -75,10 +71,6 @@ def kept(history: History, newest: TimedSamples) -> History:
     return tuple(reversed(result))
 
 
-SUPERVISED = 0.5
-"""Seconds between two checks of the fast loop."""
-
-
 class HostClock:
     """The clock of a host that is not this one, in seconds."""
 
@@ -89,46 +81,8 @@ class HostClock:
         """Seconds on this clock."""
         return self.now
 
-
-def jump(clock: HostClock) -> Reach:
-    """For a recorded host: sets the clock."""
-
-    async def reach(time: float) -> None:
-        clock.now = time
-
-    return reach
-
-
-def play(clock: HostClock, sampler: Sampler | None) -> Reach:
-    """For a simulated host: the fast loop polls as often as it would while the time passes."""
-
-    async def reach(time: float) -> None:
+    async def play(self, sampler: Sampler | None, time: float) -> None:
+        """Let time pass up to this one; the fast loop of a simulated host polls as often as it would meanwhile."""
         while sampler is not None and (due := sampler.tick()) is not None and due < time:
-            clock.now = due
-        clock.now = time
-
-    return reach
-
-
-def wait(clock: Callable[[], float], sampler: Sampler | None) -> Reach:
-    """For this host: waits, and supervises the fast loop meanwhile."""
-
-    async def reach(time: float) -> None:
-        while (left := time - clock()) > 0:
-            await asyncio.sleep(min(left, SUPERVISED))
-            if sampler is not None:
-                sampler.supervise()
-
-    return reach
-
-
-async def host_history(
-    collect: Callable[[], Awaitable[Iterable[Samples]]],
-    times: Iterable[float],
-    reach: Reach,
-    stamp: Callable[[float], float],
-) -> AsyncIterator[TimedSamples]:
-    """The samples at each of these times; `collect` makes a complete collection, `stamp` returns the Unix time of one."""
-    for time in times:
-        await reach(time)
-        yield timed_samples(await collect(), stamp(time))
+            self.now = due
+        self.now = time

@@ -29,7 +29,7 @@ from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated.conditions import Conditions, Span
 from roce_exporter.host.simulated.scenarios import EASE, QUIET, RUSH, PortSeed, Window, bursts, overlay
-from roce_exporter.view.history import HostClock, play
+from roce_exporter.view.history import HostClock
 
 MINUTE = 60
 LEAD, TAIL = 10, 62
@@ -94,11 +94,11 @@ async def _clip(course: Course) -> Clip:
     found: dict[str, list[float]] = {}
     kernel = simulate_script([port], clock=clock)
     with contextlib.closing(assemble(kernel, parts, Clock(clock, lambda: START + clock.now))) as exporter:
-        reach = play(clock, exporter.part(Sampler))
+        sampler = exporter.part(Sampler)
         # what is over is in the document only, which nothing here reads, and takes most of the time
         exporter.part(HealthWatch)._rules = partial(diagnose, past=False)
         for minute in range(-2, minutes):
-            await reach((minute + 2) * MINUTE)
+            await clock.play(sampler, (minute + 2) * MINUTE)
             await exporter.observe_complete()
             text = renderer.render(served.select((await exporter.observe()).samples), Format.TEXT).decode()
             for line in sample_lines(text) if minute >= 0 else ():

@@ -1,7 +1,6 @@
 """The history of each fault, as `roce-exporter check health` would read it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from changed_host import EPOCH, changed_host
@@ -17,7 +16,7 @@ from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import Conditions, Pause, Span
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.view.history import History, HostClock, jump, play
+from roce_exporter.view.history import History, HostClock
 
 SINCE, APART = 600.0, 15.0
 
@@ -50,7 +49,7 @@ async def recorded_history(kernel: RecordedKernel, profile: str = "auto", times:
     clock = HostClock()
     options = parse_options(["check", f"--audit.profile={profile}", "--host.recording=x"])
     times_of = kernel.times[:1] if times else kernel.times
-    course = HostCourse(Clock(clock, clock), times_of, lambda _: jump(clock), lambda now: now)
+    course = HostCourse(Clock(clock, clock), times_of, clock.play, lambda now: now)
     return (await sampled(options, kernel, course)).history
 
 
@@ -61,7 +60,5 @@ async def simulated_history(
     times = times or [APART * number for number in range(int(SINCE / APART) + 1)]
     options = parse_options(["check", "--host.simulate=quiet"])
     options.sampler_mode = "adaptive" if storms else "off"
-    course = HostCourse(
-        Clock(clock, lambda: EPOCH + clock.now), times, partial(play, clock), lambda now: EPOCH + now
-    )
+    course = HostCourse(Clock(clock, lambda: EPOCH + clock.now), times, clock.play, lambda now: EPOCH + now)
     return (await sampled(options, kernel, course)).history

@@ -23,7 +23,7 @@ from roce_exporter.host_sources import HostSources
 from roce_exporter.host_sources.kernel_log import KernelLogFollower
 from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.view.history import HostClock, play
+from roce_exporter.view.history import HostClock
 
 ROWS = INDEX.named
 PORT_UP = ROWS["roce_port_up"]
@@ -223,12 +223,11 @@ async def expositions(scenario: str, ports: int) -> dict[MetricSet, bytes]:
     exporter = Exporter(collector, [Auditor(load_profile("auto")), sampler, around])
     health = HealthWatch(exporter.observe, clock, lambda: BEGIN + clock.now)
     exporter.parts.append(health)
-    reach = play(clock, sampler)
     served = {one: ServedSeries(one) for one in MetricSet}
     own = OwnRegistry().render(openmetrics=True)
     try:
         for time in TIMES:
-            await reach(time)
+            await clock.play(sampler, time)
             await around.read_once()
             observation = await exporter.observe()
             await health.read_once()

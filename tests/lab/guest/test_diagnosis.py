@@ -43,12 +43,12 @@ class Truth(NamedTuple):
 def diagnosed(happens: Callable[[], None]) -> Report:
     """What is said of this host, if this happens between the two samples."""
 
-    async def reach(step: float) -> None:
+    async def reach(_: object, step: float) -> None:
         if step:
             await asyncio.to_thread(happens)
 
     options = parse_options(["check", "--collect.timeout=3", "--source.disable=owners"])
-    course = HostCourse(Clock(), (0.0, 1.0), lambda _: reach, lambda _: time.time())
+    course = HostCourse(Clock(), (0.0, 1.0), reach, lambda _: time.time())
     return diagnose(asyncio.run(sampled(options, open_kernel(options), course)).history)
 
 
