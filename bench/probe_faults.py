@@ -30,7 +30,7 @@ from roce_exporter.model import Device, Gid, Port
 from roce_exporter.probe.plan import ProbeTarget, SendRate
 from roce_exporter.probe.sender import LOST
 from roce_exporter.probe.service import ProbeService, ProbeSettings
-from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.host_view import TimedSamples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

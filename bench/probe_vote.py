@@ -23,7 +23,7 @@ from roce_exporter.probe.plan import Probe, ProbeTarget, SendRate, plan
 from roce_exporter.probe.sender import LATE, LOST
 from roce_exporter.probe.service import ProbeSettings
 from roce_exporter.probe.vote import HOST, LINK, SPINE, TOR, Component
-from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.host_view import TimedSamples
 
 if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples

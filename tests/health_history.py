@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.checks.finding import Finding, Report
-from roce_exporter.view.history import History, TimedSamples
+from roce_exporter.view.host_view import History, TimedSamples
 
 ROWS = INDEX.named
 DEFAULTS = {

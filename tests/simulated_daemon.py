@@ -18,7 +18,7 @@ from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.normalise.series import Samples
 from roce_exporter.owners import SurveyLimits
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.view.history import HostClock
+from roce_exporter.view.host_view import HostClock
 
 TIMEOUT = 60.0
 """Real seconds that a read may take."""

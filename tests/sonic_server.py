@@ -19,7 +19,7 @@ from roce_exporter.host.simulated.simulated_switch import (
     SimulatedSwitch,
     simulate_switch,
 )
-from roce_exporter.view.history import HostClock
+from roce_exporter.view.host_view import HostClock
 
 PORTS = ("mlx5",) * 4
 """Those of a simulated host without flags."""

@@ -19,7 +19,7 @@ from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR, Blamed, Compo
 from roce_exporter.words import counted, duration, few, number, share
 
 if TYPE_CHECKING:
-    from roce_exporter.view.history import History
+    from roce_exporter.view.host_view import History
 
 DEAD_SHARE = 0.9
 ONE_WAY = 0.2

@@ -49,8 +49,7 @@ from roce_exporter.host.kernel import Kernel
 from roce_exporter.host.kernel.privileges import read_clock_state, read_privileges
 from roce_exporter.net import NetError
 from roce_exporter.net.prometheus_api import get
-from roce_exporter.view.history import History
-from roce_exporter.view.host_view import View
+from roce_exporter.view.host_view import History, View
 from roce_exporter.view.remote import escaped, parse_scrapes, read_metrics
 from roce_exporter.words import duration
 

@@ -25,7 +25,7 @@ from roce_exporter.net.http import Access, HttpServer, parse_server
 from roce_exporter.net.login import BasicAuth, Login, read_http_config, read_login
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.view.history import History, HostClock, TimedSamples, timed_samples
+from roce_exporter.view.host_view import History, HostClock, TimedSamples, timed_samples
 from roce_exporter.view.remote import (
     ExporterPlace,
     PrometheusQueries,

@@ -39,7 +39,7 @@ from roce_exporter.probe.plan import Network, ProbeTarget, plan
 from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
 from roce_exporter.probe.target_source import TargetsError, is_remote, read_here, read_remote
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.view.history import timed_samples
+from roce_exporter.view.host_view import timed_samples
 from roce_exporter.web.application import SampledSection, json_page
 from roce_exporter.words import table
 

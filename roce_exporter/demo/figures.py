@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roce_exporter.catalog import named, owners, storm
 from roce_exporter.fastloop.pfc_storm import StormState
 from roce_exporter.normalise.series import step
-from roce_exporter.view.host_view import moduli
-
-if TYPE_CHECKING:
-    from roce_exporter.view.history import LabelValues, TimedSamples
+from roce_exporter.view.host_view import LabelValues, TimedSamples, moduli
 
 FIRING = "firing"
 

@@ -25,7 +25,7 @@ from roce_exporter.demo.switch_end import SwitchEnd, switch_end
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.owners import SurveyLimits
-from roce_exporter.view.history import timed_samples
+from roce_exporter.view.host_view import timed_samples
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
 

@@ -26,7 +26,7 @@ from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.systems.sonic.redis_client import ReplyReader
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile, SwitchTarget
-from roce_exporter.view.history import timed_samples
+from roce_exporter.view.host_view import timed_samples
 from roce_exporter.web.application import Application
 from roce_exporter.web.switch_pages import SwitchPages
 

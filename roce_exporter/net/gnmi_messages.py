@@ -7,16 +7,14 @@ are in a pool of their own, see `net/grpc.py`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from roce_exporter.net import NetError
 from roce_exporter.net.grpc import NO_MESSAGE, fields, message_classes
 from roce_exporter.net.json_reply import MOST_VALUES, count_values, decode_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 Keys = tuple[tuple[str, str], ...]
 

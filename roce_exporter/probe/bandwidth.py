@@ -24,12 +24,11 @@ from roce_exporter.checks.finding import Finding, NotChecked, Report, Status, To
 from roce_exporter.errors import UserError
 from roce_exporter.probe.plan import Address, ProbeTarget, ring_order
 from roce_exporter.probe.service import own_addresses
-from roce_exporter.view.host_view import PortView, View
+from roce_exporter.view.host_view import History, PortView, View
 from roce_exporter.words import share
 
 if TYPE_CHECKING:
     from roce_exporter.model import Device
-    from roce_exporter.view.history import History
 
 PROGRAM = "ib_write_bw"
 FLAGS = ("-F", "--report_gbits", "-b", "--report-both", "-s", "65536", "-D", "1", "-f", "0")

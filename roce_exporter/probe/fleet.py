@@ -18,7 +18,7 @@ from roce_exporter.probe.plan import FABRIC, RACK, SendRate
 from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR, Blamed, Component, PathCount, vote
 
 if TYPE_CHECKING:
-    from roce_exporter.view.history import TimedSamples
+    from roce_exporter.view.host_view import TimedSamples
 
 QUEUE = "queue"
 SUM, COUNT = "_sum", "_count"

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -28,14 +29,12 @@ from roce_exporter.net.http import place_text
 from roce_exporter.net.json_reply import MOST_VALUES, decode_aside
 from roce_exporter.net.login import hide
 from roce_exporter.net.tls import expiry_text
-from roce_exporter.switches.readings import LoggedRequest, label_text
+from roce_exporter.switches.readings import LoggedRequest, ProbeRequest, StreamPlan, label_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from types import TracebackType
 
     from roce_exporter.net.gnmi_messages import Leaf
-    from roce_exporter.switches.readings import ProbeRequest, StreamPlan
 
     Send = Callable[[grpc.aio.Channel, asyncio.Timeout], Awaitable[tuple[Leaf, ...]]]
 

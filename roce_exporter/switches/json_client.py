@@ -15,25 +15,19 @@ import datetime as dt
 import json
 import logging
 import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http import HTTPStatus
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
 
 from roce_exporter.net import NetError, meanings
 from roce_exporter.net.http import BODY_BYTES, OK, HttpClient, HttpReply, HttpServer
 from roce_exporter.net.json_reply import count_values, read_json
-from roce_exporter.net.login import HIDDEN, LoginRefusedError, authorization, hide
-from roce_exporter.switches.readings import LoggedRequest, ProbeReply
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from types import TracebackType
-
-    from roce_exporter.net.login import Login
-    from roce_exporter.switches.readings import ProbeRequest
+from roce_exporter.net.login import HIDDEN, Login, LoginRefusedError, authorization, hide
+from roce_exporter.switches.readings import LoggedRequest, ProbeReply, ProbeRequest
 
 LOG = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from roce_exporter.catalog.row import HISTOGRAM, Row
 from roce_exporter.net import NetError
 from roce_exporter.net.http import OK, Access, HttpServer, TooLargeError, fetch, parse_server
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, UNAUTHORIZED, get
-from roce_exporter.view.history import History, LabelValues, TimedSamples
+from roce_exporter.view.host_view import History, LabelValues, TimedSamples
 from roce_exporter.words import few
 
 TARGET = ("cluster", "job")

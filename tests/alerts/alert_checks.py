@@ -9,17 +9,7 @@ from urllib.parse import urlencode
 
 import yaml
 from alert_promtool import EVERY, Fired, Groups, Labels, delivered, fired, history, needed, rules_of_cases
-from alert_scenario import (
-    CASES,
-    ELSEWHERE,
-    LASTS,
-    SILENT,
-    Case,
-    Variant,
-    input_series,
-    labels_of,
-    variants,
-)
+from alert_scenario import CASES, ELSEWHERE, LASTS, SILENT, Case, Variant, input_series, labels_of, variants
 
 FIRED = Path(__file__).with_name("fired.yml")
 """When each case fires, in minutes after the fault began, and its texts; `write_fired.py` writes it."""

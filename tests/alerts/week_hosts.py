@@ -29,7 +29,7 @@ from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.fastloop import Pace, Sampler
 from roce_exporter.host.simulated.conditions import Conditions, Span
 from roce_exporter.host.simulated.scenarios import EASE, QUIET, RUSH, PortSeed, Window, bursts, overlay
-from roce_exporter.view.history import HostClock
+from roce_exporter.view.host_view import HostClock
 
 MINUTE = 60
 LEAD, TAIL = 10, 62

@@ -4,14 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from fleet_plan import (
-    FEW_SERVERS,
-    SERVER_BUSY,
-    SERVER_CORES,
-    SERVER_MEMORY,
-    TABLES,
-    topology,
-)
+from fleet_plan import FEW_SERVERS, SERVER_BUSY, SERVER_CORES, SERVER_MEMORY, TABLES, topology
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.view.history import History
+from roce_exporter.view.host_view import History
 
 PORT_FILES = 3
 FILES = len(COUNTERS) + len(HW_COUNTERS) + PORT_FILES

@@ -34,7 +34,7 @@ from roce_exporter.fastloop import sampler
 from roce_exporter.net import NetError
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.readings import Module
-from roce_exporter.view.history import HostClock
+from roce_exporter.view.host_view import HostClock
 from roce_exporter.web import ClientLimits, Request, Response, Server
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages

@@ -9,7 +9,7 @@ from tools import need
 
 from roce_exporter.probe.fleet import blame, port_reports
 from roce_exporter.probe.vote import HOST, TOR, Component
-from roce_exporter.view.history import timed_samples
+from roce_exporter.view.host_view import timed_samples
 
 pytestmark = pytest.mark.ci
 

@@ -14,7 +14,7 @@ from fault_histories import recorded_history
 from roce_exporter.checks.finding import Finding, Report
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
-from roce_exporter.view.history import History
+from roce_exporter.view.host_view import History
 
 TABLE = Path(__file__).with_name("incidents.toml")
 FOREIGN = Path(__file__).with_name("incidents_foreign.toml")

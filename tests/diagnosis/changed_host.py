@@ -13,7 +13,7 @@ from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.recorded import TIME, RecordedKernel, play_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.view.history import HostClock
+from roce_exporter.view.host_view import HostClock
 
 MOMENTS = (100.0, 115.0)
 """Seconds from the start of the simulation: the host has carried traffic before."""

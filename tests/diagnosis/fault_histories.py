@@ -16,7 +16,7 @@ from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.host.simulated.conditions import Conditions, Pause, Span
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.view.history import History, HostClock
+from roce_exporter.view.host_view import History, HostClock
 
 SINCE, APART = 600.0, 15.0
 

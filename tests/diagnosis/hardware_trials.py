@@ -12,7 +12,7 @@ from roce_exporter.checks.finding import Finding
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
-from roce_exporter.view.history import History
+from roce_exporter.view.host_view import History
 
 HERE = Path(__file__).with_name("hardware")
 QUIET, APART, AFTER = 60, 5, 15

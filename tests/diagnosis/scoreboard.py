@@ -14,10 +14,10 @@ from fault_table import Fault, load_faults
 from roce_exporter.catalog.row import FULL, MetricSet
 from roce_exporter.checks.finding import Finding, Report, Status
 from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.cli import check_host
 from roce_exporter.exposition.served_series import ServedSeries
 from roce_exporter.normalise.series import Samples
-from roce_exporter.view import history as view_history
-from roce_exporter.view.history import TimedSamples, timed_samples
+from roce_exporter.view.host_view import TimedSamples, timed_samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ async def judge_all(faults: Sequence[Fault], *metric_sets: MetricSet) -> tuple[S
                 history.append(timed_samples(series.select(tuple(parts)), time))
             return timed_samples(parts, time)
 
-        with mock.patch.object(view_history, "timed_samples", sample):
+        with mock.patch.object(check_host, "timed_samples", sample):
             whole = diagnose(await fault_history(fault, moments))
         seen = {one: diagnose(tuple(history)) for one, (_, history) in served.items()}
         found[host_of(fault)] = {FULL: whole, **seen}

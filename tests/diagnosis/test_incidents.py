@@ -6,15 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
-from built_host import (
-    FOREIGN,
-    REPAIRED,
-    Incident,
-    fine_and_said,
-    incident_history,
-    load_incidents,
-    misread,
-)
+from built_host import FOREIGN, REPAIRED, Incident, fine_and_said, incident_history, load_incidents, misread
 from write_diagnosis import misread_today
 
 from roce_exporter.checks.health.causes import CAUSES

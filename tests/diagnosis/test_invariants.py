@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from roce_exporter.catalog import INDEX
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import KEPT
-from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.host_view import TimedSamples
 from roce_exporter.view.remote import read_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roce_exporter.view.history import History, LabelValues
+    from roce_exporter.view.host_view import History, LabelValues
 
     Change = Callable[[str, LabelValues, float, int], tuple[LabelValues, float]]
 

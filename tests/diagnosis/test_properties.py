@@ -16,7 +16,7 @@ from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import KEPT
 from roce_exporter.host.simulated.kernel import simulate
 from roce_exporter.host.simulated.scenarios import SCENARIOS
-from roce_exporter.view.history import History, HostClock, TimedSamples
+from roce_exporter.view.host_view import History, HostClock, TimedSamples
 
 Found = list[tuple[str, str, str, str, str]]
 CHEAP = [one for one in load_faults() if not (one.simulate or one.script)]

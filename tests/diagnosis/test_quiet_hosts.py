@@ -8,7 +8,7 @@ from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.view.history import History, HostClock
+from roce_exporter.view.host_view import History, HostClock
 
 FAULTY = {
     "sick",  # every kind of garbage

@@ -18,7 +18,7 @@ from tools import need
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.cli.entry import main
-from roce_exporter.view.history import History
+from roce_exporter.view.host_view import History
 
 pytestmark = pytest.mark.ci
 

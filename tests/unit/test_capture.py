@@ -24,14 +24,7 @@ from roce_exporter.checks.settings import Profile, audit
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
 from roce_exporter.host.recorded.capture import CaptureError, capture
-from roce_exporter.host.recorded.log_text import (
-    MOST_KEPT,
-    PART,
-    RecordedLog,
-    kernel_log,
-    numbered,
-    scrub_log,
-)
+from roce_exporter.host.recorded.log_text import MOST_KEPT, PART, RecordedLog, kernel_log, numbered, scrub_log
 from roce_exporter.host.recorded.recorded import RecordedKernel, load_recording
 from roce_exporter.host.recorded.scrub import Scrubber, SubnetScrubber, scrub_process, scrub_user
 from roce_exporter.host.simulated.kernel import simulate

@@ -6,16 +6,7 @@ from dataclasses import replace
 import pytest
 from catalog_rows import counter, gauge, netdev_counter, spelt
 
-from roce_exporter.catalog import (
-    CATALOG,
-    INDEX,
-    CatalogError,
-    check,
-    drivers,
-    kernel_events,
-    left_out,
-    table,
-)
+from roce_exporter.catalog import CATALOG, INDEX, CatalogError, check, drivers, kernel_events, left_out, table
 from roce_exporter.catalog.row import (
     ANY,
     COUNTERS,

@@ -33,8 +33,7 @@ from roce_exporter.host.kernel.privileges import (
 )
 from roce_exporter.model import Device, Netdev, Port
 from roce_exporter.net import NetError
-from roce_exporter.view.history import TimedSamples
-from roce_exporter.view.host_view import View
+from roce_exporter.view.host_view import TimedSamples, View
 from roce_exporter.view.remote import LocalScrapes, parse_scrapes
 
 ROOT = Path(__file__).parents[2]

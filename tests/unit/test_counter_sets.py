@@ -20,9 +20,7 @@ from roce_exporter.host.kernel.netlink import (
     encode_message,
     encode_u32,
 )
-from roce_exporter.host.kernel.object_netlink import (
-    read_counter_sets,
-)
+from roce_exporter.host.kernel.object_netlink import read_counter_sets
 from roce_exporter.host.kernel.rdma_netlink import STAT_GET, RdmaNetlink
 from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import CounterSet

@@ -32,7 +32,7 @@ from roce_exporter.host.simulated.kernel import SimulatedKernel, simulate
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 from roce_exporter.host.simulated.world import VENDORS
 from roce_exporter.owners import SurveyLimits, Surveyor
-from roce_exporter.view.history import TimedSamples, timed_samples
+from roce_exporter.view.host_view import TimedSamples, timed_samples
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from roce_exporter.demo.switch_end import (
 )
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, simulate_switch
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.view.history import TimedSamples, timed_samples
+from roce_exporter.view.host_view import TimedSamples, timed_samples
 
 LEAF = "leaf-057"
 PORT = (LEAF, "Ethernet0")

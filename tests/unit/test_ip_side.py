@@ -42,15 +42,7 @@ from roce_exporter.host.recorded.recorded import load_recording
 from roce_exporter.host.recorded.recorded_ip import read_recorded_ip
 from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.host.sources.ip_side import MOST_FAILING, MOST_PREFIXES, decisive, read_ip_side, targets
-from roce_exporter.model.ip import (
-    IpAddress,
-    IpFacts,
-    IpNeighbour,
-    IpPath,
-    IpRoute,
-    IpRule,
-    NextHop,
-)
+from roce_exporter.model.ip import IpAddress, IpFacts, IpNeighbour, IpPath, IpRoute, IpRule, NextHop
 
 TWO_RAILS = recording("audit-rails-right")
 

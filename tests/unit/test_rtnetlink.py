@@ -18,11 +18,7 @@ from roce_exporter.host.kernel.netlink import (
     encode_attribute,
     encode_message,
 )
-from roce_exporter.host.kernel.rtnetlink import (
-    LinkAddresses,
-    decode_link_addresses,
-    read_link_addresses,
-)
+from roce_exporter.host.kernel.rtnetlink import LinkAddresses, decode_link_addresses, read_link_addresses
 
 RTM_NEWLINK = 16
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_PERM_ADDRESS = 1, 3, 18, 54

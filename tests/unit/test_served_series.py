@@ -23,7 +23,7 @@ from roce_exporter.host_sources import HostSources
 from roce_exporter.host_sources.kernel_log import KernelLogFollower
 from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.view.history import HostClock
+from roce_exporter.view.host_view import HostClock
 
 ROWS = INDEX.named
 PORT_UP = ROWS["roce_port_up"]

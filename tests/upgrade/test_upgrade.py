@@ -10,15 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from earlier_release import (
-    RULES,
-    packed,
-    promises,
-    released_series,
-    rule_names,
-    series_of,
-    unpacked,
-)
+from earlier_release import RULES, packed, promises, released_series, rule_names, series_of, unpacked
 from observed import observe
 from recorded import HOSTS, recording
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status
 from roce_exporter.checks.health.causes import CAUSES, LONG, MEDIUM, NAMED, End, Rule, Symptom
@@ -19,10 +18,7 @@ from roce_exporter.checks.health.link_rules import LINK_RULES
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, settings_first, suspects
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import Thresholds, shipped_thresholds
-from roce_exporter.view.host_view import PortView, View
-
-if TYPE_CHECKING:
-    from roce_exporter.view.history import History
+from roce_exporter.view.host_view import History, PortView, View
 
 PORT_RULES: tuple[Rule, ...] = (
     *(*LINK_RULES, *PCIE_RULES, *CONGESTION_RULES),

@@ -30,7 +30,7 @@ from roce_exporter.checks.health.port_health import (
 from roce_exporter.collect.rounds import Calls, ExporterPart, Rounds, every
 from roce_exporter.model import SourceState
 from roce_exporter.normalise.series import Samples, Series, Value
-from roce_exporter.view.history import History, kept, timed_samples
+from roce_exporter.view.host_view import History, kept, timed_samples
 
 LOG = logging.getLogger(__name__)
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roce_exporter.checks.finding import Finding, Report, Side, Status
 from roce_exporter.checks.health.causes import NAMED, End
 from roce_exporter.checks.health.coverage import FACTUAL_SOURCES
 from roce_exporter.checks.health.link_rules import is_set_down
 from roce_exporter.checks.report import document
-from roce_exporter.view.host_view import PortView, View
-
-if TYPE_CHECKING:
-    from roce_exporter.view.history import History
+from roce_exporter.view.host_view import History, PortView, View
 
 VERSION = 1
 """Consumers must ignore fields that they do not know; a field that changes its meaning or disappears raises the version."""

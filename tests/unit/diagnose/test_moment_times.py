@@ -6,7 +6,7 @@ from roce_exporter.host.recorded.capture import capture
 from roce_exporter.host.recorded.recorded import load_recording, moment_times
 from roce_exporter.host.recorded.tree import RecordingError, Tree
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.view.history import HostClock
+from roce_exporter.view.host_view import HostClock
 
 
 def trees(*contents: str | None) -> list[Tree]:

@@ -20,7 +20,7 @@ from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
 from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.checks.report import ACTS
 from roce_exporter.view import host_view
-from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.host_view import TimedSamples
 
 ROOT = Path(__file__).parents[3]
 

@@ -17,7 +17,7 @@ from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.exposition import Format
 from roce_exporter.host.simulated.kernel import simulate
-from roce_exporter.view.history import History
+from roce_exporter.view.host_view import History
 from roce_exporter.web import Request
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from roce_exporter.view.history import MOST_AGE, History, TimedSamples, kept
+from roce_exporter.view.host_view import MOST_AGE, History, TimedSamples, kept
 
 
 def play(times: range) -> History:

@@ -17,7 +17,7 @@ from roce_exporter.checks.health.port_health import (
     judge,
     not_judged,
 )
-from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.host_view import TimedSamples
 
 KEY = ("mlx5_0", "1")
 FINE = Report((), ())

@@ -16,12 +16,7 @@ from roce_exporter.catalog.named import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERN
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
 from roce_exporter.host_sources import HostSource, HostSources
-from roce_exporter.host_sources.kernel_log import (
-    MOST_DEVICES,
-    MOST_RECORDS,
-    KernelLogFollower,
-    LogDevices,
-)
+from roce_exporter.host_sources.kernel_log import MOST_DEVICES, MOST_RECORDS, KernelLogFollower, LogDevices
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, decode_record
 from roce_exporter.normalise.log_lines import read_line
 from roce_exporter.normalise.series import Series

@@ -6,17 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from clock import Clock
-from owner_fakes import (
-    PART,
-    FakeHost,
-    device,
-    following,
-    process,
-    queue_pair,
-    region,
-    shown,
-    survey,
-)
+from owner_fakes import PART, FakeHost, device, following, process, queue_pair, region, shown, survey
 from waiting import until
 
 from roce_exporter.catalog.owners import SUMMED

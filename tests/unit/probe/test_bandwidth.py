@@ -28,7 +28,7 @@ from roce_exporter.probe.bandwidth import (
     port_loads,
 )
 from roce_exporter.probe.plan import ProbeTarget
-from roce_exporter.view.history import TimedSamples
+from roce_exporter.view.host_view import TimedSamples
 
 PEER = ipaddress.ip_address("127.0.0.1")
 GIGABIT = 1e9 / 8

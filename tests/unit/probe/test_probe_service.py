@@ -15,13 +15,7 @@ from roce_exporter.cli.entry import main
 from roce_exporter.model import Device, Gid, Port
 from roce_exporter.normalise.series import Samples
 from roce_exporter.probe.guard import FOLLOW_UPS, KNOWN_SECONDS, NEW_BURST, SESSIONS, SOURCES, Guard
-from roce_exporter.probe.outcomes import (
-    PAIRS_COUNTED,
-    Distribution,
-    PortTally,
-    ProcessCounts,
-    probe_samples,
-)
+from roce_exporter.probe.outcomes import PAIRS_COUNTED, Distribution, PortTally, ProcessCounts, probe_samples
 from roce_exporter.probe.plan import FABRIC, RACK, Probe, ProbeTarget, SendRate, plan
 from roce_exporter.probe.sender import LOST
 from roce_exporter.probe.service import ProbeService, ProbeSettings, own_addresses, own_networks

@@ -12,7 +12,7 @@ from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.probe.fleet import LossyPair, PortReport, ProbedPort, blame, port_reports, slow_parts
 from roce_exporter.probe.plan import FABRIC, RACK
 from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR, Component, PathCount, vote
-from roce_exporter.view.history import TimedSamples, timed_samples
+from roce_exporter.view.host_view import TimedSamples, timed_samples
 
 ONE, TWO, THREE = (Component(HOST, name) for name in ("h1", "h2", "h3"))
 HERE, THERE = Component(TOR, "t1"), Component(TOR, "t2")

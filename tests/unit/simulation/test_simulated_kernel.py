@@ -13,12 +13,7 @@ from steered import START, counters, ethtool, rdma
 from roce_exporter.cli import main
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.simulated.conditions import FILES, RECEIVE, TRANSMIT, Conditions, Pause, Span, Storm
-from roce_exporter.host.simulated.kernel import (
-    VENDORS,
-    ScenarioError,
-    SimulatedKernel,
-    simulate,
-)
+from roce_exporter.host.simulated.kernel import VENDORS, ScenarioError, SimulatedKernel, simulate
 from roce_exporter.host.simulated.scenarios import SCENARIOS
 
 ORDER = list(VENDORS)

@@ -12,13 +12,7 @@ from roce_exporter.net import NetError
 from roce_exporter.switches import json_client as https
 from roce_exporter.switches.readings import Unreadable
 from roce_exporter.switches.systems.nxos import requests as nxos
-from roce_exporter.switches.systems.nxos.ports import (
-    bitmap,
-    command_body,
-    counter,
-    port_name,
-    qos_group,
-)
+from roce_exporter.switches.systems.nxos.ports import bitmap, command_body, counter, port_name, qos_group
 
 CLASSIC, CLOUD = "switch-nxos", "switch-nxos-cloudscale"
 

@@ -16,12 +16,7 @@ from roce_exporter.introspection.debug import series_text
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.interpretation import is_success, with_links
-from roce_exporter.switches.probe import (
-    BadModuleError,
-    Prober,
-    ProbeResult,
-    UnknownTargetError,
-)
+from roce_exporter.switches.probe import BadModuleError, Prober, ProbeResult, UnknownTargetError
 from roce_exporter.switches.readings import (
     Module,
     ProbeReply,

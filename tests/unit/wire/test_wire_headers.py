@@ -26,9 +26,7 @@ from wire_frames import (
 
 from roce_exporter.wire.decode import infiniband
 from roce_exporter.wire.decode.columns import decode_frames
-from roce_exporter.wire.decode.infiniband import (
-    read_extensions,
-)
+from roce_exporter.wire.decode.infiniband import read_extensions
 from roce_exporter.wire.decode.link_frames import read_lldp, read_mac_control
 
 # The example of the note on the CNP format: recorded; only the transport part is given there.
