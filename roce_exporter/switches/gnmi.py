@@ -190,7 +190,8 @@ class GnmiClient:
                             unsynced.discard(database)
                         await take(reader, is_synced and not unsynced)
                         now = asyncio.get_running_loop().time()
-                        limit.reschedule(now + SILENT_SECONDS if has_samples or unsynced else None)
+                        may_be_silent = not has_samples and database not in unsynced
+                        limit.reschedule(None if may_be_silent else now + SILENT_SECONDS)
                     raise await _ended(call, "the switch ended the stream")
 
             await self._limited("stream", "", send)

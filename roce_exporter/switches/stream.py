@@ -169,7 +169,7 @@ class LeafStore:
         """
         if len(message.deleted) * sum(map(len, self._leaves.values())) > MOST_COMPARED:
             raise NetError(f"the switch has deleted {len(message.deleted):,} paths at once")
-        every = self._to_change(message)
+        every, begun = self._to_change(message), self._leaves.copy()
         for path in message.deleted:
             if (source := self._source_of(path)) in self._tables:
                 self._query(source, now)
@@ -181,6 +181,10 @@ class LeafStore:
             if source and (source not in self._tables or self._has_rows(source, value, now)):
                 _take(every[source], path, value)
                 self._renewed[source] = now
+        for source in self._tables:
+            if (renewed := self._leaves[source]) is not begun[source]:  # meanwhile: neither may be the newest
+                every[source] = renewed
+                self._query(source, now)
         self._leaves = every
         await self._check(message.size, now)
 

@@ -471,6 +471,54 @@ async def test_two_databases_may_send_at_once(tmp_path: Path, monkeypatch: pytes
             found = await watched.probe()
 
 
+async def test_a_database_that_has_sent_everything_first_may_be_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, add, counters = [], LeafStore.add, asyncio.Event()
+
+    async def take(store: LeafStore, found: LeafReader, now: float) -> None:
+        await add(store, found, now)
+        taken.append(found)
+
+    monkeypatch.setattr(LeafStore, "add", take)
+    async with sonic(tmp_path) as (switch, watched, whole):
+        begin = switch.stream
+
+        async def late(asked: GnmiQuestion) -> AsyncIterator[bytes]:
+            if asked.target == "COUNTERS_DB":
+                await counters.wait()
+            return await begin(asked)
+
+        switch.stream = late  # type: ignore[method-assign]
+        await watched.probe()
+        await until(lambda: len(taken) == 3)
+        counters.set()
+        await watched.synced()
+        pass_time(gnmi.SILENT_SECONDS - 5)
+        known = len(taken)
+        port = subscribe_response((path_of("COUNTERS/Ethernet*"), ietf(whole["COUNTERS/Ethernet*"])))
+        switch.queues["COUNTERS_DB"].put_nowait(port)
+        await until(lambda: len(taken) > known)
+        pass_time(10)
+        assert await watched.source() == 1
+
+
+async def test_a_table_that_is_queried_while_a_message_is_taken_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream, "AT_ONCE", 1)
+    store = LeafStore(PLAN._replace(tables=("other",)))
+    await store.add(message(("x", {"1": {"a": "old"}})), 0)
+    now = stream.TABLE_SECONDS
+    assert "other" not in store.held(now)
+    adding = asyncio.create_task(store.add(message(("a/b[n=1]/c/d", 1), ("a/b[n=2]/c/d", 1)), now))
+    await asyncio.sleep(0)
+    (leaf,) = message(("x", {"1": {"a": "new"}})).leaves
+    store.renew({"other": (leaf,)}, now)
+    await adding
+    assert store.held(now).get("other", (leaf,)) == (leaf,)
+
+
 async def test_names_without_end_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_NAMES", 3)
     store = LeafStore(PLAN)
