@@ -161,13 +161,16 @@ class _State:
         self.readable = readable
         return again if now >= self.whole_until else None
 
-    def count(self, answer: ProbeResult) -> None:
-        """Take note of whether it has answered."""
+    def count(self, answer: ProbeResult, *, record: bool) -> None:
+        """Take note of whether it has answered. Only an answer that is kept can be shown while it is left alone."""
         self.is_reached, is_told = answer.success, self.refusals.line(answer.login, answer.ended)
-        self.failed = 0 if answer.success or is_told else self.failed + 1
-        if self.failed >= PAUSE_AFTER:
-            pause = min(SHORTEST_PAUSE * 2 ** min(self.failed - PAUSE_AFTER, 9), LONGEST_PAUSE)
-            self.paused_until = answer.ended + pause * uniform(0.8, 1.0)  # noqa: S311 - so that not all come back at once
+        if answer.success or is_told:
+            self.failed, self.paused_until = 0, 0.0
+        elif not record:
+            self.failed += 1
+            if self.failed >= PAUSE_AFTER:
+                pause = min(SHORTEST_PAUSE * 2 ** min(self.failed - PAUSE_AFTER, 9), LONGEST_PAUSE)
+                self.paused_until = answer.ended + pause * uniform(0.8, 1.0)  # noqa: S311 - so that not all come back at once
 
     def end(self) -> None:
         """End its round and its stream."""
@@ -353,7 +356,7 @@ class Prober:
         state.device = readings.name or state.device
         state.again = state.unless_lost(found.readable, found.again, begin)
         answer = _answer(state, found, begin, replies.logged, login)
-        state.count(answer)
+        state.count(answer, record=record)
         self._log_faults(state, readings, login)
         if record:
             return answer  # not kept: it has every reply, and rates need answers that are an interval apart

@@ -324,6 +324,23 @@ async def test_a_switch_that_stays_away_is_left_alone_for_some_time(switch, monk
         assert switch.rounds == rounds[-1] + number
 
 
+async def test_the_debug_page_leaves_no_switch_alone_and_ends_that(switch, monkeypatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    one = prober()
+    assert (await one.probe("leaf1", "", 10)).success
+    now[0] += 15
+    switch.faults["target"] = "is away"
+    for _ in range(3):
+        assert not (await one.probe("leaf1", "", 10, record=True)).success
+    for _ in range(3):
+        assert not (await one.probe("leaf1", "", 10)).success, "what it said before is not served"
+        now[0] += 12
+    switch.faults.clear()
+    assert (await one.probe("leaf1", "", 10, record=True)).success
+    assert (await one.probe("leaf1", "", 10)).success
+
+
 async def test_a_source_that_comes_and_goes_is_a_few_lines(switch, monkeypatch, caplog) -> None:
     now = [1000.0]
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
