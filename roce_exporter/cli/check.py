@@ -147,6 +147,15 @@ def check_source(options: argparse.Namespace, topics: Sequence[Topic]) -> None:
         raise OptionError(f"{source} and {chosen[0]} name different hosts; give one of them")
 
 
+def _modules(options: argparse.Namespace) -> list[str] | None:
+    """The modules of this host's kernel; None: a recorded or simulated host, or they cannot be read."""
+    if options.host_recording or options.host_simulate:
+        return None
+    with contextlib.suppress(OSError):
+        return [one.name for one in Path(options.path_sysfs, "module").iterdir()]
+    return None
+
+
 async def _of_host(
     options: argparse.Namespace, topics: Sequence[Topic], profile: Profile
 ) -> tuple[str, list[Report]]:
@@ -172,9 +181,10 @@ async def _of_host(
         found = await _sampled(options, topics)
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]
-        here = not (options.host_recording or options.host_simulate) and Path(options.path_sysfs, "module")
-        modules = [one.name for one in here.iterdir()] if here and here.is_dir() else []
-        items = [*check_samples(View(found.history[-1:]), devices, modules), *await check_access(options)]
+        items = [
+            *check_samples(View(found.history[-1:]), devices, _modules(options)),
+            *await check_access(options),
+        ]
         reports.append(
             Report(
                 tuple(one for one in items if not isinstance(one, NotChecked)),
