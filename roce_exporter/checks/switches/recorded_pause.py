@@ -125,7 +125,7 @@ async def recorded_links(ask: Ask, since: float, end: float) -> Report:
                 )
             )
     alone = [
-        f"{one['device']} {one['port']} ({one['neighbor']})"
+        f"{one['device']} {one['port']} ({one.get('neighbor') or one.get('neighbor_port', 'unnamed')})"
         for one, _ in await ask(ALONE, end)
         if not at.SWITCH_PORT_NAME.fullmatch(one.get("neighbor_port", ""))
     ]

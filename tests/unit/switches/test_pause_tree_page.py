@@ -11,7 +11,13 @@ from switch_fakes import leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO
 from roce_exporter.checks.finding import Report, Side
-from roce_exporter.checks.switches.recorded_pause import NO_SWITCH, STATES, recorded_pause
+from roce_exporter.checks.switches.recorded_pause import (
+    ALONE,
+    NO_SWITCH,
+    STATES,
+    recorded_links,
+    recorded_pause,
+)
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.pause.fabric import PAUSE_SECONDS, SENT
@@ -247,3 +253,14 @@ async def test_a_week_is_looked_at_no_more_often_than_prometheus_evaluates() -> 
 async def test_without_switches_it_says_so() -> None:
     found = await report()
     assert [one.what for one in found.not_checked] == [NO_SWITCH]
+
+
+async def test_a_card_that_announces_no_name_is_a_host_without_series_too() -> None:
+    """Prometheus leaves out labels that are empty."""
+    card = {"device": "leaf1", "port": "Ethernet8", "neighbor_port": "00:00:5e:00:53:08"}
+
+    async def ask(query: str, _: float) -> list[tuple[dict[str, str], float]]:
+        return {ALONE: [(card, 1.0)]}.get(query, [({}, 1.0)] if query.startswith("count(") else [])
+
+    (line,) = (await recorded_links(ask, 7200, END)).not_checked
+    assert "leaf1 Ethernet8 (00:00:5e:00:53:08)" in line.what
