@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.checks.finding import Finding, NotChecked, Side, Status, Topic
 from roce_exporter.net import NetError
-from roce_exporter.words import duration, few, word_list
+from roce_exporter.words import duration, few
 
 if TYPE_CHECKING:
     from roce_exporter.host.kernel.privileges import ClockState, Privileges
@@ -28,11 +28,6 @@ MLX5_PREVENTION = 0.1
 
 LONG_PREVENTION = 1.0
 """A watchdog that takes longer than this lets a storm reach other hosts."""
-
-RDMA_MODULES = word_list(
-    "mlx5_ib mlx4_ib bnxt_re bng_re irdma ionic_rdma hns_roce_hw_v2 qedr mana_ib efa erdma ocrdma rdma_rxe siw iw_cxgb4"
-)
-"""The modules of the kernel that make RDMA devices."""
 
 NOT_READ = (
     ("roce_exporter_unreadable_values", "values that cannot be read: the log names them, /debug/snapshot"),
@@ -47,13 +42,11 @@ def no_device_fix(modules: Collection[str] | None) -> str:
     """What to do where no device is visible, by the modules of the kernel, None if they are not seen: the likely reason first."""
     if modules is None:
         return "rdma link; load the driver's RDMA module (mlx5_ib, bnxt_re, irdma, ...), or give --path.sysfs in a container"
-    if loaded := [one for one in RDMA_MODULES if one in modules]:
-        return (
-            f"rdma system; {few(loaded)} is loaded: another network namespace has its devices (give a pod hostNetwork, a container"
-            " --path.sysfs), or it found none: dmesg"
-        )
     if drivers := [one for family in DRIVERS for one in family.kernel_drivers if one in modules]:
-        return f"rdma link; {few(drivers)} is loaded: load the RDMA module of this driver, too (mlx5_ib, bnxt_re, irdma, ...)"
+        return (
+            f"rdma link; {few(drivers)} is loaded: load the RDMA module of this driver (mlx5_ib, bnxt_re, irdma, ...); if it is loaded, too,"
+            " another network namespace has the devices: give a pod hostNetwork, a container --path.sysfs"
+        )
     return "lspci -nn: no driver of an RDMA NIC is loaded; in a container, give --path.sysfs"
 
 

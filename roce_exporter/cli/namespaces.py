@@ -28,9 +28,8 @@ async def namespaces(options: argparse.Namespace) -> int:
     except KeyError:
         raise OptionError(f"--namespaces.group={name}: no such group") from None
     except OSError as error:
-        raise OptionError(
-            f"--rdma.namespaces={path}: {error.strerror or error}; choose a path in a folder that exists"
-        ) from None
+        remedy = "; choose a path in a folder that exists" if isinstance(error, FileNotFoundError) else ""
+        raise OptionError(f"--rdma.namespaces={path}: {error.strerror or error}{remedy}") from None
     LOG.info(
         "reports the RDMA devices of the network namespaces in %s on %s", options.namespaces_folder, path
     )

@@ -95,7 +95,9 @@ def parse_server(url: str, login_remedy: str) -> HttpServer:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise NetError("not a valid URL (brackets, or a port above 65535); write http://HOST:9090") from None
+        raise NetError(
+            "not a valid URL (brackets, or a port that is no number up to 65535); write http://HOST:9090"
+        ) from None
     if parts.username is not None or parts.password is not None:
         raise NetError(f"has credentials in it; {login_remedy}")
     if parts.scheme not in ("http", "https") or not host:

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.row import HISTOGRAM, Row
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, meanings
 from roce_exporter.net.http import OK, Access, HttpServer, TooLargeError, fetch, parse_server
-from roce_exporter.net.prometheus_api import LOGIN_REMEDY, UNAUTHORIZED, get
+from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
 from roce_exporter.view.host_view import History, LabelValues, TimedSamples
 from roce_exporter.words import few
 
@@ -271,9 +271,8 @@ async def read_metrics(place: ExporterPlace, access: Access, seconds: float) -> 
     except TimeoutError:
         raise NetError(f"no answer in {seconds:g} s") from None
     if reply.status != OK:
-        login = reply.status == UNAUTHORIZED
-        remedy = f"it requires a user: {LOGIN_REMEDY}" if login else "check the port and path of the URL"
-        raise NetError(f"HTTP {reply.status}: {remedy}")
+        remedy = meanings("exporter").get(str(reply.status), "")
+        raise NetError(f"HTTP {reply.status}{': ' * bool(remedy)}{remedy}")
     text = reply.body.decode("utf-8", "replace")
     if "roce_exporter_build_info" not in text:
         raise NetError("another program responds there; check the port and path of the URL")

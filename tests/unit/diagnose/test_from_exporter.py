@@ -76,6 +76,13 @@ def test_a_counter_that_rises_between_two_scrapes(capsys, exporter) -> None:
     [
         ([], (200, b"go_info 1\n"), "the exporter at URL: another program responds there"),
         ([], (401, b""), "the exporter at URL: HTTP 401: it requires a user: give --http.config.file"),
+        ([], (404, b""), "the exporter at URL: HTTP 404: check the port and path of the URL"),
+        ([], (500, b""), "the exporter at URL: HTTP 500\n"),
+        (
+            [],
+            (503, b""),
+            "the exporter at URL: HTTP 503: it has not finished its first collection, or is busy",
+        ),
         (["--since=10m"], (200, HEAD), "--since needs a past"),
         (["--host.simulate=quiet"], (200, HEAD), "--target and --host.simulate name different hosts"),
     ],
@@ -85,7 +92,7 @@ def test_what_cannot_be_checked_is_one_line(capsys, exporter, flags, reply, said
     assert main(["check", f"--target={exporter.url}", *flags]) == 2
     output = capsys.readouterr()
     assert (output.out, output.err.count("\n")) == ("", 1)
-    assert said.replace("URL", exporter.url) in output.err
+    assert said.replace("at URL", f"at {exporter.url}") in output.err
 
 
 def test_an_empty_token_is_one_line(capsys, exporter, tmp_path) -> None:

@@ -338,8 +338,14 @@ def test_a_host_without_named_namespaces_has_none(tmp_path) -> None:
 def test_the_command_refuses_a_wrong_group_and_socket(tmp_path, capsys) -> None:
     assert main(["tool", "namespaces", "--namespaces.group=no-such-group"]) == 2
     assert "no such group" in capsys.readouterr().err
-    assert main(["tool", "namespaces", f"--rdma.namespaces={tmp_path}/none/helper.sock"]) == 2
-    assert "--rdma.namespaces=" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    for name, said in (
+        ("none/helper.sock", ": No such file or directory; choose a path in a folder that exists\n"),
+        ("file", ": a file that is no socket is there\n"),
+        (200 * "x", ": AF_UNIX path too long\n"),
+    ):
+        assert main(["tool", "namespaces", f"--rdma.namespaces={tmp_path}/{name}"]) == 2
+        assert capsys.readouterr().err.endswith(f"{name}{said}")
 
 
 async def test_names_that_are_no_text_are_listed_visited_and_shown(tmp_path) -> None:
