@@ -12,7 +12,6 @@ from roce_exporter.net.json_reply import read_json
 REPLY_BYTES = 256 << 20
 """A host with 16 ports has 20,000 series; 1,000 points of each are half a gigabyte, which no diagnosis needs."""
 SHOWN = 200  # most characters of Prometheus' own error
-UNAUTHORIZED = 401
 REDIRECTS = range(300, 400)
 
 LOGIN_REMEDY = "give --http.config.file with basic_auth or authorization"
