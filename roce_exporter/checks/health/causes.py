@@ -68,7 +68,8 @@ class Cause:
     areas: frozenset[str]
     """What of the port it is about: some of `coverage.AREAS`."""
     explains: frozenset[str]
-    """Names of causes that can be its consequences on the same port, with a direction or a side behind `/` where only those of it."""
+    """Names of causes that can be its consequences on the same port, with a direction or a side behind `/` where only those of it, or
+    `unsure` where it keeps its own side."""
     begins: Begin
     ends: End
     acts: str
@@ -78,7 +79,8 @@ class Cause:
 
     def is_explained_by(self, other: Cause, direction: str, side: str = "") -> bool:
         """Whether it, in this direction and of this side, can be a consequence of the other one on the same port."""
-        return not other.explains.isdisjoint((self.name, f"{self.name}/{direction}", f"{self.name}/{side}"))
+        ends = ("", "/unsure", f"/{direction}", f"/{side}")
+        return not other.explains.isdisjoint(f"{self.name}{end}" for end in ends)
 
     def finding(
         self,

@@ -98,34 +98,48 @@ def _detected(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
 
 def _blocked(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
     """Paused for more than half of the time, with no packet in the direction that the pause stops."""
-    for name in _times(port, direction):
+    times = [*_times(port, direction)]
+    # Frames say at most how long: with no packet meanwhile, that the switch was stopped.
+    counts_time = any(port.highest(name) for name in times)
+    for name in times if counts_time or direction == RECEIVE else _frames(port, direction):
         for track in port.tracks(name):
+            speed = port.highest("roce_link_speed_bytes_per_second", netdev=track.labels["netdev"])
+            unit = 1.0 if name in times else FRAME_BYTES / speed if speed else 0.0
             paused = port.rise_of(name, track, STORM_WINDOW)
-            least = min(BLOCKED, port.host.end - port.host.begin)
-            if paused is None or paused.amount < least * port.limit("pause_saturated_transmit", "ratio"):
+            enough = min(BLOCKED, port.host.end - port.host.begin) * port.limit(
+                "pause_saturated_transmit", "ratio"
+            )
+            if paused is None or paused.amount * unit < enough:
                 continue
-            stretches = [*_blocked_stretches(port, direction, name, track, least)]
+            stretches = [*_blocked_stretches(port, direction, name, track, unit)]
             if not stretches:
                 continue
             ratio, begin, end = max(stretches)
             ago = port.host.end - end
             when = f", which ended {duration(ago)} ago" if ago else ""
-            said = f"{_of(track.labels.get('priority', ALL))} paused for {share(ratio)} of {duration(end - begin)}{when}"
+            most = "" if name in times else "at most "
+            said = f"{_of(track.labels.get('priority', ALL))} paused for {most}{share(ratio)} of {duration(end - begin)}{when}"
             yield f"{said}, and no packet of it passed", max(end for _, _, end in stretches)
 
 
 def _blocked_stretches(
-    port: PortView, direction: str, name: str, track: SeriesTrack, least: float
+    port: PortView, direction: str, name: str, track: SeriesTrack, unit: float
 ) -> Iterator[tuple[float, float, float]]:
     """Share, begin and end of each: one that has ended is no middling share of a longer time."""
+    least = min(BLOCKED, port.host.end - port.host.begin)
     match = {label: track.labels[label] for label in ("netdev", "priority") if label in track.labels}
+    # Frames are no storm where others resume them, nor those of global pause where other traffic than RDMA's may be stopped.
+    resumed = "xoff_" in name and port.rose(name.replace("xoff_", "xon_"), STORM_WINDOW, **match)
+    is_rdma = name.startswith("roce_pfc_") or port.rose(OF_PORT[direction], STORM_WINDOW)
+    if unit != 1.0 and (not is_rdma or resumed > port.rose(name, STORM_WINDOW, **match) / 2):
+        return
     # The set lean has only the bytes.
     progress = [(one, match) for one in PROGRESS[direction] if port.rise(one, STORM_WINDOW, **match)]
     if not progress and port.rise(OF_PORT[direction], STORM_WINDOW):
         progress = [(OF_PORT[direction], {})]
     for seconds in (BLOCKED, SHORT):
         for begin, end, amount in port.stretches(name, seconds, STORM_WINDOW, **match):
-            ratio = min(amount / (end - begin), 1.0)
+            ratio = min(amount * unit / (end - begin), 1.0)
             if ratio <= port.limit("pause_saturated_transmit", "ratio") or end - begin < least:
                 continue
             if progress and not any(port.between(one, begin, end, **labels) for one, labels in progress):

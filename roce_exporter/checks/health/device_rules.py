@@ -11,6 +11,7 @@ from itertools import pairwise
 from roce_exporter.catalog.kernel_events import EVENTS
 from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.causes import CAUSES, MEDIUM, NAMED, Rule, Symptom, risen, rose, texts
+from roce_exporter.checks.health.link_rules import is_unused
 from roce_exporter.view.host_view import PortView, SeriesTrack
 from roce_exporter.words import counted, duration, number, share
 
@@ -156,10 +157,11 @@ def _log(device: PortView) -> Iterator[Symptom]:
     recovered = _newest(device, "device_recovered")
     # A driver that does not respond says so again with every command of the exporter, and its interfaces fail.
     responds = all(value for _, value in device.current(SOURCE_UP))
-    for event, cause in DEVICE_EVENTS.items():
+    for event, usual in DEVICE_EVENTS.items():
         count = device.events(LOG, WINDOW, event=event)
-        if not count:
+        if not count or (event == "module_unplugged" and is_unused(device)):
             continue
+        cause = "pause_received" if event == "pause_storm" and _is_victim(device) else usual
         newest = _newest(device, event)
         said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
         if cause in OF_DRIVERS and (left := _leaves(device, newest)):
@@ -172,6 +174,19 @@ def _log(device: PortView) -> Iterator[Symptom]:
             # The slot offers less than the card asks for at its start, and the card works all the same.
             note = event == "slot_power_insufficient" and _works(device)
             yield Symptom(cause, texts(said, note and "its links are up and carry packets"), note=note)
+
+
+def _is_victim(device: PortView) -> bool:
+    """Whether the device is paused more often than it pauses: ice says of both that its queues hang."""
+    received, sent = (
+        max(
+            device.rose(f"roce_{kind}_{way}_{which}frames_total", WINDOW)
+            for kind in ("pfc", "global_pause")
+            for which in ("", "xoff_", "all_")
+        )
+        for way in ("receive", "transmit")
+    )
+    return received > sent
 
 
 def _works(device: PortView) -> bool:

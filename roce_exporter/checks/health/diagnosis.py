@@ -189,7 +189,13 @@ def _otherwise_unexplained(host: View, findings: list[Finding]) -> list[Finding]
 def _follows(finding: Finding, other: Finding) -> bool:
     """Whether it can be a consequence: not one that began before its cause or goes on after it, nor of what is only a note."""
     began = finding.since and finding.since < other.since - SETTLED
-    goes_on = other.until and finding.since and (finding.until or inf) > other.until + LOOK_BACK
+    # a state stays as its cause left it
+    goes_on = (
+        NAMED[finding.check].ends is not End.SEEN
+        and other.until
+        and finding.since
+        and (finding.until or inf) > other.until + LOOK_BACK
+    )
     slight = finding.is_wrong and not other.is_wrong and NAMED[other.check].health is not Status.OK
     return not (began or goes_on or slight) and NAMED[finding.check].is_explained_by(
         NAMED[other.check], finding.direction, finding.side
@@ -210,11 +216,14 @@ def _explained(findings: list[Finding]) -> Iterator[Finding]:
         if not reasons:
             yield finding
             continue
-        side = max(reasons, key=attrgetter("harm")).side
+        worst = max(reasons, key=attrgetter("harm"))
+        sure = f"{finding.check}/unsure" not in NAMED[worst.check].explains
         yield replace(
             finding,
             # the side of the worst cause behind it is the better known one, but of less than itself: a hot module leaves a link to repair
-            side=side if max(other.status for other in reasons) >= finding.status else finding.side,
+            side=worst.side
+            if sure and max(other.status for other in reasons) >= finding.status
+            else finding.side,
             # what a program or the load does makes no port unfit
             status=min(finding.status, max(other.status for other in reasons))
             if all(other.status is Status.OK for other in reasons)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from roce_exporter.checks.finding import Finding, Side
 from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, causes_of
 from roce_exporter.checks.health.counter_rules import counters_of
+from roce_exporter.checks.health.link_rules import UP, is_unused
 from roce_exporter.checks.health.transport_rules import OUT_OF_SEQUENCE, is_much
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
 from roce_exporter.view.host_view import PortView, View
@@ -87,7 +88,7 @@ def _is_odd(port: PortView) -> bool:
 
 
 def _checks(port: PortView) -> Iterator[Symptom]:
-    for track, ok in port.current("roce_config_check_ok"):
+    for track, ok in () if is_unused(port) and not port.highest(UP) else port.current("roce_config_check_ok"):
         # The rules of PCIe judge its width and speed: a card that is newer than its slot is slower for good, and healthy.
         if not ok and track.labels["check"] != "pcie":
             check = track.labels["check"]

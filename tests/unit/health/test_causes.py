@@ -76,6 +76,7 @@ def test_explanations_name_causes_and_have_no_circle() -> None:
             "transmit",
             "lossy",
             "inferred",
+            "unsure",
             *Side,
         }
         assert not any(cause.is_explained_by(one, "receive") for one in seconds), cause.name

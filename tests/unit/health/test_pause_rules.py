@@ -160,9 +160,9 @@ def test_what_the_driver_calls_a_storm_is_one_where_no_packet_arrives() -> None:
     }
     blocked = told | {"roce_port_receive_packets_total": 7}
     assert causes(diagnose(history(blocked)))[0] == "pause_storm_transmitted"
-    for less in (
-        {"roce_port_receive_packets_total": [7, 9000]},
-        {"roce_pfc_transmit_pause_seconds_total": [0, 0.01]},  # of an idle port
-        {"roce_pfc_receive_frames_total": [0, 900]},  # of a port that is paused itself
+    for less, cause in (
+        ({"roce_port_receive_packets_total": [7, 9000]}, "slow_receiver"),
+        ({"roce_pfc_transmit_pause_seconds_total": [0, 0.01]}, "slow_receiver"),  # of an idle port
+        ({"roce_pfc_receive_frames_total": [0, 900]}, "pause_received"),  # of a port that is paused itself
     ):
-        assert causes(diagnose(history(blocked | less))) == ["slow_receiver"]
+        assert causes(diagnose(history(blocked | less))) == [cause]
