@@ -164,7 +164,8 @@ class _State:
     def count(self, answer: ProbeResult, *, record: bool) -> None:
         """Take note of whether it has answered. Only an answer that is kept can be shown while it is left alone."""
         self.is_reached, is_told = answer.success, self.refusals.line(answer.login, answer.ended)
-        if answer.success or is_told:
+        is_unread = self.target.basic_auth is not None and answer.login == Login()  # a file here, no switch
+        if answer.success or is_told or is_unread:
             self.failed, self.paused_until = 0, 0.0
         elif not record:
             self.failed += 1

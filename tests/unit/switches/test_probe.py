@@ -341,6 +341,17 @@ async def test_the_debug_page_leaves_no_switch_alone_and_ends_that(switch, monke
     assert (await one.probe("leaf1", "", 10)).success
 
 
+async def test_a_password_file_that_is_there_again_is_used_at_once(switch, monkeypatch, tmp_path) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    one = prober(leaf(basic_auth=BasicAuth("reader", tmp_path / "password")))
+    for _ in range(5):
+        assert not (await one.probe("leaf1", "", 10)).success
+        now[0] += 12
+    (tmp_path / "password").write_text("secret")
+    assert (await one.probe("leaf1", "", 10)).success
+
+
 async def test_a_source_that_comes_and_goes_is_a_few_lines(switch, monkeypatch, caplog) -> None:
     now = [1000.0]
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
