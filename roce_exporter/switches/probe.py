@@ -140,6 +140,8 @@ class _State:
     lines: LineBudget = field(default_factory=partial(LineBudget, 6, 600.0))
     failed: int = 0
     """Rounds in a row that brought nothing."""
+    is_asked: bool = False
+    """Whether the last round came to the switch at all: no file, name or place here was missing."""
     paused_until: float = 0.0
     """When it is queried again."""
     is_reached: bool = False
@@ -164,8 +166,7 @@ class _State:
     def count(self, answer: ProbeResult, *, record: bool) -> None:
         """Take note of whether it has answered. Only an answer that is kept can be shown while it is left alone."""
         self.is_reached, is_told = answer.success, self.refusals.line(answer.login, answer.ended)
-        is_unread = self.target.basic_auth is not None and answer.login == Login()  # a file here, no switch
-        if answer.success or is_told or is_unread:
+        if answer.success or is_told or not self.is_asked:
             self.failed, self.paused_until = 0, 0.0
         elif not record:
             self.failed += 1
@@ -373,6 +374,7 @@ class Prober:
     ) -> tuple[ProbeReply | list[Value], Login]:
         """The replies; or all values, in the order of the readings of the last whole round, if nothing else has changed."""
         login, target, clock = Login(), state.target, asyncio.get_running_loop().time
+        state.is_asked = False
         room = self._room  # a reload may have another one
         deadline = clock() + max(target.timeout - READING_SECONDS, READING_SECONDS)
         try:
@@ -381,6 +383,7 @@ class Prober:
                 routes = await find_routes(target, state.networks, state.lookups)
             if line := state.refusals.line(login, clock()):
                 return ProbeReply(faults={REACH: line}), login
+            state.is_asked = True
             if not state.is_reached or state.route not in routes:
                 state.route = await dial(target, routes)
         except NetError as error:
@@ -393,6 +396,7 @@ class Prober:
             async with asyncio.timeout(target.timeout):
                 await room.acquire()
         except TimeoutError:
+            state.is_asked = False
             line = "too many other switches are being queried; raise limits.targets_at_once"
             return ProbeReply(faults={REACH: line}), login
         try:

@@ -13,6 +13,7 @@ from switch_fakes import RAW, leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.introspection.debug import series_text
+from roce_exporter.net import NetError
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.interpretation import is_success, with_links
@@ -341,15 +342,31 @@ async def test_the_debug_page_leaves_no_switch_alone_and_ends_that(switch, monke
     assert (await one.probe("leaf1", "", 10)).success
 
 
-async def test_a_password_file_that_is_there_again_is_used_at_once(switch, monkeypatch, tmp_path) -> None:
+async def test_what_was_missing_here_leaves_no_switch_alone(switch, monkeypatch, tmp_path) -> None:
+    """A password file, the address of a name, a place among the switches that are queried."""
     now = [1000.0]
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
     one = prober(leaf(basic_auth=BasicAuth("reader", tmp_path / "password")))
-    for _ in range(5):
-        assert not (await one.probe("leaf1", "", 10)).success
+
+    async def missing(*_: object) -> None:
+        raise NetError("no such name")
+
+    async def full() -> None:
+        raise TimeoutError
+
+    for where, name, fault in (
+        (one, "nothing", None),  # the file
+        (probe_module, "find_routes", missing),
+        (one._room, "acquire", full),
+    ):
+        with monkeypatch.context() as broken:
+            broken.setattr(where, name, fault, raising=False)
+            for _ in range(5):
+                assert not (await one.probe("leaf1", "", 10)).success
+                now[0] += 12
+        (tmp_path / "password").write_text("secret")
+        assert (await one.probe("leaf1", "", 10)).success
         now[0] += 12
-    (tmp_path / "password").write_text("secret")
-    assert (await one.probe("leaf1", "", 10)).success
 
 
 async def test_a_source_that_comes_and_goes_is_a_few_lines(switch, monkeypatch, caplog) -> None:
