@@ -70,6 +70,9 @@ _FORMS = (
 _POSITION = re.compile(r"\w{1,64}:[0-9]{1,6}:\(pid [0-9]{1,10}\): ")
 """The position in the code, as mlx5 writes it."""
 
+_SLOW_PATH = re.compile(r"sp-[0-9]{1,2}-([0-9a-f]{2}:[0-9a-f]{2})\.([0-9a-f]{2})")
+"""The name of qed's hardware function as soon as it has its interrupts (qed_int.c): bus, slot and function, without the domain."""
+
 
 def read_line(record: LogRecord) -> LogLine | None:
     """The parts of a message; None if it names nothing that may be a device."""
@@ -77,7 +80,10 @@ def read_line(record: LogRecord) -> LogLine | None:
         if found := form.match(record.text):
             parts = found.groupdict()
             parent = parts.get("parent")
-            names = (parts.get("name"), parts.get("bus"), record.device, f"({parent})" if parent else None)
+            name = parts.get("name")
+            if function := _SLOW_PATH.fullmatch(name or ""):
+                name = f"0000:{function[1]}.{int(function[2], 16)}"
+            names = (name, parts.get("bus"), record.device, f"({parent})" if parent else None)
             text = parts["text"]
             if position := _POSITION.match(text):
                 text = text[position.end() :]

@@ -5,6 +5,15 @@ The first word of each block is the driver; `@` is its device at 0000:3b:00.0, `
 
 EXAMPLES = {
     "mlx5_core": """
+driver_error              @: wait_func_handle_exec_timeout:1163:(pid 44): cmd[2]: QUERY_HCA_CAP(0x100) recovered after timeout
+driver_error              @eth0: Error cqe on cqn 0x42, ci 0x1f, qn 0x11, opcode 0xd, syndrome 0x2, vendor syndrome 0x68
+recovery_failed           @: mlx5_function_enable:1176:(pid 9): Firmware over 120000 MS in pre-initializing state, aborting
+recovery_failed           @: mlx5_pci_slot_reset: wait vital failed with error code: -110
+pcie_unreachable          @: PCI link not ready (0x0011) after 2000 ms
+pcie_unreachable          @: Unable to change power state from D3cold to D0, device inaccessible
+pcie_unreachable          @: Refused to change power state, currently in D3
+recovery_failed           @: not ready 65535ms after FLR; giving up
+objects_exhausted         @: mlx5_cmd_out_err:808:(pid 812): ALLOC_TRANSPORT_DOMAIN(0x816) op_mod(0x0) failed, status no resources(0xf), syndrome (0x1), err(-12)
 module_unplugged          @: Port module event: module 0, Cable unplugged
 module_plugged            @: Port module event: module 1, Cable plugged
 module_disabled           @: Port module event: module 0, Cable disabled
@@ -52,6 +61,9 @@ pcie_aer_uncorrectable    @: PCIe Bus Error: severity=Uncorrectable (Fatal) (Ina
 pcie_aer_uncorrectable    @: AER: aer_uncor_severity: 0x00062010
 """,
     "mlx4_core": """
+command_timeout         @: Communication channel is offline.
+pcie_unreachable        @: PCI can't be accessed to read vendor id
+command_failed          @: command 0x1a failed: fw status = 0x2
 device_high_temperature @: Temperature Threshold was reached! Threshold: 105 celsius degrees; Current Temperature: 107
 module_error            @: Bad cable detected on port 1
 module_error            @: Unsupported cable detected
@@ -65,6 +77,13 @@ device_recovered        @: device was reset successfully
 recovery_failed         @: PCI device did not come back after reset, aborting
 """,
     "bnxt_en": """
+command_timeout         @eth0: Abandoning msg {0x23 0x1b4} len: 0 due to firmware status: 0xc0
+command_failed          @eth0: hwrm req_type 0x23 seq id 0x1b4 error 0x4
+recovery_failed         @eth0: bnxt_open() failed during FW reset
+driver_error            @eth0: RX ring reset failed, rc = -5, falling back to global reset
+objects_exhausted       @: Create QP failed - max exceeded! 0x1/0x80 0x1/0x80 0x1/0x6 0x1/0x6 0x0/0x0
+objects_exhausted       @: Failed to create CQ -max exceeded
+driver_error            @: Create HW SRQ failed!
 firmware_fatal          @eth0: Firmware fatal reset event received, max wait time 60000 msec
 firmware_fatal          @eth0: Firmware fatal reset event, data1: 0x2, data2: 0x0, min wait 2000 ms, max wait 60000 ms
 firmware_reset          @eth0: Firmware non-fatal reset event received, max wait time 5000 msec
@@ -92,6 +111,16 @@ link_up                   @eth0: NIC Link is Up, 200000 Mbps (NRZ) full duplex, 
 link_down                 @eth0: NIC Link is Down
 """,
     "ice": """
+module_high_temperature @: Rx/Tx is disabled on this device because the module does not meet thermal requirements.
+module_power_insufficient @: Rx/Tx is disabled on this device because the module does not meet the power requirements.
+module_power_insufficient @: Rx/Tx is disabled on this device because the module exceeds the power of the port.
+module_power_insufficient @: The module's power requirements exceed the device's power supply. Cannot start link
+module_error    @: The installed module is incompatible with the device's NVM image. Cannot start link
+recovery_failed @: Error resetting device. Please reload the driver
+recovery_failed @eth0: driver needs to be unloaded and reloaded
+driver_error    @: PF VSI rebuild failed: -5
+driver_error    @irdma0: PE Push Error
+command_timeout @irdma0: WQE: CQP SQ is full, head 0x1 tail 0x2 size 0x800
 completion_unanswered @irdma0: abnormal ae_id = 0x50a bool qp=1 qp_id = 5, ae_src=5
 completion_not_ready @irdma0: abnormal ae_id = 0x50f bool qp=1 qp_id = 5, ae_src=5
 completion_refused @irdma0: abnormal ae_id = 0x208 bool qp=1 qp_id = 5, ae_src=3
@@ -118,7 +147,6 @@ link_down       @eth0: NIC Link is Down
 memory_error            @: HMC error interrupt
 firmware_fatal          @: Entering recovery mode due to repeated FW resets. This may take several minutes.
 firmware_fatal          @: ARQ Critical Error detected
-module_high_temperature @: Rx/Tx is disabled on this device because the module does not meet thermal requirements.
 link_up                 @eth0: NIC Link is Up, 40 Gbps Full Duplex, Flow Control: None
 """,
     "idpf": """
@@ -127,6 +155,8 @@ recovery_failed @: Device reset timeout!
 tx_timeout      @eth0: Detected Tx timeout: Count 1, Queue 3
 """,
     "ionic": """
+firmware_reset   @: DEVCMD IONIC_CMD_LIF_GETATTR (22) interrupted - FW is down
+command_failed   @eth0: IONIC_CMD_RDMA_CREATE_CQ (51) failed: IONIC_RC_ENOMEM (13)
 firmware_fatal   @: FW heartbeat stalled at 17
 firmware_fatal   @: Surprise FW stop, stopping queues
 firmware_reset   @: FW Down: Stopping LIFs
@@ -139,6 +169,21 @@ link_up          @eth0: Link up - 400 Gbps
 link_down        @eth0: Link down
 """,
     "hns3": """
+memory_error    @: ROCEE RAS 2bit ECC error
+driver_error    @: found MODULE_PPP fd_ad_error, is ras error.
+driver_error    @: ROCEE TSP OVF [error status=0x2] found
+device_reset    @: IMP reset requested
+device_reset    @: global reset requested
+device_reset    @: received reset event, reset type is 3
+device_reset    @: receive reset interrupt 0x2!
+device_recovered @: Reset done, hclge driver initialization finished.
+device_recovered @: reset done, RoCE client reinit finished.
+recovery_failed @: fail to rebuild, ret=-5
+recovery_failed @: couldn't get reset done status from h/w, timeout!
+command_timeout @hns_0: failed to wait mbox status 0x80000000
+command_failed  @: Cmdq IO error, opcode = 0x8500, return = 0x1.
+completion_local @: CQ 0x9 access err.
+driver_error    @: SRQ catas error.
 driver_error    @: Failed to reset the virtual function, it is disabled
 driver_error    @: the mailbox does not answer: no response within 2000 ms
 memory_error    @: PPP_MPF_ABNORMAL_INT_ST1 vf_vlan_ad_mem_ecc_mbit_err found [error status=0x1]
@@ -167,11 +212,23 @@ power_cycle_required @: Please reboot server to recover
 command_timeout      @: FW not responding
 """,
     "cxgb4": """
+firmware_fatal   @: FW assertion at ofld_rx.c:123, val0 0x1, val1 0x2
+memory_error     @: MC0 uncorrectable ECC data error
+memory_error     @: TP FIFO parity error
+driver_error     @: SGE idma0, queue 4, potentially stuck in state 3 for 10 seconds (debug0=0x1, debug11=0x2)
+module_error     @eth0: eth0: transceiver module error
+link_down        @eth0: link down
+link_down        @: Port 1 link down, reason: Loss of signal
+link_up          @eth0: link up, 100Gbps, full-duplex, Tx/Rx PAUSE
 firmware_fatal  @: encountered fatal error, adapter stopped
 firmware_fatal  @: Firmware reports adapter error: Crash
 command_timeout @: command 0x23 in mailbox 4 timed out
 """,
     "mana": """
+recovery_failed  @: Failed to establish HWC: -110
+command_timeout  @: Timeout when setting up HWC: -110
+command_failed   @: HWC: Failed hw_channel req: 0x5
+driver_error     @: EQ 3: overflow detected
 command_timeout  @: HWC: Request timed out!
 command_timeout  @: HWC: Request timed out: 30000 ms
 command_timeout  @: Command 0x20001 timed out: 5000 ms
@@ -180,15 +237,25 @@ device_recovered @: MANA reset cycle completed
 recovery_failed  @: MANA reset cycle failed err -110
 """,
     "efa": """
+command_timeout @efa_0: The device sent a completion but the driver didn't receive any MSI-X interrupt for admin cmd CREATE_QP(1) status 1
+command_timeout @efa_0: Admin queue is closed
+command_timeout @efa_0: Reading register timed out. expected: req id[4] offset[0x58] actual: req id[3] offset[0x0]
+command_timeout @efa_0: Failed to process command CREATE_QP (opcode 1) comp_status 0 err -62
+command_timeout @efa_0: Failed to modify qp-5 modify_mask[0x1] [-62]
+objects_exhausted @efa_0: Failed to create cq[-12]
 command_timeout @efa_0: Wait for completion (polling) timeout
 command_timeout @efa_0: The device didn't send any completion for admin cmd CREATE_QP(1) status 0 (ctx 0x0, sq producer: 5, sq consumer: 4, cq consumer: 4)
 recovery_failed @efa_0: Reset indication didn't turn off
 objects_exhausted @efa_0: Failed to process command ALLOC_PD (opcode 15) comp_status 2 err -12
-driver_error @efa_0: Failed to submit command CREATE_AH (opcode 6) err -19
+command_timeout @efa_0: Failed to submit command CREATE_AH (opcode 6) err -19
+driver_error @efa_0: Failed to submit command CREATE_AH (opcode 6) err -11
 completion_local @efa_0: Failed to process command DEREG_MR (opcode 8) comp_status 6 err -22
 driver_error @efa_0: Failed to process command MODIFY_QP (opcode 2) comp_status 5 err -5
 """,
     "pcieport": """
+recovery_failed  @: AER: device recovery failed
+device_recovered @: AER: device recovery successful
+device_removed   @: pciehp: Slot(3): Cannot train link: status 0x0001
 pcie_contained   @: DPC: containment event, status:0x1f01 source:0x0000
 pcie_contained   @: DPC containment event, status:0x1f01 source:0x0000
 device_removed   @: pciehp: Slot(3): Card not present
@@ -208,6 +275,23 @@ OTHER_FORMS = (
     (
         "firmware_fatal",
         "[qed_mcp_handle_critical_error:1931(eth0-0)]The MFW notified that a critical error occurred in the device",
+    ),
+    *(
+        (event, f"[qed_text:543(eth0-0)]{text}")
+        for event, text in (
+            ("firmware_fatal", "FW assertion!"),
+            ("firmware_fatal", "`General Attention 32': Fatal attention"),
+            ("device_high_temperature", "Fan failure was detected on the network interface card"),
+            ("command_timeout", "The MFW is not responsive. Avoid sending mailbox command 0x1 [param 0x0]."),
+            ("command_timeout", "MCP response failure, aborting"),
+            ("command_timeout", "Ramrod is stuck [CID 00000001 4:01 4:01 echo 0007]"),
+            ("recovery_failed", "Final cleanup failed"),
+            ("recovery_failed", "Failed to resume the MCP [CPU_MODE = 0x1, CPU_STATE = 0x2]"),
+            ("device_reset", "Received a process kill indication"),
+            ("driver_error", "Doorbell drop occurred"),
+            ("driver_error", "PGLUE_B parity attention is set [address 0x1, bit 3]"),
+            ("objects_exhausted", "Out of MR resources"),
+        )
     ),
     (
         "command_timeout",

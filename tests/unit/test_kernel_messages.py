@@ -93,6 +93,7 @@ def test_heads_repeat_within_bounds_until_the_rest_of_the_line() -> None:
         ("mlx5_core 0000:3b:00.0 eth0 (unregistering): Link down", ("eth0", "0000:3b:00.0")),
         ("mlx5_core.sf mlx5_core.sf.4 eth7: Link down", ("eth7", "mlx5_core.sf.4")),
         ("infiniband mlx5_0: text", ("mlx5_0",)),
+        ("[qed_hw_error_occurred:2775(sp-0-11:00.01)]text", ("0000:11:00.1",)),
     ],
 )
 def test_names_in_the_head_of_a_line(text, names) -> None:
@@ -122,6 +123,7 @@ def test_events_of_a_driver_contain_those_of_every_device() -> None:
     assert events_of("unknown") == {
         "recovery_failed",
         "tx_timeout",
+        "pcie_unreachable",
         "pcie_aer_correctable",
         "pcie_aer_uncorrectable",
         "driver_error",
@@ -132,6 +134,7 @@ def test_events_of_a_driver_contain_those_of_every_device() -> None:
         "command_timeout",
         "recovery_failed",
         "pcie_aer_uncorrectable",
+        "pcie_unreachable",
         "tx_timeout",
     }
 

@@ -170,6 +170,8 @@ def _log(device: PortView) -> Iterator[Symptom]:
             yield Symptom("device_warning", (said, "the driver has recovered the device since"))
         elif cause == "driver_not_responding" and responds and 0 < newest < device.host.end - MEDIUM:
             yield Symptom(cause, (said, "all its interfaces respond since"), until=newest)
+        elif event.startswith("module_") and not any(port.highest("roce_port_up") for port in _ports(device)):
+            yield Symptom(cause, (said,), until=0.0)  # of a link that is down it goes on
         else:
             # The slot offers less than the card asks for at its start, and the card works all the same.
             note = event == "slot_power_insufficient" and _works(device)
@@ -189,9 +191,13 @@ def _is_victim(device: PortView) -> bool:
     return received > sent
 
 
+def _ports(device: PortView) -> list[PortView]:
+    return [port for port in device.host.ports() if port.device == device.device]
+
+
 def _works(device: PortView) -> bool:
     """Whether all ports of the device are up and carry packets."""
-    ports = [port for port in device.host.ports() if port.device == device.device]
+    ports = _ports(device)
     rises = [port.rise("roce_port_receive_packets_total", MEDIUM) for port in ports]
     return all(port.highest("roce_port_up") for port in ports) and all(
         rise and rise.rate > BUSY for rise in rises

@@ -41,6 +41,12 @@ DIRTY = {"roce_phy_receive_crc_errors_total": [0, 7]}
             CLEAN | rises(retries_exceeded=1) | {"roce_netdev_carrier_down_total": [0, 1]},
             [("link_interrupted", Side.LINK), ("retries_exceeded", Side.LINK)],
         ),
+        # A module that the driver has refused explains the link that stays down.
+        (
+            {"roce_port_up": [1, 0], "roce_kernel_log_events_total{event=module_power_insufficient}": [0, 1]},
+            [("power_insufficient", Side.HOST), ("link_down", Side.LINK)],
+        ),
+        ({"roce_admin_commands_lost_total": [0, 1]}, [("driver_not_responding", Side.HOST)]),
         # A few timeouts are no fault.
         (CLEAN | rises(ack_timeouts=3), []),
         (CLEAN | rises(ack_timeouts=4), [("ack_timeouts", Side.PEER)]),
