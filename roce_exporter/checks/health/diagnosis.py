@@ -189,15 +189,12 @@ def _otherwise_unexplained(host: View, findings: list[Finding]) -> list[Finding]
 def _follows(finding: Finding, other: Finding) -> bool:
     """Whether it can be a consequence: not one that began before its cause or goes on after it, nor of what is only a note."""
     began = finding.since and finding.since < other.since - SETTLED
-    # a state stays as its cause left it
-    goes_on = (
-        NAMED[finding.check].ends is not End.SEEN
-        and other.until
-        and finding.since
-        and (finding.until or inf) > other.until + LOOK_BACK
-    )
+    cause = NAMED[finding.check]
+    # a link stays as its cause left it; queue pairs do not: their program makes new ones
+    stays = cause.ends is End.SEEN and "link" in cause.areas
+    goes_on = not stays and other.until and finding.since and (finding.until or inf) > other.until + LOOK_BACK
     slight = finding.is_wrong and not other.is_wrong and NAMED[other.check].health is not Status.OK
-    return not (began or goes_on or slight) and NAMED[finding.check].is_explained_by(
+    return not (began or goes_on or slight) and cause.is_explained_by(
         NAMED[other.check], finding.direction, finding.side
     )
 
