@@ -302,7 +302,7 @@ _PIECE = re.compile(
     re.IGNORECASE,
 )
 """Kept are addresses of PCI functions, models of boards of NVIDIA and those who sell them (PSIDs), functions of a driver, and stand-ins of hardware addresses."""
-_NUMBER = re.compile(r"[0-9]{1,9}|0[xX][0-9a-fA-F]{1,8}")
+_NUMBER = re.compile(r"[0-9]{1,9}(?:[mun]?s|bit|m?W)?|0[xX][0-9a-fA-F]{1,8}")
 _NAMED = re.compile(r"([a-z]+)[0-9]{0,5}(?:(?:np|nd|pf|sf|[sfdvpnrbciuo])[0-9]{1,5})*", re.IGNORECASE)
 """A name with a number, or by place as in systemd.net-naming-scheme(7) and rdma-core: `ens1f0np0`."""
 _BY_ADDRESS = re.compile(r"(?:en|ib|roce|rdma|iw)p?x(?:02000000[0-9a-f]{4}|020000fffe[0-9a-f]{6})")
