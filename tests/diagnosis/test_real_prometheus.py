@@ -5,7 +5,7 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -121,21 +121,20 @@ def storm_series(now: float, rates: Mapping[tuple[str, str, str], float]) -> Ite
     yield "# EOF\n"
 
 
+def write_blocks(series: Iterable[str], folder: Path) -> None:
+    """Blocks of Prometheus in `folder/data` with these lines of OpenMetrics."""
+    text = folder / "series.txt"
+    text.write_text("\n".join(series))
+    command = (need("promtool"), "tsdb", "create-blocks-from", "openmetrics", text, folder / "data")
+    subprocess.run(command, check=True, capture_output=True)
+
+
 @pytest.mark.parametrize(
     ("rates", "amount"), [(TIMES, "for 80 %"), (FRAMES_ALONE, "with 900 pause frames per second")]
 )
 def test_a_storm_that_is_over_is_followed_to_its_host(tmp_path, capsys, rates, amount) -> None:
-    promtool, now = need("promtool"), time.time()
-    (tmp_path / "series.txt").write_text("\n".join(storm_series(now, rates)))
-    blocks = (
-        promtool,
-        "tsdb",
-        "create-blocks-from",
-        "openmetrics",
-        tmp_path / "series.txt",
-        tmp_path / "data",
-    )
-    subprocess.run(blocks, check=True, capture_output=True)
+    now = time.time()
+    write_blocks(storm_series(now, rates), tmp_path)
     with prometheus(tmp_path, {}) as running:
         command = ["check", "fabric", f"--prometheus={running.url}", "--format=json"]
         assert main([*command, "--since=10m"]) == 3
@@ -196,17 +195,7 @@ def link_series(now: float) -> Iterator[str]:
 
 
 def test_what_the_switchs_end_of_a_link_says_is_found(tmp_path, capsys) -> None:
-    promtool = need("promtool")
-    (tmp_path / "series.txt").write_text("\n".join(link_series(time.time())))
-    blocks = (
-        promtool,
-        "tsdb",
-        "create-blocks-from",
-        "openmetrics",
-        tmp_path / "series.txt",
-        tmp_path / "data",
-    )
-    subprocess.run(blocks, check=True, capture_output=True)
+    write_blocks(link_series(time.time()), tmp_path)
     with prometheus(tmp_path, {}) as running:
         assert main(["check", "fabric", f"--prometheus={running.url}", "--format=json", "--since=10m"]) == 1
     said = json.loads(capsys.readouterr().out)
