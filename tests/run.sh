@@ -52,11 +52,6 @@ tier=
 case $1 in
   --tier=*)
     tier=$1
-    # For what hangs. Idle, no test of the first tier takes more than 8 s, and none of CI more than a minute, but for those with a marker.
-    case $tier in
-      --tier=test) set -- --timeout=60 "$@" ;;
-      --tier=ci) set -- --timeout=300 "$@" ;;
-    esac
     # Tests of CI mostly wait for servers: a worker more keeps the processors busy.
     workers=$(nproc)
     [ "$tier" != --tier=ci ] || workers=$((workers + 1))

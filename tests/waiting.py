@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-HUNG_SECONDS = 60.0
+HUNG_SECONDS = 300.0
 
 
-def wait_until(ready: Callable[[], Any], seconds: float = 300.0) -> Any:
+def wait_until(ready: Callable[[], Any], seconds: float = HUNG_SECONDS) -> Any:
     """The result of `ready` as soon as it is true; connections that fail in the meantime count as not ready."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

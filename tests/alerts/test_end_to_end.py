@@ -1,6 +1,7 @@
 """Simulated hosts and switches, Prometheus with our rules, Alertmanager with our routes: a storm, from NIC and switch port to page."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,16 +9,13 @@ from typing import Any
 
 import pytest
 import servers
+import yaml
 from alert_hooks import Alertmanager, rules_with
 from sonic_server import began, sonic_server
 from waiting import wait_until
 
-pytestmark = pytest.mark.timeout(
-    300
-)  # the simulated storm begins after 20 s, and its alert ends 15 s after it
-
 SEED = 57
-"""With this seed a storm begins after 20 s and lasts 3.3 s."""
+"""With this seed a storm begins after 20 s and lasts 3.3 s; the next begin after 110, 211, 283 and 378 s."""
 
 
 def hasty_rules(folder: Path) -> Path:
@@ -83,7 +81,25 @@ def prometheus(alertmanager, tmp_path_factory) -> Iterator[servers.Running]:
             {"job_name": "roce-switches", "metrics_path": "/probe", "static_configs": probed},
         ]
         config = configuration(hasty_rules(folder), alertmanager.url, jobs)
-        yield running.enter_context(servers.prometheus(folder, config, "--rules.alert.resend-delay=1s"))
+        yield started(running, folder, config)
+
+
+def started(running: ExitStack, folder: Path, config: dict[str, Any]) -> servers.Running:
+    """A Prometheus that knows the link before any alert can fire, like one that runs when a storm begins.
+
+    Alerts that do not wait would otherwise name the switch alone at first where Prometheus starts slower than the simulated storm.
+    """
+    (rules,) = map(Path, config["rule_files"])
+    whole = rules.read_text()
+    groups = yaml.safe_load(whole)["groups"]
+    for group in groups:
+        group["rules"] = [rule for rule in group["rules"] if "record" in rule]
+    rules.write_text(json.dumps({"groups": groups}))
+    prometheus = running.enter_context(servers.prometheus(folder, config, "--rules.alert.resend-delay=1s"))
+    wait_until(lambda: prometheus.query(f"link:roce_host:info{{cluster='{BOTH}'}}"))
+    rules.write_text(whole)
+    prometheus.process.send_signal(signal.SIGHUP)
+    return prometheus
 
 
 def firing(alertmanager: Alertmanager, cluster: str) -> list[dict[str, Any]]:
@@ -98,7 +114,8 @@ def alerts_of(pages: list[dict[str, Any]]) -> set[str]:
 def test_no_rule_fails_on_the_series_that_the_exporters_serve(prometheus) -> None:
     def evaluated() -> list[dict[str, Any]]:
         rules = [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]
-        return rules if rules and all(rule["health"] != "unknown" for rule in rules) else []
+        whole = any(rule["type"] == "alerting" for rule in rules)
+        return rules if whole and all(rule["health"] != "unknown" for rule in rules) else []
 
     failing = [rule for rule in wait_until(evaluated) if rule["health"] != "ok"]
     assert [(rule["name"], rule.get("lastError")) for rule in failing] == []

@@ -35,7 +35,6 @@ def test_the_document_lists_every_cause() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)  # 34 histories of ten minutes
 async def test_one_fault_of_each_cause_is_found() -> None:
     """The cheapest: two moments before ten minutes. Those that only a simulated host plays are in CI, where all are."""
     chosen: dict[str, Fault] = {}

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from clock import Clock
+from waiting import HUNG_SECONDS
 from worker_threads import die, refuse
 
 from roce_exporter.collect import workers as workers_module
@@ -482,12 +483,12 @@ def test_dead_workers_of_a_crew_are_replaced(monkeypatch, worker_threads, caplog
     crew, done = Crew("test"), threading.Semaphore(0)
     monkeypatch.setattr(_thread, "start_new_thread", die(2))
     crew.start(done.release, 3)
-    assert done.acquire(timeout=20)
+    assert done.acquire(timeout=HUNG_SECONDS)
     worker_threads.wait_until(1)
     crew.replace_dead(done.release)
     crew.replace_dead(done.release)
-    assert done.acquire(timeout=20)
-    assert done.acquire(timeout=20)
+    assert done.acquire(timeout=HUNG_SECONDS)
+    assert done.acquire(timeout=HUNG_SECONDS)
     assert not done.acquire(blocking=False)
     assert caplog.messages == ["2 threads test have died, out of memory?; starting others"]
     assert worker_threads.running() == ["test"] * 3

@@ -159,7 +159,7 @@ async def test_the_helper_reports_what_is_hidden(tmp_path, nodes, unseen) -> Non
         pod_b=PermissionError(errno.EPERM, "no"),
         own={"mlx5_0": {"qp": 1}},
     )
-    helper = NamespaceHelper(str(folder), lambda: 0.0, visits, timeout=20)
+    helper = NamespaceHelper(str(folder), lambda: 0.0, visits, timeout=600)
     path = str(tmp_path / "helper.sock")
     async with await open_helper(helper, path):
         shown, error = await read(host_of(*nodes), path)
@@ -179,7 +179,7 @@ async def test_the_helper_reports_what_is_hidden(tmp_path, nodes, unseen) -> Non
 async def test_clients_do_not_decide_how_often_namespaces_are_visited(tmp_path) -> None:
     now = [0.0]
     visits = Visits(tmp_path, pod_a={"mlx5_1": {"qp": 1}})
-    helper = NamespaceHelper(str(tmp_path), lambda: now[0], visits, timeout=20)
+    helper = NamespaceHelper(str(tmp_path), lambda: now[0], visits, timeout=600)
     await asyncio.gather(*(helper.document() for _ in range(5)))
     assert len(visits.threads) == 1
     now[0] = REST
