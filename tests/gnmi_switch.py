@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import trustme
+from waiting import HUNG_SECONDS
 
 from roce_exporter.net import gnmi_messages
 from roce_exporter.net.gnmi_messages import Path as GnmiPath
@@ -63,7 +64,9 @@ class GnmiSwitch:
     ca_file: Path
     asked: list[GnmiQuestion] = field(default_factory=list)
 
-    def visit(self, module: str = "sonic_gnmi", *, seconds: float = 10.0, **options: Any) -> ProbeRequest:
+    def visit(
+        self, module: str = "sonic_gnmi", *, seconds: float = HUNG_SECONDS, **options: Any
+    ) -> ProbeRequest:
         """A visit to this switch; options: scheme, login, tls, record, server_name, address, priorities, ports."""
         target = SwitchTarget(
             name="leaf2",

@@ -11,6 +11,7 @@ from typing import Any
 
 import h11
 import trustme
+from waiting import HUNG_SECONDS
 
 from roce_exporter.net.login import BasicAuth, Login
 from roce_exporter.net.tls import TlsFiles
@@ -64,7 +65,7 @@ class HttpsSwitch:
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     """No connection is open any more."""
 
-    def visit(self, module: str = "nxos", *, seconds: float = 5.0, **options: Any) -> ProbeRequest:
+    def visit(self, module: str = "nxos", *, seconds: float = HUNG_SECONDS, **options: Any) -> ProbeRequest:
         """A visit to this switch; options: scheme, login, tls, record, name, server_name, links, priorities."""
         scheme = options.get("scheme", "https")
         target = SwitchTarget(

@@ -109,7 +109,7 @@ def test_the_chain_works(tmp_path: Path) -> None:
     printed(need("amtool"), "check-config", tmp_path / "alertmanager/alertmanager.yml")
     file = tmp_path / "prometheus/prometheus.yml"
     config = yaml.safe_load(file.read_text())
-    config["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+    config["global"] |= {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "1s"}
     config["alerting"] = {}
     file.write_text(yaml.safe_dump(config))
     (rules,) = file.parent.rglob("roce.rules.yml")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kernel import host
-from waiting import Gate, until
+from waiting import HUNG_SECONDS, Gate, until
 
 from roce_exporter.catalog.named import KERNEL_LOG_EVENTS, KERNEL_LOG_LOST, KERNEL_LOG_READABLE
 from roce_exporter.host.kernel import Absent
@@ -84,7 +84,7 @@ def follow(ring: Ring, *devices: DeviceReadings) -> KernelLogFollower:
 
     kernel: Any = host(FILES)
     kernel.open_kernel_log = open_log
-    made = KernelLogFollower(kernel, timeout=20.0)
+    made = KernelLogFollower(kernel, timeout=HUNG_SECONDS)
     made.follow(devices)
     return made
 
@@ -222,7 +222,7 @@ async def test_a_part_that_was_left_out_is_not_lost() -> None:
     """The log of a recording has no other messages than those that are known."""
     records = [f"6,{number},1,-;eth0: NETDEV WATCHDOG: x\n DEVICE=n3\n" for number in (5, 90, 200)]
     kernel = host(*({"dev/kmsg": "".join(records[: 1 + moment])} for moment in range(3)))
-    played = KernelLogFollower(kernel, timeout=20.0)
+    played = KernelLogFollower(kernel, timeout=HUNG_SECONDS)
     played.follow(PAIR)
     seen = []
     for _ in range(5):
@@ -240,7 +240,7 @@ async def test_a_flood_is_read_in_parts(ring, follower) -> None:
     assert await counts(follower) == {("mlx5_0", "tx_timeout"): MOST_RECORDS + 5}
 
 
-def around(follower: KernelLogFollower, timeout: float = 20.0) -> HostSources:
+def around(follower: KernelLogFollower, timeout: float = HUNG_SECONDS) -> HostSources:
     return HostSources([follower], lambda: 0.0, timeout)
 
 
@@ -330,7 +330,7 @@ async def test_a_read_that_hangs_is_given_up_and_its_messages_count_later(ring, 
     returned = threading.Event()
     follower._call.when_idle(returned.set)
     gate.release()
-    assert await asyncio.to_thread(returned.wait, 60)
+    assert await asyncio.to_thread(returned.wait, HUNG_SECONDS)
     assert await counts(follower) == {("mlx5_0", "module_unplugged"): 1}
 
 

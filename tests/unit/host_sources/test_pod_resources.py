@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from kernel import host
+from waiting import HUNG_SECONDS
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host_sources import HostSource, HostSources
@@ -83,7 +84,7 @@ HOST = host(
 )
 
 
-async def read(path: str, seconds: float = 20.0) -> tuple[HostSources, list[tuple[str, ...]]]:
+async def read(path: str, seconds: float = HUNG_SECONDS) -> tuple[HostSources, list[tuple[str, ...]]]:
     around = HostSources([PodResources(path, HOST, seconds)], lambda: 0.0, seconds + 20)
     await around.read_once()
     (found,) = around.samples()

@@ -76,7 +76,7 @@ def test_what_is_printed_is_a_value_or_garbage(read, value, expected) -> None:
 
 
 async def readings_from(switch, **options):
-    visit = switch.visit("cumulus", seconds=30.0, **options)
+    visit = switch.visit("cumulus", **options)
     replies = await cumulus.query(visit)
     found = cumulus.read(replies, visit.target)
     return replace(found, faults={**found.faults, **replies.faults})

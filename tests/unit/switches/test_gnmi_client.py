@@ -239,9 +239,7 @@ async def test_a_port_that_accepts_and_is_silent(tmp_path: Path, scheme: str, sk
     port = server.sockets[0].getsockname()[1]
     async with gnmi_switch(answers, tmp_path) as switch:
         tls = TlsFiles(ca_file=switch.ca_file, insecure_skip_verify=skip)
-        line = await fault(
-            get, at_port(switch.visit(scheme=scheme, login=Login(), seconds=HUNG_SECONDS, tls=tls), port)
-        )
+        line = await fault(get, at_port(switch.visit(scheme=scheme, login=Login(), tls=tls), port))
     assert "no answer by the deadline" in line
     server.close()
     for writer in writers:
@@ -265,13 +263,13 @@ async def test_a_reply_that_never_ends_is_cut(  # noqa: PLR0917 - a row of the t
 ) -> None:
     monkeypatch.setattr(where, name, limit)
     async with gnmi_switch(lambda asked: endless(), tmp_path) as switch:
-        assert (await fault(once, switch.visit(seconds=60))).startswith(words)
+        assert (await fault(once, switch.visit())).startswith(words)
 
 
 async def test_a_message_that_is_too_large_is_a_fault(tmp_path: Path) -> None:
     large = get_response((path_of("x"), {"json_ietf_val": b" " * (9 << 20)}))
     async with gnmi_switch(lambda asked: large, tmp_path) as switch:
-        assert (await fault(get, switch.visit(seconds=60))).endswith(": the reply is larger than 6 MiB")
+        assert (await fault(get, switch.visit())).endswith(": the reply is larger than 6 MiB")
 
 
 async def test_the_values_of_all_replies_of_a_round_are_bounded(
@@ -388,12 +386,12 @@ async def test_a_cancelled_visit_ends_its_requests(tmp_path: Path) -> None:
 
     begun = asyncio.Event()
     async with gnmi_switch(wait, tmp_path) as switch:
-        task = asyncio.create_task(once(switch.visit(seconds=60)))
+        task = asyncio.create_task(once(switch.visit()))
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(ended.wait(), 30)
+        await asyncio.wait_for(ended.wait(), HUNG_SECONDS)
 
 
 async def test_the_channel_is_closed_after_the_visit_and_after_a_fault(tmp_path: Path) -> None:

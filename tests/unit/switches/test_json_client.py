@@ -12,6 +12,7 @@ import pytest
 import trustme
 from clock import pass_time
 from https_switch import LOGIN, NAME, Says, https_switch, says, server_context
+from waiting import HUNG_SECONDS
 
 from roce_exporter.net import NetError
 from roce_exporter.net.http import BODY_BYTES, HEAD_BYTES
@@ -268,7 +269,7 @@ def whole(body: bytes, *headers: str) -> bytes:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_a_reply_that_is_not_whole_is_one_clear_line(tmp_path, raw, words) -> None:
-    assert words in await fault_for(Says(raw=raw), tmp_path, seconds=30.0)
+    assert words in await fault_for(Says(raw=raw), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -399,7 +400,7 @@ async def test_everything_is_closed_when_a_visit_is_cancelled(tmp_path) -> None:
 
     async with https_switch(hang, tmp_path) as switch:
         tasks, before = asyncio.all_tasks(), descriptors()
-        visit = asyncio.create_task(one(switch, seconds=60.0))
+        visit = asyncio.create_task(one(switch))
         await begun.wait()
         visit.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -567,17 +568,17 @@ async def test_sources_that_hang_do_not_stop_the_others(tmp_path) -> None:
 
     def answer(asked):
         if asked.path == "/hang1":
-            pass_time(15.0)
+            pass_time(0.25 * HUNG_SECONDS)
         return Says(raw=b"", hang=True) if "hang" in asked.path else says({})
 
     async def get(name):
         reply = await client.get(name, f"/{name}")
         answered.append(name)
         if len(answered) == 3:
-            pass_time(60.0)
+            pass_time(HUNG_SECONDS)
         return reply
 
-    async with https_switch(answer, tmp_path) as switch, JsonClient(switch.visit(seconds=60.0)) as client:
+    async with https_switch(answer, tmp_path) as switch, JsonClient(switch.visit()) as client:
         names = ("hang1", "good1", "hang2", "good2", "good3")
         replies = await query_sources({name: lambda name=name: get(name) for name in names})
     assert sorted(replies.replies) == ["good1", "good2", "good3"]
@@ -586,11 +587,11 @@ async def test_sources_that_hang_do_not_stop_the_others(tmp_path) -> None:
 
 async def test_a_defect_is_not_a_fault_and_ends_the_other_queries(tmp_path) -> None:
     def answer(asked):
-        pass_time(15.0)
+        pass_time(0.25 * HUNG_SECONDS)
         return Says(raw=b"", hang=True)
 
     async with https_switch(answer, tmp_path) as switch:
-        async with JsonClient(switch.visit(seconds=60.0)) as client:
+        async with JsonClient(switch.visit()) as client:
             with pytest.raises(ExceptionGroup) as caught:
                 await query_sources(
                     {

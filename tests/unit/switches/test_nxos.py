@@ -156,7 +156,7 @@ def test_the_queues_of_a_port_may_come_in_a_row_of_their_own(repeated) -> None:
 async def queried(folder, **replies):
     """The readings and faults of a visit to a switch that replays a recording with some replies replaced."""
     async with https_switch(partial(nxapi, replies=recorded(CLASSIC) | replies), folder) as switch:
-        visit = switch.visit(seconds=30.0)
+        visit = switch.visit()
         got = await nxos.query(visit)
         return nxos.read(got, visit.target), got.faults
 

@@ -9,6 +9,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from clock import pass_time
 from switch_fakes import RAW, leaf, prober
 
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
@@ -132,24 +133,28 @@ async def test_a_target_that_gets_no_turn_says_so(switch) -> None:
 @pytest.mark.parametrize("waits_for", ["nothing", "a place for whole rounds", "its name"])
 async def test_the_deadline_leaves_time_to_read_the_replies(switch, monkeypatch, waits_for) -> None:
     """It is one for all that a round does."""
+    find, one = probe_module.find_routes, prober(leaf(timeout=300))
+
+    async def slow(*arguments):
+        pass_time(100)
+        return await find(*arguments)
+
+    async def full():
+        pass_time(100)
+        await asyncio.Event().wait()
+
     monkeypatch.setattr(
         probe_module, "load_module", lambda name: Module(name, "sonic", switch.query, switch.read, None, True)
     )
-    monkeypatch.setattr(probe_module, "WHOLE_SHARE", 0.2)
-    one = prober(leaf(timeout=3))
+    monkeypatch.setattr(probe_module, "READING_SECONDS", 80)
+    monkeypatch.setattr(probe_module, "WHOLE_SHARE", 0.4)
     if waits_for == "a place for whole rounds":
-        one._whole = asyncio.Semaphore(0)
+        one._whole.acquire = full
     if waits_for == "its name":
-        find = probe_module.find_routes
-
-        async def slow(*arguments):
-            await asyncio.sleep(0.5)
-            return await find(*arguments)
-
         monkeypatch.setattr(probe_module, "find_routes", slow)
     now = asyncio.get_running_loop().time()
-    await one.probe("leaf1", "", 60)
-    assert now + 2 < switch.visits[0].deadline < now + 3
+    await one.probe("leaf1", "", 600)
+    assert now + 200 < switch.visits[0].deadline < now + 300
 
 
 async def test_one_source_that_fails_is_one_line(switch, caplog) -> None:
