@@ -1,5 +1,6 @@
 """Clients of the network: HTTP and gRPC, their TLS and their credentials."""
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,25 @@ class NetError(Exception):
 
     The line holds no credential and no part of a reply that could hold one.
     """
+
+
+@dataclass(slots=True)
+class ReplyBudget:
+    """What the replies of one round may have together, whatever connections they come from: a peer that answers without end fills no memory."""
+
+    most_bytes: int
+    most_values: int
+    received: int = 0
+    values: int = 0
+
+    def take(self, received: int = 0, values: int = 0) -> None:
+        """Count bytes that have been received, or values before objects are made of them. Raises NetError: these are too many for the round."""
+        self.received += received
+        self.values += values
+        if self.received > self.most_bytes:
+            raise NetError(f"the replies of the round are larger than {self.most_bytes >> 20} MiB")
+        if self.values > self.most_values:
+            raise NetError(f"the replies of the round have more than {self.most_values:,} values")
 
 
 @cache

@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter import __version__
-from roce_exporter.net import NetError, meanings
+from roce_exporter.net import NetError, ReplyBudget, meanings
 from roce_exporter.net import gnmi_messages as m
 from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
@@ -48,7 +48,9 @@ REPLY_BYTES = 32 << 20
 """Most of one round: each leaf has its whole path."""
 ROUND_VALUES = 2 * MOST_VALUES
 REQUESTS_AT_ONCE = 6
-"""Of one round: a reply that waits until it is decoded has all its bytes, and a request that hangs keeps its place."""
+"""Of one round: a request that hangs keeps its place."""
+RECEIVED_AT_ONCE = 2
+"""Replies to Get of which one round receives the message at once: gRPC has all its bytes twice, and then they wait until they are decoded."""
 EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
 QUERY_CHARACTERS = 4096
@@ -102,7 +104,8 @@ class GnmiClient:
         """What each request carries: the credentials in the form that switches expect, two entries."""
         self._turn = asyncio.Lock()
         self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE)
-        self._received = self._values = 0
+        self._receiving = asyncio.Semaphore(RECEIVED_AT_ONCE)
+        self._budget = ReplyBudget(REPLY_BYTES, ROUND_VALUES)
         self._port = probe.target.ports["grpc" if probe.target.scheme != "grpc+insecure" else "grpc+insecure"]
         self._place = place_text(probe.route.address, self._port)
 
@@ -126,10 +129,18 @@ class GnmiClient:
         request = m.get_request(target, map(m.path_of, paths))
 
         async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
-            method: Any = channel.unary_unary(GET)
-            reader = m.LeafReader()
-            await self._decode(reader, await method(request, metadata=self._metadata))
-            return tuple(reader.leaves)
+            # As a stream of one message: only what is read is received beyond the window of HTTP/2.
+            method: Any = channel.unary_stream(GET)
+            call, reader = method(request, metadata=self._metadata), m.LeafReader()
+            try:
+                await call.initial_metadata()  # for which a switch may let the request wait
+                async with self._receiving:
+                    if (data := await call.read()) is grpc.aio.EOF:
+                        raise await _ended(call, "the switch ended the request without a reply")
+                    await self._decode(reader, data)
+                return tuple(reader.leaves)
+            finally:
+                call.cancel()
 
         return await self._limited(source, f"Get {target} {' '.join(paths)}", send)
 
@@ -156,13 +167,10 @@ class GnmiClient:
         raise await _ended(call)
 
     async def _decode(self, reader: m.LeafReader, data: bytes) -> bool:
-        before, self._received = reader.values, self._received + len(data)
-        if self._received > REPLY_BYTES:
-            raise NetError(f"the replies are larger than {REPLY_BYTES >> 20} MiB")
+        before = reader.values
+        self._budget.take(len(data))
         is_last = await decode_aside(len(data), partial(reader.add, data))
-        self._values += reader.values - before
-        if self._values > ROUND_VALUES:
-            raise NetError(f"the replies have more than {ROUND_VALUES:,} values together")
+        self._budget.take(values=reader.values - before)
         return is_last
 
     async def stream(self, plan: StreamPlan, take: Callable[[m.LeafReader, bool], Awaitable[None]]) -> None:

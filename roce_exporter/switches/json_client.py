@@ -23,7 +23,7 @@ from http import HTTPStatus
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from roce_exporter.net import NetError, meanings
+from roce_exporter.net import NetError, ReplyBudget, meanings
 from roce_exporter.net.http import BODY_BYTES, OK, HttpClient, HttpReply, HttpServer
 from roce_exporter.net.json_reply import count_values, read_json
 from roce_exporter.net.login import HIDDEN, Login, LoginRefusedError, authorization, hide
@@ -97,8 +97,12 @@ class JsonClient:
         posts: Mapping[str, Callable[[Any], bool]] = NO_POSTS,
         cookie: SessionCookie = NO_COOKIE,
         connections: int = CONNECTIONS,
+        budget: ReplyBudget | None = None,
     ) -> None:
-        """`posts` has the paths to which documents may be posted, each with a rule that accepts reading documents only."""
+        """`posts` has the paths to which documents may be posted, each with a rule that accepts reading documents only.
+
+        `budget` is that of another client of the same round.
+        """
         target = probe.target
         self.logged: list[LoggedRequest] = []
         self._probe = probe
@@ -113,7 +117,7 @@ class JsonClient:
         self._login_turn = asyncio.Lock()
         self._no_login: StatusError | None = None
         """How the switch has answered the login of this round, if it has no such login, or none now."""
-        self._values = self._received = 0
+        self.budget = budget or ReplyBudget(ROUND_BYTES, MOST_VALUES)
         self._started = asyncio.get_running_loop().time()
 
     async def __aenter__(self) -> Self:
@@ -152,9 +156,9 @@ class JsonClient:
         # A connection's place is kept until its reply is decoded: replies that wait for that must not pile up.
         async with self._slots:
             reply = await self._reply(source, method, path, body)
-            left, self._values = MOST_VALUES - self._values, self._values + count_values(reply.body)
             try:
-                return await read_json(reply.body, reply.header("content-type"), left)
+                self.budget.take(values=count_values(reply.body))
+                return await read_json(reply.body, reply.header("content-type"))
             except NetError as error:
                 raise NetError(f"{method} {path}: {error}") from None
 
@@ -162,7 +166,7 @@ class JsonClient:
         try:
             async with asyncio.timeout_at(self._probe.deadline):
                 reply = await self._authorised(method, path, body)
-            self._count(reply)
+            self.budget.take(len(reply.body))
         except TimeoutError:
             seconds = self._probe.deadline - self._started
             line = f"{method} {path}: no complete reply within {seconds:.1f} s"
@@ -175,11 +179,6 @@ class JsonClient:
         text = reply.body.decode("utf-8", errors="replace") if self._probe.record else ""
         self._record(source, method, path, body, text)
         return reply
-
-    def _count(self, reply: HttpReply) -> None:
-        self._received += len(reply.body)
-        if self._received > ROUND_BYTES:
-            raise NetError(f"the replies of the round are larger than {ROUND_BYTES >> 20} MiB")
 
     async def _authorised(self, method: str, path: str, body: bytes) -> HttpReply:
         """The reply to a request with the session's cookie, and without it if the switch no longer accepts the cookie."""

@@ -96,7 +96,7 @@ def test_the_client_has_three_methods_and_no_other_path_of_a_service() -> None:
     assert {"Get", "Subscribe"} == {part.split('"')[0] for part in source.split("/gnmi.gNMI/")[1:]}
     public = {name for name in vars(GnmiClient) if not name.startswith("_")}
     assert public == {"get", "once", "stream"}
-    assert source.count("channel.unary_unary(GET)") == source.count("channel.stream_stream(SUBSCRIBE)") == 1
+    assert source.count("channel.unary_stream(GET)") == source.count("channel.stream_stream(SUBSCRIBE)") == 1
     assert source.count("_unary(") + source.count("_stream(") == 2
 
 
@@ -255,7 +255,7 @@ async def endless() -> AsyncIterator[bytes]:
     ("where", "name", "limit", "words"),
     [
         (gnmi_messages, "MOST_VALUES", 1000, "the reply has more than 1,000 values"),
-        (gnmi, "REPLY_BYTES", 100_000, "the replies are larger than "),
+        (gnmi, "REPLY_BYTES", 100_000, "the replies of the round are larger than "),
     ],
 )
 async def test_a_reply_that_never_ends_is_cut(  # noqa: PLR0917 - a row of the table
@@ -272,6 +272,32 @@ async def test_a_message_that_is_too_large_is_a_fault(tmp_path: Path) -> None:
         assert (await fault(get, switch.visit())).endswith(": the reply is larger than 6 MiB")
 
 
+async def test_messages_are_received_in_turn_and_a_switch_that_has_not_begun_to_reply_keeps_none_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each message that is received takes memory: they must not pile up until they are decoded."""
+    decode = GnmiClient._decode
+
+    async def decoded(client: GnmiClient, *reply: Any) -> bool:
+        assert client._receiving.locked()
+        return await decode(client, *reply)
+
+    monkeypatch.setattr(gnmi, "RECEIVED_AT_ONCE", 1)
+    monkeypatch.setattr(GnmiClient, "_decode", decoded)
+
+    def answer(asked: GnmiQuestion) -> Any:
+        return hang(asked) if asked.paths == ("hangs",) else answers(asked)
+
+    async with gnmi_switch(answer, tmp_path) as switch, GnmiClient(switch.visit(seconds=60)) as client:
+        stuck = [asyncio.create_task(client.get("x", "", ("hangs",))) for _ in range(2)]
+        found = await asyncio.gather(*(client.get("queues", "COUNTERS_DB", (QUEUES,)) for _ in range(4)))
+        assert not any(task.done() for task in stuck)
+        for task in stuck:
+            task.cancel()
+        await asyncio.wait(stuck)
+    assert all(len(leaves) == 1 for leaves in found)
+
+
 async def test_the_values_of_all_replies_of_a_round_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +306,7 @@ async def test_the_values_of_all_replies_of_a_round_are_bounded(
     async with gnmi_switch(lambda asked: reply, tmp_path) as switch, GnmiClient(switch.visit()) as client:
         found = [client.get("port_counters", "COUNTERS_DB", ("x",)) for _ in range(4)]
         assert [len(await found.pop()) for _ in range(2)] == [1, 1]
-        with pytest.raises(NetError, match="more than 70 values together"):
+        with pytest.raises(NetError, match="of the round have more than 70 values"):
             await asyncio.gather(*found)
 
 

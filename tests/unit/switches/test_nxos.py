@@ -8,7 +8,7 @@ from https_switch import Says, https_switch
 from switch_recordings import as_text, changed, paths, read_recorded, recorded, values
 from switch_replay import nxapi
 
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, ReplyBudget
 from roce_exporter.switches import json_client as https
 from roce_exporter.switches.readings import Unreadable
 from roce_exporter.switches.systems.nxos import requests as nxos
@@ -159,6 +159,20 @@ async def queried(folder, **replies):
         visit = switch.visit()
         got = await nxos.query(visit)
         return nxos.read(got, visit.target), got.faults
+
+
+async def test_nx_api_and_the_dme_share_the_bounds_of_the_round(tmp_path, monkeypatch) -> None:
+    made = []
+
+    def budget(*bounds):
+        made.append(ReplyBudget(*bounds))
+        return made[-1]
+
+    monkeypatch.setattr(https, "ReplyBudget", budget)
+    _, faults = await queried(tmp_path)
+    assert not faults
+    assert len(made) == 1
+    assert made[0].received >= sum(len(json.dumps(reply)) for reply in recorded(CLASSIC).values())
 
 
 def envelope(**changes) -> bytes:

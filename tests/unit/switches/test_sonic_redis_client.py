@@ -149,15 +149,23 @@ async def test_a_reply_that_never_ends_costs_a_limited_memory(tmp_path, stream) 
 
 async def test_no_more_than_the_bound_is_received(tmp_path, monkeypatch) -> None:
     """Many correct replies that together are too long, or have too many values."""
+    monkeypatch.setattr(redis_client, "MOST_BYTES", most := 1 << 20)
     big = b"*2\r\n$1\r\na\r\n$60000\r\n" + b"x" * 60000 + b"\r\n"
     async with serving(tmp_path, after_select(big)) as address:
-        await read_often(address, MOST_BYTES // len(big))
-        with pytest.raises(NetError, match="longer than 8 MiB"):
-            await read_often(address, 1 + MOST_BYTES // len(big))
+        await read_often(address, most // len(big))
+        with pytest.raises(NetError, match="larger than 1 MiB"):
+            await read_often(address, 1 + most // len(big))
         monkeypatch.setattr(redis_client, "MOST_VALUES", 4)
         await read_often(address, 2)
         with pytest.raises(NetError, match="more than 4 values"):
             await read_often(address, 3)
+        shared = redis_client.round_budget()
+        for _ in range(2):
+            async with open_database(address, Login(), budget=shared) as database:
+                await database.read([("HGETALL", "k")])
+        with pytest.raises(NetError, match="replies of the round have more than 4 values"):
+            async with open_database(address, Login(), budget=shared) as database:
+                await database.read([("HGETALL", "k")])
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import pytest
 from sonic_redis import DATABASES, RedisServer, need_redis, recorded, target_of
 
 from roce_exporter.introspection.debug import series_text
+from roce_exporter.net import ReplyBudget
 from roce_exporter.switches.probe import Prober, ProbeResult
-from roce_exporter.switches.systems.sonic import repeat
+from roce_exporter.switches.systems.sonic import redis_client, repeat
 from roce_exporter.switches.systems.sonic.repeat import SonicRepeat
 from roce_exporter.switches.targets import ProbeLimits, SwitchesFile
 
@@ -108,6 +109,25 @@ async def test_counters_that_rise_are_read_without_a_whole_round(server) -> None
     frames = {value for name, value in found.items() if "pfc_receive_frames_total" in name and '"3"' in name}
     assert frames == {778}
     assert set(commands) <= {"cmdstat_hgetall", "cmdstat_hmget", "cmdstat_select", "cmdstat_config|resetstat"}
+
+
+async def test_all_databases_of_a_round_have_one_budget(server, monkeypatch) -> None:
+    made: list[ReplyBudget] = []
+
+    def budget(*bounds: int) -> ReplyBudget:
+        made.append(ReplyBudget(*bounds))
+        return made[-1]
+
+    monkeypatch.setattr(redis_client, "ReplyBudget", budget)
+    load(server)
+    async with probing(server) as prober:
+        await prober.probe("leaf1", "", 60)
+        kept = again(prober)
+        await prober.probe("leaf1", "", 60)
+        assert again(prober) is kept is not None
+    whole, repeated = made
+    assert whole.received > repeated.received > 0
+    assert whole.values > 0
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ async def query(probe: ProbeRequest) -> ProbeReply:
     """Run the show commands and the class queries, each as a source of its own."""
     async with (
         JsonClient(probe, {INS: only_show}, NX_API_COOKIE) as cli,
-        JsonClient(probe, cookie=DME_COOKIE, connections=1) as dme,
+        JsonClient(probe, cookie=DME_COOKIE, connections=1, budget=cli.budget) as dme,
     ):
         commands = {source: partial(_command, cli, source, text) for source, text in COMMANDS.items()}
         classes = {source: partial(_class, dme, source) for source in CLASSES}

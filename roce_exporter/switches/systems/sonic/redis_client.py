@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from roce_exporter.net import NetError, meanings
+from roce_exporter.net import NetError, ReplyBudget, meanings
 from roce_exporter.net.login import Login, LoginGate, hide
 from roce_exporter.net.tls import connection_fault
 from roce_exporter.switches.readings import LoggedRequest, label_text
@@ -30,10 +30,10 @@ SLICE = 500
 """Commands that are sent before their replies are read."""
 EXCHANGE_CHARACTERS = 2000
 ERROR_CHARACTERS = 120
-MOST_BYTES = 8 << 20
-"""Of all replies of one connection. Everything of 64 ports with 20 queues is 1 MiB."""
-MOST_VALUES = 300_000
-"""Of all replies of one connection: a switch of 1,024 ports with 20 queues has half."""
+MOST_BYTES = 16 << 20
+"""Of all replies of one round, from all databases and namespaces. Everything of 64 ports with 20 queues is 1 MiB."""
+MOST_VALUES = 600_000
+"""Of all replies of one round: a switch of 1,024 ports with 20 queues has a quarter, a chassis has more."""
 MOST_ITEMS = 1 << 17
 """Fields and values of one hash: 65,536 queues."""
 MOST_CHARACTERS = 1 << 16
@@ -46,6 +46,12 @@ NOT_REDIS = "the reply is not in Redis' protocol: check the address"
 
 KNOWN_LENGTHS = {b"$%d" % length: length for length in range(-1, 256)}
 """The headers of nearly all texts. A length of -1 means that there is no text."""
+
+
+def round_budget() -> ReplyBudget:
+    """What all databases of one round may send together."""
+    return ReplyBudget(MOST_BYTES, MOST_VALUES)
+
 
 Command = tuple[str, ...]
 Hash = dict[str, str]
@@ -68,11 +74,11 @@ Reply = str | int | list[str | None] | ReplyError | None
 class ReplyReader:
     """Reads one reply after the other."""
 
-    def __init__(self, stream: asyncio.StreamReader) -> None:
+    def __init__(self, stream: asyncio.StreamReader, budget: ReplyBudget | None = None) -> None:
         self._stream = stream
+        self._budget = budget or round_budget()
         self._buffer = b""
         self._position = 0
-        self._received = self._values = 0
 
     async def read(self) -> Reply:
         """The next reply; an error of Redis is a value of the type `ReplyError`.
@@ -105,12 +111,7 @@ class ReplyReader:
         found = bytearray(self._buffer[self._position :])
         self._buffer, self._position = b"", 0
         while len(found) <= len(end) or not found.endswith(end):
-            chunk = await self._stream.read(CHUNK)
-            if not chunk:
-                raise NetError("the connection was closed before the reply was complete")
-            found += chunk
-            if len(found) > MOST_BYTES:
-                raise NetError(f"the replies are longer than {MOST_BYTES >> 20} MiB: is this a SONiC switch?")
+            found += await self._chunk()
         return bytes(found)
 
     async def _header(self) -> bytes:
@@ -123,13 +124,11 @@ class ReplyReader:
         return header
 
     async def _items(self, count: int) -> list[str | None]:
+        self._budget.take(values=count)
         items: list[str | None] = []
         while True:
             self._take(items, count)
             if len(items) >= count:
-                self._values += count
-                if self._values > MOST_VALUES:
-                    raise NetError(f"the replies have more than {MOST_VALUES:,} values")
                 return items
             await self._receive(waiting=MOST_CHARACTERS + MOST_HEADER)
 
@@ -159,15 +158,16 @@ class ReplyReader:
         """Receive more, unless more than `waiting` bytes did not make a text or a line."""
         if len(self._buffer) - self._position > waiting:
             raise NetError(NOT_REDIS)
+        self._buffer = self._buffer[self._position :] + await self._chunk()
+        self._position = 0
+        await asyncio.sleep(0)  # a server that sends as fast as this reads must not keep the others waiting
+
+    async def _chunk(self) -> bytes:
         chunk = await self._stream.read(CHUNK)
         if not chunk:
             raise NetError("the connection was closed before the reply was complete")
-        self._received += len(chunk)
-        if self._received > MOST_BYTES:
-            raise NetError(f"the replies are longer than {MOST_BYTES >> 20} MiB: is this a SONiC switch?")
-        self._buffer = self._buffer[self._position :] + chunk
-        self._position = 0
-        await asyncio.sleep(0)  # a server that sends as fast as this reads must not keep the others waiting
+        self._budget.take(len(chunk))
+        return chunk
 
 
 def _text_length(header: bytes) -> int:
@@ -318,8 +318,11 @@ async def open_database(  # noqa: PLR0917 - all of them say how to connect
     logged: list[LoggedRequest] | None = None,
     gate: LoginGate | None = None,
     deadline: float = math.inf,
+    budget: ReplyBudget | None = None,
 ) -> AsyncIterator[RedisDatabase]:
     """Connect, authenticate and select; the connection is closed at the end, also after a fault or a cancellation.
+
+    `budget` is what the round may receive; without it this connection is all of the round.
 
     Raises:
         NetError: the database cannot be reached, or refuses.
@@ -336,7 +339,7 @@ async def open_database(  # noqa: PLR0917 - all of them say how to connect
     except OSError as error:
         raise NetError(connection_fault(error, str(address))) from None
     try:
-        database = RedisDatabase(address, writer, ReplyReader(reader), login, source, logged)
+        database = RedisDatabase(address, writer, ReplyReader(reader, budget), login, source, logged)
         await database.select(login, gate or LoginGate(), deadline)
         yield database
     finally:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.collect.workers import CallThread, run_in_thread
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, ReplyBudget
 from roce_exporter.net.tls import client_context
 from roce_exporter.switches.readings import (
     LoggedRequest,
@@ -32,6 +32,7 @@ from roce_exporter.switches.systems.sonic.redis_client import (
     ReplyError,
     Tls,
     open_database,
+    round_budget,
 )
 from roce_exporter.switches.systems.sonic.repeat import Seen, SonicRepeat, repeat_of
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, lossless_of, named_maps
@@ -59,7 +60,8 @@ async def query(probe: ProbeRequest) -> ProbeReply:
         tls = (client_context(probe.target.tls), probe.server_name) if secured else None
     except NetError as error:
         return ProbeReply(faults=dict.fromkeys(t.SOURCES, str(error)))
-    rounds = [_NamespaceRound(probe, layout, part, tls) for part in layout.namespaces]
+    budget = round_budget()
+    rounds = [_NamespaceRound(probe, layout, part, tls, budget) for part in layout.namespaces]
     async with asyncio.TaskGroup() as group:
         for part in rounds:
             group.create_task(part.run())
@@ -97,6 +99,7 @@ class _NamespaceRound:
     layout: layouts.DatabaseLayout
     place: layouts.DatabaseNamespace
     tls: Tls | None
+    budget: ReplyBudget
     faults: dict[str, str] = field(default_factory=dict)
     logged: list[LoggedRequest] = field(default_factory=list)
     read: dict[str, Any] = field(default_factory=dict)
@@ -354,6 +357,7 @@ class _NamespaceRound:
             logged,
             self.probe.gate,
             self.probe.deadline,
+            self.budget,
         )
         async with opened as database:
             self.opened.append(database)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from roce_exporter.net import NetError
+from roce_exporter.net import NetError, ReplyBudget
 from roce_exporter.normalise.series import Value
 from roce_exporter.switches.interpretation import first_positions, flat_values
 from roce_exporter.switches.readings import Origin, ProbeRequest, RawNumber, SwitchReadings, Unreadable
@@ -32,6 +32,7 @@ from roce_exporter.switches.systems.sonic.redis_client import (
     Tls,
     open_database,
     packed,
+    round_budget,
 )
 from roce_exporter.switches.systems.sonic.tables import RATE_FIELDS, SENSOR_FIELDS
 
@@ -148,10 +149,11 @@ class SonicRepeat:
         servers: dict[tuple[str, int, str], list[Database]] = {}
         for one in self.databases:
             servers.setdefault(one.address[:3], []).append(one)
+        budget = round_budget()
         try:
             async with asyncio.timeout_at(probe.deadline), asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._server(probe, parts, values, slow=slow))
+                    group.create_task(self._server(probe, parts, values, budget, slow=slow))
                     for parts in servers.values()
                 ]
         except TimeoutError:
@@ -164,12 +166,23 @@ class SonicRepeat:
         return values
 
     async def _server(
-        self, probe: ProbeRequest, parts: Sequence[Database], values: list[Value], *, slow: bool
+        self,
+        probe: ProbeRequest,
+        parts: Sequence[Database],
+        values: list[Value],
+        budget: ReplyBudget,
+        *,
+        slow: bool,
     ) -> bool:
         """Read the databases of one server on one connection; whether all is as it was."""
         try:
             opened = open_database(
-                parts[0].address, probe.login, self.tls, gate=probe.gate, deadline=probe.deadline
+                parts[0].address,
+                probe.login,
+                self.tls,
+                gate=probe.gate,
+                deadline=probe.deadline,
+                budget=budget,
             )
             async with opened as connection:
                 for part in parts:
