@@ -56,9 +56,11 @@ async def serving(place: Path, script: Script, *, close: bool = False) -> AsyncI
         yield RedisAddress("", 0, path, 2)
     finally:
         server.close()
+        for _ in range(5):
+            await asyncio.sleep(0)  # what was just accepted gets its task
         await asyncio.gather(*served)
-        await asyncio.sleep(0)  # the transports close in the next round of the loop
-        await asyncio.sleep(0)
+        for _ in range(2):
+            await asyncio.sleep(0)  # the transports close in the next one
 
 
 def after_select(reply: bytes) -> Script:
