@@ -22,7 +22,7 @@ from typing import Any
 
 import psutil
 from tools import need
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 _SCRIPT = Path(sys.executable).with_name("roce-exporter")
 
@@ -32,8 +32,6 @@ EXPORTER = (str(_SCRIPT),) if _SCRIPT.exists() else (sys.executable, "-m", "roce
 Labels = frozenset[tuple[str, str]]
 Values = dict[Labels, float]
 
-GENEROUS = 240.0
-"""Seconds after which even a loaded machine has had enough time."""
 
 FREE = "127.0.0.1:0"
 """An address whose port the kernel chooses."""
@@ -72,7 +70,7 @@ class Running:
         """The process as the kernel sees it."""
         return psutil.Process(self.process.pid)
 
-    def get(self, path: str = "/metrics", timeout: float = GENEROUS, **headers: str) -> bytes:
+    def get(self, path: str = "/metrics", timeout: float = HUNG_SECONDS, **headers: str) -> bytes:
         """The body of its reply.
 
         Raises:
@@ -115,7 +113,7 @@ class Running:
     def stop(self) -> int:
         """The exit code after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(GENEROUS)
+        return self.process.wait(HUNG_SECONDS)
 
 
 @contextlib.contextmanager
@@ -136,7 +134,7 @@ def process(
     finally:
         if running.poll() is None:
             running.kill()
-        running.wait(GENEROUS)
+        running.wait(HUNG_SECONDS)
 
 
 def answers(running: Running) -> bool:
@@ -164,9 +162,9 @@ def serving(
             assert started.poll() is None, f"{command} ended with {started.returncode}: {beginning(log)}"
             return True
 
-        address = wait_until(lambda: alive() and listening(started.pid), GENEROUS)
+        address = wait_until(lambda: alive() and listening(started.pid))
         running = Running(started, address, log)
-        wait_until(lambda: alive() and ready(running), GENEROUS)
+        wait_until(lambda: alive() and ready(running))
         yield running
 
 

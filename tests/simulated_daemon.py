@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from waiting import HUNG_SECONDS
+
 from roce_exporter.assemble import Clock, Parts, assemble
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.collect.collector import Settings
@@ -20,8 +22,6 @@ from roce_exporter.owners import SurveyLimits
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.view.host_view import HostClock
 
-TIMEOUT = 60.0
-"""Real seconds that a read may take."""
 START = 1_767_225_600.0
 """Unix time at which simulated hosts begin."""
 EVERY = 15.0
@@ -60,7 +60,8 @@ class SimulatedDaemon:
         sets = {one: (ServedSeries(one), Renderer()) for one in MetricSet}
         registry = OwnRegistry().render(openmetrics=False)
         parts = Parts(
-            Settings(disabled=self.disabled, timeout=TIMEOUT), owners=SurveyLimits() if self.owners else None
+            Settings(disabled=self.disabled, timeout=HUNG_SECONDS),
+            owners=SurveyLimits() if self.owners else None,
         )
         kernel = simulate(self.scenario, clock=clock, vendors=self.vendors, seed=self.seed)
         with contextlib.closing(assemble(kernel, parts, Clock(clock, lambda: START + clock.now))) as exporter:

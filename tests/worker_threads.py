@@ -5,11 +5,9 @@ import time
 from collections.abc import Callable
 
 import pytest
+from waiting import HUNG_SECONDS
 
 from roce_exporter.collect.workers import Worker
-
-SECONDS = 60.0
-"""Long enough for a thread to end on the busiest machine."""
 
 
 class WorkerThreads:
@@ -32,7 +30,7 @@ class WorkerThreads:
 
     def wait_until(self, count: int) -> None:
         """Wait until no more than `count` of them run."""
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + HUNG_SECONDS
         while len(self.running()) > count:
             assert time.monotonic() < end, f"still running: {self.running()}"
             time.sleep(0.001)

@@ -10,8 +10,8 @@ from typing import Any
 
 import servers
 from prometheus_client.parser import text_string_to_metric_families
-from servers import GENEROUS
 from tools import lacking, need
+from waiting import HUNG_SECONDS
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 Samples = dict[Key, float]
@@ -35,7 +35,7 @@ def parse(text: bytes) -> Samples:
 class Daemon(servers.Running):
     """One running exporter, ours or another."""
 
-    def scrape(self, timeout: float = GENEROUS) -> Samples:
+    def scrape(self, timeout: float = HUNG_SECONDS) -> Samples:
         """One scrape of all samples."""
         return parse(self.get(timeout=timeout, **SCRAPE))
 
@@ -84,5 +84,5 @@ def namespace(*kinds: str) -> Iterator[Namespace]:
         yield Namespace(holder, (enter, f"--target={holder.pid}", *into, *credentials, "--"))
     finally:
         holder.stdin.close()
-        holder.wait(GENEROUS)
+        holder.wait(HUNG_SECONDS)
         holder.stdout.close()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from faulty_daemon import PLACES
-from servers import FREE, GENEROUS, listening, process
+from servers import FREE, listening, process
+from waiting import HUNG_SECONDS
 
 from roce_exporter.background import background
 
@@ -32,7 +33,7 @@ def test_a_fault_in_the_background_ends_the_process(tmp_path, fault) -> None:
         with process(command, tmp_path / "log", environment) as running:
             if fault == "accept":
                 knock(running)
-            assert running.wait(GENEROUS) == 1
+            assert running.wait(HUNG_SECONDS) == 1
         systemd.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             while systemd.recv(100):
@@ -116,7 +117,7 @@ async def test_a_task_that_loses_a_cancellation_is_cancelled_again(monkeypatch) 
         lost.set()
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(GENEROUS):
+    async with asyncio.timeout(HUNG_SECONDS):
         async with background(careless()):
             await began.wait()
         assert lost.is_set()

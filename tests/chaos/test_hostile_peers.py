@@ -24,8 +24,8 @@ import psutil
 import pytest
 from gnmi_switch import RefusedError, gnmi_switch
 from https_switch import server_context
-from servers import GENEROUS
 from sonic_server import short_folder
+from waiting import HUNG_SECONDS
 
 from roce_exporter.net.grpc import grpc
 from roce_exporter.net.http import BODY_BYTES
@@ -259,7 +259,7 @@ def survivor(given: dict[str, Any], folder: Path) -> tuple[dict[str, Any], int]:
             assert address, (folder / "log").read_text()
             while not select.select([child.stdout], [], [], 0)[0]:
                 assert child.poll() is None, (folder / "log").read_text()
-                with urllib.request.urlopen(f"http://{address}/metrics", timeout=GENEROUS) as reply:
+                with urllib.request.urlopen(f"http://{address}/metrics", timeout=HUNG_SECONDS) as reply:
                     assert b"roce_port_up{" in reply.read()
             assert child.stdout.readline() == b"enough\n", (folder / "log").read_text()
             status = Path(f"/proc/{child.pid}/status").read_text()

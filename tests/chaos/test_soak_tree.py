@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 import pytest
 from host_tree import HostTree
-from waiting import until
+from waiting import HUNG_SECONDS, until
 
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
@@ -134,7 +134,7 @@ class Host:
             for one, value in zip(part.series, part.values, strict=True)
             if value is not None and one.row.name not in PASSING
         }
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HUNG_SECONDS
         while len(os.listdir("/proc/self/task")) > LEAST_THREADS and time.monotonic() < deadline:
             await self.exporter.observe()  # every pass ends the workers that the last one did not need
         gc.collect()

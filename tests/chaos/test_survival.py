@@ -16,9 +16,9 @@ from urllib.request import urlopen
 import psutil
 import pytest
 from chaos_daemon import Daemon, Samples, exporter, namespace
-from servers import EXPORTER, FREE, GENEROUS
+from servers import EXPORTER, FREE
 from tools import lacking, need
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 from roce_exporter.cli.daemon import report_alive
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.ci
 
 SIMULATED = ("--host.simulate=incast",)
 FULL = "/dev/full"
-PATIENT = f"--collect.timeout={GENEROUS}"
+PATIENT = f"--collect.timeout={HUNG_SECONDS}"
 """Where nothing hangs and no series may be missing, however busy the machine is."""
 MARGIN = 4 * 1024 * 1024
 """Bytes of address space that a daemon under memory pressure has left."""
@@ -65,7 +65,7 @@ def supervisor(place: Path) -> Iterator[Callable[[], str]]:
     """A socket like systemd's. It returns the next notification."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(str(place))
-        sock.settimeout(GENEROUS)
+        sock.settimeout(HUNG_SECONDS)
         yield lambda: sock.recv(4096).decode()
 
 
@@ -91,7 +91,7 @@ def test_killed_and_started_again_it_serves_the_same_has_written_nothing_and_con
             ) as client:  # the process is killed in the middle of a request
                 client.sendall(b"GET /metrics HTTP/1.1\r\n")
                 daemon.process.send_signal(signal.SIGKILL)
-                assert daemon.process.wait(GENEROUS) == -signal.SIGKILL
+                assert daemon.process.wait(HUNG_SECONDS) == -signal.SIGKILL
     assert served
     assert not list(home.rglob("*"))
 
@@ -194,13 +194,13 @@ def test_a_wall_clock_that_jumps_moves_no_counter_and_no_duration(tmp_path, jump
             if name.endswith("_seconds_total") and name.startswith("roce_pfc"):
                 assert value < 3600, (name, labels)
             if "duration_seconds" in name:
-                assert 0 <= value < GENEROUS, (name, labels)
+                assert 0 <= value < HUNG_SECONDS, (name, labels)
         assert daemon.stop() == 0
 
 
 def date_header(daemon: Daemon) -> float:
     """The daemon's own wall clock, from the Date header (Unix seconds)."""
-    with urlopen(f"http://{daemon.address}/-/healthy", timeout=GENEROUS) as answer:
+    with urlopen(f"http://{daemon.address}/-/healthy", timeout=HUNG_SECONDS) as answer:
         return parsedate_to_datetime(answer.headers["Date"]).timestamp()
 
 
@@ -212,7 +212,7 @@ def test_a_resumed_process_answers_and_reports_no_false_storm(tmp_path) -> None:
         daemon.process.send_signal(signal.SIGSTOP)
         wait_until(lambda: daemon.seen.status() == psutil.STATUS_STOPPED)
         with socket.create_connection(tuple_of(daemon.address)) as client:
-            client.settimeout(GENEROUS)
+            client.settimeout(HUNG_SECONDS)
             client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             time.sleep(3)  # long enough that every interval in progress is too long to evaluate
             daemon.process.send_signal(signal.SIGCONT)
@@ -276,7 +276,7 @@ def flood(daemon: Daemon) -> list[bytes]:
 
 
 def answered(client: socket.socket) -> bytes:
-    client.settimeout(GENEROUS)
+    client.settimeout(HUNG_SECONDS)
     try:
         return client.recv(100)
     except ConnectionError:

@@ -5,8 +5,8 @@ import socket
 import pytest
 from chaos_daemon import Samples, exporter
 from host_tree import HostTree
-from servers import GENEROUS
 from tools import need
+from waiting import HUNG_SECONDS
 
 pytestmark = pytest.mark.ci
 
@@ -23,7 +23,7 @@ def of_host(samples: Samples) -> Samples:
 def test_too_few_descriptors_cost_no_series_and_refuse_no_client(tmp_path) -> None:
     """Near the limit the exporter opens files for each read, so that connections still get a descriptor."""
     HostTree(tmp_path / "sys")
-    flags = (f"--path.sysfs={tmp_path / 'sys'}", f"--collect.timeout={GENEROUS}")
+    flags = (f"--path.sysfs={tmp_path / 'sys'}", f"--collect.timeout={HUNG_SECONDS}")
     with exporter(tmp_path, *flags) as daemon:
         whole = of_host(daemon.scrape())
         assert daemon.seen.num_fds() > 64, "the number that it would like to open"

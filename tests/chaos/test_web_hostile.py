@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from waiting import HUNG_SECONDS
 
 from roce_exporter.web import ClientLimits, Request, Response, Server
 
-GENEROUS = 120.0
-LIMITS = ClientLimits(request_seconds=GENEROUS, stalled_seconds=GENEROUS, linger_seconds=0.3)
+LIMITS = ClientLimits(request_seconds=HUNG_SECONDS, stalled_seconds=HUNG_SECONDS, linger_seconds=0.3)
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 CLOSE = GET[:-2] + b"Connection: close\r\n\r\n"
 TEXT = "text/plain; charset=utf-8"
@@ -40,7 +40,7 @@ async def everything(reader: asyncio.StreamReader) -> bytes:
     """Everything that the server sends until it closes, which it must."""
     received = bytearray()
     with contextlib.suppress(ConnectionError):
-        async with asyncio.timeout(GENEROUS):
+        async with asyncio.timeout(HUNG_SECONDS):
             while chunk := await reader.read(65536):
                 received += chunk
     return bytes(received)
@@ -57,7 +57,7 @@ async def talk(port: int, text: bytes) -> bytes:
 
 async def scrape_succeeds(port: int) -> bool:
     reader, writer = await connect(port, GET)
-    async with asyncio.timeout(GENEROUS):
+    async with asyncio.timeout(HUNG_SECONDS):
         head = await reader.readuntil(b"\r\n\r\n")
     writer.close()
     return head.startswith(b"HTTP/1.1 200 ")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import servers
 from deploy_tools import ran
-from servers import FREE, GENEROUS
+from servers import FREE
 from tools import need
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 LOOKBACK = "30s"
 """A history has no staleness markers: a window of two scrapes replaces them."""
@@ -59,7 +59,7 @@ class Daemon:
     @property
     def port(self) -> int:
         """Its port, as soon as it listens."""
-        return int(wait_until(lambda: servers.listening(self.process.pid), GENEROUS).rpartition(":")[2])
+        return int(wait_until(lambda: servers.listening(self.process.pid)).rpartition(":")[2])
 
     @property
     def url(self) -> str:
@@ -77,7 +77,7 @@ class Daemon:
     def stop(self) -> int:
         """The exit code after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(GENEROUS)
+        return self.process.wait(HUNG_SECONDS)
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def running(
     ):
         # an abstract name chosen by the kernel: accessible from every user and mount namespace
         supervisor.bind("")
-        supervisor.settimeout(GENEROUS)
+        supervisor.settimeout(HUNG_SECONDS)
         own = {"NOTIFY_SOCKET": "@" + supervisor.getsockname()[1:].decode(), **(environment or {})}
         words = [*command, action, f"--web.listen-address={FREE}", *flags]
         with servers.process(words, Path(folder) / "log", own) as process:
