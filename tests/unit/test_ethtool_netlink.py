@@ -73,6 +73,8 @@ def test_the_link_is_read_from_two_answers() -> None:
         "lanes": 4,
     }
     assert ask({6: u8(2, 0) + u8(5, 4)}).link("eth0") == {"up": 0, "extended_state": 4}
+    why = {"up": 0, "extended_state": 0, "extended_substate": 6}
+    assert ask({6: u8(2, 0) + u8(5, 0) + u8(6, 6)}).link("eth0") == why
     unknown = encode_u32(5, 0xFFFFFFFF) + u8(6, 255) + encode_u32(9, 0)
     assert ask({6: u8(2, 1), 4: unknown}).link("eth0") == {"up": 1}
 

@@ -1,5 +1,6 @@
 """The output of the ethtool command is read back unchanged, and a malformed line costs only itself."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,7 +62,28 @@ def test_the_link() -> None:
 
 def test_a_link_that_is_down_has_no_speed() -> None:
     text = "\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tLink detected: no (No cable)\n"
-    assert parse("link", text) == {"up": 0}
+    assert parse("link", text) == {"up": 0, "extended_state": 4}
+    assert parse("link", "Link detected: no (who knows)\n") == {"up": 0}
+
+
+@pytest.mark.parametrize(
+    ("reason", "numbers"),
+    [
+        ("Autoneg, FEC mismatch during override", (0, 5)),
+        ("Link training failure, Remote side is not ready yet", (1, 4)),
+        ("Logical mismatch, RS FEC is not locked", (2, 5)),
+        ("Bad signal integrity, Serdes ALOS", (3, 4)),
+        ("Cable issue, Cable test failure", (5, 2)),
+        ("Overheat", (9,)),
+        ("Module, CMIS module is not in ModuleReady state", (10, 1)),
+        ("Autoneg, 77", (0, 77)),
+    ],
+)
+def test_a_recorded_link_says_why_it_is_down(reason, numbers) -> None:
+    """In the words of ethtool 6.1; numbers of include/uapi/linux/ethtool.h."""
+    found = {"up": 0} | dict(zip(("extended_state", "extended_substate"), numbers, strict=False))
+    assert parse("link", f"\tLink detected: no ({reason})\n") == found
+    assert print_values("link", found) == f"  Link detected: no ({reason})\n"
 
 
 def test_fec_and_driver() -> None:

@@ -18,7 +18,7 @@ SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
 
 COUNTERS = "roce-exporter once | grep 'device=\"{device}\"'"
-_PARTS = ("likely", "wrong if", "next", "then", "begins", "acts", "events")
+_PARTS = ("likely", "wrong if", "next", "then", "begins", "acts", "events", "states")
 _BEGIN = re.compile(r"([0-9]+) events(?:, ([0-9e.-]+) of the bits)?")
 
 
@@ -76,6 +76,8 @@ class Cause:
     """Who acts: `job`, its owner, or a side; empty where it is that at fault."""
     events: tuple[str, ...]
     """Events of the kernel log that are a sign of it."""
+    states: tuple[str, ...]
+    """Reasons for a link that is down that are a sign of it (`host/kernel/ethtool_netlink.py`)."""
 
     def is_explained_by(self, other: Cause, direction: str, side: str = "") -> bool:
         """Whether it, in this direction and of this side, can be a consequence of the other one on the same port."""
@@ -144,6 +146,7 @@ def _cause(entry: TableLine) -> Cause:
         End(end),
         "".join(found["acts"]),
         tuple(" ".join(found["events"]).split()),
+        tuple(one for line in found["states"] for one in line.split("; ")),
     )
 
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from roce_exporter.checks.finding import Side
-from roce_exporter.checks.health.causes import NAMED, Rule, Symptom, rose, texts
+from roce_exporter.checks.health.causes import CAUSES, NAMED, Rule, Symptom, rose, texts
+from roce_exporter.host.kernel.ethtool_netlink import link_reason
 from roce_exporter.view.host_view import PortView, Rise, SeriesTrack, rise_between
 from roce_exporter.words import duration
 
@@ -95,12 +96,7 @@ def _down(port: PortView) -> Iterator[Symptom]:
         "the port is not active (roce_port_up is 0)", was_up(port) and "it was up at the beginning"
     )
     against = texts(port.highest("roce_link_up") and "the network device has a link (roce_link_up is 1)")
-    # Without a reason a port may have been set down, and without a cable it was never used.
-    reasons = tuple(
-        f"{SAYS}{EXTENDED_STATES[int(value)] if value < len(EXTENDED_STATES) else f'reason {value:.0f}'}"
-        for _, value in port.current("roce_link_extended_state")
-        if value != NO_CABLE
-    )
+    said = tuple(f"{SAYS}{reason}" for _, reason in _reasons(port))
     # A port that has lost its network device, which an RDMA device outlives in shared namespaces (rdma-system(8)).
     if port.tracks("roce_port_netdev_info") and not port.current("roce_port_netdev_info"):
         yield Symptom("taken_away", ("the RDMA device is there, its network device is not",))
@@ -108,36 +104,35 @@ def _down(port: PortView) -> Iterator[Symptom]:
     if is_set_down(port):
         yield Symptom("set_down", ("its network device is set down (IFF_UP is missing)", *evidence[1:]))
         return
-    for said in reasons:
-        if cause := ENDS_LINK.get(said.removeprefix(SAYS)):
-            yield Symptom(cause, (said,))
+    yield from _ends_link(port)
     if was_up(port):
-        yield Symptom("link_down", (*evidence, *reasons), against)
+        yield Symptom("link_down", (*evidence, *said), against)
+    # Without a reason it may have been set down.
     elif lost := max((port.highest(name) or 0.0 for name in DOWN_COUNTERS), default=0.0):
-        said = f"the link was lost {lost:.0f} times since the counters began"
-        yield Symptom("link_lost", (*evidence, said, *reasons), against, note=not reasons)
+        ever = f"the link was lost {lost:.0f} times since the counters began"
+        yield Symptom("link_lost", (*evidence, ever, *said), against, note=not said)
 
 
+STATE, SUBSTATE = "roce_link_extended_state", "roce_link_extended_substate"
 NO_CABLE = 4.0
-EXTENDED_STATES = (
-    "autonegotiation fails",
-    "link training fails",
-    "the two ends do not fit logically",
-    "the signal is bad",
-    "no cable",
-    "the cable has an issue",
-    "the module's memory cannot be read",
-    "calibration fails",
-    "the module needs more power than there is",
-    "too hot",
-    "the module",
-)
-"""`enum ethtool_link_ext_state`, by number. The kernel requests it from the driver only of a port that is set up (IFF_UP)."""
-
-
 SAYS = "the driver says: "
-ENDS_LINK = {EXTENDED_STATES[8]: "power_insufficient", EXTENDED_STATES[9]: "too_hot"}
-"""Reasons of which the loss of the link is the consequence."""
+ENDS_LINK = {reason: cause.name for cause in CAUSES for reason in cause.states}
+"""Reasons of which the loss of the link is the consequence: a state, or one with its substate."""
+
+
+def _reasons(port: PortView) -> Iterator[tuple[str, str]]:
+    """Each network device without a link, and why it has none, as far as its driver says."""
+    for track, state in port.current(STATE):
+        netdev = track.labels["netdev"]
+        more = port.highest(SUBSTATE, netdev=netdev)
+        yield netdev, link_reason(int(state), None if more is None else int(more))
+
+
+def _ends_link(port: PortView) -> Iterator[Symptom]:
+    for netdev, reason in _reasons(port):
+        if cause := ENDS_LINK.get(reason) or ENDS_LINK.get(reason.partition(", ")[0]):
+            member = f" of {netdev}" if netdev in _members(port) else ""
+            yield Symptom(cause, (f"{SAYS}{reason}{member}",))
 
 
 def is_set_down(port: PortView) -> bool:
@@ -154,7 +149,7 @@ def is_unused(port: PortView) -> bool:
     if was_up(port):
         return False
     ever_up = port.highest("roce_netdev_carrier_up_total")
-    return ever_up == 0 or port.highest("roce_link_extended_state") == NO_CABLE
+    return ever_up == 0 or port.highest(STATE) == NO_CABLE
 
 
 def was_up(port: PortView) -> bool:
@@ -239,7 +234,9 @@ def _legs(port: PortView) -> Iterator[Symptom]:
     rest = f"{left * 8e-9:g} of {best * len(legs) * 8e-9:g} Gbit/s are left"
     if dead:
         said = f"{len(dead)} of {len(legs)} legs have no link: {', '.join(dead)}; {rest}"
-        yield Symptom("leg_down", (said,))
+        why = (f"{SAYS}{reason} of {leg}" for leg, reason in _reasons(port) if leg in dead)
+        yield Symptom("leg_down", (said, *why))
+        yield from _ends_link(port)
     if set_down:
         said = f"member {', '.join(set_down)} of the LAG is set down (IFF_UP is missing); {rest}"
         yield Symptom("set_down", (said,))

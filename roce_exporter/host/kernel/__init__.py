@@ -228,7 +228,7 @@ class Kernel(ObjectKernel, Protocol):
         """
 
     def ethtool_link(self, netdev: str) -> Mapping[str, int]:
-        """The link: `up`, `full_duplex` as 1 or 0, `speed` in bytes per second, `lanes`, `extended_state`, `down_events`.
+        """The link: `up`, `full_duplex` as 1 or 0, `speed` in bytes per second, `lanes`, `extended_state`, `extended_substate`, `down_events`.
 
         Absent: the driver does not report it.
         """

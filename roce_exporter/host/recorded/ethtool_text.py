@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from roce_exporter.host.kernel.ethtool_netlink import link_reason, link_state
+
 Form = tuple[str, Callable[[str], int], Callable[[int], str]]
 
 # The number of digits of 64 bits. Python raises ValueError for a number of thousands of digits.
@@ -34,6 +36,7 @@ _SPEED: Form = (
 )
 _DUPLEX: Form = ("(Full|Half)", lambda word: int(word == "Full"), lambda full: ("Half", "Full")[full])
 _DETECTED: Form = (r"(yes|no(?!\S)).*", lambda word: int(word == "yes"), lambda up: ("no", "yes")[up])
+_REASON = re.compile(r"no \((.{1,100})\)")
 """How ethtool prints a value, what that means, and how a capture prints it."""
 
 _LINES: dict[str, tuple[tuple[str, str, Form], ...]] = {
@@ -84,6 +87,8 @@ def parse(kind: str, text: str) -> dict[str, int]:
     for name, title, (form, read, _) in _LINES[kind]:
         if match := re.fullmatch(form, fields.get(title.lower(), "")):
             found[name] = read(match[1])
+    if kind == "link" and (why := _REASON.fullmatch(fields.get("link detected", ""))):
+        found |= link_state(why[1])
     if kind == "settings":
         found |= {f"flag_{name}": int(word == "on") for name, word in fields.items() if word in ("on", "off")}
     for row in _FEC_BIN.finditer(text) if kind == "fec" else ():
@@ -103,6 +108,9 @@ def print_statistics(names: Sequence[str], values: Sequence[int]) -> str:
 def print_values(kind: str, found: Mapping[str, int]) -> str:
     """The lines that `parse` reads."""
     lines = [f"{title}: {write(found[name])}" for name, title, (*_, write) in _LINES[kind] if name in found]
+    if (state := found.get("extended_state")) is not None:
+        reason = link_reason(state, found.get("extended_substate"))
+        lines = [f"{one} ({reason})" if one == "Link detected: no" else one for one in lines]
     for name, value in found.items():
         if name.startswith("flag_"):
             lines.append(f"{name.removeprefix('flag_')}: {'on' if value else 'off'}")

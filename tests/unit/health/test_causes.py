@@ -16,6 +16,7 @@ from roce_exporter.checks.health.coverage import AREAS
 from roce_exporter.checks.health.device_rules import DEVICE_EVENTS
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.health_watch import KEPT
+from roce_exporter.checks.health.link_rules import ENDS_LINK
 from roce_exporter.checks.health.port_health import UNKNOWN_REASONS, judge
 from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.checks.report import ACTS
@@ -44,6 +45,7 @@ def test_rules_name_causes_and_every_cause_has_a_rule() -> None:
     }
     tables = {one.cause for one in (*OF_PORTS, *OF_DEVICES, *KINDS)} | {
         *DEVICE_EVENTS.values(),
+        *ENDS_LINK.values(),
         *IP_CHECKS.values(),
     }
     assert len(NAMED) == len(CAUSES)

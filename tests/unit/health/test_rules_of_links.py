@@ -5,6 +5,8 @@ from health_history import causes, history, only
 
 from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.health.link_rules import ENDS_LINK
+from roce_exporter.host.kernel.ethtool_netlink import LINK_STATES
 
 DOWN = "roce_netdev_carrier_down_total"
 
@@ -33,7 +35,7 @@ def test_a_port_that_lost_its_link_before_has_not_failed() -> None:
     assert (fault.check, fault.status) == ("set_down", Status.OK)
     fault = only(diagnose(history({"roce_port_up": 0, DOWN: 1, "roce_link_extended_state": 1})))
     assert fault.status == Status.DEGRADED
-    assert fault.evidence[-1] == "the driver says: link training fails"
+    assert fault.evidence[-1] == "the driver says: Link training failure"
 
 
 MODULE = {"roce_transceiver_temperature_high_alarm_celsius": 75}
@@ -45,6 +47,13 @@ MODULE = {"roce_transceiver_temperature_high_alarm_celsius": 75}
         ({"roce_link_extended_state": 9}, "too_hot", Side.HOST),
         ({"roce_link_extended_state": 8}, "power_insufficient", Side.HOST),
         ({"roce_link_extended_state": 1}, "link_down", Side.LINK),
+        ({"roce_link_extended_state": 5}, "module_fault", Side.LINK),
+        ({"roce_link_extended_state": 6}, "module_fault", Side.LINK),
+        ({"roce_link_extended_state": 10, "roce_link_extended_substate": 1}, "module_fault", Side.LINK),
+        ({"roce_link_extended_state": 2, "roce_link_extended_substate": 5}, "link_mode_mismatch", Side.LINK),
+        ({"roce_link_extended_state": 3, "roce_link_extended_substate": 2}, "link_mode_mismatch", Side.LINK),
+        ({"roce_link_extended_state": 0, "roce_link_extended_substate": 5}, "link_mode_mismatch", Side.LINK),
+        ({"roce_link_extended_state": 0, "roce_link_extended_substate": 4}, "link_down", Side.LINK),
         (MODULE | {"roce_transceiver_temperature_celsius": 75}, "too_hot", Side.HOST),
         (MODULE | {"roce_transceiver_temperature_celsius": 60}, "link_down", Side.LINK),
         (
@@ -60,6 +69,24 @@ def test_a_module_that_protects_itself_goes_dark(series, cause, side) -> None:
     assert (report.findings[0].check, report.findings[0].side) == (cause, side)
     assert [one.side for one in report.findings if one.check == "link_down"] == [Side.LINK]
     assert report.ports[0].health is Status.FAILED
+
+
+UNMAPPED = {
+    "Autoneg": "the other end is off as often as it is set differently",
+    "Link training failure": "the signal, or the other end, whichever: the loss of the link says as much",
+    "Bad signal integrity": "cable, module or dirt: the loss of the link says as much",
+    "No cable": "a cable that is pulled is a loss of the link, and a port that never had one is unused",
+    "Calibration failure": "firmware of the port or a bad signal",
+}
+"""Reasons for a link that is down that are evidence of the loss and no cause of their own."""
+
+
+def test_every_reason_for_a_link_that_is_down_has_a_cause_or_is_listed() -> None:
+    states = {name for name, _ in LINK_STATES}
+    reasons = {f"{name}, {one}" for name, names in LINK_STATES for one in names}
+    assert ENDS_LINK.keys() <= states | reasons
+    assert (states & ENDS_LINK.keys()) ^ UNMAPPED.keys() == states
+    assert not ENDS_LINK.keys() & UNMAPPED.keys()
 
 
 @pytest.mark.parametrize(
@@ -200,6 +227,11 @@ def test_a_member_of_a_lag_that_is_set_down_is_no_fault() -> None:
     assert causes(diagnose(history(dead, seconds=3600))) == ["leg_down"]  # and it is not back
     fault = only(diagnose(history({**dead, "roce_netdev_set_up{netdev=eth0}": [1, 0]}, seconds=3600)))
     assert (fault.check, fault.status) == ("set_down", Status.OK)
+    found = diagnose(
+        history({**dead, "roce_link_extended_state{netdev=eth0}": [None, 9]}, seconds=3600)
+    ).findings
+    assert [one.check for one in found] == ["too_hot", "leg_down"]
+    assert found[0].evidence == ("the driver says: Overheat of eth0",)
     both = {
         **dead,
         "roce_port_up": [1, 0],
