@@ -81,7 +81,7 @@ async def test_a_recorded_device_has_its_limits(statistic, files, limits) -> Non
 def test_a_context_is_opened_only_by_the_option(monkeypatch) -> None:
     opened: list[RdmaDevice] = []
 
-    def read(device: RdmaDevice) -> Mapping[str, int]:
+    def read(_: object, device: RdmaDevice) -> Mapping[str, int]:
         opened.append(device)
         return {"max_qp": 1}
 
@@ -157,7 +157,7 @@ def test_limits_that_cannot_be_captured_are_left_out(fault, lines, tmp_path, cap
 @pytest.mark.parametrize(("flags", "expected"), [([], False), (["--owners.limits"], True)])
 def test_a_capture_opens_a_context_only_by_the_option(flags, expected, monkeypatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(live, "read_limits", lambda device: opened.append(device.name) or {"max_qp": 1})
+    monkeypatch.setattr(live, "read_limits", lambda _, device: opened.append(device.name) or {"max_qp": 1})
     monkeypatch.setattr(LiveKernel, "_rdma", lambda _: None)
     monkeypatch.setattr(live, "read_object_limits", unreported)
     kernel = open_kernel(parse_options(["capture", "--path.sysfs=/", *flags]))

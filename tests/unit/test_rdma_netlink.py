@@ -354,3 +354,29 @@ def test_attributes_that_a_kernel_may_leave_out():
     handle = encode_u32(1, 0) + encode_attribute(2, b"rxe0\0")
     assert decode_device(handle) == RdmaDevice(0, "rxe0", "", "", "")
     assert decode_port(handle + encode_u32(3, 1), RXE0) == RdmaPort(1, "")
+
+
+def mode_in(answer: bytes | OSError) -> bool:
+    kernel = FakeKernel(lambda _: [answer])
+    try:
+        return RdmaNetlink(kernel).is_shared()
+    finally:
+        assert [(asked.kind, asked.payload) for asked in kernel.asked] == [(5 << 10 | 6, b"")]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_mode_of_namespaces(number) -> None:
+    """A reply to SYS_GET (constructed from rdma_netlink.h): 66 is the mode, one byte; 93 is copy on fork."""
+    payload = encode_attribute(66, struct.pack("=B", number)) + encode_attribute(93, b"\1")
+    assert mode_in(encode_message(Message(5 << 10 | 6, 0, 0, 0, payload))) is bool(number)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EPROTONOSUPPORT, errno.ECONNREFUSED])
+def test_a_kernel_without_the_mode_is_absent(number) -> None:
+    with pytest.raises(Absent):
+        mode_in(refusal(number) if number == errno.EINVAL else OSError(number, "no"))
+
+
+def test_a_reply_without_the_mode_is_malformed() -> None:
+    with pytest.raises(OSError, match="no attribute 66"):
+        mode_in(encode_message(Message(5 << 10 | 6, 0, 0, 0, encode_attribute(93, b"\1"))))

@@ -10,7 +10,8 @@ from descriptors import open_descriptors
 from netlink_dumps import FakeKernel, refusal
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.netlink import Message, Netlink, encode_attribute, encode_message
+from roce_exporter.host.kernel.netlink import Message, encode_attribute, encode_message
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.host.kernel.uverbs import (
     GET_CHARDEV,
     CharacterDevice,
@@ -23,10 +24,6 @@ from roce_exporter.model import RdmaDevice
 DEVICE = RdmaDevice(3, "mlx5_0", "0000:0000:0000:0001", "roce", "28.1")
 MLX5, BNXT, IRDMA, HFI1, RXE, SIW, IONIC = 1, 6, 9, 15, 14, 18, 21
 EVENTS = 77
-
-
-def place(driver: int, abi: int) -> CharacterDevice:
-    return CharacterDevice("uverbs0", (231, 192), abi, driver)
 
 
 class Uverbs:
@@ -61,7 +58,8 @@ class Uverbs:
 
 def limits_of(file: Uverbs, driver: int = MLX5, abi: int = 1) -> tuple[dict[str, int], list[int]]:
     ended: list[int] = []
-    found = read_limits(DEVICE, lambda _: place(driver, abi), lambda _: file, ended.append)
+    netlink = RdmaNetlink(FakeKernel(lambda _: [chardev(driver=driver, abi=abi)]))
+    found = read_limits(netlink, DEVICE, lambda _: file, ended.append)
     return found, ended
 
 
@@ -108,14 +106,14 @@ def test_a_refused_request_closes_the_device(command) -> None:
     assert file.closed == 1
 
 
-def chardev(minor: int = 192, without: int = 0) -> bytes:
+def chardev(minor: int = 192, without: int = 0, driver: int = MLX5, abi: int = 1) -> bytes:
     """A reply to GET_CHARDEV (constructed from rdma_netlink.h)."""
     number = minor & 0xFF | 231 << 8 | (minor & ~0xFF) << 12
     attributes = {
         1: struct.pack("=I", 3),
         70: b"uverbs0\0",
-        71: struct.pack("=Q", 1),
-        73: struct.pack("=I", 1),
+        71: struct.pack("=Q", abi),
+        73: struct.pack("=I", driver),
     }
     attributes |= {72: struct.pack("=Q", number)}
     payload = b"".join(encode_attribute(kind, value) for kind, value in attributes.items() if kind != without)
@@ -125,13 +123,12 @@ def chardev(minor: int = 192, without: int = 0) -> bytes:
 @pytest.mark.parametrize("minor", [192, 300])
 def test_netlink_names_the_device_and_its_driver(minor) -> None:
     kernel = FakeKernel(lambda _: [chardev(minor)])
-    assert find_character_device(DEVICE, Netlink(20, kernel)) == CharacterDevice(
+    assert find_character_device(RdmaNetlink(kernel), DEVICE) == CharacterDevice(
         "uverbs0", (231, minor), 1, MLX5
     )
     (asked,) = kernel.asked
     assert asked.kind == GET_CHARDEV == 5 << 10 | 15
     assert asked.payload == encode_attribute(1, struct.pack("=I", 3)) + encode_attribute(69, b"uverbs\0")
-    assert [socket.closed for socket in kernel.sockets] == [True]
 
 
 @pytest.mark.parametrize(
@@ -145,21 +142,21 @@ def test_netlink_names_the_device_and_its_driver(minor) -> None:
 def test_a_device_that_netlink_does_not_name(reply, number, text) -> None:
     kernel = FakeKernel(lambda _: [reply])
     with pytest.raises(OSError, match=text) as caught:
-        find_character_device(DEVICE, Netlink(20, kernel))
+        find_character_device(RdmaNetlink(kernel), DEVICE)
     assert isinstance(caught.value, Absent) is (number is None)
     assert number in (None, caught.value.errno)
-    assert [socket.closed for socket in kernel.sockets] == [True]
 
 
 def test_only_the_right_device_is_opened_written_to_and_closed(tmp_path) -> None:
     """A container may have a node of that name for another device. The option is set, so a missing one is broken."""
     descriptors = open_descriptors()
+    place = CharacterDevice("uverbs0", (231, 192), 1, MLX5)
     with pytest.raises(FileNotFoundError) as caught:
-        open_character_device(place(MLX5, 1), str(tmp_path))
+        open_character_device(place, str(tmp_path))
     assert not isinstance(caught.value, Absent)
     (tmp_path / "uverbs0").write_text("")
     with pytest.raises(OSError, match="is not the uverbs device 231:192"):
-        open_character_device(place(MLX5, 1), str(tmp_path))
+        open_character_device(place, str(tmp_path))
     assert open_descriptors() == descriptors
     number = os.stat("/dev/null").st_rdev
     null = CharacterDevice("null", (os.major(number), os.minor(number)), 1, MLX5)

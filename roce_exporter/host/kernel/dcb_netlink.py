@@ -168,9 +168,7 @@ class DcbNetlink:
         OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
     """
 
-    def __init__(
-        self, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
-    ) -> None:
+    def __init__(self, open_socket: netlink.OpenSocket = netlink.open_kernel_socket) -> None:
         self._netlink = netlink.Netlink(netlink.NETLINK_ROUTE, open_socket)
 
     def ieee(self, netdev: str) -> Dcb:

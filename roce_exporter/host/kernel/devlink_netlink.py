@@ -68,9 +68,7 @@ class DevlinkNetlink:
     They raise what `Kernel` documents, and OSError where the kernel refuses or its reply is malformed.
     """
 
-    def __init__(
-        self, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
-    ) -> None:
+    def __init__(self, open_socket: netlink.OpenSocket = netlink.open_kernel_socket) -> None:
         self._open_socket = open_socket
         self._places: dict[str, tuple[ReporterPlace, ...]] = {}
         """By instance; only on a kernel that ignores the name of an instance in a list."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent, netlink
@@ -148,9 +148,7 @@ class EthtoolNetlink:
         OSError: ENODEV, there is no such network device in this namespace; any other errno is the kernel's.
     """
 
-    def __init__(
-        self, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
-    ) -> None:
+    def __init__(self, open_socket: netlink.OpenSocket = netlink.open_kernel_socket) -> None:
         self._netlink = netlink.GenericNetlink("ethtool", open_socket)
 
     def pause(self, netdev: str) -> Mapping[str, int]:

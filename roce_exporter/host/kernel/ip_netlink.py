@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from struct import Struct
 
@@ -93,12 +93,11 @@ FAILURES = {
 """What the errors of RTM_GETROUTE mean. The kernel returns EINVAL for a blackhole, and for a source that it does not have."""
 
 
-OpenSocket = Callable[[int], netlink.NetlinkSocket]
 Entry = tuple[int, tuple[int, ...], Mapping[int, bytes]]
 """An entry of a list: its version of IP, the numbers of its struct, its attributes."""
 
 
-def read_ip_facts(netdev: str, open_socket: OpenSocket = netlink.open_strict_socket) -> ip.IpFacts:
+def read_ip_facts(netdev: str, open_socket: netlink.OpenSocket = netlink.open_strict_socket) -> ip.IpFacts:
     """Addresses, neighbours and routes of one network device of this network namespace, and all rules.
 
     Raises:
@@ -137,7 +136,7 @@ def read_ip_facts(netdev: str, open_socket: OpenSocket = netlink.open_strict_soc
 
 
 def read_ip_paths(
-    pairs: Sequence[tuple[str, str]], open_socket: OpenSocket = netlink.open_strict_socket
+    pairs: Sequence[tuple[str, str]], open_socket: netlink.OpenSocket = netlink.open_strict_socket
 ) -> tuple[ip.IpPath, ...]:
     """How a packet from the first to the second address leaves, for each pair. OSError: a reply is malformed or lost."""
     with closing(netlink.Netlink(netlink.NETLINK_ROUTE, open_socket)) as query:

@@ -24,7 +24,7 @@ from roce_exporter.host.kernel.kmsg import LiveKernelLog, open_live_log
 from roce_exporter.host.kernel.names import decode_name, encode_name, given_hostname
 from roce_exporter.host.kernel.object_netlink import open_object_dump, read_counter_sets, read_object_limits
 from roce_exporter.host.kernel.processes import read_process, read_process_start
-from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink, read_shared_mode
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.host.kernel.rtnetlink import (
     VirtualFunction,
     choose_mac_address,
@@ -215,10 +215,10 @@ class LiveKernel:
                     "this kernel does not report limits, and owners.limits is not given",
                     device.name,
                 ) from None
-        return read_limits(device)
+        return read_limits(self._rdma(), device)
 
     def rdma_namespaces_shared(self) -> bool:
-        return read_shared_mode()
+        return self._rdma().is_shared()
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], Sequence[int]]:
         self._check_own(netdev)

@@ -106,6 +106,10 @@ class NetlinkSocket(Protocol):
     def close(self) -> None: ...
 
 
+OpenSocket = Callable[[int], NetlinkSocket]
+"""Opens a socket of this netlink family."""
+
+
 def remembered(decode: Callable[P, T]) -> Callable[P, T]:
     """Cache the results of a pure decoder for its last `REMEMBERED` replies: an equal reply returns the same object.
 
@@ -281,7 +285,7 @@ class Netlink:
     another, so that a late reply cannot be taken for a new one.
     """
 
-    def __init__(self, family: int, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
+    def __init__(self, family: int, open_socket: OpenSocket = open_kernel_socket) -> None:
         self._family = family
         self._open_socket = open_socket
         self._wire: NetlinkSocket | None = None
@@ -346,7 +350,7 @@ class Netlink:
 class GenericNetlink:
     """Requests to one family of generic netlink, by name, as `Netlink`. Refused, with ENOENT: the kernel has no such family."""
 
-    def __init__(self, name: str, open_socket: Callable[[int], NetlinkSocket] = open_kernel_socket) -> None:
+    def __init__(self, name: str, open_socket: OpenSocket = open_kernel_socket) -> None:
         self._netlink = Netlink(NETLINK_GENERIC, open_socket)
         self._name = name
         self._family = 0

@@ -76,7 +76,7 @@ class EntryDump(Generic[T]):
         selection: bytes,
         decode: Callable[[Mapping[int, bytes]], T],
         part_bytes: int,
-        open_socket: Callable[[int], netlink.NetlinkSocket],
+        open_socket: netlink.OpenSocket,
     ) -> None:
         """Open the list and read its first part: only the first reply shows whether the kernel has the command.
 
@@ -247,7 +247,7 @@ def open_object_dump(
     rdma: Callable[[], rdma_netlink.RdmaNetlink],
     device: RdmaDevice,
     kind: ObjectKind,
-    open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket,
+    open_socket: netlink.OpenSocket = netlink.open_kernel_socket,
 ) -> EntryDump[RdmaObject]:
     """Begin to list the objects of one kind. `rdma` returns the calling thread's own connection; it explains errors.
 
@@ -305,7 +305,7 @@ def read_counter_sets(
     rdma: Callable[[], rdma_netlink.RdmaNetlink],
     device: RdmaDevice,
     port: int,
-    open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket,
+    open_socket: netlink.OpenSocket = netlink.open_kernel_socket,
 ) -> tuple[CounterSet, ...]:
     """The counter sets of one port. The driver queries its firmware for each; where that fails the values are old ones."""
     dump = EntryDump(

@@ -68,12 +68,15 @@ PORT_GET = NLDEV | 5
 RES_GET = NLDEV | 9
 STAT_GET = NLDEV | 17
 STAT_GET_STATUS = NLDEV | 24
+SYS_GET = NLDEV | 6
 DEV_INDEX = 1
 DEV_NAME = 2
 PORT_INDEX = 3
 FW_VERSION = 5
 NODE_GUID = 6
 NDEV_NAME = 51
+NETNS_MODE = 66
+"""RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1 shared, 0 exclusive."""
 DEV_PROTOCOL = 67
 _NO_SUCH_COMMAND = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.ENOSYS)
 """How kernels and drivers report an unknown command. EINVAL may mean other things as well."""
@@ -166,9 +169,7 @@ class RdmaNetlink:
         OSError: ENODEV, the device was removed, or another has its index now; any other errno is the kernel's.
     """
 
-    def __init__(
-        self, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
-    ) -> None:
+    def __init__(self, open_socket: netlink.OpenSocket = netlink.open_kernel_socket) -> None:
         self._netlink = netlink.Netlink(NETLINK_RDMA, open_socket)
         self._layouts: dict[tuple[str, int], Layout] = {}
 
@@ -241,6 +242,19 @@ class RdmaNetlink:
             )
         except netlink.Refused as error:
             raise self.explain(error, device, "this kernel does not count RDMA objects") from None
+
+    def is_shared(self) -> bool:
+        """Whether all network namespaces see all devices. Absent: the kernel is older than 5.2."""
+
+        def mode(answers: list[bytes]) -> bytes:
+            return netlink.required(netlink.decode_values(netlink.only_payload(answers)), NETNS_MODE)
+
+        try:
+            return netlink.decode_number(self.request(SYS_GET, b"", mode)) == 1
+        except netlink.Refused as error:
+            if error.errno in _NO_SUCH_COMMAND:
+                raise Absent(error.errno, "this kernel does not report the mode of RDMA namespaces") from None
+            raise
 
     def explain(self, error: netlink.Refused, device: RdmaDevice, missing: str) -> OSError:
         """The error of a refused request for a device: ENODEV if it was removed, `Absent` if the command is unknown."""
@@ -342,31 +356,3 @@ def _is_same(device: RdmaDevice, index: int, name: str) -> bool:
 
 def _gone(device: RdmaDevice) -> OSError:
     return OSError(errno.ENODEV, "the RDMA device was removed", device.name)
-
-
-SYS_GET = 5 << 10 | 6
-NETNS_MODE = 66
-"""RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1 shared, 0 exclusive."""
-
-
-def read_shared_mode(query: netlink.Netlink | None = None) -> bool:
-    """Whether all network namespaces see all devices.
-
-    Raises:
-        Absent: there is no RDMA netlink here, or the kernel is older than 5.2.
-        OSError: netlink fails, or the reply is malformed.
-    """
-    socket = query or netlink.Netlink(NETLINK_RDMA)
-    try:
-        values = netlink.decode_values(netlink.only_payload(socket.request(SYS_GET, b"")))
-    except netlink.Refused as error:
-        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
-            raise Absent(error.errno, "this kernel does not report the mode of RDMA namespaces") from None
-        raise
-    except OSError as error:
-        raise explain_socket_error(error) from None
-    finally:
-        socket.close()
-    if NETNS_MODE not in values:
-        raise netlink.Malformed(f"no attribute {NETNS_MODE}")
-    return netlink.decode_number(values[NETNS_MODE]) == 1

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from struct import Struct
 from typing import NamedTuple
@@ -65,13 +65,13 @@ _LINK = Struct("=BxHiII")
 
 
 def read_link_addresses(
-    netdev: str, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
+    netdev: str, open_socket: netlink.OpenSocket = netlink.open_kernel_socket
 ) -> LinkAddresses:
     """The addresses of one network device of this network namespace; `Absent` if it does not exist, also when it was removed just now."""
     return decode_link_addresses(_link(netdev, open_socket))
 
 
-def _link(netdev: str, open_socket: Callable[[int], netlink.NetlinkSocket], more: bytes = b"") -> bytes:
+def _link(netdev: str, open_socket: netlink.OpenSocket, more: bytes = b"") -> bytes:
     request = _LINK.pack(0, 0, 0, 0, 0) + netlink.encode_attribute(NAME, encode_netdev(netdev) + b"\0") + more
     with (
         netlink.about(netdev, absent=(errno.ENODEV,)),
@@ -141,7 +141,7 @@ class VirtualFunction(NamedTuple):
 
 
 def read_virtual_functions(
-    netdev: str, open_socket: Callable[[int], netlink.NetlinkSocket] = netlink.open_kernel_socket
+    netdev: str, open_socket: netlink.OpenSocket = netlink.open_kernel_socket
 ) -> tuple[VirtualFunction, ...]:
     """The VFs of one network device of this network namespace, at most `MOST_VFS`, in the kernel's order; `Absent` without any.
 

@@ -18,25 +18,14 @@ from collections.abc import Callable
 from io import FileIO
 from typing import NamedTuple, Protocol
 
-from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel import Absent, netlink, rdma_netlink
 from roce_exporter.host.kernel.names import decode_name
-from roce_exporter.host.kernel.netlink import (
-    Malformed,
-    Netlink,
-    Refused,
-    decode_number,
-    decode_values,
-    encode_attribute,
-    encode_u32,
-    only_payload,
-)
 from roce_exporter.model import RdmaDevice
 
 FOLDER = "/dev/infiniband"
-NETLINK_RDMA = 20
-GET_CHARDEV = 5 << 10 | 15
+GET_CHARDEV = rdma_netlink.NLDEV | 15
 """RDMA_NLDEV_CMD_GET_CHARDEV, Linux 5.1: the character device of an RDMA device, and its driver."""
-DEV_INDEX, CHARDEV_TYPE, CHARDEV_NAME, CHARDEV_ABI, CHARDEV, DRIVER_ID = 1, 69, 70, 71, 72, 73
+CHARDEV_TYPE, CHARDEV_NAME, CHARDEV_ABI, CHARDEV, DRIVER_ID = 69, 70, 71, 72, 73
 GET_CONTEXT = 0
 QUERY_DEVICE = 1
 _HEADER = struct.Struct("=IHH")
@@ -93,8 +82,8 @@ class UverbsFile(Protocol):
 
 
 def read_limits(
+    rdma: rdma_netlink.RdmaNetlink,
     device: RdmaDevice,
-    find: Callable[[RdmaDevice], CharacterDevice] | None = None,
     open_file: Callable[[CharacterDevice], UverbsFile] | None = None,
     close_events: Callable[[int], None] = os.close,
 ) -> dict[str, int]:
@@ -104,7 +93,7 @@ def read_limits(
         Absent: the format of the driver is not known here, or the device has no uverbs device.
         OSError: the uverbs device cannot be opened, or the driver refuses.
     """
-    place = (find or find_character_device)(device)
+    place = find_character_device(rdma, device)
     known = DRIVERS.get(place.driver)
     if known is None or known.abi != place.abi:
         raise Absent(errno.EOPNOTSUPP, "the format of GET_CONTEXT of this driver is not known", device.name)
@@ -127,33 +116,30 @@ def _exchange(file: UverbsFile, command: int, size: int, driver_data: bytes = b"
     return reply.raw
 
 
-def find_character_device(device: RdmaDevice, netlink: Netlink | None = None) -> CharacterDevice:
+def find_character_device(rdma: rdma_netlink.RdmaNetlink, device: RdmaDevice) -> CharacterDevice:
     """The uverbs device of an RDMA device.
 
     Raises:
         Absent: it has none, or the kernel is older than 5.1.
         OSError: netlink fails, or the reply is malformed.
     """
-    socket = netlink or Netlink(NETLINK_RDMA)
-    request = encode_u32(DEV_INDEX, device.index) + encode_attribute(CHARDEV_TYPE, b"uverbs\0")
+    request = rdma_netlink.encode_device(device) + netlink.encode_attribute(CHARDEV_TYPE, b"uverbs\0")
+    wanted = (CHARDEV_NAME, CHARDEV, CHARDEV_ABI, DRIVER_ID)
+
+    def decode(answers: list[bytes]) -> list[bytes]:
+        values = netlink.decode_values(netlink.only_payload(answers))
+        return [netlink.required(values, kind) for kind in wanted]
+
     try:
-        answer = only_payload(socket.request(GET_CHARDEV, request))
-    except Refused as error:
+        name, *numbers = rdma.request(GET_CHARDEV, request, decode)
+    except netlink.Refused as error:
         if error.errno in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.ENODEV):
             raise Absent(error.errno, "no uverbs device (is ib_uverbs loaded?)", device.name) from None
         raise
-    finally:
-        socket.close()
-    values = decode_values(answer)
-    try:
-        name = decode_name(values[CHARDEV_NAME])
-        number = decode_number(values[CHARDEV])
-        abi, driver = decode_number(values[CHARDEV_ABI]), decode_number(values[DRIVER_ID])
-    except KeyError as error:
-        raise Malformed(f"no attribute {error}") from None
+    number, abi, driver = map(netlink.decode_number, numbers)
     # The kernel's huge_encode_dev (include/linux/kdev_t.h).
     major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
-    return CharacterDevice(name, (major, minor), abi, driver)
+    return CharacterDevice(decode_name(name), (major, minor), abi, driver)
 
 
 def open_character_device(place: CharacterDevice, folder: str = FOLDER) -> UverbsFile:

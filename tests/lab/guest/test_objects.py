@@ -20,13 +20,13 @@ from daemon import NOBODY, wait_until
 from nic import ask_json, run
 
 from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.kernel.rdma_netlink import RdmaNetlink
 from roce_exporter.host.kernel.uverbs import read_limits
 from roce_exporter.model.owner import ObjectKind
 
 READ_LISTS = """
 import json
 from roce_exporter.host.kernel.live import LiveKernel
-from roce_exporter.host.kernel.uverbs import read_limits
 from roce_exporter.model.owner import ObjectKind
 kernel, found = LiveKernel(), []
 for device in kernel.rdma_devices():
@@ -195,7 +195,7 @@ def test_the_kernel_reports_threads_and_they_belong_to_their_process(wire) -> No
         done.wait()
         os.close(events)
 
-    thread = threading.Thread(target=read_limits, args=(device,), kwargs={"close_events": hold})
+    thread = threading.Thread(target=read_limits, args=(RdmaNetlink(), device), kwargs={"close_events": hold})
     thread.start()
     assert opened.wait(60)
     try:

@@ -1,11 +1,10 @@
-"""RDMA devices of other network namespaces: the mode, what is hidden, the helper and its socket."""
+"""RDMA devices of other network namespaces: what is hidden, the helper and its socket."""
 
 import asyncio
 import contextlib
 import errno
 import os
 import stat
-import struct
 import subprocess
 import sys
 import threading
@@ -21,8 +20,6 @@ from roce_exporter.catalog.named import KERNEL_LOG_EVENTS
 from roce_exporter.cli import main
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.netlink import Refused, encode_attribute
-from roce_exporter.host.kernel.rdma_netlink import read_shared_mode
 from roce_exporter.host_sources import HostSources, namespace_helper
 from roce_exporter.host_sources.namespace_helper import (
     MOST_DEVICES,
@@ -40,50 +37,6 @@ from roce_exporter.model import RdmaDevice
 from roce_exporter.normalise.series import Samples, Series
 
 MLX5 = RdmaDevice(0, "mlx5_0", "", "roce", "")
-
-
-class Answer:
-    """A netlink socket with one reply."""
-
-    def __init__(self, answer: bytes | OSError) -> None:
-        self.answer = answer
-        self.asked: list[tuple[int, bytes]] = []
-
-    def request(self, kind: int, payload: bytes) -> list[bytes]:
-        self.asked.append((kind, payload))
-        if isinstance(self.answer, OSError):
-            raise self.answer
-        return [self.answer]
-
-    def close(self) -> None:
-        pass
-
-
-def mode_in(answer: bytes | OSError) -> bool:
-    socket: Any = Answer(answer)
-    try:
-        return read_shared_mode(socket)
-    finally:
-        assert socket.asked == [(5 << 10 | 6, b"")]
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_the_mode_of_namespaces(number) -> None:
-    """A reply to SYS_GET (constructed from rdma_netlink.h): 66 is the mode, one byte; 93 is copy on fork."""
-    answer = encode_attribute(66, struct.pack("=B", number)) + encode_attribute(93, b"\1")
-    assert mode_in(answer) is bool(number)
-
-
-@pytest.mark.parametrize("number", [errno.EINVAL, errno.EPROTONOSUPPORT, errno.ECONNREFUSED])
-def test_a_kernel_without_the_mode_is_absent(number) -> None:
-    error = Refused(number, "no") if number == errno.EINVAL else OSError(number, "no")
-    with pytest.raises(Absent):
-        mode_in(error)
-
-
-def test_a_reply_without_the_mode_is_malformed() -> None:
-    with pytest.raises(OSError, match="no attribute 66"):
-        mode_in(encode_attribute(93, b"\1"))
 
 
 def host_of(*nodes: str, shared: bool = False) -> Any:
