@@ -11,13 +11,19 @@ import time
 
 from roce_exporter.cli.daemon import READY, STOPPING, notify, stop_event
 from roce_exporter.cli.options import OptionError
-from roce_exporter.host_sources.namespace_helper import NamespaceHelper, open_helper
+from roce_exporter.host_sources.namespace_helper import NamespaceHelper, check_entry, open_helper
 
 LOG = logging.getLogger(__name__)
 
 
 async def namespaces(options: argparse.Namespace) -> int:
-    """Report until SIGTERM or SIGINT. Raises OptionError: there is no such group, or the socket cannot be made."""
+    """Report until SIGTERM or SIGINT. Raises OptionError: no CAP_SYS_ADMIN, no such group, or the socket cannot be made."""
+    try:
+        check_entry()
+    except OSError as error:
+        raise OptionError(
+            f"network namespaces cannot be entered: {error.strerror}; run this as root, or give it CAP_SYS_ADMIN"
+        ) from None
     stop = stop_event()
     helper = NamespaceHelper(options.namespaces_folder, time.monotonic)
     path = options.rdma_namespaces

@@ -41,7 +41,7 @@ from roce_exporter.probe.target_source import TargetsError, is_remote, read_here
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.view.host_view import timed_samples
 from roce_exporter.web.application import SampledSection, json_page
-from roce_exporter.words import table
+from roce_exporter.words import counted, table
 
 LOG = logging.getLogger(__name__)
 
@@ -85,7 +85,10 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     async def begin() -> None:
         await follow()
         await service.refresh()
-        LOG.info("probe: %d targets", len(service.targets))
+        if service.own_ports:
+            LOG.info("probe: %s", counted(len(service.targets), "target"))
+        else:
+            LOG.warning("probe: no RoCE port with an address yet, so nothing is sent and nothing is answered")
 
     title = "what is sent in each burst, as JSON"
     page = json_page("/debug/probe-plan", lambda: _plan_document(service), title)

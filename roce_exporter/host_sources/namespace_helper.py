@@ -68,6 +68,15 @@ def read_namespace(name: str, folder: str = FOLDER, enter: Callable[[int], None]
         netlink.close()
 
 
+def check_entry() -> None:
+    """Enter the namespace of this thread again, which changes nothing. OSError: EPERM without CAP_SYS_ADMIN."""
+    descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _enter(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _enter(descriptor: int) -> None:
     # Python has os.setns since 3.12.
     libc = ctypes.CDLL(None, use_errno=True)

@@ -156,6 +156,11 @@ class ProbeService:
         self._answers = Distribution()
         self._session = int(time.time()) & 0xFFFF or 1
 
+    @property
+    def own_ports(self) -> int:
+        """The addresses that probes leave from and are answered at."""
+        return len(self._ports)
+
     def follow(self, devices: Iterable[Device]) -> None:
         """Use the addresses of these devices from now on."""
         found = {address: place[:2] for address, place in own_addresses(devices).items()}

@@ -288,7 +288,21 @@ def test_a_host_without_named_namespaces_has_none(tmp_path) -> None:
     assert list_namespaces(str(tmp_path / "netns")) == ()
 
 
-def test_the_command_refuses_a_wrong_group_and_socket(tmp_path, capsys) -> None:
+def test_without_the_capability_the_command_does_not_start(tmp_path, capsys, monkeypatch) -> None:
+    def refuse(descriptor: int) -> None:
+        assert os.readlink(f"/proc/self/fd/{descriptor}") == os.readlink("/proc/thread-self/ns/net")
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), "setns")
+
+    monkeypatch.setattr(namespace_helper, "_enter", refuse)
+    assert main(["tool", "namespaces", f"--rdma.namespaces={tmp_path}/helper.sock"]) == 2
+    assert " ".join(capsys.readouterr().err.split()) == (
+        "roce-exporter: network namespaces cannot be entered: Operation not permitted; run this as root, or give it CAP_SYS_ADMIN"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_refuses_a_wrong_group_and_socket(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(namespace_helper, "_enter", lambda descriptor: None)
     assert main(["tool", "namespaces", "--namespaces.group=no-such-group"]) == 2
     assert "no such group" in capsys.readouterr().err
     (tmp_path / "file").touch()
