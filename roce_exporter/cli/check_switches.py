@@ -11,9 +11,11 @@ from roce_exporter.checks.finding import Report
 from roce_exporter.checks.settings import Profile
 from roce_exporter.checks.switches.audit_switches import audit_switches
 from roce_exporter.cli.options import OptionError
+from roce_exporter.cli.output import progress
 from roce_exporter.switches.probe import Prober, ProbeResult
 from roce_exporter.switches.switch_view import answer_views
 from roce_exporter.switches.targets import ALL_PRIORITIES, SwitchesFile, read_switches_file
+from roce_exporter.words import counted
 
 LONGEST = 120.0
 """Seconds for one switch, at most; each has the timeout of its target."""
@@ -30,7 +32,8 @@ async def check_switches(options: argparse.Namespace, names: Sequence[str], prof
         targets = names or prober.targets
         if not targets:
             raise OptionError("the configuration file has no targets; name the switches to check")
-        answers = await _probe_all(prober, targets)
+        async with progress(f"reading {counted(len(targets), 'switch', 'switches')}"):
+            answers = await _probe_all(prober, targets)
     finally:
         await prober.close()
     views = answer_views(((answer, None) for answer in answers), (), asyncio.get_running_loop().time())

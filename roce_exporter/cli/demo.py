@@ -7,6 +7,7 @@ import asyncio
 from importlib.util import find_spec
 
 from roce_exporter.cli.options import OptionError
+from roce_exporter.cli.output import progress
 from roce_exporter.cli.parts import open_kernel, parts_of, simulated_ports
 from roce_exporter.host.kernel import Kernel
 
@@ -35,7 +36,10 @@ async def demo(options: argparse.Namespace, kernel: Kernel) -> int:
             vendors=simulated_ports(options),
             seed=options.host_simulate_seed,
         )
-        wanted = await run_demo(kernel, leaf, parts_of(options), options.host_simulate, end=end)
+        starting = progress(f"starting {options.host_simulate}")
+        wanted = await run_demo(
+            kernel, leaf, parts_of(options), options.host_simulate, starting=starting, end=end
+        )
         if not wanted:
             return 0
         options.host_simulate = wanted

@@ -21,7 +21,8 @@ from roce_exporter.words import terminal_width, wrapped
 async def once(options: argparse.Namespace, kernel: Kernel) -> int:
     """Print one exposition in text format 0.0.4."""
     with closing(assemble(kernel, parts_of(options))) as exporter:
-        observation = await exporter.observe_complete()
+        async with progress("reading this host"):
+            observation = await exporter.observe_complete()
         if not observation.snapshot.devices:
             sys.stderr.write(f"roce-exporter: {NO_DEVICE}\n")
         print_text(exporter.render(observation, Format.TEXT).decode())
@@ -46,7 +47,8 @@ NOT_SEEN = 3  # exit code where nothing is found because nothing could be seen, 
 async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
     """Explain one name, or list the raw names without a row; returns 1 if the name is unknown, 3 if there was nothing to list."""
     with closing(assemble(kernel, parts_of(options))) as exporter:
-        observation = await exporter.observe_complete()
+        async with progress("reading this host"):
+            observation = await exporter.observe_complete()
     host = HostStates(
         exporter.normaliser.plans.values(),
         (*observation.snapshot.states, *exporter.states()),

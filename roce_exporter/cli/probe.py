@@ -20,7 +20,7 @@ from roce_exporter.cli.check import show
 from roce_exporter.cli.check_host import asking, client_access
 from roce_exporter.cli.flags import PROBE_PORT
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.output import print_text
+from roce_exporter.cli.output import print_text, progress
 from roce_exporter.cli.parts import collect_settings
 from roce_exporter.cli.serve import ServedPart, serve_parts
 from roce_exporter.collect.workers import InFlight, call_in_worker
@@ -134,7 +134,8 @@ async def _measure_bandwidth(
         gap = NotChecked("this host: the number of hosts is odd, and it is the last of the list")
         return show(Report((), (gap,)), "Bandwidth of this host", as_json=options.format == JSON)
     loads = port_loads(pairing.rails, tuple(moments))
-    report = bandwidth_report(await measure(pairing, busy_rails(loads)), loads)
+    async with progress(f"measuring to {pairing.peer}"):
+        report = bandwidth_report(await measure(pairing, busy_rails(loads)), loads)
     return show(report, f"Bandwidth of this host to {pairing.peer}", as_json=options.format == JSON)
 
 

@@ -47,9 +47,12 @@ async def run_demo(
     parts: Parts,
     scenario: str,
     *,
+    starting: contextlib.AbstractAsyncContextManager[None],
     end: float | None = None,
 ) -> str:
     """Show the scenario that the kernel and the switch simulate, until `end` (the loop's time), a signal or a key.
+
+    `starting` is entered while the servers start.
 
     Returns:
         The scenario that a key asked for; empty where the demo is over.
@@ -67,20 +70,17 @@ async def run_demo(
             stop.set()
 
     notes: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="roce-exporter-demo-") as folder:
-        async with (
-            served_exporter(kernel, parts) as (address, exporter),
-            probed_fabric() if SCENARIOS[scenario].probed else contextlib.nullcontext(()) as probers,
-            switch_end(leaf, Path(folder), notes) as switch,
-            monitoring_servers(
-                address,
-                Path(folder),
-                notes,
-                ScrapeTarget(switch.name, switch.address) if switch else None,
-                probers,
-            ) as servers,
-        ):
-            with view(sys.stdout) as show, keys(pressed):
+    with keys(pressed), tempfile.TemporaryDirectory(prefix="roce-exporter-demo-") as name:
+        folder = Path(name)
+        async with contextlib.AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            async with starting:
+                address, exporter = await enter(served_exporter(kernel, parts))
+                probers = await enter(probed_fabric()) if SCENARIOS[scenario].probed else ()
+                switch = await enter(switch_end(leaf, folder, notes))
+                target = ScrapeTarget(switch.name, switch.address) if switch else None
+                servers = await enter(monitoring_servers(address, folder, notes, target, probers))
+            with view(sys.stdout) as show:
                 async for scene in scenes(scenario, exporter, switch, servers, address=address, stop=stop):
                     show(scene)
     return wanted

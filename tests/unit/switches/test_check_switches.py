@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+from contextlib import nullcontext
 
 import pytest
 
 from roce_exporter.catalog.named import SWITCH_INFO, SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO
-from roce_exporter.cli import main
+from roce_exporter.cli import check_switches, main
 from roce_exporter.cli.check_switches import _probe_all, with_all_priorities
 from roce_exporter.switches.readings import ProbeReply, SwitchFact, SwitchReading, SwitchReadings
 from roce_exporter.switches.targets import Discovery, SwitchesFile, SwitchTarget
@@ -72,6 +73,14 @@ def test_the_exit_code_is_1_when_a_setting_is_wrong_and_3_when_not_all_was_seen(
     text = capsys.readouterr().out
     assert "leaf2 port Ethernet0" in text
     assert "    fix       pfcwd start --action drop --restoration-time 400 Ethernet0 400" in text
+
+
+def test_a_terminal_shows_that_the_switches_are_read(run, monkeypatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(check_switches, "progress", lambda text: shown.append(text) or nullcontext())
+    run("leaf1")
+    run()
+    assert shown == ["reading 1 switch", "reading 2 switches"]
 
 
 def test_json_has_the_switches_that_were_named(run, capsys) -> None:
