@@ -113,7 +113,9 @@ def text(report: Report, head: str, *, width: int = WIDTH, failed: bool = False,
         # A consequence is a line of its cause.
         here = {one.check: one for one in every}
         also = [one for one in every if _root(one, here) is not one]
-        findings = sorted((one for one in every if one not in also), key=lambda one: not one.is_wrong)
+        findings = sorted(
+            (one for one in every if one not in also), key=lambda one: -one.status * one.is_wrong
+        )
         lines += [_paint(line, BOLD, colour) for line in _filled(heading, "", width)]
         lines += _filled(_jobs(every), "  ", width)
         lines += [*_rows(findings, width, colour), ""]
@@ -161,10 +163,16 @@ def _root(finding: Finding, here: Mapping[str, Finding]) -> Finding:
 
 
 def _summary(report: Report, failed: bool) -> str:
-    words = Counter(_word(one) for one in sorted(report.findings, key=lambda one: -one.status))
-    counts = ", ".join(
-        counted(number, name) if name == "note" else f"{number} {name}" for name, number in words.items()
-    )
+    here: dict[Place, dict[str, Finding]] = {}
+    for one in report.findings:
+        here.setdefault(_place(one), {})[one.check] = one
+    order = sorted(report.findings, key=lambda one: -one.status)
+    own = [one for one in order if (root := _root(one, here[_place(one)])) is one or not root.is_wrong]
+    words = Counter(_word(one) for one in own)
+    texts = {name: counted(number, name, name * (name != "note")) for name, number in words.items()}
+    if lines := sum(one.is_wrong for one in order) - sum(one.is_wrong for one in own):
+        texts["degraded" if words["degraded"] else "failed"] += f" with {counted(lines, 'consequence')}"
+    counts = ", ".join(texts.values())
     if words["ok"] >= MANY and not failed and any(one.is_wrong for one in report.findings):
         counts += " (--failed leaves these out)"
     if any(one.is_wrong for one in report.findings):
@@ -179,8 +187,7 @@ def _places(findings: Iterable[Finding], failed: bool) -> list[tuple[str, list[F
     places: dict[Place, list[Finding]] = {}
     for one in findings:
         if one.is_wrong or not failed:
-            known = ", ".join(filter(None, (one.netdev, one.place)))
-            places.setdefault((one.device, one.port, known), []).append(one)
+            places.setdefault(_place(one), []).append(one)
     groups: dict[object, list[Place]] = {}
     for place, found in sorted(places.items(), key=_in_order):
         here = {one.check: one for one in found}
@@ -188,6 +195,10 @@ def _places(findings: Iterable[Finding], failed: bool) -> list[tuple[str, list[F
         groups.setdefault((bool(place[1]), *own), []).append(place)
     tables = [(_heading(alike), list(_merged([places[one] for one in alike]))) for alike in groups.values()]
     return sorted(tables, key=lambda one: -max(finding.status for finding in one[1]))
+
+
+def _place(one: Finding) -> Place:
+    return one.device, one.port, ", ".join(filter(None, (one.netdev, one.place)))
 
 
 def _in_order(one: tuple[Place, Sequence[Finding]]) -> tuple[object, ...]:
@@ -307,7 +318,9 @@ def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[
         yield from _part("when", (_when(finding) and _when(finding) + day,), width)
         yield from _part("acts", (ACTS[finding.acts or finding.side],), width)
     yield from _part("evidence", finding.evidence, width)
-    yield from _part("also", [f"{one.title}: {', '.join(one.evidence[:1])}" for one in also], width)
+    yield from _part(
+        "also", [f"{one.title} ({one.check}): {', '.join(one.evidence[:1])}" for one in also], width
+    )
     if not finding.caused_by:
         yield from _part("likely" if finding.topic is Topic.HEALTH else "why", (finding.why,), width)
     yield from _part("against", finding.against, width)

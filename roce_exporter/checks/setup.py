@@ -101,7 +101,7 @@ def _port(host: View, device: Device, port: Port, netdev: Netdev) -> Iterator[Fo
         seen = host.value("roce_port_up", device=device.name, port=str(port.number)) is not None
         yield NotChecked(f"the state of the link of {netdev.name}", *place[:2], needed=not seen)
     elif not up:
-        fix = f"ethtool {netdev.name}; cable and switch port"
+        fix = f"ethtool {netdev.name}, then check cable and switch port"
         yield _wrong("link", "The link is down", fix, *place, side=Side.LINK)
     else:
         speed = host.value("roce_link_speed_bytes_per_second", netdev=netdev.name)

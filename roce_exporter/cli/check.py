@@ -199,9 +199,20 @@ async def _of_host(
             # The settings themselves say it.
             others = tuple(one for one in health.findings if one.check != MISCONFIGURED)
             health = health._replace(findings=others)
+        reports = [_without_links(one, health) for one in reports]
         reports.append(health)
     reports.append(Report((), found.missing))
     return f"{found.source}: {span_of(found.history)}", reports
+
+
+def _without_links(setup: Report, health: Report) -> Report:
+    """The findings of setup without the links whose loss health explains."""
+    lost = {(one.device, one.port) for one in health.findings if one.check == "link_down"}
+    return setup._replace(
+        findings=tuple(
+            one for one in setup.findings if one.check != "link" or (one.device, one.port) not in lost
+        )
+    )
 
 
 async def _sampled(options: argparse.Namespace, topics: Sequence[Topic]) -> SampledHost:

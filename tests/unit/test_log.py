@@ -1,14 +1,16 @@
-"""One event, one line, whatever the message holds; and notifications to systemd."""
+"""What commands write to a terminal and to a pipe: log lines, that they are at work, colours, one shape of JSON; and notifications to systemd."""
 
 import asyncio
 import io
 import json
 import logging
 import sys
+from pathlib import Path
 
 import pytest
 
-from roce_exporter.cli import output
+from roce_exporter.cli import main, output
+from roce_exporter.cli.commands import COMMANDS
 from roce_exporter.cli.daemon import notify
 from roce_exporter.cli.output import LineFormatter
 
@@ -45,12 +47,12 @@ def test_without_systemd_no_notification_is_sent(monkeypatch, address) -> None:
     assert notify("READY=1") is False
 
 
-class _Terminal(io.StringIO):
+class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
-@pytest.mark.parametrize("terminal", [_Terminal(), io.StringIO()])
+@pytest.mark.parametrize("terminal", [Terminal(), io.StringIO()])
 async def test_what_takes_long_shows_that_it_works_on_a_terminal_alone(terminal, monkeypatch) -> None:
     monkeypatch.setattr(output, "SILENCE", 0.0)
     monkeypatch.setattr(output, "REFRESH", 0.01)
@@ -60,3 +62,71 @@ async def test_what_takes_long_shows_that_it_works_on_a_terminal_alone(terminal,
             await asyncio.sleep(0)
     assert terminal.getvalue().endswith("\r\033[K" if terminal.isatty() else "")
     assert ("reading this host: 0 s" in terminal.getvalue()) is terminal.isatty()
+
+
+WRONG = "--host.simulate=misconfigured"
+PORTS = "--host.simulate-ports=mlx5"
+AT_WORK = {
+    "once": ("once", WRONG, PORTS),
+    "capture": ("capture", WRONG, PORTS, "--output={folder}/a.txt"),
+    "explain": ("explain", "np_cnp_sent", WRONG, PORTS),
+    "check": ("check", "settings", WRONG, PORTS),
+    "wire": ("wire", "{folder}/a.pcap", "--format=json"),
+    "tool translate": ("tool", "translate", "{folder}/a.promql", "{folder}/b.promql", "--in-place"),
+}
+"""The commands that read something and end. `check switches` and `probe --bandwidth` are tested with their switches and hosts."""
+UNTIL_STOPPED = {"serve", "probe", "demo", "tool namespaces"}
+PRINTS = {"tool otel-config"}
+TOPICS = ("setup", "settings")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(output, "SILENCE", 0.0)
+    for name in ("a.promql", "b.promql"):
+        (tmp_path / name).write_text("node_infiniband_link_downed_total")
+    (tmp_path / "a.pcap").write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
+    return tmp_path
+
+
+def words(command: str, folder: Path) -> list[str]:
+    return [word.format(folder=folder) for word in AT_WORK[command]]
+
+
+def test_every_command_is_in_a_table() -> None:
+    assert set(COMMANDS) == AT_WORK.keys() | UNTIL_STOPPED | PRINTS
+
+
+@pytest.mark.parametrize("command", AT_WORK)
+def test_a_terminal_shows_that_a_command_is_at_work_and_nothing_of_it_is_left(
+    command, folder, monkeypatch
+) -> None:
+    errors = Terminal()
+    monkeypatch.setattr(sys, "stderr", errors)
+    main(words(command, folder))
+    shown, *_ = errors.getvalue().split("\r\033[K")[1:]
+    assert shown.endswith(": 0 s")
+    assert "\r" not in errors.getvalue().rpartition("\r\033[K")[2]
+
+
+@pytest.mark.parametrize("command", AT_WORK)
+def test_a_pipe_and_a_file_get_text_alone(command, folder, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    main(words(command, folder))
+    assert "\x1b" not in "".join(capsys.readouterr())
+
+
+def test_a_terminal_gets_colours(folder, monkeypatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert main(words("check", folder)) == 1
+    assert "\x1b[" in screen.getvalue()
+
+
+def test_every_topic_has_the_same_document(capsys) -> None:
+    documents = []
+    for topic in TOPICS:
+        main(["check", topic, WRONG, PORTS, "--format=json"])
+        documents.append(json.loads(capsys.readouterr().out))
+    assert len({tuple(one) for one in documents}) == 1
+    assert len({tuple(finding) for one in documents for finding in one["findings"]}) == 1

@@ -94,6 +94,11 @@ def test_the_consequences_of_each_port_are_said_once() -> None:
     paused = NAMED["pause_received"].finding(
         "mlx5_3", "1", ("priority 3 was paused for 6 % of 5 min",), harm=8.0
     )
-    said = text(Report((*FOUR, replace(paused, netdev="eth3", caused_by=("incast",)))), "A host", width=200)
+    follows = replace(paused, netdev="eth3", caused_by=("incast",))
+    said = text(Report((*FOUR, follows)), "A host", width=200)
+    assert said.endswith("\n1 degraded, 3 notes.\n")
+    wrong = Report((*(replace(one, status=Status.DEGRADED) for one in FOUR), follows))
+    assert text(wrong, "A host").endswith("\n3 degraded with 1 consequence.\n")
+    assert "also      The switch pauses this host" in text(wrong, "A host")
     assert said.count("priority 3 was paused for 6 % of 5 min") == 1
     assert said.count("(incast)") == 1

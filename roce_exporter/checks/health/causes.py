@@ -17,7 +17,7 @@ from roce_exporter.words import duration, number
 SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
 
-COUNTERS = "roce-exporter once | grep 'device=\"{device}\"'"
+COUNTERS = "roce-exporter once | grep '\"{device}\"'"
 _PARTS = ("likely", "wrong if", "next", "then", "begins", "acts", "events", "states")
 _BEGIN = re.compile(r"([0-9]+) events(?:, ([0-9e.-]+) of the bits)?")
 

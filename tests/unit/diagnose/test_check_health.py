@@ -202,7 +202,7 @@ def test_what_the_text_says_once(capsys) -> None:
     main(["check", "health", "--host.simulate=slow-receiver", ONE_PORT, "--since=3m"])
     text = capsys.readouterr().out
     assert "              Receivers are not ready: " in text
-    assert "(receiver_not_ready)" not in text
+    assert "(receiver_not_ready)\n" not in text
     main(["check", "--host.simulate=misconfigured", "--since=1m"])
     text = capsys.readouterr().out
     assert "Settings differ from the profile" not in text
