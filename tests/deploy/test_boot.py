@@ -3,6 +3,7 @@
 Not tested: the limits on memory and CPU, and RDMA hardware, which a container's own /sys does not have.
 """
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -24,24 +25,66 @@ OWN_PROCESSES = 2
 """The exporter and the command that lists the processes."""
 
 
-@pytest.fixture(scope="module")
-def report(package, tmp_path_factory) -> Iterator[dict[str, str]]:
-    """The output of booted.sh."""
+def booted(root: Path, script: str, *commands: tuple[str, ...]) -> dict[str, str]:
+    """The report of a script that runs when the machine is up; the commands run before, in its root."""
     need_root()
     nspawn = need("systemd-nspawn")
-    root = tmp_path_factory.mktemp("machine")
     subprocess.run(["tar", "--extract", "-f", machine_tar(), "-C", root], check=True)
-    shutil.copy(package, root / "package.deb")
-    shutil.copy(HERE / "booted.sh", root)
+    (root / "booted.sh").write_text(script)
     shutil.copy(HERE / "booted.service", root / "etc/systemd/system")
-    for command in (["dpkg", "--install", "/package.deb"], ["systemctl", "enable", "booted.service"]):
+    for command in (*commands, ("systemctl", "enable", "booted.service")):
         subprocess.run(["chroot", root, *command], check=True, capture_output=True)
     flags = ("--quiet", "--register=no", "--keep-unit", "--private-network", "--capability=CAP_SYSLOG")
     boot = ran(nspawn, *flags, "-D", root, "--boot", timeout=800)
     if not (root / "report").exists():
         lacking(f"systemd-nspawn cannot boot here: {(boot.stdout + boot.stderr)[-500:]}")
-    yield dict(line.partition(" ")[::2] for line in (root / "report").read_text().splitlines())
+    return dict(line.partition(" ")[::2] for line in (root / "report").read_text().splitlines())
+
+
+@pytest.fixture(scope="module")
+def report(package, tmp_path_factory) -> Iterator[dict[str, str]]:
+    """The output of booted.sh."""
+    root = tmp_path_factory.mktemp("machine")
+    shutil.copy(package, root / "package.deb")
+    yield booted(root, (HERE / "booted.sh").read_text(), ("dpkg", "--install", "/package.deb"))
     shutil.rmtree(root)
+
+
+ELSEWHERE = re.compile(r"apt-get update|deploy/(deb|rpm)/build.sh|dnf ")
+"""Lines of docs/bare-metal.md that need a network, a clone or RHEL."""
+JUDGES = re.compile(r"roce-exporter check|grep roce_port_health")
+"""Lines whose exit code says what this machine, without RDMA and Prometheus, has."""
+
+
+def test_the_page_for_bare_metal_works_line_by_line(package, tmp_path) -> None:
+    blocks = re.findall(
+        r"```shell\n(.*?)```", (HERE.parents[1] / "docs/bare-metal.md").read_text(), re.DOTALL
+    )
+    lines = [line for line in "".join(blocks).splitlines() if not ELSEWHERE.search(line)]
+    assert len(lines) > 12
+    shutil.copy(package, tmp_path / "package.deb")
+    (tmp_path / "lines").write_text("\n".join(lines) + "\n")
+    script = """
+        exec >/report 2>/report.errors
+        export DEBIAN_FRONTEND=noninteractive
+        echo 'APT::Get::Assume-Yes "true";' >/etc/apt/apt.conf.d/yes
+        mkdir -p /tmp/packages
+        cp /package.deb /tmp/packages/
+        number=0
+        while read -r line; do
+          bash -c "$line" </dev/null >&2
+          echo "line.$number $?"
+          number=$((number + 1))
+          [ "$line" != "${line#apt-get install}" ] && echo "installed $(systemctl is-active roce-exporter)"
+          [ "$line" != "${line%roce-exporter-switches}" ] && echo "switches $(systemctl is-active roce-exporter-switches)"
+        done </lines
+        echo "removed $(systemctl is-active roce-exporter)"
+    """
+    found = booted(tmp_path, script)
+    codes = {line: found[f"line.{number}"] for number, line in enumerate(lines)}
+    assert {line: code for line, code in codes.items() if code != "0" and not JUDGES.search(line)} == {}
+    assert {code for line, code in codes.items() if JUDGES.search(line)} <= {"0", "1", "2", "3"}
+    assert (found["installed"], found["switches"], found["removed"]) == ("active", "active", "inactive")
 
 
 def test_it_runs_under_its_own_user_without_privileges(report) -> None:

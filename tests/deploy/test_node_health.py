@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -11,14 +12,18 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from deploy_image import root_tar
 from deploy_servers import running
-from deploy_tools import DEPLOY, fetch_json, printed, ran
+from deploy_tools import DEPLOY, fetch_json, need_root, printed, ran
 from http_answers import answering
+from tools import lacking
 from waiting import wait_until
 
 from roce_exporter.checks.finding import NotChecked, Report, Status
 from roce_exporter.checks.health.causes import NAMED, Cause
 from roce_exporter.checks.health.port_health import Condition, PortConditions, health_document
+from roce_exporter.model.owner import ProcessFacts
+from roce_exporter.owners.identify import owner_of
 
 PLUGIN = DEPLOY / "node-problem-detector/check-roce-health.sh"
 MONITOR = DEPLOY / "node-problem-detector/roce-port-monitor.json"
@@ -221,3 +226,85 @@ def test_a_slurm_node_is_drained_while_a_port_has_failed(body, shown, changes, t
     for script in (DRAIN, PLUGIN):
         shutil.copy(script, tmp_path)
     assert Cluster(tmp_path, "scontrol", shown + "\n").run(tmp_path / DRAIN.name, body) == changes
+
+
+SLURM_PAGE = (DEPLOY.parent / "docs/slurm.md").read_text()
+SLURM = "slurmctld,slurmd,slurm-client,munge,python3-minimal,iproute2,curl"
+CONF = """
+ClusterName=lab
+SlurmctldHost=node1
+SlurmUser=root
+AuthType=auth/munge
+StateSaveLocation=/var/spool/slurmctld
+SlurmdSpoolDir=/var/spool/slurmd
+NodeName=node1 CPUs=1 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES
+"""
+ON_THE_NODE = """
+set -eu
+export LC_ALL=C.UTF-8
+hostname node1
+ip link set lo up
+ip address add 192.0.2.1/32 dev lo  # Slurm wants an address that is none of loopback
+printf '127.0.0.1 localhost\\n192.0.2.1 node1\\n' >/etc/hosts
+install -d -o munge /run/munge /var/lib/munge
+head -c 1024 /dev/zero >/etc/munge/munge.key
+chown munge /etc/munge/munge.key
+chmod 400 /etc/munge/munge.key
+setpriv --reuid=munge --regid=munge --clear-groups munged
+mkdir -p /var/spool/slurmctld /var/spool/slurmd /www
+(cd /www && exec python3 -m http.server 10123 >/dev/null 2>&1) &
+shows() {  # NAME: this document, as new as one of an exporter
+  sed "s/\\"time\\": [0-9.]*/\\"time\\": $(date +%s)/" "/$1.json" >/www/new
+  mv /www/new /www/health.json
+}
+until_state() {  # STATE DOCUMENT: prints the state and the reason of the node when it has this state
+  until sinfo --noheader --format=%T | grep -q "$1"; do shows "$2"; sleep 1; done
+  sinfo --noheader --format='%T %E'
+}
+slurmctld
+slurmd
+until_state idle fit >/dev/null
+cd /clone
+. /page.sh >/page.out
+cat /page.out >&2
+srun cat /proc/self/cgroup
+echo --
+sbatch --wait --output=/batch.out --wrap='cat /proc/self/cgroup' >&2
+cat /batch.out
+echo --
+until_state drained failed
+until_state idle fit
+"""
+
+
+@pytest.mark.nightly
+def test_a_real_slurm_node_does_what_the_page_says(tmp_path) -> None:
+    """Debian's slurmctld and slurmd: the owner of a job and of its batch step, and a node that is drained and resumed, with the lines of docs/slurm.md."""
+    need_root()
+    if not Path("/sys/fs/cgroup/freezer").exists():
+        lacking("cgroups of version 1, which Slurm uses here without systemd, are not mounted")
+    root = tmp_path / "root"
+    root.mkdir()
+    ran("tar", "--extract", "-f", root_tar("slurm-bookworm", "minbase", SLURM), "-C", root)
+    (root / "clone").mkdir()
+    blocks = re.findall(r"```(\w+)\n(.*?)```", SLURM_PAGE, re.DOTALL)
+    lines = "".join(text for language, text in blocks if language == "ini")
+    assert {"ProctrackType", "HealthCheckProgram"} <= set(re.findall(r"^\w+", lines, re.MULTILINE))
+    (root / "etc/slurm/slurm.conf").write_text(CONF + lines)
+    (root / "etc/slurm/cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+    (by_hand,) = (text for language, text in blocks if language == "shell" and "drain-slurm-node" in text)
+    (root / "page.sh").write_text(by_hand)
+    (root / "node.sh").write_text(ON_THE_NODE)
+    (root / "fit.json").write_bytes(FIT())
+    (root / "failed.json").write_bytes(FAILED())
+    mounts = f"mount -t proc proc {root}/proc && mount --rbind /sys {root}/sys && mount --rbind /dev {root}/dev && mount --bind {DEPLOY.parent} {root}/clone"
+    own = ("unshare", "--mount", "--pid", "--uts", "--net", "--fork", "--kill-child", "sh", "-c")
+    done = ran(*own, f"{mounts} && exec chroot {root} bash /node.sh", timeout=800)
+    assert done.returncode == 0, done.stderr[-2000:]
+    job, batch, states = done.stdout.split("--\n")
+    owners = [owner_of(ProcessFacts(7, 1.0, "cat", "ada", text)) for text in (job, batch)]
+    assert [one[0] for one in owners] == ["slurm/1.0", "slurm/2.batch"]
+    drained, resumed = states.splitlines()
+    assert drained.startswith("drained RoCE: mlx5_1/1 failed: link_down")
+    assert resumed.startswith("idle")
