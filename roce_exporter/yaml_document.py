@@ -224,6 +224,11 @@ def items_of(entry: Entry | None) -> list[Entry]:
     return [replace(entry, line=node.start_mark.line + 1, node=node) for node in entry.node.value]
 
 
+def is_mapping(entry: Entry) -> bool:
+    """Whether the value has keys."""
+    return isinstance(entry.node, yaml.MappingNode)
+
+
 def values_of(entry: Entry) -> list[Entry]:
     """The items of a list, or the single value."""
     return items_of(entry) if isinstance(entry.node, yaml.SequenceNode) else [entry]

@@ -57,6 +57,8 @@ def table_or_key(target: str, path: str, databases: Databases) -> Any:
             return hashes.get(table, {})
         rows = {name.partition(separator): fields for name, fields in hashes.items()}
         return {parts[2]: fields for parts, fields in rows.items() if parts[0] == table and parts[1]}
+    if table == "COUNTERS" and (oid := hashes["COUNTERS_PORT_NAME_MAP"].get(key)):
+        return hashes[f"COUNTERS:{oid}"]
     if (whole := f"{table}{separator}{key}") in hashes:
         return hashes[whole]
     if key in hashes.get(table, {}):

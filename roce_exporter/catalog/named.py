@@ -70,6 +70,7 @@ SWITCH_LINK_UP = ROWS["roce_switch_link_up"]
 
 PROBE_SUCCESS = ROWS["roce_switch_probe_success"]
 PROBE_SECONDS = ROWS["roce_switch_probe_duration_seconds"]
+ANSWER_AGE = ROWS["roce_switch_answer_age_seconds"]
 SWITCH_SOURCE_UP = ROWS["roce_switch_source_up"]
 SOURCE_UNREADABLE = ROWS["roce_switch_source_unreadable_values"]
 SOURCE_RENEWAL = ROWS["roce_switch_source_renewal_seconds"]

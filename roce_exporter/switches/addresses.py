@@ -25,8 +25,6 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 UNIX = "unix"
 LOOKUP_SECONDS = 60.0
 """After this time the lookup of a name is given up; a probe waits less."""
-DIAL_SECONDS = 2.5
-"""For all addresses of a switch together."""
 MOST_ADDRESSES = 4
 NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+))*\.?", re.IGNORECASE)
 """What `inet_aton` takes for an address."""
@@ -112,7 +110,7 @@ async def dial(target: SwitchTarget, routes: Sequence[Route]) -> Route:
     """The first address that accepts a connection, of a switch that did not answer last time and has no place yet.
 
     Raises:
-        NetError: none accepts a connection, in DIAL_SECONDS for all.
+        NetError: none accepts a connection, in the `connect_timeout` of the target for all.
     """
     if target.scheme == UNIX:
         return routes[0]
@@ -120,7 +118,7 @@ async def dial(target: SwitchTarget, routes: Sequence[Route]) -> Route:
     if target.scheme.startswith("grpc") and "https" in target.ports:
         ports.append(target.ports["https"])  # EOS: one of its two protocols is enough
     faults = []
-    seconds = DIAL_SECONDS / (len(routes) * len(ports))
+    seconds = target.connect_timeout / (len(routes) * len(ports))
     for route, port in product(routes, ports):
         place = place_text(route.address, port)
         try:

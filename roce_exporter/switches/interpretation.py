@@ -269,6 +269,7 @@ def probe_samples(
     found: list[tuple[Row, tuple[str, ...], Value]] = [
         (named.PROBE_SUCCESS, (), int(is_success(readings))),
         (named.PROBE_SECONDS, (), seconds),
+        (named.ANSWER_AGE, (), 0.0),
         *((named.SWITCH_SOURCE_UP, (source,), int(source in usable)) for source in sources),
         *((named.SOURCE_UNREADABLE, (source,), unreadable[source]) for source in usable),
         *(
@@ -280,6 +281,11 @@ def probe_samples(
         tuple(Series(row, (device, *labels)) for row, labels, _ in found),
         tuple(value for _, _, value in found),
     )
+
+
+def with_times(samples: Samples, seconds: float, age: float = 0.0) -> Samples:
+    """Those of `probe_samples` of another round with the same sources, or of one that is older now."""
+    return samples._replace(values=(samples.values[0], seconds, age, *samples.values[3:]))
 
 
 def is_success(readings: SwitchReadings) -> bool:

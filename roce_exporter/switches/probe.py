@@ -264,7 +264,7 @@ class Prober:
         now = asyncio.get_running_loop().time()
         fresh = state.last and now - state.last.ended < self._file.limits.cache_seconds
         if state.last and not record and (fresh or now < state.paused_until):
-            return state.last
+            return _aged(state.last, now)
         if record and state.running:
             await asyncio.wait([state.running], timeout=wait)
         if state.running is None:
@@ -274,6 +274,8 @@ class Prober:
         done, _ = await asyncio.wait([running], timeout=wait)
         if done and not running.cancelled():
             return running.result()
+        if state.last and not done and not record:
+            return _aged(state.last, asyncio.get_running_loop().time())
         line = f"no answer within the {wait:g} s that the client waits"
         if done:
             line = "its settings were changed during this round; the next one has the new ones"
@@ -282,10 +284,9 @@ class Prober:
     def _find(self, name: str, module: str) -> _State:
         known = self._file.targets.get(name)
         discovery = self._file.discovery
-        if known is None and (discovery is None or not HOST.fullmatch(name)):
-            raise UnknownTargetError(f"{name[:200]!r} is not a target of the configuration file")
         if known is None:
-            assert discovery is not None  # noqa: S101 - for the type checker
+            if discovery is None or not HOST.fullmatch(name):
+                raise UnknownTargetError(f"{name[:200]!r} is not a target of the configuration file")
             if is_odd_address(name):
                 raise UnknownTargetError(
                     f"{name[:200]!r} is an address in another form; write it with four numbers"
@@ -341,10 +342,7 @@ class Prober:
         if isinstance(replies, list):
             assert state.last is not None  # noqa: S101 - for the type checker
             ended, last = asyncio.get_running_loop().time(), state.last
-            own = last.samples[1]
-            # The first two are those of `probe_samples` that are no state of a source.
-            own = own._replace(values=(own.values[0], ended - begin, *own.values[2:]))
-            both = (state.interpreter.again(replies), own)
+            both = (state.interpreter.again(replies), i.with_times(last.samples[1], ended - begin))
             state.before = i.earlier(last.ended, last.samples[0])
             state.last = replace(last, samples=both, ended=ended, seconds=ended - begin)
             return state.last
@@ -462,12 +460,17 @@ def _interpret(state: _State, replies: ProbeReply, most: int, *, record: bool) -
     near = (*readings.readings, *i.neighbor_readings(readings))
     held = (STREAM,) if state.stream and state.stream.is_begun else ()
     readings = replace(readings, readings=near, sources=(*readings.sources, *held))
-    device = readings.name or state.device
-    samples = state.interpreter.samples(device, readings)
+    samples = state.interpreter.samples(readings.name or state.device, readings)
     sources = state.interpreter.sources(readings) if record else ()
     again = replies.again(readings) if replies.again and near and not record else None
     readable = sum(value is not None for value in samples.values)
     return _Interpreted(readings, samples, sources, again, readable, i.unreadable_values(readings))
+
+
+def _aged(answer: ProbeResult, now: float) -> ProbeResult:
+    """An answer that was kept, with its age."""
+    state, own = answer.samples
+    return replace(answer, samples=(state, i.with_times(own, answer.seconds, now - answer.ended)))
 
 
 def _answer(

@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from itertools import chain, starmap
+from typing import TYPE_CHECKING, Any
 
 from roce_exporter.net import NetError
 from roce_exporter.net.gnmi_messages import Leaf, LeafReader, Path, plain_name
 from roce_exporter.net.json_reply import decode_aside
 from roce_exporter.switches.gnmi import GnmiClient
 from roce_exporter.switches.readings import ProbeReply, ProbeRequest, StreamPlan
+
+if TYPE_CHECKING:
+    from roce_exporter.switches.targets import FastSamples
 
 Names = tuple[str, ...]
 
@@ -34,6 +39,10 @@ UNREAD_SECONDS = 2 * RENEW_SECONDS
 """After which a stream ends that no probe has read."""
 LATE_SAMPLES, GRACE_SECONDS = 3, 10.0
 """A source is silent after this number of samples that did not come, and these seconds."""
+SLOW_SECONDS = 10.0
+"""Between two samples of what is not sampled fast."""
+ANY_PORT = re.compile(r"(?:Ethernet)?\*")
+"""In a path: `[name=*]`, and `Ethernet*` of SONiC."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 15.0, 600.0
 """Seconds before a stream is tried again after a fault."""
 AT_ONCE = 1000
@@ -74,7 +83,7 @@ class SwitchStream:
             self.fault = f"the switch has not sent everything once in {now - self._begun:.0f} s"
         if request.held or is_begun or now < self._next:
             return
-        plan = self._plan_of(reply)
+        plan = sampled(self._plan_of(reply), request.target.samples)
         if plan and plan.paths:
             self.cancel()
             self.is_begun, self._begun, self._read = True, now, now
@@ -114,6 +123,23 @@ class SwitchStream:
         self.fault = fault
         self._pause = min(max(SHORTEST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
         self._next = now + self._pause
+
+
+def sampled(plan: StreamPlan | None, fast: FastSamples) -> StreamPlan | None:
+    """The plan with the fast samples of these ports as often as is wanted, and those of all others each ten seconds."""
+    if plan is None:
+        return None
+
+    def ways(path: str, seconds: float) -> Iterator[tuple[str, float]]:
+        if not 0 < seconds < SLOW_SECONDS:
+            yield path, seconds
+            return
+        yield path, SLOW_SECONDS if fast.ports else fast.every
+        for port in fast.ports:
+            yield ANY_PORT.sub(port, path, count=1), fast.every
+
+    paths = {source: tuple(chain.from_iterable(starmap(ways, some))) for source, some in plan.paths.items()}
+    return plan._replace(paths=paths)
 
 
 class LeafStore:

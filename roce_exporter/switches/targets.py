@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from roce_exporter import yaml_document as y
-from roce_exporter.catalog.switch_systems import SYSTEMS
+from roce_exporter.catalog.switch_systems import OPENCONFIG, SYSTEMS
 from roce_exporter.net.login import BasicAuth, basic_auth_of, tls_files_of
 from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
 from roce_exporter.yaml_document import Entry
@@ -31,6 +31,15 @@ class Link:
     port: str
     host: str
     netdev: str
+
+
+class FastSamples(NamedTuple):
+    """What a stream samples more often than each ten seconds: PFC of these ports."""
+
+    every: float = 1.0
+    """Seconds between two samples."""
+    ports: tuple[str, ...] = ()
+    """Empty: all ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +63,11 @@ class SwitchTarget:
     """`pfc`: metrics of queues and priority groups cover priorities with PFC; `all`: all of them."""
     stream: bool = False
     """Whether the switch is to send changes by itself, over gNMI."""
+    samples: FastSamples = FastSamples()  # noqa: RUF009 - frozen
     timeout: float = 10.0
     """Most seconds that one round of queries may take."""
+    connect_timeout: float = 2.5
+    """Most seconds in which a switch that did not answer last time must accept a connection, at one of its addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +99,8 @@ class ProbeLimits:
     """Switches that are queried at the same time; others wait until their deadline."""
     timeout: float = 10.0
     """Most seconds of one round of queries, for targets without a timeout of their own."""
+    connect_timeout: float = 2.5
+    """The same to accept a connection."""
     series: int = 200_000
     """Most values of one switch: of 1,024 ports it has half."""
 
@@ -101,13 +115,15 @@ class SwitchesFile:
 
 
 SECTIONS = ("targets", "discovery", "limits")
-COMMON_KEYS = ("module", "basic_auth", "tls", "priorities", "timeout", "ports", "stream")
+COMMON_KEYS = ("module", "basic_auth", "tls", "priorities", "timeout", "connect_timeout", "ports", "stream")
 TARGET_KEYS = ("address", *COMMON_KEYS, "links", "database_config")
 DISCOVERY_KEYS = ("allow", *COMMON_KEYS)
-LIMIT_KEYS = ("cache", "targets_at_once", "timeout", "series")
+LIMIT_KEYS = ("cache", "targets_at_once", "timeout", "connect_timeout", "series")
+STREAM_KEYS = ("every", "ports")
 FLAG = "--switches.config"
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+PORT = re.compile(r"[A-Za-z0-9][A-Za-z0-9/._:-]{0,63}")
 HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|[0-9a-fA-F:.]{2,45}")
 ADDRESS = re.compile(
     r"(?:(?P<scheme>[a-z+]+)://)?(?:\[(?P<six>[0-9a-fA-F:.]{2,45})\]|(?P<host>[^:/@\[\]]+))(?::(?P<port>[0-9]{1,5}))?/?"
@@ -116,6 +132,8 @@ SOCKET = re.compile(r"unix://(?P<path>/.+)")
 DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
 UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
 LARGEST_PORT = 65535
+SAMPLE_SECONDS = 1.0, 10.0
+"""The shortest and the longest time between two fast samples: sonic-gnmi refuses less than a second."""
 
 
 class Endpoint(NamedTuple):
@@ -134,16 +152,7 @@ def read_switches_file(path: str) -> SwitchesFile:
     """
     document = y.parse_document(Path(path), y.read_text(Path(path), FLAG))
     sections = y.mapping_of(document, SECTIONS)
-    limits = ProbeLimits()
-    for key, entry in y.mapping_of(sections.get("limits"), LIMIT_KEYS).items():
-        if key == "targets_at_once":
-            limits = replace(limits, targets_at_once=_whole(entry, 1, 1000))
-        elif key == "cache":
-            limits = replace(limits, cache_seconds=_seconds(entry, 0, 300))
-        elif key == "series":
-            limits = replace(limits, series=_whole(entry, 1, 10_000_000))
-        else:
-            limits = replace(limits, timeout=_seconds(entry, 0.1, 300))
+    limits = _limits(y.mapping_of(sections.get("limits"), LIMIT_KEYS))
     targets = {
         name: _target(name, entry, limits) for name, entry in y.mapping_of(sections.get("targets")).items()
     }
@@ -162,6 +171,17 @@ def read_switches_file(path: str) -> SwitchesFile:
     if document and not targets and discovery is None:
         document.refuse("has no targets; add them under `targets`, or networks under `discovery`")
     return SwitchesFile(targets, discovery, limits)
+
+
+def _limits(keys: Mapping[str, Entry]) -> ProbeLimits:
+    own = ProbeLimits()
+    return ProbeLimits(
+        _seconds(keys["cache"], 0, 300) if "cache" in keys else own.cache_seconds,
+        _whole(keys["targets_at_once"], 1, 1000) if "targets_at_once" in keys else own.targets_at_once,
+        _time(keys.get("timeout"), own.timeout),
+        _time(keys.get("connect_timeout"), own.connect_timeout),
+        _whole(keys["series"], 1, 10_000_000) if "series" in keys else own.series,
+    )
 
 
 def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
@@ -199,9 +219,7 @@ def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLim
         entry.refuse(f"has no module; add one of {', '.join(SYSTEMS)}")
     module = y.choice_of(keys["module"], tuple(SYSTEMS))
     schemes = SYSTEMS[module].schemes
-    is_streamed = "stream" in keys and y.choice_of(keys["stream"], ("true", "false")) == "true"
-    if is_streamed and SYSTEMS[module].extra != "gnmi":
-        keys["stream"].refuse(f"module {module} has no gNMI; remove it")
+    samples = _stream(module, keys["stream"]) if "stream" in keys else None
     ports = y.mapping_of(keys.get("ports"), tuple(schemes))
     target = SwitchTarget(
         name,
@@ -210,14 +228,33 @@ def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLim
         "",
         {**schemes, **{one: _whole(value, 1, LARGEST_PORT) for one, value in ports.items()}},
         tls=tls_files_of(keys.get("tls")),
-        stream=is_streamed,
-        timeout=_seconds(keys["timeout"], 0.1, 300) if "timeout" in keys else limits.timeout,
+        stream=samples is not None,
+        samples=samples or FastSamples(),
+        timeout=_time(keys.get("timeout"), limits.timeout),
+        connect_timeout=_time(keys.get("connect_timeout"), limits.connect_timeout),
     )
     if "basic_auth" in keys:
         target = replace(target, basic_auth=basic_auth_of(keys["basic_auth"]))
     if "priorities" in keys:
         target = replace(target, priorities=y.choice_of(keys["priorities"], (PFC_PRIORITIES, ALL_PRIORITIES)))
     return target
+
+
+def _stream(module: str, entry: Entry) -> FastSamples | None:
+    """`true`, `false`, or what is sampled fast."""
+    keys = y.mapping_of(entry, STREAM_KEYS) if y.is_mapping(entry) else {}
+    if not keys and y.choice_of(entry, ("true", "false")) == "false":
+        return None
+    if SYSTEMS[module].extra != "gnmi":
+        entry.refuse(f"module {module} has no gNMI; remove it")
+    if keys and module == OPENCONFIG:
+        entry.refuse(f"module {module} has no PFC to sample; write stream: true")
+    ports = y.items_of(keys.get("ports"))
+    for port in ports:
+        if not PORT.fullmatch(y.text_of(port)):
+            port.refuse(f"{y.text_of(port)!r} is not the name of a port; write one such as Ethernet1/1")
+    every = _seconds(keys["every"], *SAMPLE_SECONDS) if "every" in keys else FastSamples().every
+    return FastSamples(every, tuple(map(y.text_of, ports)))
 
 
 def parse_address(entry: Entry) -> Endpoint:
@@ -246,6 +283,11 @@ def _whole(entry: Entry, least: int, most: int) -> int:
     if not re.fullmatch("[0-9]{1,9}", text) or not least <= int(text) <= most:
         entry.refuse(f"{text!r} is not a whole number from {least} to {most}")
     return int(text)
+
+
+def _time(entry: Entry | None, usual: float) -> float:
+    """A time of a round of queries."""
+    return _seconds(entry, 0.1, 300) if entry else usual
 
 
 def _seconds(entry: Entry, least: float, most: float) -> float:

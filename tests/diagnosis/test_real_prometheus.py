@@ -82,6 +82,7 @@ def test_another_instance_is_not_found(url, capsys) -> None:
 # Series of switches
 
 NEIGHBOR = "roce_switch_lldp_neighbor_info"
+FAULT = "port:roce_switch_link_fault:info"
 PAUSED, SENT = "roce_switch_pfc_receive_pause_seconds_total", "roce_switch_pfc_transmit_frames_total"
 FRAMES = "roce_switch_pfc_receive_frames_total"
 LINKS = {
@@ -190,6 +191,9 @@ def link_series(now: float) -> Iterator[str]:
         other = "Ethernet1/1" if host == "spine1" else "eth0"
         add(NEIGHBOR, 1.0, **SWITCH, port=port, neighbor=host, neighbor_port=other)
         add("roce_switch_pfc_enabled", 1.0, **SWITCH, port=port, priority="3")
+    for port, reasons in (("Ethernet0", ("crc_errors", "flaps")), ("Ethernet48", ("crc_errors",))):
+        for reason in reasons:
+            add(FAULT, 1.0, job="roce-switches", **SWITCH, port=port, reason=reason)
     yield from (line for found in series.values() for line in found)
     yield "# EOF\n"
 
@@ -199,8 +203,14 @@ def test_what_the_switchs_end_of_a_link_says_is_found(tmp_path, capsys) -> None:
     with prometheus(tmp_path, {}) as running:
         assert main(["check", "fabric", f"--prometheus={running.url}", "--format=json", "--since=10m"]) == 1
     said = json.loads(capsys.readouterr().out)
-    found = {one["check"]: one for one in said["findings"]}
-    assert {one["device"] for one in said["findings"]} == {"gpu-001 eth0"}
+    ports = {one["device"]: one["evidence"] for one in said["findings"] if one["check"] == "switch_link"}
+    # what has a number, because a host is at the other end, is said once
+    assert ports == {
+        "leaf1 Ethernet0": ["the switch reports flaps"],
+        "leaf1 Ethernet48": ["the switch reports crc_errors"],
+    }
+    found = {one["check"]: one for one in said["findings"] if one["check"] != "switch_link"}
+    assert {one["device"] for one in found.values()} == {"gpu-001 eth0"}
     assert found.keys() == {"speed_differs", "damaged_at_switch"}
     assert found["speed_differs"]["evidence"] == [
         "leaf1 Ethernet0: the switch's end runs at 0.5 times the speed of the host's"

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from roce_exporter.catalog import INDEX, named
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
+from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
@@ -63,9 +64,20 @@ SPEEDS = (
     f"{AT_HOST.format('roce_link_speed_bytes_per_second')}"
 )
 DAMAGED = {
-    "packets with a wrong checksum": "roce_switch_phy_receive_crc_errors_total",
-    "blocks that error correction could not repair": "roce_switch_phy_fec_uncorrectable_blocks_total",
+    "packets with a wrong checksum": ("roce_switch_phy_receive_crc_errors_total", "crc_errors", "packets"),
+    "blocks that error correction could not repair": (
+        "roce_switch_phy_fec_uncorrectable_blocks_total",
+        "link_errors",
+        "errors",
+    ),
 }
+"""By what is said: the counter, and the limit of `alerts/thresholds.yml` with its key."""
+FAULT = "port:roce_switch_link_fault:info"
+FAULTS = (
+    f'max by (cluster, device, port, reason) (max_over_time({FAULT}{{{{reason!~"speed|crc_errors|uncorrectable_blocks"}}}}[{{0:.0f}}s])'
+    f" or max_over_time({FAULT}[{{0:.0f}}s]) unless on ({PLACE}) link:roce_host_port:info)"
+)
+"""What the rules say of switch ports; that of links to hosts has findings with numbers."""
 ALONE = (
     f"max by ({PLACE}, neighbor, neighbor_port) ({named.SWITCH_NEIGHBOR_INFO.name}) and on ({PLACE}) (roce_switch_pfc_enabled == 1)"
     f" unless on ({PLACE}) link:roce_host_port:info unless on ({PLACE}) link:roce_switch_peer:info"
@@ -106,18 +118,20 @@ async def recorded_links(ask: Ask, since: float, end: float) -> Report:
     Raises:
         NetError: Prometheus cannot be queried.
     """
+    findings = await _faulty_links(ask, since, end)
     if not await ask("count(link:roce_host_port:info)", end):
         has_switches = any(value for _, value in await ask(f"count({at.SPEED})", end))
-        return Report((), (NotChecked(NO_LINKS),) if has_switches else ())
-    findings = []
+        return Report(tuple(findings), (NotChecked(NO_LINKS),) if has_switches else ())
     for labels, ratio in await ask(SPEEDS, end):
         if abs(ratio - 1) > 0.01:  # noqa: PLR2004 - what a float leaves of equal ones
             said = f"the switch's end runs at {ratio:.3g} times the speed of the host's"
             findings.append(
                 _of_link(labels, "speed_differs", "The two ends of a link differ in speed", said, Side.LINK)
             )
-    for what, name in DAMAGED.items():
-        for labels, count in await ask(AT_SWITCH.format(f"increase({name}[{since:.0f}s])") + " >= 1", end):
+    limits = shipped_thresholds()
+    for what, (name, limit, key) in DAMAGED.items():
+        above = f" > {limits[limit][key]!r}"
+        for labels, count in await ask(AT_SWITCH.format(f"increase({name}[{since:.0f}s])") + above, end):
             said = f"{count:,.0f} {what} arrived at the switch: sent by the host or damaged on the way from it, which the host cannot count"
             findings.append(
                 _of_link(
@@ -131,6 +145,27 @@ async def recorded_links(ask: Ask, since: float, end: float) -> Report:
     ]
     line = f"hosts without series behind {few(sorted(alone))}: only the switch's end of their links is seen"
     return Report(tuple(findings), (NotChecked(line),) if alone else ())
+
+
+async def _faulty_links(ask: Ask, since: float, end: float) -> list[Finding]:
+    """The ports at which `RoceSwitchLinkFaulty` fires, whatever is at their other end."""
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for labels, _ in await ask(FAULTS.format(since), end):
+        place = labels.get("cluster", ""), labels.get("device", ""), labels.get("port", "")
+        reasons.setdefault(place, []).append(labels.get("reason", ""))
+    return [
+        Finding(
+            Topic.FABRIC,
+            "switch_link",
+            "The link at a switch port is faulty",
+            Status.DEGRADED,
+            f"{device} {port}",
+            side=Side.LINK,
+            evidence=(f"the switch reports {few(sorted(found))}",),
+            place=f"{device} {port}",
+        )
+        for (_, device, port), found in sorted(reasons.items())
+    ]
 
 
 def _of_link(labels: Mapping[str, str], check: str, title: str, said: str, side: Side) -> Finding:

@@ -224,6 +224,28 @@ async def test_a_client_in_a_hurry_shortens_its_own_wait_only(switch) -> None:
     assert visit.deadline - asyncio.get_running_loop().time() > 500
 
 
+async def test_a_client_that_cannot_wait_gets_the_last_whole_answer_with_its_age(switch, monkeypatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    one = prober(limits=ProbeLimits(cache_seconds=10))
+    age = 'roce_switch_answer_age_seconds{device="leaf1.example.com"}'
+    found = []
+    for passed in (0, 5, 15):
+        now[0] += passed
+        found.append(as_text(await one.probe("leaf1", "", 10)))
+    assert [(each[age], each[FRAMES]) for each in found] == [(0, 1), (5, 1), (0, 2)]
+    switch.gate.clear()
+    now[0] += 15
+    late = as_text(await one.probe("leaf1", "", 0))
+    assert (late[age], late[FRAMES]) == (15, 2)
+    assert late['roce_switch_probe_success{device="leaf1.example.com"}'] == 1
+    assert not (await one.probe("leaf1", "", 0, record=True)).success, (
+        "the debug page shows this round or none"
+    )
+    switch.gate.set()
+    await one.close()
+
+
 async def test_refused_credentials_are_not_sent_again_until_the_file_changes(
     switch, tmp_path, monkeypatch
 ) -> None:
@@ -268,12 +290,14 @@ async def test_a_reload_keeps_what_is_known_of_targets_with_the_same_settings(
     before = {name: await one.probe(name, "", 10) for name in one.targets}
     with pytest.raises(BadModuleError):
         one.reload(SwitchesFile({"leaf9": leaf("leaf9", scheme="https")}, None, kept))
-    assert await one.probe("leaf4", "", 10) is before["leaf4"], "a file that is refused changes nothing"
+    assert (await one.probe("leaf4", "", 10)).ended == before["leaf4"].ended, (
+        "a file that is refused changes nothing"
+    )
     other = (Link("Ethernet0", "gpu-001", "eth0"),)
     new = (leaf(), replace(locked, links=other), replace(changed, links=other), leaf("leaf5"))
     one.reload(SwitchesFile({each.name: each for each in new}, None, kept))
     assert switch.rounds == 4
-    assert await one.probe("leaf1", "", 10) is before["leaf1"]
+    assert (await one.probe("leaf1", "", 10)).ended == before["leaf1"].ended
     assert "is tried again in" in (await one.probe("leaf2", "", 10)).readings.faults["target"]
     assert switch.rounds == 4, "nothing has been sent yet"
     for name in ("leaf3", "leaf5"):

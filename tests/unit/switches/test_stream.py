@@ -37,7 +37,7 @@ from roce_exporter.switches import gnmi, stream
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.readings import StreamPlan
 from roce_exporter.switches.stream import LeafStore
-from roce_exporter.switches.targets import ProbeLimits, SwitchesFile
+from roce_exporter.switches.targets import FastSamples, ProbeLimits, SwitchesFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -174,18 +174,33 @@ async def test_a_probe_reads_what_the_stream_has_sent(tmp_path: Path) -> None:
         assert await watched.source() == 1
 
 
-async def test_states_come_with_each_change_and_pfc_each_second(tmp_path: Path) -> None:
+FAST = FastSamples(2.0, ("Ethernet1/1", "Ethernet2"))
+PFC = "interfaces/interface[name={}]/ethernet/pfc/priorities"
+
+
+@pytest.mark.parametrize(
+    ("samples", "wanted"),
+    [
+        (FastSamples(), {"*": 1}),
+        (FastSamples(3.0), {"*": 3}),
+        (FAST, {"*": 10, "Ethernet1/1": 2, "Ethernet2": 2}),
+    ],
+)
+async def test_states_come_with_each_change_and_pfc_as_often_as_is_wanted(
+    tmp_path: Path, samples: FastSamples, wanted: dict[str, float]
+) -> None:
     leaves = {
         path: value
         for source, replies in recorded("switch-eos").items()
         for path, value in replies.items()
         if "/" in path
     }
-    async with streaming(tmp_path, "eos", leaves) as (switch, watched):
+    async with streaming(tmp_path, "eos", leaves, samples=samples) as (switch, watched):
         await watched.probe()
         await watched.synced()
         (asked,) = [one for one in switch.questions if one.method == "Stream"]
-    assert asked.samples["interfaces/interface[name=*]/ethernet/pfc/priorities"] == 1
+    found = {path: seconds for path, seconds in asked.samples.items() if path.endswith("/pfc/priorities")}
+    assert found == {PFC.format(port): seconds for port, seconds in wanted.items()}
     changes = {path for path, seconds in asked.samples.items() if not seconds}
     assert {
         "interfaces/interface[name=*]/ethernet/pfc/watchdog",
@@ -294,10 +309,10 @@ async def test_no_stream_outlives_its_probes_its_settings_or_the_process(tmp_pat
 
 
 @asynccontextmanager
-async def sonic(folder: Path) -> AsyncIterator[tuple[StreamingSwitch, Watched, dict[str, Any]]]:
+async def sonic(folder: Path, **more: Any) -> AsyncIterator[tuple[StreamingSwitch, Watched, dict[str, Any]]]:
     """A SONiC that streams its tables, and these."""
     whole: dict[str, Any] = {}
-    async with streaming(folder, "sonic_gnmi", {}) as (switch, watched):
+    async with streaming(folder, "sonic_gnmi", {}, **more) as (switch, watched):
 
         def everything(asked: GnmiQuestion) -> list[bytes]:
             for path in asked.paths:
@@ -335,6 +350,24 @@ async def test_sonic_sends_counters_and_the_rest_is_queried(tmp_path: Path) -> N
         while 123456 not in held.values():
             held = await watched.probe()
         assert len([name for name in held if "pfc_receive_frames" in name]) == len(frames), "others stay"
+
+
+async def test_ports_of_sonic_that_are_named_are_sampled_by_themselves(tmp_path: Path) -> None:
+    """The newest of both samples counts: that of all ports, and that of the port."""
+    fast = FastSamples(1.0, (PORT,))
+    async with sonic(tmp_path, samples=fast) as (switch, watched, whole):
+        polled = await watched.probe()
+        await watched.synced()
+        asked = {one.target: one for one in switch.questions if one.method == "Stream"}
+        samples = asked["COUNTERS_DB"].samples
+        assert (samples["COUNTERS/Ethernet*"], samples[f"COUNTERS/{PORT}"]) == (10, 1)
+        assert await watched.probe() == {**polled, **await watched.probe()}, "all ports are shown"
+        for path, frames in ((f"COUNTERS/{PORT}", "123456"), ("COUNTERS/Ethernet*", "123457")):
+            row = whole[f"COUNTERS/{PORT}"] | {"SAI_PORT_STAT_PFC_3_RX_PKTS": frames}
+            whole_or_row = ietf({PORT: row} if "*" in path else row)
+            switch.queues["COUNTERS_DB"].put_nowait(subscribe_response((path_of(path), whole_or_row)))
+            while int(frames) not in (await watched.probe()).values():
+                pass
 
 
 PORT = "Ethernet68"

@@ -7,7 +7,7 @@ import pytest
 
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.net.tls import TlsFiles
-from roce_exporter.switches.targets import Link, ProbeLimits, read_switches_file
+from roce_exporter.switches.targets import FastSamples, Link, ProbeLimits, read_switches_file
 from roce_exporter.yaml_document import DocumentError
 
 FULL = """\
@@ -20,13 +20,15 @@ targets:
     basic_auth: {username: ro, password_file: pw}
     priorities: all
     timeout: 5s
+    connect_timeout: 500ms
+    stream: {ports: [Ethernet0, Ethernet4], every: 2s}
   leaf3: {module: sonic, address: "unix:///var/run/redis/redis.sock", database_config: ca.pem}
-  leaf4: {module: eos, address: "grpc://[2001:db8::1]", ports: {https: 8443}}
+  leaf4: {module: eos, address: "grpc://[2001:db8::1]", ports: {https: 8443}, stream: true}
   spine1: {module: nxos, address: "https://spine1.example.com"}
 discovery:
   allow: [10.1.0.0/16, "2001:db8::/32"]
   module: nxos
-limits: {cache: 500ms, targets_at_once: 4, timeout: 1m}
+limits: {cache: 500ms, targets_at_once: 4, timeout: 1m, connect_timeout: 1s}
 """
 
 
@@ -45,7 +47,7 @@ def read(folder: Path, text: str) -> object:
 
 def test_every_key_has_its_effect(folder: Path) -> None:
     found = read(folder, FULL)
-    assert found.limits == ProbeLimits(0.5, 4, 60.0)
+    assert found.limits == ProbeLimits(0.5, 4, 60.0, 1.0)
     leaf1, leaf2, leaf3, leaf4, spine1 = found.targets.values()
     assert (leaf1.scheme, leaf1.host, leaf1.ports["redis"]) == ("redis", "127.0.0.1", 6379)
     assert leaf1.links == (Link("Ethernet0", "gpu-001", "eth0"),)
@@ -53,6 +55,9 @@ def test_every_key_has_its_effect(folder: Path) -> None:
     assert leaf2.tls == TlsFiles(ca_file=folder / "ca.pem", server_name="leaf2")
     assert leaf2.basic_auth == BasicAuth("ro", folder / "pw")
     assert (leaf2.priorities, leaf2.timeout, leaf1.timeout) == ("all", 5.0, 60.0)
+    assert (leaf2.connect_timeout, leaf1.connect_timeout) == (0.5, 1.0)
+    assert (leaf2.stream, leaf2.samples) == (True, FastSamples(2.0, ("Ethernet0", "Ethernet4")))
+    assert (leaf4.stream, leaf4.samples, leaf1.stream) == (True, FastSamples(), False)
     assert (leaf3.scheme, leaf3.host) == ("unix", "/var/run/redis/redis.sock")
     assert leaf3.database_config == folder / "ca.pem"
     assert (leaf4.scheme, leaf4.host, leaf4.ports) == (
@@ -99,6 +104,11 @@ def test_every_key_has_its_effect(folder: Path) -> None:
         ("{module: nxos, address: x, database_config: pw}", "is for module sonic only"),
         ("{module: nxos, address: x, stream: true}", "module nxos has no gNMI; remove it"),
         ("{module: eos, address: x, stream: 1}", "'1' is not supported; choose from true, false"),
+        ("{module: nxos, address: x, stream: {every: 1s}}", "module nxos has no gNMI; remove it"),
+        ("{module: openconfig, address: x, stream: {every: 1s}}", "has no PFC to sample; write stream: true"),
+        ("{module: eos, address: x, stream: {every: 500ms}}", "'500ms' is not a duration from 1 s to 10 s"),
+        ("{module: eos, address: x, stream: {ports: ['*']}}", "'*' is not the name of a port"),
+        ("{module: eos, address: x, stream: {port: x}}", "is not a valid key; known here: every, ports"),
         ("nxos", "is not a mapping"),
     ],
 )

@@ -281,8 +281,10 @@ class _GnmiRound:
             if key.startswith("PORT|") and fields.get("alias")
         }
         ports = self.maps["COUNTERS_PORT_NAME_MAP"]
-        for document in documents(self.by_name[path]).values():
-            for name, fields in document.items() if isinstance(document, dict) else ():
+        for place, document in documents(self.by_name[path]).items():
+            # A stream can have samples of single ports, which are the fields alone.
+            found = document if "*" in place else {place.rpartition("/")[2]: document}
+            for name, fields in found.items() if isinstance(found, dict) else ():
                 port, colon, rest = name.partition(":")
                 if self.rows is None and port not in ports:
                     self.faults.setdefault(source, NO_ALIASES)
