@@ -23,6 +23,7 @@ import limit
 import links
 import owners
 import parts
+import pause
 import probe_cost
 import probe_faults
 import probe_vote
@@ -55,6 +56,7 @@ TABLES = {
     "links": links.main,
     "storms": storm_detection.main,
     "switches": switches.main,
+    "pause": pause.main,
     "owners": owners.main,
     "rules": rules.main,
     "wire": wire_speed.main,

@@ -361,7 +361,7 @@ async def test_ports_of_sonic_that_are_named_are_sampled_by_themselves(tmp_path:
         asked = {one.target: one for one in switch.questions if one.method == "Stream"}
         samples = asked["COUNTERS_DB"].samples
         assert (samples["COUNTERS/Ethernet*"], samples[f"COUNTERS/{PORT}"]) == (10, 1)
-        assert await watched.probe() == {**polled, **await watched.probe()}, "all ports are shown"
+        assert polled.keys() <= (await watched.probe()).keys(), "all ports are shown"
         for path, frames in ((f"COUNTERS/{PORT}", "123456"), ("COUNTERS/Ethernet*", "123457")):
             row = whole[f"COUNTERS/{PORT}"] | {"SAI_PORT_STAT_PFC_3_RX_PKTS": frames}
             whole_or_row = ietf({PORT: row} if "*" in path else row)
