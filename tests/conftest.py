@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,18 @@ def log_level() -> Iterator[None]:
     yield
     root.setLevel(level)
     root.handlers[:] = handlers
+
+
+@pytest.fixture
+def golden(request) -> Callable[[Path, str], None]:
+    """Compares a text with that of a file, which `--rewrite-golden` writes."""
+
+    def compare(place: Path, text: str) -> None:
+        if request.config.getoption("--rewrite-golden"):
+            place.write_text(text)
+        assert text == place.read_text()
+
+    return compare
 
 
 @pytest.fixture

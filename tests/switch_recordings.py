@@ -82,6 +82,13 @@ def values(found: SwitchReadings, source: str, **labels: str) -> dict[str, Any]:
     return {}
 
 
+def differences(plain: set[str], found: set[str], end: str = " ") -> list[str]:
+    """The lines that `found` alone has, and the names that `plain` alone has; a name ends at the first colon, or at the last blank."""
+    name = (lambda line: line.partition(end)[0]) if end == ":" else (lambda line: line.rpartition(end)[0])
+    gone = {name(line) for line in plain} - {name(line) for line in found}
+    return [*sorted(f"+ {line}" for line in found - plain), *sorted(f"- {one}" for one in gone)]
+
+
 def shown(value: Any) -> Any:
     """A value, or None if it is not readable."""
     return None if isinstance(value, Unreadable) else value

@@ -39,11 +39,8 @@ def shown(readings: SwitchReadings) -> str:
     return "\n".join(sorted(found)) + "\n"
 
 
-def compare(request: pytest.FixtureRequest, name: str, text: str) -> None:
-    place = GOLDEN / f"{name.replace('/', '.')}.series"
-    if request.config.getoption("--rewrite-golden"):
-        place.write_text(text)
-    assert text == place.read_text()
+def kept(name: str) -> Path:
+    return GOLDEN / f"{name.replace('/', '.')}.series"
 
 
 @pytest.fixture(scope="module")
@@ -55,19 +52,19 @@ def server(tmp_path_factory) -> Iterator[RedisServer]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_switch_matches_its_golden_file(request, server, name) -> None:
+def test_a_switch_matches_its_golden_file(golden, server, name) -> None:
     server.load(recorded(name))
     readings = read_switch(target_of(server.socket))
-    compare(request, name, shown(readings))
+    golden(kept(name), shown(readings))
 
 
-def test_all_queues_of_a_switch_match_their_golden_file(request, server) -> None:
+def test_all_queues_of_a_switch_match_their_golden_file(golden, server) -> None:
     server.load(recorded("switch-sonic"))
     readings = read_switch(target_of(server.socket, priorities="all"))
-    compare(request, "switch-sonic-all", shown(readings))
+    golden(kept("switch-sonic-all"), shown(readings))
 
 
-def test_a_switch_with_several_asics_matches_its_golden_file(request, tmp_path) -> None:
+def test_a_switch_with_several_asics_matches_its_golden_file(golden, tmp_path) -> None:
     """Three Redis, as on such a switch; the included files have the form of SONiC's database_global.json."""
     need_redis()
     servers = {name: RedisServer(tmp_path / name, door="--port") for name in ("host", "asic0", "asic1")}
@@ -87,7 +84,7 @@ def test_a_switch_with_several_asics_matches_its_golden_file(request, tmp_path) 
         text = shown(read_switch(unix))
         remote = target_of("127.0.0.1", "redis", ports={"redis": 1}, database_config=place)
         assert shown(read_switch(remote)) == text
-        compare(request, "switch-sonic-asics", text)
+        golden(kept("switch-sonic-asics"), text)
     finally:
         for server in servers.values():
             server.stop()

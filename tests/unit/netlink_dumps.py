@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import re
 import struct
+import sys
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
 
 from roce_exporter.host.kernel.netlink import Message, decode_messages, encode_message
 
@@ -23,6 +26,8 @@ DUMPS = {
     )
 }
 globals().update(DUMPS)
+
+LITTLE_ENDIAN = pytest.mark.skipif(sys.byteorder != "little", reason="the dumps are of such a machine")
 
 
 def payloads(datagram: bytes) -> list[bytes]:

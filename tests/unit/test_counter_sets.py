@@ -5,10 +5,9 @@ The messages are constructed as `fill_res_counter_entry` and `stat_get_doit_qp` 
 
 import errno
 import struct
-import sys
 
 import pytest
-from netlink_dumps import DEVICES, DEVICES_WITHOUT_MLX5, DONE, FakeKernel, refusal
+from netlink_dumps import DEVICES, DEVICES_WITHOUT_MLX5, DONE, LITTLE_ENDIAN, FakeKernel, refusal
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.netlink import (
@@ -25,9 +24,7 @@ from roce_exporter.host.kernel.rdma_netlink import STAT_GET, RdmaNetlink
 from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import CounterSet
 
-pytestmark = pytest.mark.skipif(
-    sys.byteorder != "little", reason="the dumps are from a little-endian machine"
-)
+pytestmark = LITTLE_ENDIAN
 
 MLX5_0 = RdmaDevice(2, "mlx5_0", "", "roce", "")
 RXE0 = RdmaDevice(0, "rxe0", "", "roce", "")

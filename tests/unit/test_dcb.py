@@ -1,20 +1,15 @@
 """DCB: a recording returns the same values as the kernel did, and its values become names and numbers."""
 
 import json
-import sys
 
 import pytest
-from netlink_dumps import PLAIN, RICH, SET, payloads
+from netlink_dumps import LITTLE_ENDIAN, PLAIN, RICH, SET, payloads
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.host.kernel.dcb_netlink import decode_ieee
 from roce_exporter.host.recorded.dcb_text import KINDS, read_dcb
 from roce_exporter.host.recorded.tree import RecordingError
 from roce_exporter.host.sources.netdev import flatten
-
-LITTLE_ENDIAN = pytest.mark.skipif(
-    sys.byteorder != "little", reason="the dumps are a little-endian machine's"
-)
 
 # What dcb of iproute2 6.1 printed for the devices whose netlink replies are in dcb_dumps.
 BUFFER = '{"prio_buffer":[0,0,0,1,0,0,0,0],"buffer_size":[262144,131072,0,0,0,0,0,0],"total_size":524160}'

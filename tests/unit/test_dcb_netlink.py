@@ -2,12 +2,11 @@
 
 import errno
 import struct
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netlink_dumps import DUMPS, FakeKernel, payloads, refusal
+from netlink_dumps import DUMPS, LITTLE_ENDIAN, FakeKernel, payloads, refusal
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.dcb_netlink import (
@@ -28,9 +27,7 @@ from roce_exporter.host.kernel.netlink import (
     encode_message,
 )
 
-pytestmark = pytest.mark.skipif(
-    sys.byteorder != "little", reason="the dumps are from a little-endian machine"
-)
+pytestmark = LITTLE_ENDIAN
 
 RTM_GETDCB = 78
 NESTED = 0x8000

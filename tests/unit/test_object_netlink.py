@@ -2,7 +2,6 @@
 
 import errno
 import struct
-import sys
 
 import pytest
 from netlink_dumps import (
@@ -13,6 +12,7 @@ from netlink_dumps import (
     DEVICES_WITHOUT_MLX5,
     DONE,
     LISTENING_RXE0,
+    LITTLE_ENDIAN,
     MEMORY_REGIONS_RXE0,
     OBJECTS_RXE1,
     QUEUE_PAIRS_RXE0,
@@ -49,9 +49,7 @@ from roce_exporter.host.kernel.rdma_netlink import GET, NETLINK_RDMA, RES_GET, R
 from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import ObjectKind, RdmaObject
 
-pytestmark = pytest.mark.skipif(
-    sys.byteorder != "little", reason="the dumps are from a little-endian machine"
-)
+pytestmark = LITTLE_ENDIAN
 
 RXE0 = RdmaDevice(0, "rxe0", "", "roce", "")
 RXE1 = RdmaDevice(1, "rxe1", "", "roce", "")

@@ -2,7 +2,6 @@
 
 import errno
 import struct
-import sys
 
 import pytest
 from hypothesis import given
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from netlink_dumps import (
     DEVICES,
     DEVICES_WITHOUT_MLX5,
+    LITTLE_ENDIAN,
     OBJECTS_RXE1,
     PORTS_GONE,
     PORTS_RXE0,
@@ -45,9 +45,7 @@ from roce_exporter.host.kernel.rdma_netlink import (
 )
 from roce_exporter.model import RdmaDevice, RdmaPort
 
-pytestmark = pytest.mark.skipif(
-    sys.byteorder != "little", reason="the dumps are from a little-endian machine"
-)
+pytestmark = LITTLE_ENDIAN
 
 RXE0 = RdmaDevice(0, "rxe0", "c8cc:58ff:fe1b:fe53", "roce", "")
 RXE1 = RdmaDevice(1, "rxe1", "dc80:f1ff:fe7e:cc01", "roce", "")

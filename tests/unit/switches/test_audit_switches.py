@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fabric_views import MadeSwitch, linked, views
+from switch_recordings import differences
 
 from roce_exporter.catalog import SWITCH_SYSTEMS
 from roce_exporter.catalog.row import ANY
@@ -24,9 +24,6 @@ from roce_exporter.checks.switches.audit_switches import (
     switch_port_settings,
 )
 from roce_exporter.switches.switch_view import SwitchView
-
-if TYPE_CHECKING:
-    pass
 
 NVIDIA = load_profile("nvidia-lossless")
 CONSISTENT = replace(NVIDIA, consistent=True)
@@ -222,18 +219,12 @@ def shown(made: object, profile: Profile) -> set[str]:
     }
 
 
-def test_every_case_is_as_worked_out_by_hand(request) -> None:
+def test_every_case_is_as_worked_out_by_hand(golden) -> None:
     right = shown(leaf(), CONSISTENT)
     parts = ["## all settings are right", *sorted(right)]
     for name, (made, profile) in CASES.items():
-        found = shown(made, profile)
-        parts += ["", f"## {name}", *sorted(f"+ {line}" for line in found - right)]
-        gone = {line.partition(":")[0] for line in right} - {line.partition(":")[0] for line in found}
-        parts += sorted(f"- {name}" for name in gone)
-    text = "\n".join(parts) + "\n"
-    if request.config.getoption("--rewrite-golden"):
-        GOLDEN.write_text(text)
-    assert text == GOLDEN.read_text()
+        parts += ["", f"## {name}", *differences(right, shown(made, profile), ":")]
+    golden(GOLDEN, "\n".join(parts) + "\n")
 
 
 def test_every_check_has_a_command_for_every_system() -> None:

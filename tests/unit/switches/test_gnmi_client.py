@@ -6,9 +6,10 @@ import asyncio
 import datetime as dt
 import inspect
 import json
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from clock import pass_time
@@ -33,11 +34,7 @@ from roce_exporter.net.login import Login
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches import gnmi
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient, gnmi_fault
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from roce_exporter.switches.readings import ProbeRequest
+from roce_exporter.switches.readings import ProbeRequest
 
 QUEUES = "COUNTERS/Ethernet*/Queues"
 PFC = "interfaces/interface[name=*]/ethernet/pfc"

@@ -292,11 +292,9 @@ def shown(tree: PauseTree) -> str:
     return as_text(tree) + "".join(f"{line}\n" for line in (*fields, *ends))
 
 
-def test_every_tree_is_as_worked_out_by_hand(request) -> None:
+def test_every_tree_is_as_worked_out_by_hand(golden) -> None:
     text = "".join(f"## {name}\n{shown(case.tree())}\n" for name, case in CASES.items())
-    if request.config.getoption("--rewrite-golden"):
-        GOLDEN.write_text(text)
-    assert text == GOLDEN.read_text()
+    golden(GOLDEN, text)
 
 
 def causes(tree: PauseTree) -> list[tuple[str, str]]:

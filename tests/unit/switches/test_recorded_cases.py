@@ -6,7 +6,7 @@
 from pathlib import Path
 from typing import Any
 
-from switch_recordings import assert_sound, changed, paths, read_recorded, recorded, series
+from switch_recordings import assert_sound, changed, differences, paths, read_recorded, recorded, series
 
 from roce_exporter.net import NetError
 from roce_exporter.switches.systems.cumulus import requests as cumulus
@@ -201,14 +201,9 @@ def shown(switch: str, **replaced: Any) -> set[str]:
     }
 
 
-def test_every_case_changes_what_it_must(request) -> None:
+def test_every_case_changes_what_it_must(golden) -> None:
     parts = []
     for name, (switch, replaced) in CASES.items():
         plain, found = shown(switch), shown(switch, **replaced)
-        parts += [f"## {switch}: {name}", *sorted(f"+ {line}" for line in found - plain)]
-        gone = {line.rpartition(" ")[0] for line in plain} - {line.rpartition(" ")[0] for line in found}
-        parts += sorted(f"- {name}" for name in gone)
-    text = "\n".join(parts) + "\n"
-    if request.config.getoption("--rewrite-golden"):
-        GOLDEN.write_text(text)
-    assert text == GOLDEN.read_text()
+        parts += [f"## {switch}: {name}", *differences(plain, found)]
+    golden(GOLDEN, "\n".join(parts) + "\n")

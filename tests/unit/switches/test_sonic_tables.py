@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sonic_redis import as_tables, recorded, values
-from switch_recordings import series
+from switch_recordings import differences, series
 
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter
@@ -289,18 +289,13 @@ def shown(*tables: SonicTables, priorities: str = "pfc", **faults: str) -> set[s
     }
 
 
-def test_every_case_is_as_worked_out_by_hand(request) -> None:
+def test_every_case_is_as_worked_out_by_hand(golden) -> None:
     plain = shown(switch())
     parts = ["## the plain port", *sorted(plain)]
     for name, tables in CASES.items():
         found = shown(*(tables if isinstance(tables, list) else [tables]))
-        parts += ["", f"## {name}", *sorted(f"+ {line}" for line in found - plain)]
-        gone = {line.rpartition(" ")[0] for line in plain} - {line.rpartition(" ")[0] for line in found}
-        parts += sorted(f"- {name}" for name in gone)
-    text = "\n".join(parts) + "\n"
-    if request.config.getoption("--rewrite-golden"):
-        GOLDEN.write_text(text)
-    assert text == GOLDEN.read_text()
+        parts += ["", f"## {name}", *differences(plain, found)]
+    golden(GOLDEN, "\n".join(parts) + "\n")
 
 
 def test_traps_12_and_15_all_priorities_and_kinds_of_queues_are_apart() -> None:
