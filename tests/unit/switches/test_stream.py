@@ -476,9 +476,13 @@ async def test_a_switch_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) 
     store, row = LeafStore(PLAN), {"long": 1000 * "x"}
     for _ in range(3000):
         await store.add(message(("x", {"Ethernet0": row})), 0)
-    with pytest.raises(NetError, match="more than 1 MiB"):
-        for number in range(3000):  # one after the other, as `_hold` takes those of two databases
+
+    async def fill() -> None:  # one after the other, as `_hold` takes those of two databases
+        for number in range(3000):
             await store.add(message(("x", {f"Ethernet{number}": row})), 0)
+
+    with pytest.raises(NetError, match="more than 1 MiB"):
+        await fill()
 
 
 async def test_two_databases_may_send_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
