@@ -7,12 +7,15 @@ and interval are whole minutes. Repetitions and ends are no messages here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from alert_promtool import seconds
-from week_rules import Fired, Labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from week_rules import Fired, Labels
 
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"(.*)"')
 
