@@ -79,7 +79,6 @@ async def misread_today() -> dict[str, str]:
     return {
         one.id: misread(one, diagnose(await incident_history(one)).findings)
         for one in load_incidents(FOREIGN)
-        if one.batch < 9  # no rule was run on the ninth yet
     }
 
 
@@ -104,7 +103,7 @@ def foreign_lines(today: Mapping[str, str]) -> Iterator[str]:
 
 
 def later_lines(today: Mapping[str, str], batch: int) -> Iterator[str]:
-    """The same of the seventh or eighth batch, by class and by driver; of a double fault, whether both are said."""
+    """The same of a later batch, by class and by driver; of a double fault, whether both are said."""
     rows = [one for one in load_incidents(FOREIGN) if one.batch == batch]
     first = {one.id: one.missed for one in rows}
     single = [one for one in rows if one.kind == "fault" and not _is_double(one)]
@@ -183,7 +182,8 @@ def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     today = asyncio.run(misread_today())
     text = filled(text, "foreign", foreign_lines(today))
     text = filled(text, "seventh", later_lines(today, 7))
-    return filled(text, "eighth", later_lines(today, 8))
+    text = filled(text, "eighth", later_lines(today, 8))
+    return filled(text, "ninth", later_lines(today, 9))
 
 
 if __name__ == "__main__":
