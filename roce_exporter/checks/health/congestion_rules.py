@@ -135,8 +135,8 @@ def _blocked_stretches(
         return
     # The set lean has only the bytes.
     progress = [(one, match) for one in PROGRESS[direction] if port.rise(one, STORM_WINDOW, **match)]
-    if not progress and port.rise(OF_PORT[direction], STORM_WINDOW):
-        progress = [(OF_PORT[direction], {})]
+    if (not progress or "priority" not in match) and port.rise(OF_PORT[direction], STORM_WINDOW):
+        progress.append((OF_PORT[direction], {}))
     for seconds in (BLOCKED, SHORT):
         for begin, end, amount in port.stretches(name, seconds, STORM_WINDOW, **match):
             ratio = min(amount * unit / (end - begin), 1.0)
@@ -225,12 +225,11 @@ def _counted(port: PortView, direction: str) -> Iterator[Paused]:
 
 def _estimated(port: PortView, direction: str) -> Iterator[Paused]:
     """The longest that the frames can have paused; meaningless where they are soon followed by frames that resume."""
-    own = "roce_pfc_" if port.highest("roce_pfc_enabled") else "roce_global_pause_"
-    # A driver can list what its firmware does not count: a time, or a priority, that is always 0.
-    times = (f"roce_pfc_{direction}_pause_seconds_total", f"{own}{direction}_seconds_total")
-    if any(port.highest(name) for name in times):
-        return
     for name in _frames(port, direction):
+        # A driver can list what its firmware does not count: a time, or a priority, that is always 0.
+        kind = "pause_seconds" if name.startswith("roce_pfc_") else "seconds"
+        if port.highest(f"{name.partition(direction)[0]}{direction}_{kind}_total"):
+            continue
         for track in port.tracks(name):
             rise = port.rise_of(name, track, SHORT)
             match = {label: track.labels[label] for label in ("netdev", "priority") if label in track.labels}

@@ -50,9 +50,11 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
         return Report((), (NotChecked(NO_DEVICE, needed=True),))
     findings = _found(host)
     unseen = tuple(unseen_of(host))
-    ports = tuple(_judged(port, [*_explained(findings)], unseen) for port in host.ports())
+    now = [*_explained(_led(host, findings))]
+    ports = tuple(_judged(port, now, unseen) for port in host.ports())
     if past:
         findings += _ended(history, host, findings)
+    findings = _led(host, findings)
     places = {(port.device, port.port): port.place for port in host.ports()}
     findings = [replace(one, place=places.get((one.device, one.port), "")) for one in findings]
     ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
@@ -71,7 +73,11 @@ def _found(host: View) -> list[Finding]:
         ),
         *(finding for port in host.ports() for finding in _faults(port, PORT_RULES)),
     ]
-    findings += _otherwise_unexplained(host, findings)
+    return findings + _otherwise_unexplained(host, findings)
+
+
+def _led(host: View, findings: Sequence[Finding]) -> list[Finding]:
+    """With the symptoms of wrong settings, also those that have ended, as evidence of these."""
     return [*settings_first([*suspects(host, findings)])]
 
 
