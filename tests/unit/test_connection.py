@@ -5,6 +5,7 @@ import logging
 
 import h11
 import pytest
+from clock import pass_time
 
 from roce_exporter.web.client_stream import LINGER_BYTES, ClientStream
 from roce_exporter.web.connection import (
@@ -226,7 +227,7 @@ async def refusal(text: bytes, **limits: float) -> tuple[int, str]:
 
 
 async def test_between_requests_a_client_may_stay_idle_for_longer() -> None:
-    served = Served(request_seconds=ENDLESS, idle_seconds=SOON, linger_seconds=SOON)
+    served = Served(request_seconds=2 * ENDLESS, idle_seconds=ENDLESS, linger_seconds=SOON)
     serving = asyncio.create_task(served.connection.serve())
     await settle()
     assert served.connection.state is ConnectionState.IDLE
@@ -234,6 +235,7 @@ async def test_between_requests_a_client_may_stay_idle_for_longer() -> None:
     served.pipe.receive(GET)
     await settle()
     assert (len(served.requests), served.connection.state) == (1, ConnectionState.IDLE)
+    pass_time(1.5 * ENDLESS)
     await serving
     assert served.pipe.calls == ["end", "close"]
 
