@@ -13,7 +13,7 @@ from typing import Any
 import servers
 import yaml
 from http_answers import answering
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 ALERTS = Path(__file__).parents[2] / "alerts"
 
@@ -42,7 +42,7 @@ def post(url: str, content: object = None) -> Any:
     """The reply of an API; a request with content is a POST."""
     data = None if content is None else json.dumps(content).encode()
     request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=HUNG_SECONDS) as answer:
         body = answer.read()
     return json.loads(body) if body.strip() else None
 

@@ -16,7 +16,7 @@ import pytest
 import trustme
 from chaos_daemon import Daemon, Namespace, exporter, namespace
 from tools import need
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 from roce_exporter.web.server import is_loopback
 
@@ -46,7 +46,7 @@ def daemon(tmp_path_factory) -> Iterator[Daemon]:
 def connect(daemon: Daemon, text: bytes = b"") -> socket.socket:
     """A client that sends this and then nothing."""
     host, _, port = daemon.address.rpartition(":")
-    client = socket.create_connection((host, int(port)), timeout=60)
+    client = socket.create_connection((host, int(port)), timeout=HUNG_SECONDS)
     with contextlib.suppress(ConnectionError):
         client.sendall(text)
     return client

@@ -111,7 +111,7 @@ class Host:
 
     async def settle(self) -> None:
         """Wait until nothing is in flight any more, and everything has been read again within its deadline."""
-        self.collector._settings = Settings(timeout=20.0, refresh=600.0)
+        self.collector._settings = Settings(timeout=HUNG_SECONDS, refresh=600.0)
         for _ in range(3):
             self.skew += 7200.0  # later than every quarantine
             await self.exporter.observe()

@@ -20,7 +20,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from servers import FREE, Labels, Running, Values, help_of, is_healthy, prometheus, serving
 from storm_scene import placed
 from tools import need
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTER, HISTOGRAM, Row
@@ -78,7 +78,7 @@ def catalogue(without: str = "") -> str:
 def served(url: str) -> str:
     """What a daemon serves now."""
     accept = {"Accept": Format.OPENMETRICS.value.partition("; charset")[0]}
-    with urllib.request.urlopen(urllib.request.Request(url, headers=accept), timeout=60) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=accept), timeout=HUNG_SECONDS) as answer:
         assert answer.headers["Content-Type"] == Format.OPENMETRICS.value
         return str(answer.read().decode())
 

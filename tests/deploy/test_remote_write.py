@@ -19,6 +19,7 @@ from clock import Clock
 from deploy_servers import LOOKBACK, backfill, on_blocks, prometheus_version, victoria_metrics
 from deploy_tools import ROOT, fetch
 from servers import Running, Values
+from waiting import HUNG_SECONDS
 
 from roce_exporter.checks.settings import Auditor, load_profile
 from roce_exporter.collect.collector import Collector, Settings
@@ -95,7 +96,7 @@ def import_lines(store: Running, lines: list[str]) -> None:
     """Add lines to VictoriaMetrics, which counts milliseconds."""
     body = "".join(f"{line}000\n" for line in lines).encode()
     request = urllib.request.Request(f"{store.url}/api/v1/import/prometheus", data=body)
-    with urllib.request.urlopen(request, timeout=60):
+    with urllib.request.urlopen(request, timeout=HUNG_SECONDS):
         pass
     fetch(f"{store.url}/internal/force_flush")
 

@@ -24,6 +24,7 @@ from deploy_servers import Daemon, running
 from deploy_tools import DEPLOY, ROOT, printed, ran
 from sandbox import system_calls, unit_lines
 from tools import need
+from waiting import HUNG_SECONDS
 
 import roce_exporter
 
@@ -68,7 +69,7 @@ def scraped(daemon: Daemon, scheme: str, path: str) -> str:
     request = urllib.request.Request(
         f"{scheme}://127.0.0.1:{daemon.port}{path}", headers={"Authorization": f"Basic {user}"}
     )
-    with urllib.request.urlopen(request, timeout=120, context=context) as answer:
+    with urllib.request.urlopen(request, timeout=HUNG_SECONDS, context=context) as answer:
         return str(answer.read().decode())
 
 
@@ -98,7 +99,7 @@ def terminate(daemon: Daemon) -> None:
     pid = daemon.process.pid
     (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     os.kill(int(child), signal.SIGTERM)
-    assert daemon.process.wait(120) == 0
+    assert daemon.process.wait(HUNG_SECONDS) == 0
 
 
 @pytest.fixture(scope="module")

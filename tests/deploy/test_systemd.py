@@ -21,7 +21,7 @@ from deploy_servers import Daemon, running
 from deploy_tools import COMMAND, DEPLOY, fetch, need_root, ran
 from sandbox import system_calls, unit_lines
 from tools import need
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 from roce_exporter.cli.options import parse_options
 
@@ -237,7 +237,9 @@ def status_of(url: str, credentials: str) -> int:
     """The status of a request with these credentials."""
     header = {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=header), timeout=60) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, headers=header), timeout=HUNG_SECONDS
+        ) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:

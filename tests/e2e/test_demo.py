@@ -23,7 +23,7 @@ from servers import EXPORTER
 from sonic_redis import need_redis
 from sonic_server import short_folder
 from tools import need
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 SOON = "--host.simulate-seed=57"
 """With this seed the first storm begins after 20 s and lasts 3.3 s."""
@@ -68,7 +68,7 @@ def running(environment: dict[str, str], *flags: str) -> Iterator[subprocess.Pop
 def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
     """The rest of its output. Not `communicate`, which loses what the first `readline` took into its buffer."""
     rest, errors = process.stdout.read(), process.stderr.read()
-    process.wait(120)
+    process.wait(HUNG_SECONDS)
     return rest, errors
 
 
@@ -80,7 +80,7 @@ def ending(process: subprocess.Popen[str]) -> Iterator[None]:
     finally:
         if process.poll() is None:
             process.terminate()
-            process.wait(120)
+            process.wait(HUNG_SECONDS)
 
 
 @pytest.mark.ci
@@ -105,7 +105,7 @@ def test_without_a_terminal_it_prints_storm_alert_and_watchdog_as_lines(environm
         assert server.net_connections("inet") == [], "no TCP port"
         page = re.fullmatch(r"switch +(http://127\.0\.0\.1:\d+/probe\?target=leaf-057)\n", lines[2])
         assert page
-        with urllib.request.urlopen(page[1], timeout=60) as answer:
+        with urllib.request.urlopen(page[1], timeout=HUNG_SECONDS) as answer:
             assert b'roce_switch_probe_success{device="leaf-057"} 1' in answer.read()
         while not all(re.search(one, "".join(lines), re.MULTILINE) for one in (*events, alert)):
             lines.append(process.stdout.readline())
@@ -184,7 +184,7 @@ def test_its_child_processes_end_when_it_is_killed(environment) -> None:
         children = descendants(process.pid)
         assert {"prometheus", "redis-server"} <= {child.name() for child in children}
         process.kill()
-        _, alive = psutil.wait_procs(children, timeout=120)
+        _, alive = psutil.wait_procs(children, timeout=HUNG_SECONDS)
     assert alive == []
 
 
@@ -195,7 +195,7 @@ def test_the_reader_of_its_lines_may_close_the_pipe(environment, tmp_path) -> No
         process.stdout.readline()
         children = descendants(process.pid)
         process.stdout.close()
-        assert process.wait(120) == 0
+        assert process.wait(HUNG_SECONDS) == 0
         assert process.stderr.read() == ""
     assert_nothing_is_left(tmp_path, children)
 
@@ -239,7 +239,7 @@ class Terminal:
             while told := os.read(self.descriptor, 65536):
                 self.output += told.decode(errors="replace")
         os.close(self.descriptor)
-        return self.process.wait(120)
+        return self.process.wait(HUNG_SECONDS)
 
 
 @pytest.mark.ci
@@ -285,5 +285,5 @@ def test_a_key_shows_the_next_scenario_and_a_terminal_that_is_closed_ends_it(env
         children = descendants(terminal.process.pid)
         assert not {child.pid for child in before} & {child.pid for child in children}, "the servers are new"
         os.close(terminal.descriptor)
-        terminal.process.wait(120)
+        terminal.process.wait(HUNG_SECONDS)
     assert_nothing_is_left(tmp_path, children)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import HUNG_SECONDS
 
 pytestmark = pytest.mark.ci
 
@@ -35,7 +36,7 @@ def in_a_namespace(what, *words):
         [*IN_A_NAMESPACE, "sh", "-c", script, sys.executable, str(COMPARE), what, *words],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HUNG_SECONDS,
         check=False,
     )
     if done.returncode == NOT_PERMITTED or done.stderr.startswith("unshare:"):

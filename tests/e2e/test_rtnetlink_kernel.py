@@ -8,6 +8,7 @@ import sys
 import threading
 
 import pytest
+from waiting import HUNG_SECONDS
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
@@ -52,7 +53,7 @@ def in_a_namespace(prepare, *netdevs):
         [*IN_A_NAMESPACE, "sh", "-c", script, sys.executable, READ, *netdevs],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HUNG_SECONDS,
         check=False,
     )
     if done.returncode == NOT_PERMITTED or done.stderr.startswith("unshare:"):

@@ -12,6 +12,7 @@ import pytest
 import trustme
 from servers import kept_port
 from sonic_redis import RedisServer, need_redis, query_switch, recorded, target_of, values
+from waiting import HUNG_SECONDS
 
 from roce_exporter.net.login import Login
 from roce_exporter.net.tls import TlsFiles
@@ -55,7 +56,7 @@ def monitored(server: RedisServer) -> Iterator[list[str]]:
         thread.start()
         yield seen
         other.echo("end of the test")
-        thread.join(60)
+        thread.join(HUNG_SECONDS)
         assert not thread.is_alive()
         monitor.__exit__(None, None, None)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from clock import Clock
-from waiting import Gate, until
+from waiting import HUNG_SECONDS, Gate, until
 
 from roce_exporter.collect import collector, device_work
 from roce_exporter.collect.collector import Collector, Settings
@@ -562,7 +562,7 @@ async def test_reads_that_took_long_are_shared_by_more_workers_in_the_next_colle
     for source in (one, two, three):
         source.answer = slow
     await work.collect()
-    together = threading.Barrier(3, timeout=60)
+    together = threading.Barrier(3, timeout=HUNG_SECONDS)
 
     def meet() -> tuple[Reading, ...]:
         together.wait()

@@ -19,6 +19,7 @@ import bcrypt
 import pytest
 import trustme
 from test_web_config import issue, web_yml
+from waiting import HUNG_SECONDS
 from worker_threads import die
 
 from roce_exporter.collect import workers
@@ -131,7 +132,7 @@ async def test_closing_does_not_wait_for_a_stuck_application() -> None:
     (address,) = await server.start(["127.0.0.1:0"])
     asking = asyncio.create_task(ask(int(address.rpartition(":")[2]), get()))
     await entered.wait()
-    async with asyncio.timeout(60):  # the application never ends
+    async with asyncio.timeout(HUNG_SECONDS):  # the application never ends
         await server.close()
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
         await asking
@@ -243,7 +244,7 @@ def slow_bcrypt(monkeypatch):
 
     def check(password: bytes, hashed_password: bytes) -> bool:
         begun.put(password)
-        assert gate.wait(30)
+        assert gate.wait(HUNG_SECONDS)
         return real(password, hashed_password)
 
     monkeypatch.setattr(bcrypt, "checkpw", check)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 from tools import need
+from waiting import HUNG_SECONDS
 
 from roce_exporter.web import web_config_file
 from roce_exporter.web.connection import RateLimit, WebConfig
@@ -345,7 +346,7 @@ class SlowReads:
         self.paths.append(path)
         content = self._read(path, *limit)
         self.begun.set()
-        assert self.go_on.wait(60)
+        assert self.go_on.wait(HUNG_SECONDS)
         return content
 
 

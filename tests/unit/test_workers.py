@@ -54,7 +54,7 @@ class Bench:
     def attempt(self, job: Job) -> Finished:
         self.attempts.append(job.key)
         self.begun[job.key].set()
-        assert self.gates[job.key].wait(20)
+        assert self.gates[job.key].wait(HUNG_SECONDS)
         return Finished(f"{job.key} done", tuple(jobs(self.more.get(job.key, ""))))
 
     def open(self, *names: str) -> None:
@@ -70,7 +70,7 @@ def wait_for(worker: Worker) -> None:
     """Wait until the worker has finished its tasks."""
     idle = threading.Event()
     worker.submit(idle.set)
-    assert idle.wait(20)
+    assert idle.wait(HUNG_SECONDS)
 
 
 @pytest.fixture
@@ -85,11 +85,11 @@ def test_two_workers_never_share_a_chain(workers) -> None:
     bench = Bench("a.1 a.2", "b.1 b.2")
     for worker in workers:
         worker.submit(bench.batch.run)
-    assert bench.begun["a.1"].wait(20)
-    assert bench.begun["b.1"].wait(20)
+    assert bench.begun["a.1"].wait(HUNG_SECONDS)
+    assert bench.begun["b.1"].wait(HUNG_SECONDS)
     assert sorted(bench.attempts) == ["a.1", "b.1"]
     bench.open()
-    assert bench.done.wait(20)
+    assert bench.done.wait(HUNG_SECONDS)
     assert sorted(bench.attempts) == ["a.1", "a.2", "b.1", "b.2"]
 
 
@@ -97,11 +97,11 @@ def test_jobs_behind_a_stuck_one_are_freed_and_its_late_result_dropped(workers) 
     bench = Bench("a.stuck a.next", "b.1")
     bench.open("a.next", "b.1")
     workers[0].submit(bench.batch.run)
-    assert bench.begun["a.stuck"].wait(20)
+    assert bench.begun["a.stuck"].wait(HUNG_SECONDS)
     assert bench.batch.overtake(0.0) == 0, "it began at 0 and not earlier"
     assert bench.batch.overtake(0.5) == 1
     workers[1].submit(bench.batch.run)
-    assert bench.begun["b.1"].wait(20)
+    assert bench.begun["b.1"].wait(HUNG_SECONDS)
     wait_for(workers[1])
     assert bench.attempts == ["a.stuck", "a.next", "b.1"]
     assert bench.batch.overtake(0.5) == 0, "nothing waits any more"
@@ -121,7 +121,7 @@ def test_a_thing_with_stuck_calls_is_read_further_only_where_there_is_room(worke
     """Each stuck call holds a thread: of one thing a few, of all together no more than `MOST_STUCK`."""
     bench = Bench("a.1 a.2", "b.1")
     workers[0].submit(bench.batch.run)
-    assert bench.begun["a.1"].wait(20)
+    assert bench.begun["a.1"].wait(HUNG_SECONDS)
     with monkeypatch.context() as patch:
         patch.setattr("roce_exporter.collect.batch.MOST_STUCK", 1)
         assert bench.batch.overtake(0.5) == 0
@@ -130,9 +130,9 @@ def test_a_thing_with_stuck_calls_is_read_further_only_where_there_is_room(worke
         bench.in_flight.thing_of = lambda key: key.partition(".")[0]
         assert bench.batch.overtake(0.5) == 1, "the other device is read"
         workers[1].submit(bench.batch.run)
-        assert bench.begun["b.1"].wait(20)
+        assert bench.begun["b.1"].wait(HUNG_SECONDS)
     bench.open()
-    assert bench.done.wait(20)
+    assert bench.done.wait(HUNG_SECONDS)
     assert bench.attempts == ["a.1", "b.1", "a.2"], "what waited is read after the call that returned"
 
 
@@ -157,18 +157,18 @@ def test_every_stuck_job_with_others_behind_it_calls_for_a_further_worker(worker
     bench = Bench("a.1 a.2", "b.1 b.2", "c.1")
     for worker in workers:
         worker.submit(bench.batch.run)
-    assert bench.begun["a.1"].wait(20)
-    assert bench.begun["b.1"].wait(20)
+    assert bench.begun["a.1"].wait(HUNG_SECONDS)
+    assert bench.begun["b.1"].wait(HUNG_SECONDS)
     assert bench.batch.overtake(0.5) == 2
     bench.open()
-    assert bench.done.wait(20)
+    assert bench.done.wait(HUNG_SECONDS)
     assert sorted(bench.attempts) == ["a.1", "a.2", "b.1", "b.2", "c.1"]
 
 
 def test_a_closed_batch_begins_nothing_more(workers) -> None:
     bench = Bench("a.1 a.2", "b.1", more={"a.1": "a.3"})
     workers[0].submit(bench.batch.run)
-    assert bench.begun["a.1"].wait(20)
+    assert bench.begun["a.1"].wait(HUNG_SECONDS)
     assert bench.batch.unfinished == 3
     _, unreached = bench.batch.close()
     assert set(unreached) == {"a.2", "b.1"}
@@ -185,7 +185,7 @@ def test_a_job_whose_key_is_in_flight_is_skipped_even_if_another_job_adds_it(wor
     assert before
     bench.open()
     workers[0].submit(bench.batch.run)
-    assert bench.done.wait(20)
+    assert bench.done.wait(HUNG_SECONDS)
     assert bench.attempts == ["a.1", "a.3"]
     assert bench.in_flight.end(before)
     assert not bench.in_flight
@@ -195,10 +195,10 @@ def test_results_are_taken_from_a_batch_once(workers) -> None:
     bench = Bench("a.1 a.2")
     bench.open("a.1")
     workers[0].submit(bench.batch.run)
-    assert bench.begun["a.2"].wait(20)
+    assert bench.begun["a.2"].wait(HUNG_SECONDS)
     assert bench.batch.take() == {"a.1": "a.1 done"}
     bench.open()
-    assert bench.done.wait(20)
+    assert bench.done.wait(HUNG_SECONDS)
     assert bench.batch.take() == {"a.2": "a.2 done"}
     assert bench.batch.take() == {}
 
@@ -206,7 +206,7 @@ def test_results_are_taken_from_a_batch_once(workers) -> None:
 def test_a_batch_is_over_when_only_an_abandoned_call_is_left(workers) -> None:
     bench = Bench("a.1 a.2")
     workers[0].submit(bench.batch.run)
-    assert bench.begun["a.1"].wait(20)
+    assert bench.begun["a.1"].wait(HUNG_SECONDS)
     assert bench.batch.pending() == {"a.1"}
     bench.clock.now = 2.0
     assert [call.key for call in bench.in_flight.give_up(1.0)] == ["a.1"]
@@ -259,12 +259,12 @@ def test_files_of_a_call_are_closed_after_its_return_by_its_own_thread(workers, 
         under_way = calls.begin("a")
         assert under_way
         begun.set()
-        assert gate.wait(20)
+        assert gate.wait(HUNG_SECONDS)
         calls.end(under_way)
 
     begun = threading.Event()
     workers[0].submit(call)
-    assert begun.wait(20)
+    assert begun.wait(HUNG_SECONDS)
     calls.when_idle("a", lambda: closed.append("later" if threading.get_ident() == inside else "elsewhere"))
     calls.when_idle("a", lambda: int("fails"))
     calls.when_idle("b", lambda: closed.append("at once"))
@@ -284,19 +284,19 @@ def test_a_stuck_worker_is_abandoned_and_others_are_kept() -> None:
 
     def stuck() -> None:
         begun.set()
-        gate.wait(20)
+        gate.wait(HUNG_SECONDS)
 
     crew.start(stuck, 1)
-    assert begun.wait(20)
+    assert begun.wait(HUNG_SECONDS)
     done = threading.Event()
     crew.start(done.set, 1)
-    assert done.wait(20)
+    assert done.wait(HUNG_SECONDS)
     wait_for(crew._workers[1])
     crew.settle(stuck=True)
     assert len(crew._workers) == 1
     again = threading.Event()
     crew.start(again.set, 1)
-    assert again.wait(20)
+    assert again.wait(HUNG_SECONDS)
     assert len(crew._workers) == 1
     gate.set()
     crew.retire()
@@ -317,7 +317,7 @@ def test_workers_that_a_batch_did_not_need_end_with_it(worker_threads) -> None:
 
 def test_a_stuck_thread_does_not_keep_the_process_alive() -> None:
     program = "import time; from roce_exporter.collect.workers import Worker; Worker('w').submit(lambda: time.sleep(3600))"
-    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=HUNG_SECONDS).returncode == 0
 
 
 def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(monkeypatch, caplog) -> None:
@@ -326,7 +326,7 @@ def test_fewer_workers_run_if_threads_are_short_and_none_is_an_error(monkeypatch
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     crew.settle(stuck=False)
     crew.start(done.set, 4)
-    assert done.wait(20)
+    assert done.wait(HUNG_SECONDS)
     crew.settle(stuck=False)
     crew.retire()
     assert [record.message for record in caplog.records] == ["cannot start a thread: continuing with 1"]
@@ -355,12 +355,12 @@ def test_a_worker_outlives_work_that_fails_and_keeps_its_error(caplog) -> None:
 
 async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thread(worker_threads) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
-    assert await call_in_worker(calls, "a", lambda: 42, 20.0) == 42
+    assert await call_in_worker(calls, "a", lambda: 42, HUNG_SECONDS) == 42
     worker_threads.wait_until(0)
-    found = await call_in_worker(calls, "a", lambda: (worker_threads.running(), "a" in calls), 20.0)
+    found = await call_in_worker(calls, "a", lambda: (worker_threads.running(), "a" in calls), HUNG_SECONDS)
     assert found == (["roce-call"], True)
     with pytest.raises(ValueError, match="no number"):
-        await call_in_worker(calls, "a", lambda: int("no number"), 20.0)
+        await call_in_worker(calls, "a", lambda: int("no number"), HUNG_SECONDS)
     assert not calls
     worker_threads.wait_until(0)
 
@@ -369,22 +369,22 @@ async def test_a_call_that_does_not_return_is_not_repeated(worker_threads) -> No
     calls: InFlight[str] = InFlight(Clock(0.0))
     gate = threading.Event()
     with pytest.raises(TimeoutError, match=r"\] no answer in 0\.01 s$") as late:
-        await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
+        await call_in_worker(calls, "a", lambda: gate.wait(HUNG_SECONDS), 0.01)
     with pytest.raises(TimeoutError, match=r"\] an earlier call has not returned$") as early:
-        await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01)
+        await call_in_worker(calls, "a", lambda: gate.wait(HUNG_SECONDS), 0.01)
     assert (late.value.errno, early.value.errno) == (errno.ETIMEDOUT, errno.ETIMEDOUT)
     assert worker_threads.running() == ["roce-call"]
     gate.set()
     while calls:  # noqa: ASYNC110 - a worker thread has no event to wait for
         await asyncio.sleep(0.001)
-    assert await call_in_worker(calls, "a", lambda: "again", 20.0) == "again"
+    assert await call_in_worker(calls, "a", lambda: "again", HUNG_SECONDS) == "again"
 
 
 async def test_without_a_thread_nothing_is_left_in_flight(monkeypatch) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     with pytest.raises(RuntimeError):
-        await call_in_worker(calls, "a", lambda: 42, 20.0)
+        await call_in_worker(calls, "a", lambda: 42, HUNG_SECONDS)
     assert not calls
 
 
@@ -392,7 +392,7 @@ async def test_calls_in_one_thread_end_with_it(worker_threads) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     thread = CallThread()
     first, second = [
-        await call_in_worker(calls, "a", threading.get_native_id, 20.0, thread) for _ in range(2)
+        await call_in_worker(calls, "a", threading.get_native_id, HUNG_SECONDS, thread) for _ in range(2)
     ]
     assert first == second != threading.get_native_id()
     assert worker_threads.running() == ["roce-call"]
@@ -405,10 +405,10 @@ async def test_a_thread_that_is_retired_while_its_call_is_stuck_ends_with_the_ca
     calls: InFlight[str] = InFlight(Clock(0.0))
     thread, gate = CallThread(), threading.Event()
     with pytest.raises(TimeoutError):
-        await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01, thread)
+        await call_in_worker(calls, "a", lambda: gate.wait(HUNG_SECONDS), 0.01, thread)
     thread.retire()
     with pytest.raises(TimeoutError, match="has not returned"):
-        await call_in_worker(calls, "a", lambda: gate.wait(20), 0.01, CallThread())
+        await call_in_worker(calls, "a", lambda: gate.wait(HUNG_SECONDS), 0.01, CallThread())
     assert worker_threads.running() == ["roce-call"]
     gate.set()
     worker_threads.wait_until(0)
@@ -502,7 +502,7 @@ def test_the_next_batch_of_a_crew_uses_no_dead_worker(monkeypatch, worker_thread
     worker_threads.wait_until(0)
     crew.settle(stuck=False)
     crew.start(done.set, 1)
-    assert done.wait(20)
+    assert done.wait(HUNG_SECONDS)
     crew.retire()
 
 
@@ -520,7 +520,7 @@ def test_jobs_of_a_worker_that_fails_are_reported_as_not_done_and_can_be_done_ag
     assert isinstance(workers[0].error, MemoryError)
     assert not bench.batch.is_over, "b.1 is left"
     workers[1].submit(bench.batch.run)
-    assert bench.done.wait(20)
+    assert bench.done.wait(HUNG_SECONDS)
     assert not bench.in_flight
     results, unreached = bench.batch.close()
     assert (set(results), unreached) == ({"a.1", "b.1"}, ("a.2", "a.3"))
@@ -531,7 +531,7 @@ def test_a_result_that_cannot_be_entered_is_reported_as_not_done(workers) -> Non
     bench.open()
     bench.batch._results = NoRoom()
     workers[0].submit(bench.batch.run)
-    assert bench.done.wait(20)
+    assert bench.done.wait(HUNG_SECONDS)
     wait_for(workers[0])
     assert not bench.in_flight
     assert bench.batch.close()[1] == ("a.1", "a.2")

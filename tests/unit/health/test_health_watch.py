@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from waiting import HUNG_SECONDS
 
 from roce_exporter.checks.finding import Report
 from roce_exporter.checks.health.causes import NAMED
@@ -153,7 +154,7 @@ async def test_a_scrape_never_waits_for_the_rules() -> None:
 
     def rules(history: History) -> Report:
         begun.set()
-        assert release.wait(60)
+        assert release.wait(HUNG_SECONDS)
         return diagnose(history)
 
     host = Host("quiet", rules)

@@ -11,6 +11,7 @@ from descriptors import open_descriptors
 from hypothesis import given
 from hypothesis import strategies as st
 from sonic_redis import query_switch, target_of
+from waiting import HUNG_SECONDS
 
 from roce_exporter.net import NetError
 from roce_exporter.net.login import Login
@@ -69,7 +70,7 @@ def after_select(reply: bytes) -> Script:
 
 
 async def read_one(address: RedisAddress, *command: str, login: Login = Login()) -> object:  # noqa: B008 - frozen
-    async with asyncio.timeout(30), open_database(address, login) as database:
+    async with asyncio.timeout(HUNG_SECONDS), open_database(address, login) as database:
         return (await database.read([command or ("HGETALL", "k")]))[0]
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 from sonic_redis import DATABASES, RedisServer, need_redis, recorded, target_of
+from waiting import HUNG_SECONDS
 
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net import ReplyBudget
@@ -36,7 +37,7 @@ def load(server: RedisServer) -> None:
 
 @contextlib.asynccontextmanager
 async def probing(server: RedisServer) -> AsyncIterator[Prober]:
-    target = target_of(server.socket, name="leaf1", ports={"unix": 0}, timeout=60.0)
+    target = target_of(server.socket, name="leaf1", ports={"unix": 0}, timeout=HUNG_SECONDS)
     prober = Prober(SwitchesFile({"leaf1": target}, None, ProbeLimits(cache_seconds=0)))
     yield prober
     await prober.close()
