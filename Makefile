@@ -37,6 +37,7 @@ generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt
 	$(PYTHON) dashboards/generate.py
 	$(PYTHON) deploy/windows/generate.py
 	$(PYTHON) tests/deploy/write_chart.py
+	$(PYTHON) deploy/release/addresses.py
 	$(PYTHON) tests/alerts/migration_tables.py
 	$(PYTHON) tests/drift/table.py
 	$(PYTHON) -m pytest -q tests/golden --rewrite-golden -k golden_file

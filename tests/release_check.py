@@ -22,14 +22,14 @@ PROMISED: dict[str, tuple[str, ...]] = {
     "rpm": STEPS,
     "apt repository": ("signed", *LIFE),
     "image": ("bytes", "install", "metric"),
-    "chart": ("bytes", "signed", "install", "upgrade", "rollback", "remove"),
+    "chart": STEPS,
     "mixin": ("bytes", "signed", "install"),
     "dashboards": ("bytes", "signed"),
     "rules": ("bytes", "signed", "install"),
     "bill of materials": ("bytes", "signed", "install"),
     "provenance": ("bytes", "signed", "install"),
 }
-"""An image is run by buildah, a chart is validated against the schemas of Kubernetes and lives in an API server that has no nodes, a mixin and rules
+"""An image is run by buildah, a chart is validated against the schemas of Kubernetes and lives in an API server that has no nodes (its test runs, but in no pod), a mixin and rules
 are read by promtool, a bill lists what is inside, a provenance every file: no registry, no node and no Grafana is at hand, and so some have no upgrade."""
 Cell = tuple[str, str]
 

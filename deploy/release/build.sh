@@ -4,7 +4,7 @@
 #   PYTHON       a Python 3.11 or newer with pip and venv, else python3
 #   PACKAGES     of deploy/NAME/build.sh, those to build; else all that exist
 #   RELEASE_KEY  the key that signs SHA256SUMS, as gpg names it; without it the release is not signed. Nothing is signed while the
-#                owner's addresses are not set (owner.example), unless RELEASE_TRIAL=1 says that nobody will get the files
+#                owner's address is not set (addresses.py), unless RELEASE_TRIAL=1 says that nobody will get the files
 set -eu
 umask 022
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,8 +16,7 @@ export PYTHON SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
 [ -z "$(ls -A "$folder" 2>/dev/null)" ] || { echo "$folder is not empty; a release needs a folder of its own" >&2; exit 2; }
 [ -z "$(git -C "$top" status --porcelain)" ] || echo "uncommitted changes are not in this release" >&2
 if [ -n "${RELEASE_KEY:-}" ] && [ "${RELEASE_TRIAL:-}" != 1 ]; then
-  unset_in=$(cd "$top" && grep -l 'owner\.example' pyproject.toml SECURITY.md deploy/helm/roce-exporter/Chart.yaml || true)
-  [ -z "$unset_in" ] || { echo "set the owner's addresses in place of owner.example in:" $unset_in >&2; exit 2; }
+  "$PYTHON" "$top/deploy/release/addresses.py" --check
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -8,15 +8,17 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import tarfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from deploy_tools import DEPLOY, ROOT, module_of, printed
+from deploy_tools import DEPLOY, ROOT, SOURCES, module_of, printed
 from tools import need
 from write_chart import (
     BUILT,
@@ -142,10 +144,35 @@ def test_nothing_is_signed_while_the_owners_addresses_are_not_set(tmp_path) -> N
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (
-        "set the owner's addresses in place of owner.example in: pyproject.toml SECURITY.md deploy/helm/roce-exporter/Chart.yaml"
-    )
+    why = "set Homepage in pyproject.toml in place of owner.example, then `make generate`"
+    assert done.stderr.splitlines()[-1] == why
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_owner_sets_one_address_and_all_others_follow(tmp_path, capsys) -> None:
+    """Whatever the address before was, also one that begins with the new one or is its beginning."""
+    addresses = module_of(DEPLOY / "release/addresses.py")
+    named = [ROOT / name for name in (*SOURCES, "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    named = [one for name in named for one in (name.rglob("*") if name.is_dir() else [name])]
+    named = [one for one in named if one.is_file() and addresses.UNSET.encode() in one.read_bytes()]
+    found = {str(one.relative_to(ROOT)) for one in named if one.suffix != ".pyc"}
+    assert found == {*addresses.FILES, "deploy/release/addresses.py"}, "one of them is forgotten"
+    for name in addresses.FILES:
+        place = tmp_path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, place)
+    project = tmp_path / "pyproject.toml"
+    for home in ("https://forge.example/a/roce", "https://forge.example/a/roce/b", "https://forge.example/a"):
+        old = re.search('^Homepage = "(.+)"$', project.read_text(), re.MULTILINE)
+        assert old
+        project.write_text(project.read_text().replace(old[0], f'Homepage = "{home}"'))
+        assert addresses.main(tmp_path, "--check") == 2
+        said = f"other addresses than Homepage in pyproject.toml: {' '.join(addresses.FILES)}"
+        assert said in capsys.readouterr().err
+        assert (addresses.main(tmp_path), addresses.main(tmp_path, "--check")) == (0, 0)
+        assert yaml.safe_load((tmp_path / addresses.CHART).read_text())["home"] == home
+        assert set(tomllib.loads(project.read_text())["project"]["urls"].values()) >= {home, f"{home}/issues"}
+    assert not [name for name in addresses.FILES if addresses.UNSET in (tmp_path / name).read_text()]
 
 
 def test_the_readme_has_every_value() -> None:
@@ -207,7 +234,7 @@ def test_names_and_labels_are_short_enough_whatever_the_release_is_called(cases)
 @pytest.mark.ci
 def test_a_wrong_field_is_found_in_every_version(cases) -> None:
     """Otherwise the test before would prove nothing. Helm's schema passes tolerations through unchecked."""
-    problems = cases["faulty"]["problems"]
+    problems = [one for one in cases["faulty"]["problems"] if one.startswith("DaemonSet")]
     assert len(problems) == len(VERSIONS)
     assert all("operater" in problem for problem in problems)
 
@@ -222,7 +249,7 @@ def test_wrong_values_are_refused_with_the_reason(cases, case) -> None:
 def test_no_kind_grants_rights(cases) -> None:
     kinds = {document["kind"] for case in VALUES for document in cases[case]["documents"]}
     assert kinds == {
-        *("ConfigMap", "DaemonSet", "Deployment", "NetworkPolicy", "PodMonitor", "Probe"),
+        *("ConfigMap", "DaemonSet", "Deployment", "NetworkPolicy", "Pod", "PodMonitor", "Probe"),
         *("PrometheusRule", "Service", "ServiceAccount", "ServiceMonitor", "StatefulSet"),
     }
 
@@ -255,7 +282,7 @@ def test_each_privilege_is_what_its_value_says_and_no_more(cases) -> None:
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert f"--path.sysfs={mounts['sysfs']}" in container["args"]
     assert mounts["debugfs"] == f"{mounts['sysfs']}/kernel/debug"
-    pod = pod_of(cases, "kernel-log")
+    pod = pod_of(cases, "switches")
     (container,) = pod["containers"]
     assert container["securityContext"] == {"readOnlyRootFilesystem": True, "privileged": True}
     assert container["volumeMounts"] == [{"name": "kernel-log", "mountPath": "/dev/kmsg", "readOnly": True}]
@@ -279,7 +306,7 @@ def test_owners_need_the_hosts_processes_and_then_a_user_of_their_own(cases) -> 
     assert usual["runAsUser"] != context["runAsUser"] == context["runAsGroup"] > 0
     assert context["fsGroup"] == usual["fsGroup"], "it reads the Secret by its group"
     assert parse_options(pod["containers"][0]["args"]).owners_anonymous is True
-    without = pod_of(cases, "ownerless")
+    without = pod_of(cases, "sharded")
     assert "hostPID" not in without
     assert without["securityContext"] == usual
     options = parse_options(without["containers"][0]["args"])
@@ -352,6 +379,22 @@ def test_the_pod_for_switches_has_no_privileges_and_accepts_its_arguments(cases)
     assert (options.command, options.web_listen_address) == ("serve", [f":{port['containerPort']}"])
     mounts = [Path(mount["mountPath"]) for mount in container["volumeMounts"]]
     assert {Path(options.switches_config).parent, Path(options.web_config_file).parent} == set(mounts)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("case", [case.removesuffix("-values") for case in VALUES])
+def test_the_pod_of_helm_test_is_where_an_exporter_is_and_nothing_selects_it(cases, case) -> None:
+    (pod,), hosts = of_kind(cases, case, "Pod"), pod_of(cases, case)
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    (container,) = pod["spec"]["containers"]
+    assert (container["image"], container["securityContext"]) == (hosts["containers"][0]["image"], RESTRICTED)
+    for key in ("hostNetwork", "nodeSelector", "affinity", "tolerations", "imagePullSecrets"):
+        assert pod["spec"].get(key) == hosts.get(key)
+    assert f"{hosts['containers'][0]['ports'][0]['containerPort']}" in container["args"][0]
+    for kind in ("DaemonSet", "PodMonitor", "ServiceMonitor", "Deployment", "StatefulSet"):
+        for one in of_kind(cases, case, kind):
+            selected = one["spec"]["selector"]["matchLabels"].items()
+            assert not selected <= pod["metadata"]["labels"].items()
 
 
 @pytest.mark.ci

@@ -1,7 +1,7 @@
-"""A release of the chart in a real API server of Kubernetes with etcd: installed, upgraded, rolled back, removed; and with the Prometheus operator.
+"""A release of the chart in a real API server of Kubernetes with etcd: installed, tested, upgraded, rolled back, removed; and with the Prometheus operator.
 
-There is no kubelet, scheduler or controller: objects are checked, admitted and stored, and no pod runs; `test_container.py` runs the image. The servers
-live in a network namespace of their own, where every port is free: this file is also the program that runs there.
+There is no kubelet, scheduler or controller: objects are checked, admitted and stored, and no pod runs; `test_container.py` runs the image. For the pod
+of `helm test` this file is the kubelet: it runs what the pod would run, with this Python, next to an exporter or none, and reports how it ended. The servers live in a network namespace of their own, where every port is free: this file is also the program that runs there.
 """
 
 import base64
@@ -37,6 +37,7 @@ VALUES = {
 }
 AUTHORITY, CONTEXT = trustme.CA(), ssl.create_default_context()
 ETCD, SERVER = "http://127.0.0.1:2379", "https://127.0.0.1:6443"
+EXPORTER = "http://127.0.0.1:10123/-/ready"
 KINDS = ("apis/apps/v1/daemonsets", "api/v1/configmaps", "api/v1/services", "api/v1/serviceaccounts")
 NAME = "roce"
 OWN = f"app.kubernetes.io%2Finstance%3D{NAME}"
@@ -46,10 +47,12 @@ USER, ADDRESS = "admin", "192.0.2.1"
 """Who asks, and where the server says that it is: it refuses to be on a loopback alone."""
 
 
-def answer(path: str, document: str | None = None) -> Any:
+def answer(path: str, document: str | None = None, kind: str = "yaml", method: str | None = None) -> Any:
     """What the server says of a path, or of a document that is created there."""
-    headers = {"Authorization": f"Bearer {USER}", "Content-Type": "application/yaml"}
-    request = urllib.request.Request(f"{SERVER}/{path}", document and document.encode(), headers)
+    headers = {"Authorization": f"Bearer {USER}", "Content-Type": f"application/{kind}"}
+    request = urllib.request.Request(
+        f"{SERVER}/{path}", document and document.encode(), headers, method=method
+    )
     with urllib.request.urlopen(request, context=CONTEXT) as reply:
         return reply.read()
 
@@ -116,18 +119,44 @@ def kubernetes(given: dict[str, str]) -> Iterator[Path]:
         yield folder
 
 
-def live(given: dict[str, str]) -> None:
-    """Install, upgrade with what was set, go back, remove; print a line of JSON per step: its name, and the objects of the release."""
+def tested(given: dict[str, str]) -> list[str | int]:
+    """What the pod of `helm test` prints, and the exit code of helm."""
+    pods = "api/v1/namespaces/default/pods"
 
-    def ran(step: str, *words: str) -> None:
+    def pod() -> Any:
+        assert helm.poll() is None, "helm test has ended"
+        found = json.loads(answer(pods))["items"]
+        return [one for one in found if one.get("status", {}).get("phase") == "Pending"]
+
+    with started(given["helm"], "test", NAME, "--timeout=300s") as helm:
+        (one,) = wait_until(pod)
+        (container,) = one["spec"]["containers"]
+        done = ran(sys.executable, *container["command"][1:], *container["args"])
+        status = {"status": {"phase": "Failed" if done.returncode else "Succeeded"}}
+        place = f"{pods}/{one['metadata']['name']}/status"
+        answer(place, json.dumps(status), "merge-patch+json", "PATCH")
+        return [done.stdout, helm.wait()]
+
+
+def live(given: dict[str, str]) -> None:
+    """Install, test without an exporter and with one, upgrade with what was set, go back, remove.
+
+    Prints a line of JSON per step: its name, and the objects of the release or what the test printed and its exit code.
+    """
+
+    def stepped(step: str, *words: str) -> None:
         subprocess.run([given["helm"], *words], check=True, stdout=sys.stderr)
         sys.stdout.write(json.dumps([step, objects()]) + "\n")
 
     with kubernetes(given):
-        ran("install", "install", NAME, given["old"], f"--values={given['values']}")
-        ran("upgrade", "upgrade", NAME, given["new"], "--reset-then-reuse-values")
-        ran("rollback", "rollback", NAME, "1")
-        ran("remove", "uninstall", NAME)
+        stepped("install", "install", NAME, given["old"], f"--values={given['values']}")
+        sys.stdout.write(json.dumps(["test without", tested(given)]) + "\n")
+        with started(sys.executable, "-m", "roce_exporter", "serve", "--host.simulate=incast") as exporter:
+            wait_until(lambda: exporter.poll() is None and urllib.request.urlopen(EXPORTER).read())
+            sys.stdout.write(json.dumps(["test", tested(given)]) + "\n")
+        stepped("upgrade", "upgrade", NAME, given["new"], "--reset-then-reuse-values")
+        stepped("rollback", "rollback", NAME, "1")
+        stepped("remove", "uninstall", NAME)
 
 
 def operated(given: dict[str, str]) -> None:
@@ -197,7 +226,7 @@ def test_the_operator_sends_each_switch_to_one_of_the_pods(tmp_path: Path) -> No
 
 
 @pytest.mark.nightly
-@pytest.mark.release("chart", "upgrade", "rollback", "remove")
+@pytest.mark.release("chart", "metric", "upgrade", "rollback", "remove")
 def test_an_upgrade_keeps_what_was_set_and_a_removal_leaves_nothing(tmp_path: Path) -> None:
     """The release before is this chart under a lower version: none is published yet."""
     old = tmp_path / "old"
@@ -222,6 +251,9 @@ def test_an_upgrade_keeps_what_was_set_and_a_removal_leaves_nothing(tmp_path: Pa
         roce_exporter.__version__,
         "0.0.1",
     ]
+    assert steps["test without"] == ["", 1]
+    metric, code = steps["test"]
+    assert (metric.partition("{")[0], code) == ("roce_exporter_build_info", 0)
     assert steps["remove"] == {}
 
 

@@ -70,10 +70,14 @@ def rendered(
 
 @functools.cache
 def parts() -> dict[str, dict[str, Document]]:
-    """The documents of each part by kind and name, without what only Helm or an installation knows."""
+    """The documents of each part by kind and name, without what only Helm (also the pod of its test) or an installation knows."""
     _, cases = rendered(PARTS, [], NAME)
     return {
-        part: {f"{one['kind']}/{one['metadata']['name']}": neutral(one) for one in cases[part]["documents"]}
+        part: {
+            f"{one['kind']}/{one['metadata']['name']}": neutral(one)
+            for one in cases[part]["documents"]
+            if one["kind"] != "Pod"
+        }
         for part in PARTS
     }
 
