@@ -1,26 +1,31 @@
-"""Compare the lock files with a copy of the OSV database.
+"""Compare the lock files with a copy of the OSV database, or with what the package index knows of each version.
 
-Usage: `python deploy/audit_dependencies.py DATABASE [LOCK ...]`. Needs: pip install pip-audit
+Usage: `python deploy/audit_dependencies.py DATABASE|index [LOCK ...]`. Needs: pip install pip-audit
 
-DATABASE is the archive of OSV's records about PyPI (https://osv-vulnerabilities.storage.googleapis.com/PyPI/all.zip). Without LOCK all lock
-files are compared. No query leaves the machine: pip-audit sends them to this process, which answers them from the archive in the form of
-the OSV API. The exit code is 0 without a hit, 1 with a hit, 2 if the database cannot be used.
+DATABASE is the archive of OSV's records about PyPI (https://osv-vulnerabilities.storage.googleapis.com/PyPI/all.zip): no query leaves the machine.
+`index` reads the same records from the pages of https://pypi.org/pypi/ about the locked packages. Without LOCK all lock files are compared. pip-audit
+sends its queries to this process, which answers them in the form of the OSV API. The exit code is 0 without a hit, 1 with a hit, 2 if the database cannot
+be used, or the index does not know all versions: a mirror may have only the page of the newest one.
 """
 
-# ruff: noqa: INP001, T201, S603 - a script, not a package; it prints what it finds and runs pip-audit
+# ruff: noqa: INP001, T201, S310, S603 - a script, not a package; it prints what it finds, reads one address and runs pip-audit
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import threading
+import urllib.error
+import urllib.request
 import zipfile
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -28,6 +33,15 @@ from packaging.version import InvalidVersion, Version
 ROOT = Path(__file__).parents[1]
 Record = dict[str, Any]
 FOREVER = Version("999999")
+INDEX = "https://pypi.org/pypi"
+LOCKED = re.compile(r"^([\w.-]+)==([^\s;]+)", re.MULTILINE)
+
+
+class Source(Protocol):
+    """What answers a query of the OSV API."""
+
+    def found(self, query: Record) -> list[Record]:
+        """The records for a package and a version. pip-audit leaves out those that are withdrawn."""
 
 
 def in_range(events: list[dict[str, str]], version: Version) -> bool:
@@ -94,12 +108,60 @@ class Database:
             self.records.setdefault(name, []).append(record)
 
     def found(self, query: Record) -> list[Record]:
-        """The records for a query of the OSV API: a package and a version. pip-audit leaves out those that are withdrawn."""
+        """The records of the archive, by the ranges and versions that they list."""
         name, version = canonicalize_name(query["package"]["name"]), Version(query["version"])
         return [one for one in self.records.get(name, []) if affects(one, name, version)]
 
 
-def server_of(database: Database) -> ThreadingHTTPServer:
+def page_of(place: str) -> Record:
+    """What the index says of a project or of a version of it; nothing if it has no such page.
+
+    Raises:
+        OSError: the index did not answer.
+        ValueError: it did not answer in JSON.
+    """
+    try:
+        with urllib.request.urlopen(f"{INDEX}/{place}/json", timeout=60) as answer:
+            return dict(json.load(answer))
+    except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            return {}
+        raise
+
+
+class Index:
+    """The vulnerabilities of the locked versions, as the index has them, and the versions that it does not know."""
+
+    def __init__(self, locks: list[Path]) -> None:
+        """Read the pages.
+
+        Raises:
+            OSError: the index did not answer, or a lock file cannot be read.
+            ValueError: it did not answer in JSON.
+        """
+        self.records: dict[tuple[str, str], list[Record]] = {}
+        self.unknown: list[str] = []
+        for name, version in sorted({pair for lock in locks for pair in LOCKED.findall(lock.read_text())}):
+            page = page_of(f"{name}/{version}") or page_of(name)
+            if page.get("info", {}).get("version") == version:
+                records = [self._record(name, one) for one in page["vulnerabilities"]]
+                self.records[canonicalize_name(name), version] = records
+            else:
+                self.unknown.append(f"{name} {version}")
+
+    @staticmethod
+    def _record(name: str, one: Record) -> Record:
+        """In OSV's form, as far as pip-audit reads it."""
+        ranges = [{"type": "ECOSYSTEM", "events": [{"fixed": version} for version in one["fixed_in"]]}]
+        package = {"name": canonicalize_name(name), "ecosystem": "PyPI"}
+        return one | {"affected": [{"package": package, "ranges": ranges}]}
+
+    def found(self, query: Record) -> list[Record]:
+        """The records of the page."""
+        return self.records.get((query["package"]["name"], query["version"]), [])
+
+
+def server_of(database: Source) -> ThreadingHTTPServer:
     """A server on loopback that answers like https://api.osv.dev/v1/query."""
 
     class Answer(BaseHTTPRequestHandler):
@@ -134,26 +196,35 @@ def audit(lock: Path, url: str) -> int:
         return subprocess.run(command, env={**os.environ, "NO_PROXY": "127.0.0.1"}, check=False).returncode
 
 
-def main(place: Path, locks: list[Path]) -> int:
-    """Print the date of the database and what pip-audit finds in each lock file; return the exit code."""
+def main(place: str, locks: list[Path]) -> int:
+    """Print what the source is and what pip-audit finds in each lock file; return the exit code."""
+    source: Source
+    unknown: list[str] = []
     try:
-        database = Database(place)
+        if place == "index":
+            source = index = Index(locks)
+            said, unknown = f"{INDEX}: {len(index.records)} versions", index.unknown
+        else:
+            source = database = Database(Path(place))
+            said = f"{place}: {database.size} records, the newest of {database.date}"
     except (OSError, zipfile.BadZipFile, ValueError, LookupError) as error:
         print(f"{place}: {error}", file=sys.stderr)
         return 2
-    print(f"{place}: {database.size} records, the newest of {database.date}", flush=True)
-    with server_of(database) as server:
+    print(said, flush=True)
+    with server_of(source) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         codes = []
         for lock in locks:
             print(f"{lock.name}:", flush=True)
             codes.append(audit(lock, f"http://127.0.0.1:{server.server_port}/v1/query"))
         server.shutdown()
-    return max(codes)
+    if unknown:
+        print(f"not known of: {', '.join(unknown)}", file=sys.stderr)
+    return max(codes) or (2 if unknown else 0)
 
 
 if __name__ == "__main__":
     if not sys.argv[1:]:
         sys.exit(__doc__)
     given = [Path(one) for one in sys.argv[2:]]
-    sys.exit(main(Path(sys.argv[1]), given or sorted(ROOT.glob("requirements*.lock"))))
+    sys.exit(main(sys.argv[1], given or sorted(ROOT.glob("requirements*.lock"))))

@@ -73,7 +73,7 @@ def test_without_a_database_it_does_not_pass(tmp_path, content, capsys) -> None:
     place = database(tmp_path) if content == "an empty archive" else tmp_path / "all.zip"
     if content == "no archive":
         place.write_text("<html>")
-    assert AUDIT.main(place, []) == 2
+    assert AUDIT.main(str(place), []) == 2
     assert capsys.readouterr().err.startswith(f"{place}: ")
 
 
@@ -98,3 +98,30 @@ def test_listed_versions_count_next_to_ranges() -> None:
     listed["affected"][0]["versions"] = ["0.16", "not a version"]
     assert AUDIT.affects(listed, "h11", Version(H11))
     assert not AUDIT.affects(listed, "h12", Version(H11))
+
+
+def test_the_index_is_believed_about_a_version_only_where_the_page_is_of_it(tmp_path, monkeypatch) -> None:
+    """A mirror may have the page of the newest version alone."""
+    one = {"id": "PYSEC-1", "aliases": ["CVE-1"], "fixed_in": ["2.0"], "details": "x", "withdrawn": None}
+    newest = {"info": {"version": "1.1"}, "vulnerabilities": [one]}
+    pages = {"own/1.0": {"info": {"version": "1.0"}, "vulnerabilities": []}, "newest": newest, "old": newest}
+    monkeypatch.setattr(AUDIT, "page_of", lambda place: pages.get(place, {}))
+    lock = tmp_path / "it.lock"
+    lock.write_text(
+        "# of: x==3\nNewest==1.1 \\\n    --hash=sha256:0\nold==0.9 ; python_version < '3.12'\nown==1.0\n"
+    )
+    pages["Newest"] = newest
+    index = AUDIT.Index([lock])
+    assert index.unknown == ["old 0.9"]
+    (hit,) = index.found({"package": {"name": "newest"}, "version": "1.1"})
+    assert (hit["id"], hit["affected"][0]["ranges"][0]["events"]) == ("PYSEC-1", [{"fixed": "2.0"}])
+    assert index.found({"package": {"name": "own"}, "version": "1.0"}) == []
+
+
+def test_an_index_that_does_not_answer_does_not_pass(monkeypatch, capsys) -> None:
+    def away(place: str) -> None:
+        raise OSError(f"no answer of {place}")
+
+    monkeypatch.setattr(AUDIT, "page_of", away)
+    assert AUDIT.main("index", [ROOT / "requirements.lock"]) == 2
+    assert capsys.readouterr().err == "index: no answer of aiofiles/25.1.0\n"
