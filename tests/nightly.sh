@@ -28,7 +28,7 @@ run_stage() {
     ;;
   rules) "$python" tests/mutants/rules.py ;;
   mutants) make mutants PYTHON="$python" ;;
-  lab) tests/lab/run.sh --all && tests/lab/run.sh --arch=arm64 --core newest ;;
+  lab) tests/lab/run.sh --all && tests/lab/run.sh --core --arch=arm64 ;;
   load) tests/under_load.sh 10 && tests/under_load.sh 2 --tier=ci ;;
   *) echo "nightly: no stage $1; the stages are: ${stages[*]}" >&2; return 2 ;;
   esac

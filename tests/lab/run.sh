@@ -7,7 +7,7 @@
 #   run.sh --all           the core on both, then 6.1, netdevsim and siw, and the comparison: two hours
 #   run.sh --soak          10,000 collections with random faults, on Linux 6.12: 15 minutes; $ROCELAB_SOAK of them
 #   run.sh --compare       only the tables of docs/comparison.md
-#   run.sh --arch=arm64 [--core | -- ARGUMENT...]  the same on the newest kernel for arm64, with Debian 13's files for it
+#   run.sh --core --arch=arm64     the same on the newest kernel for arm64, with Debian 13's files for it; also with -- ARGUMENT...
 #   run.sh -- ARGUMENT...  only the tests selected by these arguments of pytest, on Linux 6.12, or on $ROCE_LAB_SERIES
 #
 # If QEMU is missing and cannot be installed, this fails with CI=true; elsewhere it prints a message and succeeds.
@@ -15,7 +15,10 @@ set -u
 here=$(dirname "$(realpath "$0")")
 checkout=$(realpath "$here/../..")
 
-case ${1:-} in --arch=*) export ROCE_LAB_ARCH=${1#*=} ROCE_LAB_SERIES=newest && shift ;; esac
+for word; do
+  shift
+  case $word in --arch=*) export ROCE_LAB_ARCH=${word#*=} ROCE_LAB_SERIES=newest ;; *) set -- "$@" "$word" ;; esac
+done
 if ! command -v qemu-system-x86_64 >/dev/null && { [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; }; then
   echo "lab: no QEMU; as root: apt-get install qemu-system-x86. Without it the real kernel is not tested." >&2
   [ "${CI:-}" != true ] || exit 1
