@@ -16,6 +16,8 @@ LARGEST = 1 << 20
 """Bytes: no frame is longer, a record that claims more is damage. A jumbo frame has 9 KB, an offloaded one 64."""
 ALIKE = 16
 """Records of one size in succession from which the following ones are expected to have it, too."""
+MOST_ALIKE = 1024
+"""Records whose size is compared at once: where sizes change again and again, all that follow would be compared each time."""
 HEADER_BYTES = 24
 FORMATS = {
     0xA1B2C3D4: (1000, 16),
@@ -103,7 +105,7 @@ class PcapRecords(NamedTuple):
     def _run(self, whole: NDArray[np.uint8], begin: int, end: int, size: int) -> NDArray[np.int64]:
         """Where the next complete records begin as far as they have the size of the last ones, all at once."""
         step = self.header + size
-        guessed = np.arange(begin, end - step + 1, step)
+        guessed = np.arange(begin, min(end, begin + MOST_ALIKE * step) - step + 1, step)
         sizes = window(whole, guessed + 8, 4).view(self.order + "u4")[:, 0]
         others = np.flatnonzero(sizes != size)
         return guessed[: others[0]] if len(others) else guessed

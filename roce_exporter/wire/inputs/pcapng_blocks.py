@@ -64,18 +64,17 @@ class PcapngBlocks:
         return position, batches
 
     def _packets(self, data: bytearray, position: int, end: int) -> tuple[list[int], int]:
-        """The positions of enhanced and simple packet blocks up to a block of another kind."""
+        """The positions of enhanced and simple packet blocks up to one that says how to read others, or is not complete."""
         read = Struct(self._order + "II").unpack_from
         starts: list[int] = []
         add = starts.append
         last = end - 12
         while position <= last:
             kind, length = read(data, position)
-            if kind not in (ENHANCED, SIMPLE):
+            if kind in (INTERFACE, SECTION) or position + length > end or not is_length(length):
                 break
-            if position + length > end or not is_length(length):
-                break
-            add(position)
+            if kind in (ENHANCED, SIMPLE):
+                add(position)
             position += length
         return starts, position
 
@@ -109,7 +108,8 @@ class PcapngBlocks:
         names = np.where(words[:, 0] == SIMPLE, 0, words[:, 2])
         if not self._interfaces or int(names.max()) >= len(self._interfaces):
             raise InputError("a packet names an interface that is not described, so the file is damaged")
-        links = np.array([one.link for one in self._interfaces])[names]
+        used, places = np.unique(names, return_inverse=True)
+        links = np.array([self._interfaces[int(name)].link for name in used])[places]
         chosen = [(link, links == link) for link in np.unique(links).tolist()]
         return [
             self._of_link(whole, positions[mine], words[mine], names[mine], link) for link, mine in chosen

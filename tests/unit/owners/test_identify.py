@@ -66,6 +66,12 @@ def test_no_users_name_is_in_a_label_of_an_anonymous_owner(cgroup) -> None:
     assert not [text for text in found if "ada" in text]
 
 
+def test_bytes_that_are_no_text_are_escaped_or_hashed() -> None:
+    facts = process(7, "0::/lxc/a\udcff\x1b", command="b")
+    assert owner_of(facts).name.endswith("a\\xdcff\\x1b")
+    assert owner_of(facts, anonymous=True).name.isprintable()
+
+
 @given(st.text())
 def test_any_text_makes_a_safe_label(text) -> None:
     label = label_text(text)

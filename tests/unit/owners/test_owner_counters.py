@@ -110,11 +110,14 @@ def test_totals_are_kept_for_a_while_after_the_owner_is_gone() -> None:
     enter(ledger)
     enter(ledger, counter_set(1, local_ack_timeout_err=10))
     enter(ledger)
-    for _ in range(KEPT_ROUNDS):
-        ledger.retain([])
+    for there in (["job-7"], *[[]] * KEPT_ROUNDS):
+        ledger.retain(there)
     assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 10}
     ledger.retain([])
     assert totals(ledger) == {}
+    enter(ledger, counter_set(1, local_ack_timeout_err=12))
+    ledger.retain([])
+    assert totals(ledger) == {(TIMEOUTS, "job-7", 1): 12}
 
 
 def test_every_owner_counter_is_the_part_of_a_row_of_the_port() -> None:

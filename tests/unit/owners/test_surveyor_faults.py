@@ -207,6 +207,7 @@ async def test_a_round_of_once_that_takes_too_long_is_given_up() -> None:
     assert shown(found) == {}
     (state,) = found.states()
     assert (state.up, state.errors_total) == (False, 1)
+    assert state.error == f"not finished after {IMPATIENT.timeout:g} s"
 
 
 class Endless:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from clock import Clock
@@ -12,8 +13,10 @@ from waiting import until
 from roce_exporter.catalog.owners import SUMMED
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.exposition.served_series import ServedSeries, is_sum
+from roce_exporter.model import DeviceReadings, Port
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits
+from roce_exporter.owners.owner_totals import KEPT_ROUNDS
 
 QUEUE_PAIR = ObjectKind.QUEUE_PAIR
 
@@ -58,6 +61,44 @@ async def test_two_thousand_queue_pairs_take_two_percent_of_the_drivers_time() -
     assert [round(pause, 6) for pause in clock.pauses if pause] == [49 * 0.05] * (parts + 1)
     assert busy / shown(found)["survey_duration_seconds{device=mlx5_0}"] <= 0.02 + 1e-9
     assert shown(found)["queue_pairs{device=mlx5_0,owner=unit/a.service,state=RTS,type=RC}"] == 2000
+
+
+async def test_counter_sets_are_paused_for_and_counted_as_reading() -> None:
+    host, clock = FakeHost({"mlx5_0": []}), Interval()
+
+    def sets(*_: object) -> tuple[CounterSet, ...]:
+        clock.now += 0.1
+        return ()
+
+    host.counter_sets = sets  # type: ignore[method-assign]
+    found = following(host, clock=clock, limits=SurveyLimits(interval=200, timeout=600))
+    running = asyncio.create_task(found.run())
+    await clock.reached.wait()
+    running.cancel()
+    assert [round(pause, 6) for pause in clock.pauses if pause] == [4.9]
+    assert found.documents()[0]["seconds"] == pytest.approx(0.1)
+
+
+async def test_a_process_is_read_again_after_half_of_a_short_interval() -> None:
+    host, clock = FakeHost({"mlx5_0": [queue_pair(1, 7)]}), Clock()
+    host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
+    found = following(host, clock=clock, limits=SurveyLimits(interval=10, timeout=600))
+    for _ in range(2):
+        await survey(found)
+        clock.now += 6
+    assert host.processes_read == [7, 7]
+
+
+async def test_a_port_that_a_device_gets_later_is_surveyed() -> None:
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]})
+    host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
+    for port in (1, 2):
+        host.sets["mlx5_0", port] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": 5}),)
+    found, two = following(host), device("mlx5_0")
+    assert not [one for one in await survey(found) if "port=2" in one]
+    ports = (*two.device.ports, Port(2, "Ethernet"))
+    found.follow([DeviceReadings(replace(two.device, ports=ports), ())])
+    assert [one for one in await survey(found) if "port=2" in one]
 
 
 async def test_the_interval_is_from_begin_to_begin() -> None:
@@ -238,7 +279,8 @@ async def test_the_debug_page_has_the_folded_owners_too() -> None:
         RdmaObject(QUEUE_PAIR, kernel="ib_core", number=77, type="GSI", state="RTS")
     )
     found = following(host, limits=SurveyLimits(most=1, timeout=600))
-    assert found.documents()[0]["state"] == "not surveyed yet"
+    assert (found.documents()[0]["state"], found.documents()[0]["errors_total"]) == ("not surveyed yet", 0)
+    host.sets["mlx5_0", 1] = (CounterSet(1, 1, 3, "", {"local_ack_timeout_err": 5}),)
     await found.read_once()
     (document,) = found.documents()
     assert (document["device"], document["state"], document["error"]) == ("mlx5_0", "up", "")
@@ -250,6 +292,7 @@ async def test_the_debug_page_has_the_folded_owners_too() -> None:
     }
     (largest,) = (one for one in document["owners"] if one["owner"] == "slurm/3")
     assert largest["pids"] == [3]
+    assert largest["counters"] == {"roce_owner_transport_ack_timeouts_total/1": 0}
     assert largest["queue_pairs"] == [{"state": "RTS", "type": "RC", "count": 3}]
     assert (largest["kind"], largest["slurm_job"], largest["command"]) == ("slurm", "3", "python3")
 
@@ -347,3 +390,12 @@ async def test_the_sum_of_an_owner_is_that_of_its_devices_and_no_counter_falls()
     await survey(found)
     sums = shown(found, sums=True)
     assert (sums["memory_region_bytes{owner=slurm/7}"], sums[timeouts]) == (4096, 11)
+    here, host.objects["mlx5_1"] = host.objects["mlx5_1"], []
+    host.sets["mlx5_1", 1] = ()
+    for _ in range(KEPT_ROUNDS + 1):
+        await survey(found)
+    host.objects["mlx5_1"] = here
+    for value in (3, 5):
+        count(0, value)
+        await survey(found)
+        assert shown(found, sums=True)[timeouts] == value

@@ -28,10 +28,10 @@ from wire_frames import (
 )
 
 from roce_exporter.wire.decode.columns import decode_frames
-from roce_exporter.wire.frames import InputError
-from roce_exporter.wire.inputs import capture_file
+from roce_exporter.wire.frames import InputError, window
+from roce_exporter.wire.inputs import capture_file, pcap_records
 from roce_exporter.wire.inputs.capture_file import CaptureFile, open_capture
-from roce_exporter.wire.inputs.pcapng_blocks import nanoseconds
+from roce_exporter.wire.inputs.pcapng_blocks import PcapngBlocks, nanoseconds
 
 FRAMES = [roce(bth(0x0A, psn=number), bytes(4 * number)) for number in range(20)]
 
@@ -79,6 +79,24 @@ def test_pcapng_with_sections_of_both_byte_orders_and_interfaces_of_different_cl
         (101_500_000_000, FRAMES[3]),
         (1_234_000_000, FRAMES[4]),
     ]
+
+
+def test_records_whose_size_changes_again_and_again_cost_no_more_than_the_file(monkeypatch) -> None:
+    """Neither the sizes of all records behind a run of one size are compared for each run, nor is each packet a batch."""
+    compared = []
+
+    def counted(data, offsets, width):
+        compared.append(len(offsets))
+        return window(data, offsets, width)
+
+    monkeypatch.setattr(pcap_records, "window", counted)
+    frames = ([b""] * 17 + [b"x"]) * 500
+    assert [frame for _, frame in contents(capture(pcap(frames)))] == frames
+    assert max(compared[:-1]) <= pcap_records.MOST_ALIKE  # the last ones are the headers of all frames
+    assert len(compared) <= 501
+    content = section() + interface() + (enhanced(FRAMES[1], 5) + block(0x0BAD, bytes(4))) * 20
+    split = PcapngBlocks().split(bytearray(content + bytes(256)), 0, len(content))
+    assert [len(part.starts) for part in split[1]] == [20]
 
 
 def test_simple_packet_blocks() -> None:
