@@ -171,7 +171,8 @@ def test_the_owner_sets_one_address_and_all_others_follow(tmp_path, capsys) -> N
         assert said in capsys.readouterr().err
         assert (addresses.main(tmp_path), addresses.main(tmp_path, "--check")) == (0, 0)
         assert yaml.safe_load((tmp_path / addresses.CHART).read_text())["home"] == home
-        assert set(tomllib.loads(project.read_text())["project"]["urls"].values()) >= {home, f"{home}/issues"}
+        urls = tomllib.loads(project.read_text())["project"]["urls"].values()
+        assert {home, f"{home}/issues", f"{home}/blob/main/CHANGELOG.md"} <= set(urls)
     assert not [name for name in addresses.FILES if addresses.UNSET in (tmp_path / name).read_text()]
 
 
