@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 export CI=true DEBIAN_FRONTEND=noninteractive
 python=${ROCE_TEST_VENV:-.venv-test}/bin/python
-stages=(command-2 tools ci nightly newest release clean-roots fuzz rules mutants lab load)
+stages=(command-2 tools ci nightly newest advisories release clean-roots fuzz rules mutants lab load)
 report="" failed=0
 
 run_stage() {
@@ -16,6 +16,9 @@ run_stage() {
   tools) tests/tools.sh nightly && tests/nightly_tools.sh ;;
   ci | nightly) sh tests/run.sh --tier="$1" ;;
   newest) tests/newest.sh && tests/newest.sh tests/deploy/test_agents.py tests/deploy/test_stores.py ;;
+  advisories)
+    "$python" -m venv build/audit && build/audit/bin/pip install --quiet pip-audit && build/audit/bin/python deploy/audit_dependencies.py index
+    ;;
   release) "$python" tests/release_check.py ;;
   clean-roots)
     tests/clean_roots.sh && ARCH=arm64 FILES="wheel deb rpm zipapp" QUICK="tests/unit/test_web.py tests/unit/test_recorded.py" tests/clean_roots.sh trixie
