@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.checks.fabric_check import PLACES, fabric_report
 from roce_exporter.checks.finding import Status
-from roce_exporter.probe.outcomes import Distribution, PortTally, ProcessCounts, probe_samples
+from roce_exporter.normalise.series import Histogram
+from roce_exporter.probe.outcomes import BOUNDS, PortTally, ProcessCounts, probe_samples
 from roce_exporter.probe.plan import Probe, ProbeTarget, SendRate, plan
 from roce_exporter.probe.sender import LATE, LOST
 from roce_exporter.probe.service import ProbeSettings
@@ -102,7 +103,7 @@ class SimulatedHost:
         self.tally = PortTally("mlx5_0", "1", SETTINGS.classes, lambda: self.now)
         self.tally.target = target
         self._requests_dropped: Counter[str] = Counter()
-        self._held = Distribution()
+        self._held = Histogram(BOUNDS)
         self._dice = dice
 
     def begin(self, now: float) -> None:
@@ -123,12 +124,12 @@ class SimulatedHost:
         held = self.stall or (
             self._dice.uniform(0, SLOW_SECONDS) if self.is_slow else self._dice.expovariate(1 / HELD)
         )
-        self._held.add(held)
+        self._held.observe(held)
         return held
 
     def samples(self) -> TimedSamples:
         """What a scrape reads now."""
-        counts = ProcessCounts(self._requests_dropped, sum(self._held.buckets), 0, 0, self._held)
+        counts = ProcessCounts(self._requests_dropped, int(self._held.values()[-1]), 0, 0, self._held)
         return scraped(probe_samples([self.tally], counts, whole=False), self.now)
 
 

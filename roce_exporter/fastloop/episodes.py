@@ -8,10 +8,10 @@ end was not observed is not counted: its length is never guessed.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
 from typing import NamedTuple
+
+from roce_exporter.normalise.series import Histogram
 
 
 class Counts(NamedTuple):
@@ -25,31 +25,6 @@ class Counts(NamedTuple):
     """Ends of pause: XON frames, or transitions of the NIC's own state."""
     packets: float | None = None
     """Packets of the priority in the direction that the pause blocks."""
-
-
-INFINITY = "+Inf"
-
-
-class Histogram:
-    """Cumulative counts of observations per upper bound, their sum and their number."""
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = tuple(bounds)
-        self._counts = [0] * (len(self._bounds) + 1)
-        self._sum = 0.0
-
-    def observe(self, value: float, times: int = 1) -> None:
-        """Count one observation, or several of the same size."""
-        self._counts[bisect_left(self._bounds, value)] += times
-        self._sum += value * times
-
-    def values(self) -> tuple[float, ...]:
-        """The cumulative count per bound and for `+Inf`, then the sum and the number of all observations."""
-        running, cumulative = 0, []
-        for count in self._counts:
-            running += count
-            cumulative.append(running)
-        return (*cumulative, self._sum, running)
 
 
 class RecentMedian:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from roce_exporter.catalog import INDEX, storm
 from roce_exporter.catalog.row import Row
-from roce_exporter.fastloop.episodes import BOUNDS, INFINITY, Histogram
+from roce_exporter.fastloop.episodes import BOUNDS
 from roce_exporter.fastloop.pfc_storm import Ended, Method, StormState
 from roce_exporter.fastloop.target import DURATIONS, RATIOS, Hot, Target
 from roce_exporter.fastloop.watch import PauseKey, difference
-from roce_exporter.normalise.series import Samples, Series, Value
+from roce_exporter.normalise.series import Histogram, Samples, Series, Value, histogram_series
 from roce_exporter.words import word_list
 
 LOG = logging.getLogger(__name__)
@@ -215,21 +215,14 @@ def _shape(target: Target, events: Events) -> SeriesShape:
 def _series(target: Target, shape: SeriesShape) -> Iterator[Series]:
     own = _own(target)
     yield from (Series(row, own) for row in PER_TARGET)
-    yield from _histogram(storm.READ_DURATION, own, DURATIONS)
+    yield from histogram_series(storm.READ_DURATION, own, DURATIONS)
     for key, track in target.watch.tracks.items():
         labels = (*own, *key)
         yield from (Series(row, labels) for row in PER_TRACK)
         if track.method is Method.DURATION:
-            yield from _histogram(storm.RATIO, labels, RATIOS)
-            yield from _histogram(storm.EPISODES, labels, BOUNDS)
+            yield from histogram_series(storm.RATIO, labels, RATIOS)
+            yield from histogram_series(storm.EPISODES, labels, BOUNDS)
     yield from (Series(row, labels) for row, labels in shape[1])
-
-
-def _histogram(row: Row, labels: tuple[str, ...], bounds: Sequence[float]) -> Iterator[Series]:
-    for bound in (*map(str, bounds), INFINITY):
-        yield Series(row, (*labels, bound), "_bucket")
-    yield Series(row, (*labels, ""), "_sum")
-    yield Series(row, (*labels, ""), "_count")
 
 
 def _values(target: Target, shape: SeriesShape, now: float) -> Iterator[Value]:

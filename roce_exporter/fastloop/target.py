@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from roce_exporter.catalog import CATALOG, check
 from roce_exporter.catalog.row import ETHTOOL
-from roce_exporter.fastloop.episodes import Counts, Histogram, Longest, RecentMedian
+from roce_exporter.fastloop.episodes import Counts, Longest, RecentMedian
 from roce_exporter.fastloop.pfc_storm import StormLimits
 from roce_exporter.fastloop.watch import Change, CounterSample, PauseKey, Watch
 from roce_exporter.host.kernel import BYTES_PER_MEGABIT, Absent, Kernel
 from roce_exporter.model import Device, DeviceReadings
 from roce_exporter.model.values import check_counters, make_reading
 from roce_exporter.normalise.normaliser import Normaliser
-from roce_exporter.normalise.series import Series, Value
+from roce_exporter.normalise.series import Histogram, Series, Value
 
 PAUSED = "paused"
 XOFF, FRAMES = "xoff", "frames"

@@ -7,7 +7,6 @@ read found it gone, and once a minute.
 from __future__ import annotations
 
 import errno
-import ipaddress
 import re
 from contextlib import suppress
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from roce_exporter.catalog import INDEX, dialect_of
 from roce_exporter.host.kernel import Absent, Kernel, entries_of, read_or
 from roce_exporter.model import Device, Gid, Loss, Netdev, Port, RdmaDevice
+from roce_exporter.model.ip import unmapped
 from roce_exporter.model.values import reason_of
 
 CLASS = "class/infiniband"
@@ -173,8 +173,7 @@ def _gids(kernel: Kernel, port: str) -> tuple[Gid, ...]:
         kind = read_or("", kernel.text, f"{port}/gid_attrs/types/{slot}")
         netdev = read_or("", kernel.text, f"{port}/gid_attrs/ndevs/{slot}")
         with suppress(ValueError):  # not an address: the slot is left out
-            address = ipaddress.IPv6Address(gid)
-            found.append(Gid(slot, kind, netdev, str(address.ipv4_mapped or address)))
+            found.append(Gid(slot, kind, netdev, str(unmapped(gid))))
     return tuple(found)
 
 

@@ -23,6 +23,12 @@ NO_LIMIT = 0xFFFFFFFF
 """`suppress_prefixlength` of a rule that suppresses nothing."""
 
 
+def unmapped(address: str | bytes) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """An address, of IPv4 where it is written as `::ffff:192.0.2.1`. Raises ValueError: it is none."""
+    found = ipaddress.ip_address(address)
+    return (isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped) or found
+
+
 @dataclass(frozen=True, slots=True)
 class IpAddress:
     """An address of a network device."""

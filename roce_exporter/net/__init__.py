@@ -1,5 +1,6 @@
 """Clients of the network: HTTP and gRPC, their TLS and their credentials."""
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,25 @@ class ReplyBudget:
             raise NetError(f"the replies of the round are larger than {self.most_bytes >> 20} MiB")
         if self.values > self.most_values:
             raise NetError(f"the replies of the round have more than {self.most_values:,} values")
+
+
+@dataclass(slots=True)
+class TokenBucket:
+    """At most `rate` per second over time, and at most `depth` at once."""
+
+    rate: float
+    depth: float
+    since: float
+    tokens: float = math.inf
+
+    def take(self, now: float) -> bool:
+        """Take a token if there is one; `now` in seconds, as `since`."""
+        self.tokens = min(self.depth, self.tokens + max(0.0, now - self.since) * self.rate)
+        self.since = now
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
 
 
 @cache

@@ -20,8 +20,6 @@ VALIDITY = re.compile(rb"\x30[\x1e-\x22]" + 2 * rb"(?:\x17\x0d|\x18\x0f(?:\d\d))
 """When a certificate begins and ends to be valid, in DER (RFC 5280, section 4.1.2.5); the groups are YYMMDD."""
 LOOK_SECONDS = 2.0
 
-Stamp = tuple[tuple[int, int, int] | None, ...]
-
 NOT_TLS = word_list(
     "WRONG_VERSION_NUMBER HTTP_REQUEST RECORD_LAYER_FAILURE UNKNOWN_PROTOCOL PACKET_LENGTH_TOO_LONG"
 )
@@ -44,7 +42,7 @@ class TlsFiles:
 
 SYSTEM_TLS = TlsFiles()  # the server's certificate is verified with the authorities of the system
 
-CONTEXTS: dict[TlsFiles, tuple[Stamp, ssl.SSLContext]] = {}
+CONTEXTS: dict[TlsFiles, tuple[object, ssl.SSLContext]] = {}
 """Contexts are kept because loading the system's authorities takes tens of milliseconds; one per kind of server."""
 
 
@@ -54,23 +52,22 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
     Raises:
         NetError: a file cannot be read, or is not a certificate or key.
     """
-    stamp = tuple(_stamp(path) for path in (files.ca_file, files.cert_file, files.key_file))
+    stamps = tuple(map(stamp, (files.ca_file, files.cert_file, files.key_file)))
     kept = CONTEXTS.get(files)
-    if kept and kept[0] == stamp:
+    if kept and kept[0] == stamps:
         return kept[1]
     context = _loaded(files)
-    CONTEXTS[files] = (stamp, context)
+    CONTEXTS[files] = (stamps, context)
     return context
 
 
-def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    if path is None:
-        return None
+def stamp(path: Path | None) -> tuple[int, ...] | None:
+    """What differs when a file has changed; None if there is none."""
     try:
-        status = os.stat(path)
-    except OSError:
+        status = os.stat(path or "")
+    except (OSError, ValueError):
         return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _loaded(files: TlsFiles) -> ssl.SSLContext:

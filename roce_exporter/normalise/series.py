@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -43,6 +45,33 @@ class Samples(NamedTuple):
         series = tuple([one for one, _ in pairs])
         same = series == tuple(self.series)
         return Samples(self.series if same else series, tuple([value for _, value in pairs]))
+
+
+class Histogram:
+    """Cumulative counts of observations per upper bound, their sum and their number."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Count one observation, or several of the same size."""
+        self._counts[bisect_left(self._bounds, value)] += times
+        self._sum += value * times
+
+    def values(self) -> tuple[float, ...]:
+        """The cumulative count per bound and for `+Inf`, then the sum and the number of all observations."""
+        cumulative = [*accumulate(self._counts)]
+        return (*cumulative, self._sum, cumulative[-1])
+
+
+def histogram_series(row: Row, labels: tuple[str, ...], bounds: Sequence[float]) -> Iterator[Series]:
+    """The series of the values of a `Histogram`."""
+    for bound in (*map(str, bounds), "+Inf"):
+        yield Series(row, (*labels, bound), "_bucket")
+    yield Series(row, (*labels, ""), "_sum")
+    yield Series(row, (*labels, ""), "_count")
 
 
 N = TypeVar("N", int, float)

@@ -192,7 +192,7 @@ class DeviceOwners:
         found = by_owner(scan.censuses.values(), scan.known.owners, scan.known.processes)
         self.created = scan.known.created
         self._shown = _choose(found.held, self._shown, self.most)
-        folded = {name: held for name, held in found.held.items() if self._label(name) != name}
+        folded = {name: held for name, held in found.held.items() if _label(name, self._shown) != name}
         held = {name: held for name, held in found.held.items() if name not in folded}
         if folded:
             held[OTHER_OWNERS.name] = together(folded.values())
@@ -203,7 +203,7 @@ class DeviceOwners:
             one.queue_pairs.update(dict.fromkeys(self._states[name], 0))
 
         def label_of(pid: int) -> str:
-            return self._label(scan.known.owners.get(pid, UNKNOWN_OWNER).name)
+            return _label(scan.known.owners.get(pid, UNKNOWN_OWNER).name, self._shown)
 
         for port, sets in scan.sets.items():
             self.ledger.enter(dialect, port, sets, label_of)
@@ -230,9 +230,6 @@ class DeviceOwners:
         """Enter a round that found nothing: numbers of an earlier round must not look current."""
         self.last = Round()
 
-    def _label(self, name: str) -> str:
-        return name if name in self._shown or name == UNKNOWN_OWNER.name else OTHER_OWNERS.name
-
     def _choose_peers(self, owner: str, connections: Counter[str]) -> dict[str, int]:
         ranks = {peer: (count,) for peer, count in connections.items()}
         shown = self._peers[owner] = choose_shown(ranks, self._peers[owner], self.most_peers)
@@ -246,6 +243,10 @@ def _choose(held: Mapping[str, ObjectTotals], before: Collection[str], most: int
     """The owners with series of their own, besides those that always have them."""
     fixed = {UNKNOWN_OWNER.name, OTHER_OWNERS.name}
     return choose_shown({name: one.rank for name, one in held.items() if name not in fixed}, before, most)
+
+
+def _label(name: str, shown: Collection[str]) -> str:
+    return name if name in shown or name == UNKNOWN_OWNER.name else OTHER_OWNERS.name
 
 
 class HostOwners:
@@ -272,18 +273,15 @@ class HostOwners:
         self._shown = _choose(together_by_name, self._shown, self._most)
         self.held = {}
         for name, held in sorted(together_by_name.items()):
-            self.held.setdefault(self._label(name), ObjectTotals()).add(held)
+            self.held.setdefault(_label(name, self._shown), ObjectTotals()).add(held)
         self.kinds = frozenset[ObjectKind]().union(*(one.kinds for one in rounds.values()))
         for key, one in rounds.items():
             read = self._read.setdefault(key, {})
             for total, value in one.totals.items():
-                label, before = (total.row, self._label(total.owner)), read.get(total, 0.0)
+                label, before = (total.row, _label(total.owner, self._shown)), read.get(total, 0.0)
                 self.counts[label] = (
                     self.counts.get(label, 0.0) + value - (before if value >= before else 0.0)
                 )
                 read[total] = value
         self._read = {key: self._read[key] for key in rounds}
         self.counts = {label: count for label, count in self.counts.items() if label[1] in self.held}
-
-    def _label(self, name: str) -> str:
-        return name if name in self._shown or name == UNKNOWN_OWNER.name else OTHER_OWNERS.name

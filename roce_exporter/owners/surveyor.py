@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -285,12 +286,10 @@ def _owner_samples(
 
 def identities(results: Iterable[Round], before: Mapping[str, Owner]) -> dict[str, Owner]:
     """One identity per owner with series on any device; the one shown `before` as long as a process has it."""
-    found: dict[str, dict[Owner, int]] = {}
+    found: defaultdict[str, Counter[Owner]] = defaultdict(Counter)
     for result in results:
         for name in result.owners.keys() & result.identities.keys():
-            for owner, count in result.identities[name].items():
-                per = found.setdefault(name, {})
-                per[owner] = per.get(owner, 0) + count
+            found[name].update(result.identities[name])
     return {
         name: before[name] if before.get(name) in per else min(per, key=lambda owner: (-per[owner], owner))
         for name, per in sorted(found.items())

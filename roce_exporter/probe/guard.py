@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from roce_exporter.net import TokenBucket
+
 if TYPE_CHECKING:
     from roce_exporter.probe.plan import Address, Network
     from roce_exporter.probe.stamp import FollowUp
@@ -48,29 +50,10 @@ REASONS = (
 
 
 @dataclass(slots=True)
-class Bucket:
-    """A token bucket: at most `rate` per second over time, and at most `depth` at once."""
-
-    rate: float
-    depth: float
-    tokens: float
-    since: float
-
-    def take(self, now: float) -> bool:
-        """Take a token if there is one."""
-        self.tokens = min(self.depth, self.tokens + max(0.0, now - self.since) * self.rate)
-        self.since = now
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
-
-
-@dataclass(slots=True)
 class Requester:
     """What is remembered of one address that sends requests."""
 
-    bucket: Bucket
+    bucket: TokenBucket
     first: float
     """When it was answered first."""
     sessions: OrderedDict[tuple[object, ...], deque[FollowUp]]
@@ -100,8 +83,8 @@ class Guard:
         """By reason: packets that were not answered."""
         self._clock = clock
         now = clock()
-        self._known = Bucket(TOTAL / 2, KNOWN_BURST, KNOWN_BURST, now)
-        self._unknown = Bucket(TOTAL / 2, NEW_BURST, NEW_BURST, now)
+        self._known = TokenBucket(TOTAL / 2, KNOWN_BURST, now)
+        self._unknown = TokenBucket(TOTAL / 2, NEW_BURST, now)
         # Apart, so that a flood of new sources forgets no known one.
         self._old: OrderedDict[str, Requester] = OrderedDict()
         self._new: OrderedDict[str, Requester] = OrderedDict()
@@ -138,7 +121,7 @@ class Guard:
         now = self._clock()
         source = self._old.get(address) or self._new.pop(address, None)
         if source is None:
-            source = Requester(Bucket(OF_SOURCE, BURST, BURST, now), now, self._sessions[False])
+            source = Requester(TokenBucket(OF_SOURCE, BURST, now), now, self._sessions[False])
         known = now - source.first >= KNOWN_SECONDS
         source.sessions = self._sessions[known]
         table = self._old if known else self._new

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import probe as rows
-from roce_exporter.normalise.series import Samples, Series, Value
+from roce_exporter.normalise.series import Histogram, Samples, Series, Value, histogram_series
 from roce_exporter.probe.guard import REASONS
 from roce_exporter.probe.plan import FABRIC, RACK, Probe, ProbeTarget
 from roce_exporter.probe.udp import CE
@@ -35,26 +33,10 @@ REPLY_REASONS = ("queue", "unknown", "short", "long", "malformed", "authenticati
 REQUEST_REASONS = ("queue", *REASONS)
 
 
-@dataclass(slots=True)
-class Distribution:
-    """Durations of one kind."""
-
-    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
-    total: float = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Count one."""
-        self.buckets[bisect_left(BOUNDS, seconds)] += 1
-        self.total += seconds
-
-    def samples(self, row: Row, labels: tuple[str, ...], *, whole: bool) -> Iterator[Sample]:
-        """A histogram; without `whole` only its last bucket, which Prometheus wants."""
-        counts = list(accumulate(self.buckets))
-        names = [*(f"{bound:g}" for bound in BOUNDS), "+Inf"]
-        for name, count in list(zip(names, counts, strict=True))[0 if whole else -1 :]:
-            yield Series(row, (*labels, name), "_bucket"), count
-        yield Series(row, (*labels, ""), "_sum"), self.total
-        yield Series(row, (*labels, ""), "_count"), counts[-1]
+def _histogram(found: Histogram, row: Row, labels: tuple[str, ...], *, whole: bool) -> Sequence[Sample]:
+    """All samples of a histogram; without `whole` only its last bucket, which Prometheus wants."""
+    every = list(zip(histogram_series(row, labels, BOUNDS), found.values(), strict=True))
+    return every[0 if whole else -3 :]
 
 
 @dataclass(slots=True)
@@ -82,8 +64,8 @@ class PortTally:
         self._classes = [one.name for one in classes]
         self._counts: Counter[tuple[Row, str, str]] = Counter()
         self._refused = 0
-        self._network = {scope: Distribution() for scope in SCOPES}
-        self._responder = {scope: Distribution() for scope in SCOPES}
+        self._network = {scope: Histogram(BOUNDS) for scope in SCOPES}
+        self._responder = {scope: Histogram(BOUNDS) for scope in SCOPES}
         self._longest: dict[str, tuple[float, float]] = {}
         """Per scope: the longest time in the network, and when it was seen."""
 
@@ -117,8 +99,8 @@ class PortTally:
 
     def measured(self, probe: Probe, network: float, responder: float) -> None:
         """Seconds in the network, there and back, and at the responder."""
-        self._network[probe.scope].add(network)
-        self._responder[probe.scope].add(responder)
+        self._network[probe.scope].observe(network)
+        self._responder[probe.scope].observe(responder)
         longest, when = self._longest.get(probe.scope, (0.0, 0.0))
         now = self._clock()
         if network >= longest or now - when > MAX_SECONDS:
@@ -148,8 +130,8 @@ class PortTally:
                     yield Series(row, (*labels, name)), self._counts[row, scope, name]
             for row in (rows.LATE, rows.MARKED, rows.REMARKED):
                 yield Series(row, labels), self._counts[row, scope, ""]
-            yield from self._network[scope].samples(rows.NETWORK, labels, whole=whole)
-            yield from self._responder[scope].samples(rows.RESPONDER, labels, whole=whole)
+            yield from _histogram(self._network[scope], rows.NETWORK, labels, whole=whole)
+            yield from _histogram(self._responder[scope], rows.RESPONDER, labels, whole=whole)
             if scope in self._longest:
                 yield Series(rows.NETWORK_MAX, labels), self._longest[scope][0]
         yield Series(rows.REFUSED, self.labels), self._refused
@@ -169,7 +151,7 @@ class ProcessCounts(NamedTuple):
     answered: int
     targets: int
     plan_changes: int
-    answers: Distribution
+    answers: Histogram
     """How long the probes of others were held."""
 
 
@@ -197,7 +179,7 @@ def probe_samples(
         (Series(rows.REQUESTS_DROPPED, (reason,)), counts.requests_dropped[reason])
         for reason in REQUEST_REASONS
     ]
-    found += counts.answers.samples(rows.ANSWER, (), whole=whole)
+    found += _histogram(counts.answers, rows.ANSWER, (), whole=whole)
     found += [
         (Series(rows.ANSWERED, ()), counts.answered),
         (Series(rows.TARGETS, ()), counts.targets),

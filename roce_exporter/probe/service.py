@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from roce_exporter.normalise.series import Histogram
 from roce_exporter.probe.guard import Guard
-from roce_exporter.probe.outcomes import Distribution, PortTally, ProcessCounts, probe_samples
+from roce_exporter.probe.outcomes import BOUNDS, PortTally, ProcessCounts, probe_samples
 from roce_exporter.probe.plan import (
     PARTNER_SECONDS,
     Address,
@@ -153,7 +154,7 @@ class ProbeService:
         self._changes = 0
         self._turn = 0
         self._answered_before = 0
-        self._answers = Distribution()
+        self._answers = Histogram(BOUNDS)
         self._session = int(time.time()) & 0xFFFF or 1
 
     @property
@@ -191,7 +192,7 @@ class ProbeService:
 
     def _open_port(self, address: Address, device: str, port: str) -> OwnPort:
         settings = self.settings
-        responder = Responder(address, settings.port, self._guard, settings.key, self._answers.add)
+        responder = Responder(address, settings.port, self._guard, settings.key, self._answers.observe)
         asyncio.get_running_loop().add_reader(responder.socket.fileno(), responder.work)
         tally = PortTally(device, port, settings.classes, self._clock)
         tally.target = next((one for one in self.targets if one.address == address), None)

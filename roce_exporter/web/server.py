@@ -20,6 +20,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from roce_exporter.errors import UserError
+from roce_exporter.model.ip import unmapped
+from roce_exporter.net import TokenBucket
 from roce_exporter.web.client_stream import ClientStream
 from roce_exporter.web.connection import (
     RUNBOOKS,
@@ -82,7 +84,8 @@ class Server:
         self._connections: dict[Connection, asyncio.Task[None]] = {}
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._passwords = Passwords()
-        self._bucket: TokenBucket | None = None
+        self._limit: RateLimit | None = None
+        self._bucket = TokenBucket(0.0, 0.0, 0.0)
 
     async def start(self, addresses: Sequence[str]) -> tuple[str, ...]:
         """Start to serve on these addresses (`HOST:PORT`, `:PORT`, `[IPv6]:PORT`); wait with `accept`.
@@ -223,7 +226,7 @@ class Server:
 
     async def _refusal(self, config: WebConfig, connection: Connection, request: Request) -> Response | None:
         """The response to a client without access; None if it has access."""
-        if config.rate_limit and not self._tokens(config.rate_limit).take():
+        if config.rate_limit and not self._allows(config.rate_limit):
             return plain(429, "too many requests; see rate_limit in the web config file")
         if config.allowed_sans and not config.allowed_sans & _alternative_names(connection):
             return plain(403, "the client's certificate has none of the names in client_allowed_sans")
@@ -250,10 +253,11 @@ class Server:
             return plain(503, "the password could not be checked; try again")
         return None if matches else plain(401, "user and password required", ("WWW-Authenticate", "Basic"))
 
-    def _tokens(self, limit: RateLimit) -> TokenBucket:
-        if self._bucket is None or self._bucket.limit != limit:
-            self._bucket = TokenBucket(limit)
-        return self._bucket
+    def _allows(self, limit: RateLimit) -> bool:
+        now = asyncio.get_running_loop().time()
+        if limit != self._limit:
+            self._limit, self._bucket = limit, TokenBucket(1 / limit.interval, limit.burst, now)
+        return self._bucket.take(now)
 
 
 def _log_fault(ended: asyncio.Task[None]) -> None:
@@ -268,25 +272,6 @@ async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
     await asyncio.gather(*ended, return_exceptions=True)
 
 
-class TokenBucket:
-    """The number of requests that a rate limit allows."""
-
-    def __init__(self, limit: RateLimit) -> None:
-        self.limit = limit
-        self._tokens = float(limit.burst)
-        self._filled = asyncio.get_running_loop().time()
-
-    def take(self) -> bool:
-        """Whether one more request is allowed now."""
-        now = asyncio.get_running_loop().time()
-        self._tokens = min(self.limit.burst, self._tokens + (now - self._filled) / self.limit.interval)
-        self._filled = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
-
-
 def _is_known(connection: Connection) -> bool:
     """Whether the client has a verified certificate or is on this host."""
     if _certificate(connection):
@@ -299,10 +284,9 @@ def _is_known(connection: Connection) -> bool:
 def is_loopback(address: str) -> bool:
     """Whether an address is a loopback address, including the form `::ffff:127.0.0.1` of dual-stack sockets."""
     try:
-        found = ipaddress.ip_address(address)
+        return unmapped(address).is_loopback
     except ValueError:
         return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
 def _certificate(connection: Connection) -> Mapping[str, Any]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from roce_exporter.collect.workers import CallThread, run_in_thread
+from roce_exporter.net.tls import stamp
 from roce_exporter.web.connection import RateLimit, WebConfig
 from roce_exporter.yaml_document import (
     MAX_BYTES,
@@ -99,7 +100,7 @@ class WebConfigFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Read the file, at the start and therefore without a thread. Raises DocumentError: the file is invalid."""
         self._path = Path(path)
-        self._seen = {self._path: _identity(self._path)}
+        self._seen = {self._path: stamp(self._path)}
         self._config = WebConfig()
         self._thread = CallThread()
         self._check: asyncio.Task[None] | None = None
@@ -145,7 +146,7 @@ class WebConfigFile:
 
     def _look(self) -> None:
         """Read the file again if it or a file that it names has changed; blocks, as file systems do."""
-        seen = {file: _identity(file) for file in self._seen}
+        seen = {file: stamp(file) for file in self._seen}
         if seen == self._seen:
             return
         self._seen = seen
@@ -173,7 +174,7 @@ class WebConfigFile:
         tls = mapping_of(sections.get("tls_server_config"), TLS_KEYS)
         pems = _pems(tls)
         # Before they are read, and also if they do not exist yet, so that their next change is noticed.
-        named = {pem.path: _identity(pem.path) for pem in pems.values() if pem.path}
+        named = {pem.path: stamp(pem.path) for pem in pems.values() if pem.path}
         self._seen = {self._path: self._seen[self._path]} | named
         for name, pem in pems.items():
             if pem.path:
@@ -185,14 +186,6 @@ class WebConfigFile:
             users=_users(mapping_of(sections.get("basic_auth_users"))),
             rate_limit=_rate_limit(mapping_of(sections.get("rate_limit"), ("interval", "burst"))),
         )
-
-
-def _identity(path: Path) -> tuple[int, ...] | None:
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _flag(entry: Entry) -> bool:

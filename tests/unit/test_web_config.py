@@ -379,7 +379,7 @@ async def test_a_change_during_a_reload_reaches_the_request_that_came_after_it(f
     assert len(reads.paths) == 2
 
 
-@pytest.mark.parametrize("hangs", ["read_file", "_identity"])
+@pytest.mark.parametrize("hangs", ["read_file", "stamp"])
 async def test_while_a_file_hangs_the_previous_configuration_serves(
     hangs, folder, monkeypatch, caplog
 ) -> None:

@@ -21,13 +21,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from ipaddress import IPv6Address, ip_address
 from socket import AF_INET, AF_INET6
 from typing import Generic, NamedTuple, TypeVar
 
 from roce_exporter.host.kernel import Absent, netlink, rdma_netlink
 from roce_exporter.host.kernel.names import decode_name
 from roce_exporter.model import RdmaDevice
+from roce_exporter.model.ip import unmapped
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.words import word_list
 
@@ -238,9 +238,7 @@ def decode_address(raw: bytes) -> str:
         raise netlink.Malformed(f"an address of {len(raw)} bytes")
     if not any(found):
         return ""
-    address = ip_address(found)
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return str(mapped or address)
+    return str(unmapped(found))
 
 
 def open_object_dump(

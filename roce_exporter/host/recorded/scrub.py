@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.kernel_events import MESSAGES
 from roce_exporter.host.sources.ip_side import ANYWHERE
-from roce_exporter.model.ip import EVERYWHERE, network_of
+from roce_exporter.model.ip import EVERYWHERE, network_of, unmapped
 
 if TYPE_CHECKING:
     from roce_exporter.model.owner import ProcessFacts
@@ -127,7 +127,8 @@ class Scrubber:
         """The stand-in of an IP address, as text; the one that `gid` has for it. An empty one stays empty."""
         if not address:
             return ""
-        return self._stand_in("ip", _unmapped(address), lambda _: self._subnets.address(_unmapped(address)))
+        plain = str(unmapped(address))
+        return self._stand_in("ip", plain, lambda _: self._subnets.address(plain))
 
     def prefix(self, prefix: str) -> str:
         """The stand-in of a prefix; an empty one stays empty."""
@@ -280,12 +281,6 @@ def _in_letters(number: int) -> str:
     """Letters: a to z, then ba, bb."""
     rest, last = divmod(number, 26)
     return (_in_letters(rest) if rest else "") + chr(ord("a") + last)
-
-
-def _unmapped(address: str) -> str:
-    found = ipaddress.ip_address(address)
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return str(mapped or found)
 
 
 _WORD = re.compile(r"(?:[^\W_]|\\x[0-9a-f]{2})+")

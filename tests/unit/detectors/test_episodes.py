@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roce_exporter.fastloop.episodes import BOUNDS, Counts, Histogram
+from roce_exporter.fastloop.episodes import BOUNDS, Counts
 from roce_exporter.fastloop.watch import CounterSample, PauseKey, Watch
+from roce_exporter.normalise.series import Histogram
 
 KEY = PauseKey("3", "receive")
 POLL = 0.1

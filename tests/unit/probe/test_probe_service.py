@@ -13,9 +13,9 @@ from waiting import until
 
 from roce_exporter.cli.entry import main
 from roce_exporter.model import Device, Gid, Port
-from roce_exporter.normalise.series import Samples
+from roce_exporter.normalise.series import Histogram, Samples
 from roce_exporter.probe.guard import FOLLOW_UPS, KNOWN_SECONDS, NEW_BURST, SESSIONS, SOURCES, Guard
-from roce_exporter.probe.outcomes import PAIRS_COUNTED, Distribution, PortTally, ProcessCounts, probe_samples
+from roce_exporter.probe.outcomes import BOUNDS, PAIRS_COUNTED, PortTally, ProcessCounts, probe_samples
 from roce_exporter.probe.plan import FABRIC, RACK, Probe, ProbeTarget, SendRate, plan
 from roce_exporter.probe.sender import LOST
 from roce_exporter.probe.service import ProbeService, ProbeSettings, own_addresses, own_networks
@@ -338,7 +338,7 @@ def test_a_host_with_eight_ports_has_some_three_hundred_series(whole: bool, coun
         port.target = ProbeTarget("r1", "h1", str(one), ipaddress.ip_address(one), 10124)
         for scope in (RACK, FABRIC):
             port.measured(Probe(port.target, 1, scope), 1e-5, 1e-4)
-    counts = ProcessCounts(Counter(), 0, 0, 0, Distribution())
+    counts = ProcessCounts(Counter(), 0, 0, 0, Histogram(BOUNDS))
     assert len(probe_samples(ports, counts, whole=whole).series) == count
 
 

@@ -13,7 +13,7 @@ from clock import EPOCH, Clock
 
 from roce_exporter.catalog import storm
 from roce_exporter.fastloop import OFF, Pace, Sampler
-from roce_exporter.fastloop.episodes import Counts, Histogram, Longest, RecentMedian
+from roce_exporter.fastloop.episodes import Counts, Longest, RecentMedian
 from roce_exporter.fastloop.events import (
     KEPT,
     PER_TARGET,
@@ -43,7 +43,7 @@ from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.sources.netdev import DCB
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
-from roce_exporter.normalise.series import Series
+from roce_exporter.normalise.series import Histogram, Series
 
 RECEIVE, TRANSMIT = PauseKey("3", "receive"), PauseKey("3", "transmit")
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", incarnation=4, ports=(Port(1, "Ethernet"),))
