@@ -144,7 +144,7 @@ class Served:
             cwd=tree,  # first in the path of modules
             stderr=(folder / "log").open("w"),
         )
-        self.names, self.incomplete = [f"leaf{n}" for n in range(len(sockets))], 0
+        self.names, self.incomplete, self.old = [f"leaf{n}" for n in range(len(sockets))], 0, 0
         while not self._is_ready():
             time.sleep(0.05)
 
@@ -164,6 +164,8 @@ class Served:
             packed = reply.read()
         page = gzip.decompress(packed)
         self.incomplete += re.search(rb"\nroce_switch_(source_up|probe_success).* 0\n", page) is not None
+        age = re.search(rb"\nroce_switch_answer_age_seconds.* (\S+)\n", page)
+        self.old += age is not None and float(age[1]) > 0
         return len(page)
 
     def scrape_all(self) -> int:
@@ -236,9 +238,9 @@ def compare_fleet() -> None:
     """Print what switches with a Redis, values, names and neighbours of their own cost one process, scraped as Prometheus does."""
     print(f"\n### {FLEET} SONiC switches of {PORTS} ports in one process, a Redis each, every {INTERVAL} s\n")
     print(
-        "| commit | MB of text | first round CPU s | CPU s per interval | share of a core | MiB | most MiB | incomplete answers |"
+        "| commit | MB of text | first round CPU s | CPU s per interval | share of a core | MiB | most MiB | incomplete answers | of the round before |"
     )
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     with ExitStack() as servers:
         sockets = [servers.enter_context(redis_server("--hz", "1")) for _ in range(FLEET)]
         for number, place in enumerate(sockets):
@@ -252,7 +254,7 @@ def compare_fleet() -> None:
                 print(
                     f"| {label} | {size / 1e6:.1f} | {first:.1f} | {share * INTERVAL:.2f} | {share:.3f} "
                     f"| {one.memory():.0f} | {one.memory('VmHWM'):.0f} "
-                    f"| {one.incomplete} of {(ROUNDS_HELD + 1) * FLEET} |",
+                    f"| {one.incomplete} of {(ROUNDS_HELD + 1) * FLEET} | {one.old} |",
                     flush=True,
                 )
 

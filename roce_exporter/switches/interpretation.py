@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import nan
@@ -67,13 +67,33 @@ PLANS: WeakValueDictionary[int, ReadingPlan] = WeakValueDictionary()
 NO_PLAN = ReadingPlan()
 
 
+RowPlaces = dict[str, tuple[tuple[tuple[str, ...], int], ...]]
+"""By the name of a row, the labels of its series without the first one, and their positions."""
+
+
+def places_by_row(series: Iterable[Series], rows: Container[str]) -> RowPlaces:
+    """Where the series of these rows are, or of all rows without any."""
+    found: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+    for place, one in enumerate(series):
+        if not rows or one.row.name in rows:
+            found.setdefault(one.row.name, []).append((one.labels[1:], place))
+    return {row: tuple(places) for row, places in found.items()}
+
+
 class SeriesTable(Sequence[Series]):
     """The series of a switch, which are made when they are used: kept, they would take half a megabyte."""
 
-    __slots__ = ("_device", "_facts", "_plan")
+    __slots__ = ("_device", "_facts", "_places", "_plan")
 
     def __init__(self, device: str, facts: tuple[Series, ...], plan: ReadingPlan) -> None:
         self._device, self._facts, self._plan = device, facts, plan
+        self._places: tuple[frozenset[str], RowPlaces] | None = None
+
+    def places(self, rows: frozenset[str]) -> RowPlaces:
+        """Where the series of these rows are. Kept until other rows are wanted: the pause tree wants the same a hundred times."""
+        if self._places is None or self._places[0] != rows:
+            self._places = rows, places_by_row(self, rows)
+        return self._places[1]
 
     def __len__(self) -> int:
         return len(self._facts) + len(self._plan.rows)

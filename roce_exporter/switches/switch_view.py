@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from roce_exporter.net.login import hide
-from roce_exporter.normalise.series import NO_SAMPLES, Samples, Value
+from roce_exporter.normalise.series import NO_SAMPLES, Samples
+from roce_exporter.switches.interpretation import SeriesTable, places_by_row
 from roce_exporter.switches.readings import REACH
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 RowValues = dict[tuple[str, ...], float]
 """The values of one row by its labels without `device`."""
 
+NOTHING: RowValues = {}
 DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 NOT_PROBED = "was not probed yet: no Prometheus has requested /probe for it"
@@ -55,7 +58,7 @@ class ViewValues:
 
     def value(self, row: str, *labels: str) -> float | None:
         """One value now; None if it was not read."""
-        return self.of(row).get(labels)
+        return self.now.get(row, NOTHING).get(labels)
 
     def flag(self, row: str, *labels: str) -> bool | None:
         """One value of a row with the unit `bool`."""
@@ -64,7 +67,7 @@ class ViewValues:
 
     def rate(self, row: str, *labels: str) -> float | None:
         """The increase of a counter per second; None with one answer only, or if the counter started again between the two."""
-        after, before = self.value(row, *labels), self.earlier.get(row, {}).get(labels)
+        after, before = self.now.get(row, NOTHING).get(labels), self.earlier.get(row, NOTHING).get(labels)
         if after is None or before is None or self.seconds <= 0:
             return None
         # Of the answer before, floats are kept: a large counter that stands still would seem to fall.
@@ -76,21 +79,22 @@ class ViewValues:
         return tuple(self.of(row))
 
 
-def view_values(view: SwitchView) -> ViewValues:
-    """The values of a view. Series without a value now are left out."""
-    earlier = {} if view.before is None else _by_row(view.before)
-    return ViewValues(_by_row(view.samples), earlier, view.seconds)
+def view_values(view: SwitchView, rows: frozenset[str] = frozenset()) -> ViewValues:
+    """The values of a view, of these rows or of all. Series without a value now are left out."""
+    earlier = {} if view.before is None else _by_row(view.before, rows)
+    return ViewValues(_by_row(view.samples, rows), earlier, view.seconds)
 
 
-def _by_row(samples: Samples) -> dict[str, RowValues]:
-    found: dict[str, RowValues] = {}
-    value: Value
-    for series, value in zip(samples.series, samples.values, strict=True):
-        if value is not None:
-            found.setdefault(series.row.name, {})[series.labels[1:]] = value
-    return found
+def _by_row(samples: Samples, rows: frozenset[str]) -> dict[str, RowValues]:
+    series, values = samples
+    places = series.places(rows) if isinstance(series, SeriesTable) else places_by_row(series, rows)
+    return {
+        row: {labels: value for labels, place in found if (value := values[place]) is not None}
+        for row, found in places.items()
+    }
 
 
+@lru_cache(16384)
 def natural(name: str) -> tuple[tuple[int, str], ...]:
     """A key that sorts `Ethernet8` before `Ethernet12`."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in DIGITS.split(name))

@@ -10,9 +10,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
-from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO
+from roce_exporter.catalog.named import (
+    SWITCH_NEIGHBOR_INFO,
+    SWITCH_PORT_INFO,
+    SWITCH_QUEUE_INFO,
+    SWITCH_SOURCE_UP,
+)
 from roce_exporter.switches.switch_view import SwitchView, ViewValues, natural
 
 RECEIVE_FRAMES = "roce_switch_pfc_receive_frames_total"
@@ -42,6 +48,23 @@ FULL = 0.5
 A port that sends pause has as many bytes as its threshold in the switch; they can lie in more than one queue.
 """
 
+ROWS = frozenset(
+    {
+        *(
+            RECEIVE_FRAMES,
+            TRANSMIT_FRAMES,
+            PAUSE_SECONDS,
+            ESTIMATED_SECONDS,
+            QUEUE_PAUSED,
+            TRIPPED,
+            SENT,
+            SPEED,
+        ),
+        *(OCCUPANCY, WATERMARK, PAUSE_THRESHOLD, ECN_MAXIMUM, ECN_MARKS),
+        *(one.name for one in (SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO, SWITCH_SOURCE_UP)),
+    }
+)
+"""What the tree reads of a switch."""
 HOST, SWITCH, MAC = "host", "switch", "mac"
 PORT_UNKNOWN, AWAY, NOT_CONFIGURED, NO_NEIGHBOR = "port_unknown", "away", "not_configured", "no_neighbor"
 """Switches of the configuration of which the port cannot be identified, or that have not answered; a switch, by the name of its port, that is not in it."""
@@ -300,7 +323,8 @@ def fabric_links(views: Sequence[SwitchView], values: Mapping[str, ViewValues]) 
         for labels in of_switch.labels(SWITCH_NEIGHBOR_INFO.name):
             announced[labels[0]].append(_Announced(*labels))
         for port, neighbors in announced.items():
-            links[switch, port] = names.link(min(neighbors, key=names.order))
+            least = neighbors[0] if len(neighbors) == 1 else min(neighbors, key=names.order)
+            links[switch, port] = names.link(least)
     back: dict[PortId, list[PortId]] = defaultdict(list)
     for here, link in links.items():
         if link.peer is not None:
@@ -335,5 +359,6 @@ def _port_names(values: ViewValues) -> dict[str, str]:
     return names | {_canonical(labels[0]): labels[0] for row in WITH_PORT for labels in values.labels(row)}
 
 
+@lru_cache(16384)
 def _canonical(name: str) -> str:
     return name.lower().replace(" ", "").replace("ethernet", "eth")

@@ -118,7 +118,7 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
 
     Rates need two answers of a switch; with one, only states are known (queue paused, watchdog tripped, fill level).
     """
-    values = {view.device: view_values(view) for view in views}
+    values = {view.device: view_values(view, at.ROWS) for view in views}
     by_switch = {switch: at.port_pauses(switch, of_switch) for switch, of_switch in values.items()}
     pauses = {place: pause for part in by_switch.values() for place, pause in part.items()}
     fabric = _Fabric(by_switch, pauses, at.fabric_links(views, values), _candidates(pauses))
