@@ -28,6 +28,7 @@ PACKAGES = {
     "systemd-sysusers": "systemd",
     "unshare": "util-linux",
     "ip": "iproute2",
+    "kubectl": "kubernetes-client",
     "man": "man-db",
     "ps": "procps",
     "gpg": "gnupg",

@@ -7,7 +7,7 @@ ci="amtool:prometheus-alertmanager cpp:cpp curl:curl ethtool:ethtool faketime:fa
   make:make man:man-db mandoc:mandoc openssl:openssl prometheus:prometheus prometheus-alertmanager:prometheus-alertmanager
   prometheus-node-exporter:prometheus-node-exporter promtool:prometheus ps:procps redis-server:redis-server strace:strace
   systemd-analyze:systemd unshare:util-linux xz:xz-utils zsh:zsh"
-nightly="apt-ftparchive:apt-utils buildah:buildah etcd:etcd-server mmdebstrap:mmdebstrap qemu-aarch64-static:qemu-user-static rpmbuild:rpm shellcheck:shellcheck systemd-nspawn:systemd-container victoria-metrics:victoria-metrics"
+nightly="apt-ftparchive:apt-utils buildah:buildah etcd:etcd-server kubectl:kubernetes-client mmdebstrap:mmdebstrap qemu-aarch64-static:qemu-user-static rpmbuild:rpm shellcheck:shellcheck systemd-nspawn:systemd-container victoria-metrics:victoria-metrics"
 case "${1:-}" in
 ci) wanted=$ci ;;
 nightly) wanted="$ci $nightly" ;;

@@ -40,18 +40,19 @@ TITLES = {
 }
 SIDES = {HOST: Side.HOST, TOR: Side.FABRIC, LINK: Side.FABRIC, SPINE: Side.FABRIC, PATH: Side.FABRIC}
 PLACES = {HOST: "", TOR: "ToR ", LINK: "uplinks of ", SPINE: "spines of ", PATH: "path of "}
-UNKNOWN_PATHS = "which of the links or spines: the paths of probes between racks are not traced"
+NOT_TRACED = "Probes cannot say which one: their paths between racks are not traced"
 WHY = {
-    HOST: "The port, its NIC or its cable. What probes cannot say: which of them; its own counters and those of its switch port can",
-    TOR: "The ToR, or several of its ports. What probes cannot say: whether RDMA traffic in another queue is lost too",
-    LINK: f"A link between this ToR and a spine. What probes cannot say: {UNKNOWN_PATHS}",
-    SPINE: f"A spine, or links of several racks. What probes cannot say: {UNKNOWN_PATHS}",
-    PATH: f"One of several equal paths, which the hash of the port chooses. What probes cannot say: {UNKNOWN_PATHS}",
+    HOST: "The port, its NIC or its cable: its counters and those of its switch port show which",
+    TOR: "The ToR, or several of its ports. Probes cannot say whether RDMA traffic in another queue is lost too",
+    LINK: f"A link between this ToR and a spine. {NOT_TRACED}",
+    SPINE: f"A spine, or links of several racks. {NOT_TRACED}",
+    PATH: f"One of several equal paths, chosen by the hash of the port. {NOT_TRACED}",
 }
-
+JUDGE = "roce-exporter check health --prometheus=URL --target=HOST"
+PORTS = "compare drops and CRC errors of its ports: board RoCE / Link, or the switch itself"
 
 UNANSWERED = "The host does not answer probes, and its own are answered"
-UNANSWERED_WHY = "Its prober or the whole host is stopped or busy: packets pass its port both ways. Probes cannot say more of a host"
+UNANSWERED_WHY = "Its prober or the whole host is stopped or busy: packets pass its port both ways"
 
 
 class PortRate(NamedTuple):
@@ -148,9 +149,10 @@ def _lossy(blamed: Blamed, reports: Sequence[PortReport], seconds: float) -> Fin
         Side.UNKNOWN if {one.kind for one in blamed.also} - {kind} else SIDES[kind],
         Status.FAILED if kind == HOST and ratio >= DEAD_SHARE else Status.DEGRADED,
         why=WHY[kind],
+        fix=(JUDGE if kind == HOST else PORTS,),
         evidence=(
             f"{number(blamed.lost)} of {number(blamed.sent)} probes lost{within} ({share(ratio)})",
-            f"{counted(blamed.paths, 'source port')} of ports behind it or their peers lost probes",
+            f"losses on {counted(blamed.paths, 'path')} (UDP source ports) through it",
         ),
     )
     if kind == HOST:
@@ -179,7 +181,7 @@ def _of_host(found: Finding, own: Sequence[PortReport], reports: Sequence[PortRe
         ]
         to_it, asked = sum(pair.lost for pair in there), sum(pair.sent for pair in there)
         evidence.append(
-            f"{number(mine)} of {number(sent)} of its own probes lost, {number(to_it)} of those of others to it"
+            f"lost: {number(mine)} of its own {number(sent)} probes, {number(to_it)} of {number(asked)} to it"
         )
         if sent and asked and mine / sent < ONE_WAY * to_it / asked:
             found = replace(found, title=UNANSWERED, why=UNANSWERED_WHY)
@@ -201,7 +203,7 @@ def _busy(reports: Sequence[PortReport]) -> Iterable[Finding]:
             continue
         busy = one.dropped >= LEAST_DROPPED or answer >= BUSY_ANSWER
         title = "The host is busy: it answers probes late or drops them"
-        why = "Its processors are busy or its prober has too few of them; what it loses is not lost in the network"
+        why = "Its processors are busy, or its prober gets too little time; what it drops is not lost in the network"
         late = f"it held a probe for {1e3 * answer:.3g} ms on average"
         dropped = f"{number(one.dropped)} packets dropped from its sockets"
         status = Status.DEGRADED if busy else Status.OK
@@ -210,8 +212,8 @@ def _busy(reports: Sequence[PortReport]) -> Iterable[Finding]:
 
 def _slow(reports: Sequence[PortReport]) -> Iterable[Finding]:
     for one in slow_parts(reports):
-        place, title = _place(one.component), "Probes through it take much longer in the network"
-        why = "A queue or a detour. The time of both hosts is not in it. What probes cannot say: which direction is slow"
+        place, title = _place(one.component), "Probes through it take much longer than through others"
+        why = "A queue or a detour in the network; the time within both hosts is left out. Probes cannot say which direction is slow"
         said = f"{1e6 * one.seconds:.0f} us there and back on average; {1e6 * one.usual:.0f} us is usual on its rail"
         yield _finding("probe_delay", place, title, SIDES[one.component.kind], why=why, evidence=(said,))
 
@@ -240,7 +242,7 @@ def _changed(reports: Sequence[PortReport]) -> Iterable[Finding]:
             f"ToR {inside[0]}" if len(inside) == 1 else f"racks {few(racks)}",
             f"A switch {title}",
             Side.FABRIC,
-            why=f"{why}. What probes cannot say: which switch, if probes between racks alone are affected",
+            why=f"{why}. Where only probes between racks are affected, they cannot say which switch",
             evidence=tuple(
                 f"{place}: {number(count)} of {number(sent)} probes {'to other racks' if scope == FABRIC else 'inside the rack'}"
                 for (place, scope), (count, sent) in sorted(hit.items(), key=lambda one: -one[1][0])[:8]
@@ -256,9 +258,10 @@ def _odd_hosts(odd: Sequence[OddHost]) -> Iterable[Finding]:
             host,
             f"The host differs from the others of its job {job}",
             Side.HOST,
-            why="A job waits for its slowest host. Its own findings say what it is: `roce-exporter check health --prometheus=URL --target=HOST`",
+            why="A job waits for its slowest host",
+            fix=(JUDGE,),
             evidence=tuple(
-                f"{SIGNALS.get(one.signal, one.signal)}: {one.score:.1f} usual distances from the median of the job, {ODD_LIMIT} is the limit"
+                f"{SIGNALS.get(one.signal, one.signal)}: {one.score:.1f} times as far from the job's median as is usual; the limit is {ODD_LIMIT}"
                 for one in sorted(signals, key=lambda one: -one.score)
             ),
         )
@@ -277,13 +280,21 @@ def _never_fast(rates: Sequence[PortRate]) -> Iterable[Finding]:
         if len(good) <= len(slow):
             continue
         for one in slow:
-            why = "A link that is slow and clean: PCIe, a cap, a wrong path, or no job has used it. `ib_write_bw` of perftest between it and another port measures it"
+            why = "A link that is slow and clean: PCIe, a limit, a wrong path, or no job has used it"
             most, speed = f"{8e-9 * one.highest:.3g}", f"{8e-9 * (one.speed or fastest):.3g}"
             evidence = (
                 f"at most {most} Gbit/s of {speed} Gbit/s in 7 days",
                 f"{len(good)} of {len(rail) - 1} other ports of its rail carried up to {8e-9 * fastest:.3g} Gbit/s",
             )
             place, title = f"{one.host} {one.device}", "The port has never carried a tenth of its speed"
+            measure = ("measure it with ib_write_bw (perftest) to another port of the rail",)
             yield _finding(
-                "port_never_fast", place, title, Side.HOST, why=why, evidence=evidence, port=one.port
+                "port_never_fast",
+                place,
+                title,
+                Side.HOST,
+                why=why,
+                evidence=evidence,
+                port=one.port,
+                fix=measure,
             )

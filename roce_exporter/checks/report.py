@@ -312,7 +312,8 @@ def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[
     if finding.caused_by:
         yield from _part("follows", (f"from {', '.join(finding.caused_by)}",), width)
     elif finding.side in AT_FAULT:
-        yield from _part("at fault", (AT_FAULT[finding.side],), width)
+        host = finding.topic is Topic.FABRIC and finding.side is Side.HOST
+        yield from _part("at fault", ("the host" if host else AT_FAULT[finding.side],), width)
     if finding.topic is Topic.HEALTH:
         day = time.strftime(" on %Y-%m-%d", time.gmtime(finding.since))
         yield from _part("when", (_when(finding) and _when(finding) + day,), width)
@@ -326,7 +327,7 @@ def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[
     yield from _part("against", finding.against, width)
     if finding.sure:
         yield from _part("sure", (f"{finding.sure}; wrong if {finding.wrong_if}",), width)
-    yield from _part("next" if finding.topic is Topic.HEALTH else "fix", finding.fix, width)
+    yield from _part("next" if finding.topic in (Topic.HEALTH, Topic.FABRIC) else "fix", finding.fix, width)
     if finding.runbook:
         yield from _part("runbook", (f"alerts/runbooks/{finding.runbook}.md",), width)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,8 @@ def connection_fault(error: OSError, place: str) -> str:
         return f"{place}: the server closed the connection"
     if isinstance(error, TimeoutError) and not error.errno:
         return f"{place}: no connection in time"
+    if isinstance(error, socket.gaierror):  # its numbers are none of the kernel's
+        return f"{place}: the name cannot be resolved: {error.strerror}"
     reason = os.strerror(error.errno) if error.errno else "the connection failed"
     return f"{place}: {reason}"
 

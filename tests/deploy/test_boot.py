@@ -75,6 +75,9 @@ def test_the_page_for_bare_metal_works_line_by_line(package, tmp_path) -> None:
           bash -c "$line" </dev/null >&2
           echo "line.$number $?"
           number=$((number + 1))
+          # what the page has the reader change
+          file=/etc/roce-exporter-switches/switches.yml
+          [ ! -e $file ] || echo 'targets: {leaf1: {module: sonic, address: "redis://192.0.2.1"}}' >$file
           [ "$line" != "${line#apt-get install}" ] && echo "installed $(systemctl is-active roce-exporter)"
           [ "$line" != "${line%roce-exporter-switches}" ] && echo "switches $(systemctl is-active roce-exporter-switches)"
         done </lines

@@ -16,6 +16,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ KINDS = ("apis/apps/v1/daemonsets", "api/v1/configmaps", "api/v1/services", "api
 NAME = "roce"
 OWN = f"app.kubernetes.io%2Finstance%3D{NAME}"
 LONG_NAME = "a-release-with-a-name-as-long-as-helm-takes-it-53-here"[:53]
-MONITORING = "apis/monitoring.coreos.com/v1/namespaces/default"
+GROUP = "apis/monitoring.coreos.com/v1"
 USER, ADDRESS = "admin", "192.0.2.1"
 """Who asks, and where the server says that it is: it refuses to be on a loopback alone."""
 
@@ -159,9 +160,17 @@ def live(given: dict[str, str]) -> None:
         stepped("remove", "uninstall", NAME)
 
 
+def create_definitions(given: dict[str, str]) -> None:
+    """Those of the Prometheus operator."""
+    for place in sorted(Path(given["definitions"]).glob("*.yaml")):
+        answer("apis/apiextensions.k8s.io/v1/customresourcedefinitions", place.read_text())
+    for kind in ("prometheuses", "podmonitors", "prometheusrules"):
+        wait_until(partial(answer, f"{GROUP}/namespaces/default/{kind}"))
+
+
 def operated(given: dict[str, str]) -> None:
     """Install the chart under a long name next to the operator; print the configuration that it makes for a Prometheus."""
-    made = f"{MONITORING}/prometheuses"
+    made = f"{GROUP}/namespaces/default/prometheuses"
 
     def configuration() -> Any:
         data = json.loads(answer("api/v1/namespaces/default/secrets/prometheus-it"))["data"]
@@ -169,9 +178,7 @@ def operated(given: dict[str, str]) -> None:
         return yaml.safe_load(text)["scrape_configs"] and text
 
     with kubernetes(given) as folder:
-        for place in sorted(Path(given["definitions"]).glob("*.yaml")):
-            answer("apis/apiextensions.k8s.io/v1/customresourcedefinitions", place.read_text())
-        wait_until(lambda: answer(made))
+        create_definitions(given)
         values = [f"--values={CHART}/ci/{case}-values.yaml" for case in ("everything", "sharded")]
         subprocess.run([given["helm"], "install", LONG_NAME, CHART, *values], check=True, stdout=sys.stderr)
         selectors = {f"{kind}Selector": {} for kind in ("probe", "podMonitor", "serviceMonitor", "rule")}
@@ -181,6 +188,30 @@ def operated(given: dict[str, str]) -> None:
         own += [f"--{kind}-file={folder}/client.pem" for kind in ("cert", "key")]
         with started(given["prometheus-operator"], *own):
             sys.stdout.write(wait_until(configuration))
+
+
+def paged(given: dict[str, str]) -> None:
+    """Run the lines of the page in their order; print after each what the namespace has: images of DaemonSets, and numbers of the other kinds."""
+    kinds = (
+        ("apis/apps/v1", "daemonsets"),
+        ("api/v1", "configmaps"),
+        (GROUP, "podmonitors"),
+        (GROUP, "prometheusrules"),
+    )
+
+    def there() -> list[Any]:
+        items = [
+            json.loads(answer(f"{group}/namespaces/monitoring/{kind}"))["items"] for group, kind in kinds
+        ]
+        pods = [one["spec"]["template"]["spec"]["containers"][0]["image"] for one in items[0]]
+        return [pods, *map(len, items[1:])]
+
+    with kubernetes(given):
+        create_definitions(given)
+        os.environ["PATH"] = f"{Path(given['helm']).parent}:{os.environ['PATH']}"
+        for line in json.loads(given["lines"]):
+            subprocess.run(["sh", "-c", line], check=True, stdout=sys.stderr, cwd=CHART.parents[2])
+            sys.stdout.write(json.dumps([line, there()]) + "\n")
 
 
 def in_a_network_of_its_own(folder: Path, programs: tuple[str, ...], **more: str) -> str:
@@ -257,6 +288,33 @@ def test_an_upgrade_keeps_what_was_set_and_a_removal_leaves_nothing(tmp_path: Pa
     assert steps["remove"] == {}
 
 
+ELSEWHERE = re.compile(r"^podman |NODE:| exec |check health")
+"""Lines of docs/kubernetes.md that need a registry, a pod or a Prometheus."""
+
+
+@pytest.mark.nightly
+def test_the_page_for_kubernetes_works_line_by_line(tmp_path: Path) -> None:
+    """The API server admits all that the page installs; no pod runs."""
+    page = (CHART.parents[2] / "docs/kubernetes.md").read_text()
+    blocks = "".join(re.findall(r"```shell\n(.*?)```", page, re.DOTALL)).replace("\\\n", "")
+    lines = [line for line in blocks.splitlines() if not ELSEWHERE.search(line)]
+    definitions = str(cache_folder() / "operator")
+    printed = in_a_network_of_its_own(
+        tmp_path, ("kubectl",), definitions=definitions, lines=json.dumps(lines)
+    )
+    there = dict(map(json.loads, printed.splitlines()))
+    assert [line.split()[:2] for line in there if line.startswith("helm")] == [
+        ["helm", verb] for verb in ("install", "upgrade", "uninstall")
+    ]
+    image = "registry.example.com/roce-exporter"
+    installed, upgraded, removed = (there[line] for line in there if line.startswith("helm"))
+    boards = len([*CHART.glob("files/dashboards/*")])
+    assert installed == [[f"{image}:0.1.0"], boards, 1, installed[3]]
+    assert installed[3] > 0
+    assert upgraded == [[f"{image}:0.2.0"], *installed[1:]]
+    assert removed == [[], 0, 0, 0]
+
+
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
-    (operated if "prometheus-operator" in asked else live)(asked)
+    (operated if "prometheus-operator" in asked else paged if "lines" in asked else live)(asked)

@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import socket
 import ssl
 
 import pytest
@@ -389,6 +390,9 @@ def test_any_other_failure_of_a_connection_has_the_words_of_the_system() -> None
     unreachable = OSError(errno.EHOSTUNREACH, "x")
     assert connection_fault(unreachable, "192.0.2.1:443") == "192.0.2.1:443: No route to host"
     assert connection_fault(OSError(), "192.0.2.1:443") == "192.0.2.1:443: the connection failed"
+    unresolved = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+    said = "leaf1:443: the name cannot be resolved: Temporary failure in name resolution"
+    assert connection_fault(unresolved, "leaf1:443") == said
 
 
 async def test_everything_is_closed_when_a_visit_is_cancelled(tmp_path) -> None:
