@@ -194,25 +194,22 @@ async def _of_host(
     if Topic.SETTINGS in topics:
         reports.append(_settings(found, profile))
     if Topic.HEALTH in topics:
-        health = diagnose(found.history, limits)
-        if Topic.SETTINGS in topics:
-            # The settings themselves say it.
-            others = tuple(one for one in health.findings if one.check != MISCONFIGURED)
-            health = health._replace(findings=others)
-        reports = [_without_links(one, health) for one in reports]
-        reports.append(health)
+        reports = _said_once((*reports, diagnose(found.history, limits)), Topic.SETTINGS in topics)
     reports.append(Report((), found.missing))
     return f"{found.source}: {span_of(found.history)}", reports
 
 
-def _without_links(setup: Report, health: Report) -> Report:
-    """The findings of setup without the links whose loss health explains."""
-    lost = {(one.device, one.port) for one in health.findings if one.check == "link_down"}
-    return setup._replace(
-        findings=tuple(
-            one for one in setup.findings if one.check != "link" or (one.device, one.port) not in lost
-        )
-    )
+def _said_once(reports: Sequence[Report], settings: bool) -> list[Report]:
+    """Without what health repeats of settings that are checked, and without the links of setup whose loss health explains."""
+    every = [one for report in reports for one in report.findings]
+    repeated = {("link", one.device, one.port) for one in every if one.check == "link_down"}
+    repeated |= {
+        (one.check, one.device, one.port) for one in every if settings and one.check == MISCONFIGURED
+    }
+    return [
+        one._replace(findings=tuple(f for f in one.findings if (f.check, f.device, f.port) not in repeated))
+        for one in reports
+    ]
 
 
 async def _sampled(options: argparse.Namespace, topics: Sequence[Topic]) -> SampledHost:
@@ -252,19 +249,17 @@ async def check_access(options: argparse.Namespace) -> list[Finding | NotChecked
         OptionError: Prometheus cannot be queried.
     """
     here = not (options.host_recording or options.host_simulate)
-    found: list[Finding | NotChecked] = [*check_privileges(read_privileges()), _clock()] if here else []
+    found: list[Finding | NotChecked] = [*check_privileges(read_privileges())] if here else []
+    if here:
+        try:
+            found.append(check_clock(read_clock_state()))
+        except OSError as error:
+            found.append(check_clock(None, error.strerror or str(error)))
     if options.prometheus:
         found += await _in_prometheus(options, open_kernel(options))
     elif here:
         found.append(await _local(options))
     return found
-
-
-def _clock() -> Finding | NotChecked:
-    try:
-        return check_clock(read_clock_state())
-    except OSError as error:
-        return check_clock(None, error.strerror or str(error))
 
 
 async def _local(options: argparse.Namespace) -> Finding | NotChecked:

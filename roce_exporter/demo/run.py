@@ -60,7 +60,11 @@ async def run_demo(
     Raises:
         ListenError: no port on loopback is free.
     """
-    stop = _stop_event(end)
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in END_SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    if end is not None:
+        loop.call_at(end, stop.set)
     wanted = ""
 
     def pressed(key: bytes) -> None:
@@ -84,15 +88,6 @@ async def run_demo(
                 async for scene in scenes(scenario, exporter, switch, servers, address=address, stop=stop):
                     show(scene)
     return wanted
-
-
-def _stop_event(end: float | None) -> asyncio.Event:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in END_SIGNALS:
-        loop.add_signal_handler(number, stop.set)
-    if end is not None:
-        loop.call_at(end, stop.set)
-    return stop
 
 
 def scenario_after(scenario: str, key: bytes) -> str:

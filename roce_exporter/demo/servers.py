@@ -15,6 +15,7 @@ import socket
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -283,17 +284,13 @@ async def running(
             stderr=output,
             # Ctrl-C on the terminal must reach the demo only, which then stops its children in order.
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            # In the child: a demo that is killed cannot stop its children.
+            preexec_fn=partial(LIBC.prctl, PR_SET_PDEATHSIG, signal.SIGTERM),
         )
     try:
         yield ChildProcess(name, process, log)
     finally:
         await _end(process, end_seconds)
-
-
-def _end_with_parent() -> None:
-    # In the child: a demo that is killed cannot stop its children.
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 async def _end(process: Process, seconds: float) -> None:
