@@ -7,7 +7,7 @@ host's clock, and whether the samples of this host arrive anywhere.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ LONG_PREVENTION = 1.0
 """A watchdog that takes longer than this lets a storm reach other hosts."""
 
 NOT_READ = (
-    ("roce_exporter_unreadable_values", "values that cannot be read: the log names them, /debug/snapshot"),
+    ("roce_exporter_unreadable_values", "values that cannot be read: `roce-exporter once` logs the first"),
     ("roce_exporter_unmapped_names", "names that are not in the catalogue: roce-exporter explain lists them"),
 )
 """Metric, and what it counts per device."""
@@ -143,15 +143,17 @@ def _firmware(host: View) -> Iterator[Found]:
 
 
 def _sources(host: View) -> Iterator[Found]:
+    """One finding per network device for all of its sources that fail, and one per device for files."""
+    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for labels, up in host.current("roce_exporter_source_up"):
         if not up:
-            netdev = f" of {labels['netdev']}" if labels.get("netdev") else ""
-            text = f"The source {labels['source']}{netdev} fails, so its series are missing"
-            yield _wrong("sources", text, "the log lines above; /debug/snapshot; dmesg", labels["device"])
+            of = f" of {labels['netdev']}" * bool(labels.get("netdev"))
+            found[labels["device"], f"Failing sources{of}, whose series are missing"].append(labels["source"])
     for labels, number in host.current("roce_exporter_quarantined_files"):
         if number:
-            text = f"{number:.0f} files of the source {labels['source']} keep failing"
-            yield _wrong("sources", text, "dmesg; RoceExporterNotes", labels["device"])
+            found[labels["device"], "Files that keep failing"].append(f"{number:.0f} of {labels['source']}")
+    for (device, title), names in found.items():
+        yield _wrong("sources", f"{title}: {', '.join(names)}", f"dmesg -T | grep -i {device}", device)
 
 
 def _counters(host: View, devices: Sequence[Device]) -> Iterator[Found]:

@@ -132,8 +132,8 @@ UP = {"roce_link_up": {("mlx5_0", "1", "eth0"): 1.0}}
             "mlx5_0/1: The pause watchdog is off: a stuck host pauses its switch without limit",
         ),
         (
-            {"roce_exporter_source_up": {("devlink", "mlx5_0", ""): 0.0}},
-            "mlx5_0/: The source devlink fails, so its series are missing",
+            {"roce_exporter_source_up": {(one, "mlx5_0", "eth0"): 0.0 for one in ("link", "fec")}},
+            "mlx5_0/: Failing sources of eth0, whose series are missing: link, fec",
         ),
         (
             {"roce_exporter_missing_facts": {("mlx5_0", "1", "cnp_sent"): 1.0, ("mlx5_0", "1", "x"): 0.0}},
@@ -145,7 +145,7 @@ UP = {"roce_link_up": {("mlx5_0", "1", "eth0"): 1.0}}
         ),
         (
             {"roce_exporter_quarantined_files": {("counters", "mlx5_0", ""): 2.0}},
-            "mlx5_0/: 2 files of the source counters keep failing",
+            "mlx5_0/: Files that keep failing: 2 of counters",
         ),
     ],
 )
