@@ -16,11 +16,11 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter import __version__
-from roce_exporter.background import background
 from roce_exporter.catalog.named import TLS
 from roce_exporter.cli import daemon
 from roce_exporter.cli.flags import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
+from roce_exporter.collect.rounds import background
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format
 from roce_exporter.self_metrics.own_registry import OwnRegistry

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import TypeVar
 
 from roce_exporter.collect.reads import log_change, source_text
@@ -18,6 +19,36 @@ from roce_exporter.normalise.series import NO_SAMPLES, Samples
 LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
+AGAIN_SECONDS = 1.0  # until a task that has not ended is cancelled again
+
+
+@contextlib.asynccontextmanager
+async def background(*work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Run these coroutines alongside the block, and cancel them when it ends: if one fails, the exporter ends, so no failure goes unnoticed.
+
+    Raises:
+        Exception: one of them failed. The block and the other coroutines have then been cancelled.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+            try:
+                yield
+            finally:
+                await _end_tasks(tasks)
+    except BaseExceptionGroup as faults:
+        # There is nearly always only one, and its own traceback is clearer than the group's.
+        raise faults.exceptions[0] if len(faults.exceptions) == 1 else faults  # noqa: B904 - it is the same fault
+
+
+async def _end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel until all have ended: `asyncio.wait_for` of Python 3.11, which redis uses, can lose a cancellation."""
+    for task in tasks:
+        if not task.cancelling():
+            task.cancel()
+    while (await asyncio.wait(tasks, timeout=AGAIN_SECONDS))[1]:
+        for task in tasks:
+            task.cancel()
 
 
 async def every(

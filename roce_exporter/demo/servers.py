@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import yaml
 
 import roce_exporter
-from roce_exporter.background import background
+from roce_exporter.collect.rounds import background
 from roce_exporter.demo.figures import FIRING, Address, Alert
 from roce_exporter.net import NetError
 from roce_exporter.net.http import Access, HttpServer

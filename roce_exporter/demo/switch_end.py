@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from roce_exporter.background import background
+from roce_exporter.collect.rounds import background
 from roce_exporter.demo.figures import SWITCH_WANTED, Address, Moments, ShownSwitch, switch_ports
 from roce_exporter.demo.servers import ChildProcess, describe_exit, find_program, running, served
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, Databases, SimulatedSwitch

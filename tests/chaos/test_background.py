@@ -12,7 +12,7 @@ from faulty_daemon import PLACES
 from servers import FREE, listening, process
 from waiting import HUNG_SECONDS
 
-from roce_exporter.background import background
+from roce_exporter.collect.rounds import background
 
 pytestmark = pytest.mark.ci
 
@@ -107,7 +107,7 @@ async def test_a_fault_of_the_block_itself_is_raised_as_it_is() -> None:
 
 
 async def test_a_task_that_loses_a_cancellation_is_cancelled_again(monkeypatch) -> None:
-    monkeypatch.setattr("roce_exporter.background.AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("roce_exporter.collect.rounds.AGAIN_SECONDS", 0.01)
     began, lost = asyncio.Event(), asyncio.Event()
 
     async def careless() -> None:

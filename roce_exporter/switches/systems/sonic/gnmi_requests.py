@@ -23,14 +23,14 @@ from roce_exporter.catalog.switch_systems import SONIC
 from roce_exporter.net import NetError
 from roce_exporter.net.gnmi_messages import Leaf, path_text
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient
-from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest, StreamPlan, SwitchReadings
+from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest, StreamPlan
 from roce_exporter.switches.stream import SwitchStream
 from roce_exporter.switches.systems import table_of
 from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
-from roce_exporter.switches.systems.sonic.read import read_tables
+from roce_exporter.switches.systems.sonic.read import read
 from roce_exporter.switches.systems.sonic.scope import lossless_of
-from roce_exporter.switches.targets import PFC_PRIORITIES, SwitchTarget
+from roce_exporter.switches.targets import PFC_PRIORITIES
 
 IDENTIFIER = re.compile(r"oid:0x[0-9a-f]{1,16}", re.ASCII)
 """An object identifier of SAI, as SONiC writes it."""
@@ -292,12 +292,6 @@ class _GnmiRound:
                 if oid := oids.get(f"{aliases.get(port, port)}{colon}{rest}"):
                     self.hashes[f"{table}/{oid}"] = t.fields_of(fields)
         return True
-
-
-def read(found: ProbeReply, target: SwitchTarget) -> SwitchReadings:
-    """The readings of the tables: those of the module `sonic`."""
-    tables: Any = found.replies.get("tables", ())
-    return read_tables(tables, found.faults, target.priorities)
 
 
 def plan_of(reply: ProbeReply) -> StreamPlan | None:

@@ -13,6 +13,7 @@ from roce_exporter.switches import reply_values as v
 from roce_exporter.switches.readings import (
     Labels,
     Origin,
+    ProbeReply,
     RawNumber,
     SwitchFact,
     SwitchReading,
@@ -25,7 +26,7 @@ from roce_exporter.switches.systems.sonic import scope
 from roce_exporter.switches.systems.sonic import tables as t
 from roce_exporter.switches.systems.sonic.keys import RATES, SENSORS, WATERMARK_TABLES
 from roce_exporter.switches.systems.sonic.scope import NamespaceView
-from roce_exporter.switches.targets import PFC_PRIORITIES
+from roce_exporter.switches.targets import PFC_PRIORITIES, SwitchTarget
 from roce_exporter.words import few
 
 ENTRY = "LLDP_ENTRY_TABLE:"
@@ -191,6 +192,11 @@ def _reading(
             values[name] = v.number(text)
     if values:
         yield SwitchReading(source, labels, values, origin)
+
+
+def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
+    """The readings of the tables in the replies of a round, through either client."""
+    return read_tables(replies.replies.get("tables", ()), replies.faults, target.priorities)
 
 
 def read_tables(

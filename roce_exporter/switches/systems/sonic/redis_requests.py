@@ -25,7 +25,7 @@ from roce_exporter.switches.readings import (
 from roce_exporter.switches.systems.sonic import database_layout as layouts
 from roce_exporter.switches.systems.sonic import keys
 from roce_exporter.switches.systems.sonic import tables as t
-from roce_exporter.switches.systems.sonic.read import read_tables
+from roce_exporter.switches.systems.sonic.read import read
 from roce_exporter.switches.systems.sonic.redis_client import (
     RedisAddress,
     RedisDatabase,
@@ -37,7 +37,7 @@ from roce_exporter.switches.systems.sonic.redis_client import (
 from roce_exporter.switches.systems.sonic.repeat import Seen, SonicRepeat, repeat_of
 from roce_exporter.switches.systems.sonic.scope import PRIORITIES, Lossless, lossless_of, named_maps
 from roce_exporter.switches.systems.sonic.tables import OVERRIDE, QUEUE_FIELDS, port_fields, rows_of
-from roce_exporter.switches.targets import PFC_PRIORITIES, SwitchTarget
+from roce_exporter.switches.targets import PFC_PRIORITIES
 from roce_exporter.words import few
 
 LATE = "no complete reply by the deadline"
@@ -376,11 +376,6 @@ def _settle(future: asyncio.Future[Any], value: Any) -> None:
     """Give those who wait for a task the value that says that there is no result."""
     if not future.done():
         future.set_result(value)
-
-
-def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
-    """Interpret the tables."""
-    return read_tables(replies.replies.get("tables", ()), replies.faults, target.priorities)
 
 
 MODULE = Module(name="sonic", dialect=SONIC, query=query, read=read, is_repeated=True)
