@@ -180,12 +180,16 @@ class Refusals:
         """Why the server is not queried now with these credentials; empty if it is."""
         if now < self.rest_until:
             return f"the switch wants no requests for now (Retry-After); it is queried again in {self.rest_until - now:.0f} s"
-        if self.refused != login or now >= self.until:
+        if not self.is_refused(login, now):
             return ""
         return (
             "the switch refused the user or the password: check basic_auth; it is tried again"
             f" in {self.until - now:.0f} s, and at once when the password file has changed"
         )
+
+    def is_refused(self, login: Login, now: float) -> bool:
+        """Whether these credentials are not sent now."""
+        return self.refused == login and now < self.until
 
     def remember(self, login: Login, gate: LoginGate, now: float) -> None:
         """What came of a round with these credentials."""

@@ -281,15 +281,16 @@ def unreadable_values(readings: SwitchReadings) -> Counter[str]:
 
 
 def probe_samples(
-    device: str, readings: SwitchReadings, seconds: float, unreadable: Mapping[str, int]
+    device: str, readings: SwitchReadings, seconds: float, unreadable: Mapping[str, int], *, refused: bool
 ) -> Samples:
-    """The samples of one round of queries that took this long."""
+    """The samples of one round of queries that took this long; `refused`: the switch does not accept the credentials."""
     sources = sorted({*readings.sources, *readings.faults})
     usable = [source for source in sources if source not in readings.faults]
     found: list[tuple[Row, tuple[str, ...], Value]] = [
         (named.PROBE_SUCCESS, (), int(is_success(readings))),
         (named.PROBE_SECONDS, (), seconds),
         (named.ANSWER_AGE, (), 0.0),
+        (named.LOGIN_REFUSED, (), int(refused)),
         *((named.SWITCH_SOURCE_UP, (source,), int(source in usable)) for source in sources),
         *((named.SOURCE_UNREADABLE, (source,), unreadable[source]) for source in usable),
         *(

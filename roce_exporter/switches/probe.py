@@ -247,9 +247,7 @@ class Prober:
 
     def views(self) -> Iterator[tuple[ProbeResult, i.Earlier | None]]:
         """The last answer of every target, and the one before it."""
-        for state in self._states.values():
-            if state.last:
-                yield state.last, state.before
+        yield from ((state.last, state.before) for state in self._states.values() if state.last)
 
     async def probe(self, name: str, module: str, wait: float, *, record: bool = False) -> ProbeResult:
         """An answer of this target that is at most `cache_seconds` old. Faults are in the answer.
@@ -481,7 +479,8 @@ def _answer(
     login: Login = Login(),  # noqa: B008 - frozen
 ) -> ProbeResult:
     ended, readings, samples = asyncio.get_running_loop().time(), found.readings, found.samples
-    own = i.probe_samples(state.device, readings, ended - begin, found.unreadable)
+    refused = state.refusals.is_refused(login, ended)
+    own = i.probe_samples(state.device, readings, ended - begin, found.unreadable, refused=refused)
     if state.last:
         own = state.last.samples[1].replace(zip(own.series, own.values, strict=True))
     return ProbeResult(

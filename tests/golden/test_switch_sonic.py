@@ -34,7 +34,7 @@ def lines(samples: Samples) -> Iterator[str]:
 
 def shown(readings: SwitchReadings) -> str:
     found = [*lines(Interpreter("sonic").samples(readings.name, readings))]
-    found += lines(probe_samples(readings.name, readings, 0.0, unreadable_values(readings)))
+    found += lines(probe_samples(readings.name, readings, 0.0, unreadable_values(readings), refused=False))
     assert len(found) == len({line.rpartition(" ")[0] for line in found}), "a series twice"
     return "\n".join(sorted(found)) + "\n"
 

@@ -266,8 +266,10 @@ async def test_refused_credentials_are_not_sent_again_until_the_file_changes(
     assert answer.readings.faults["target"].startswith(
         "the switch refused the user or the password: check basic_auth; it"
     )
+    refused = 'roce_switch_login_refused{device="leaf1.example.com"}'
+    assert as_text(answer)[refused] == 1
     file.write_text("right\n")
-    assert [(await one.probe("leaf1", "", 10)).success for _ in range(2)] == [True, True]
+    assert [as_text(await one.probe("leaf1", "", 10))[refused] for _ in range(2)] == [0, 0]
     assert switch.rounds == 3
 
 
