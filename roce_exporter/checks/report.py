@@ -38,7 +38,7 @@ ACTS: dict[str, str] = {
     Side.HOST: "the host team",
     Side.LINK: "the network team: the cable and both of its ends",
     Side.FABRIC: "the network team",
-    Side.PEER: "whoever looks after the peer",
+    Side.PEER: "the team of the peer",
     Side.UNKNOWN: "not known: ask the owner of the job first",
 }
 JOBS = {
