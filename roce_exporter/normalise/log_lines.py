@@ -56,6 +56,11 @@ _FORMS = (
     re.compile(r"(?P<driver>[^\s:]{1,64}): probe of (?P<bus>[^\s]{1,64}) (?P<text>.*)", re.DOTALL),
     # mlx4_en: eth0: Link Down
     re.compile(r"(?P<driver>mlx4_en): (?P<name>[^\s:]{1,64}): (?P<text>.*)", re.DOTALL),
+    # DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0x7ebb0000
+    re.compile(
+        r"(?P<driver>DMAR): \[DMA [^]]{1,32}\] Request device \[(?P<name>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\](?P<text>.*)",
+        re.DOTALL,
+    ),
     # mlx5_core 0000:3b:00.0 eth0: Link down
     re.compile(
         r"(?P<driver>[^\s:]{1,64}) (?P<bus>[^\s]{1,64}?)(?: (?P<name>[^\s:()]{1,64}))?"
@@ -70,8 +75,8 @@ _FORMS = (
 _POSITION = re.compile(r"\w{1,64}:[0-9]{1,6}:\(pid [0-9]{1,10}\): ")
 """The position in the code, as mlx5 writes it."""
 
-_SLOW_PATH = re.compile(r"sp-[0-9]{1,2}-([0-9a-f]{2}:[0-9a-f]{2})\.([0-9a-f]{2})")
-"""The name of qed's hardware function as soon as it has its interrupts (qed_int.c): bus, slot and function, without the domain."""
+_SLOW_PATH = re.compile(r"(?:sp-[0-9]{1,2}-)?([0-9a-f]{2}:[0-9a-f]{2})\.([0-9a-f]{1,2})")
+"""The name of qed's hardware function as soon as it has its interrupts (qed_int.c), and an IOMMU's of a function: bus, slot and function, without the domain."""
 
 
 def read_line(record: LogRecord) -> LogLine | None:
@@ -109,15 +114,22 @@ def _rules(messages: Iterable[KernelMessage]) -> Rules:
     )
 
 
+WITHOUT_PARENT = "infiniband"
+"""The first word of what any RDMA driver writes of a device without a parent (drivers/infiniband/core/device.c ibdev_printk)."""
 _RULES = {
     driver: _rules(one for one in MESSAGES if driver in one.drivers or not one.drivers)
     for driver in {driver for one in MESSAGES for driver in one.drivers}
 }
 _ANY = _rules(one for one in MESSAGES if not one.drivers)
-_KNOWN = frozenset(
-    {*_RULES, "infiniband", "hfi1", *(name for one in DRIVERS for name in (one.dialect, *one.kernel_drivers))}
+_RULES[WITHOUT_PARENT] = _rules(
+    one
+    for one in MESSAGES
+    if not one.drivers or WITHOUT_PARENT in one.drivers or one.source.startswith("drivers/infiniband/")
 )
-"""Drivers whose errors are counted, known or not; `infiniband` writes for RDMA devices without a parent."""
+_KNOWN = frozenset(
+    {*_RULES, "hfi1", *(name for one in DRIVERS for name in (one.dialect, *one.kernel_drivers))}
+)
+"""Drivers whose errors are counted, known or not."""
 
 
 def events_of(driver: str) -> frozenset[str]:

@@ -5,6 +5,7 @@ The first word of each block is the driver; `@` is its device at 0000:3b:00.0, `
 
 EXAMPLES = {
     "mlx5_core": """
+objects_exhausted         @mlx5_0: create_mkey_warn:158:(pid 2163): async reg mr failed. status -12
 driver_error              @: wait_func_handle_exec_timeout:1163:(pid 44): cmd[2]: QUERY_HCA_CAP(0x100) recovered after timeout
 driver_error              @eth0: Error cqe on cqn 0x42, ci 0x1f, qn 0x11, opcode 0xd, syndrome 0x2, vendor syndrome 0x68
 recovery_failed           @: mlx5_function_enable:1176:(pid 9): Firmware over 120000 MS in pre-initializing state, aborting
@@ -162,6 +163,7 @@ firmware_fatal   @: Surprise FW stop, stopping queues
 firmware_reset   @: FW Down: Stopping LIFs
 device_recovered @: FW Up: LIFs restarted
 recovery_failed  @: FW Up: LIFs restart failed - err -5
+recovery_failed  @ionic_0: failed to reset rdma -110
 command_timeout  @: DEVCMD IONIC_CMD_LIF_GETATTR (22) timeout after 5 secs
 command_timeout  @ionic_0: admin command timed out, aq 1 after: 3001ms
 tx_timeout       @eth0: Tx Timeout triggered - txq 4
@@ -233,6 +235,7 @@ command_timeout  @: HWC: Request timed out!
 command_timeout  @: HWC: Request timed out: 30000 ms
 command_timeout  @: Command 0x20001 timed out: 5000 ms
 device_reset     @: MANA reset cycle start
+device_reset     @: Recv MANA service type:135
 device_recovered @: MANA reset cycle completed
 recovery_failed  @: MANA reset cycle failed err -110
 """,
@@ -311,6 +314,15 @@ OTHER_FORMS = (
     ("recovery_failed", "irdma.gen_2 0000:3b:00.0: probe with driver irdma.gen_2 failed with error -110"),
     ("driver_error", "infiniband eth0: Couldn't open port 1"),
     ("driver_error", "infiniband eth0: Failed to modify HW QP"),
+    ("command_timeout", "infiniband eth0: admin command timed out, aq 3 after: 2004ms"),
+    ("recovery_failed", "infiniband eth0: failed to reset rdma -110"),
+    ("objects_exhausted", "infiniband eth0: create_mkey_warn:158:(pid 0): async reg mr failed. status -12"),
+    (
+        "driver_error",
+        "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0xfffe0000 [fault reason 0x06] PTE Read access is not set",
+    ),
+    ("driver_error", "DMAR: [DMA Write] Request device [3b:00.0] PASID ffffffff fault addr 7ebb0000"),
+    ("driver_error", "mlx5_core 0000:3b:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0a flags=0x0020]"),
     ("device_reset", "[qede_recovery_handler:2674(eth0)]Starting a recovery process"),
     ("device_recovered", "[qede_recovery_handler:2706(eth0)]Recovery handling is done"),
     ("module_unplugged", "[qed_mcp_handle_transceiver_change:1269(eth0-0)]Transceiver is unplugged."),

@@ -22,6 +22,10 @@ STORM_WINDOW = 600.0
 """Seconds for which a storm that has ended is reported."""
 BLOCKED = 10.0
 """Seconds without a packet that are a storm: a receiver that is slow lets some pass."""
+NEARLY = 0.9
+"""Share of the time in which a port is paused by its switch as good as always: what passes in between is no progress of a job."""
+TRICKLE, JUMBO = 4e6, 4096
+"""Bytes per second that are next to nothing on any link, and those of a packet."""
 ESTIMATED_RATIO = 0.1
 """For NICs that count frames only: an upper bound of this much is ten times the limit for measured time."""
 FRAME_BYTES = 65_535 * 64
@@ -114,18 +118,19 @@ def _blocked(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
             stretches = [*_blocked_stretches(port, direction, name, track, unit)]
             if not stretches:
                 continue
-            ratio, begin, end = max(stretches)
+            ratio, begin, end, some = max(stretches)
             ago = port.host.end - end
             when = f", which ended {duration(ago)} ago" if ago else ""
             most = "" if name in times else "at most "
             said = f"{_of(track.labels.get('priority', ALL))} paused for {most}{share(ratio)} of {duration(end - begin)}{when}"
-            yield f"{said}, and no packet of it passed", max(end for _, _, end in stretches)
+            passed = "next to no" if some else "no"
+            yield f"{said}, and {passed} packet of it passed", max(end for _, _, end, _ in stretches)
 
 
 def _blocked_stretches(
     port: PortView, direction: str, name: str, track: SeriesTrack, unit: float
-) -> Iterator[tuple[float, float, float]]:
-    """Share, begin and end of each: one that has ended is no middling share of a longer time."""
+) -> Iterator[tuple[float, float, float, bool]]:
+    """Share, begin and end of each, and whether some packets passed: one that has ended is no middling share of a longer time."""
     least = min(BLOCKED, port.host.end - port.host.begin)
     match = {label: track.labels[label] for label in ("netdev", "priority") if label in track.labels}
     # Frames are no storm where others resume them, nor those of global pause where other traffic than RDMA's may be stopped.
@@ -142,8 +147,13 @@ def _blocked_stretches(
             ratio = min(amount * unit / (end - begin), 1.0)
             if ratio <= port.limit("pause_saturated_transmit", "ratio") or end - begin < least:
                 continue
-            if progress and not any(port.between(one, begin, end, **labels) for one, labels in progress):
-                yield ratio, begin, end
+            passed = [
+                port.between(one, begin, end, **labels) * (1 if "_bytes_" in one else JUMBO)
+                for one, labels in progress
+            ]
+            allowed = TRICKLE * (end - begin) if direction == RECEIVE and ratio > NEARLY else 0.0
+            if passed and max(passed) <= allowed:
+                yield ratio, begin, end, any(passed)
 
 
 def _proven(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
@@ -278,13 +288,13 @@ def _slow_receiver(port: PortView) -> Iterator[Symptom]:
 
 
 def _flood(port: PortView) -> Iterator[Symptom]:
-    """Where a NIC counts XOFF and XON frames and no time: many of both, and drops at the port meanwhile."""
+    """Where a NIC counts XOFF and XON frames and no time: many of both, and drops at the port meanwhile; without them a note."""
     stops = port.rise("roce_pfc_transmit_xoff_frames_total", SHORT)
     drops = port.rise("roce_phy_receive_discards_total", SHORT)
-    if stops and drops and drops.amount and stops.rate > FLOOD:
+    if stops and stops.rate > FLOOD:
         said = rose(stops, "times it stopped its switch")
-        dropped = rose(drops, "packets dropped at the port all the same")
-        yield Symptom("slow_receiver", (said, dropped), weight=1.0)
+        dropped = drops and drops.amount and rose(drops, "packets dropped at the port all the same")
+        yield Symptom("slow_receiver", texts(said, dropped), weight=float(bool(dropped)), note=not dropped)
 
 
 def _received(port: PortView) -> Iterator[Symptom]:

@@ -93,6 +93,30 @@ def _vanished(device: PortView) -> Iterator[Symptom]:
         yield Symptom(cause, (gone if cause == "restarted" else lost,))
 
 
+TRAFFIC = ("receive_packets", "transmit_packets", "transmit_bytes")
+"""Counters of a port that begin at 0 together only with their device."""
+
+
+def _began_again(device: PortView) -> Iterator[Symptom]:
+    """All counters of the traffic began at 0 between two moments in which the device was there: it was reset or loaded meanwhile."""
+    tracks = [track for name in TRAFFIC for track in device.tracks(f"roce_port_{name}_total")]
+    if len(tracks) < len(TRAFFIC) or _absence(device):
+        return
+    falls = [
+        {
+            (begin, end)
+            for (begin, before), (end, after) in pairwise(track.points)
+            if after < before / 2 and begin >= device.host.end - WINDOW
+        }
+        for track in tracks
+    ]
+    if spans := set.intersection(*falls):
+        begin, end = max(spans)
+        device.host.moved.append((begin, end))
+        said = f"all its counters began at 0 within {duration(end - begin)}; it was there before and after"
+        yield Symptom("restarted", (said,))
+
+
 def _leaves(device: PortView, newest: float) -> str:
     """The cause of which a message of this time is the last word: a virtual function that goes in the same seconds, without a proof of a fault.
 
@@ -311,7 +335,7 @@ def _nic_heat(device: PortView) -> Iterator[Symptom]:
 
 PCIE_RULES: tuple[Rule, ...] = (_congestion,)
 DEVICE_RULES: tuple[Rule, ...] = (
-    *(_vanished, _sources, _unreadable, _log, _devlink),
+    *(_vanished, _began_again, _sources, _unreadable, _log, _devlink),
     *(_nic_heat, _errors, _width, _speed, _in_error, _exhausted),
 )
 """Rules of a whole device."""

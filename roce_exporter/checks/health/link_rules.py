@@ -252,30 +252,38 @@ def _members(port: PortView) -> list[str]:
 
 
 SIBLINGS = 3
-"""Ports of one model that have one speed, so that another one is the odd one out; among two there is no majority."""
+"""Ports of one model that have one speed, so that another one is the odd one out; fewer are no majority."""
 
 
 def _slower_than_siblings(port: PortView) -> Iterator[Symptom]:
-    """A port that was slow when watching began is told by the ports of the same card model."""
-    speed, model = speed_and_model(port)
-    if not speed or not model:
-        return
-    others = [speed_and_model(other) for other in port.host.ports() if other != port]
-    alike = [other for other, its in others if its == model and other]
-    usual = max(set(alike), key=alike.count, default=0.0)
-    if alike.count(usual) >= SIBLINGS and usual > speed:
-        said = (
-            f"{speed * 8e-9:g} Gbit/s, {alike.count(usual)} other ports of this model have {usual * 8e-9:g}"
-        )
-        yield Symptom("link_slow", (said,))
+    """A port that was slow when watching began is told by those of its card model; by fewer than `SIBLINGS`, or by those of its driver, as a note."""
+    speed, kind = speed_and_model(port)
+    others = [
+        speed_and_model(one)
+        for one in port.host.ports()
+        if (one.device, one.port) != (port.device, port.port)
+    ]
+    if is_known := any(kind[1:]):
+        alike = [its for its, known in others if known == kind]
+    else:
+        alike = [its for its, known in others if kind and known[:1] == kind[:1]]
+    usual = max(set(alike), key=lambda its: (alike.count(its), its), default=0.0)
+    if 0 < speed < usual:
+        number = alike.count(usual)
+        kin = "model" if is_known else "driver"
+        said = f"{speed * 8e-9:g} Gbit/s, {number} other ports of this {kin} have {usual * 8e-9:g}"
+        yield Symptom("link_slow", (said,), note=not is_known or number < SIBLINGS)
 
 
 def speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
-    """Speed of the link in bytes per second, and what is equal for cards of one model; empty for a virtual function."""
-    speeds = [value for _, value in port.current("roce_link_speed_bytes_per_second")]
-    model = tuple(port.label("roce_device_info", name) for name in ("driver", "board", "model"))
-    is_whole = any(model[1:]) and port.label("roce_device_info", "function") != "vf"
-    return max(speeds, default=0.0), model if is_whole else ()
+    """Speed of the link in bytes per second, 0 without one; driver, board and model, as far as they are known, and nothing for a virtual function."""
+    names = ["roce_link_speed_bytes_per_second"]
+    names += ["roce_port_speed_bytes_per_second"] * bool(
+        port.highest(UP)
+    )  # of one that is down the lowest of its type
+    speeds = next(filter(None, ([value for _, value in port.current(name)] for name in names)), [])
+    kind = tuple(port.label("roce_device_info", name) for name in ("driver", "board", "model"))
+    return max(speeds, default=0.0), () if port.label("roce_device_info", "function") == "vf" else kind
 
 
 def _uncorrected(port: PortView) -> Iterator[Symptom]:

@@ -139,6 +139,22 @@ def _nothing_lossless(port: PortView) -> Iterator[Symptom]:
         yield Symptom("misconfigured", (wrong_setting(port.netdev, "pfc"), "PFC is on for no priority"))
 
 
+def _other_protocol(port: PortView) -> Iterator[Symptom]:
+    """A device that speaks iWARP next to one of its driver that speaks RoCE: a parameter of driver or firmware is left as it was delivered."""
+    infos = [labels for labels, _ in port.host.current("roce_device_info")]
+    mine = next((one for one in infos if one["device"] == port.device), None)
+    roce = [
+        one["device"]
+        for one in infos
+        if mine and (one["driver"], one["protocol"]) == (mine["driver"], "roce")
+    ]
+    if mine and mine["protocol"] == "iw" and roce:
+        yield Symptom(
+            MISCONFIGURED,
+            (f"it speaks iWARP, {', '.join(roce)} of the same driver RoCE: they cannot connect",),
+        )
+
+
 def suspects(host: View, findings: Sequence[Finding]) -> Iterator[Finding]:
     """The findings; of two ports of one driver that are set differently, the one with a symptom is the suspect."""
     known = {name for names in SYMPTOMS.values() for name in names}
@@ -158,5 +174,5 @@ def suspects(host: View, findings: Sequence[Finding]) -> Iterator[Finding]:
             yield replace(one, device=device, port=port, netdev=netdev, evidence=(PAIR,))
 
 
-SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu, _no_address, _nothing_lossless)
+SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu, _no_address, _nothing_lossless, _other_protocol)
 """Rules of one port."""

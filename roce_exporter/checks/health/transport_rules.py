@@ -117,7 +117,7 @@ def _calm_siblings(port: PortView) -> int:
     if not any(_goes_on(port, name) for name in (EXCEEDED, TIMEOUTS, ADAPTIVE)):
         return 0
     _, model = speed_and_model(port)
-    others = [one for one in port.host.ports() if model and one.device != port.device]
+    others = [one for one in port.host.ports() if any(model[1:]) and one.device != port.device]
     alike = [one for one in others if speed_and_model(one)[1] == model]
     sent = (one.rise(TRANSMITTED, WINDOW) for one in alike)
     busy = sum(rise is not None and rise.rate > IDLE for rise in sent)

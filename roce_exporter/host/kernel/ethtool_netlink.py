@@ -57,46 +57,22 @@ STATISTICS = 5
 FEC_BIN, BIN_LOW, BIN_HIGH, BIN_VALUE, BIN_LANES = 5, 2, 3, 4, 5
 """ETHTOOL_A_FEC_STAT_HIST (Linux 6.18), one for each bin, and the attributes in it."""
 LINK_STATE = {2: "up", 5: "extended_state", 6: "extended_substate", 7: "down_events"}
-LINK_STATES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "Autoneg",
-        (
-            *("No partner detected", "Ack not received", "Next page exchange failed"),
-            *("No partner detected during force mode", "FEC mismatch during override", "No HCD"),
-        ),
-    ),
-    (
-        "Link training failure",
-        (
-            *("KR frame lock not acquired", "KR link inhibit timeout"),
-            *("KR Link partner did not set receiver ready", "Remote side is not ready yet"),
-        ),
-    ),
-    (
-        "Logical mismatch",
-        (
-            *(
-                "PCS did not acquire block lock",
-                "PCS did not acquire AM lock",
-                "PCS did not get align_status",
-            ),
-            *("FC FEC is not locked", "RS FEC is not locked"),
-        ),
-    ),
-    (
-        "Bad signal integrity",
-        (
-            *("Large number of physical errors", "Unsupported rate"),
-            *("Serdes reference clock lost", "Serdes ALOS"),
-        ),
-    ),
-    ("No cable", ()),
-    ("Cable issue", ("Unsupported cable", "Cable test failure")),
-    ("EEPROM issue", ()),
-    ("Calibration failure", ()),
-    ("Power budget exceeded", ()),
-    ("Overheat", ()),
-    ("Module", ("CMIS module is not in ModuleReady state",)),
+_LINK_STATES = """
+Autoneg: No partner detected, Ack not received, Next page exchange failed, No partner detected during force mode, FEC mismatch during override, No HCD
+Link training failure: KR frame lock not acquired, KR link inhibit timeout, KR Link partner did not set receiver ready, Remote side is not ready yet
+Logical mismatch: PCS did not acquire block lock, PCS did not acquire AM lock, PCS did not get align_status, FC FEC is not locked, RS FEC is not locked
+Bad signal integrity: Large number of physical errors, Unsupported rate, Serdes reference clock lost, Serdes ALOS
+No cable
+Cable issue: Unsupported cable, Cable test failure
+EEPROM issue
+Calibration failure
+Power budget exceeded
+Overheat
+Module: CMIS module is not in ModuleReady state
+"""
+LINK_STATES = tuple(
+    (name, tuple(filter(None, names.split(", "))))
+    for name, _, names in (line.partition(": ") for line in _LINK_STATES.strip().splitlines())
 )
 """By number the name of each link extended state in the words of ethtool(8), and those of its substates, which are numbered from 1.
 
@@ -251,13 +227,12 @@ def link_reason(state: int, substate: int | None) -> str:
 
 def link_state(reason: str) -> dict[str, int]:
     """`extended_state` and `extended_substate` of what ethtool prints; empty if it is no reason of the kernel."""
-    state, _, substate = reason.partition(", ")
-    for number, (name, names) in enumerate(LINK_STATES):
-        if state in (name, str(number)):
-            known = {str(one): one for one in range(1, 256)}
-            known |= {one: place for place, one in enumerate(names, 1)}
-            more = {"extended_substate": known[substate]} if substate in known else {}
-            return {"extended_state": number} | more
+    name, _, substate = reason.partition(", ")
+    for state, (known, names) in enumerate(LINK_STATES):
+        if name in (known, str(state)):
+            numbers = {str(one): one for one in range(1, 256)} | {one: n for n, one in enumerate(names, 1)}
+            more = {"extended_substate": numbers[substate]} if substate in numbers else {}
+            return {"extended_state": state} | more
     return {}
 
 

@@ -273,6 +273,33 @@ def test_a_driver_that_was_loaded_again_is_a_note() -> None:
     assert fault.since == 1020.0
 
 
+TRAFFIC = [f"roce_port_{one}_total" for one in ("receive_packets", "transmit_packets", "transmit_bytes")]
+
+
+def test_a_device_whose_counters_all_begin_again_was_reset_between_two_samples() -> None:
+    """One of them can wrap; an idle port shows nothing."""
+    fault = only(diagnose(history(dict.fromkeys(TRAFFIC, (9e6, 9.1e6, 40, 1e5)), moments=4)))
+    assert (fault.check, fault.status, fault.since) == ("restarted", Status.OK, 1020.0)
+    one = dict.fromkeys(TRAFFIC, (9e6, 9.1e6, 9.2e6, 9.3e6)) | {TRAFFIC[0]: [9e6, 9.1e6, 40, 1e5]}
+    assert diagnose(history(one, moments=4)).findings == ()
+    assert diagnose(history(dict.fromkeys(TRAFFIC[1:], (9e6, 9.1e6, 40, 1e5)), moments=4)).findings == ()
+    assert diagnose(history(dict.fromkeys(TRAFFIC, 7), moments=4)).findings == ()
+
+
+def test_a_device_of_the_other_protocol_is_said() -> None:
+    two = {
+        "roce_device_info": None,
+        "roce_device_info{driver=ice,protocol=roce}": 1,
+        "roce_device_info{device=irdma1,driver=ice,protocol=iw}": 1,
+        "roce_port_info{device=irdma1}": 1,
+        "roce_port_up{device=irdma1}": 1,
+    }
+    fault = only(diagnose(history(two)))
+    assert (fault.device, fault.check, fault.side) == ("irdma1", "misconfigured", Side.HOST)
+    alone = two | {"roce_device_info{driver=ice,protocol=roce}": None}
+    assert diagnose(history(alone)).findings == ()
+
+
 def test_drops_of_a_virtual_function_name_it_and_its_owner() -> None:
     series = {
         "roce_vf_receive_drops_total{vf=3}": [0, 900],

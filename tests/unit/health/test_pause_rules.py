@@ -166,3 +166,37 @@ def test_what_the_driver_calls_a_storm_is_one_where_no_packet_arrives() -> None:
         ({"roce_pfc_receive_frames_total": [0, 900]}, "pause_received"),  # of a port that is paused itself
     ):
         assert causes(diagnose(history(blocked | less))) == [cause]
+
+
+def test_a_port_that_is_paused_nearly_always_is_blocked_although_a_little_passes() -> None:
+    """What a host transmits is a storm only where nothing passes."""
+
+    def paused(way: str, passes: str, packets: float, share: float = 0.97) -> list[str]:
+        series = {
+            f"roce_pfc_{way}_pause_seconds_total": [0, 300 * share],
+            f"roce_priority_{passes}_packets_total": [0, 300 * packets],
+        }
+        return causes(diagnose(history(series, seconds=300)))
+
+    assert paused("receive", "transmit", 500)[0] == "pause_storm_received"
+    assert paused("receive", "transmit", 5000) == ["pause_received"]
+    assert paused("receive", "transmit", 500, 0.8) == ["pause_received"]
+    assert paused("transmit", "receive", 500) == ["slow_receiver"]
+
+
+def test_a_port_that_stops_its_switch_thousands_of_times_is_a_note_without_drops() -> None:
+    stops = dict.fromkeys(
+        ("roce_pfc_transmit_xoff_frames_total", "roce_pfc_transmit_xon_frames_total"), (0, 300_000)
+    )
+    assert only(diagnose(history(stops, seconds=60))).status is Status.OK
+    dropped = stops | {"roce_phy_receive_discards_total": [0, 900]}
+    assert only(diagnose(history(dropped, seconds=60))).status is Status.DEGRADED
+
+
+def test_frames_of_global_pause_count_where_only_the_time_of_pfc_is_counted() -> None:
+    series = {
+        "roce_pfc_receive_pause_seconds_total": 7e-6,
+        "roce_global_pause_receive_frames_total": [0, 9000 * 60],
+        "roce_link_speed_bytes_per_second": 12.5e9,
+    }
+    assert causes(diagnose(history(series, seconds=60))) == ["pause_received"]

@@ -244,3 +244,21 @@ def test_the_member_that_flaps_is_named() -> None:
     flapping = {**MEMBERS, "roce_link_up{netdev=eth0}": 1, f"{DOWN}{{netdev=eth0}}": [1, 7]}
     fault = only(diagnose(history(flapping, seconds=3600)))
     assert fault.evidence == ("6 losses of the link of eth0 within 60 min",)
+
+
+def test_of_two_ports_of_one_driver_the_slower_one_is_a_note() -> None:
+    """Of a port without a network device the speed is that of InfiniBand or Omni-Path; a virtual function has its own."""
+    two = {
+        "roce_device_info": None,
+        "roce_device_info{driver=hfi1,function=pf}": 1,
+        "roce_device_info{device=hfi1_1,driver=hfi1,function=pf}": 1,
+        "roce_port_up{device=hfi1_1}": 1,
+        "roce_port_speed_bytes_per_second": 12.5e9,
+        "roce_port_speed_bytes_per_second{device=hfi1_1}": 3.125e9,
+    }
+    fault = only(diagnose(history(two)))
+    assert (fault.device, fault.check, fault.status) == ("hfi1_1", "link_slow", Status.OK)
+    assert diagnose(history(two | {"roce_port_up{device=hfi1_1}": 0})).findings == ()
+    virtual = {"roce_device_info{device=hfi1_1,driver=hfi1,function=pf}": None}
+    virtual["roce_device_info{device=hfi1_1,driver=hfi1,function=vf}"] = 1
+    assert diagnose(history(two | virtual)).findings == ()
