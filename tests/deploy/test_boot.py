@@ -75,6 +75,7 @@ def test_the_page_for_bare_metal_works_line_by_line(package, tmp_path) -> None:
           bash -c "$line" </dev/null >&2
           echo "line.$number $?"
           number=$((number + 1))
+          while [ "$(systemctl is-active roce-exporter)" = activating ]; do sleep 0.1; done
           # what the page has the reader change
           file=/etc/roce-exporter-switches/switches.yml
           [ ! -e $file ] || echo 'targets: {leaf1: {module: sonic, address: "redis://192.0.2.1"}}' >$file
