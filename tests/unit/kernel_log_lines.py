@@ -197,7 +197,7 @@ recovery_failed @: Wait for reset timeout: 4
 tx_timeout      @eth0: tx_timeout count: 1, queue id: 3, SW_NTU: 0x1, SW_NTC: 0x0, napi state: 16
 command_timeout @: [cmd] token 0xb2 mailbox 0x3 timeout.
 driver_error    @: AEQ overflow!
-driver_error    @: Local work queue 0x9 catast error, sub_event type is: 3
+completion_local    @: Local work queue 0x9 catast error, sub_event type is: 3
 completion_local @: Invalid request local work queue 0x9 error.
 completion_local @: Local access violation work queue 0x9 error, sub_event type is: 1
 link_up         @eth0: link up
