@@ -47,8 +47,9 @@ MESSAGES = {
 CLASSES = message_classes("gnmi", MESSAGES)
 NOTIFICATION, SYNC_RESPONSE = 1, 3  # fields of SubscribeResponse; the first one of GetResponse, too
 PREFIX, UPDATES, DELETES = 2, 4, 5  # fields of Notification
-PATH_BYTES = 4096
-MOST_ELEMENTS = 65_536  # different ones of one reply: a switch of 1,024 ports has some thousand
+PATH_BYTES, PATH_ELEMENTS, ELEMENT_KEYS = 4096, 32, 8
+MOST_ELEMENTS, ELEMENT_BYTES = 65_536, 4 << 20
+"""Different ones of one reply, or of all messages of a stream, and their bytes together: a switch of 1,024 ports has some thousand of 30 bytes."""
 
 
 class Element(NamedTuple):
@@ -216,7 +217,10 @@ class LeafReader:
     def _path(self, data: bytes) -> Path:
         if len(data) > PATH_BYTES:
             raise NetError(f"the reply has a path of more than {PATH_BYTES} bytes")
-        return tuple(map(self._elements.__getitem__, _decoded("Path", data).elem)) if data else ()
+        elements = _decoded("Path", data).elem if data else ()
+        if len(elements) > PATH_ELEMENTS:
+            raise NetError(f"the reply has a path of more than {PATH_ELEMENTS} elements")
+        return tuple(map(self._elements.__getitem__, elements))
 
     def _value(self, data: bytes) -> Any:
         """The value as JSON has it; None if the switch sent none that is known."""
@@ -254,13 +258,20 @@ def _decoded(kind: str, data: bytes) -> Any:
 class _Elements(dict[bytes, Element]):
     """Elements of paths by their encoding."""
 
+    size = 0
+
     def __missing__(self, data: bytes) -> Element:
-        if len(self) >= MOST_ELEMENTS:
-            raise NetError(f"the reply has more than {MOST_ELEMENTS:,} different elements of paths")
+        self.size += len(data)
+        if len(self) >= MOST_ELEMENTS or self.size > ELEMENT_BYTES:
+            raise NetError(
+                f"the reply has more than {MOST_ELEMENTS:,} different elements of paths, or longer ones"
+            )
         try:
             message = CLASSES["PathElem"].FromString(data)
         except DecodeError:
             raise NetError("the reply has a path that cannot be decoded") from None
+        if len(message.key) > ELEMENT_KEYS:
+            raise NetError(f"the reply has an element of a path with more than {ELEMENT_KEYS} keys")
         # Servers in Go send keys in any order.
         keys = tuple(sorted((_text(one.key), _text(one.value)) for one in message.key))
         found = Element(_text(message.name), keys)

@@ -57,6 +57,10 @@ def fuzz(name: str, limit: str, seed: int, found: Path | None) -> None:
 
     with atheris.instrument_imports(include=["roce_exporter", "yaml", "h11", "tarfile"]):
         target = fuzz_targets.load(name)
+        for file in (
+            CORPUS / name
+        ).iterdir():  # what a decoder imports when it is called is to be instrumented, too
+            target.decode(file.read_bytes())
     with contextlib.ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="roce-fuzz-")))
         words = work / "words"

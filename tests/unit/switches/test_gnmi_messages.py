@@ -91,8 +91,8 @@ def test_text_in_another_encoding_does_not_cost_the_reply(element) -> None:
     assert get_reply(message.SerializeToString()) == (Leaf((Element("\ufffd"),), "\ufffd"),)
 
 
-def element(name: str) -> dict[str, object]:
-    return {"path": {"elem": [REPLIES["PathElem"](name=name).SerializeToString()]}}
+def element(name: str, keys: int = 0) -> dict[str, object]:
+    return {"path": {"elem": [REPLIES["PathElem"](name=name, key=[{}] * keys).SerializeToString()]}}
 
 
 @pytest.mark.parametrize(
@@ -103,16 +103,34 @@ def element(name: str) -> dict[str, object]:
         ([{"val": {"leaflist_val": {"element": [{}] * 100}}}], "more than 100 values"),
         ([element(f"{number}") for number in range(51)], "more than 50 different elements"),
         ([{"path": {"elem": [b""] * 3000}}], "a path of more than 4096 bytes"),
+        ([{"path": {"elem": [b""] * 33}}], "a path of more than 32 elements"),
+        ([element(str(number) * 200) for number in range(5)], "different elements of paths, or longer ones"),
+        ([element("a", 9)], "an element of a path with more than 8 keys"),
     ],
 )
 def test_parts_are_counted_before_objects_are_made_of_them(monkeypatch, updates, words) -> None:
     monkeypatch.setattr(gnmi_messages, "MOST_VALUES", 100)
     monkeypatch.setattr(gnmi_messages, "MOST_ELEMENTS", 50)
+    monkeypatch.setattr(gnmi_messages, "ELEMENT_BYTES", 1000)
     message = REPLIES["GetResponse"](notification=[{"update": updates}])
     with pytest.raises(NetError, match=words):
         get_reply(message.SerializeToString())
     message = REPLIES["GetResponse"](notification=[{"update": updates[:-1]}])
     get_reply(message.SerializeToString())
+
+
+def test_all_messages_of_a_stream_share_the_bounds_of_elements(monkeypatch) -> None:
+    """Elements are kept from message to message: names that are always new must not fill the memory."""
+    monkeypatch.setattr(gnmi_messages, "ELEMENT_BYTES", 1000)
+    reader = gnmi_messages.LeafReader()
+    updates = [[element(f"{number}" * 200)] for number in range(5)]
+    messages = [REPLIES["SubscribeResponse"](update={"update": one}).SerializeToString() for one in updates]
+    for message in messages[:-1] * 2:
+        reader.next_message()
+        reader.add(message)
+    reader.next_message()
+    with pytest.raises(NetError, match="or longer ones"):
+        reader.add(messages[-1])
 
 
 def test_an_element_that_is_no_message_is_a_fault() -> None:
