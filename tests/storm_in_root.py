@@ -23,7 +23,7 @@ def main() -> int:
         found = next(match for line in server.stderr if (match := re.search(r"127\.0\.0\.1:\d+", line)))
         end = time.monotonic() + 180
         while time.monotonic() < end:
-            with urllib.request.urlopen(f"http://{found[0]}/metrics", timeout=30) as answer:
+            with urllib.request.urlopen(f"http://{found[0]}/metrics", timeout=300) as answer:
                 if STORMS.search(answer.read().decode()):
                     sys.stdout.write(f"Python {sys.version.split()[0]}: a storm was counted\n")
                     return 0

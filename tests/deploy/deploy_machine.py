@@ -15,7 +15,7 @@ from pathlib import Path
 from deploy_image import machine_tar
 from deploy_tools import need_root
 from tools import lacking, need
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 ADDRESS = "192.0.2.2"
 """Of the machine."""
@@ -131,4 +131,4 @@ def booted(folder: Path, suite: str = "bookworm") -> Iterator[Machine]:
             yield found
         finally:
             machine.terminate()
-            machine.wait(timeout=120)
+            machine.wait(timeout=HUNG_SECONDS)

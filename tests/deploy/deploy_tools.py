@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from tools import cache_folder, lacking
+from waiting import HUNG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -174,7 +175,7 @@ def fetch(url: str) -> str:
     Raises:
         OSError: no reply, or a status other than 200.
     """
-    with urllib.request.urlopen(url, timeout=60) as answer:
+    with urllib.request.urlopen(url, timeout=HUNG_SECONDS) as answer:
         return str(answer.read().decode())
 
 

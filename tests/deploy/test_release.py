@@ -20,7 +20,7 @@ import yaml
 from deploy_servers import running
 from deploy_tools import DEPLOY, ROOT, debians_python, module_of, need_root, printed, ran
 from release_builds import MOMENT, PRODUCT, VERSION
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 pytestmark = pytest.mark.nightly
 
@@ -175,14 +175,14 @@ def test_the_zipapp_serves_a_simulated_host_with_tls_and_a_user(zipapp, tmp_path
 
         def scraped() -> str:
             request = urllib.request.Request(url, headers=user)
-            with urllib.request.urlopen(request, context=context, timeout=60) as answer:
+            with urllib.request.urlopen(request, context=context, timeout=HUNG_SECONDS) as answer:
                 return str(answer.read().decode())
 
         page = wait_until(scraped)
         assert "\nroce_ecn_marked_packets_total{" in page
         assert "\nroce_exporter_tls 1.0\n" in page
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(url, context=context, timeout=60)
+            urllib.request.urlopen(url, context=context, timeout=HUNG_SECONDS)
         assert daemon.stop() == 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from clock import Clock
-from waiting import wait_until
+from waiting import HUNG_SECONDS, wait_until
 
 from roce_exporter.probe.guard import Guard
 from roce_exporter.probe.plan import RACK, Probe, ProbeTarget
@@ -236,7 +236,7 @@ def test_two_responders_cannot_answer_each_other() -> None:
     reply = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forger:
         forger.bind((FOUR, 0))
-        forger.settimeout(60)
+        forger.settimeout(HUNG_SECONDS)
         forger.sendto(pack_request(StampRequest(0, 0, 5)), (FOUR, one.responder.socket.port))
         wait_until(lambda: bool(one.responder.work() or one.responder.answered))
         reply.append(forger.recv(2000))
