@@ -266,7 +266,7 @@ def _slower_than_siblings(port: PortView) -> Iterator[Symptom]:
     if is_known := any(kind[1:]):
         alike = [its for its, known in others if known == kind]
     else:
-        alike = [its for its, known in others if kind and known[:1] == kind[:1]]
+        alike = [its for its, known in others if any(kind) and known[:1] == kind[:1]]
     usual = max(set(alike), key=lambda its: (alike.count(its), its), default=0.0)
     if 0 < speed < usual:
         number = alike.count(usual)

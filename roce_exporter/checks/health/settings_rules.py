@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from roce_exporter.catalog.drivers import dialect_of
 from roce_exporter.checks.finding import Finding, Side
 from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, causes_of
 from roce_exporter.checks.health.counter_rules import counters_of
@@ -139,6 +140,10 @@ def _nothing_lossless(port: PortView) -> Iterator[Symptom]:
         yield Symptom("misconfigured", (wrong_setting(port.netdev, "pfc"), "PFC is on for no priority"))
 
 
+EITHER = frozenset({"irdma", "qedr"})
+"""Drivers of cards that speak RoCE or iWARP, as they are set up; soft iWARP is above any card."""
+
+
 def _other_protocol(port: PortView) -> Iterator[Symptom]:
     """A device that speaks iWARP next to one of its driver that speaks RoCE: a parameter of driver or firmware is left as it was delivered."""
     infos = [labels for labels, _ in port.host.current("roce_device_info")]
@@ -147,6 +152,7 @@ def _other_protocol(port: PortView) -> Iterator[Symptom]:
         one["device"]
         for one in infos
         if mine and (one["driver"], one["protocol"]) == (mine["driver"], "roce")
+        if dialect_of(one["driver"]) in EITHER
     ]
     if mine and mine["protocol"] == "iw" and roce:
         yield Symptom(
