@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 NO_HOST = "No host known"
 NO_RULES = "No host is known behind this port, or the rules of alerts/roce.rules.yml are missing"
 WATCHDOG = "roce_switch_pfc_watchdog"
+SWITCH_SPEED = "roce_switch_link_speed_bytes_per_second"
 BOTH = "One series per end and priority, solid for the host and dashed for the switch; they should agree."
 
 
@@ -49,11 +50,18 @@ USED = f"max by (priority) ({ENABLED}{{{THIS_LINK}}}) == 1"
 NUMBERS_PANELS = (
     number(
         "Host's end",
-        f"State and speed of the host's port. Switches do not report theirs here.\n\n{meanings('roce_port_up', 'roce_link_speed_bytes_per_second')}",
+        "State and speed of the host's port, and the speed of the switch's, which must be the same.\n\n"
+        + meanings("roce_port_up", "roce_link_speed_bytes_per_second")
+        + "\n"
+        + reported(SWITCH_SPEED),
         "none",
         Query(f"max({now('roce_port_up', PORT)})", "port"),
         Query(f"8 * max({now('roce_link_speed_bytes_per_second', PORT)})", "speed"),
-        overrides=[by_name("port", ("mappings", [named(LINK)])), by_name("speed", ("unit", "bps"))],
+        Query(f"8 * max({now(SWITCH_SPEED, SWITCH_PORT)})", "speed at the switch"),
+        overrides=[
+            by_name("port", ("mappings", [named(LINK)])),
+            *(by_name(name, ("unit", "bps")) for name in ("speed", "speed at the switch")),
+        ],
         width=8,
         empty=NO_HOST,
     ),

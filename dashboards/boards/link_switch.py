@@ -179,7 +179,7 @@ HEALTH = _listed(
     {
         **{said: risen(name, SWITCH) for said, name in _WRONG.items()},
         "bits wrong": now(f"{_PHY}_pre_fec_bit_error_ratio", SWITCH),
-        "light": f"min by (cluster, device, port) ({now(_LIGHT, SWITCH)}) / on (cluster, device, port) max by (cluster, device, port) ({now(_LEAST, SWITCH)} > 0)",
+        "light": f"min by (cluster, device, port) ({now(_LIGHT, SWITCH)} > 0.000001) / on (cluster, device, port) max by (cluster, device, port) ({now(_LEAST, SWITCH)} > 0)",
         "module": f"max by (cluster, device, port) ({now(f'{_OPTICS}_temperature_celsius', SWITCH)})",
     },
     (

@@ -45,6 +45,8 @@ class Foreign:
     """Empty when nothing is lost, else one sentence."""
     where: Pairs = ()
     """Their label and the value that selects the fact in theirs: `(("direction", "rx"),)`. Otherwise the name is enough."""
+    dialects: tuple[str, ...] = ()
+    """The drivers that have the raw name; empty: all. Read by `alerts/compat_rules.py`."""
 
 
 _PLAIN = Spelling(ANY, "", ("",))  # the spelling of a fact that is not a driver's counter
@@ -150,7 +152,7 @@ def _foreign(exporter: str, group: list[Candidate]) -> Foreign:
     parts += [f"on {', '.join(dialects)}: {text}" for text, dialects in sorted(by_reason.items())]
     loss = "; ".join(filter(None, parts))
     names, factor = (exporter, written.name, first.row.name), factor_of(first)
-    return Foreign(*names, *factor, written.matching, written.labels, loss, written.where)
+    return Foreign(*names, *factor, written.matching, written.labels, loss, written.where, dialects_of(group))
 
 
 def dialects_of(group: list[Candidate]) -> tuple[str, ...]:
