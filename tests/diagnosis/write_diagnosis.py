@@ -183,7 +183,8 @@ def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "foreign", foreign_lines(today))
     text = filled(text, "seventh", later_lines(today, 7))
     text = filled(text, "eighth", later_lines(today, 8))
-    return filled(text, "ninth", later_lines(today, 9))
+    text = filled(text, "ninth", later_lines(today, 9))
+    return filled(text, "tenth", later_lines(today, 10))
 
 
 if __name__ == "__main__":
