@@ -120,7 +120,7 @@ def kubernetes(given: dict[str, str]) -> Iterator[Path]:
         yield folder
 
 
-def tested(given: dict[str, str]) -> list[str | int]:
+def helm_test(given: dict[str, str]) -> list[str | int]:
     """What the pod of `helm test` prints, and the exit code of helm."""
     pods = "api/v1/namespaces/default/pods"
 
@@ -151,10 +151,10 @@ def live(given: dict[str, str]) -> None:
 
     with kubernetes(given):
         stepped("install", "install", NAME, given["old"], f"--values={given['values']}")
-        sys.stdout.write(json.dumps(["test without", tested(given)]) + "\n")
+        sys.stdout.write(json.dumps(["test without", helm_test(given)]) + "\n")
         with started(sys.executable, "-m", "roce_exporter", "serve", "--host.simulate=incast") as exporter:
             wait_until(lambda: exporter.poll() is None and urllib.request.urlopen(EXPORTER).read())
-            sys.stdout.write(json.dumps(["test", tested(given)]) + "\n")
+            sys.stdout.write(json.dumps(["test", helm_test(given)]) + "\n")
         stepped("upgrade", "upgrade", NAME, given["new"], "--reset-then-reuse-values")
         stepped("rollback", "rollback", NAME, "1")
         stepped("remove", "uninstall", NAME)
