@@ -30,7 +30,7 @@ from roce_exporter.checks.setup import (
     check_targets,
     instance_of,
 )
-from roce_exporter.checks.thresholds import load_thresholds
+from roce_exporter.checks.thresholds import load_thresholds, shipped_thresholds
 from roce_exporter.cli.check_host import (
     SINCE,
     SampledHost,
@@ -161,11 +161,16 @@ async def _of_host(
 ) -> tuple[str, list[Report]]:
     """Of setup, --prometheus and --target are where this host should be scraped; of the others, where the host is."""
     reports = []
+    # Before the host is sampled: an invalid file must not cost minutes.
+    use_file = options.thresholds_file and {Topic.HEALTH, Topic.FABRIC}.intersection(topics)
+    limits = load_thresholds(options.thresholds_file) if use_file else shipped_thresholds()
     if Topic.FABRIC in topics:
         from roce_exporter.cli.check_fabric import check_fabric  # noqa: PLC0415 - no other topic needs the modules of probes
 
         async with progress("reading the probes from Prometheus"):
-            head, probers, report = await check_fabric(options.since or SINCE, *await prometheus(options))
+            head, probers, report = await check_fabric(
+                limits, options.since or SINCE, *await prometheus(options)
+            )
         if topics == (Topic.FABRIC,):
             return head, [report]
         if probers > 1 and not (options.words or options.target):
@@ -173,9 +178,6 @@ async def _of_host(
             return head, [report, Report((), (one_host,))]
         if probers or options.words:
             reports.append(report)
-    # Before the host is sampled: an invalid file must not cost minutes.
-    use_file = options.thresholds_file and Topic.HEALTH in topics
-    limits = load_thresholds(options.thresholds_file) if use_file else None
     source = "Prometheus" if options.prometheus else "the target" if options.target else "this host"
     async with progress(f"reading {source}"):
         found = await _sampled(options, topics)

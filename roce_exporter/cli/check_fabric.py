@@ -8,6 +8,7 @@ from roce_exporter.catalog import probe as rows
 from roce_exporter.checks.fabric_check import ODD_LIMIT, OddHost, PortRate, fabric_report
 from roce_exporter.checks.finding import NotChecked, Report, joined
 from roce_exporter.checks.switches.recorded_pause import recorded_links, recorded_pause
+from roce_exporter.checks.thresholds import Thresholds
 from roce_exporter.cli.check_host import asking
 from roce_exporter.net import NetError
 from roce_exporter.net.http import Access, HttpServer
@@ -33,7 +34,7 @@ SPEED = "max by (instance, device, port) (roce_port_speed_bytes_per_second)"
 
 
 async def check_fabric(
-    since: float, name: str, server: HttpServer, access: Access
+    limits: Thresholds, since: float, name: str, server: HttpServer, access: Access
 ) -> tuple[str, int, Report]:
     """The head of the page, the number of hosts that probe, and what was found in the last `since` seconds.
 
@@ -50,7 +51,7 @@ async def check_fabric(
     except NetError as error:  # a heavy query, without which the probes can be judged
         pause = Report((), (NotChecked(f"where pause starts: {error}"),))
     try:
-        links = await recorded_links(ask, since, now)
+        links = await recorded_links(ask, limits, since, now)
     except NetError as error:
         links = Report((), (NotChecked(f"both ends of links: {error}"),))
     since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for so long

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from roce_exporter.catalog import INDEX, named
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
-from roce_exporter.checks.thresholds import shipped_thresholds
+from roce_exporter.checks.thresholds import Thresholds
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
@@ -112,8 +112,8 @@ async def recorded_pause(ask: Ask, since: float, end: float) -> Report:
     return Report(tuple(findings), tuple(map(NotChecked, gaps)))
 
 
-async def recorded_links(ask: Ask, since: float, end: float) -> Report:
-    """What both ends of each link between a host and a switch say together, in the last `since` seconds up to `end`.
+async def recorded_links(ask: Ask, limits: Thresholds, since: float, end: float) -> Report:
+    """What both ends of each link between a host and a switch say together, in the last `since` seconds up to `end`; `limits` are those of `alerts/thresholds.yml`.
 
     Raises:
         NetError: Prometheus cannot be queried.
@@ -128,10 +128,11 @@ async def recorded_links(ask: Ask, since: float, end: float) -> Report:
             findings.append(
                 _of_link(labels, "speed_differs", "The two ends of a link differ in speed", said, Side.LINK)
             )
-    limits = shipped_thresholds()
     for what, (name, limit, key) in DAMAGED.items():
-        above = f" > {limits[limit][key]!r}"
-        for labels, count in await ask(AT_SWITCH.format(f"increase({name}[{since:.0f}s])") + above, end):
+        above = f" > {limits[limit][key]!r} + 1"  # one proves nothing
+        for labels, count in await ask(
+            AT_SWITCH.format(f"round(increase({name}[{since:.0f}s]))") + above, end
+        ):
             said = f"{count:,.0f} {what} arrived at the switch: sent by the host or damaged on the way from it, which the host cannot count"
             findings.append(
                 _of_link(

@@ -18,6 +18,7 @@ from roce_exporter.checks.switches.recorded_pause import (
     recorded_links,
     recorded_pause,
 )
+from roce_exporter.checks.thresholds import shipped_thresholds
 from roce_exporter.net.login import BasicAuth
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.pause.fabric import PAUSE_SECONDS, SENT
@@ -262,5 +263,17 @@ async def test_a_card_that_announces_no_name_is_a_host_without_series_too() -> N
     async def ask(query: str, _: float) -> list[tuple[dict[str, str], float]]:
         return {ALONE: [(card, 1.0)]}.get(query, [({}, 1.0)] if query.startswith("count(") else [])
 
-    (line,) = (await recorded_links(ask, 7200, END)).not_checked
+    (line,) = (await recorded_links(ask, shipped_thresholds(), 7200, END)).not_checked
     assert "leaf1 Ethernet8 (00:00:5e:00:53:08)" in line.what
+
+
+async def test_damage_of_a_link_has_the_limits_of_the_operator() -> None:
+    asked: list[str] = []
+
+    async def ask(query: str, _: float) -> list[tuple[dict[str, str], float]]:
+        asked.append(query)
+        return [({}, 1.0)] if query.startswith("count(") else []
+
+    shipped = shipped_thresholds()
+    await recorded_links(ask, {**shipped, "crc_errors": {**shipped["crc_errors"], "packets": 7.5}}, 7200, END)
+    assert [one.split(" > ")[1] for one in asked if "receive_crc_errors" in one] == ["7.5 + 1"]
