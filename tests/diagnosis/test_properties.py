@@ -1,6 +1,7 @@
 """The same fault told by another driver, next to another fault, or by the rows that the daemon keeps. What else must not change a verdict is in `test_invariants.py`."""
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -278,22 +279,35 @@ async def test_a_fault_is_told_by_every_driver_that_counts_it() -> None:
     assert await untold(TOLD) == {}
 
 
+NUMBER = re.compile(r"\d[\d,.]*")
 PLACE = ("driver", "ports", "at", "moments", "apart", "speed", "traffic", "vf", "bond", "under")
 """What two hosts must have in common to be one."""
 
 
 def together(one: Incident, other: Incident) -> Incident | None:
-    """Both faults on one port; None where they change the same counter or file, or one of them is more than what is counted, read or logged."""
+    """Both faults on one port; None where they change the same counter or file, one lacks what the other counts, or one is more than what is counted, read or logged."""
     counted = [{*host.rates, *host.burst, *host.start, *host.files} for host in (one, other)]
     is_plain = not any(
         host.gone or host.ecn or host.traffic != 1.0 or host.batch >= 9 for host in (one, other)
     )
-    # what is counted of a link that is up falls behind, where less than a healthy host's is counted
-    is_less = (one.down or other.down) and any(
-        rate < 0 for host in (one, other) for rate in host.rates.values()
+    # a port without a link counts nothing, and less than a healthy host's falls behind
+    is_less = any(
+        rate < 0 or until > host.moments * host.apart
+        for host in (one, other)
+        for _, until in host.down
+        for rate in (*one.rates.values(), *other.rates.values())
+    )
+    is_twice = any(begin < until and since < end for begin, end in one.down for since, until in other.down)
+    is_hidden = any(
+        fnmatch(name, hidden)
+        for host, its in zip((other, one), counted, strict=True)
+        for hidden in host.without
+        for name in its
     )
     if (
         is_less
+        or is_twice
+        or is_hidden
         or not is_plain
         or counted[0] & counted[1]
         or any(getattr(one, key) != getattr(other, key) for key in PLACE)
@@ -321,16 +335,19 @@ def pairs() -> list[tuple[Incident, Incident, Incident]]:
 
 
 async def swallowed(three: tuple[Incident, Incident, Incident]) -> list[str]:
-    """The faults whose first finding is missing where both are on one port: as a finding, a consequence, or evidence of a wrong setting."""
+    """The faults whose first finding is missing where both are on one port: as a finding, a consequence, or evidence of another one.
+
+    Two losses of the link are more than one, and losses of packets more than a silence: what counts is the sign, whatever its number.
+    """
     *alone, both = three
     here = [one for one in diagnose(await incident_history(both)).findings if one.device == both.device]
-    lines = {said for one in here for said in one.evidence}
+    lines = {NUMBER.sub("N", said) for one in here for said in one.evidence}
     lost = []
     for host in alone:
         first = next(
             one for one in diagnose(await incident_history(host)).findings if one.device == host.device
         )
-        if first.check not in {one.check for one in here} and not lines.issuperset(first.evidence):
+        if first.check not in {one.check for one in here} and NUMBER.sub("N", first.evidence[0]) not in lines:
             lost.append(f"{both.id}: {first.check}")
     return lost
 

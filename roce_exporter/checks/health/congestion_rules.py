@@ -422,7 +422,8 @@ def _lossless_drops(port: PortView) -> Iterator[Symptom]:
             said = rose(rise, what.format(match["priority"]))
             cause = "lossless_drops" if port.highest("roce_pfc_enabled", **match) else "port_drops"
             if cause == "lossless_drops" or not sees_pfc:
-                yield Symptom(cause, (said,), note=NAMED[cause].begins.is_few(rise.amount, 0.0))
+                few = NAMED[cause].begins.is_few(rise.amount, 0.0)
+                yield Symptom(cause, (said,), note=few, direction=RECEIVE)
 
 
 def _outside(port: PortView) -> Iterator[Symptom]:

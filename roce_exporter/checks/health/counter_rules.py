@@ -1,4 +1,4 @@
-"""Rules of counters that need no more than a table, `counters.txt`: a rise that is a sign by itself, and what should not rise, on a port that no other rule mentions."""
+"""Rules of counters that need no more than a table, `counters.txt`: a rise that is a sign by itself, and what should not rise and no other rule reads."""
 
 from __future__ import annotations
 
@@ -130,4 +130,4 @@ def _function(port: PortView, netdev: str, vf: str) -> str:
 COUNTED_RULES: tuple[Rule, ...] = (partial(_symptoms, OF_PORTS),)
 DEVICE_COUNTED_RULES: tuple[Rule, ...] = (partial(_symptoms, OF_DEVICES),)
 COUNTER_RULES: tuple[Rule, ...] = (_rises,)
-"""Rules of one port of which no other rule says anything."""
+"""Rules of one port, the last of all."""

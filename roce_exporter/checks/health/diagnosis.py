@@ -22,7 +22,7 @@ from roce_exporter.view.host_view import History, PortView, View
 
 PORT_RULES: tuple[Rule, ...] = (
     *(*LINK_RULES, *PCIE_RULES, *CONGESTION_RULES),
-    *(*TRANSPORT_RULES, *SETTINGS_RULES, *COUNTED_RULES, *WIRE_RULES),
+    *(*TRANSPORT_RULES, *SETTINGS_RULES, *COUNTED_RULES, *WIRE_RULES, *COUNTER_RULES),
 )
 
 LOOK_BACK = 120.0
@@ -65,7 +65,7 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
 
 def _found(host: View) -> list[Finding]:
     """What the rules say at the end of this history."""
-    findings = [
+    return [
         *(
             finding
             for device in host.devices()
@@ -73,7 +73,6 @@ def _found(host: View) -> list[Finding]:
         ),
         *(finding for port in host.ports() for finding in _faults(port, PORT_RULES)),
     ]
-    return findings + _otherwise_unexplained(host, findings)
 
 
 def _led(host: View, findings: Sequence[Finding]) -> list[Finding]:
@@ -84,8 +83,7 @@ def _led(host: View, findings: Sequence[Finding]) -> list[Finding]:
 def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Finding]:
     """What the rules said at earlier times and do not say any more: an episode that was total is no middling share of a longer time.
 
-    Causes with a state of their own (a link that is down, a temperature) have ended when the state has. What the newest findings
-    explain is theirs.
+    Causes with a state of their own (a link that is down, a temperature) have ended when the state has.
     """
     known = {(one.device, one.port, one.check) for one in newest}
     ended: dict[tuple[str, str, str], Finding] = {}
@@ -105,13 +103,7 @@ def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Find
                 and (not worst or one.harm > worst.harm)
             ):
                 ended[key] = replace(one, until=one.until or end)
-    return [
-        replace(one, status=Status.DEGRADED)
-        for one in ended.values()
-        if not any(
-            _follows(one, other) and (one.device, one.port) == (other.device, other.port) for other in newest
-        )
-    ]
+    return [replace(one, status=Status.DEGRADED) for one in ended.values()]
 
 
 def _judged(port: PortView, findings: Sequence[Finding], unseen: Sequence[NotChecked]) -> JudgedPort:
@@ -177,19 +169,6 @@ def _merge(before: Symptom | None, sign: Symptom) -> Symptom:
         until=before.until and sign.until and max(before.until, sign.until),
         direction=before.direction if before.direction == sign.direction else "",
     )
-
-
-def _otherwise_unexplained(host: View, findings: list[Finding]) -> list[Finding]:
-    """What counters of faults that no other rule reads say, where no finding of the same cause says it and none can lead to it."""
-    found = []
-    for port in host.ports():
-        here = [one for one in findings if one.device == port.device and one.port in ("", port.port)]
-        found += [
-            one
-            for one in _faults(port, COUNTER_RULES)
-            if not any(other.check == one.check or _follows(one, other) for other in here)
-        ]
-    return found
 
 
 def _follows(finding: Finding, other: Finding) -> bool:

@@ -55,7 +55,7 @@ STRETCH = 30.0
 """Seconds in which they come."""
 FAILED = "roce_transport_requester_completion_errors_total"
 FLUSHED = "roce_transport_requester_flushed_completions_total"
-RNR_NAKS = "roce_transport_rnr_naks_received_total"
+RNR_NAKS, NOT_READY = "roce_transport_rnr_naks_received_total", "NAKs of peers that were not ready"
 
 
 SEVERAL = 2
@@ -86,7 +86,9 @@ def _silence(port: PortView) -> Iterator[Symptom]:
     side = _side_of_silence(port, losses_seen, waited, gave_up=gave_up)
     peers = [*_silent_peers(port)]
     alone = _calm_siblings(port) if side is Side.PEER and not peers else 0
-    failed = (f"{number(uncounted)} work requests failed meanwhile",) if uncounted >= 1 else ()
+    # Which of the signs these requests failed by is not known.
+    failed = [f"{number(uncounted)} work requests failed meanwhile"] if uncounted >= 1 else []
+    failed += [said for _, said in risen(port, ((RNR_NAKS, NOT_READY),), WINDOW) if failed]
     clean = not lost and any(port.rise(name, WINDOW) for name, _ in LOST)
     evidence = texts(
         *(said for _, said in risen(port, ((EXCEEDED, "queue pairs gave up"),), WINDOW)),
@@ -298,7 +300,7 @@ def _not_ready(port: PortView) -> Iterator[Symptom]:
     if (gave_up and gave_up.amount) or many or failed >= 1:
         counters = (
             (RNR_EXCEEDED, "queue pairs gave up on a receiver that was never ready"),
-            (RNR_NAKS, "NAKs of peers that were not ready"),
+            (RNR_NAKS, NOT_READY),
         )
         said = (said for _, said in risen(port, counters, WINDOW))
         yield Symptom(

@@ -190,7 +190,11 @@ def test_a_port_that_stops_its_switch_thousands_of_times_is_a_note_without_drops
     )
     assert only(diagnose(history(stops, seconds=60))).status is Status.OK
     dropped = stops | {"roce_phy_receive_discards_total": [0, 900]}
-    assert only(diagnose(history(dropped, seconds=60))).status is Status.DEGRADED
+    found = diagnose(history(dropped, seconds=60)).findings
+    assert [(one.check, one.status, one.caused_by) for one in found] == [
+        ("slow_receiver", Status.DEGRADED, ()),
+        ("port_drops", Status.DEGRADED, ("slow_receiver",)),
+    ]
 
 
 def test_frames_of_global_pause_count_where_only_the_time_of_pfc_is_counted() -> None:
