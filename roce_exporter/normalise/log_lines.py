@@ -16,8 +16,8 @@ from roce_exporter.catalog.kernel_events import MESSAGES, KernelMessage
 if TYPE_CHECKING:
     from roce_exporter.model import LogRecord
 
-Rules = tuple[tuple["re.Pattern[str]", str, int], ...]
-"""Pattern, event, and the highest level (the least severe) at which it counts, in order."""
+Rules = tuple[tuple["re.Pattern[str]", str, range], ...]
+"""Pattern, event, and the levels at which it counts, in order."""
 
 
 class LogLine(NamedTuple):
@@ -32,9 +32,11 @@ class LogLine(NamedTuple):
     """Severity of syslog: 3 is an error."""
 
 
-ERROR, DEBUG = 3, 7
-ERRORS_ONLY = "(errors only"
-"""In the source of a row: newer kernels have the text at lower levels as well, where it means less."""
+ERROR, WARNING, DEBUG = 3, 4, 7
+LEVELS = {"(errors only": range(WARNING), "(warnings": range(WARNING, 5), "(to warnings": range(5)}
+"""By words in the source of a row, the levels at which it counts: newer kernels have some texts at lower levels as well, where they mean less."""
+HOST = "host"
+"""Driver and name of messages about the whole host, which concern all its devices."""
 UNKNOWN_ERROR = "unknown_error"
 """The event of what a driver with rows calls an error and no row has: a text of another kernel is not silent."""
 
@@ -80,7 +82,9 @@ _SLOW_PATH = re.compile(r"(?:sp-[0-9]{1,2}-)?([0-9a-f]{2}:[0-9a-f]{2})\.([0-9a-f
 
 
 def read_line(record: LogRecord) -> LogLine | None:
-    """The parts of a message; None if it names nothing that may be a device."""
+    """The parts of a message; None if it names nothing that may be a device, and is not about the host."""
+    if any(pattern.match(record.text) for pattern in _OF_HOST):
+        return LogLine(HOST, (HOST,), record.text, record.level)
     for form in _FORMS:
         if found := form.match(record.text):
             parts = found.groupdict()
@@ -101,15 +105,19 @@ def read_line(record: LogRecord) -> LogLine | None:
 def event_of(line: LogLine) -> str:
     """The event that a message means; empty for messages without a row that are no errors of a driver with rows."""
     driver = line.driver.partition(".")[0]
-    for pattern, event, level in _RULES.get(driver, _ANY):
-        if line.level <= level and pattern.match(line.text):
+    for pattern, event, levels in _RULES.get(driver, _ANY):
+        if line.level in levels and pattern.match(line.text):
             return event
     return UNKNOWN_ERROR if line.level <= ERROR and driver in _KNOWN else ""
 
 
 def _rules(messages: Iterable[KernelMessage]) -> Rules:
     return tuple(
-        (re.compile(one.pattern), one.event, ERROR if ERRORS_ONLY in one.source else DEBUG)
+        (
+            re.compile(one.pattern),
+            one.event,
+            next((levels for mark, levels in LEVELS.items() if mark in one.source), range(DEBUG + 1)),
+        )
         for one in messages
     )
 
@@ -121,6 +129,7 @@ _RULES = {
     for driver in {driver for one in MESSAGES for driver in one.drivers}
 }
 _ANY = _rules(one for one in MESSAGES if not one.drivers)
+_OF_HOST = [re.compile(one.pattern) for one in MESSAGES if HOST in one.drivers]
 _RULES[WITHOUT_PARENT] = _rules(
     one
     for one in MESSAGES

@@ -5,6 +5,11 @@ The first word of each block is the driver; `@` is its device at 0000:3b:00.0, `
 
 EXAMPLES = {
     "mlx5_core": """
+completion_unanswered     @mlx5_0: mlx5_handle_error_cqe:333:(pid 5771): WC error: 12, Message: transport retry counter exceeded
+completion_not_ready      @mlx5_0: mlx5_handle_error_cqe:333:(pid 5771): WC error: 13, Message: RNR retry counter exceeded
+completion_refused        @mlx5_0: mlx5_handle_error_cqe:333:(pid 5771): WC error: 10, Message: remote access error
+completion_local          @mlx5_0: mlx5_handle_error_cqe:333:(pid 5771): WC error: 4, Message: local protection error
+driver_error              @: alloc_system_page:302:(pid 48120): failed to allocate page
 objects_exhausted         @mlx5_0: create_mkey_warn:158:(pid 2163): async reg mr failed. status -12
 driver_error              @: wait_func_handle_exec_timeout:1163:(pid 44): cmd[2]: QUERY_HCA_CAP(0x100) recovered after timeout
 driver_error              @eth0: Error cqe on cqn 0x42, ci 0x1f, qn 0x11, opcode 0xd, syndrome 0x2, vendor syndrome 0x68
@@ -62,6 +67,7 @@ pcie_aer_uncorrectable    @: PCIe Bus Error: severity=Uncorrectable (Fatal) (Ina
 pcie_aer_uncorrectable    @: AER: aer_uncor_severity: 0x00062010
 """,
     "mlx4_core": """
+driver_error              @: EQ overrun on EQN 7
 command_timeout         @: Communication channel is offline.
 pcie_unreachable        @: PCI can't be accessed to read vendor id
 command_failed          @: command 0x1a failed: fw status = 0x2
@@ -313,6 +319,13 @@ OTHER_FORMS = (
     ("recovery_failed", "mlx5_core: probe of 0000:3b:00.0 failed with error -12"),
     ("recovery_failed", "irdma.gen_2 0000:3b:00.0: probe with driver irdma.gen_2 failed with error -110"),
     ("driver_error", "infiniband eth0: Couldn't open port 1"),
+    (
+        "module_high_temperature",
+        "hfi1 0000:3b:00.0: eth0: handle_qsfp_error_conditions: QSFP cable temperature too high",
+    ),
+    ("device_high_temperature", "ionic 0000:3b:00.0: ASIC temperature is above its critical limit"),
+    ("slot_power_insufficient", "ice 0000:3b:00.0: insufficient power for the port"),
+    ("objects_exhausted", "cxgb4 0000:3b:00.0: device IRD resources exhausted"),
     ("driver_error", "infiniband eth0: Failed to modify HW QP"),
     ("command_timeout", "infiniband eth0: admin command timed out, aq 3 after: 2004ms"),
     ("recovery_failed", "infiniband eth0: failed to reset rdma -110"),

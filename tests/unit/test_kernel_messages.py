@@ -29,13 +29,56 @@ def test_each_line_means_its_event() -> None:
     assert [text for _, text in examples if not {"eth0", "0000:3b:00.0"} & set(line_of(text).names)] == []
 
 
+WARNINGS = """
+mlx5_core 0000:3b:00.0: pages_work_handler:604:(pid 48120): give fail -12
+mlx4_core 0000:3b:00.0: CQ overrun on CQN 0000a1
+irdma 0000:3b:00.0 eth0: MTU setting [512] too low for RDMA traffic. Minimum MTU is 576 for IPv4
+erdma_0: failed to deregister MR 0x3fb: -62
+qede 0000:3b:00.0: queue 3 is stuck
+"""
+HARMLESS = """
+mlx5_core 0000:3b:00.0: print_health_info:387:(pid 0): synd 0x5: FFSER error
+mlx5_core 0000:3b:00.0 eth0: failed to offload the filter
+infiniband eth0: mlx5_handle_error_cqe:333:(pid 5771): WC error: 5, Message: Work Request Flushed Error
+infiniband eth0: dump_cqe:272:(pid 5771): dump error cqe
+infiniband eth0: SRQ limit reach.
+mlx4_core 0000:3b:00.0: MLX4_CMD_MAD_IFC Get Module info attr(ff60) port(1) i2c_addr(51) offset(0) size(48): Response Mad Status(71c) - invalid I2C slave address
+qede 0000:3b:00.0: device [1077:8070] error status/mask=00000041/00002000
+qede 0000:3b:00.0: [ 6] BadTLP
+ice 0000:3b:00.0 eth0: ICE OICR event notification: oicr = 0x10000003
+ice 0000:3b:00.0: The DDP package failed to load, its version is not supported
+cxgb4 0000:3b:00.0: 1 MC/MC0 correctable ECC data error
+bnxt_en 0000:3b:00.0 eth0: Module part number AFBR-735SMZ
+hns3 0000:3b:00.0: failed to reset VF(4)
+hns3 0000:3b:00.0: CMDQ move tail from 840 to 839
+"""
+
+
+def test_a_warning_of_a_failure_without_a_row_is_a_weak_sign() -> None:
+    """What drivers do without, what a program or a VF asked for, and what was corrected, is none."""
+    found = [
+        [(event_of(line), one) for one in block.split("\n") if (line := read_line(LogRecord(1, one, "", 4)))]
+        for block in (WARNINGS, HARMLESS)
+    ]
+    assert {event for event, _ in found[0]} == {"driver_warning"}
+    assert [one for one in found[1] if one[0]] == []
+    assert [len(one) for one in found] == [5, 14]
+
+
+def test_a_hang_of_the_kernel_concerns_all_devices() -> None:
+    line = line_of("watchdog: BUG: soft lockup - CPU#6 stuck for 22s! [ksoftirqd/6:39]")
+    assert (line.names, event_of(line)) == ((log_lines.HOST,), "host_stalled")
+    assert read_line(LogRecord(1, "watchdog: NMI not fully supported", "", 4)).driver != log_lines.HOST
+
+
 def test_every_row_is_the_first_to_match_one_of_the_lines() -> None:
     def first(line: log_lines.LogLine) -> KernelMessage | None:
         speaks = [one for one in MESSAGES if line.driver in one.drivers or not one.drivers]
         return next((one for one in speaks if re.match(one.pattern, line.text)), None)
 
     matched = {first(line_of(text)) for _, text in lines()}
-    assert [one for one in MESSAGES if one not in matched] == []
+    alone = ("driver_warning", "host_stalled")  # of warnings only, and of no device
+    assert [one for one in MESSAGES if one not in matched and one.event not in alone] == []
 
 
 def test_every_event_has_messages_and_every_message_an_event() -> None:
@@ -50,7 +93,7 @@ def test_every_event_has_messages_and_every_message_an_event() -> None:
 
 
 def test_every_row_names_its_source() -> None:
-    assert not [one for one in MESSAGES if not re.match(r"(drivers|net)/[\w/]+\.c\b", one.source)]
+    assert not [one for one in MESSAGES if not re.match(r"(drivers|kernel|net)/[\w/]+\.c\b", one.source)]
 
 
 def repeats(pattern: Any) -> list[tuple[int, Any]]:
@@ -127,6 +170,7 @@ def test_events_of_a_driver_contain_those_of_every_device() -> None:
         "pcie_aer_correctable",
         "pcie_aer_uncorrectable",
         "driver_error",
+        *(one.event for one in MESSAGES if one.source.startswith("drivers/base/core.c")),
     }
     assert "device_removed" in events_of("pcieport")
     assert set(FAILED_EVENTS) & events_of("ionic") == {
@@ -161,11 +205,8 @@ def test_an_error_without_a_row_that_says_what_does_not_work_is_an_error_of_the_
         "read of the transmit timestamp timed out": UNKNOWN_ERROR,
         "cannot set the link mode": UNKNOWN_ERROR,
     }
-    for level, unsaid in ((3, None), (4, "")):
-        for text, event in said.items():
-            line = read_line(LogRecord(1, f"mlx5_core 0000:3b:00.0: {text}", "", level))
-            assert line is not None
-            assert event_of(line) == (event if unsaid is None else unsaid), text
+    for text, event in said.items():
+        assert event_of(line_of(f"mlx5_core 0000:3b:00.0: {text}")) == event, text
 
 
 def test_a_text_that_newer_kernels_also_use_for_warnings_counts_as_an_error_only() -> None:

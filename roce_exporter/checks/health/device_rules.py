@@ -54,6 +54,8 @@ LASTING = frozenset({"recovery_failed", "power_cycle_required", "device_removed"
 """Events that no message of a recovered device in the same round takes back."""
 OF_DRIVERS = ("device_error", "driver_not_responding", "device_warning", "unknown_message")
 """What a driver says of a function that does not answer: of one that is taken away as of one that fails."""
+WEAK = ("driver_warning", "host_stalled")
+"""Events that make no port unfit by themselves."""
 PROOFS = ("health_syndrome", "memory_error", "power_cycle_required")
 """Events of a fault of the device itself."""
 LEAVING = 60.0
@@ -198,8 +200,9 @@ def _log(device: PortView) -> Iterator[Symptom]:
             yield Symptom(cause, (said,), until=0.0)  # of a link that is down it goes on
         else:
             # The slot offers less than the card asks for at its start, and the card works all the same.
-            note = event == "slot_power_insufficient" and _works(device)
-            yield Symptom(cause, texts(said, note and "its links are up and carry packets"), note=note)
+            works = event == "slot_power_insufficient" and _works(device)
+            note = works or event in WEAK
+            yield Symptom(cause, texts(said, works and "its links are up and carry packets"), note=note)
 
 
 def _is_victim(device: PortView) -> bool:

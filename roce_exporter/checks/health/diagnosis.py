@@ -141,8 +141,8 @@ def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
             until=until if sign.until is None else sign.until,
             ended=bool(sign.until),
             direction=sign.direction,
-            # Three digits from the health, one per place in the list of causes, and the weight among findings of one cause.
-            harm=1000.0 * (Status.OK if sign.note else NAMED[sign.cause].health)
+            # Three digits from the health, below which a note is, one per place in the list of causes, and the weight among findings of one cause.
+            harm=1000.0 * (Status.OK / 2 if sign.note else NAMED[sign.cause].health)
             + len(CAUSES)
             - _PLACES[sign.cause]
             + min(sign.weight, 1.0) / 2,
