@@ -15,7 +15,7 @@ from typing import Any
 
 from sonic_redis import as_tables
 
-from roce_exporter.switches.interpretation import Interpreter
+from roce_exporter.switches.interpretation import Interpreter, earlier
 from roce_exporter.switches.pause.pause_report import OPEN_ENDS
 from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.switch_view import SwitchView
@@ -294,7 +294,7 @@ class Fabric:
             rows = self.tables(switch, moment)
             databases = dict.fromkeys(("appl_db", "counters_db", "config_db", "state_db"), rows)
             answers.append(one.samples(switch, read_tables([as_tables(databases)], {})))
-        return SwitchView(switch, answers[1], answers[0], SECONDS)
+        return SwitchView(switch, answers[1], earlier(0.0, answers[0]), SECONDS)
 
     def judge(self) -> tuple[bool, bool, bool]:
         """Whether all roots were named, one of them first, and nothing else."""

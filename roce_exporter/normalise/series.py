@@ -99,7 +99,7 @@ def picker(positions: Sequence[int]) -> Picker:
     """A function that picks the values at these positions, in this order."""
     if len(positions) > MOST_NUMBERS:
         # A switch has thousands in one reading, and a number of its own takes nine times the memory.
-        packed = array("I", positions)
+        packed = array("i", positions)
         return lambda values: tuple(map(values.__getitem__, packed))
     if len(positions) > 1:
         return itemgetter(*positions)

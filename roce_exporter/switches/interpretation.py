@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from array import array
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import nan
@@ -67,41 +67,27 @@ PLANS: WeakValueDictionary[int, ReadingPlan] = WeakValueDictionary()
 NO_PLAN = ReadingPlan()
 
 
-RowPlaces = dict[str, tuple[tuple[tuple[str, ...], int], ...]]
-"""By the name of a row, the labels of its series without the first one, and their positions."""
-
-
-def places_by_row(series: Iterable[Series], rows: Container[str]) -> RowPlaces:
-    """Where the series of these rows are, or of all rows without any."""
-    found: dict[str, list[tuple[tuple[str, ...], int]]] = {}
-    for place, one in enumerate(series):
-        if not rows or one.row.name in rows:
-            found.setdefault(one.row.name, []).append((one.labels[1:], place))
-    return {row: tuple(places) for row, places in found.items()}
-
-
 class SeriesTable(Sequence[Series]):
     """The series of a switch, which are made when they are used: kept, they would take half a megabyte."""
 
-    __slots__ = ("_device", "_facts", "_places", "_plan")
+    __slots__ = ("_device", "_facts", "_plan", "derived")
 
     def __init__(self, device: str, facts: tuple[Series, ...], plan: ReadingPlan) -> None:
         self._device, self._facts, self._plan = device, facts, plan
-        self._places: tuple[frozenset[str], RowPlaces] | None = None
-
-    def places(self, rows: frozenset[str]) -> RowPlaces:
-        """Where the series of these rows are. Kept until other rows are wanted: the pause tree wants the same a hundred times."""
-        if self._places is None or self._places[0] != rows:
-            self._places = rows, places_by_row(self, rows)
-        return self._places[1]
+        self.derived: object = None
+        """What the pause tree derives from the series, whatever their values are."""
 
     def __len__(self) -> int:
         return len(self._facts) + len(self._plan.rows)
 
     def __iter__(self) -> Iterator[Series]:
-        yield from self._facts
-        for row, labels in zip(self._plan.rows, self._plan.labels, strict=True):
-            yield Series(row, (self._device, *labels))  # switches have no histograms, so no suffixes
+        # Switches have no histograms, so no suffixes.
+        return (Series(row, (self._device, *labels)) for row, labels in self.short())
+
+    def short(self) -> Iterator[tuple[Row, tuple[str, ...]]]:
+        """Row and labels without the first one, which is `device`, of each series."""
+        yield from ((one.row, one.labels[1:]) for one in self._facts)
+        yield from zip(self._plan.rows, self._plan.labels, strict=True)
 
     @overload
     def __getitem__(self, place: int) -> Series: ...
@@ -324,11 +310,6 @@ class Earlier(NamedTuple):
     series: Sequence[Series]
     numbers: array[float]
     """NaN is missing."""
-
-    @property
-    def samples(self) -> Samples:
-        """Those of the switch."""
-        return Samples(self.series, tuple([None if one != one else one for one in self.numbers]))  # noqa: PLR0124 - NaN
 
 
 def earlier(ended: float, samples: Samples) -> Earlier:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from roce_exporter.net.login import hide
-from roce_exporter.normalise.series import NO_SAMPLES, Samples
-from roce_exporter.switches.interpretation import SeriesTable, places_by_row
+from roce_exporter.normalise.series import NO_SAMPLES, Samples, Series
+from roce_exporter.switches.interpretation import SeriesTable
 from roce_exporter.switches.readings import REACH
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class SwitchView:
     """The switch's own name, as in the label `device`; the name of the target if it never answered."""
     samples: Samples = NO_SAMPLES
     """The last answer; empty if there is none."""
-    before: Samples | None = None
+    before: Earlier | None = None
     """The answer before, from which rates follow; None: there is none."""
     seconds: float = 0.0
     """Seconds between the two answers."""
@@ -44,20 +44,32 @@ class SwitchView:
     """Seconds since the last answer."""
 
 
+RowPlaces = dict[str, dict[tuple[str, ...], int]]
+"""Where the series of some rows are, by row name and labels without `device`."""
+
+
+def places_by_row(series: Sequence[Series], rows: Iterable[str]) -> RowPlaces:
+    """Where the series of these rows are."""
+    found: RowPlaces = {row: {} for row in rows}
+    plain = ((one.row, one.labels[1:]) for one in series)
+    for place, (row, labels) in enumerate(series.short() if isinstance(series, SeriesTable) else plain):
+        if row.name in found:
+            found[row.name][labels] = place
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class ViewValues:
-    """The values of a view by row name: now, and their increase per second."""
+    """The values of a view by row name."""
 
     now: Mapping[str, RowValues]
-    earlier: Mapping[str, RowValues]
-    seconds: float
 
     def of(self, row: str) -> RowValues:
-        """The values of a row now; empty if the switch has none."""
+        """The values of a row; empty if the switch has none."""
         return self.now.get(row, {})
 
     def value(self, row: str, *labels: str) -> float | None:
-        """One value now; None if it was not read."""
+        """One value; None if it was not read."""
         return self.now.get(row, NOTHING).get(labels)
 
     def flag(self, row: str, *labels: str) -> bool | None:
@@ -65,33 +77,18 @@ class ViewValues:
         found = self.value(row, *labels)
         return None if found is None else bool(found)
 
-    def rate(self, row: str, *labels: str) -> float | None:
-        """The increase of a counter per second; None with one answer only, or if the counter started again between the two."""
-        after, before = self.now.get(row, NOTHING).get(labels), self.earlier.get(row, NOTHING).get(labels)
-        if after is None or before is None or self.seconds <= 0:
-            return None
-        # Of the answer before, floats are kept: a large counter that stands still would seem to fall.
-        rise = float(after) - float(before)
-        return None if rise < 0 else rise / self.seconds
-
     def labels(self, row: str) -> tuple[tuple[str, ...], ...]:
         """The labels of all series of a row, for rows that say something by their labels."""
         return tuple(self.of(row))
 
 
-def view_values(view: SwitchView, rows: frozenset[str] = frozenset()) -> ViewValues:
-    """The values of a view, of these rows or of all. Series without a value now are left out."""
-    earlier = {} if view.before is None else _by_row(view.before, rows)
-    return ViewValues(_by_row(view.samples, rows), earlier, view.seconds)
-
-
-def _by_row(samples: Samples, rows: frozenset[str]) -> dict[str, RowValues]:
-    series, values = samples
-    places = series.places(rows) if isinstance(series, SeriesTable) else places_by_row(series, rows)
-    return {
-        row: {labels: value for labels, place in found if (value := values[place]) is not None}
-        for row, found in places.items()
-    }
+def view_values(view: SwitchView) -> ViewValues:
+    """The values of a view. Series without a value now are left out."""
+    found: dict[str, RowValues] = {}
+    for one, value in zip(*view.samples, strict=True):
+        if value is not None:
+            found.setdefault(one.row.name, {})[one.labels[1:]] = value
+    return ViewValues(found)
 
 
 @lru_cache(16384)
@@ -116,7 +113,7 @@ def answer_views(
         found[device] = SwitchView(
             device,
             last.samples[0],
-            before.samples if before else None,
+            before,
             last.ended - before.ended if before else 0.0,
             {
                 "" if source == REACH else source: hide(line, last.login)

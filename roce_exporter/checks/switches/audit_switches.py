@@ -36,6 +36,7 @@ from roce_exporter.switches.pause.fabric import (
     FabricLink,
     PortId,
     fabric_links,
+    switch_plan,
 )
 from roce_exporter.switches.switch_view import SwitchView, ViewValues, natural, view_values
 
@@ -95,7 +96,7 @@ class SwitchPortSettings:
 def switch_port_settings(views: Sequence[SwitchView]) -> tuple[SwitchPortSettings, ...]:
     """The settings of all switches that answered: of each switch first the whole, then its ports in natural order."""
     values = {view.device: view_values(view) for view in views}
-    links = fabric_links(views, values)
+    links = fabric_links(tuple(map(switch_plan, views)))
     return tuple(
         settings
         for view in views

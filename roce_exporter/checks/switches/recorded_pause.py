@@ -13,6 +13,7 @@ from roce_exporter.catalog import INDEX, named
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
 from roce_exporter.checks.thresholds import Thresholds
 from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.switches.interpretation import earlier
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
 from roce_exporter.switches.pause.pause_report import PauseStep, PauseTree
@@ -205,7 +206,7 @@ async def _views(ask: Ask, time: float, window: float) -> dict[str, tuple[Switch
         last, first = (
             Samples((*one,), (*one.values(),)) for one in (found, before.get((cluster, device), {}))
         )
-        views[cluster] = (*views.get(cluster, ()), SwitchView(device, last, first, window))
+        views[cluster] = (*views.get(cluster, ()), SwitchView(device, last, earlier(0.0, first), window))
     return views
 
 

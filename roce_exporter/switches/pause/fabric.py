@@ -7,11 +7,14 @@ its system name is that of a switch of the configuration; else it is a host, unl
 from __future__ import annotations
 
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import repeat
+from math import nan
+from typing import Any, NamedTuple
 
 from roce_exporter.catalog.named import (
     SWITCH_NEIGHBOR_INFO,
@@ -19,7 +22,9 @@ from roce_exporter.catalog.named import (
     SWITCH_QUEUE_INFO,
     SWITCH_SOURCE_UP,
 )
-from roce_exporter.switches.switch_view import SwitchView, ViewValues, natural
+from roce_exporter.normalise.series import Picker, Series, Value, picker
+from roce_exporter.switches.interpretation import SeriesTable
+from roce_exporter.switches.switch_view import RowPlaces, SwitchView, natural, places_by_row
 
 RECEIVE_FRAMES = "roce_switch_pfc_receive_frames_total"
 TRANSMIT_FRAMES = "roce_switch_pfc_transmit_frames_total"
@@ -48,23 +53,16 @@ FULL = 0.5
 A port that sends pause has as many bytes as its threshold in the switch; they can lie in more than one queue.
 """
 
-ROWS = frozenset(
-    {
-        *(
-            RECEIVE_FRAMES,
-            TRANSMIT_FRAMES,
-            PAUSE_SECONDS,
-            ESTIMATED_SECONDS,
-            QUEUE_PAUSED,
-            TRIPPED,
-            SENT,
-            SPEED,
-        ),
-        *(OCCUPANCY, WATERMARK, PAUSE_THRESHOLD, ECN_MAXIMUM, ECN_MARKS),
-        *(one.name for one in (SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO, SWITCH_SOURCE_UP)),
-    }
-)
+COUNTERS = (RECEIVE_FRAMES, PAUSE_SECONDS, ESTIMATED_SECONDS, TRANSMIT_FRAMES, ECN_MARKS, SENT)
+LEVELS = (QUEUE_PAUSED, TRIPPED, OCCUPANCY, WATERMARK, SPEED, ECN_MAXIMUM, PAUSE_THRESHOLD)
+OF_PRIORITY = COUNTERS[:4]
+"""Rows whose labels after `device` are a port and a priority."""
+FACTS = tuple(one.name for one in (SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO))
+ROWS = (*COUNTERS, *LEVELS, *FACTS, SWITCH_SOURCE_UP.name)
 """What the tree reads of a switch."""
+NO_LEVEL, NO_COUNTER = -2, -1
+"""Where the values are of series that a switch does not have: behind all others."""
+MISSING = (None, -1.0)
 HOST, SWITCH, MAC = "host", "switch", "mac"
 PORT_UNKNOWN, AWAY, NOT_CONFIGURED, NO_NEIGHBOR = "port_unknown", "away", "not_configured", "no_neighbor"
 """Switches of the configuration of which the port cannot be identified, or that have not answered; a switch, by the name of its port, that is not in it."""
@@ -99,8 +97,7 @@ def place_order(place: PausePlace) -> tuple[object, ...]:
     return natural(place.switch), natural(place.port), natural(place.priority)
 
 
-@dataclass(frozen=True, slots=True)
-class QueueFill:
+class QueueFill(NamedTuple):
     """How full a queue is."""
 
     held: float | None = None
@@ -136,8 +133,7 @@ class QueueFill:
         return False if known else None
 
 
-@dataclass(frozen=True, slots=True)
-class PortPause:
+class PortPause(NamedTuple):
     """One priority of one port."""
 
     receive_share: float | None = None
@@ -169,55 +165,7 @@ class PortPause:
         return None if self.transmit_frames is None else self.transmit_frames > 0
 
 
-def port_pauses(switch: str, values: ViewValues) -> dict[PausePlace, PortPause]:
-    """All priorities of all ports of a switch on which it reports anything about pause, in natural order."""
-    queues = {
-        (port, priority): (queue, group)
-        for port, priority, queue, group in values.labels(SWITCH_QUEUE_INFO.name)
-    }
-    thresholds: dict[str, float] = {}
-    """By priority the lowest level at which a port of the switch sends pause."""
-    for (port, priority), (_, group) in queues.items():
-        if level := values.value(PAUSE_THRESHOLD, port, group):
-            thresholds[priority] = min(level, thresholds.get(priority, level))
-    found = set(queues)
-    for row in (RECEIVE_FRAMES, TRANSMIT_FRAMES, PAUSE_SECONDS, ESTIMATED_SECONDS):
-        found |= {(port, priority) for port, priority in values.labels(row)}
-    places = sorted((PausePlace(switch, *labels) for labels in found), key=place_order)
-    return {
-        place: _port_pause(values, place, queues.get(place[1:], ("", ""))[0], thresholds.get(place.priority))
-        for place in places
-    }
-
-
-def _port_pause(values: ViewValues, place: PausePlace, queue: str, threshold: float | None) -> PortPause:
-    port, here = place.port, place[1:]
-    measured, estimated = values.rate(PAUSE_SECONDS, *here), values.rate(ESTIMATED_SECONDS, *here)
-    share = estimated if measured is None else measured
-    now, recent = values.value(OCCUPANCY, port, queue), values.value(WATERMARK, port, queue, RECENT)
-    limits = [] if threshold is None else [(threshold * FULL, "half of the pause threshold")]
-    if maximum := values.value(ECN_MAXIMUM, port, queue):
-        # The threshold of a dynamic buffer is the highest that it can have, and so can be far above this.
-        limits.append((maximum, "the ECN maximum"))
-    full_at, limit = min(limits, default=(None, ""))
-    sent, speed = values.rate(SENT, port), values.value(SPEED, port)
-    return PortPause(
-        receive_share=None if share is None else min(1.0, share),
-        estimated=measured is None and estimated is not None,
-        receive_frames=values.rate(RECEIVE_FRAMES, *here),
-        transmit_frames=values.rate(TRANSMIT_FRAMES, *here),
-        queue_paused=values.flag(QUEUE_PAUSED, port, queue),
-        tripped=values.flag(TRIPPED, port, queue),
-        fill=QueueFill(
-            held=max((one for one in (now, recent) if one is not None), default=None),
-            now=now,
-            recent=recent is not None,
-            full_at=full_at,
-            limit=limit,
-            marks=values.rate(ECN_MARKS, port, queue),
-            busy=sent / speed if sent is not None and speed else None,
-        ),
-    )
+NO_PAUSE = PortPause()
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +213,199 @@ class _Announced(NamedTuple):
         return self.description if plain else self.mac or self.neighbor_port
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SwitchPlan:
+    """What the series of a switch say whatever their values are, and where the values are."""
+
+    device: str
+    places: Mapping[PausePlace, int]
+    """All priorities of all ports of which it reports anything about pause, numbered in natural order."""
+    priorities: tuple[str, ...]
+    columns: tuple[Picker, ...]
+    """The values of all places, by row of `COUNTERS` and `LEVELS`."""
+    announced: Mapping[str, Sequence[_Announced]]
+    """The neighbours of each port."""
+    alone: tuple[PausePlace, ...]
+    """Places whose port has no neighbour."""
+    ports: Mapping[str, str]
+    """Its ports by every name in a canonical form; only unambiguous names."""
+    has_queues: bool
+    sources: tuple[tuple[str, int], ...]
+    """Where it says whether a source could be used."""
+
+
+def switch_plan(view: SwitchView) -> SwitchPlan:
+    """The plan of the last answer; kept with its series, as only values differ from tree to tree."""
+    device, series = view.device, view.samples.series
+    if not isinstance(series, SeriesTable):
+        return _plan_of(device, series) if series else _unanswered(device)
+    if not isinstance(series.derived, SwitchPlan) or series.derived.device != device:
+        series.derived = _plan_of(device, series)
+    return series.derived
+
+
+@lru_cache(4096)
+def _unanswered(device: str) -> SwitchPlan:
+    return _plan_of(device, ())
+
+
+def _plan_of(device: str, series: Sequence[Series]) -> SwitchPlan:
+    found = places_by_row(series, ROWS)
+    neighbors, aliases, queues = (found[row] for row in FACTS)
+    numbers = {(port, priority): both for port, priority, *both in queues}
+    known = {*numbers, *((port, priority) for row in OF_PRIORITY for port, priority in found[row])}
+    places = sorted((PausePlace(device, *one) for one in known), key=place_order)
+    positions = [_positions(found, one, *numbers.get(one[1:], ())) for one in places]
+    announced: dict[str, list[_Announced]] = defaultdict(list)
+    for one in neighbors:
+        announced[one[0]].append(_Announced(*one))
+    names = _unique((_canonical(alias), port) for port, alias, _ in aliases)
+    # A port's own name is never ambiguous, even if another port has it as its alias.
+    names |= {_canonical(one[0]): one[0] for row in WITH_PORT for one in found[row]}
+    return SwitchPlan(
+        device,
+        {place: number for number, place in enumerate(places)},
+        tuple(place.priority for place in places),
+        tuple(picker([one[number] for one in positions]) for number in range(len(COUNTERS + LEVELS))),
+        announced,
+        tuple(place for place in places if place.port not in announced),
+        names,
+        bool(queues),
+        tuple((source, at) for (source,), at in found[SWITCH_SOURCE_UP.name].items()),
+    )
+
+
+def _positions(found: RowPlaces, place: PausePlace, queue: str = "", *group: str) -> list[int]:
+    port = place.port
+    labels = {
+        **dict.fromkeys(OF_PRIORITY, place[1:]),
+        **dict.fromkeys((SENT, SPEED), (port,)),
+        WATERMARK: (port, queue, RECENT),
+        PAUSE_THRESHOLD: (port, *group),
+    }
+    none = (*(NO_COUNTER for _ in COUNTERS), *(NO_LEVEL for _ in LEVELS))
+    rows = zip((*COUNTERS, *LEVELS), none, strict=True)
+    return [found[row].get(labels.get(row, (port, queue)), nowhere) for row, nowhere in rows]
+
+
+def _earlier(view: SwitchView) -> array[float]:
+    """The values of the answer before, in the order of the last one; NaN is missing."""
+    series, before = view.samples.series, view.before
+    if before is None or view.seconds <= 0:
+        numbers = array("d", [nan]) * len(series)
+    elif before.series is series:
+        numbers = before.numbers
+    else:
+        known = dict(zip(before.series, before.numbers, strict=True))
+        numbers = array("d", [known.get(one, nan) for one in series])
+    return numbers + array("d", (nan, -1.0))
+
+
+def _rate(now: Value, before: Value, seconds: float) -> float | None:
+    """The increase per second; None if one of both is missing, or if the counter started again."""
+    if now is None or now < 0 or before is None:
+        return None
+    # Of the answer before, floats are kept: a large counter that stands still would seem to fall.
+    rise = float(now) - before
+    return rise / seconds if rise >= 0 else None
+
+
+class SwitchPauses:
+    """The pause of one switch. Columns are compared, and objects made only of what is not calm: in most fabrics little."""
+
+    def __init__(self, view: SwitchView, made: dict[PausePlace, PortPause]) -> None:
+        self.plan = plan = switch_plan(view)
+        self._seconds, values, earlier = view.seconds, (*view.samples.values, None, -1.0), _earlier(view)
+        counters, levels = plan.columns[: len(COUNTERS)], plan.columns[len(COUNTERS) :]
+        now, before = ([pick(one) for pick in counters] for one in (values, earlier))
+        *states, maxima, limits = [pick(values) for pick in levels]
+        full = _full_at(plan.priorities, limits, maxima)
+        self._columns = (*now, *before, *states, full)
+        self._rows: list[tuple[Any, ...]] = []
+        self._made = made
+        received = zip(zip(*now[:3], strict=True), zip(*before[:3], strict=True), strict=True)
+        self.stopped = [
+            place
+            for place, (after, was), (paused, tripped, held, most, _), (level, _) in zip(
+                plan.places, received, zip(*states, strict=True), full, strict=True
+            )
+            if after != was
+            or paused
+            or tripped
+            # Without a watermark more than these says whether the queue is full.
+            or most is None
+            or level is None
+            or most >= level
+            or (held is not None and held >= level)
+        ]
+        """Places that may be paused or full, in their order."""
+        sent = zip(plan.places, now[3], before[3], strict=True)
+        frames = {place: _rate(one, was, self._seconds) for place, one, was in sent if one != was}
+        self.pausing = {place: one for place, one in frames.items() if one}
+        """Pause frames per second to the neighbour, of places that send any."""
+
+    def pause(self, place: PausePlace) -> PortPause:
+        """The pause of a place; nothing is known of one that the switch does not have."""
+        if found := self._made.get(place):
+            return found
+        if (number := self.plan.places.get(place)) is None:
+            return NO_PAUSE
+        self._rows = self._rows or [*zip(*self._columns, strict=True)]
+        self._made[place] = found = _port_pause(self._rows[number], self._seconds)
+        return found
+
+    @property
+    def estimated(self) -> list[str]:
+        """The ports whose pause time the switch estimates."""
+        found = zip(self.plan.places, self._columns[2], strict=True)
+        return [place.port for place, one in found if one not in MISSING and self.pause(place).estimated]
+
+    def fullest(self, priority: str) -> tuple[PausePlace, PortPause] | None:
+        """The fullest queue of a priority; None if it is not read how full any of them is."""
+        found = [(place, self.pause(place)) for place in self.plan.places if place.priority == priority]
+        held = [one for one in found if one[1].fill.held is not None]
+        return max(held, key=lambda one: one[1].fill.held or 0, default=None)
+
+
+def _port_pause(row: tuple[Any, ...], seconds: float) -> PortPause:
+    size = len(COUNTERS)
+    rates = map(_rate, row[:size], row[size : 2 * size], repeat(seconds))
+    received, measured, estimated, transmitted, marks, sent = rates
+    paused, tripped, now, watermark, speed, (full_at, limit) = row[2 * size :]
+    share = estimated if measured is None else measured
+    held = watermark if now is None or (watermark is not None and watermark > now) else now
+    busy = sent / speed if sent is not None and speed else None
+    return PortPause(
+        None if share is None else min(1.0, share),
+        measured is None and estimated is not None,
+        received,
+        transmitted,
+        None if paused is None else bool(paused),
+        None if tripped is None else bool(tripped),
+        QueueFill(held, now, watermark is not None, full_at, limit, marks, busy),
+    )
+
+
+@lru_cache(256)
+def _full_at(
+    priorities: tuple[str, ...], limits: tuple[Value, ...], maxima: tuple[Value, ...]
+) -> list[tuple[float | None, str]]:
+    """From how many bytes on each queue is full, and what that is in words. Most switches have the settings of others."""
+    lowest: dict[str, float] = {}
+    """By priority the lowest level at which a port of the switch sends pause."""
+    for priority, limit in zip(priorities, limits, strict=True):
+        if limit:
+            lowest[priority] = min(limit, lowest.get(priority, limit))
+    found: list[tuple[float | None, str]] = []
+    for priority, maximum in zip(priorities, maxima, strict=True):
+        bounds = [(lowest[priority] * FULL, "half of the pause threshold")] if priority in lowest else []
+        if maximum:
+            # The threshold of a dynamic buffer is the highest that it can have, and so can be far above this.
+            bounds.append((maximum, "the ECN maximum"))
+        found.append(min(bounds, default=(None, "")))
+    return found
+
+
 class _Names(NamedTuple):
     """How names that neighbours announce are resolved."""
 
@@ -304,27 +445,25 @@ class _Names(NamedTuple):
         return FabricLink(PORT_UNKNOWN if ports else AWAY, switch, announced.neighbor_port, None, names)
 
 
-def fabric_links(views: Sequence[SwitchView], values: Mapping[str, ViewValues]) -> dict[PortId, FabricLink]:
+@lru_cache(1)
+def fabric_links(plans: tuple[SwitchPlan, ...]) -> Mapping[PortId, FabricLink]:
     """The link of every switch port with a neighbour.
 
     Links of which one side names the other's port, or has a neighbour at all, are completed by what the other side reports.
     """
     names = _Names(
         _unique(
-            (name, view.device)
-            for view in views
-            for name in {view.device.lower(), view.device.partition(".")[0].lower()}
+            (name, one.device)
+            for one in plans
+            for name in {one.device.lower(), one.device.partition(".")[0].lower()}
         ),
-        {view.device: _port_names(values[view.device]) for view in views},
+        {one.device: one.ports for one in plans},
     )
-    links: dict[PortId, FabricLink] = {}
-    for switch, of_switch in values.items():
-        announced: dict[str, list[_Announced]] = defaultdict(list)
-        for labels in of_switch.labels(SWITCH_NEIGHBOR_INFO.name):
-            announced[labels[0]].append(_Announced(*labels))
-        for port, neighbors in announced.items():
-            least = neighbors[0] if len(neighbors) == 1 else min(neighbors, key=names.order)
-            links[switch, port] = names.link(least)
+    links = {
+        (one.device, port): names.link(found[0] if len(found) == 1 else min(found, key=names.order))
+        for one in plans
+        for port, found in one.announced.items()
+    }
     back: dict[PortId, list[PortId]] = defaultdict(list)
     for here, link in links.items():
         if link.peer is not None:
@@ -351,12 +490,6 @@ def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
         if name:
             found[name].add(meaning)
     return {name: next(iter(meanings)) for name, meanings in found.items() if len(meanings) == 1}
-
-
-def _port_names(values: ViewValues) -> dict[str, str]:
-    names = _unique((_canonical(alias), port) for port, alias, _ in values.labels(SWITCH_PORT_INFO.name))
-    # A port's own name is never ambiguous, even if another port has it as its alias.
-    return names | {_canonical(labels[0]): labels[0] for row in WITH_PORT for labels in values.labels(row)}
 
 
 @lru_cache(16384)

@@ -8,16 +8,16 @@ Counters do not show which port's packets wait in which queue, so every candidat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
+from operator import itemgetter
 
-from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO, SWITCH_QUEUE_INFO, SWITCH_SOURCE_UP
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
 from roce_exporter.switches.pause.fabric import FabricLink, PortId
 from roce_exporter.switches.pause.pause_report import PauseChoice, PauseGap, PauseStep, PauseTree
-from roce_exporter.switches.switch_view import SwitchView, ViewValues, view_values
+from roce_exporter.switches.switch_view import SwitchView, natural
 from roce_exporter.words import few
 
 STALE = 120.0
@@ -37,26 +37,22 @@ RARE, EVERYDAY = 0.1, 0.05
 """A host whose pause is both below this part of another's, and below this part of the time, is no cause."""
 STUCK = 0.9
 """A loop is one only if each of its queues is paused for this part of the time: in a deadlock no packet leaves."""
-NO_PAUSE = at.PortPause()
 EVERYWHERE = PauseChoice()
 
 
-def _gaps(
-    views: Sequence[SwitchView], values: Mapping[str, ViewValues], fabric: _Fabric
-) -> Iterator[PauseGap]:
-    """What is not known, switch by switch."""
-    for view in views:
-        texts = [*_of_answer(view, values[view.device])]
-        if here := fabric.by_switch[view.device]:
-            texts += _of_ports(here, values[view.device], fabric.links)
-        yield from (PauseGap(view.device, text) for text in texts)
+def _gaps(view: SwitchView, fabric: _Fabric) -> Iterator[str]:
+    """What is not known of a switch."""
+    here = fabric.by_switch[view.device]
+    yield from _of_answer(view, here.plan)
+    if here.plan.places:
+        yield from _of_ports(here, fabric.links)
 
 
-def _of_answer(view: SwitchView, values: ViewValues) -> Iterator[str]:
+def _of_answer(view: SwitchView, plan: at.SwitchPlan) -> Iterator[str]:
     for source, fault in view.faults.items():
         yield f"source {source}: {fault}" if source else fault
-    for (source,), is_up in values.of(SWITCH_SOURCE_UP.name).items():
-        if not is_up and source not in view.faults:
+    for source, place in plan.sources:
+        if view.samples.values[place] == 0 and source not in view.faults:
             yield f"source {source} could not be used"
     if not view.samples.series:
         if not view.faults:
@@ -70,34 +66,35 @@ def _of_answer(view: SwitchView, values: ViewValues) -> Iterator[str]:
         yield f"the last answer is {view.age:.0f} s old"
 
 
-def _of_ports(
-    pauses: Mapping[at.PausePlace, at.PortPause], values: ViewValues, links: Mapping[PortId, FabricLink]
-) -> Iterator[str]:
-    if estimated := dict.fromkeys(place.port for place, pause in pauses.items() if pause.estimated):
+def _of_ports(here: at.SwitchPauses, links: Mapping[PortId, FabricLink]) -> Iterator[str]:
+    if estimated := dict.fromkeys(here.estimated):
         yield f"pause time is estimated by the switch on {few(tuple(estimated))}"
-    if not values.labels(SWITCH_NEIGHBOR_INFO.name):
+    if not here.plan.announced:
         yield "reports no LLDP neighbours"
     else:
-        active = (place for place, pause in pauses.items() if pause.is_paused or pause.transmits)
-        if alone := dict.fromkeys(place.port for place in active if place[:2] not in links):
-            yield f"no neighbour is known on {few(tuple(alone))}, which have pause"
-    if not values.labels(SWITCH_QUEUE_INFO.name):
+        alone = (place for place in here.plan.alone if place[:2] not in links)
+        if ports := dict.fromkeys(
+            one.port for one in alone if one in here.pausing or here.pause(one).is_paused
+        ):
+            yield f"no neighbour is known on {few(tuple(ports))}, which have pause"
+    if not here.plan.has_queues:
         yield "which queue a priority has is not read: full queues and its watchdog are not known"
-    elif all(pause.fill.is_full is None for pause in pauses.values()):
+    elif all(here.pause(place).fill.is_full is None for place in here.plan.places):
         yield "how full its queues are is not read: incast there cannot be seen"
 
 
 @dataclass(frozen=True, slots=True)
 class _Fabric:
-    by_switch: Mapping[str, Mapping[at.PausePlace, at.PortPause]]
-    pauses: Mapping[at.PausePlace, at.PortPause]
-    """Those of all switches."""
+    by_switch: Mapping[str, at.SwitchPauses]
+    """In natural order."""
+    made: Mapping[at.PausePlace, at.PortPause]
+    """Those that were needed so far."""
     links: Mapping[PortId, FabricLink]
     candidates: Mapping[tuple[str, str], tuple[at.PausePlace, ...]]
     """By switch and priority, the queues that are paused or full, the most paused first."""
 
     def pause(self, place: at.PausePlace) -> at.PortPause:
-        return self.pauses.get(place, NO_PAUSE)
+        return self.made.get(place) or self.by_switch[place.switch].pause(place)
 
     def link(self, place: at.PausePlace) -> FabricLink:
         return self.links.get((place.switch, place.port), at.UNKNOWN_LINK)
@@ -110,7 +107,7 @@ class _Fabric:
     def others(self, ingress: at.PausePlace) -> tuple[at.PausePlace, ...]:
         """The queues whose packets may come from this port: a switch does not send them back to it."""
         found = self.candidates.get((ingress.switch, ingress.priority), ())
-        return tuple(place for place in found if place != ingress)
+        return tuple(place for place in found if place != ingress) if ingress in found else found
 
 
 def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) -> PauseTree:
@@ -118,10 +115,11 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
 
     Rates need two answers of a switch; with one, only states are known (queue paused, watchdog tripped, fill level).
     """
-    values = {view.device: view_values(view, at.ROWS) for view in views}
-    by_switch = {switch: at.port_pauses(switch, of_switch) for switch, of_switch in values.items()}
-    pauses = {place: pause for part in by_switch.values() for place, pause in part.items()}
-    fabric = _Fabric(by_switch, pauses, at.fabric_links(views, values), _candidates(pauses))
+    made: dict[at.PausePlace, at.PortPause] = {}
+    parts = {view.device: at.SwitchPauses(view, made) for view in views}
+    links = at.fabric_links(tuple(part.plan for part in parts.values()))
+    by_switch = {device: parts[device] for device in sorted(parts, key=natural)}
+    fabric = _Fabric(by_switch, made, links, _candidates(by_switch.values()))
     walk = _Walk(fabric)
     starts = _everywhere(fabric, walk) if choice == EVERYWHERE else _chosen(fabric, choice)
     for place, is_victim in starts:
@@ -142,7 +140,7 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
             step.id,
         )
     )
-    gaps = [*_gaps(views, values, fabric)]
+    gaps = [PauseGap(view.device, text) for view in views for text in _gaps(view, fabric)]
     if choice != EVERYWHERE and not steps and not walk.left_out:
         gaps.insert(0, PauseGap("", say.nothing_chosen(choice)))
     answered = sum(1 for view in views if view.samples.series)
@@ -168,19 +166,18 @@ def _without_everyday_pause(steps: Sequence[PauseStep]) -> tuple[PauseStep, ...]
     )
 
 
-def _candidates(
-    pauses: Mapping[at.PausePlace, at.PortPause],
-) -> dict[tuple[str, str], tuple[at.PausePlace, ...]]:
-    def order(place: at.PausePlace) -> tuple[object, ...]:
-        pause = pauses[place]
+def _candidates(parts: Iterable[at.SwitchPauses]) -> dict[tuple[str, str], tuple[at.PausePlace, ...]]:
+    def order(found: tuple[at.PausePlace, at.PortPause]) -> tuple[object, ...]:
+        pause = found[1]
         amounts = (pause.receive_share, pause.receive_frames, pause.fill.held)
-        return (not pause.is_paused, *(-(amount or 0) for amount in amounts), at.place_order(place))
+        return (not pause.is_paused, *(-(amount or 0) for amount in amounts))
 
-    found: dict[tuple[str, str], list[at.PausePlace]] = {}
-    for place, pause in pauses.items():
+    found: dict[tuple[str, str], list[tuple[at.PausePlace, at.PortPause]]] = {}
+    for place, pause in ((place, part.pause(place)) for part in parts for place in part.stopped):
         if pause.is_paused or pause.fill.is_full:
-            found.setdefault((place.switch, place.priority), []).append(place)
-    return {key: tuple(sorted(places, key=order)) for key, places in found.items()}
+            found.setdefault((place.switch, place.priority), []).append((place, pause))
+    # The sort keeps places of equal pause in their natural order.
+    return {key: tuple(place for place, _ in sorted(places, key=order)) for key, places in found.items()}
 
 
 def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[at.PausePlace, bool]]:
@@ -189,14 +186,14 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[at.PausePlace, b
     First one paused host per switch and priority, the most paused first; then paused ports whose pause reaches none of these
     hosts, those first that no other pause explains; then the other paused hosts.
     """
-    victims = sorted(
-        (
-            place
-            for place, pause in fabric.pauses.items()
-            if pause.transmits and fabric.link(place).kind != at.SWITCH
-        ),
-        key=lambda one: (-(fabric.pause(one).transmit_frames or 0), at.place_order(one)),
-    )
+    pausing = [
+        (frames, place)
+        for part in fabric.by_switch.values()
+        for place, frames in part.pausing.items()
+        if fabric.link(place).kind != at.SWITCH
+    ]
+    pausing.sort(key=itemgetter(0), reverse=True)  # of equal ones the order stays
+    victims = [place for _, place in pausing]
     first = set({(place.switch, place.priority): place for place in reversed(victims)}.values())
     yield from ((place, True) for place in victims if place in first)
     paused = [
@@ -212,7 +209,8 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[at.PausePlace, b
 
 def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[at.PausePlace, bool]]:
     """The chosen ports that pause their neighbour, then those that are paused by it; if neither is, all of them."""
-    fitting = [place for place in fabric.pauses if choice.fits(place, fabric.link(place))]
+    places = (place for part in fabric.by_switch.values() for place in part.plan.places)
+    fitting = [place for place in places if choice.fits(place, fabric.link(place))]
     pausing = [(place, True) for place in fitting if fabric.pause(place).transmits]
     paused = [
         (place, False)
@@ -220,13 +218,6 @@ def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[at.PausePlace, b
         if fabric.pause(place).is_paused and not fabric.pause(place).transmits
     ]
     return [*pausing, *paused] or [(place, True) for place in fitting]
-
-
-class _Visit(NamedTuple):
-    place: at.PausePlace
-    parent: int | None
-    depth: int
-    leave: bool = False
 
 
 class _Walk:
@@ -240,7 +231,8 @@ class _Walk:
         self._fabric = fabric
         self._path: dict[at.PausePlace, int] = {}
         """The queues between the start and here, with their steps."""
-        self._stack: list[_Visit] = []
+        self._stack: list[tuple[at.PausePlace, int | None, int, bool]] = []
+        """Queues to visit with the step above and its depth; or to leave."""
         self._unexplained: dict[tuple[str, str], at.PausePlace] = {}
         """By switch and priority, the first port whose pause has no known reason."""
         self._repeats: dict[int, list[at.PausePlace]] = {}
@@ -257,13 +249,12 @@ class _Walk:
             if pause.transmits:
                 self._below(place, number, 1)
         elif place not in self.seen:
-            self._stack.append(_Visit(place, None, 0))
+            self._stack.append((place, None, 0, False))
         while self._stack:
             self._visit(*self._stack.pop())
         for parent, places in self._repeats.items():
             depth = self.steps[parent].depth + 1
-            number = self._add(places[0], parent, depth, say.SEEN, say.seen(places))
-            self.steps[number] = self.steps[number]._replace(ports=tuple(map(str, places[:MOST_NAMED])))
+            self._add(places[0], parent, depth, say.SEEN, *_seen(tuple(places)))
         self._repeats.clear()
 
     def _visit(self, place: at.PausePlace, parent: int | None, depth: int, leave: bool) -> None:
@@ -277,16 +268,15 @@ class _Walk:
             self._repeats.setdefault(parent, []).append(place)
             return
         self.seen.add(place)
-        kind, sentence = _judge(self._fabric, place)
+        kind, sentence, peer = _judge(self._fabric, place)
         number = self._add(place, parent, depth, kind, sentence)
-        peer = self._fabric.peer(place)
-        if kind != say.PAUSED or peer is None:
+        if peer is None:
             return
         if depth >= MOST_DEPTH:
             self._add(place, number, depth + 1, say.CUT, f"the tree ends here after {MOST_DEPTH} steps.")
             return
         self._path[place] = number
-        self._stack.append(_Visit(place, None, depth, leave=True))
+        self._stack.append((place, None, depth, True))
         self._below(peer, number, depth + 1)
 
     def _below(self, ingress: at.PausePlace, parent: int, depth: int) -> None:
@@ -299,59 +289,64 @@ class _Walk:
                 said = f"no reason is known, as for {first.port}."
                 self._add(ingress, parent, depth, say.SEEN, said)
             else:
-                said = say.unexplained(ingress, _fullest(self._fabric, ingress))
+                said = say.unexplained(
+                    ingress, self._fabric.by_switch[ingress.switch].fullest(ingress.priority)
+                )
                 self._add(ingress, parent, depth, say.UNEXPLAINED, said)
-        among = set(found)
+        among = {*found} if self._path else ()
         for place in [one for one in self._path if one in among]:
             self._add_loop(place, parent, depth)
-        repeats = [place for place in found if place in self.seen and place not in self._path]
-        if repeats:
+        if repeats := [place for place in found if place in self.seen and place not in self._path]:
             self._repeats.setdefault(parent, []).extend(repeats)
-        self._stack += reversed([_Visit(one, parent, depth) for one in found if one not in self.seen])
+        self._stack += [(one, parent, depth, False) for one in reversed(found) if one not in self.seen]
 
     def _add_loop(self, place: at.PausePlace, parent: int, depth: int) -> None:
         members = list(self._path)[list(self._path).index(place) :]
         pauses = [self._fabric.pause(one) for one in members]
         is_stuck = all(pause.tripped or (pause.receive_share or STUCK) >= STUCK for pause in pauses)
         kind = say.LOOP if is_stuck else say.WEAK_LOOP
-        number = self._add(place, parent, depth, kind, say.loop(members, pauses))
         shares = [pause.receive_share for pause in pauses if pause.receive_share is not None]
         # A loop is as paused as its least paused port.
         share = min(shares) if len(shares) == len(pauses) else None
-        self.steps[number] = self.steps[number]._replace(pause_ratio=share, ports=tuple(map(str, members)))
+        number = self._add(place, parent, depth, kind, say.loop(members, pauses), tuple(map(str, members)))
+        self.steps[number] = self.steps[number]._replace(pause_ratio=share)
 
-    def _add(self, place: at.PausePlace, parent: int | None, depth: int, kind: str, sentence: str) -> int:
+    def _add(  # noqa: PLR0917 - as the fields of a step
+        self,
+        place: at.PausePlace,
+        parent: int | None,
+        depth: int,
+        kind: str,
+        sentence: str,
+        ports: tuple[str, ...] = (),
+    ) -> int:
         pause, link = self._fabric.pause(place), self._fabric.link(place)
         sends = kind in (say.PAUSES, say.NOT_PAUSED, say.UNEXPLAINED)
         share = None if sends else pause.receive_share
         frames = pause.transmit_frames if sends else pause.receive_frames
         ends = (*place, link.neighbor, link.neighbor_port)
         amounts = (share, pause.estimated and not sends, frames, pause.fill.held, pause.tripped)
-        self.steps.append(PauseStep(len(self.steps), parent, depth, kind, sentence, *ends, *amounts))
+        self.steps.append(PauseStep(len(self.steps), parent, depth, kind, sentence, *ends, *amounts, ports))
         return len(self.steps) - 1
 
 
-def _judge(fabric: _Fabric, place: at.PausePlace) -> tuple[str, str]:
-    """What a paused or full queue is in the tree, and the sentence about it."""
+@lru_cache(64)
+def _seen(places: tuple[at.PausePlace, ...]) -> tuple[str, tuple[str, ...]]:
+    """What a step says of queues that the tree has elsewhere, which in a storm are the same for all hosts of a switch."""
+    return say.seen(places), tuple(map(str, places[:MOST_NAMED]))
+
+
+def _judge(fabric: _Fabric, place: at.PausePlace) -> tuple[str, str, at.PausePlace | None]:
+    """What a paused or full queue is in the tree, the sentence about it, and where the walk goes on."""
     pause, link = fabric.pause(place), fabric.link(place)
     if not pause.is_paused:
-        return say.INCAST, say.incast(place, link, pause)
+        return say.INCAST, say.incast(place, link, pause), None
     if link.kind == at.SWITCH:
         peer = fabric.peer(place)
         # The switch at the other end may deny that it sends the pause.
         answering = peer is None or fabric.pause(peer).transmits is not False
-        return say.PAUSED, say.paused(place, link, pause, answering)
+        return say.PAUSED, say.paused(place, link, pause, answering), peer
     if link.kind != at.HOST:
-        return say.LEAVES, say.leaves(place, link, pause)
+        return say.LEAVES, say.leaves(place, link, pause), None
     kind = say.PAUSED_RECEIVER if pause.transmits else say.SLOW_RECEIVER
-    return kind, say.receiver(place, link, pause)
-
-
-def _fullest(fabric: _Fabric, ingress: at.PausePlace) -> tuple[at.PausePlace, at.PortPause] | None:
-    """The fullest queue of the priority on this switch; None if it is not read how full any of them is."""
-    found = [
-        (place, pause)
-        for place, pause in fabric.by_switch[ingress.switch].items()
-        if place.priority == ingress.priority and pause.fill.held is not None
-    ]
-    return max(found, key=lambda one: one[1].fill.held or 0, default=None)
+    return kind, say.receiver(place, link, pause), None

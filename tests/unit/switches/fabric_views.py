@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.normalise.series import Samples, Series
+from roce_exporter.switches.interpretation import earlier
 from roce_exporter.switches.switch_view import SwitchView
 
 ROWS = INDEX.named
@@ -85,7 +86,11 @@ class MadeSwitch:
 
     def view(self, *, answers: int = 2) -> SwitchView:
         now, before = (Samples(tuple(answer), tuple(answer.values())) for answer in (self.now, self.before))
-        return SwitchView(self.name, now, before if answers > 1 else None, SECONDS if answers > 1 else 0.0)
+        return (
+            SwitchView(self.name, now, earlier(0.0, before), SECONDS)
+            if answers > 1
+            else SwitchView(self.name, now)
+        )
 
 
 def linked(one: MadeSwitch, port: str, other: MadeSwitch, other_port: str) -> None:

@@ -11,13 +11,14 @@ from roce_exporter.switches.pause.fabric import (
     FabricLink,
     fabric_links,
     is_named,
+    switch_plan,
 )
-from roce_exporter.switches.switch_view import SwitchView, view_values
+from roce_exporter.switches.switch_view import SwitchView
 
 
 def links(*switches: MadeSwitch, away: str = "") -> dict[tuple[str, str], FabricLink]:
     made = [*views(*switches), *([SwitchView(away)] if away else [])]
-    return fabric_links(made, {view.device: view_values(view) for view in made})
+    return fabric_links(tuple(map(switch_plan, made)))
 
 
 @pytest.mark.parametrize(
