@@ -313,7 +313,9 @@ class Collector:
         )
         try:
             if not batch.is_over:
-                self._crew.start(batch.run, min(_width(min(self._seconds, default=0.0)), len(chains)))
+                # Slow reads wait for firmware in parallel.
+                width = max(1, min(MOST_WORKERS, int(min(self._seconds, default=0.0) / SECONDS_PER_WORKER)))
+                self._crew.start(batch.run, min(width, len(chains)))
                 await self._wait(batch, done)
         finally:
             self._late |= batch.pending()
@@ -364,11 +366,6 @@ class Collector:
                 )
         self._works = dict(sorted(works.items()))
         self._excluded = len(listed) - len(wanted)
-
-
-def _width(seconds: float) -> int:
-    """The number of workers for reads that took this many seconds in total: slow ones wait for firmware in parallel."""
-    return max(1, min(MOST_WORKERS, int(seconds / SECONDS_PER_WORKER)))
 
 
 def _by_device(results: Mapping[ReadKey, Outcome]) -> dict[tuple[str, int], Outcomes]:

@@ -127,7 +127,12 @@ class DeviceWork:
             self.readings = readings
         failed = self.account.settle(self._mine(outcomes))
         broken = self.device is not None and self.device.netlink_errno != 0
-        if broken or _lost_device(failed):
+        # A device that went away is described again at once.
+        if broken or any(
+            outcome.error.startswith(GONE)
+            or any(loss.reason == GONE for reading in outcome.readings for loss in reading.losses)
+            for outcome in failed
+        ):
             self._described = NEVER
 
     def found(self) -> DeviceReadings | None:
@@ -262,15 +267,6 @@ class DeviceWork:
             for slot in self._slow
             if (source := slot.task.key.source) in AGED and slot.last.readings
         ]
-
-
-def _lost_device(outcomes: Iterable[Outcome]) -> bool:
-    """Whether a read failed because the device went away: then the device is described again at once."""
-    return any(
-        outcome.error.startswith(GONE)
-        or any(loss.reason == GONE for reading in outcome.readings for loss in reading.losses)
-        for outcome in outcomes
-    )
 
 
 def _inventory_losses(device: Device) -> tuple[Reading, ...]:

@@ -144,7 +144,10 @@ class Renderer:
         values = [part.values for part in parts]
         missing: tuple[int, ...] = ()
         if any([None in part for part in values]):  # noqa: C419 - a generator takes longer
-            missing = tuple(sorted(_missing(layout, values)))
+            pairs = (
+                pair for both in zip(layout.places, values, strict=True) for pair in zip(*both, strict=True)
+            )
+            missing = tuple(sorted(place for place, value in pairs if value is None))
         lines = layout.templates.get((form, missing))
         if lines is None:
             lines = _new_lines(layout, form, missing, values, self._lines)
@@ -165,16 +168,6 @@ class Renderer:
         places = tuple(array("i", [place[next(numbers)] for _ in part]) for part in parts)
         self._layout = _Layout(parts, array("i", order), places, {})
         return self._layout
-
-
-def _missing(layout: _Layout, parts: Sequence[Part]) -> list[int]:
-    """The positions of the series without a value."""
-    return [
-        place
-        for places, part in zip(layout.places, parts, strict=True)
-        for place, value in zip(places, part, strict=True)
-        if value is None
-    ]
 
 
 def _new_lines(

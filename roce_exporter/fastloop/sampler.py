@@ -283,17 +283,14 @@ class Sampler(ExporterPart):
                 continue
             start = target.starts[key] = what.begin + self._wall()
             if hot is not None:
-                hint = guess(key, before, hot, self._paused_netdevs(), {name[1] for name in self._targets})
+                paused = {
+                    one.netdev
+                    for one in self._targets.values()
+                    for other, track in one.watch.tracks.items()
+                    if other.direction == "receive" and track.state in SERIOUS
+                }
+                hint = guess(key, before, hot, paused, {name[1] for name in self._targets})
                 self._events.begin(place, start, target.watch.tracks[key].method.value, hint, hot)
-
-    def _paused_netdevs(self) -> set[str]:
-        """The network devices with a storm, or a possible one, of received pause."""
-        return {
-            target.netdev
-            for target in self._targets.values()
-            for key, track in target.watch.tracks.items()
-            if key.direction == "receive" and track.state in SERIOUS
-        }
 
 
 def _storm_place(target: Target, key: PauseKey) -> StormPlace:

@@ -50,7 +50,12 @@ class RdmaNamespaces(HostSource):
         if self._socket:
             report = await self._report()
             reported = {device for _, device in report.devices}
-            found |= _objects(report, visible)
+            found |= {
+                Series(NAMESPACE_OBJECTS, (namespace, device, kind)): number
+                for (namespace, device), objects in sorted(report.devices.items())
+                if device not in visible
+                for kind, number in objects.items()
+            }
             found[Series(UNVISITED, ())] = len(report.failed)
         if everywhere is not None:
             found[Series(HIDDEN_DEVICES, ())] = len(everywhere - visible - reported)
@@ -85,12 +90,3 @@ def devices_of_all_namespaces(kernel: Kernel) -> set[str] | None:
         with suppress(OSError):
             named.add(kernel.text(f"{UVERBS}/{node}/ibdev"))
     return named
-
-
-def _objects(report: NamespaceReport, visible: set[str]) -> dict[Series, Value]:
-    return {
-        Series(NAMESPACE_OBJECTS, (namespace, device, kind)): number
-        for (namespace, device), objects in sorted(report.devices.items())
-        if device not in visible
-        for kind, number in objects.items()
-    }

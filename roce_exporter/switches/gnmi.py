@@ -155,16 +155,13 @@ class GnmiClient:
 
         async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
             async with self._subscription(channel, request) as call:
-                return await self._until_finished(call)
+                reader = m.LeafReader()
+                while (data := await call.read()) is not grpc.aio.EOF:
+                    if await self._decode(reader, data):
+                        return tuple(reader.leaves)
+                raise await _ended(call)
 
         return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
-
-    async def _until_finished(self, call: Any) -> tuple[Leaf, ...]:
-        reader = m.LeafReader()
-        while (data := await call.read()) is not grpc.aio.EOF:
-            if await self._decode(reader, data):
-                return tuple(reader.leaves)
-        raise await _ended(call)
 
     async def _decode(self, reader: m.LeafReader, data: bytes) -> bool:
         before = reader.values

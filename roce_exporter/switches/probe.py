@@ -57,7 +57,8 @@ WHOLE_AT_ONCE, WHOLE_SHARE = 3, 0.5
 of its time for which a round waits for its place; it goes on without one."""
 LOSS_SECONDS = 60.0
 """For which rounds are whole after one has lost values. What is away for longer is found by the next whole round of the module's own."""
-_THREAD = CallThread()  # one: each thread has memory of its own from malloc, and keeps what one switch needed
+_THREAD, _VALUES = CallThread(), CallThread()
+"""For replies and for values: each thread has memory of its own from malloc, and keeps what one switch needed."""
 STREAM = "stream"
 """The source of what the switch sends by itself, where the target wants it."""
 READING_SECONDS = 0.25
@@ -179,11 +180,6 @@ class _State:
         for one in (self.running, self.stream):
             if one:
                 one.cancel()
-
-    @property
-    def size(self) -> int:
-        """The number of series that are kept."""
-        return len(self.last.samples[0].series) if self.last else 0
 
 
 class Prober:
@@ -319,28 +315,29 @@ class Prober:
 
     def _forget_oldest(self) -> None:
         """Forget targets of service discovery: there may be any number of them, of any size."""
-        kept = sum(state.size for state in self._states.values())
+        sizes = {name: len(one.last.samples[0].series) for name, one in self._states.items() if one.last}
+        kept = sum(sizes.values())
         for name, state in list(self._states.items()):
             if len(self._states) <= MOST_TARGETS and kept <= MOST_SERIES:
                 return
             if not state.running and state.networks is not None:
-                kept -= state.size
+                kept -= sizes.get(name, 0)
                 state.end()
                 del self._states[name]
 
     async def _round(self, state: _State, begin: float, *, record: bool) -> ProbeResult:
-        try:
-            with ExitStack() as places:
-                return await self._answered(state, begin, places, record=record)
-        finally:
-            state.running = None
+        with ExitStack() as places:
+            places.callback(setattr, state, "running", None)
+            return await self._answered(state, begin, places, record=record)
 
     async def _answered(self, state: _State, begin: float, places: ExitStack, *, record: bool) -> ProbeResult:
         replies, login = await self._query(state, places, record=record)
         if isinstance(replies, list):
             assert state.last is not None  # noqa: S101 - for the type checker
+            again, many = partial(state.interpreter.again, replies), len(replies) > i.MANY_VALUES
+            samples = await run_in_thread(again, READ_SECONDS, _VALUES) if many else again()
             ended, last = asyncio.get_running_loop().time(), state.last
-            both = (state.interpreter.again(replies), i.with_times(last.samples[1], ended - begin))
+            both = samples, i.with_times(last.samples[1], ended - begin)
             state.before = i.earlier(last.ended, last.samples[0])
             state.last = replace(last, samples=both, ended=ended, seconds=ended - begin)
             return state.last
@@ -363,6 +360,10 @@ class Prober:
             state.before = i.earlier(state.last.ended, state.last.samples[0])
         state.last = answer
         self._forget_oldest()
+        # A large switch has a million objects: they are freed in steps, between which the event loop goes on.
+        for one in ([found], [readings], [replies]):
+            _THREAD.submit(one.clear)
+        del found, readings, replies, work, one
         return answer
 
     async def _query(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 RowValues = dict[tuple[str, ...], float]
 """The values of one row by its labels without `device`."""
 
-NOTHING: RowValues = {}
 DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 NOT_PROBED = "was not probed yet: no Prometheus has requested /probe for it"
@@ -58,37 +57,29 @@ def places_by_row(series: Sequence[Series], rows: Iterable[str]) -> RowPlaces:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ViewValues:
-    """The values of a view by row name."""
+class ViewValues(dict[str, RowValues]):
+    """The values of a view by row name; a row that the switch does not have is empty."""
 
-    now: Mapping[str, RowValues]
-
-    def of(self, row: str) -> RowValues:
-        """The values of a row; empty if the switch has none."""
-        return self.now.get(row, {})
+    def __missing__(self, row: str) -> RowValues:
+        return {}
 
     def value(self, row: str, *labels: str) -> float | None:
         """One value; None if it was not read."""
-        return self.now.get(row, NOTHING).get(labels)
+        return self[row].get(labels)
 
     def flag(self, row: str, *labels: str) -> bool | None:
         """One value of a row with the unit `bool`."""
         found = self.value(row, *labels)
         return None if found is None else bool(found)
 
-    def labels(self, row: str) -> tuple[tuple[str, ...], ...]:
-        """The labels of all series of a row, for rows that say something by their labels."""
-        return tuple(self.of(row))
-
 
 def view_values(view: SwitchView) -> ViewValues:
     """The values of a view. Series without a value now are left out."""
-    found: dict[str, RowValues] = {}
+    found = ViewValues()
     for one, value in zip(*view.samples, strict=True):
         if value is not None:
             found.setdefault(one.row.name, {})[one.labels[1:]] = value
-    return ViewValues(found)
+    return found
 
 
 @lru_cache(16384)

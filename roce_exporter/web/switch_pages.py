@@ -11,6 +11,7 @@ from roce_exporter.collect.workers import run_in_thread
 from roce_exporter.exposition import Format, negotiate
 from roce_exporter.introspection.probe_debug import probe_document
 from roce_exporter.self_metrics.own_registry import OwnRegistry
+from roce_exporter.switches.interpretation import MANY_VALUES, RARE_COLLECTIONS
 from roce_exporter.switches.pause.pause_report import PauseChoice, as_json, as_text
 from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.probe import BadModuleError, Prober, ProbeResult, UnknownTargetError
@@ -22,8 +23,6 @@ from roce_exporter.web.connection import Request, Response, plain
 
 PROBE_PARAMETERS = ("target", "module")
 TREE_SECONDS = 60.0  # after this time a tree or a page is given up
-MANY_SERIES = 20_000
-"""A switch with more is rendered in a thread, so that it does not hold up others."""
 TREE_FORMATS = {"text": (as_text, application.PLAIN), "json": (as_json, application.JSON)}
 
 
@@ -66,10 +65,14 @@ class SwitchPages:
         self._probes.add(answer.target.module, "true" if answer.success else "false")
         form = negotiate(request.headers.get("accept", ""))
         end = b"# EOF\n" if form is Format.OPENMETRICS else b""
-        work = partial(answer.renderer.render, answer.samples, form)
-        many = len(answer.samples[0].values) > MANY_SERIES
-        body = await run_in_thread(work, TREE_SECONDS) if many else work()
-        return application.exposition(body + end, form, request)
+
+        def work() -> Response:
+            return application.exposition(answer.renderer.render(answer.samples, form) + end, form, request)
+
+        if len(answer.samples[0].values) <= MANY_VALUES:
+            return work()
+        with RARE_COLLECTIONS:
+            return await run_in_thread(work, TREE_SECONDS)
 
     async def _debug_probe(self, request: Request) -> Response:
         return application.json_response(probe_document(await self._answer(request, record=True)))

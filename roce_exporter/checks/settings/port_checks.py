@@ -262,11 +262,6 @@ def pcie(settings: PortSettings, profile: Profile) -> CheckResult | None:
     return judged(link.speed >= link.max_speed and link.width >= link.max_width, most, now)
 
 
-def _manager(bits: int | None) -> str | None:
-    """The side that manages DCB: the host, or firmware that may overwrite the host's settings."""
-    return None if bits is None else "firmware" if bits & MODES["lld_managed"] else "host"
-
-
 JUDGES: Mapping[str, Callable[[PortSettings, Profile], CheckResult | None]] = {
     # DSCP by default if PFC is on.
     "trust": lambda port, profile: equal(
@@ -274,7 +269,11 @@ JUDGES: Mapping[str, Callable[[PortSettings, Profile], CheckResult | None]] = {
     ),
     "pfc": lambda port, profile: judged_pfc(port.pfc, profile),
     "cnp_mapping": lambda port, profile: _mapped(port, profile.cnp_dscp, profile.cnp_priority),
-    "dcbx": lambda port, profile: equal(profile.dcbx, _manager(port.dcbx)),
+    # DCB is managed by the host, or by firmware that may overwrite the host's settings.
+    "dcbx": lambda port, profile: equal(
+        profile.dcbx,
+        None if port.dcbx is None else "firmware" if port.dcbx & MODES["lld_managed"] else "host",
+    ),
     "global_pause": lambda port, profile: equal(
         on_or_off(profile.global_pause), on_or_off(port.global_pause)
     ),

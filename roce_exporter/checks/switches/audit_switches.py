@@ -108,19 +108,19 @@ def switch_port_settings(views: Sequence[SwitchView]) -> tuple[SwitchPortSetting
 def _of_switch(
     view: SwitchView, values: ViewValues, links: Mapping[PortId, FabricLink]
 ) -> Iterator[SwitchPortSettings]:
-    dialect = next((os for os, *_ in values.labels(SWITCH_INFO.name)), "")
+    dialect = next((os for os, *_ in values[SWITCH_INFO.name]), "")
     yield SwitchPortSettings(
         view.device, WHOLE_SWITCH, dialect, overridden=values.flag("roce_switch_pfc_watchdog_overridden")
     )
     rows = (SWITCH_PORT_INFO.name, SWITCH_NEIGHBOR_INFO.name, SWITCH_QUEUE_INFO.name, PFC_ENABLED)
-    ports = {labels[0] for row in rows for labels in values.labels(row) if not MANAGEMENT.match(labels[0])}
+    ports = {labels[0] for row in rows for labels in values[row] if not MANAGEMENT.match(labels[0])}
     for port in sorted(ports, key=natural):
         priorities = {
             int(priority): on
-            for (at, priority), on in values.of(PFC_ENABLED).items()
+            for (at, priority), on in values[PFC_ENABLED].items()
             if at == port and priority.isdecimal()
         }
-        packets = values.of("roce_switch_queue_transmit_packets_total")
+        packets = values["roce_switch_queue_transmit_packets_total"]
         sent = [count for (at, *_), count in packets.items() if at == port]
         yield SwitchPortSettings(
             view.device,
@@ -130,11 +130,11 @@ def _of_switch(
             pfc=frozenset(one for one, on in priorities.items() if on) if priorities else None,
             queues={
                 int(priority): _queue(values, port, queue, group)
-                for at, priority, queue, group in values.labels(SWITCH_QUEUE_INFO.name)
+                for at, priority, queue, group in values[SWITCH_QUEUE_INFO.name]
                 if at == port and priority.isdecimal()
             },
             link=links.get((view.device, port), UNKNOWN_LINK),
-            neighbors_read=bool(values.labels(SWITCH_NEIGHBOR_INFO.name)) or not view.faults,
+            neighbors_read=bool(values[SWITCH_NEIGHBOR_INFO.name]) or not view.faults,
             used=any(sent) if sent else None,
         )
 

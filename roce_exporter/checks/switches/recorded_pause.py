@@ -35,15 +35,7 @@ PAUSED = (
     f" or clamp_max({FRAME_SECONDS:.5f} * rate({at.RECEIVE_FRAMES}[{{0:.0f}}s]), 1)"
 )
 """The best measure of each port and priority."""
-COUNTERS = (
-    *(at.PAUSE_SECONDS, at.ESTIMATED_SECONDS, at.RECEIVE_FRAMES),
-    *(at.TRANSMIT_FRAMES, at.ECN_MARKS, at.SENT),
-)
-STATES = (
-    *(at.QUEUE_PAUSED, at.TRIPPED, at.OCCUPANCY, at.WATERMARK, at.PAUSE_THRESHOLD, at.ECN_MAXIMUM, at.SPEED),
-    *(row.name for row in (named.SWITCH_NEIGHBOR_INFO, named.SWITCH_PORT_INFO, named.SWITCH_QUEUE_INFO)),
-    named.SWITCH_SOURCE_UP.name,
-)
+STATES = (*at.LEVELS, *at.FACTS, named.SWITCH_SOURCE_UP.name)
 NO_SWITCH = "where pause starts: no pause of a switch is recorded, or less than once a minute"
 MOST_GAPS = 5
 BY_NEIGHBOUR = (say.PAUSED, say.SLOW_RECEIVER, say.PAUSED_RECEIVER, say.LEAVES)
@@ -193,7 +185,7 @@ async def _views(ask: Ask, time: float, window: float) -> dict[str, tuple[Switch
         row = INDEX.named[labels["__name__"]]
         series = Series(row, tuple(labels.get(label, "") for label in row.labels))
         now.setdefault((labels.get("cluster", ""), labels.get("device", "")), {})[series] = value
-    for name in COUNTERS:
+    for name in at.COUNTERS:
         row = INDEX.named[name]
         for labels, rate in await ask(f"rate({name}[{window:.0f}s])", time):
             series = Series(row, tuple(labels.get(label, "") for label in row.labels))

@@ -108,7 +108,10 @@ class DevlinkNetlink:
                 return found
         named = _named(instance)
         replies = [netlink.decode_values(one) for one in query.request(HEALTH_REPORTER_GET, named, dump=True)]
-        own = [one for one in replies if _instance(one) == instance]
+        names = [
+            [decode_name(netlink.required(one, kind)) for kind in (BUS_NAME, DEVICE_NAME)] for one in replies
+        ]
+        own = [one for one, name in zip(replies, names, strict=True) if "/".join(name) == instance]
         found = tuple(map(_read_reporter, own))
         if len(own) < len(replies):
             self._places[instance] = tuple(
@@ -139,10 +142,6 @@ def _named(instance: str, reporter: ReporterPlace | None = None) -> bytes:
         return named
     port = b"" if reporter.port is None else netlink.encode_u32(PORT_INDEX, reporter.port)
     return named + port + _text(REPORTER_NAME, reporter.name)
-
-
-def _instance(values: Mapping[int, bytes]) -> str:
-    return "/".join(decode_name(netlink.required(values, kind)) for kind in (BUS_NAME, DEVICE_NAME))
 
 
 def _read_reporter(reply: Mapping[int, bytes]) -> HealthReporter:

@@ -124,7 +124,14 @@ def read_counter_sets(tree: Tree, path: str) -> dict[str, tuple[CounterSet, ...]
     what = f"recording {path}: {COUNTER_SET_FILE}"
     found: dict[str, list[CounterSet]] = {}
     for row in read_rows(text, what):
-        found.setdefault(row["ifname"], []).append(_counter_set(row, what))
+        one = CounterSet(
+            port=_number(row, "port", what),
+            number=_number(row, "cntn", what),
+            pid=_number(row, "pid", what) if "pid" in row else 0,
+            type=_text(row, "qp-type", what),
+            values={key: _number(row, key, what) for key in row if key not in _NO_COUNTERS},
+        )
+        found.setdefault(row["ifname"], []).append(one)
     return {device: tuple(sets) for device, sets in found.items()}
 
 
@@ -162,16 +169,6 @@ def _object(kind: ObjectKind, row: Row, what: str) -> RdmaObject:
     if kind is ObjectKind.CONNECTION and "dst-addr" in row:
         fields["peer"] = _peer(row, what)
     return RdmaObject(kind, **fields)
-
-
-def _counter_set(row: Row, what: str) -> CounterSet:
-    return CounterSet(
-        port=_number(row, "port", what),
-        number=_number(row, "cntn", what),
-        pid=_number(row, "pid", what) if "pid" in row else 0,
-        type=_text(row, "qp-type", what),
-        values={key: _number(row, key, what) for key in row if key not in _NO_COUNTERS},
-    )
 
 
 def _number(row: Mapping[str, Any], key: str, what: str) -> int:

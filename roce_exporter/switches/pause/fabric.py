@@ -11,7 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from math import nan
 from typing import Any, NamedTuple
@@ -60,9 +60,8 @@ OF_PRIORITY = COUNTERS[:4]
 FACTS = tuple(one.name for one in (SWITCH_NEIGHBOR_INFO, SWITCH_PORT_INFO, SWITCH_QUEUE_INFO))
 ROWS = (*COUNTERS, *LEVELS, *FACTS, SWITCH_SOURCE_UP.name)
 """What the tree reads of a switch."""
-NO_LEVEL, NO_COUNTER = -2, -1
+NOWHERE = (*(-1 for _ in COUNTERS), *(-2 for _ in LEVELS))
 """Where the values are of series that a switch does not have: behind all others."""
-MISSING = (None, -1.0)
 HOST, SWITCH, MAC = "host", "switch", "mac"
 PORT_UNKNOWN, AWAY, NOT_CONFIGURED, NO_NEIGHBOR = "port_unknown", "away", "not_configured", "no_neighbor"
 """Switches of the configuration of which the port cannot be identified, or that have not answered; a switch, by the name of its port, that is not in it."""
@@ -220,13 +219,10 @@ class SwitchPlan:
     device: str
     places: Mapping[PausePlace, int]
     """All priorities of all ports of which it reports anything about pause, numbered in natural order."""
-    priorities: tuple[str, ...]
     columns: tuple[Picker, ...]
     """The values of all places, by row of `COUNTERS` and `LEVELS`."""
     announced: Mapping[str, Sequence[_Announced]]
     """The neighbours of each port."""
-    alone: tuple[PausePlace, ...]
-    """Places whose port has no neighbour."""
     ports: Mapping[str, str]
     """Its ports by every name in a canonical form; only unambiguous names."""
     has_queues: bool
@@ -238,15 +234,10 @@ def switch_plan(view: SwitchView) -> SwitchPlan:
     """The plan of the last answer; kept with its series, as only values differ from tree to tree."""
     device, series = view.device, view.samples.series
     if not isinstance(series, SeriesTable):
-        return _plan_of(device, series) if series else _unanswered(device)
+        return _plan_of(device, series) if series else _no_answer(device)
     if not isinstance(series.derived, SwitchPlan) or series.derived.device != device:
         series.derived = _plan_of(device, series)
     return series.derived
-
-
-@lru_cache(4096)
-def _unanswered(device: str) -> SwitchPlan:
-    return _plan_of(device, ())
 
 
 def _plan_of(device: str, series: Sequence[Series]) -> SwitchPlan:
@@ -265,14 +256,15 @@ def _plan_of(device: str, series: Sequence[Series]) -> SwitchPlan:
     return SwitchPlan(
         device,
         {place: number for number, place in enumerate(places)},
-        tuple(place.priority for place in places),
-        tuple(picker([one[number] for one in positions]) for number in range(len(COUNTERS + LEVELS))),
+        tuple(picker([one[number] for one in positions]) for number in range(len(NOWHERE))),
         announced,
-        tuple(place for place in places if place.port not in announced),
         names,
         bool(queues),
         tuple((source, at) for (source,), at in found[SWITCH_SOURCE_UP.name].items()),
     )
+
+
+_no_answer = lru_cache(4096)(partial(_plan_of, series=()))
 
 
 def _positions(found: RowPlaces, place: PausePlace, queue: str = "", *group: str) -> list[int]:
@@ -283,9 +275,8 @@ def _positions(found: RowPlaces, place: PausePlace, queue: str = "", *group: str
         WATERMARK: (port, queue, RECENT),
         PAUSE_THRESHOLD: (port, *group),
     }
-    none = (*(NO_COUNTER for _ in COUNTERS), *(NO_LEVEL for _ in LEVELS))
-    rows = zip((*COUNTERS, *LEVELS), none, strict=True)
-    return [found[row].get(labels.get(row, (port, queue)), nowhere) for row, nowhere in rows]
+    rows = zip((*COUNTERS, *LEVELS), NOWHERE, strict=True)
+    return [found[row].get(labels.get(row, (port, queue)), none) for row, none in rows]
 
 
 def _earlier(view: SwitchView) -> array[float]:
@@ -310,55 +301,45 @@ def _rate(now: Value, before: Value, seconds: float) -> float | None:
     return rise / seconds if rise >= 0 else None
 
 
+Column = tuple[Any, ...]
+
+
 class SwitchPauses:
     """The pause of one switch. Columns are compared, and objects made only of what is not calm: in most fabrics little."""
 
     def __init__(self, view: SwitchView, made: dict[PausePlace, PortPause]) -> None:
         self.plan = plan = switch_plan(view)
         self._seconds, values, earlier = view.seconds, (*view.samples.values, None, -1.0), _earlier(view)
-        counters, levels = plan.columns[: len(COUNTERS)], plan.columns[len(COUNTERS) :]
-        now, before = ([pick(one) for pick in counters] for one in (values, earlier))
-        *states, maxima, limits = [pick(values) for pick in levels]
-        full = _full_at(plan.priorities, limits, maxima)
-        self._columns = (*now, *before, *states, full)
-        self._rows: list[tuple[Any, ...]] = []
-        self._made = made
+        now, before = ([pick(one) for pick in plan.columns[: len(COUNTERS)]] for one in (values, earlier))
+        states: list[Column]
+        *states, maxima, limits = [pick(values) for pick in plan.columns[len(COUNTERS) :]]
+        full = _full_at(tuple([place.priority for place in plan.places]), limits, maxima)
+        self._columns, self._rows, self._made = (*now, *before, *states, full), list[Column](), made
         received = zip(zip(*now[:3], strict=True), zip(*before[:3], strict=True), strict=True)
         self.stopped = [
             place
             for place, (after, was), (paused, tripped, held, most, _), (level, _) in zip(
                 plan.places, received, zip(*states, strict=True), full, strict=True
             )
-            if after != was
-            or paused
-            or tripped
-            # Without a watermark more than these says whether the queue is full.
-            or most is None
-            or level is None
-            or most >= level
-            or (held is not None and held >= level)
+            if after != was or paused or tripped or None in (most, level) or max(most, held or 0) >= level
         ]
-        """Places that may be paused or full, in their order."""
-        sent = zip(plan.places, now[3], before[3], strict=True)
-        frames = {place: _rate(one, was, self._seconds) for place, one, was in sent if one != was}
-        self.pausing = {place: one for place, one in frames.items() if one}
+        """Places that may be paused or full, in their order; without a watermark more says whether a queue is full."""
+        sent = [one for one in zip(plan.places, now[3], before[3], strict=True) if one[1] != one[2]]
+        self.pausing = {place: rate for place, one, was in sent if (rate := _rate(one, was, self._seconds))}
         """Pause frames per second to the neighbour, of places that send any."""
 
     def pause(self, place: PausePlace) -> PortPause:
         """The pause of a place; nothing is known of one that the switch does not have."""
-        if found := self._made.get(place):
-            return found
-        if (number := self.plan.places.get(place)) is None:
-            return NO_PAUSE
-        self._rows = self._rows or [*zip(*self._columns, strict=True)]
-        self._made[place] = found = _port_pause(self._rows[number], self._seconds)
-        return found
+        if place not in self._made and place in self.plan.places:
+            self._rows = self._rows or [*zip(*self._columns, strict=True)]
+            self._made[place] = _port_pause(self._rows[self.plan.places[place]], self._seconds)
+        return self._made.get(place, NO_PAUSE)
 
     @property
     def estimated(self) -> list[str]:
         """The ports whose pause time the switch estimates."""
         found = zip(self.plan.places, self._columns[2], strict=True)
-        return [place.port for place, one in found if one not in MISSING and self.pause(place).estimated]
+        return [place.port for place, one in found if one not in (None, -1) and self.pause(place).estimated]
 
     def fullest(self, priority: str) -> tuple[PausePlace, PortPause] | None:
         """The fullest queue of a priority; None if it is not read how full any of them is."""
@@ -367,7 +348,7 @@ class SwitchPauses:
         return max(held, key=lambda one: one[1].fill.held or 0, default=None)
 
 
-def _port_pause(row: tuple[Any, ...], seconds: float) -> PortPause:
+def _port_pause(row: Column, seconds: float) -> PortPause:
     size = len(COUNTERS)
     rates = map(_rate, row[:size], row[size : 2 * size], repeat(seconds))
     received, measured, estimated, transmitted, marks, sent = rates
@@ -387,9 +368,7 @@ def _port_pause(row: tuple[Any, ...], seconds: float) -> PortPause:
 
 
 @lru_cache(256)
-def _full_at(
-    priorities: tuple[str, ...], limits: tuple[Value, ...], maxima: tuple[Value, ...]
-) -> list[tuple[float | None, str]]:
+def _full_at(priorities: Column, limits: Column, maxima: Column) -> list[tuple[float | None, str]]:
     """From how many bytes on each queue is full, and what that is in words. Most switches have the settings of others."""
     lowest: dict[str, float] = {}
     """By priority the lowest level at which a port of the switch sends pause."""
@@ -451,14 +430,9 @@ def fabric_links(plans: tuple[SwitchPlan, ...]) -> Mapping[PortId, FabricLink]:
 
     Links of which one side names the other's port, or has a neighbour at all, are completed by what the other side reports.
     """
-    names = _Names(
-        _unique(
-            (name, one.device)
-            for one in plans
-            for name in {one.device.lower(), one.device.partition(".")[0].lower()}
-        ),
-        {one.device: one.ports for one in plans},
-    )
+    devices = [(one.device.lower(), one.device) for one in plans]
+    devices += [(name.partition(".")[0], device) for name, device in devices]
+    names = _Names(_unique(devices), {one.device: one.ports for one in plans})
     links = {
         (one.device, port): names.link(found[0] if len(found) == 1 else min(found, key=names.order))
         for one in plans

@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
-from roce_exporter.switches.pause.fabric import FabricLink, PortId
+from roce_exporter.switches.pause.fabric import FabricLink, PausePlace, PortId
 from roce_exporter.switches.pause.pause_report import PauseChoice, PauseGap, PauseStep, PauseTree
 from roce_exporter.switches.switch_view import SwitchView, natural
 from roce_exporter.words import few
@@ -38,14 +38,6 @@ RARE, EVERYDAY = 0.1, 0.05
 STUCK = 0.9
 """A loop is one only if each of its queues is paused for this part of the time: in a deadlock no packet leaves."""
 EVERYWHERE = PauseChoice()
-
-
-def _gaps(view: SwitchView, fabric: _Fabric) -> Iterator[str]:
-    """What is not known of a switch."""
-    here = fabric.by_switch[view.device]
-    yield from _of_answer(view, here.plan)
-    if here.plan.places:
-        yield from _of_ports(here, fabric.links)
 
 
 def _of_answer(view: SwitchView, plan: at.SwitchPlan) -> Iterator[str]:
@@ -72,7 +64,9 @@ def _of_ports(here: at.SwitchPauses, links: Mapping[PortId, FabricLink]) -> Iter
     if not here.plan.announced:
         yield "reports no LLDP neighbours"
     else:
-        alone = (place for place in here.plan.alone if place[:2] not in links)
+        alone = (
+            one for one in here.plan.places if one.port not in here.plan.announced and one[:2] not in links
+        )
         if ports := dict.fromkeys(
             one.port for one in alone if one in here.pausing or here.pause(one).is_paused
         ):
@@ -86,25 +80,24 @@ def _of_ports(here: at.SwitchPauses, links: Mapping[PortId, FabricLink]) -> Iter
 @dataclass(frozen=True, slots=True)
 class _Fabric:
     by_switch: Mapping[str, at.SwitchPauses]
-    """In natural order."""
-    made: Mapping[at.PausePlace, at.PortPause]
+    made: Mapping[PausePlace, at.PortPause]
     """Those that were needed so far."""
     links: Mapping[PortId, FabricLink]
-    candidates: Mapping[tuple[str, str], tuple[at.PausePlace, ...]]
+    candidates: Mapping[tuple[str, str], tuple[PausePlace, ...]]
     """By switch and priority, the queues that are paused or full, the most paused first."""
 
-    def pause(self, place: at.PausePlace) -> at.PortPause:
+    def pause(self, place: PausePlace) -> at.PortPause:
         return self.made.get(place) or self.by_switch[place.switch].pause(place)
 
-    def link(self, place: at.PausePlace) -> FabricLink:
+    def link(self, place: PausePlace) -> FabricLink:
         return self.links.get((place.switch, place.port), at.UNKNOWN_LINK)
 
-    def peer(self, place: at.PausePlace) -> at.PausePlace | None:
+    def peer(self, place: PausePlace) -> PausePlace | None:
         """The same priority at the other end of the link, if that is a known port of a switch."""
         peer = self.link(place).peer
-        return None if peer is None else at.PausePlace(*peer, place.priority)
+        return None if peer is None else PausePlace(*peer, place.priority)
 
-    def others(self, ingress: at.PausePlace) -> tuple[at.PausePlace, ...]:
+    def others(self, ingress: PausePlace) -> tuple[PausePlace, ...]:
         """The queues whose packets may come from this port: a switch does not send them back to it."""
         found = self.candidates.get((ingress.switch, ingress.priority), ())
         return tuple(place for place in found if place != ingress) if ingress in found else found
@@ -115,11 +108,10 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
 
     Rates need two answers of a switch; with one, only states are known (queue paused, watchdog tripped, fill level).
     """
-    made: dict[at.PausePlace, at.PortPause] = {}
+    made: dict[PausePlace, at.PortPause] = {}
     parts = {view.device: at.SwitchPauses(view, made) for view in views}
     links = at.fabric_links(tuple(part.plan for part in parts.values()))
-    by_switch = {device: parts[device] for device in sorted(parts, key=natural)}
-    fabric = _Fabric(by_switch, made, links, _candidates(by_switch.values()))
+    fabric = _Fabric(parts, made, links, _candidates(parts.values()))
     walk = _Walk(fabric)
     starts = _everywhere(fabric, walk) if choice == EVERYWHERE else _chosen(fabric, choice)
     for place, is_victim in starts:
@@ -132,15 +124,13 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
         for step in steps
         if step.kind in say.CAUSES and not (step.kind == say.WEAK_LOOP and step.priority in explained)
     ]
-    ends.sort(
-        key=lambda step: (
-            step.kind in say.OPEN_ENDS,
-            -(step.pause_ratio or 0),
-            -(step.frames_per_second or 0),
-            step.id,
-        )
-    )
-    gaps = [PauseGap(view.device, text) for view in views for text in _gaps(view, fabric)]
+    ends.sort(key=lambda step: (-(step.pause_ratio or 0), -(step.frames_per_second or 0)))
+    ends.sort(key=lambda step: step.kind in say.OPEN_ENDS)  # of equal ones the order stays
+    gaps = [
+        PauseGap(view.device, text)
+        for view, part in zip(views, parts.values(), strict=True)
+        for text in (*_of_answer(view, part.plan), *(_of_ports(part, links) if part.plan.places else ()))
+    ]
     if choice != EVERYWHERE and not steps and not walk.left_out:
         gaps.insert(0, PauseGap("", say.nothing_chosen(choice)))
     answered = sum(1 for view in views if view.samples.series)
@@ -166,13 +156,13 @@ def _without_everyday_pause(steps: Sequence[PauseStep]) -> tuple[PauseStep, ...]
     )
 
 
-def _candidates(parts: Iterable[at.SwitchPauses]) -> dict[tuple[str, str], tuple[at.PausePlace, ...]]:
-    def order(found: tuple[at.PausePlace, at.PortPause]) -> tuple[object, ...]:
+def _candidates(parts: Iterable[at.SwitchPauses]) -> dict[tuple[str, str], tuple[PausePlace, ...]]:
+    def order(found: tuple[PausePlace, at.PortPause]) -> tuple[object, ...]:
         pause = found[1]
         amounts = (pause.receive_share, pause.receive_frames, pause.fill.held)
         return (not pause.is_paused, *(-(amount or 0) for amount in amounts))
 
-    found: dict[tuple[str, str], list[tuple[at.PausePlace, at.PortPause]]] = {}
+    found: dict[tuple[str, str], list[tuple[PausePlace, at.PortPause]]] = {}
     for place, pause in ((place, part.pause(place)) for part in parts for place in part.stopped):
         if pause.is_paused or pause.fill.is_full:
             found.setdefault((place.switch, place.priority), []).append((place, pause))
@@ -180,7 +170,7 @@ def _candidates(parts: Iterable[at.SwitchPauses]) -> dict[tuple[str, str], tuple
     return {key: tuple(place for place, _ in sorted(places, key=order)) for key, places in found.items()}
 
 
-def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[at.PausePlace, bool]]:
+def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool]]:
     """Where to start without a choice, so that the bound of the tree cuts off repetitions and no causes.
 
     First one paused host per switch and priority, the most paused first; then paused ports whose pause reaches none of these
@@ -188,8 +178,8 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[at.PausePlace, b
     """
     pausing = [
         (frames, place)
-        for part in fabric.by_switch.values()
-        for place, frames in part.pausing.items()
+        for device in sorted(fabric.by_switch, key=natural)
+        for place, frames in fabric.by_switch[device].pausing.items()
         if fabric.link(place).kind != at.SWITCH
     ]
     pausing.sort(key=itemgetter(0), reverse=True)  # of equal ones the order stays
@@ -207,17 +197,13 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[at.PausePlace, b
     yield from ((place, True) for place in victims if place not in first)
 
 
-def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[at.PausePlace, bool]]:
+def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[PausePlace, bool]]:
     """The chosen ports that pause their neighbour, then those that are paused by it; if neither is, all of them."""
     places = (place for part in fabric.by_switch.values() for place in part.plan.places)
     fitting = [place for place in places if choice.fits(place, fabric.link(place))]
-    pausing = [(place, True) for place in fitting if fabric.pause(place).transmits]
-    paused = [
-        (place, False)
-        for place in fitting
-        if fabric.pause(place).is_paused and not fabric.pause(place).transmits
-    ]
-    return [*pausing, *paused] or [(place, True) for place in fitting]
+    pauses = ((place, fabric.pause(place)) for place in fitting)
+    found = [(place, bool(pause.transmits)) for place, pause in pauses if pause.transmits or pause.is_paused]
+    return sorted(found, key=lambda one: not one[1]) or [(place, True) for place in fitting]
 
 
 class _Walk:
@@ -225,20 +211,20 @@ class _Walk:
 
     def __init__(self, fabric: _Fabric) -> None:
         self.steps: list[PauseStep] = []
-        self.seen: set[at.PausePlace] = set()
-        self.left_out: set[at.PausePlace] = set()
+        self.seen: set[PausePlace] = set()
+        self.left_out: set[PausePlace] = set()
         """Ports that are not followed because the tree is full."""
         self._fabric = fabric
-        self._path: dict[at.PausePlace, int] = {}
+        self._path: dict[PausePlace, int] = {}
         """The queues between the start and here, with their steps."""
-        self._stack: list[tuple[at.PausePlace, int | None, int, bool]] = []
+        self._stack: list[tuple[PausePlace, int | None, int, bool]] = []
         """Queues to visit with the step above and its depth; or to leave."""
-        self._unexplained: dict[tuple[str, str], at.PausePlace] = {}
+        self._unexplained: dict[tuple[str, str], PausePlace] = {}
         """By switch and priority, the first port whose pause has no known reason."""
-        self._repeats: dict[int, list[at.PausePlace]] = {}
+        self._repeats: dict[int, list[PausePlace]] = {}
         """By step, the queues below it that another branch follows."""
 
-    def start(self, place: at.PausePlace, *, is_victim: bool) -> None:
+    def start(self, place: PausePlace, *, is_victim: bool) -> None:
         """Walk from a port that pauses its neighbour, or from one that its neighbour pauses."""
         if len(self.steps) >= MOST_STEPS:
             self.left_out.add(place)
@@ -257,7 +243,7 @@ class _Walk:
             self._add(places[0], parent, depth, say.SEEN, *_seen(tuple(places)))
         self._repeats.clear()
 
-    def _visit(self, place: at.PausePlace, parent: int | None, depth: int, leave: bool) -> None:
+    def _visit(self, place: PausePlace, parent: int | None, depth: int, leave: bool) -> None:
         if leave:
             self._path.pop(place)
             return
@@ -279,7 +265,7 @@ class _Walk:
         self._stack.append((place, None, depth, True))
         self._below(peer, number, depth + 1)
 
-    def _below(self, ingress: at.PausePlace, parent: int, depth: int) -> None:
+    def _below(self, ingress: PausePlace, parent: int, depth: int) -> None:
         """Add what may be the reason for the pause that a port of a switch sends."""
         found = self._fabric.others(ingress)
         if not found:
@@ -300,7 +286,7 @@ class _Walk:
             self._repeats.setdefault(parent, []).extend(repeats)
         self._stack += [(one, parent, depth, False) for one in reversed(found) if one not in self.seen]
 
-    def _add_loop(self, place: at.PausePlace, parent: int, depth: int) -> None:
+    def _add_loop(self, place: PausePlace, parent: int, depth: int) -> None:
         members = list(self._path)[list(self._path).index(place) :]
         pauses = [self._fabric.pause(one) for one in members]
         is_stuck = all(pause.tripped or (pause.receive_share or STUCK) >= STUCK for pause in pauses)
@@ -308,17 +294,11 @@ class _Walk:
         shares = [pause.receive_share for pause in pauses if pause.receive_share is not None]
         # A loop is as paused as its least paused port.
         share = min(shares) if len(shares) == len(pauses) else None
-        number = self._add(place, parent, depth, kind, say.loop(members, pauses), tuple(map(str, members)))
+        number = self._add(place, parent, depth, kind, say.loop(members, pauses), *map(str, members))
         self.steps[number] = self.steps[number]._replace(pause_ratio=share)
 
-    def _add(  # noqa: PLR0917 - as the fields of a step
-        self,
-        place: at.PausePlace,
-        parent: int | None,
-        depth: int,
-        kind: str,
-        sentence: str,
-        ports: tuple[str, ...] = (),
+    def _add(
+        self, place: PausePlace, parent: int | None, depth: int, kind: str, said: str, *ports: str
     ) -> int:
         pause, link = self._fabric.pause(place), self._fabric.link(place)
         sends = kind in (say.PAUSES, say.NOT_PAUSED, say.UNEXPLAINED)
@@ -326,17 +306,17 @@ class _Walk:
         frames = pause.transmit_frames if sends else pause.receive_frames
         ends = (*place, link.neighbor, link.neighbor_port)
         amounts = (share, pause.estimated and not sends, frames, pause.fill.held, pause.tripped)
-        self.steps.append(PauseStep(len(self.steps), parent, depth, kind, sentence, *ends, *amounts, ports))
+        self.steps.append(PauseStep(len(self.steps), parent, depth, kind, said, *ends, *amounts, ports))
         return len(self.steps) - 1
 
 
 @lru_cache(64)
-def _seen(places: tuple[at.PausePlace, ...]) -> tuple[str, tuple[str, ...]]:
+def _seen(places: tuple[PausePlace, ...]) -> tuple[str, ...]:
     """What a step says of queues that the tree has elsewhere, which in a storm are the same for all hosts of a switch."""
-    return say.seen(places), tuple(map(str, places[:MOST_NAMED]))
+    return say.seen(places), *map(str, places[:MOST_NAMED])
 
 
-def _judge(fabric: _Fabric, place: at.PausePlace) -> tuple[str, str, at.PausePlace | None]:
+def _judge(fabric: _Fabric, place: PausePlace) -> tuple[str, str, PausePlace | None]:
     """What a paused or full queue is in the tree, the sentence about it, and where the walk goes on."""
     pause, link = fabric.pause(place), fabric.link(place)
     if not pause.is_paused:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from fabric_views import MadeSwitch, leaf_spine, linked, slow_receiver, views
 
+from roce_exporter.switches.interpretation import NO_PLAN, SeriesTable
 from roce_exporter.switches.pause import pause_tree as pause_tree_module
 from roce_exporter.switches.pause.pause_report import (
     CUT,
@@ -348,3 +349,31 @@ def test_no_length_of_a_chain_exhausts_the_stack(monkeypatch) -> None:
     tree = pause_tree(views(*chain(1500)))
     assert max(step.depth for step in tree.steps) == 1500
     assert causes(tree) == [(SLOW_RECEIVER, "s1499 Ethernet4")]
+
+
+def test_the_answer_before_may_have_other_series() -> None:
+    switches = slow_receiver()
+    usual = pause_tree(views(*switches))
+    for switch in switches:
+        switch.before = dict(reversed(switch.before.items()))
+        del switch.before[switch.series("info", "sonic", "1", "model", "asic")]
+    assert pause_tree(views(*switches)) == usual
+
+
+def test_kept_series_have_the_values_of_each_answer() -> None:
+    switches = slow_receiver()
+    tables = [SeriesTable(one.name, tuple(one.now), NO_PLAN) for one in switches]
+
+    def kept() -> list[SwitchView]:
+        return [
+            changed(
+                view, samples=view.samples._replace(series=table), before=view.before._replace(series=table)
+            )
+            for view, table in zip(views(*switches), tables, strict=True)
+        ]
+
+    assert pause_tree(kept()) == pause_tree(views(*switches))
+    switches[0].pauses("Ethernet0", 0)
+    assert pause_tree(kept()) == pause_tree(views(*switches))
+    other = pause_tree([changed(one, device=f"{one.device}x") for one in kept()])
+    assert {step.switch for step in other.steps} == {"leaf2x", "spine1x"}

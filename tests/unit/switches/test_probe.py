@@ -80,7 +80,7 @@ async def test_answers_are_kept_for_a_moment(switch, monkeypatch) -> None:
     assert switch.rounds == 1
     now[0] += 0.2
     assert as_text(await one.probe("leaf1", "", 10))[FRAMES] == 2
-    assert [(last.samples[0].values, before and before.samples.values) for last, before in one.views()] == [
+    assert [(last.samples[0].values, before and tuple(before.numbers)) for last, before in one.views()] == [
         ((2,), (1,))
     ]
 

@@ -62,7 +62,10 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     # A DME that is late or broken for once must not switch counters to those of the command line, which count differently.
     without_dme = not statistics and (STATISTICS not in faults or faults[STATISTICS].startswith(REFUSED_DME))
     overridden = parsed(WATCHDOG, p.watchdog_of_switch) or {}
-    modules = parsed(MODULES, _modules) or {}
+    cages = parsed(
+        MODULES, lambda body: [(p.port_name(row.get("interface")), row) for row in p.rows(body, "interface")]
+    )
+    modules = {port: row for port, row in cages or () if port and str(row.get("sfp")).strip() == "present"}
     readings = [
         SwitchReading(WATCHDOG, (), overridden),
         *_port_readings(ports, scopes, without_dme=without_dme),
@@ -175,12 +178,6 @@ def _health_readings(source: str, body: Any) -> tuple[SwitchReading, ...]:
             if isinstance(crc, int) and isinstance(stomped, int) and stomped <= crc:
                 values["cRCAlignErrors"] = crc - stomped
     return tuple(of_port(source, port, values) for port, values in found.items())
-
-
-def _modules(body: Any) -> dict[str, dict[str, Any]]:
-    """By port its row of `show interface transceiver details`, without empty cages."""
-    found = ((p.port_name(row.get("interface")), row) for row in p.rows(body, "interface"))
-    return {port: row for port, row in found if port and str(row.get("sfp")).strip() == "present"}
 
 
 def _module_readings(modules: Mapping[str, dict[str, Any]]) -> Iterator[SwitchReading]:

@@ -139,7 +139,9 @@ class ReplyReader:
             header = buffer[position:end]
             length = KNOWN_LENGTHS.get(header)
             if length is None:
-                length = _text_length(header)
+                if header[:1] != b"$":
+                    raise NetError(NOT_REDIS)
+                length = _length(header[1:], MOST_CHARACTERS)
             start = end + 2
             stop = start + length
             if length < 0:
@@ -168,12 +170,6 @@ class ReplyReader:
             raise NetError("the connection was closed before the reply was complete")
         self._budget.take(len(chunk))
         return chunk
-
-
-def _text_length(header: bytes) -> int:
-    if header[:1] != b"$":
-        raise NetError(NOT_REDIS)
-    return _length(header[1:], MOST_CHARACTERS)
 
 
 def _length(digits: bytes, most: int) -> int:
@@ -243,7 +239,9 @@ class RedisDatabase:
                 if keep and not isinstance(found, ReplyError):
                     self.seen.append((command, found))
                 if self.logged is not None:
-                    self._record(self.logged, command, reply)
+                    query = f"{self.address.number}: {' '.join(command)}"[:EXCHANGE_CHARACTERS]
+                    text = hide(repr(reply)[:EXCHANGE_CHARACTERS], self.login)
+                    self.logged.append(LoggedRequest(self.source, query, text))
         return replies
 
     async def raw(self, sent: bytes, end: bytes) -> bytes:
@@ -302,11 +300,6 @@ class RedisDatabase:
             raise NetError(f"{self.address}: {meanings('redis').get(reply.code, remedy)}")
         if reply != "OK":
             raise NetError(f"{self.address}: {NOT_REDIS}")
-
-    def _record(self, logged: list[LoggedRequest], command: Command, reply: Reply) -> None:
-        query = f"{self.address.number}: {' '.join(command)}"[:EXCHANGE_CHARACTERS]
-        text = hide(repr(reply)[:EXCHANGE_CHARACTERS], self.login)
-        logged.append(LoggedRequest(self.source, query, text))
 
 
 @asynccontextmanager
