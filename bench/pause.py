@@ -9,18 +9,16 @@ import os
 import statistics
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 sys.path += [str(Path(__file__).parents[1] / place) for place in ("tests", "tests/unit/switches")]
 
 import fabric_model
-from fabric_views import MadeSwitch, linked, views
+from fabric_views import MadeSwitch, as_kept, linked, views
 
 from roce_exporter.switches.interpretation import NO_PLAN, SeriesTable
 from roce_exporter.switches.pause.pause_report import as_text
 from roce_exporter.switches.pause.pause_tree import pause_tree
-from roce_exporter.switches.switch_view import SwitchView
 
 FABRICS = int(os.environ.get("ROCE_BENCH_FABRICS", "500"))
 SEED = int(os.environ.get("ROCE_BENCH_SEED", "360001"))
@@ -56,14 +54,6 @@ def fabric(*, storm: bool) -> list[MadeSwitch]:
     return [*leaves, *spines]
 
 
-def as_kept(view: SwitchView) -> SwitchView:
-    """With its series as the exporter keeps them."""
-    assert view.before is not None  # noqa: S101 - for the type checker
-    table = SeriesTable(view.device, tuple(view.samples.series), NO_PLAN)
-    both = (one._replace(series=table) for one in (view.samples, view.before))
-    return replace(view, **dict(zip(("samples", "before"), both, strict=True)))
-
-
 def main() -> None:
     """Print both tables."""
     print(f"### {FABRICS} fabrics, seeds from {SEED}\n", flush=True)
@@ -71,7 +61,9 @@ def main() -> None:
     print(f"\n### One tree with its text, {LEAVES + SPINES} switches, median of {TURNS}\n")
     print("| fabric | steps | CPU ms | goal |\n| --- | ---: | ---: | ---: |")
     for name, storm in (("calm", False), ("one host stops all", True)):
-        shown, costs, steps = [*map(as_kept, views(*fabric(storm=storm)))], [], 0
+        made, costs, steps = views(*fabric(storm=storm)), [], 0
+        tables = [SeriesTable(view.device, tuple(view.samples.series), NO_PLAN) for view in made]
+        shown = [*map(as_kept, made, tables)]
         for _ in range(TURNS):
             begin = time.process_time()
             tree = pause_tree(shown)

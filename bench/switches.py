@@ -21,18 +21,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from socket import socket as make_socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sonic_switch
 
-from roce_exporter.exposition import Format
 from roce_exporter.net.login import Login
 from roce_exporter.switches.interpretation import Interpreter
-from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.readings import ProbeRequest
 from roce_exporter.switches.systems.sonic import redis_requests as sonic
 from roce_exporter.switches.systems.sonic.redis_client import RedisAddress, open_database
-from roce_exporter.switches.targets import ProbeLimits, Route, SwitchesFile, SwitchTarget
+from roce_exporter.switches.targets import Route, SwitchTarget
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -84,48 +82,6 @@ async def key_by_key(socket: str) -> int:
             for key in (f"COUNTERS:{oid}", f"USER_WATERMARKS:{oid}", f"PERSISTENT_WATERMARKS:{oid}"):
                 values += len((await database.read([("HGETALL", key)]))[0])
     return values
-
-
-async def scrape_all(prober: Prober, names: list[str]) -> int:
-    """Probe all switches at once and render the answers, as for one interval of Prometheus; the bytes."""
-
-    async def scrape(name: str) -> int:
-        answer = await prober.probe(name, "", 60)
-        if answer.readings.faults:
-            raise AssertionError(answer.readings.faults)
-        return len(answer.renderer.render(answer.samples, Format.TEXT))
-
-    return sum(await asyncio.gather(*map(scrape, names)))
-
-
-async def compare_sizes(socket: str) -> None:
-    """Print what rounds of one switch cost the process with their text, next to whole rounds of the same switch in the same run."""
-    print(f"\n### One SONiC switch by its size, probed and rendered, median of {SIZE_ROUNDS} rounds\n")
-    print(
-        "| ports | MB of text | first round CPU ms | whole round CPU ms | round CPU ms | goal | round / whole |"
-    )
-    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for ports, goal in SIZES.items():
-        sonic_switch.load(socket, ports)
-        target = SwitchTarget("leaf", "sonic", "unix", socket, {"unix": 0}, timeout=300)
-        prober = Prober(SwitchesFile({"leaf": target}, None, ProbeLimits(cache_seconds=0)))
-        begin = time.process_time()
-        size = await scrape_all(prober, ["leaf"])
-        first = time.process_time() - begin
-        state = prober._states["leaf"]  # noqa: SLF001 - to make a round whole that would read numbers only
-
-        async def whole(prober: Prober = prober, state: Any = state) -> int:
-            state.again = None
-            return await scrape_all(prober, ["leaf"])
-
-        _, _, slow = await measure(whole, SIZE_ROUNDS)
-        _, _, fast = await measure(lambda prober=prober: scrape_all(prober, ["leaf"]), SIZE_ROUNDS)  # type: ignore[misc]
-        print(
-            f"| {ports:,} | {size / 1e6:.1f} | {first * 1e3:.0f} | {slow * 1e3:.0f} | {fast * 1e3:.0f} "
-            f"| {goal} | {fast / slow:.2f} |",
-            flush=True,
-        )
-        await prober.close()
 
 
 class Served:
@@ -329,7 +285,6 @@ def main() -> None:
     with redis_server() as socket:
         sonic_switch.load(socket, PORTS)
         asyncio.run(compare(socket))
-        asyncio.run(compare_sizes(socket))
     with redis_server() as socket:
         compare_large(socket)
     compare_fleet()

@@ -62,14 +62,7 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
         return await _measure_bandwidth(options, kernel, targets)
     if host := _planned(options):
         return _print_plan(host, targets)
-    settings = ProbeSettings(
-        key=_key(options.probe_key_file),
-        allowed=_networks(options.probe_allow),
-        roce_dscp=options.probe_roce_dscp,
-        cnp_dscp=options.probe_cnp_dscp,
-        whole=MetricSet(options.metrics_set) is MetricSet.FULL,
-    )
-    service = ProbeService(settings, read, time.monotonic)
+    service = ProbeService(_settings(options), read, time.monotonic)
 
     async def follow() -> None:
         """Follow the ports of this host. While they cannot be read the last ones hold."""
@@ -170,6 +163,16 @@ async def _read_targets(
         except (TimeoutError, RuntimeError) as error:
             raise TargetsError(f"{source}: cannot be read: {error}") from None
     return tuple(found)
+
+
+def _settings(options: argparse.Namespace) -> ProbeSettings:
+    return ProbeSettings(
+        key=_key(options.probe_key_file),
+        allowed=_networks(options.probe_allow),
+        roce_dscp=options.probe_roce_dscp,
+        cnp_dscp=options.probe_cnp_dscp,
+        whole=MetricSet(options.metrics_set) is MetricSet.FULL,
+    )
 
 
 def _key(path: str) -> bytes:

@@ -163,7 +163,12 @@ class Watch:
             return self._for_all(lambda _, track: track.link_changed(now))
         if reason := _unusable(last, sample):
             self._start(sample)
-            spans = _counted(last, sample) if reason == SLOW_READ else {}
+            # One of both took too long to know the exact time.
+            spans = {
+                key: CountedSpan(last.time, now, difference(last.counts[key], counts), sample.speed)
+                for key, counts in sample.counts.items()
+                if reason == SLOW_READ and key in last.counts and now > last.time
+            }
             return self._for_all(lambda key, track: track.skip(now, reason, spans.get(key)))
         if sample.counts.items() <= last.counts.items():
             return self._judge_unchanged(last, sample)
@@ -303,15 +308,6 @@ def _unusable(last: CounterSample, sample: CounterSample) -> str:
     if sample.speed != last.speed:
         return "speed_changed"
     return SLOW_READ if sample.seconds > SLOW * (sample.time - last.time) else ""
-
-
-def _counted(last: CounterSample, sample: CounterSample) -> dict[PauseKey, CountedSpan]:
-    """The counts between two samples, of which one took too long to know the exact time."""
-    return {
-        key: CountedSpan(last.time, sample.time, difference(last.counts[key], counts), sample.speed)
-        for key, counts in sample.counts.items()
-        if key in last.counts and sample.time > last.time
-    }
 
 
 def _went_back(before: Mapping[PauseKey, Counts], after: Mapping[PauseKey, Counts]) -> bool:

@@ -67,6 +67,7 @@ PORT_UNKNOWN, AWAY, NOT_CONFIGURED, NO_NEIGHBOR = "port_unknown", "away", "not_c
 """Switches of the configuration of which the port cannot be identified, or that have not answered; a switch, by the name of its port, that is not in it."""
 PortId = tuple[str, str]
 """Switch and port."""
+Column = tuple[Any, ...]
 SWITCH_PORT_NAME = re.compile(
     r"(ethernet|eth) ?\d+(/\d+)+|ethernet\d+|swp\d+(s\d+)?|etp\d+[a-z]?|(et|xe|ge|mge)-\d+/\d+/\d+(:\d+)?"
     r"|(hundredgig|fortygig|fourhundredgig|tengig)\w*[\d/]+",
@@ -299,9 +300,6 @@ def _rate(now: Value, before: Value, seconds: float) -> float | None:
     # Of the answer before, floats are kept: a large counter that stands still would seem to fall.
     rise = float(now) - before
     return rise / seconds if rise >= 0 else None
-
-
-Column = tuple[Any, ...]
 
 
 class SwitchPauses:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
 
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
@@ -176,14 +175,10 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool
     First one paused host per switch and priority, the most paused first; then paused ports whose pause reaches none of these
     hosts, those first that no other pause explains; then the other paused hosts.
     """
-    pausing = [
-        (frames, place)
-        for device in sorted(fabric.by_switch, key=natural)
-        for place, frames in fabric.by_switch[device].pausing.items()
-        if fabric.link(place).kind != at.SWITCH
-    ]
-    pausing.sort(key=itemgetter(0), reverse=True)  # of equal ones the order stays
-    victims = [place for _, place in pausing]
+    parts = fabric.by_switch
+    pausing = (place for device in sorted(parts, key=natural) for place in parts[device].pausing)
+    victims = [place for place in pausing if fabric.link(place).kind != at.SWITCH]
+    victims.sort(key=lambda place: -parts[place.switch].pausing[place])  # of equal ones the order stays
     first = set({(place.switch, place.priority): place for place in reversed(victims)}.values())
     yield from ((place, True) for place in victims if place in first)
     paused = [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from roce_exporter.catalog import INDEX
 from roce_exporter.normalise.series import Samples, Series
-from roce_exporter.switches.interpretation import earlier
+from roce_exporter.switches.interpretation import SeriesTable, earlier
 from roce_exporter.switches.switch_view import SwitchView
 
 ROWS = INDEX.named
@@ -86,11 +88,8 @@ class MadeSwitch:
 
     def view(self, *, answers: int = 2) -> SwitchView:
         now, before = (Samples(tuple(answer), tuple(answer.values())) for answer in (self.now, self.before))
-        return (
-            SwitchView(self.name, now, earlier(0.0, before), SECONDS)
-            if answers > 1
-            else SwitchView(self.name, now)
-        )
+        more = (earlier(0.0, before), SECONDS) if answers > 1 else ()
+        return SwitchView(self.name, now, *more)
 
 
 def linked(one: MadeSwitch, port: str, other: MadeSwitch, other_port: str) -> None:
@@ -118,6 +117,12 @@ def slow_receiver() -> tuple[MadeSwitch, MadeSwitch, MadeSwitch]:
     spine.paused("Ethernet4", 0.82).pauses("Ethernet0", 800)
     leaf1.paused("Ethernet48", 0.8).pauses("Ethernet0", 310)
     return leaf1, leaf2, spine
+
+
+def as_kept(view: SwitchView, table: SeriesTable) -> SwitchView:
+    """With its series as the exporter keeps them."""
+    samples, before = view.samples._replace(series=table), view.before and view.before._replace(series=table)
+    return replace(view, samples=samples, before=before)
 
 
 def views(*switches: MadeSwitch) -> list[SwitchView]:
