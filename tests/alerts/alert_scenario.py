@@ -67,7 +67,7 @@ class Case:
     """Metrics without which the alert still fires."""
     lead: int = 20
     sick: int = 30
-    tail: int = 30
+    tail: int = 15
     step: int = 30
     """Seconds between scrapes."""
     look: int = 0

@@ -139,6 +139,7 @@ Before every call had an account of its own (`collect.workers`) it was 4,970.
 """
 
 
+@pytest.mark.ci
 def test_the_cost_of_a_scrape_grows_linearly_with_its_ports_and_stays_small(tmp_path) -> None:
     four, eight, sixteen = (scrape_instructions(tmp_path, ports) for ports in (4, 8, 16))
     assert sixteen - eight == pytest.approx(2 * (eight - four), rel=0.15)
@@ -178,6 +179,7 @@ async def verdict_instructions(ports: int) -> int:
     return instructions(lambda: diagnose(histories[-1], past=False))
 
 
+@pytest.mark.ci
 async def test_the_cost_of_a_verdict_grows_linearly_with_its_ports() -> None:
     """A view is searched by device, and a finding is compared with those of its device."""
     few, many = await verdict_instructions(4), await verdict_instructions(24)

@@ -146,21 +146,28 @@ def test_a_signal_ends_it_and_leaves_nothing(environment, tmp_path, number) -> N
 def test_a_path_goes_bad_with_clean_counters_and_the_alert_and_the_page_name_it(
     environment, tmp_path
 ) -> None:
-    """Real probers, real UDP, a real Prometheus with our rules. No counter of the host has an alert. At first other racks lose, too."""
+    """Real probers, real UDP, a real Prometheus with our rules. No counter of the host has an alert.
 
-    def fired() -> list[dict[str, dict[str, str]]]:
+    At first, and on a busy machine at any time, others lose probes, too: what counts is that both soon name the path alone.
+    """
+
+    def fired() -> bool:
         with urllib.request.urlopen(f"{prometheus}/api/v1/alerts") as reply:
             found = json.load(reply)["data"]["alerts"]
-        (ours,) = (one for one in found if one["labels"]["alertname"] == "RocePathLoss")
-        description = ours["annotations"]["description"]
-        assert re.search(r"Most are lost to \S+ from port \d+", description)
-        return found if "rack rack-2 rail 0" in description else []
+        firing = {one["labels"]["alertname"]: one for one in found if one["state"] == "firing"}
+        if "RocePathLoss" not in firing or firing.keys() & {"RoceProbeLoss", "RocePortFaulty"}:
+            return False
+        description = firing["RocePathLoss"]["annotations"]["description"]
+        lost = re.search(r"Most are lost to \S+ from port \d+", description)
+        return "rack rack-2 rail 0" in description and bool(lost)
 
-    def named() -> set[str]:
+    def named() -> bool:
         words = [*EXPORTER, "check", "fabric", f"--prometheus={prometheus}", "--format=json"]
         done = subprocess.run(words, capture_output=True, check=False)
-        findings = json.loads(done.stdout)["findings"]
-        return {one["device"] for one in findings if one["check"] == "probe_loss"}
+        findings = json.loads(done.stdout or b"{}").get("findings", [])
+        return {one["device"] for one in findings if one["check"] == "probe_loss"} == {
+            "uplinks of rack-2 rail 0"
+        }
 
     with running(environment, "--host.simulate=lossy-path") as process:
         lines = iter(process.stdout.readline, "")
@@ -168,11 +175,10 @@ def test_a_path_goes_bad_with_clean_counters_and_the_alert_and_the_page_name_it(
         prometheus = next(line.split()[1].removesuffix("/alerts") for line in lines if "/alerts" in line)
         children = descendants(process.pid)
         assert next(line for line in lines if "alert fires: RocePathLoss (warning)" in line)
-        alerts = {one["labels"]["alertname"] for one in wait_until(fired)}
-        assert wait_until(named) == {"uplinks of rack-2 rail 0"}
+        wait_until(fired)
+        wait_until(named)
         process.terminate()
         finish(process)
-    assert not alerts & {"RoceProbeLoss", "RocePortUnhealthy"}
     assert_nothing_is_left(tmp_path, children)
 
 
