@@ -1,6 +1,6 @@
 """The running daemon among hostile clients: their cost is bounded, and Prometheus is served meanwhile.
 
-test_web_hostile.py covers what one connection may do byte by byte; here are many connections, and access rights.
+unit/test_connection.py covers what one connection may do byte by byte; here are many connections, and access rights.
 """
 
 import contextlib

@@ -299,13 +299,37 @@ async def test_a_refusal_gives_its_reason(text, status, reason) -> None:
     assert await refusal(text, head_bytes=LIMIT, body_bytes=50) == (status, f"{reason}\n")
 
 
+SMUGGLING = {
+    "two lengths": GET[:-2] + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef" + GET,
+    "two lengths in one line": GET[:-2] + b"Content-Length: 5, 6\r\n\r\nabcdef" + GET,
+    "length and chunks": GET[:-2] + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + GET,
+    "chunks": GET[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + GET,
+    "odd encoding": GET[:-2] + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + GET,
+    "blank before the colon": GET[:-2] + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + GET,
+    "negative length": GET[:-2] + b"Content-Length: -1\r\n\r\n" + GET,
+    "signed length": GET[:-2] + b"Content-Length: +1\r\n\r\nx" + GET,
+    "endless length": GET[:-2] + b"Content-Length: " + b"9" * 6000 + b"\r\n\r\nx" + GET,
+    "two hosts": GET[:-2] + b"Host: y\r\n\r\n" + GET,
+    "folded from the start": b"GET / HTTP/1.1\r\n Host: x\r\n\r\n" + GET,
+    "bare carriage return": b"GET / HTTP/1.1\r\nHost: x\rX: y\r\n\r\n" + GET,
+    "two targets": b"GET / / HTTP/1.1\r\nHost: x\r\n\r\n" + GET,
+}
+
+
+@pytest.mark.parametrize("text", SMUGGLING.values(), ids=SMUGGLING.keys())
+async def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_behind_it_served(text) -> None:
+    status, _ = await refusal(text)
+    assert 400 <= status < 500 or status == 501
+
+
 async def test_a_small_body_is_read_in_pieces_and_discarded() -> None:
+    """A repeated equal length is one length (RFC 9110, section 8.6); the body is not parsed as a request."""
     served = Served(idle_seconds=SOON, linger_seconds=SOON, body_bytes=4)
     serving = asyncio.create_task(served.connection.serve())
-    served.pipe.receive(GET[:-2] + b"Content-Length: 4\r\n\r\nab")
+    served.pipe.receive(GET[:-2] + b"Content-Length: 4\r\nContent-Length: 4\r\n\r\nGE")
     await settle()
     assert not served.requests
-    served.pipe.receive(b"cd" + GET)
+    served.pipe.receive(b"T " + GET)
     await serving
     assert [request.path for request in served.requests] == ["/metrics", "/metrics"]
 

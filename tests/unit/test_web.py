@@ -326,17 +326,40 @@ async def test_a_client_that_is_gone_gives_its_place_back(*, is_reset) -> None:
     await server.close()
 
 
-async def test_connections_use_at_most_a_quarter_of_the_descriptors(monkeypatch) -> None:
+async def test_at_the_cap_of_a_quarter_of_the_descriptors_the_longest_idle_connection_makes_room(
+    monkeypatch,
+) -> None:
     """The rest is for the files of the devices: an idle client costs no series."""
     monkeypatch.setattr("resource.getrlimit", lambda _: (16, 16))
     async with serving() as port:
-        clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
-        assert await clients[0][0].read() == b"", "the one that has been idle longest is closed"
-        for reader, writer in clients[1:]:
+        clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(4)]
+        for reader, writer in (*clients, clients[0]):  # the second is now the one that has been idle longest
             writer.write(get("/"))
-            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            assert (await read_answer(reader)).status == 200
+        assert (await ask(port, get("/"))).status == 200
+        assert await clients[1][0].read() == b""
+        for reader, writer in (clients[0], *clients[2:]):
+            writer.write(get("/"))
+            assert (await read_answer(reader)).status == 200
         for _, writer in clients:
             writer.close()
+
+
+async def test_a_request_being_answered_is_not_dropped_for_a_new_one() -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def application(_: Request) -> Response:
+        entered.set()
+        await leave.wait()
+        return Response(200, b"done", TEXT)
+
+    async with serving(application, limits=ClientLimits(connections=1)) as port:
+        busy = asyncio.create_task(ask(port, get()))
+        await entered.wait()
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await ask(port, get())  # the only one that can be refused
+        leave.set()
+        assert (await busy).body == b"done"
 
 
 async def test_a_password_that_no_thread_can_check_is_503_until_one_can(
