@@ -184,7 +184,8 @@ def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "seventh", later_lines(today, 7))
     text = filled(text, "eighth", later_lines(today, 8))
     text = filled(text, "ninth", later_lines(today, 9))
-    return filled(text, "tenth", later_lines(today, 10))
+    text = filled(text, "tenth", later_lines(today, 10))
+    return filled(text, "eleventh", later_lines(today, 11))
 
 
 if __name__ == "__main__":
