@@ -66,7 +66,7 @@ class DashboardTexts:
 
 
 _LABEL_VALUES = re.compile(
-    r"(\s*label_values\(\s*)(?:(.+?)(\s*,\s*))?([a-zA-Z_$][\w$]*)(\s*\)\s*)", re.DOTALL
+    r"(\s*label_values\(\s*+)(?:(.*\S)(\s*,\s*))?([a-zA-Z_$][\w$]*)(\s*\)\s*)", re.DOTALL
 )
 _QUERY_RESULT = re.compile(r"(\s*query_result\()(.+)(\)\s*)", re.DOTALL)
 _METRICS = re.compile(r"\s*metrics\((.+)\)\s*", re.DOTALL)
@@ -256,12 +256,9 @@ def _annotation(dashboard: DashboardTexts, place: Place, annotation: dict[str, A
 
 def _lists_of_others(dashboard: DashboardTexts) -> None:
     """Report variables with the targets of another exporter that translated queries select by: every one of them would be empty."""
-    texts = list(dashboard.new.values())
+    used = {name for text in dashboard.new.values() for name in re.findall(r"(?:\$\{?|\[\[)(\w+)", text)}
     for place, name, query, label in dashboard.of_others:
-        if label in dashboard.report.labels.same or not name:
-            continue
-        used = re.compile(rf"\$(?:{name}\b|\{{{name}\b)|\[\[{name}\b")
-        if any(used.search(text) for text in texts):
+        if name in used and label not in dashboard.report.labels.same:
             why = (
                 f"it lists targets of another exporter, {query}, and translated queries select by ${name}: list ours, "
                 f"label_values(roce_device_info, instance), or say that both have the same values (--map-label={label})"

@@ -232,9 +232,10 @@ def _in_style(raw: str, old: Scalar, new: str) -> str:
 
 
 def _word_edits(words: list[re.Match[str]], old: list[str], new: list[str]) -> Iterator[Edit]:
-    for kind, first, last, new_first, new_last in SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
+    if len(old) == len(new):  # names alone: no search in what may be long
+        yield from (Edit(*words[n].span(), new[n]) for n, word in enumerate(old) if word != new[n])
+        return
+    for kind, first, last, new_first, new_last in SequenceMatcher(None, old, new).get_opcodes():
         if kind == "insert":
             place = words[first - 1].end() if first else words[0].start()
             text = " ".join(new[new_first:new_last])

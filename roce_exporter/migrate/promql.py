@@ -15,6 +15,7 @@ from itertools import product
 from typing import Any, NamedTuple, NoReturn
 
 from roce_exporter.errors import UserError
+from roce_exporter.words import word_list
 
 try:
     import promql_parser as promql
@@ -43,6 +44,7 @@ MATCHER = 'roce_variable="x"'
 MOST_UNCERTAIN = 4
 """Variables of an expression that could be a number or a metric; with more, all are the one or all the other."""
 
+OPERATORS = frozenset(word_list("+ - * / % ^ == != >= <= > < and or unless atan2"))
 LISTS = ("by", "without", "on", "ignoring", "group_left", "group_right")
 SPACE, STRING, NUMBER, WORD, SIGN = "space", "string", "number", "word", "sign"
 
@@ -141,6 +143,7 @@ SELECTOR, CALL, AGGREGATE, BINARY = "selector", "call", "aggregate", "binary"
 UNARY, PAREN, SUBQUERY, LITERAL = "unary", "paren", "subquery", "literal"
 MOST_CHARACTERS = 20_000
 MOST_NESTED = 60  # the parser recurses without a limit of its own
+MOST_OPERATORS = 150  # each of a chain is one level more of the tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +211,8 @@ def parse(text: str) -> Node:
     tokens = tokens_of(text)
     if _depth(tokens) > MOST_NESTED:
         raise PromqlError(f"it is nested more than {MOST_NESTED} levels deep")
+    if sum(one.text.lower() in OPERATORS for one in tokens) > MOST_OPERATORS:
+        raise PromqlError(f"it has more than {MOST_OPERATORS} operators")
     problem = ""
     for candidate in parsable(text, tokens):
         try:

@@ -311,8 +311,19 @@ def chosen(name: str, equals: Mapping[str, str], exporter: str, names: Names) ->
     )
 
 
+_REPEAT = re.compile(r"[*+{]|(?<![(*+}])\?")
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+MOST_REPEATS = 4
+
+
 def matching_names(pattern: str, names: Names, *, whole: bool) -> list[str]:
-    """Other exporters' names that a regular expression matches, unless it is about all metrics."""
+    """Other exporters' names that a regular expression matches, unless it is about all metrics.
+
+    Python's `re` backtracks, RE2 of Prometheus does not: what could take hours is not tried. The names in it are returned, or itself.
+    """
+    parts = [pattern] if "(" in pattern else pattern.split("|")
+    if _REPEATED_GROUP.search(pattern) or any(len(_REPEAT.findall(one)) > MOST_REPEATS for one in parts):
+        return sorted(filter(names.certain, WORD.findall(pattern))) or [pattern]
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError):

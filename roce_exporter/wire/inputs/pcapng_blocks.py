@@ -20,6 +20,7 @@ INTERFACE_HEADER = 16
 END_OF_OPTIONS, RESOLUTION, OFFSET = 0, 9, 14  # options of an interface: if_tsresol and if_tsoffset
 SHORTEST = 12  # bytes of a block's type and its two lengths
 MOST_INTERFACES = 4096
+ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 BINARY = 0x80  # bit of if_tsresol: the exponent is one of 2, not of 10
 MOST_BITS = 32  # largest exponent of 2 and (with 9 decimal digits to spare) of 10 that is accepted
 MOST_DIGITS = 18
@@ -37,30 +38,46 @@ class Interface(NamedTuple):
     snap: int
 
 
+Run = tuple[list[int], int, int]
+"""Where packets that follow each other are, the place of their section's first interface, and how many interfaces are described before them."""
+
+
 class PcapngBlocks:
     """The blocks of one file, which may hold several sections, each with its byte order and interfaces."""
 
     def __init__(self) -> None:
         self._order = "<"
         self._interfaces: list[Interface] = []
+        """Of this section, and in front those of sections whose packets are no frames yet."""
+        self._first = 0
+        self._fault: InputError | None = None
 
     def split(self, data: bytearray, begin: int, end: int) -> tuple[int, list[Frames]]:
-        """See PcapRecords."""
+        """See PcapRecords. Packets become frames together, also where each has an interface or a section of its own."""
         batches: list[Frames] = []
-        position = begin
-        try:
-            while True:
-                starts, following = self._packets(data, position, end)
-                if starts:
-                    batches += self._frames(data, np.array(starts, np.int64))
-                position = following
+        runs: list[Run] = []
+        position, used = begin, 1
+        while used and not self._fault:
+            starts, position = self._packets(data, position, end)
+            if starts:
+                runs.append((starts, self._first, len(self._interfaces)))
+            order, used = self._order, 0
+            try:
                 used = self._other_block(data, position, end)
-                if not used:
-                    break
-                position += used
-        except InputError:
-            if not batches:
-                raise
+            except InputError as error:
+                self._fault = error
+            position += used
+            if used and self._order == order:
+                continue
+            try:
+                batches += self._frames(data, runs, order) if runs else []
+            except InputError as error:
+                self._fault = error
+            runs = []
+            del self._interfaces[: self._first]
+            self._first = 0
+        if self._fault and not batches:
+            raise self._fault
         return position, batches
 
     def _packets(self, data: bytearray, position: int, end: int) -> tuple[list[int], int]:
@@ -84,66 +101,64 @@ class PcapngBlocks:
             return 0
         kind = Struct(self._order + "I").unpack_from(data, position)[0]
         if kind == SECTION:
-            self._order = {0x1A2B3C4D: "<", 0x4D3C2B1A: ">"}.get(
-                Struct("<I").unpack_from(data, position + 8)[0], ""
-            )
-            if not self._order:
+            magic = bytes(data[position + 8 : position + 12])
+            if magic not in ORDERS:
                 raise InputError("a section has no byte order, so the file is damaged")
+            self._order = ORDERS[magic]
         length = int(Struct(self._order + "I").unpack_from(data, position + 4)[0])
         if not is_length(length):
             raise InputError(f"a block claims {length} bytes, so the file is damaged")
         if position + length > end or (kind in (ENHANCED, SIMPLE)):
             return 0
         if kind == SECTION:
-            self._interfaces = []
+            self._first = len(self._interfaces)
         elif kind == INTERFACE:
-            if len(self._interfaces) >= MOST_INTERFACES:
+            if len(self._interfaces) - self._first >= MOST_INTERFACES:
                 raise InputError(f"describes more than {MOST_INTERFACES} interfaces, so the file is damaged")
             self._interfaces.append(read_interface(bytes(data[position : position + length]), self._order))
         return length
 
-    def _frames(self, data: bytearray, positions: NDArray[np.int64]) -> list[Frames]:
+    def _frames(self, data: bytearray, runs: list[Run], order: str) -> list[Frames]:
         whole = np.frombuffer(data, np.uint8)
-        words = record_fields(whole, positions, ENHANCED_HEADER, self._order)
-        names = np.where(words[:, 0] == SIMPLE, 0, words[:, 2])
-        if not self._interfaces or int(names.max()) >= len(self._interfaces):
+        positions = np.array([start for starts, _, _ in runs for start in starts], np.int64)
+        words = record_fields(whole, positions, ENHANCED_HEADER, order)
+        first, described = np.repeat([run[1:] for run in runs], [len(run[0]) for run in runs], axis=0).T
+        names = first + np.where(words[:, 0] == SIMPLE, 0, words[:, 2])
+        if (names >= described).any():
             raise InputError("a packet names an interface that is not described, so the file is damaged")
-        used, places = np.unique(names, return_inverse=True)
-        links = np.array([self._interfaces[int(name)].link for name in used])[places]
-        chosen = [(link, links == link) for link in np.unique(links).tolist()]
-        return [
-            self._of_link(whole, positions[mine], words[mine], names[mine], link) for link, mine in chosen
-        ]
+        interfaces = np.array(self._interfaces, np.int64)[names]
+        links = interfaces[:, 0]
+        chosen = [links == link for link in np.unique(links)]
+        return [_of_link(whole, positions[one], words[one], interfaces[one]) for one in chosen]
 
-    def _of_link(
-        self,
-        data: NDArray[np.uint8],
-        positions: NDArray[np.int64],
-        words: NDArray[np.int64],
-        names: NDArray[np.int64],
-        link: int,
-    ) -> Frames:
-        """The frames of all interfaces of one link type, in the order of the file."""
-        simple = words[:, 0] == SIMPLE
-        snap = self._interfaces[0].snap or LARGEST
-        room = words[:, 1] - np.where(simple, SIMPLE_HEADER + 4, ENHANCED_HEADER + 4)
-        captured = np.where(simple, np.minimum(words[:, 2], snap), words[:, 5])
-        if (captured > room).any():
-            raise InputError("a packet is longer than its block, so the file is damaged")
-        ticks = words[:, 3] << 32 | words[:, 4]
-        times = np.zeros(len(ticks), np.int64)
-        for name in np.unique(names):
-            one, of_name = self._interfaces[int(name)], names == name
-            times[of_name] = nanoseconds(ticks[of_name], one.resolution) + one.offset * NANO
-        return Frames(
-            data=data,
-            starts=positions + np.where(simple, SIMPLE_HEADER, ENHANCED_HEADER),
-            captured=captured,
-            lengths=np.where(simple, words[:, 2], words[:, 6]),
-            times=np.where(simple, 0, times),
-            tags=np.full(len(positions), NO_TAG, np.int64),
-            link=link,
-        )
+
+def _of_link(
+    data: NDArray[np.uint8],
+    positions: NDArray[np.int64],
+    words: NDArray[np.int64],
+    interfaces: NDArray[np.int64],
+) -> Frames:
+    """The frames of all interfaces of one link type, in the order of the file; `interfaces`: the fields of each frame's."""
+    simple = words[:, 0] == SIMPLE
+    _, resolutions, offsets, snaps = interfaces.T
+    room = words[:, 1] - np.where(simple, SIMPLE_HEADER + 4, ENHANCED_HEADER + 4)
+    captured = np.where(simple, np.minimum(words[:, 2], np.where(snaps, snaps, LARGEST)), words[:, 5])
+    if (captured > room).any():
+        raise InputError("a packet is longer than its block, so the file is damaged")
+    ticks = words[:, 3] << 32 | words[:, 4]
+    times = np.zeros(len(ticks), np.int64)
+    for resolution in np.unique(resolutions).tolist():
+        alike = resolutions == resolution
+        times[alike] = nanoseconds(ticks[alike], resolution) + offsets[alike] * NANO
+    return Frames(
+        data=data,
+        starts=positions + np.where(simple, SIMPLE_HEADER, ENHANCED_HEADER),
+        captured=captured,
+        lengths=np.where(simple, words[:, 2], words[:, 6]),
+        times=np.where(simple, 0, times),
+        tags=np.full(len(positions), NO_TAG, np.int64),
+        link=int(interfaces[0, 0]),
+    )
 
 
 def is_length(length: int) -> bool:

@@ -115,6 +115,7 @@ def test_parts_of_a_panel_that_name_a_renamed_label_or_metric_are_listed() -> No
         ('label_values( node_ethtool_received_prio3_pause{cluster=~"$b"},device )', 'label_values( roce_pfc_receive_frames_total{cluster=~"$b",priority="3"},netdev )'),
         ("label_values(rdma_port_rcv_data_total, port)", "label_values(roce_port_receive_bytes_total, port)"),
         ("label_values(device)", "label_values(device)"),
+        ("label_values(" + " " * 50_000, "label_values(" + " " * 50_000),  # took hours
         ("query_result(topk(5, rdma_port_rcv_data_total))", "query_result(topk(5, roce_port_receive_bytes_total) / 4)"),
         (f'{DOWNED}{{device="a"}}', f'{OURS}{{device="a"}}'),
         ("label_names()", "label_names()"),
@@ -142,6 +143,7 @@ def test_a_variable_is_translated(query, new, form) -> None:
         ({"type": "query", "query": 'label_values({__name__=~"node_infiniband_.*"}, device)'}, "query"),
         ({"type": "query", "query": 'label_values(rdma_pause_total{direction="rx"}, direction)'}, "query"),
         ({"type": "query", "query": f"query_result({DOWNED})", "regex": f"/{DOWNED}.(.*)/"}, "regex"),
+        ({"type": "query", "query": "metrics((x+)+y)"}, "query"),
         ({"type": "custom", "query": f"{DOWNED},up"}, "query"),
         ({"type": "adhoc", "filters": [{"key": "device", "value": "eth0"}]}, "filters[0].key"),
     ],

@@ -95,8 +95,17 @@ def test_records_whose_size_changes_again_and_again_cost_no_more_than_the_file(m
     assert max(compared[:-1]) <= pcap_records.MOST_ALIKE  # the last ones are the headers of all frames
     assert len(compared) <= 501
     content = section() + interface() + (enhanced(FRAMES[1], 5) + block(0x0BAD, bytes(4))) * 20
-    split = PcapngBlocks().split(bytearray(content + bytes(256)), 0, len(content))
-    assert [len(part.starts) for part in split[1]] == [20]
+    own = section() + interface() * 2 + enhanced(FRAMES[1], 5, 1)
+    for blocks in (content, content + interface() + enhanced(FRAMES[2], 5, 1) * 19, own * 20):
+        _, (batch,) = PcapngBlocks().split(bytearray(blocks + bytes(256)), 0, len(blocks))
+        assert len(batch.starts) == blocks.count(FRAMES[1]) + blocks.count(FRAMES[2])
+
+
+@pytest.mark.parametrize("before", [b"", section() + interface() * 2 + enhanced(FRAMES[0], 5, 1)])
+def test_a_packet_names_an_interface_described_before_it_in_its_section(before) -> None:
+    source = capture(before + section() + interface() + enhanced(FRAMES[1], 5, 1) + interface())
+    assert contents(source) == []
+    assert "names an interface that is not described" in source.fault
 
 
 def test_simple_packet_blocks() -> None:
