@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+NO_DEVICE = "no RDMA device is visible, or all are excluded; `roce-exporter check setup` says why"
+
 
 class UserError(Exception):
     """Invalid input: one line that names it and the remedy. A command prints it and ends with exit code 2."""

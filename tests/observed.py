@@ -18,13 +18,7 @@ WALL = 1_763_000_000.0
 
 async def observe(kernel: Kernel, times: int = 1) -> tuple[Exporter, list[Observation]]:
     """`times` collections of one kernel, each with a survey of its owners and a read of its log; every timed duration is 0 s."""
-    parts = Parts(
-        profile=None,
-        pace=None,
-        owners=SurveyLimits(),
-        kernel_log=True,
-        health=False,
-    )
+    parts = Parts(profile=None, pace=None, owners=SurveyLimits(), kernel_log=True, health=False)
     with closing(assemble(kernel, parts, Clock(lambda: 0.0, lambda: WALL))) as exporter:
         return exporter, [await exporter.observe_complete() for _ in range(times)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 import time
@@ -69,11 +68,6 @@ def document(report: Report, source: str, time: float | None, *, failed: bool = 
         "not_checked": [one._asdict() for one in report.not_checked],
         "ports": [one._asdict() | {"health": one.health.name.lower()} for one in report.ports],
     }
-
-
-def document_text(report: Report, source: str, time: float, *, failed: bool = False) -> str:
-    """The document as JSON."""
-    return json.dumps(document(report, source, time, failed=failed), indent=2, ensure_ascii=False) + "\n"
 
 
 def _counts(findings: Iterable[Finding]) -> dict[str, int]:
@@ -317,7 +311,8 @@ def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[
     if finding.topic is Topic.HEALTH:
         day = time.strftime(" on %Y-%m-%d", time.gmtime(finding.since))
         yield from _part("when", (_when(finding) and _when(finding) + day,), width)
-        yield from _part("acts", (ACTS[finding.acts or finding.side],), width)
+        if not finding.caused_by:
+            yield from _part("acts", (ACTS[finding.acts or finding.side],), width)
     yield from _part("evidence", finding.evidence, width)
     yield from _part(
         "also", [f"{one.title} ({one.check}): {', '.join(one.evidence[:1])}" for one in also], width

@@ -54,7 +54,10 @@ def check_samples(
     host: View, devices: Sequence[Device], modules: Collection[str] | None = None
 ) -> Iterator[Found]:
     """All that follows from one collection; `modules` are those of the kernel, if they are seen."""
-    if not devices:
+    if excluded := not devices and host.value("roce_exporter_devices_excluded"):
+        fix = "change --device.include or --device.exclude"
+        yield _wrong("devices", f"Every RDMA device is excluded ({excluded:g} of them)", fix)
+    elif not devices:
         yield _wrong("devices", "No RDMA device is visible", no_device_fix(modules))
     for device in devices:
         yield from _device(host, device)

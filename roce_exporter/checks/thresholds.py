@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -42,7 +44,14 @@ def load_thresholds(path: str) -> Thresholds:
     known = mapping_of(shipped["limits"])
     limits = dict(shipped_thresholds())
     for name, entry in mapping_of(sections.get("limits"), known.keys()).items():
-        limits[name] = {**limits[name], **_numbers(mapping_of(entry, mapping_of(known[name]).keys()))}
+        keys = mapping_of(entry, mapping_of(known[name]).keys())
+        limits[name] = {**limits[name], **(given := _numbers(keys))}
+        for key in limits[name].keys() & keys.keys():
+            least = sys.float_info.min if "window" in key else 0.0
+            if (
+                not least <= given.get(key, math.nan) < math.inf
+            ):  # no value is above NaN, none is within no time
+                keys[key].refuse("is no number of 0 or more and no time such as 10m, or a window of 0")
     return limits
 
 

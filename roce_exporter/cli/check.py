@@ -15,36 +15,19 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from roce_exporter.checks import setup
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Status, Topic, joined
-from roce_exporter.checks.health.diagnosis import NO_DEVICE, diagnose
+from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.settings_rules import MISCONFIGURED
-from roce_exporter.checks.report import JSON, WIDTH, document_text, text
+from roce_exporter.checks.report import JSON, WIDTH, document, text
 from roce_exporter.checks.settings import Profile, audit, load_profile
 from roce_exporter.checks.settings.auditor import settings_report
-from roce_exporter.checks.setup import (
-    check_clock,
-    check_local,
-    check_privileges,
-    check_samples,
-    check_samples_arrive,
-    check_targets,
-    instance_of,
-)
 from roce_exporter.checks.thresholds import load_thresholds, shipped_thresholds
-from roce_exporter.cli.check_host import (
-    SINCE,
-    SampledHost,
-    asking,
-    client_access,
-    exporter_place,
-    prometheus,
-    sampled_host,
-    sampled_prometheus,
-    sampled_target,
-)
+from roce_exporter.cli import check_host
 from roce_exporter.cli.options import OptionError, host_flags
-from roce_exporter.cli.output import print_text, progress
+from roce_exporter.cli.output import print_document, print_text, progress
 from roce_exporter.cli.parts import open_kernel
+from roce_exporter.errors import NO_DEVICE
 from roce_exporter.host.kernel import Kernel
 from roce_exporter.host.kernel.privileges import read_clock_state, read_privileges
 from roce_exporter.net import NetError
@@ -84,7 +67,7 @@ async def check(options: argparse.Namespace) -> int:
 def show(report: Report, head: str, *, as_json: bool, failed: bool = False) -> int:
     """Print a report; returns the exit code. `failed`: only what is wrong."""
     if as_json:
-        print_text(document_text(report, head, time.time(), failed=failed))
+        print_document(document(report, head, time.time(), failed=failed))
     else:
         on_terminal = sys.stdout is not None and sys.stdout.isatty()
         width = min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDEST)
@@ -169,7 +152,7 @@ async def _of_host(
 
         async with progress("reading the probes from Prometheus"):
             head, probers, report = await check_fabric(
-                limits, options.since or SINCE, *await prometheus(options)
+                limits, options.since or check_host.SINCE, *await check_host.prometheus(options)
             )
         if topics == (Topic.FABRIC,):
             return head, [report]
@@ -184,7 +167,7 @@ async def _of_host(
     if Topic.SETUP in topics:
         devices = [one.device for one in found.devices or ()]
         items = [
-            *check_samples(View(found.history[-1:]), devices, _modules(options)),
+            *setup.check_samples(View(found.history[-1:]), devices, _modules(options)),
             *await check_access(options),
         ]
         reports.append(
@@ -214,22 +197,26 @@ def _said_once(reports: Sequence[Report], settings: bool) -> list[Report]:
     ]
 
 
-async def _sampled(options: argparse.Namespace, topics: Sequence[Topic]) -> SampledHost:
+async def _sampled(options: argparse.Namespace, topics: Sequence[Topic]) -> check_host.SampledHost:
     over_time = Topic.HEALTH in topics
     if Topic.SETUP in topics or not (options.prometheus or options.target):
-        return await sampled_host(options, over_time=over_time)
+        return await check_host.sampled_host(options, over_time=over_time)
     if options.prometheus:
-        return await sampled_prometheus(options)
-    return await sampled_target(options, over_time=over_time)
+        return await check_host.sampled_prometheus(options)
+    return await check_host.sampled_target(options, over_time=over_time)
 
 
-def _settings(found: SampledHost, profile: Profile) -> Report:
+def _settings(found: check_host.SampledHost, profile: Profile) -> Report:
     if found.devices is None:
         return settings_report(View(found.history))
     findings = audit(found.devices, profile)
     if findings:
         return Report(findings)
-    what = "settings: no RoCE port has any that the profile sets" if found.devices else NO_DEVICE
+    what = (
+        "settings: no RoCE port has any that the profile sets"
+        if found.devices
+        else f"everything: {NO_DEVICE}"
+    )
     return Report((), (NotChecked(what, needed=True),))
 
 
@@ -251,12 +238,12 @@ async def check_access(options: argparse.Namespace) -> list[Finding | NotChecked
         OptionError: Prometheus cannot be queried.
     """
     here = not (options.host_recording or options.host_simulate)
-    found: list[Finding | NotChecked] = [*check_privileges(read_privileges())] if here else []
+    found: list[Finding | NotChecked] = [*setup.check_privileges(read_privileges())] if here else []
     if here:
         try:
-            found.append(check_clock(read_clock_state()))
+            found.append(setup.check_clock(read_clock_state()))
         except OSError as error:
-            found.append(check_clock(None, error.strerror or str(error)))
+            found.append(setup.check_clock(None, error.strerror or str(error)))
     if options.prometheus:
         found += await _in_prometheus(options, open_kernel(options))
     elif here:
@@ -265,27 +252,27 @@ async def check_access(options: argparse.Namespace) -> list[Finding | NotChecked
 
 
 async def _local(options: argparse.Namespace) -> Finding | NotChecked:
-    place = exporter_place(options)
+    place = check_host.exporter_place(options)
     try:
-        text = await read_metrics(place, await client_access(options), PATIENCE)
+        text = await read_metrics(place, await check_host.client_access(options), PATIENCE)
     except NetError as error:
         if place.server.tls:
             return NotChecked(f"scrapes: the exporter at {place.text}: {error}")
-        return check_local(None, place.text, time.time(), str(error))
-    return check_local(parse_scrapes(text), place.text, time.time())
+        return setup.check_local(None, place.text, time.time(), str(error))
+    return setup.check_local(parse_scrapes(text), place.text, time.time())
 
 
 async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[Finding | NotChecked, ...]:
-    name, server, access = await prometheus(options)
+    name, server, access = await check_host.prometheus(options)
     ask = partial(get, server, access, seconds=PATIENCE)
-    with asking(name, PATIENCE):
+    with check_host.asking(name, PATIENCE):
         targets = await ask("targets", {"state": "active"})
         hostname = ""
         with contextlib.suppress(OSError):
             hostname = kernel.hostname()
-        items = tuple(check_targets(targets, options.target, hostname, server.text))
-        if not (instance := instance_of(targets, options.target, hostname)):
+        items = tuple(setup.check_targets(targets, options.target, hostname, server.text))
+        if not (instance := setup.instance_of(targets, options.target, hostname)):
             return items
         query = {"query": f'roce_exporter_devices{{instance="{escaped(instance)}"}}'}
         found = await ask("query", query)
-        return (*items, check_samples_arrive(found, instance))
+        return (*items, setup.check_samples_arrive(found, instance))

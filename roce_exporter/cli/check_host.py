@@ -25,15 +25,9 @@ from roce_exporter.net.http import Access, HttpServer, parse_server
 from roce_exporter.net.login import BasicAuth, Login, read_http_config, read_login
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY
 from roce_exporter.net.tls import TlsFiles
+from roce_exporter.view import remote
 from roce_exporter.view.host_view import History, HostClock, TimedSamples, timed_samples
-from roce_exporter.view.remote import (
-    ExporterPlace,
-    PrometheusQueries,
-    QuerySpan,
-    parse_place,
-    parse_samples,
-    read_metrics,
-)
+from roce_exporter.words import duration
 
 SINCE = 600.0
 INTERVAL = 10.0
@@ -151,10 +145,10 @@ async def sampled_prometheus(options: argparse.Namespace) -> SampledHost:
         OptionError: Prometheus cannot be queried, or has no such host.
     """
     _check_times(options)
-    span = QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
+    span = remote.QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
     name, server, access = await prometheus(options)
     with asking(name):
-        found = await PrometheusQueries(server, access, span).history(options.target)
+        found = await remote.PrometheusQueries(server, access, span).history(options.target)
     return SampledHost(found.history, None, name, _of_another_version(found.unknown))
 
 
@@ -182,14 +176,14 @@ def asking(what: str, seconds: float = 0.0) -> Iterator[None]:
         raise OptionError(f"{what}: no answer in {seconds:g} s") from None
 
 
-def exporter_place(options: argparse.Namespace) -> ExporterPlace:
+def exporter_place(options: argparse.Namespace) -> remote.ExporterPlace:
     """The exporter that `--target` names, or else the one that should run on this host.
 
     Raises:
         OptionError: the URL cannot be used.
     """
     try:
-        return parse_place(options.target or THIS_EXPORTER)
+        return remote.parse_place(options.target or THIS_EXPORTER)
     except NetError as error:
         raise OptionError(f"--target: {error}".replace("HOST:9090", f"HOST:{DEFAULT_PORT}")) from None
 
@@ -209,8 +203,8 @@ async def sampled_target(options: argparse.Namespace, *, over_time: bool) -> Sam
         if number:
             await asyncio.sleep(options.interval or INTERVAL)
         with asking(f"the exporter at {place.text}"):
-            text = await read_metrics(place, access, SCRAPE_SECONDS)
-        moment, strange = parse_samples(text, time.time())
+            text = await remote.read_metrics(place, access, SCRAPE_SECONDS)
+        moment, strange = remote.parse_samples(text, time.time())
         history.append(moment)
         unknown.update(strange)
     return SampledHost(
@@ -251,4 +245,6 @@ def _check_times(options: argparse.Namespace) -> None:
         raise OptionError("--interval: the moments of a recording have their own times; leave it out")
     interval = options.interval or (STEP if options.prometheus else INTERVAL)
     if not options.host_recording and interval >= (options.since or SINCE):
-        raise OptionError(f"--interval={interval:g}: must be shorter than --since")
+        raise OptionError(
+            f"--interval is {duration(interval)}: must be shorter than --since, {duration(options.since or SINCE)}"
+        )

@@ -13,9 +13,8 @@ from importlib import import_module
 
 from roce_exporter.cli.commands import COMMANDS
 from roce_exporter.cli.options import parse_options
-from roce_exporter.cli.output import mute, set_up_logging
+from roce_exporter.cli.output import complain, mute, set_up_logging
 from roce_exporter.errors import UserError
-from roce_exporter.words import terminal_width, wrapped
 
 UNUSABLE = 2
 
@@ -35,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parts = import_module("roce_exporter.cli.parts")
         status = asyncio.run(run(options, parts.open_kernel(options)))
     except UserError as error:
-        sys.stderr.write("\n".join(wrapped(f"roce-exporter: {error}", terminal_width(sys.stderr))) + "\n")
+        complain(str(error))
         return UNUSABLE
     except BrokenPipeError:
         # The reader of our output has closed it, as `head` does.

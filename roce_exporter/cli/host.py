@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 
 from roce_exporter.assemble import assemble
-from roce_exporter.cli.output import print_text, progress
+from roce_exporter.cli.output import complain, print_text, progress
 from roce_exporter.cli.parts import parts_of
+from roce_exporter.errors import NO_DEVICE
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.kernel import Kernel
-from roce_exporter.introspection.explain import NO_DEVICE, HostStates, explain, nearest, unmapped
+from roce_exporter.introspection.explain import HostStates, explain, nearest, unmapped
 from roce_exporter.words import terminal_width, wrapped
 
 
@@ -24,7 +24,7 @@ async def once(options: argparse.Namespace, kernel: Kernel) -> int:
         async with progress("reading this host"):
             observation = await exporter.observe_complete()
         if not observation.snapshot.devices:
-            sys.stderr.write(f"roce-exporter: {NO_DEVICE}\n")
+            complain(NO_DEVICE)
         print_text(exporter.render(observation, Format.TEXT).decode())
     return 0
 
@@ -40,7 +40,6 @@ async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     return 0
 
 
-ALERT = re.compile(r"Roce[A-Z][A-Za-z]+")
 NOT_SEEN = 3  # exit code where nothing is found because nothing could be seen, as of `check`
 
 
@@ -56,21 +55,19 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         exporter.part(Sampler) is not None,
     )
     if not options.name and not observation.snapshot.devices:
-        sys.stderr.write(f"roce-exporter: no name was compared: {NO_DEVICE}\n")
+        complain(f"no name was compared: {NO_DEVICE}")
         return NOT_SEEN
     if not options.name:
         lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
     else:
         lines = list(explain(options.name, observation, exporter.normaliser, host))
-    if not lines and ALERT.fullmatch(options.name):
-        lines = [
-            f"{options.name} has the form of an alert's name: alerts/runbooks/{options.name}.md is its runbook"
-        ]
+    if not lines:
+        from roce_exporter.web.application import runbooks  # noqa: PLC0415 - no other name needs a web server
+
+        lines = runbooks().get(f"/runbooks/{options.name}", b"").decode().splitlines()
     if not lines:
         near = f"; similar names: {', '.join(found)}" if (found := nearest(options.name)) else ""
-        sys.stderr.write(
-            f"roce-exporter: {options.name}: not a known metric, raw counter name, or counter of this host{near}\n"
-        )
+        complain(f"{options.name}: not a known metric, raw counter name, counter of this host or alert{near}")
         return 1
     print_lines(lines)
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -12,6 +11,7 @@ from typing import NoReturn
 from roce_exporter import __version__
 from roce_exporter.cli.commands import COMMANDS, REMOVED
 from roce_exporter.cli.flags import FLAGS, KEYS, Flag
+from roce_exporter.cli.output import complain
 from roce_exporter.errors import UserError
 
 PROGRAM = "roce-exporter"
@@ -56,7 +56,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
         if topics is not None:
             options.words = topics
     if getattr(options, "audit_profile", "").endswith(".toml"):
-        sys.stderr.write(f"{PROGRAM}: profiles in TOML are deprecated; use YAML: `key: value` per line\n")
+        complain("profiles in TOML are deprecated; use YAML: `key: value` per line")
     if "host_recording" not in options:
         return options
     if options.command == "demo":
@@ -82,14 +82,14 @@ def _with_todays_words(argv: list[str]) -> list[str]:
         raise OptionError(f"{argv[0]} was removed; {REMOVED[argv[0]]}")
     words, before, today = renamed(argv)
     if today:
-        sys.stderr.write(f"{PROGRAM}: {before} is deprecated; use {today}\n")
+        complain(f"{before} is deprecated; use {today}")
     command = " ".join(words[: 2 if words[:1] == [TOOL] else 1])
     # One line for a word and its flags.
     given = [] if today else _given(words)
     flags = {flag.name: flag.instead for flag in flags_of(command)} | FLAGS_NOW.get(command, {})
     for flag in given:
         if instead := flags.get(flag):
-            sys.stderr.write(f"{PROGRAM}: {flag} is deprecated; use {instead}\n")
+            complain(f"{flag} is deprecated; use {instead}")
     return [renamed_flag(command, word) for word in words]
 
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from roce_exporter.errors import UserError
+from roce_exporter.words import terminal_width, wrapped
 
 SILENCE = 2.0  # seconds of work that need no sign of life
 
@@ -49,6 +50,17 @@ def print_text(text: str) -> None:
     except OSError as error:
         mute()
         raise OutputError(f"standard output: {error.strerror}; redirect it elsewhere") from None
+
+
+def print_document(document: object) -> None:
+    """Write the document of --format=json."""
+    print_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def complain(text: str) -> None:
+    """Write one message to standard error, wrapped to the width of its terminal."""
+    line = f"roce-exporter: {' '.join(text.split())}"
+    sys.stderr.write("\n".join(wrapped(line, terminal_width(sys.stderr))) + "\n")
 
 
 def mute() -> None:

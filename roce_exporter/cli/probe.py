@@ -8,33 +8,27 @@ import ipaddress
 import logging
 import shutil
 import time
+from collections import Counter
 from contextlib import AsyncExitStack, closing
 from functools import partial
 from pathlib import Path
 
 from roce_exporter.assemble import Parts, assemble
 from roce_exporter.catalog.row import MetricSet
-from roce_exporter.checks.finding import NotChecked, Report
+from roce_exporter.checks.finding import NotChecked, Report, Status
 from roce_exporter.checks.report import JSON
-from roce_exporter.cli.check import show
+from roce_exporter.cli.check import EXIT_CODES, show
 from roce_exporter.cli.check_host import asking, client_access
 from roce_exporter.cli.flags import PROBE_PORT
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.output import print_text, progress
+from roce_exporter.cli.output import complain, print_document, print_text, progress
 from roce_exporter.cli.parts import collect_settings
 from roce_exporter.cli.serve import ServedPart, serve_parts
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.host.inventory import describe, list_devices
 from roce_exporter.host.kernel import Kernel
 from roce_exporter.net.http import Access
-from roce_exporter.probe.bandwidth import (
-    PROGRAM,
-    bandwidth_report,
-    busy_rails,
-    measure,
-    pair_rails,
-    port_loads,
-)
+from roce_exporter.probe import bandwidth
 from roce_exporter.probe.plan import Network, ProbeTarget, plan
 from roce_exporter.probe.service import REFRESH, ProbeService, ProbeSettings
 from roce_exporter.probe.target_source import TargetsError, is_remote, read_here, read_remote
@@ -61,7 +55,7 @@ async def probe(options: argparse.Namespace, kernel: Kernel) -> int:
     if options.bandwidth:
         return await _measure_bandwidth(options, kernel, targets)
     if host := _planned(options):
-        return _print_plan(host, targets)
+        return _print_plan(host, targets, as_json=options.format == JSON)
     service = ProbeService(_settings(options), read, time.monotonic)
 
     async def follow() -> None:
@@ -115,9 +109,9 @@ def _planned(options: argparse.Namespace) -> str:
 async def _measure_bandwidth(
     options: argparse.Namespace, kernel: Kernel, targets: tuple[ProbeTarget, ...]
 ) -> int:
-    if not shutil.which(PROGRAM):
+    if not shutil.which(bandwidth.PROGRAM):
         raise OptionError(
-            f"--bandwidth: {PROGRAM} is not installed; as root: apt-get install perftest, or dnf install perftest"
+            f"--bandwidth: {bandwidth.PROGRAM} is not installed; as root: apt-get install perftest, or dnf install perftest"
         )
     parts = Parts(
         collect_settings(options), profile=None, pace=None, owners=None, kernel_log=False, health=False
@@ -129,13 +123,15 @@ async def _measure_bandwidth(
             moments.append(timed_samples(seen.samples, time.monotonic()))
             await asyncio.sleep(pause)
     devices = [one.device for one in seen.snapshot.devices]
-    pairing = pair_rails(devices, targets, options.bandwidth)
+    pairing = bandwidth.pair_rails(devices, targets, options.bandwidth)
     if not pairing.peer:
         gap = NotChecked("this host: the number of hosts is odd, and it is the last of the list")
         return show(Report((), (gap,)), "Bandwidth of this host", as_json=options.format == JSON)
-    loads = port_loads(pairing.rails, tuple(moments))
+    loads = bandwidth.port_loads(pairing.rails, tuple(moments))
     async with progress(f"measuring to {pairing.peer}"):
-        report = bandwidth_report(await measure(pairing, busy_rails(loads)), loads)
+        report = bandwidth.bandwidth_report(
+            await bandwidth.measure(pairing, bandwidth.busy_rails(loads)), loads
+        )
     return show(report, f"Bandwidth of this host to {pairing.peer}", as_json=options.format == JSON)
 
 
@@ -202,20 +198,29 @@ def _networks(texts: list[str]) -> tuple[Network, ...]:
     return tuple(found)
 
 
-def _print_plan(host: str, targets: tuple[ProbeTarget, ...]) -> int:
+def _print_plan(host: str, targets: tuple[ProbeTarget, ...], *, as_json: bool) -> int:
     """What a host of the list sends now. Every host computes the same plan from the same list."""
+    if not targets:
+        raise OptionError("probe plan needs --probe.targets=SOURCE, a list with ports")
     own = [one for one in targets if host in (ALL, one.host, str(one.address))]
     if not own:
         raise OptionError(
             f"probe plan {host}: is not in the list; use a host or an address of it, or `{ALL}`"
         )
-    rows: dict[tuple[str, ...], int] = {}
-    for one in own:
-        for sent in plan(one, targets, time.time()):
-            there = sent.target
-            key = (one.host, str(one.address), one.rail, there.host, str(there.address), sent.scope)
-            rows[key] = rows.get(key, 0) + 1
-    heads = ("FROM", "ADDRESS", "RAIL", "TO", "ADDRESS", "SCOPE", "PATHS")
-    lines = table([heads, *((*key, str(count)) for key, count in rows.items())], right=(len(heads) - 1,))
-    print_text("\n".join(lines) + "\n")
-    return 0
+    rows = Counter(
+        (one.host, str(one.address), one.rail, sent.target.host, str(sent.target.address), sent.scope)
+        for one in own
+        for sent in plan(one, targets, time.time())
+    )
+    names = ("from", "from_address", "rail", "to", "to_address", "scope", "paths")
+    alone = "" if rows else f"{host} sends nothing: no other port of its rail is in the list"
+    if as_json:
+        plans = [dict(zip(names, (*key, count), strict=True)) for key, count in rows.items()]
+        unseen = [{"what": alone, "needed": True}] * bool(alone)
+        print_document({"version": 1, "plan": plans, "not_checked": unseen})
+    elif alone:
+        complain(alone)
+    else:
+        shown = [[name.upper() for name in names], *((*key, str(count)) for key, count in rows.items())]
+        print_text("\n".join(table(shown, right=(len(names) - 1,))) + "\n")
+    return EXIT_CODES[Status.UNKNOWN] if alone else 0

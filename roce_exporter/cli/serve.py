@@ -10,7 +10,6 @@ import asyncio
 import gc
 import logging
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +19,7 @@ from roce_exporter.catalog.named import TLS
 from roce_exporter.cli import daemon
 from roce_exporter.cli.flags import DEFAULT_PORT
 from roce_exporter.cli.options import OptionError
+from roce_exporter.cli.output import complain
 from roce_exporter.collect.rounds import background
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format
@@ -112,7 +112,7 @@ async def serve_parts(
             await stop.wait()
             daemon.notify(daemon.STOPPING)
     except InputEndedError as error:
-        sys.stderr.write(f"roce-exporter: {error}\n")
+        complain(str(error))
         return ENDED
     return 0
 

@@ -84,9 +84,9 @@ def _targets(options: argparse.Namespace) -> list[Path | None]:
     if not options.output:
         return [None]
     output = Path(options.output)
-    if len(options.files) == 1 and not output.is_dir() and not options.output.endswith("/"):
+    if len(options.files) == 1 and not os.path.isdir(output) and not options.output.endswith("/"):
         return [output]
-    if not output.is_dir():
+    if not os.path.isdir(output):
         raise OptionError(f"--output={options.output}: is not a folder that exists; create it first")
     names = ["stdin" if name == STANDARD_INPUT else Path(name).name for name in options.files]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -115,7 +115,7 @@ def _write(target: Path, text: str) -> None:
     """Replace a file as a whole: readers see the old or the new one."""
     place = Path(os.path.realpath(target))
     try:
-        before = place.stat() if place.exists() else None
+        before = place.stat() if os.path.exists(place) else None
         if before and before.st_nlink > 1:
             raise OutputError(
                 f"{target}: has {before.st_nlink} names (hard links), of which one would be another file then; use --output"

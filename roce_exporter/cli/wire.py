@@ -15,13 +15,13 @@ from functools import partial
 from roce_exporter.cli.daemon import stop_event
 from roce_exporter.cli.flags import JSON, PACKETS
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.output import print_text, progress
+from roce_exporter.cli.output import complain, print_document, print_text, progress
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.wire.inputs.capture_file import open_capture
 from roce_exporter.wire.tally.pair_counts import LosslessMarks
 from roce_exporter.wire.wire_document import packets, wire_document
 from roce_exporter.wire.wire_session import PacketFilter, WireSession
-from roce_exporter.wire.wire_text import screen, text_table
+from roce_exporter.wire.wire_text import screen, text_table, unseen
 from roce_exporter.words import terminal_width
 
 LOG = logging.getLogger(__name__)
@@ -31,8 +31,7 @@ REFRESH = 0.5  # seconds between two updates of the live table
 DRAIN = 60.0
 """Seconds to count what the ring still holds, which a slow processor needs for a full one."""
 START = 60.0  # seconds for the reading thread to run; on a busy machine a new thread waits
-DAMAGED = 1
-INCOMPLETE = 1  # no RoCE packet was seen, or frames were left out that may hold some
+INCOMPLETE = 1  # the input ended early, no RoCE packet was seen, or frames were left out that may hold some
 
 
 async def wire(options: argparse.Namespace) -> int:
@@ -55,7 +54,9 @@ async def wire(options: argparse.Namespace) -> int:
     for frames in capture:
         for packet in packets(frames):
             print_text(json.dumps(packet) + "\n")
-    return _fault(capture.fault)
+    if capture.fault:
+        complain(capture.fault)
+    return INCOMPLETE if capture.fault else 0
 
 
 async def _run(options: argparse.Namespace) -> int:
@@ -131,16 +132,10 @@ def _print_summary(options: argparse.Namespace, session: WireSession) -> int:
     session.check()
     summary = session.summary(queues=options.queue_pairs)
     if options.format == JSON:
-        print_text(json.dumps(wire_document(summary, options.top, session.dropped), indent=1) + "\n")
+        print_document(wire_document(summary, options.top, session.dropped, session.fault))
     else:
-        print_text(text_table(summary, options.top, session.dropped, terminal_width(sys.stdout)))
-    if not (summary.roce or summary.pauses) or summary.undecoded:
-        return _fault(session.fault) or INCOMPLETE
-    return _fault(session.fault)
-
-
-def _fault(fault: str) -> int:
-    if not fault:
-        return 0
-    sys.stderr.write(f"roce-exporter: {fault}\n")
-    return DAMAGED
+        width = terminal_width(sys.stdout)
+        print_text(text_table(summary, options.top, session.dropped, width, session.fault))
+    if session.fault:
+        complain(session.fault)
+    return INCOMPLETE if any(unseen(summary, session.dropped, session.fault)) else 0

@@ -20,6 +20,7 @@ from roce_exporter.catalog.left_out import LEFT_OUT
 from roce_exporter.catalog.row import ANY, HW_COUNTERS, STANDARD, MetricSet, Row
 from roce_exporter.catalog.windows import WINDOWS_DIALECTS
 from roce_exporter.checks.health.causes import NAMED, Cause
+from roce_exporter.errors import NO_DEVICE
 from roce_exporter.introspection.debug import series_text
 
 if TYPE_CHECKING:
@@ -268,9 +269,6 @@ OPTIONS = {
     FAST_LOOP: "a host that is no recording",
 }
 """What switches a source on that is not on by default."""
-
-
-NO_DEVICE = "no RDMA device is visible, or all are excluded; `roce-exporter check setup` says why"
 
 
 class HostStates(NamedTuple):

@@ -7,24 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.row import FULL
-from roce_exporter.migrate import promql
-from roce_exporter.migrate.promql_names import (
-    NAME_LABEL,
-    WORD,
-    Flow,
-    Names,
-    UntranslatedError,
-    exporters_of,
-    matching_names,
-    ours_of,
-    target_of,
-)
+from roce_exporter.migrate import promql, promql_names
 from roce_exporter.migrate.promql_rewrite import Rewrite, metric_of
 from roce_exporter.migrate.target_labels import REMEDY, TargetLabels, faults, mapped
 from roce_exporter.words import wrapped
@@ -39,25 +28,25 @@ class Translation:
     """A translated expression."""
 
     text: str
-    flow: Flow
+    flow: promql_names.Flow
     """Whose labels its result has."""
     used: tuple[Foreign, ...]
     """What its selectors were."""
 
     def label(self, label: str) -> str:
         """What a label of the result is called now. Raises UntranslatedError: the result has no such label, or it depends on the series."""
-        return target_of(label, self.flow)
+        return promql_names.target_of(label, self.flow)
 
 
-def translate(text: str, names: Names, *, only_series: bool = False) -> Translation | None:
+def translate(text: str, names: promql_names.Names, *, only_series: bool = False) -> Translation | None:
     """An expression by our names; None if it has no name of another exporter. `only_series`: a selector whose values do not matter.
 
     Raises:
         UntranslatedError: it has one, and cannot be translated without a guess.
     """
     found = names.mentioned(text)
-    recorded = set(WORD.findall(text)) & set(names.recorded)
-    if not found and not recorded and NAME_LABEL not in text:
+    recorded = set(promql_names.WORD.findall(text)) & set(names.recorded)
+    if not found and not recorded and promql_names.NAME_LABEL not in text:
         return None
     try:
         tree = promql.parse(text)
@@ -65,31 +54,35 @@ def translate(text: str, names: Names, *, only_series: bool = False) -> Translat
         if not (sure := set(filter(names.certain, found))):
             return None  # another language, with a word such as job="rdma_exporter"
         found = sure
-        raise UntranslatedError(f"{', '.join(sorted(found))}: {error}") from None
+        raise promql_names.UntranslatedError(f"{', '.join(sorted(found))}: {error}") from None
     selected = set(_selected(tree, names))
     if not selected & (found | recorded):
         return None
     if only_series and tree.kind != promql.SELECTOR:
-        raise UntranslatedError("only a selector can be here")
-    exporters = exporters_of(selected & found, names)
+        raise promql_names.UntranslatedError("only a selector can be here")
+    exporters = promql_names.exporters_of(selected & found, names)
     try:
         translations = [_translated(text, tree, Rewrite(names, one, only_series)) for one in exporters]
-    except UntranslatedError as error:
+    except promql_names.UntranslatedError as error:
         if len(exporters) == 1:
             raise
         name = min(name for name in found if len(names.known[name]) > 1)
         owners = " and of ".join(exporters)
-        raise UntranslatedError(f"{name} is a name of {owners}: name one by --from ({error})") from None
+        raise promql_names.UntranslatedError(
+            f"{name} is a name of {owners}: name one by --from ({error})"
+        ) from None
     views = {
         (one.text, frozenset(pair for source in one.flow for pair in source.seen)) for one in translations
     }
     if len(views) > 1:
         differing = sorted({one.exporter for each in translations for one in each.used})
-        raise UntranslatedError(f"it differs by exporter: name one by --from ({', '.join(differing)})")
+        raise promql_names.UntranslatedError(
+            f"it differs by exporter: name one by --from ({', '.join(differing)})"
+        )
     return translations[0]
 
 
-def _selected(tree: promql.Node, names: Names) -> Iterator[str]:
+def _selected(tree: promql.Node, names: promql_names.Names) -> Iterator[str]:
     """The metrics that an expression selects.
 
     Raises:
@@ -101,7 +94,7 @@ def _selected(tree: promql.Node, names: Names) -> Iterator[str]:
         if node.name:
             yield _whole_name(promql.plain(node.name), names)
         for one in node.matchers:
-            if promql.plain(one.label) != NAME_LABEL or one.value is None:
+            if promql.plain(one.label) != promql_names.NAME_LABEL or one.value is None:
                 continue
             if one.sign == "=":
                 yield _whole_name(promql.plain(one.value), names)
@@ -109,22 +102,24 @@ def _selected(tree: promql.Node, names: Names) -> Iterator[str]:
                 _refuse_pattern(promql.plain(one.value), one.sign, names)
 
 
-def _whole_name(name: str, names: Names) -> str:
+def _whole_name(name: str, names: promql_names.Names) -> str:
     if re.search(promql.VARIABLE, name) and (found := names.mentioned(name)):
-        raise UntranslatedError(f"{name}: a part of the name is a variable ({', '.join(sorted(found))})")
+        raise promql_names.UntranslatedError(
+            f"{name}: a part of the name is a variable ({', '.join(sorted(found))})"
+        )
     return name
 
 
-def _refuse_pattern(pattern: str, sign: str, names: Names) -> None:
+def _refuse_pattern(pattern: str, sign: str, names: promql_names.Names) -> None:
     """Raise for a pattern of names, unless it is about all metrics or about none of other exporters."""
     literal = pattern.replace("\\\\", "\\")
     if sign == "!=":
         found = [literal] if names.foreign(literal) else []
     else:
-        found = matching_names(literal, names, whole=True)
+        found = promql_names.matching_names(literal, names, whole=True)
     if found:
-        raise UntranslatedError(
-            f"{found[0]}: metrics are selected by `{NAME_LABEL}{sign}`, and ours have other names in common"
+        raise promql_names.UntranslatedError(
+            f"{found[0]}: metrics are selected by `{promql_names.NAME_LABEL}{sign}`, and ours have other names in common"
         )
 
 
@@ -136,7 +131,7 @@ def _translated(text: str, tree: promql.Node, rewrite: Rewrite) -> Translation:
     except promql.PromqlError:
         exact = False
     if not exact:
-        raise UntranslatedError(
+        raise promql_names.UntranslatedError(
             "the translated text does not read as intended; please report this expression"
         )
     return Translation(new, whole.flow, tuple(rewrite.used))
@@ -154,7 +149,7 @@ def legend_of(text: str, found: Translation) -> str:
 
     def renamed(match: re.Match[str]) -> str:
         label = match[2]
-        if label == NAME_LABEL:
+        if label == promql_names.NAME_LABEL:
             return match[0]
         values = {dict(source.fixed).get(label) for source in found.flow if source.may_have(label)}
         if len(values) == 1 and (value := next(iter(values))) is not None:
@@ -169,7 +164,7 @@ def template_of(text: str, found: Translation) -> str:
 
     def renamed(match: re.Match[str]) -> str:
         before, label = (match[1], match[2]) if match[1] else (match[3], match[4])
-        return f"{before}{found.label(label)}" if label != NAME_LABEL else match[0]
+        return f"{before}{found.label(label)}" if label != promql_names.NAME_LABEL else match[0]
 
     return _TEMPLATE.sub(lambda match: _IN_TEMPLATE.sub(renamed, match[0]), text)
 
@@ -190,7 +185,7 @@ _FABRIC = re.compile(
 """Words in the names of metrics about RDMA."""
 
 
-def unknown_metrics(text: str, names: Names) -> list[str]:
+def unknown_metrics(text: str, names: promql_names.Names) -> list[str]:
     """The metrics about RDMA that an expression selects and that no exporter known here has; with ours where the raw name says it."""
     if not re.search("infiniband|rdma|roce|efa|pfc|cnp|dcqcn|hca|mlx", text):
         return []
@@ -206,7 +201,7 @@ def unknown_metrics(text: str, names: Names) -> list[str]:
         if name not in names.own and name not in INDEX.named and not names.foreign(name)
     }
     return [
-        f"{name}: not a metric of an exporter that this version knows{ours_of(name)}"
+        f"{name}: not a metric of an exporter that this version knows{promql_names.ours_of(name)}"
         for name in sorted(unknown)
     ]
 
@@ -233,7 +228,7 @@ class FileReport:
     """The account of one file while it is translated."""
 
     file: str
-    names: Names
+    names: promql_names.Names
     translated: int = 0
     """Texts that were changed."""
     left: list[Remark] = field(default_factory=list)
@@ -256,7 +251,7 @@ class FileReport:
         self.seen.add(place)
         try:
             found = translate(mapped(text, self.names, self.labels), self.names, only_series=only_series)
-        except UntranslatedError as error:
+        except promql_names.UntranslatedError as error:
             self.leave(place, title, str(error))
             return None
         unknown = unknown_metrics(text, self.names)
@@ -316,10 +311,10 @@ def report_text(reports: Iterable[FileReport], width: int | None = None) -> str:
         used = sorted(one.used.items())
         lines += [f"  note  {name} is {ours.ours} here: {ours.loss}" for name, ours in used if ours.loss]
         if one.not_served:
+            names = ", ".join(one.not_served)
             lines.append(
-                f"  set   without --metrics.set=full no series, so alerts on them never fire: {', '.join(one.not_served)}"
+                f"  set   need --metrics.set=full, here and of the exporter, or alerts never fire: {names}"
             )
-            lines.append("        start the exporter with it, and give it here")
     return "".join(f"{part}\n" for line in lines for part in wrapped(line, width, " " * 8))
 
 
@@ -328,7 +323,7 @@ def _line(found: Remark) -> str:
     return " ".join(f"{found.path}{title}: {found.text}".lstrip(": ").split())
 
 
-def report_json(reports: Iterable[FileReport]) -> str:
+def report_json(reports: Sequence[FileReport]) -> str:
     """The reports for programs: a JSON object with a list of files."""
     files = [
         {
@@ -344,4 +339,7 @@ def report_json(reports: Iterable[FileReport]) -> str:
         }
         for one in reports
     ]
-    return json.dumps({"files": files}, indent=2) + "\n"
+    left = [f"{one.file}: {_line(found)}" for one in reports for found in one.left]
+    left += [f"{one.file}: {name} needs --metrics.set=full" for one in reports for name in one.not_served]
+    unseen = [{"what": what, "needed": True} for what in left]
+    return json.dumps({"version": 1, "files": files, "not_checked": unseen}, indent=2) + "\n"

@@ -155,12 +155,7 @@ class ProcessCounts(NamedTuple):
     """How long the probes of others were held."""
 
 
-def probe_samples(
-    ports: Sequence[PortTally],
-    counts: ProcessCounts,
-    *,
-    whole: bool,
-) -> Samples:
+def probe_samples(ports: Sequence[PortTally], counts: ProcessCounts, *, whole: bool) -> Samples:
     """All samples of the probes; `whole`: with all buckets of histograms."""
     found: list[Sample] = [one for port in ports for one in port.samples(whole=whole)]
     lossy = sorted(

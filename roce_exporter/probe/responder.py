@@ -9,14 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from roce_exporter.probe.stamp import (
-    HARDWARE_ASSIST,
-    SOFTWARE_LOCAL,
-    FollowUp,
-    StampError,
-    pack_reply,
-    read_request,
-)
+from roce_exporter.probe import stamp
 from roce_exporter.probe.udp import ECT0, Packet, ProbeSocket, Times
 
 if TYPE_CHECKING:
@@ -58,7 +51,7 @@ class Responder:
         self._held = held
         self._sends_hardware = False
         """Whether the NIC has stamped a reply: only then the time of arrival by its clock is of use."""
-        self._pending: dict[int, tuple[deque[FollowUp], int, Times]] = {}
+        self._pending: dict[int, tuple[deque[stamp.FollowUp], int, Times]] = {}
         """By number of the packet on this socket: where its send time belongs, the sequence number, and when the request arrived."""
 
     def work(self) -> None:
@@ -70,14 +63,14 @@ class Responder:
             if found := self._pending.pop(one.number, None):
                 waiting, sequence, received = found
                 time_sent, arrived, method = (
-                    (one.times.hardware, received.hardware, HARDWARE_ASSIST)
+                    (one.times.hardware, received.hardware, stamp.HARDWARE_ASSIST)
                     if received.hardware
-                    else (one.times.software, received.software, SOFTWARE_LOCAL)
+                    else (one.times.software, received.software, stamp.SOFTWARE_LOCAL)
                 )
                 if time_sent:
                     if arrived:
                         self._held(max(0, time_sent - arrived) / 1e9)
-                    waiting.append(FollowUp(sequence, time_sent, method))
+                    waiting.append(stamp.FollowUp(sequence, time_sent, method))
                 else:
                     self._pending[one.number] = found  # the time by the other clock comes by itself
 
@@ -90,8 +83,8 @@ class Responder:
         if not guard.admit_address(address, port):
             return
         try:
-            request = read_request(packet.content, self._key)
-        except StampError as error:
+            request = stamp.read_request(packet.content, self._key)
+        except stamp.StampError as error:
             guard.dropped[str(error)] += 1
             return
         source = guard.admit(address)
@@ -99,7 +92,7 @@ class Responder:
             return
         received = packet.received if self._sends_hardware else Times(packet.received.software)
         waiting = source.session(address, port, request.session, self._address)
-        reply = pack_reply(
+        reply = stamp.pack_reply(
             packet.content,
             request,
             received=received.hardware or received.software or time.time_ns(),

@@ -19,19 +19,9 @@ from typing import TYPE_CHECKING
 import psutil
 
 from roce_exporter.normalise.series import Histogram
+from roce_exporter.probe import plan
 from roce_exporter.probe.guard import Guard
 from roce_exporter.probe.outcomes import BOUNDS, PortTally, ProcessCounts, probe_samples
-from roce_exporter.probe.plan import (
-    PARTNER_SECONDS,
-    Address,
-    Network,
-    Probe,
-    ProbeTarget,
-    SendRate,
-    bursts,
-    interval,
-    plan,
-)
 from roce_exporter.probe.responder import Responder
 from roce_exporter.probe.sender import Sender, TrafficClass
 from roce_exporter.probe.stamp import DEFAULT_PORT
@@ -60,9 +50,9 @@ class ProbeSettings:
 
     port: int = DEFAULT_PORT
     key: bytes = b""
-    allowed: tuple[Network, ...] = ()
+    allowed: tuple[plan.Network, ...] = ()
     """Networks that are answered; empty: those of the own ports and the listed targets."""
-    rate: SendRate = field(default_factory=SendRate)
+    rate: plan.SendRate = field(default_factory=plan.SendRate)
     roce_dscp: int = 26
     cnp_dscp: int = 48
     whole: bool = False
@@ -89,15 +79,15 @@ class OwnPort:
 
     device: str
     port: str
-    target: ProbeTarget
+    target: plan.ProbeTarget
     sender: Sender
     tally: PortTally
     responder: Responder
 
 
-def own_addresses(devices: Iterable[Device]) -> dict[Address, tuple[str, str, int]]:
+def own_addresses(devices: Iterable[Device]) -> dict[plan.Address, tuple[str, str, int]]:
     """Device, port and index of each address that RoCEv2 GIDs have; link-local addresses, which no other rack reaches, are left out."""
-    found: dict[Address, tuple[str, str, int]] = {}
+    found: dict[plan.Address, tuple[str, str, int]] = {}
     for device in devices:
         for port in device.ports:
             for gid in port.gids:
@@ -110,10 +100,10 @@ def own_addresses(devices: Iterable[Device]) -> dict[Address, tuple[str, str, in
     return found
 
 
-def own_networks(addresses: Iterable[Address]) -> tuple[Network, ...]:
+def own_networks(addresses: Iterable[plan.Address]) -> tuple[plan.Network, ...]:
     """The networks of these addresses of the host, as the kernel has them."""
     wanted = set(addresses)
-    found: set[Network] = set()
+    found: set[plan.Network] = set()
     for entries in psutil.net_if_addrs().values():
         for entry in entries:
             text = entry.address.partition("%")[0]
@@ -133,23 +123,23 @@ class ProbeService:
     def __init__(
         self,
         settings: ProbeSettings,
-        read_targets: Callable[[], Awaitable[Sequence[ProbeTarget]]],
+        read_targets: Callable[[], Awaitable[Sequence[plan.ProbeTarget]]],
         clock: Callable[[], float],
     ) -> None:
         """`read_targets` raises `TargetsError`; `clock` returns monotonic seconds."""
-        self.targets: tuple[ProbeTarget, ...] = ()
+        self.targets: tuple[plan.ProbeTarget, ...] = ()
         self.settings = settings
         self.fault = ""
         """Why the list of targets could not be read last time; empty if it could."""
         self._read_targets = read_targets
         self._clock = clock
         self._guard = Guard(settings.allowed, clock)
-        self._ports: dict[Address, OwnPort] = {}
-        self._unusable: set[Address] = set()
+        self._ports: dict[plan.Address, OwnPort] = {}
+        self._unusable: set[plan.Address] = set()
         """Own addresses that cannot be bound to or sent from; each was logged."""
-        self.plans: dict[ProbeTarget, tuple[Probe, ...]] = {}
+        self.plans: dict[plan.ProbeTarget, tuple[plan.Probe, ...]] = {}
         """What each own port sends at present."""
-        self._planned: tuple[int, tuple[ProbeTarget, ...], tuple[ProbeTarget, ...]] | None = None
+        self._planned: tuple[int, tuple[plan.ProbeTarget, ...], tuple[plan.ProbeTarget, ...]] | None = None
         """What the plans are for: the minute, the list, and the own ports."""
         self._changes = 0
         self._turn = 0
@@ -184,13 +174,13 @@ class ProbeService:
         if not self.settings.allowed:
             self._guard.allow(own_networks(self._ports), [one.address for one in self.targets])
 
-    def _note(self, address: Address, error: OSError) -> None:
+    def _note(self, address: plan.Address, error: OSError) -> None:
         """One line in the log until the address can be used again."""
         if address not in self._unusable:
             LOG.warning("probe: %s cannot be used: %s", address, error.strerror or error)
         self._unusable.add(address)
 
-    def _open_port(self, address: Address, device: str, port: str) -> OwnPort:
+    def _open_port(self, address: plan.Address, device: str, port: str) -> OwnPort:
         settings = self.settings
         responder = Responder(address, settings.port, self._guard, settings.key, self._answers.observe)
         asyncio.get_running_loop().add_reader(responder.socket.fileno(), responder.work)
@@ -199,7 +189,7 @@ class ProbeService:
         return OwnPort(
             device,
             port,
-            tally.target or ProbeTarget("", "", "", address, settings.port),
+            tally.target or plan.ProbeTarget("", "", "", address, settings.port),
             Sender(address, self._session, self._clock, settings.key),
             tally,
             responder,
@@ -251,13 +241,13 @@ class ProbeService:
     def burst(self, wall: float) -> float:
         """Send one burst from every port; `wall` in Unix seconds. Returns the seconds until the next one."""
         own = {port.target: port for port in self._ports.values()}
-        valid = int(wall // PARTNER_SECONDS), self.targets, tuple(own)
+        valid = int(wall // plan.PARTNER_SECONDS), self.targets, tuple(own)
         if valid != self._planned:
             others = without_own(self.targets, own)
             self._planned = valid
-            self.plans = {target: plan(target, others, wall) for target in own}
+            self.plans = {target: plan.plan(target, others, wall) for target in own}
         kind = self.settings.kind(self._turn)
-        for target, probes in bursts(self.plans, self.settings.rate, self._turn).items():
+        for target, probes in plan.bursts(self.plans, self.settings.rate, self._turn).items():
             port = own[target]
             try:
                 port.sender.send([(probe, kind) for probe in probes], port.tally)
@@ -265,7 +255,7 @@ class ProbeService:
             except OSError as error:
                 self._note(target.address, error)
         self._turn += 1
-        return interval(self.plans, self.settings.rate)
+        return plan.interval(self.plans, self.settings.rate)
 
     def collect(self) -> None:
         """Read what has been answered."""

@@ -171,7 +171,7 @@ def read_file(path: str) -> tuple[ProbeTarget, ...]:
         with place.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise TargetsError(f"{path}: {error.strerror or error}") from None
+        raise TargetsError(f"{path}: {error.strerror or error}; check --probe.targets") from None
     return read_document(path, content, is_yaml=place.suffix in (".yml", ".yaml"))
 
 

@@ -11,7 +11,7 @@ from roce_exporter.wire.decode.invariant_crc import CORRECT, UNKNOWN
 from roce_exporter.wire.decode.locate import TYPE_AT, UDP_BYTES, Located, locate
 from roce_exporter.wire.frames import ETHERNET, Frames
 from roce_exporter.wire.tally.pair_counts import SEQUENCE_COUNTS
-from roce_exporter.wire.wire_text import sentences
+from roce_exporter.wire.wire_text import sentences, unseen
 
 if TYPE_CHECKING:
     from roce_exporter.wire.wire_summary import PairSummary, WireSummary
@@ -20,8 +20,10 @@ VERSION = 1  # grows when a key changes its meaning or disappears; new keys do n
 QUEUE_KEYS = ("packets", "bytes", *SEQUENCE_COUNTS)
 
 
-def wire_document(summary: WireSummary, top: int, dropped: int | None = None) -> dict[str, Any]:
-    """The document; `dropped` frames are known for a live capture only."""
+def wire_document(
+    summary: WireSummary, top: int, dropped: int | None = None, fault: str = ""
+) -> dict[str, Any]:
+    """The document; `dropped` frames are known for a live capture only, `fault` is why the input ended early."""
     pairs = [_pair(pair, summary.queues.get((pair.source, pair.destination))) for pair in summary.pairs[:top]]
     return {
         "version": VERSION,
@@ -58,7 +60,8 @@ def wire_document(summary: WireSummary, top: int, dropped: int | None = None) ->
             for one in summary.pauses
         ],
         "neighbors": [one._asdict() for one in summary.neighbours],
-        "sentences": list(sentences(summary, top)),
+        "sentences": list(sentences(summary, top, dropped)),
+        "not_checked": [{"what": what, "needed": True} for what in unseen(summary, dropped, fault)],
     }
 
 

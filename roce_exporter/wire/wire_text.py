@@ -51,8 +51,10 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S.%f")
 
 
-def text_table(summary: WireSummary, top: int, dropped: int | None = None, width: int | None = None) -> str:
-    """What was captured in a line, the table, and the sentences."""
+def text_table(
+    summary: WireSummary, top: int, dropped: int | None = None, width: int | None = None, fault: str = ""
+) -> str:
+    """What was captured in a line, the table, and the sentences; `fault`: why the input ended early."""
     parts = [
         counted(summary.frames, "frame"),
         counted(summary.roce, "RoCE packet"),
@@ -72,7 +74,9 @@ def text_table(summary: WireSummary, top: int, dropped: int | None = None, width
         numbers = [tuple(map(_shown, one[1:])) for one in summary.intervals]
         intervals = [INTERVAL_HEADINGS, *((start, *row) for start, row in zip(began, numbers, strict=True))]
         lines += [*_counts(intervals, 3, range(1, len(INTERVAL_HEADINGS)), width), ""]
-    said = sentences(summary, top) or ("Nothing wrong was seen in these packets.",)
+    said = sentences(summary, top, dropped) or (
+        f"Nothing wrong was seen in {'what was read' if fault else 'these packets'}.",
+    )
     return "\n".join(chain(lines, *(wrapped(one, width) for one in said))) + "\n"
 
 
@@ -90,7 +94,7 @@ def screen(summary: WireSummary, top: int, dropped: int | None, size: terminal_s
     return "\n".join(line[: size.columns] for line in lines)
 
 
-def sentences(summary: WireSummary, top: int) -> tuple[str, ...]:
+def sentences(summary: WireSummary, top: int, dropped: int | None = None) -> tuple[str, ...]:
     """The sentences about incasts, the first pairs and the pause frames, in the order of the pairs, and what could not be seen."""
     found = [_incast(one) for one in sorted(summary.incasts, key=lambda one: -one.marked)[:top]]
     for pair in summary.pairs[:top]:
@@ -100,7 +104,10 @@ def sentences(summary: WireSummary, top: int) -> tuple[str, ...]:
             what = "all traffic" if one.priority is None else f"priority {one.priority}"
             frames = counted(one.counts.xoff, "pause frame")
             found.append(f"{one.sender} pauses {what} of its neighbor: {frames}")
-    return (*found, *_about_the_capture(summary))
+    if summary.copies:
+        packets = counted(summary.copies, "packet")
+        found.append(f"{packets} captured twice, as by a mirror of ingress and egress: counted once")
+    return (*found, *unseen(summary, dropped))
 
 
 def _incast(one: Incast) -> str:
@@ -112,9 +119,12 @@ def _incast(one: Incast) -> str:
     )
 
 
-def _about_the_capture(summary: WireSummary) -> Iterator[str]:
-    if summary.copies:
-        yield f"{counted(summary.copies, 'packet')} captured twice, as by a mirror of ingress and egress: counted once"
+def unseen(summary: WireSummary, dropped: int | None = None, fault: str = "") -> Iterator[str]:
+    """What the counts lack, so that none of them says that nothing is wrong; `fault`: why the input ended early."""
+    if fault:
+        yield fault
+    if dropped:
+        yield f"{counted(dropped, 'frame')} dropped by the ring, so the counts are too low: give FILTERs or a faster processor"
     if summary.undecoded:
         named = ", ".join(f"{count:,} {name}" for name, count in summary.undecoded.items())
         none = "" if summary.roce else "No RoCE packet was seen. "

@@ -25,12 +25,7 @@ HW_COUNTERS = (
 )
 """The counters of a ConnectX-7 with Linux 6 (constructed after mlx5's `counters.c`)."""
 
-DEVICE = {
-    "fw_ver": "28.39.1002",
-    "board_id": "MT_0000000838",
-    "hca_type": "MT4129",
-    "node_type": "1: CA",
-}
+DEVICE = {"fw_ver": "28.39.1002", "board_id": "MT_0000000838", "hca_type": "MT4129", "node_type": "1: CA"}
 UP = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec (4X NDR)"}
 DOWN = {"state": "1: DOWN", "phys_state": "3: Disabled", "rate": "40 Gb/sec (4X QDR)"}
 

@@ -25,11 +25,7 @@ SETS = {row.name: row.metric_set for row in CATALOG}
 
 def document() -> str:
     """The document with current tables."""
-    tables = {
-        "alerts": _alerts(),
-        "boards": _boards(),
-        "sets": _sets(),
-    }
+    tables = {"alerts": _alerts(), "boards": _boards(), "sets": _sets()}
     return BLOCK.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", DOCUMENT.read_text())
 
 

@@ -25,11 +25,7 @@ def test_a_fault_in_the_background_ends_the_process(tmp_path, fault) -> None:
     command = [sys.executable, PROGRAM, "serve", "--host.simulate=quiet", f"--web.listen-address={FREE}"]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
-        environment = {
-            "FAULT": fault,
-            "NOTIFY_SOCKET": str(tmp_path / "notify"),
-            "WATCHDOG_USEC": "400000",
-        }
+        environment = {"FAULT": fault, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
         with process(command, tmp_path / "log", environment) as running:
             if fault == "accept":
                 knock(running)

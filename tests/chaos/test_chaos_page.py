@@ -405,11 +405,7 @@ async def of_switches() -> AsyncIterator[str]:
 
 
 NEVER_ANSWERS = frozenset(
-    {
-        "a switch never answers",
-        "the server of names does not answer",
-        "packets to a switch are dropped",
-    }
+    {"a switch never answers", "the server of names does not answer", "packets to a switch are dropped"}
 )
 
 

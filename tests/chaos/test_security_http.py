@@ -88,16 +88,7 @@ def test_3000_clients_cost_a_bounded_amount_and_keep_no_scrape_out(daemon, name)
 
 def curl(inside: Namespace, url: str, *flags: str) -> str:
     """The status code of a request from within a namespace, with the path unchanged."""
-    command = [
-        *inside.enter,
-        need("curl"),
-        "-s",
-        "--path-as-is",
-        "-o",
-        "/dev/null",
-        "-w",
-        "%{http_code}",
-    ]
+    command = [*inside.enter, need("curl"), "-s", "--path-as-is", "-o", "/dev/null", "-w", "%{http_code}"]
     done = subprocess.run([*command, *flags, url], capture_output=True, text=True, check=False)
     return done.stdout
 

@@ -39,11 +39,7 @@ NOT_SERVED: dict[str, dict[str, str]] = {
     "roce-jobs": dict.fromkeys(("roce_owner_folded", "roce_owner_survey_duration_seconds"), OF_FULL),
     "roce-host": {"roce_phy_transmit_discards_total": OF_FULL},
     "roce-port": dict.fromkeys(
-        (
-            "roce_nic_ecn_marked_packets_total",
-            "roce_pfc_congested_seconds_total",
-            "roce_pfc_pause_ratio",
-        ),
+        ("roce_nic_ecn_marked_packets_total", "roce_pfc_congested_seconds_total", "roce_pfc_pause_ratio"),
         OF_FULL,
     ),
     "roce-exporter": dict.fromkeys(

@@ -247,21 +247,9 @@ def panel_of(uid: str, title: str) -> Json:
             "Worst ports by pause sent",
             {"pause_high": "ratio", "pause_saturated_transmit": "ratio"},
         ),
-        (
-            "roce-fleet",
-            "Worst ports by loss",
-            {"packet_loss": "ratio", "packet_loss_severe": "ratio"},
-        ),
-        (
-            "roce-host",
-            "Time paused: received",
-            {"pause_high": "ratio", "pause_saturated_receive": "ratio"},
-        ),
-        (
-            "roce-host",
-            "Time paused: sent",
-            {"pause_high": "ratio", "pause_saturated_transmit": "ratio"},
-        ),
+        ("roce-fleet", "Worst ports by loss", {"packet_loss": "ratio", "packet_loss_severe": "ratio"}),
+        ("roce-host", "Time paused: received", {"pause_high": "ratio", "pause_saturated_receive": "ratio"}),
+        ("roce-host", "Time paused: sent", {"pause_high": "ratio", "pause_saturated_transmit": "ratio"}),
         ("roce-host", "Longest single pause", {"pause_long": "seconds"}),
         ("roce-host", "PCIe stalls", {"pcie_stalls": "ratio"}),
         ("roce-host", "CNPs ignored by port", {"cnps_ignored": "per_second"}),
@@ -458,12 +446,7 @@ def test_the_fleet_reads_only_recorded_series_over_time() -> None:
     over_time = [one["expr"] for one in board["annotations"]["list"] if "expr" in one]
     over_time += [one["expr"] for one in targets if not one["instant"]]
     assert {name for query in over_time for name in names(query)} - RECORDED.keys() == set()
-    raw = {
-        "ALERTS",
-        "ALERTS_FOR_STATE",
-        "roce_pfc_storm_last_start_timestamp_seconds",
-        "up",
-    }
+    raw = {"ALERTS", "ALERTS_FOR_STATE", "roce_pfc_storm_last_start_timestamp_seconds", "up"}
     assert {name for one in targets for name in names(one["expr"])} - RECORDED.keys() == raw
     for one in targets:
         few = re.match(r"(topk|sum|count|max)|.* and topk\(10|.*bottomk\(50, bottomk by", one["expr"])

@@ -188,16 +188,7 @@ def test_the_zipapp_serves_a_simulated_host_with_tls_and_a_user(zipapp, tmp_path
 
 def test_every_library_comes_from_the_zipapp(zipapp, tmp_path) -> None:
     """The libraries that an import finds are those that it unpacked; PyYAML is the one in Python."""
-    names = [
-        "bcrypt",
-        "psutil",
-        "yaml",
-        "rich",
-        "h11",
-        "aiofiles",
-        "prometheus_client",
-        "roce_exporter",
-    ]
+    names = ["bcrypt", "psutil", "yaml", "rich", "h11", "aiofiles", "prometheus_client", "roce_exporter"]
     code = (
         "import runpy, sys; sys.argv = ['x', '--version']\n"
         f"try: runpy.run_path({str(zipapp)!r}, run_name='__main__')\n"

@@ -80,11 +80,7 @@ class VictoriaMetrics:
         stack.enter_context(all_ready(*agents, *self.rulers))
 
     def check(self, killed: float, back: float) -> None:
-        words = {
-            "match[]": f'up{{instance="{QUIET}"}}',
-            "start": f"{killed:.3f}",
-            "end": f"{back:.3f}",
-        }
+        words = {"match[]": f'up{{instance="{QUIET}"}}', "start": f"{killed:.3f}", "end": f"{back:.3f}"}
         (line,) = fetch(f"{self.victim.url}/api/v1/export?{urlencode(words)}").splitlines()
         times = [milliseconds / 1000 for milliseconds in json.loads(line)["timestamps"]]
         assert len(times) > (back - killed) / SCRAPE / 2, "what was scraped meanwhile is missing"

@@ -306,11 +306,7 @@ FIRMWARE = {
 }
 """Files of drivers that read the names from the device: a source tree does not contain them."""
 
-WITHOUT = {
-    "siw": f"{RDMA}/sw/siw",
-    "qedr": f"{RDMA}/hw/qedr",
-    "bng_re": f"{RDMA}/hw/bng_re",
-}
+WITHOUT = {"siw": f"{RDMA}/sw/siw", "qedr": f"{RDMA}/hw/qedr", "bng_re": f"{RDMA}/hw/bng_re"}
 """Drivers without RDMA hardware counters, and their folder. The extraction stops if one of them gets some."""
 
 OTHERS = (

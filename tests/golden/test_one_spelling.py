@@ -64,11 +64,7 @@ def readings(values: Values, first: int) -> tuple[Reading, ...]:
     """As the sources return them: part of the hardware counters by netlink, the rest and the port counters by sysfs."""
     of_driver = [(name, value) for (source, name), value in values.items() if source == HW_COUNTERS]
     of_port = [(name, value) for (source, name), value in values.items() if source == COUNTERS]
-    parts = (
-        (HW_COUNTERS, of_driver[:first]),
-        (HW_COUNTERS, of_driver[first:]),
-        (COUNTERS, of_port),
-    )
+    parts = ((HW_COUNTERS, of_driver[:first]), (HW_COUNTERS, of_driver[first:]), (COUNTERS, of_port))
     return tuple(
         Reading(source, "d", 1, tuple(name for name, _ in part), tuple(value for _, value in part))
         for source, part in parts

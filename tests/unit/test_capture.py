@@ -177,7 +177,7 @@ def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(tmp_path, monk
     ("output", "text"),
     [
         ("", "exists already; choose another"),
-        ("missing/c.tar.gz", r"/missing/c\.tar\.gz: No such file or directory"),
+        ("missing/c.tar.gz", r"/missing/c\.tar\.gz: .*/missing is no folder to write to"),
     ],
 )
 def test_an_output_that_cannot_be_written_is_named(tmp_path, output, text) -> None:

@@ -85,11 +85,7 @@ CHANGES = {
     ),
     "an alert is pending": (QUIET, later(alerts=(replace(ALERT, state="pending"),)), []),
     "an alert fires": (later(alerts=(replace(ALERT, state="pending"),)), later(alerts=(ALERT,)), [FIRES]),
-    "an alert resolves": (
-        later(alerts=(ALERT,)),
-        later(),
-        ["alert resolves: RocePfcStorm (critical)"],
-    ),
+    "an alert resolves": (later(alerts=(ALERT,)), later(), ["alert resolves: RocePfcStorm (critical)"]),
     "an alert of another priority": (
         later(alerts=(ALERT,)),
         later(alerts=(ALERT, replace(ALERT, labels=(("priority", "4"),)))),

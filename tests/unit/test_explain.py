@@ -126,7 +126,7 @@ def test_on_the_nic_only_its_own_reasons_are_printed(explained) -> None:
 )
 def test_the_nearest_names_are_suggested(explained, name, near) -> None:
     (line,) = explained(name, 1)
-    known = f"roce-exporter: {name}: not a known metric, raw counter name, or counter of this host"
+    known = f"roce-exporter: {name}: not a known metric, raw counter name, counter of this host or alert"
     assert line.startswith(f"{known}; similar names: ") if near else line == known
     assert near in line
     assert 1 < len(nearest("rx_prio3_pause")) <= NEAREST
@@ -246,7 +246,7 @@ def test_a_host_without_a_device_is_no_host_where_all_is_well(command, code, tmp
     ("words", "shown"),
     [
         (("explain", "np_cnp_sent"), "roce_cnp_sent_total"),
-        (("explain", "RocePortDown"), "alerts/runbooks/RocePortDown.md"),
+        (("explain", "RocePortDown"), " ## Mitigation "),
         (("capture", "--output={}/a.txt"), "a.txt: 4 devices, 1 moment, "),
     ],
 )

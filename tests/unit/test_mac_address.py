@@ -210,8 +210,4 @@ print(bool(live.ip_facts("lo")), len(live.ip_paths([("127.0.0.1", "127.0.0.1")])
     told = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
     )
-    assert told.stdout.splitlines() == [
-        "{'02:00:00:01:00:00 gpu-001': 1}",
-        *["Absent"] * 5,
-        "True 1 False",
-    ]
+    assert told.stdout.splitlines() == ["{'02:00:00:01:00:00 gpu-001': 1}", *["Absent"] * 5, "True 1 False"]

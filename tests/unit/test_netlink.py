@@ -132,11 +132,7 @@ def test_what_no_kernel_sends_is_malformed(decode, data):
             [False, True],
             [b"1234", b"5678"],
         ),
-        (
-            [a_message(b"1234", flags=MULTIPART) + a_message(kind=DONE, flags=MULTIPART)],
-            [True],
-            [b"1234"],
-        ),
+        ([a_message(b"1234", flags=MULTIPART) + a_message(kind=DONE, flags=MULTIPART)], [True], [b"1234"]),
         ([an_error(0)], [True], []),
         ([a_message(kind=NOOP)], [False], []),
         ([a_message(b"1234", sequence=1), an_error(-errno.EINVAL, sequence=1)], [False, False], []),

@@ -131,7 +131,7 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path, text, message) -> None:
         (["serve", f"--host.recording={RECORDING}", "--web.listen-address=nowhere"], "nowhere"),
         (["serve", "--web.config.file=/no/such.yml"], "/no/such.yml"),
         (["serve", "--metrics.exclude=roce_nothing"], "is not a metric of this version"),
-        (["capture", "--path.sysfs=/proc/self/fdinfo"], "no RDMA devices"),
+        (["capture", "--path.sysfs=/proc/self/fdinfo"], "nothing to record: no RDMA device"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(capsys, argv, message) -> None:

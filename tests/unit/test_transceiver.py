@@ -82,11 +82,7 @@ def test_a_qsfp28_by_the_tables_of_sff_8636() -> None:
 
 @pytest.mark.parametrize(
     ("offset", "data", "lacking"),
-    [
-        (220, b"\0", "transmit_power"),
-        (2, b"\x04", "alarm"),
-        (147, b"\xa0", r"power|bias"),
-    ],
+    [(220, b"\0", "transmit_power"), (2, b"\x04", "alarm"), (147, b"\xa0", r"power|bias")],
     ids=["no transmit monitors", "flat memory", "copper"],
 )
 def test_what_a_qsfp28_lacks_is_left_out(offset, data, lacking) -> None:

@@ -72,13 +72,7 @@ def test_the_vfs_of_a_link() -> None:
     assert request.kind == 18
     assert request.payload[16:] == encode_attribute(3, b"eth0\0") + encode_u32(29, 1), "IFLA_EXT_MASK"
     assert (first.number, first.mac, first.counts) == (0, MAC.format(0), COUNTS)
-    assert first.settings == {
-        "link_state": 2,
-        "spoof_check": 1,
-        "trusted": 1,
-        "vlan": 7,
-        "max_rate": 100,
-    }
+    assert first.settings == {"link_state": 2, "spoof_check": 1, "trusted": 1, "vlan": 7, "max_rate": 100}
     assert (second.number, second.mac, second.counts) == (5, MAC.format(5), {})
 
 

@@ -56,10 +56,7 @@ PROGRESS = {
     TRANSMIT: ("roce_priority_receive_packets_total", "roce_priority_receive_bytes_total"),
     RECEIVE: ("roce_priority_transmit_packets_total", "roce_priority_transmit_bytes_total"),
 }
-OF_PORT = {
-    TRANSMIT: "roce_port_receive_packets_total",
-    RECEIVE: "roce_port_transmit_packets_total",
-}
+OF_PORT = {TRANSMIT: "roce_port_receive_packets_total", RECEIVE: "roce_port_transmit_packets_total"}
 """The same where a driver does not count by priority."""
 
 

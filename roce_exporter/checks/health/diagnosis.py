@@ -18,6 +18,7 @@ from roce_exporter.checks.health.link_rules import LINK_RULES
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, settings_first, suspects
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
 from roce_exporter.checks.thresholds import Thresholds, shipped_thresholds
+from roce_exporter.errors import NO_DEVICE
 from roce_exporter.view.host_view import History, PortView, View
 
 PORT_RULES: tuple[Rule, ...] = (
@@ -29,7 +30,6 @@ LOOK_BACK = 120.0
 """Seconds between two times at which the history is judged; the shortest window of a rule."""
 SETTLED = 60.0
 """Seconds in which queue pairs give up, and by which counters of one event can be seen apart."""
-NO_DEVICE = "everything: no RDMA device is visible (`roce-exporter check setup` says why)"
 
 _PLACES = {cause.name: place for place, cause in enumerate(CAUSES)}
 
@@ -47,7 +47,7 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
         return Report((), (NotChecked("everything: there are no samples", needed=True),))
     host = View(history, shipped_thresholds() if limits is None else limits)
     if not host.devices():
-        return Report((), (NotChecked(NO_DEVICE, needed=True),))
+        return Report((), (NotChecked(f"everything: {NO_DEVICE}", needed=True),))
     findings = _found(host)
     unseen = tuple(unseen_of(host))
     now = [*_explained(_led(host, findings))]

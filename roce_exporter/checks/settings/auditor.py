@@ -13,14 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roce_exporter.catalog.named import (
-    CHECK_OK,
-    CHECK_UNREADABLE,
-    CHECKS_FAILED,
-    CHECKS_PASSED,
-    FINGERPRINT,
-    RDMA_MTU,
-)
+from roce_exporter.catalog import named
 from roce_exporter.catalog.row import HW_COUNTERS
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Topic
 from roce_exporter.checks.settings import ip_checks, port_checks
@@ -61,12 +54,12 @@ def settings_report(host: View) -> Report:
     """The findings of the newest moment. The values that were found are only on the host, and so are the commands that fill them in."""
     checks = {check.id: check for check in ALL_CHECKS}
     found: list[Finding] = []
-    for row in (CHECK_OK, CHECK_UNREADABLE):
+    for row in (named.CHECK_OK, named.CHECK_UNREADABLE):
         for labels, value in host.current(row.name):
             check = checks.get(labels["check"])
-            if check is None or (row is CHECK_UNREADABLE and not value):
+            if check is None or (row is named.CHECK_UNREADABLE and not value):
                 continue
-            result = CheckResult(bool(value) if row is CHECK_OK else None, "")
+            result = CheckResult(bool(value) if row is named.CHECK_OK else None, "")
             place = (labels["device"], labels["port"], labels["netdev"])
             found.append(check.finding(Topic.SETTINGS, place, result))
     gaps = () if found else (NotChecked("settings: the exporter serves no results of checks", needed=True),)
@@ -181,17 +174,17 @@ def _samples(ports: Sequence[PortSettings], profile: Profile) -> list[tuple[Seri
         if settings.mtu is not None:
             mtus[settings.device, str(settings.port)] = rdma_mtu(settings.mtu)
         if values := comparable(settings):
-            found.append((Series(FINGERPRINT, _labels(settings)), fingerprint(values)))
-    found += [(Series(RDMA_MTU, labels), value) for labels, value in mtus.items()]
+            found.append((Series(named.FINGERPRINT, _labels(settings)), fingerprint(values)))
+    found += [(Series(named.RDMA_MTU, labels), value) for labels, value in mtus.items()]
     for check, settings, (ok, *_) in judge(ports, profile):
         place = _labels(settings)
-        row = CHECK_UNREADABLE if ok is None else CHECK_OK
+        row = named.CHECK_UNREADABLE if ok is None else named.CHECK_OK
         found.append((Series(row, (*place, check.id)), 1 if ok is None else int(ok)))
         if ok is not None:
             results.setdefault(place[:2], []).append(ok)
     for port, passed in results.items():
-        found.append((Series(CHECKS_PASSED, port), passed.count(True)))
-        found.append((Series(CHECKS_FAILED, port), passed.count(False)))
+        found.append((Series(named.CHECKS_PASSED, port), passed.count(True)))
+        found.append((Series(named.CHECKS_FAILED, port), passed.count(False)))
     return found
 
 

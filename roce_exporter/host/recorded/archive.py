@@ -39,7 +39,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import aiofiles
 import aiofiles.os
@@ -263,7 +263,7 @@ def load_tree(path: str) -> Tree:
     """Read a folder, a tar archive (plain, .gz, .bz2 or .xz) or a text into memory."""
     place = Path(path)
     try:
-        return collect_tree(_folder_members(place)) if place.is_dir() else _read_file(place)
+        return collect_tree(_folder_members(place)) if os.path.isdir(place) else _read_file(place)
     except RecordingError as error:
         raise RecordingError(f"recording {path}: {error}") from None
     except FileNotFoundError:
@@ -271,15 +271,14 @@ def load_tree(path: str) -> Tree:
             f"recording {path}: no such file or folder; name a folder, a .tar.gz or a text of `roce-exporter capture`"
         ) from None
     except OSError as error:
-        raise RecordingError(
-            f"recording {path}: {error.strerror or error}; check the path and its permissions"
-        ) from None
+        what = f"{error.filename}: {error.strerror}" if error.filename not in (None, path) else error.strerror
+        raise RecordingError(f"recording {path}: {what}; check the path and its permissions") from None
 
 
 def load_base(folder: Path, name: str) -> Tree:
     """The recording that another one in this folder has as its base."""
     place = folder / f"{name}{SUFFIX}"
-    if place.is_symlink() or not place.is_file():
+    if os.path.islink(place) or not os.path.isfile(place):
         raise RecordingError(f"base {place.name}: no such file in the same folder; copy it there")
 
     def base_of_base(name: str) -> Tree:
@@ -293,7 +292,7 @@ def load_base(folder: Path, name: str) -> Tree:
 
 
 def _read_file(place: Path, read_base: Callable[[str], Tree] | None = None) -> Tree:
-    if not place.is_file() and place.exists():
+    if os.path.exists(place) and not os.path.isfile(place):
         raise RecordingError(
             "is neither a folder nor a regular file; name what `roce-exporter capture` wrote"
         )
@@ -313,7 +312,10 @@ def read_text(file: BinaryIO, read_base: Callable[[str], Tree]) -> Tree:
 
 
 def _folder_members(root: Path) -> Iterator[tuple[str, Content]]:
-    for folder, folders, files in os.walk(root):
+    def refuse(error: OSError) -> NoReturn:
+        raise error
+
+    for folder, folders, files in os.walk(root, onerror=refuse):
         for name in sorted((*folders, *files)):
             place = Path(folder, name)
             inside = place.relative_to(root).as_posix()

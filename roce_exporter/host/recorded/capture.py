@@ -11,15 +11,15 @@ import asyncio
 import errno
 import json
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
-from roce_exporter.errors import UserError
+from roce_exporter.errors import NO_DEVICE, UserError
 from roce_exporter.host.inventory import CLASS, Listed, describe, list_devices
 from roce_exporter.host.kernel import Absent, Kernel, entries_of, read_or
 from roce_exporter.host.recorded import ethtool_text
@@ -83,6 +83,14 @@ class SymbolicLink(str):
     __slots__ = ()
 
 
+def check_output(output: str) -> None:
+    """Refuse, before minutes of recording, what cannot be written."""
+    if os.path.lexists(output):
+        raise CaptureError(f"{output} exists already; choose another with --output")
+    if not os.access(folder := os.path.dirname(output) or ".", os.W_OK | os.X_OK):
+        raise CaptureError(f"{output}: {folder} is no folder to write to; choose another place with --output")
+
+
 async def capture(
     kernel: Kernel, output: str, moments: int, interval: float, wall: Callable[[], float] = time.time
 ) -> str:
@@ -90,8 +98,7 @@ async def capture(
 
     `wall` returns Unix time. CaptureError: the output exists already or cannot be written.
     """
-    if Path(output).exists():  # noqa: ASYNC240 - nothing else runs on this loop
-        raise CaptureError(f"{output} exists already; choose another with --output")
+    check_output(output)
     scrub = Scrubber()
     in_flight: InFlight[str] = InFlight(time.monotonic)
     whole: Part = {}
@@ -109,9 +116,7 @@ async def capture(
             part[TIME] = f"{begun:.6f}\n"
         whole |= {prefix + path: content for path, content in part.items()}
     if not whole:
-        raise CaptureError(
-            "no RDMA devices, so there is nothing to record; `roce-exporter check setup` says why"
-        )
+        raise CaptureError(f"nothing to record: {NO_DEVICE}")
     try:
         tree = collect_tree(
             (path, content if isinstance(content, SymbolicLink | int) else content.encode())

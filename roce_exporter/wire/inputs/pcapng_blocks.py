@@ -119,46 +119,38 @@ class PcapngBlocks:
         return length
 
     def _frames(self, data: bytearray, runs: list[Run], order: str) -> list[Frames]:
+        """The frames of these packets by link type, those of one in the order of the file."""
         whole = np.frombuffer(data, np.uint8)
         positions = np.array([start for starts, _, _ in runs for start in starts], np.int64)
         words = record_fields(whole, positions, ENHANCED_HEADER, order)
+        simple = words[:, 0] == SIMPLE
         first, described = np.repeat([run[1:] for run in runs], [len(run[0]) for run in runs], axis=0).T
-        names = first + np.where(words[:, 0] == SIMPLE, 0, words[:, 2])
+        names = first + np.where(simple, 0, words[:, 2])
         if (names >= described).any():
             raise InputError("a packet names an interface that is not described, so the file is damaged")
-        interfaces = np.array(self._interfaces, np.int64)[names]
-        links = interfaces[:, 0]
-        chosen = [links == link for link in np.unique(links)]
-        return [_of_link(whole, positions[one], words[one], interfaces[one]) for one in chosen]
-
-
-def _of_link(
-    data: NDArray[np.uint8],
-    positions: NDArray[np.int64],
-    words: NDArray[np.int64],
-    interfaces: NDArray[np.int64],
-) -> Frames:
-    """The frames of all interfaces of one link type, in the order of the file; `interfaces`: the fields of each frame's."""
-    simple = words[:, 0] == SIMPLE
-    _, resolutions, offsets, snaps = interfaces.T
-    room = words[:, 1] - np.where(simple, SIMPLE_HEADER + 4, ENHANCED_HEADER + 4)
-    captured = np.where(simple, np.minimum(words[:, 2], np.where(snaps, snaps, LARGEST)), words[:, 5])
-    if (captured > room).any():
-        raise InputError("a packet is longer than its block, so the file is damaged")
-    ticks = words[:, 3] << 32 | words[:, 4]
-    times = np.zeros(len(ticks), np.int64)
-    for resolution in np.unique(resolutions).tolist():
-        alike = resolutions == resolution
-        times[alike] = nanoseconds(ticks[alike], resolution) + offsets[alike] * NANO
-    return Frames(
-        data=data,
-        starts=positions + np.where(simple, SIMPLE_HEADER, ENHANCED_HEADER),
-        captured=captured,
-        lengths=np.where(simple, words[:, 2], words[:, 6]),
-        times=np.where(simple, 0, times),
-        tags=np.full(len(positions), NO_TAG, np.int64),
-        link=int(interfaces[0, 0]),
-    )
+        links, resolutions, offsets, snaps = np.array(self._interfaces, np.int64)[names].T
+        starts = positions + np.where(simple, SIMPLE_HEADER, ENHANCED_HEADER)
+        captured = np.where(simple, np.minimum(words[:, 2], np.where(snaps, snaps, LARGEST)), words[:, 5])
+        if (captured > words[:, 1] - 4 - starts + positions).any():
+            raise InputError("a packet is longer than its block, so the file is damaged")
+        lengths, times = np.where(simple, words[:, 2], words[:, 6]), np.zeros(len(names), np.int64)
+        for resolution in np.unique(resolutions).tolist():
+            alike = (resolutions == resolution) & ~simple
+            ticks = words[alike, 3] << 32 | words[alike, 4]
+            times[alike] = nanoseconds(ticks, resolution) + offsets[alike] * NANO
+        chosen = ((link, np.flatnonzero(links == link)) for link in np.unique(links).tolist())
+        return [
+            Frames(
+                data=whole,
+                starts=starts[mine],
+                captured=captured[mine],
+                lengths=lengths[mine],
+                times=times[mine],
+                tags=np.full(len(mine), NO_TAG, np.int64),
+                link=link,
+            )
+            for link, mine in chosen
+        ]
 
 
 def is_length(length: int) -> bool:

@@ -30,12 +30,7 @@ the kernel stamps packets it sends with the time since boot, differ by more."""
 _ACKNOWLEDGED = (infiniband.RC, infiniband.XRC)  # the transports whose receivers answer
 REPLIES = infiniband.opcodes_of(
     _ACKNOWLEDGED,
-    (
-        infiniband.ACKNOWLEDGE,
-        infiniband.ATOMIC_ACKNOWLEDGE,
-        infiniband.READ_FIRST,
-        infiniband.READ_ONLY,
-    ),
+    (infiniband.ACKNOWLEDGE, infiniband.ATOMIC_ACKNOWLEDGE, infiniband.READ_FIRST, infiniband.READ_ONLY),
 )
 ALWAYS_ANSWERED = infiniband.opcodes_of(
     _ACKNOWLEDGED, (infiniband.READ_REQUEST, infiniband.COMPARE_SWAP, infiniband.FETCH_ADD)

@@ -19,19 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from roce_exporter.wire.decode.infiniband import (
-    ACKNOWLEDGE,
-    ATOMIC_ACKNOWLEDGE,
-    OPERATIONS,
-    RC,
-    READ_FIRST,
-    READ_LAST,
-    READ_MIDDLE,
-    READ_ONLY,
-    UC,
-    XRC,
-    opcodes_of,
-)
+from roce_exporter.wire.decode import infiniband
 from roce_exporter.wire.decode.invariant_crc import WRONG
 
 if TYPE_CHECKING:
@@ -233,19 +221,22 @@ NO_STATE = -1
 NEAR = 1 << 16  # PSNs: two flows between the same addresses that are nearer may be confused
 LAST_ACK = 0x1F  # syndromes up to this are ACKs with a number of credits
 
-_TRANSPORTS = (RC, UC, XRC)
-_REPLIES = (ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE)
+_TRANSPORTS = (infiniband.RC, infiniband.UC, infiniband.XRC)
+_REPLIES = (infiniband.ACKNOWLEDGE, infiniband.ATOMIC_ACKNOWLEDGE)
 CLASSES: Integers = np.select(
     [
-        opcodes_of(_TRANSPORTS, _REPLIES),
-        opcodes_of(_TRANSPORTS, (READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY)),
-        opcodes_of(_TRANSPORTS, OPERATIONS),
+        infiniband.opcodes_of(_TRANSPORTS, _REPLIES),
+        infiniband.opcodes_of(
+            _TRANSPORTS,
+            (infiniband.READ_FIRST, infiniband.READ_MIDDLE, infiniband.READ_LAST, infiniband.READ_ONLY),
+        ),
+        infiniband.opcodes_of(_TRANSPORTS, infiniband.OPERATIONS),
     ],
     [ACKS, RESPONSES, REQUESTS],
     UNTRACKED,
 )
 """The class of each opcode."""
-OPEN_END = opcodes_of(_TRANSPORTS, (READ_LAST, READ_ONLY, *_REPLIES))
+OPEN_END = infiniband.opcodes_of(_TRANSPORTS, (infiniband.READ_LAST, infiniband.READ_ONLY, *_REPLIES))
 """Opcodes after which any later PSN may follow in their class."""
 
 

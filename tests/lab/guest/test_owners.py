@@ -30,12 +30,7 @@ FAILED = 7
 PAUSE = 49
 """By default a driver works 2 % of the time for a survey."""
 
-NUMBERS = {
-    "contexts": "ctx",
-    "completion_queues": "cq",
-    "memory_regions": "mr",
-    "queue_pairs": "qp",
-}
+NUMBERS = {"contexts": "ctx", "completion_queues": "cq", "memory_regions": "mr", "queue_pairs": "qp"}
 """The metric of each kind of object."""
 
 LABEL = re.compile(r'\w+="([^"]*)"')

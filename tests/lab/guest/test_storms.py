@@ -111,11 +111,7 @@ class Case(NamedTuple):
     """Seconds by which the length may be wrong: a renewal at both ends, and polls that a busy host delays."""
 
 
-CASES = (
-    Case("mlx5_0", mlx5, 0, 1.0),
-    Case("bnxt_re0", bnxt, 1000, 3.0),
-    Case("ionic_0", ionic, 0, 1.0),
-)
+CASES = (Case("mlx5_0", mlx5, 0, 1.0), Case("bnxt_re0", bnxt, 1000, 3.0), Case("ionic_0", ionic, 0, 1.0))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.device)

@@ -180,7 +180,7 @@ def test_other_urls_are_refused(capsys, url, said) -> None:
             ("--prometheus=http://a", "--host.simulate=quiet"),
             "--prometheus and --host.simulate name different",
         ),
-        (("--prometheus=http://a", "--since=10s"), "--interval=15: must be shorter than --since"),
+        (("--prometheus=http://a", "--since=10s"), "--interval is 15 s: must be shorter than --since, 10 s"),
         (("--since=10s",), "--since needs a past"),
         (
             ("--host.recording=x", "--interval=10s"),

@@ -99,7 +99,7 @@ def test_a_variable_that_lists_others_targets_is_left_if_a_translated_query_uses
 def test_a_metric_of_the_full_set_needs_it(tmp_path, capsys) -> None:
     expr = "increase(node_infiniband_symbol_error_total[5m]) > 0"
     assert run(tmp_path, expr) == 1
-    assert "without --metrics.set=full no series" in capsys.readouterr().err
+    assert "need --metrics.set=full" in capsys.readouterr().err
     assert run(tmp_path, expr, "--metrics.set=full") == 0
 
 

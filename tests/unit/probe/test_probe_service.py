@@ -380,7 +380,7 @@ def targets(tmp_path: Path) -> str:
 def test_the_plan_of_a_host_is_a_table(targets: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", targets, "plan", "h1"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["FROM", "ADDRESS", "RAIL", "TO", "ADDRESS", "SCOPE", "PATHS"]
+    assert lines[0].split() == ["FROM", "FROM_ADDRESS", "RAIL", "TO", "TO_ADDRESS", "SCOPE", "PATHS"]
     assert [line.split() for line in lines[1:3]] == [
         ["h1", "10.0.1.1", "h1", "10.0.1.2", "rack", "2"],
         ["h1", "10.0.1.1", "h2", "10.0.2.1", "fabric", "8"],

@@ -206,12 +206,7 @@ async def test_an_error_without_an_answer_of_the_command_keeps_its_status(tmp_pa
 
 @pytest.mark.parametrize(
     ("status", "words", "cli"),
-    [
-        (400, "", True),
-        (404, "", True),
-        (503, "overloaded", False),
-        (403, "the role of the user", True),
-    ],
+    [(400, "", True), (404, "", True), (503, "overloaded", False), (403, "the role of the user", True)],
 )
 async def test_the_command_line_replaces_a_dme_that_is_absent_or_refuses_but_not_one_that_is_late(
     tmp_path, status, words, cli

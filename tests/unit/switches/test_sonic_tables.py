@@ -433,13 +433,7 @@ def test_each_row_of_a_recording_can_be_lost(table) -> None:
             assert whole.get(name) == value or name.partition(" ")[0] in SETTINGS, (key, name)
 
 
-SETTINGS = {
-    "pfc_enabled",
-    "pfc_watchdog_enabled",
-    "config_ecn_enabled",
-    "info",
-    "port_info",
-}
+SETTINGS = {"pfc_enabled", "pfc_watchdog_enabled", "config_ecn_enabled", "info", "port_info"}
 """What the absence of a row means: off, or a text less."""
 
 

@@ -73,7 +73,8 @@ def test_the_document_counts_each_direction() -> None:
     )
     assert document["pairs_left_out"] == 0
     assert wire_document(summary(), 1)["pairs_left_out"] == 3
-    assert document["sentences"] == list(sentences(summary(), 10))
+    assert document["sentences"] == list(sentences(summary(), 10, 7))
+    assert [one["what"][:7] for one in document["not_checked"]] == ["7 frame"]
 
 
 def test_the_sentences_name_both_ends_and_the_counts() -> None:

@@ -191,10 +191,7 @@ def read(replies: ProbeReply, _: SwitchTarget) -> SwitchReadings:
         return is_ethernet and not others and not MANAGEMENT.match(name)
 
     system = tables[SYSTEM].get((), {})
-    readings = (
-        *port_readings(tables, is_port),
-        *queue_readings(tables, lambda port, _: is_port(port)),
-    )
+    readings = (*port_readings(tables, is_port), *queue_readings(tables, lambda port, _: is_port(port)))
     return SwitchReadings(
         name=v.said(system.get("hostname")),
         readings=tuple(reading for reading in readings if reading.values),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiofiles
+import aiofiles.os
 
 from roce_exporter.net import NetError
 from roce_exporter.switches.systems.sonic.redis_client import RedisAddress
@@ -83,7 +84,7 @@ async def layout_of(target: SwitchTarget) -> DatabaseLayout:
         return await read_layout(target.database_config)
     if target.scheme == "unix":
         for path in ON_THE_SWITCH:
-            if path.exists():
+            if await aiofiles.os.path.exists(path):
                 return await read_layout(path)
     return DEFAULT_LAYOUT
 
