@@ -101,6 +101,8 @@ def test_the_page_of_a_recorded_host(capsys, monkeypatch) -> None:
 def test_a_simulated_host_without_problems_is_fit(capsys) -> None:
     status, page, _ = run(capsys, "--host.simulate=quiet")
     assert (status, "degraded" in page) == (0, False)
+    status, page, _ = run(capsys, "--host.simulate=quiet", "--device.include=none")
+    assert (status, "Every RDMA device is excluded (4 of them)" in page) == (1, True)
 
 
 def test_json_has_every_result(capsys) -> None:

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import tarfile
 from collections import deque
 from pathlib import Path
@@ -136,6 +137,20 @@ def test_a_malformed_recording_is_named_in_one_line(tmp_path, files, message) ->
         load_recording(write(tmp_path / "h", files))
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+
+
+def test_a_folder_whose_part_cannot_be_read_is_refused_with_its_name(tmp_path, monkeypatch) -> None:
+    """`os.walk` passes over it: its values would be missing as on a host that does not have them."""
+    path, scan = write(tmp_path, {"sys/a": "1", "rdma/dev.json": "[]"}), os.scandir
+
+    def refuse(place: str) -> object:
+        if str(place).endswith("/sys"):
+            raise PermissionError(13, "Permission denied", place)
+        return scan(place)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(RecordingError, match="/sys: Permission denied; check the path and its permissions"):
+        load_recording(path)
 
 
 @pytest.mark.parametrize("keep", [0, 1, 10, 50, 100])

@@ -63,6 +63,14 @@ def test_the_file_of_the_package_is_valid_as_an_edited_one() -> None:
         ("shared: {medum: 5m}\n", ":1: shared.medum: is not a valid key"),
         ("alert: {}\n", ":1: alert: is not a valid key; known here: shared, limits, alerts"),
         ("[", ":1: is not YAML"),
+        *(
+            (f"limits: {{pause_long: {{seconds: {one}}}}}", "pause_long.seconds: is no number")
+            for one in (".nan", -1, "no")
+        ),
+        (
+            "limits: {storms_sent: {window: 0m}}",
+            "storms_sent.window: is no number of 0 or more and no time such as 10m, or a window of 0",
+        ),
     ],
 )
 def test_an_unknown_name_is_refused_with_its_place(text, said, tmp_path, capsys) -> None:

@@ -207,6 +207,22 @@ def test_paths_that_cannot_be_used_are_one_line(tmp_path, capsys) -> None:
         assert why in err
 
 
+def test_an_output_in_a_folder_that_cannot_be_entered_is_one_line(tmp_path, monkeypatch, capsys) -> None:
+    stat = os.stat
+
+    def refuse(place: object, **more: object) -> object:
+        if "locked" in str(place):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return stat(place, **more)
+
+    good = file(tmp_path, "a.yml", RULES)
+    monkeypatch.setattr(os, "stat", refuse)
+    assert run(good, f"--output={tmp_path}/locked/x") == 2
+    assert "locked/x: cannot be written: " in capsys.readouterr().err
+    assert main(["capture", "--host.simulate=quiet", f"--output={tmp_path}/locked/x.txt"]) == 2
+    assert "locked is no folder to write to" in capsys.readouterr().err
+
+
 def test_without_the_extra_one_line_names_it(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "promql_parser", None)
     for name in [
