@@ -50,7 +50,7 @@ ROUND_VALUES = 2 * MOST_VALUES
 REQUESTS_AT_ONCE = 6
 """Of one round: a request that hangs keeps its place."""
 RECEIVED_AT_ONCE = 2
-"""Replies to Get of which one round receives the message at once: gRPC has all its bytes twice, and then they wait until they are decoded."""
+"""Replies of which one round receives a message at once: gRPC has all its bytes twice, and then they wait until they are decoded."""
 EXCHANGE_CHARACTERS = 256 * 1024
 """Most characters of one reply on the debug page."""
 QUERY_CHARACTERS = 4096
@@ -65,6 +65,7 @@ OPTIONS = (
     # Without it a closed channel and the next one to this address share a connection, and with it credentials.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
+    ("grpc.http2.bdp_probe", 0),  # it lets a fast switch send megabytes that are not read yet
     ("grpc.primary_user_agent", f"roce-exporter/{__version__}"),
 )
 
@@ -133,11 +134,8 @@ class GnmiClient:
             method: Any = channel.unary_stream(GET)
             call, reader = method(request, metadata=self._metadata), m.LeafReader()
             try:
-                await call.initial_metadata()  # for which a switch may let the request wait
-                async with self._receiving:
-                    if (data := await call.read()) is grpc.aio.EOF:
-                        raise await _ended(call, "the switch ended the request without a reply")
-                    await self._decode(reader, data)
+                if await self._received(call, reader) is None:
+                    raise await _ended(call, "the switch ended the request without a reply")
                 return tuple(reader.leaves)
             finally:
                 call.cancel()
@@ -156,12 +154,20 @@ class GnmiClient:
         async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
             async with self._subscription(channel, request) as call:
                 reader = m.LeafReader()
-                while (data := await call.read()) is not grpc.aio.EOF:
-                    if await self._decode(reader, data):
-                        return tuple(reader.leaves)
-                raise await _ended(call)
+                while (is_last := await self._received(call, reader)) is False:
+                    pass
+                if is_last is None:
+                    raise await _ended(call)
+                return tuple(reader.leaves)
 
         return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
+
+    async def _received(self, call: Any, reader: m.LeafReader) -> bool | None:
+        """Take one message; whether it was the last one, or None if there is none."""
+        await call.initial_metadata()  # for which a switch may let the request wait
+        async with self._receiving:
+            data = await call.read()
+            return None if data is grpc.aio.EOF else await self._decode(reader, data)
 
     async def _decode(self, reader: m.LeafReader, data: bytes) -> bool:
         before = reader.values
@@ -190,10 +196,12 @@ class GnmiClient:
                 request = m.stream_request(paths, plan.origin, database)
                 async with self._subscription(channel, request) as call:
                     while (data := await call.read()) is not grpc.aio.EOF:
-                        reader.next_message()
-                        if is_synced := await decode_aside(len(data), partial(reader.add, data)):
+                        is_synced = await decode_aside(len(data), partial(reader.add, data))
+                        del data  # nothing of a message is kept while the next one is awaited
+                        if is_synced:
                             unsynced.discard(database)
                         await take(reader, is_synced and not unsynced)
+                        reader.next_message()
                         now = asyncio.get_running_loop().time()
                         may_be_silent = not has_samples and database not in unsynced
                         limit.reschedule(None if may_be_silent else now + SILENT_SECONDS)
