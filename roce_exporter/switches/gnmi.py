@@ -134,8 +134,7 @@ class GnmiClient:
             method: Any = channel.unary_stream(GET)
             call, reader = method(request, metadata=self._metadata), m.LeafReader()
             try:
-                if await self._received(call, reader) is None:
-                    raise await _ended(call, "the switch ended the request without a reply")
+                await self._received(call, reader, "the switch ended the request without a reply")
                 return tuple(reader.leaves)
             finally:
                 call.cancel()
@@ -154,20 +153,19 @@ class GnmiClient:
         async def send(channel: grpc.aio.Channel, _: object) -> tuple[Leaf, ...]:
             async with self._subscription(channel, request) as call:
                 reader = m.LeafReader()
-                while (is_last := await self._received(call, reader)) is False:
+                while not await self._received(call, reader, INCOMPLETE):
                     pass
-                if is_last is None:
-                    raise await _ended(call)
                 return tuple(reader.leaves)
 
         return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
 
-    async def _received(self, call: Any, reader: m.LeafReader) -> bool | None:
-        """Take one message; whether it was the last one, or None if there is none."""
+    async def _received(self, call: Any, reader: m.LeafReader, ended: str) -> bool:
+        """Take one message; whether it was the last one of a subscription. `ended`: what it means that there is none."""
         await call.initial_metadata()  # for which a switch may let the request wait
         async with self._receiving:
-            data = await call.read()
-            return None if data is grpc.aio.EOF else await self._decode(reader, data)
+            if (data := await call.read()) is grpc.aio.EOF:
+                raise await _ended(call, ended)
+            return await self._decode(reader, data)
 
     async def _decode(self, reader: m.LeafReader, data: bytes) -> bool:
         before = reader.values

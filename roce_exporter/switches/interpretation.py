@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, starmap
 from math import nan
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -117,7 +117,9 @@ class Interpreter:
         """The samples of one round of queries; `device` is the name of the switch."""
         before = self._shown
         self._shown = self._plan_of(readings) if readings.readings else NO_PLAN
-        facts = tuple(dict.fromkeys(_fact_series(device, one) for one in readings.facts))
+        labelled = ((one.row, {**one.labels, "device": device}) for one in readings.facts)
+        both = ((row, tuple([intern(of.get(label, "")) for label in row.labels])) for row, of in labelled)
+        facts = tuple(dict.fromkeys(starmap(Series, both)))
         if self._shown is not before or (device, facts) != (self._device, self.facts):
             self.facts, self._device = facts, device
             self._series = SeriesTable(device, facts, self._shown) if facts or self._shown.rows else ()
@@ -184,11 +186,6 @@ class Interpreter:
         if is_first:
             PLANS[key] = plan
         return plan
-
-
-def _fact_series(device: str, fact: SwitchFact) -> Series:
-    labels = {**fact.labels, "device": device}
-    return Series(fact.row, tuple([intern(labels.get(label, "")) for label in fact.row.labels]))
 
 
 def first_positions(readings: SwitchReadings) -> list[int]:

@@ -91,11 +91,6 @@ def _gathered(series: Iterable[LabelledPoints], row_of: Callable[[str], Row | No
     return PrometheusHistory(history, tuple(sorted(unknown)))
 
 
-def _row_of_sum(name: str) -> Row | None:
-    """Sums and counts of histograms have their own names, and the labels of the row without `le`."""
-    return INDEX.named.get(name) or INDEX.named.get(name.removesuffix("_sum").removesuffix("_count"))
-
-
 def _series(document: object) -> Iterator[LabelledPoints]:
     if not isinstance(document, dict) or document.get("resultType") != "matrix":
         raise MatrixError("the answer is not a matrix")
@@ -174,7 +169,12 @@ class PrometheusQueries:
         for metric, points in _series(await self._get("query_range", query)):
             target = tuple(metric.get(label, "") for label in (*TARGET, "instance"))
             series.setdefault(target, []).append((metric, points))
-        return {target: _gathered(own, _row_of_sum).history for target, own in series.items()}
+
+        def row_of(name: str) -> Row | None:
+            # Sums and counts of histograms have their own names, and the labels of the row without `le`.
+            return INDEX.named.get(name) or INDEX.named.get(name.removesuffix("_sum").removesuffix("_count"))
+
+        return {target: _gathered(own, row_of).history for target, own in series.items()}
 
     async def values(self, query: str) -> list[tuple[dict[str, str], float]]:
         """The labels and the value of each series of an expression, at the end of the time.

@@ -16,7 +16,7 @@ from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.switches.interpretation import earlier
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
-from roce_exporter.switches.pause.pause_report import PauseStep, PauseTree
+from roce_exporter.switches.pause.pause_report import PauseTree
 from roce_exporter.switches.pause.pause_tree import EVERYDAY, pause_tree
 from roce_exporter.switches.switch_view import SwitchView
 from roce_exporter.words import few
@@ -213,6 +213,9 @@ def _findings(tree: PauseTree, until: float) -> Iterator[Finding]:
     # Every healthy fabric has some pause.
     for step in tree.causes if max(ratios, default=1.0) >= EVERYDAY else ():
         title, side = TITLES.get(step.kind, (OPEN_TITLE, Side.UNKNOWN))
+        way = [step]  # and the steps above it, which say how its pause reached a host
+        while (above := way[-1].parent) is not None:
+            way.append(tree.steps[above])
         yield Finding(
             Topic.FABRIC,
             "pause_start",
@@ -220,15 +223,7 @@ def _findings(tree: PauseTree, until: float) -> Iterator[Finding]:
             Status.DEGRADED,
             f"{step.neighbor} {step.neighbor_port}".strip() if side is Side.HOST else str(step.place),
             side=side,
-            evidence=tuple(_way(tree, step)),
+            evidence=tuple(one.sentence for one in way),
             until=until,
             harm=step.pause_ratio or 0.0,
         )
-
-
-def _way(tree: PauseTree, step: PauseStep) -> Iterator[str]:
-    """The start and the steps above it, which say how its pause reached a host."""
-    yield step.sentence
-    while step.parent is not None:
-        step = tree.steps[step.parent]
-        yield step.sentence
