@@ -11,9 +11,10 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import repeat
 from math import nan
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from roce_exporter.catalog.named import (
@@ -312,16 +313,9 @@ class SwitchPauses:
         states: list[Column]
         *states, maxima, limits = [pick(values) for pick in plan.columns[len(COUNTERS) :]]
         full = _full_at(tuple([place.priority for place in plan.places]), limits, maxima)
-        self._columns, self._rows, self._made = (*now, *before, *states, full), list[Column](), made
-        received = zip(zip(*now[:3], strict=True), zip(*before[:3], strict=True), strict=True)
-        self.stopped = [
-            place
-            for place, (after, was), (paused, tripped, held, most, _), (level, _) in zip(
-                plan.places, received, zip(*states, strict=True), full, strict=True
-            )
-            if after != was or paused or tripped or None in (most, level) or max(most, held or 0) >= level
-        ]
-        """Places that may be paused or full, in their order; without a watermark more says whether a queue is full."""
+        self._columns, self._made = (*now, *before, *states, full), made
+        self.may_be_paused = now[:3] != before[:3] or any(states[0]) or any(states[1])
+        """Whether any place may be."""
         sent = [one for one in zip(plan.places, now[3], before[3], strict=True) if one[1] != one[2]]
         self.pausing = {place: rate for place, one, was in sent if (rate := _rate(one, was, self._seconds))}
         """Pause frames per second to the neighbour, of places that send any."""
@@ -329,9 +323,36 @@ class SwitchPauses:
     def pause(self, place: PausePlace) -> PortPause:
         """The pause of a place; nothing is known of one that the switch does not have."""
         if place not in self._made and place in self.plan.places:
-            self._rows = self._rows or [*zip(*self._columns, strict=True)]
             self._made[place] = _port_pause(self._rows[self.plan.places[place]], self._seconds)
         return self._made.get(place, NO_PAUSE)
+
+    @cached_property
+    def _rows(self) -> list[Column]:
+        return [*zip(*self._columns, strict=True)]
+
+    @cached_property
+    def candidates(self) -> dict[str, tuple[PausePlace, ...]]:
+        """By priority the queues that are paused or full, the most paused first, then in natural order."""
+        found: dict[str, list[tuple[PausePlace, tuple[float, ...]]]] = {}
+        size = len(COUNTERS)
+        for place, row in zip(self.plan.places, self._rows, strict=True):
+            paused, tripped, now, most, _, (level, _) = row[2 * size :]
+            # Of a queue that was full, marks or what it holds now say whether it still is.
+            may_be_full = (
+                None in (most, level)
+                or (now or 0) >= level
+                or (most >= level and (now is None or row[4] != row[size + 4]))
+            )
+            if may_be_full or paused or tripped or row[:3] != row[size : size + 3]:
+                pause = self.pause(place)
+                if pause.is_paused or pause.fill.is_full:
+                    amounts = (pause.receive_share, pause.receive_frames, pause.fill.held)
+                    order = (not pause.is_paused, *(-(amount or 0) for amount in amounts))
+                    found.setdefault(place.priority, []).append((place, order))
+        # The sort keeps places of equal pause in their order.
+        return {
+            key: tuple(one for one, _ in sorted(places, key=itemgetter(1))) for key, places in found.items()
+        }
 
     @property
     def estimated(self) -> list[str]:

@@ -8,9 +8,10 @@ Counters do not show which port's packets wait in which queue, so every candidat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
@@ -82,8 +83,6 @@ class _Fabric:
     made: Mapping[PausePlace, at.PortPause]
     """Those that were needed so far."""
     links: Mapping[PortId, FabricLink]
-    candidates: Mapping[tuple[str, str], tuple[PausePlace, ...]]
-    """By switch and priority, the queues that are paused or full, the most paused first."""
 
     def pause(self, place: PausePlace) -> at.PortPause:
         return self.made.get(place) or self.by_switch[place.switch].pause(place)
@@ -98,7 +97,7 @@ class _Fabric:
 
     def others(self, ingress: PausePlace) -> tuple[PausePlace, ...]:
         """The queues whose packets may come from this port: a switch does not send them back to it."""
-        found = self.candidates.get((ingress.switch, ingress.priority), ())
+        found = self.by_switch[ingress.switch].candidates.get(ingress.priority, ())
         return tuple(place for place in found if place != ingress) if ingress in found else found
 
 
@@ -110,7 +109,7 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
     made: dict[PausePlace, at.PortPause] = {}
     parts = {view.device: at.SwitchPauses(view, made) for view in views}
     links = at.fabric_links(tuple(part.plan for part in parts.values()))
-    fabric = _Fabric(parts, made, links, _candidates(parts.values()))
+    fabric = _Fabric(parts, made, links)
     walk = _Walk(fabric)
     starts = _everywhere(fabric, walk) if choice == EVERYWHERE else _chosen(fabric, choice)
     for place, is_victim in starts:
@@ -155,20 +154,6 @@ def _without_everyday_pause(steps: Sequence[PauseStep]) -> tuple[PauseStep, ...]
     )
 
 
-def _candidates(parts: Iterable[at.SwitchPauses]) -> dict[tuple[str, str], tuple[PausePlace, ...]]:
-    def order(found: tuple[PausePlace, at.PortPause]) -> tuple[object, ...]:
-        pause = found[1]
-        amounts = (pause.receive_share, pause.receive_frames, pause.fill.held)
-        return (not pause.is_paused, *(-(amount or 0) for amount in amounts))
-
-    found: dict[tuple[str, str], list[tuple[PausePlace, at.PortPause]]] = {}
-    for place, pause in ((place, part.pause(place)) for part in parts for place in part.stopped):
-        if pause.is_paused or pause.fill.is_full:
-            found.setdefault((place.switch, place.priority), []).append((place, pause))
-    # The sort keeps places of equal pause in their natural order.
-    return {key: tuple(place for place, _ in sorted(places, key=order)) for key, places in found.items()}
-
-
 def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool]]:
     """Where to start without a choice, so that the bound of the tree cuts off repetitions and no causes.
 
@@ -181,8 +166,12 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool
     victims.sort(key=lambda place: -parts[place.switch].pausing[place])  # of equal ones the order stays
     first = set({(place.switch, place.priority): place for place in reversed(victims)}.values())
     yield from ((place, True) for place in victims if place in first)
+    candidates = (part.candidates.values() for part in parts.values() if part.may_be_paused)
     paused = [
-        place for places in fabric.candidates.values() for place in places if fabric.pause(place).is_paused
+        place
+        for places in chain.from_iterable(candidates)
+        for place in places
+        if fabric.pause(place).is_paused
     ]
     rest = [place for place in paused if place not in walk.seen]
     followed = {place for one in rest if (peer := fabric.peer(one)) for place in fabric.others(peer)}
