@@ -36,7 +36,7 @@ NEIGHBORS = "neighbors"
 FILE = "file"
 UP_NAMES = frozenset(name for spelling in SWITCH_LINK_UP.spellings for name in spelling.raw)
 MOST_PORTS = 4096
-MANY_VALUES = 20_000
+MANY_VALUES = 10_000
 """More than these are interpreted and rendered in a thread, so that a large switch does not hold up others."""
 MOST_ABSENT = 4096
 """Series that a switch no longer has and whose choice is remembered."""

@@ -106,7 +106,9 @@ class SwitchReadings:
 
 def label_text(text: object) -> str:
     """A text from the network as the value of a label: printable, at most `LABEL_CHARACTERS` characters."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in str(text)[: 4 * LABEL_CHARACTERS])
+    plain = str(text)[: 4 * LABEL_CHARACTERS]
+    if not plain.isprintable():
+        plain = "".join(letter if letter.isprintable() else " " for letter in plain)
     return " ".join(plain.split())[:LABEL_CHARACTERS]
 
 

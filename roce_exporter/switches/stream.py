@@ -13,7 +13,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 
@@ -205,7 +204,10 @@ class LeafStore:
                 await asyncio.sleep(0)
             source = self._source_of(path)
             if source and (source not in self._tables or self._has_rows(source, value, now)):
-                _take(every[source], path, value)
+                # The newest is the last one: where a document and a leaf say the same, it counts. A document has the members that have changed.
+                before = every[source].pop(path, None)
+                both = before and isinstance(value, dict) and isinstance(before.value, dict)
+                every[source][path] = Leaf(path, {**before.value, **value} if before and both else value)
                 self._renewed[source] = now
         for source in self._tables:
             if (renewed := self._leaves[source]) is not begun[source]:  # meanwhile: neither may be the newest
@@ -219,7 +221,10 @@ class LeafStore:
             raise NetError(f"the switch has sent more than {MOST_LEAVES:,} values")
         self._received += received
         if self._received > 2 * MOST_BYTES:
-            self._received = await decode_aside(self._received, partial(_size, self._leaves))
+            kept = [leaf for leaves in self._leaves.values() for leaf in leaves.values()]
+            self._received = await decode_aside(
+                self._received, lambda: sum(len(str(leaf.value)) for leaf in kept)
+            )
             if self._received > MOST_BYTES:
                 raise NetError(f"the switch has sent values of more than {MOST_BYTES >> 20} MiB")
         for source, seconds in self._periods.items():
@@ -267,18 +272,6 @@ class LeafStore:
                     await asyncio.sleep(0)
                 if is_below(one, path):
                     del leaves[one]
-
-
-def _take(leaves: dict[Path, Leaf], path: Path, value: Any) -> None:
-    # The newest is the last one: where a document and a leaf say the same, it counts. A document has the members that have changed.
-    before = leaves.pop(path, None)
-    if before and isinstance(value, dict) and isinstance(before.value, dict):
-        value = {**before.value, **value}
-    leaves[path] = Leaf(path, value)
-
-
-def _size(leaves: Mapping[str, Mapping[Path, Leaf]]) -> int:
-    return sum(len(str(leaf.value)) for some in leaves.values() for leaf in some.values())
 
 
 def is_below(path: Path, start: Path) -> bool:

@@ -313,9 +313,9 @@ class SwitchPauses:
         states: list[Column]
         *states, maxima, limits = [pick(values) for pick in plan.columns[len(COUNTERS) :]]
         full = _full_at(tuple([place.priority for place in plan.places]), limits, maxima)
-        self._columns, self._made = (*now, *before, *states, full), made
+        self._rows: list[Column] = [*zip(*now, *before, *states, full, strict=True)]
+        self._made = made
         self.may_be_paused = now[:3] != before[:3] or any(states[0]) or any(states[1])
-        """Whether any place may be."""
         sent = [one for one in zip(plan.places, now[3], before[3], strict=True) if one[1] != one[2]]
         self.pausing = {place: rate for place, one, was in sent if (rate := _rate(one, was, self._seconds))}
         """Pause frames per second to the neighbour, of places that send any."""
@@ -325,10 +325,6 @@ class SwitchPauses:
         if place not in self._made and place in self.plan.places:
             self._made[place] = _port_pause(self._rows[self.plan.places[place]], self._seconds)
         return self._made.get(place, NO_PAUSE)
-
-    @cached_property
-    def _rows(self) -> list[Column]:
-        return [*zip(*self._columns, strict=True)]
 
     @cached_property
     def candidates(self) -> dict[str, tuple[PausePlace, ...]]:
@@ -357,8 +353,8 @@ class SwitchPauses:
     @property
     def estimated(self) -> list[str]:
         """The ports whose pause time the switch estimates."""
-        found = zip(self.plan.places, self._columns[2], strict=True)
-        return [place.port for place, one in found if one not in (None, -1) and self.pause(place).estimated]
+        found = zip(self.plan.places, self._rows, strict=True)
+        return [at.port for at, row in found if row[2] not in (None, -1) and self.pause(at).estimated]
 
     def fullest(self, priority: str) -> tuple[PausePlace, PortPause] | None:
         """The fullest queue of a priority; None if it is not read how full any of them is."""
