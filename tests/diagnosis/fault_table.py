@@ -53,7 +53,7 @@ class Fault:
 
 def load_faults() -> tuple[Fault, ...]:
     """Every fault, in the order of the file."""
-    return tuple(_fault(entry) for entry in tomllib.loads(TABLE.read_text())["fault"])
+    return tuple(_fault({"id": name} | entry) for name, entry in tomllib.loads(TABLE.read_text()).items())
 
 
 def _fault(entry: dict[str, Any]) -> Fault:
