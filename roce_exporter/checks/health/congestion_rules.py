@@ -266,7 +266,7 @@ def _against(paused: list[Paused]) -> str:
 def _slow_receiver(port: PortView) -> Iterator[Symptom]:
     paused = paused_priorities(port, TRANSMIT)
     if not paused:
-        yield from _flood(port)
+        yield from _flood(port, TRANSMIT)
         return
     signs = stalled(port)
     calm = sees_stalls(port) and not signs
@@ -284,19 +284,22 @@ def _slow_receiver(port: PortView) -> Iterator[Symptom]:
     )
 
 
-def _flood(port: PortView) -> Iterator[Symptom]:
-    """Where a NIC counts XOFF and XON frames and no time: many of both, and drops at the port meanwhile; without them a note."""
-    stops = port.rise("roce_pfc_transmit_xoff_frames_total", SHORT)
-    drops = port.rise("roce_phy_receive_discards_total", SHORT)
-    if stops and stops.rate > FLOOD:
-        said = rose(stops, "times it stopped its switch")
+def _flood(port: PortView, direction: str) -> Iterator[Symptom]:
+    """Where a NIC counts XOFF and XON frames and no time: many of both are a note, unless the port drops meanwhile what it receives."""
+    stops = port.rise(f"roce_pfc_{direction}_xoff_frames_total", SHORT)
+    if stops and stops.rate > FLOOD and direction == RECEIVE:
+        yield Symptom("pause_received", (rose(stops, "times its switch stopped it"),), note=True)
+    elif stops and stops.rate > FLOOD:
+        drops = port.rise("roce_phy_receive_discards_total", SHORT)
         dropped = drops and drops.amount and rose(drops, "packets dropped at the port all the same")
+        said = rose(stops, "times it stopped its switch")
         yield Symptom("slow_receiver", texts(said, dropped), weight=float(bool(dropped)), note=not dropped)
 
 
 def _received(port: PortView) -> Iterator[Symptom]:
     paused = paused_priorities(port, RECEIVE)
     if not paused:
+        yield from _flood(port, RECEIVE)
         return
     own = paused_priorities(port, TRANSMIT) and "this port transmits pause, too"
     worst = max(one.ratio for one in paused)

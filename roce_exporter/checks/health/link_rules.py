@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import CAUSES, NAMED, Rule, Symptom, rose, texts
 from roce_exporter.host.kernel.ethtool_netlink import link_reason
 from roce_exporter.view.host_view import PortView, Rise, SeriesTrack, rise_between
@@ -317,14 +316,25 @@ def _crc(port: PortView) -> Iterator[Symptom]:
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
     own = any(not one.note for one in _uncorrected(port))
     for found in _errors(port, "crc_errors", window, tuple(CHECKSUMS.items())):
-        if upstream:
-            most = upstream >= max(port.rose(name, window) for name in CHECKSUMS) / 2
+        clean = _corrects_all(port, window)
+        if upstream or clean:
+            most = clean or upstream >= max(port.rose(name, window) for name in CHECKSUMS) / 2
             where = "the bad link is upstream" if most else "the others were damaged here"
-            said = f"{upstream:.0f} of them were marked as corrupt by a switch: {where}"
-            yield found._replace(evidence=(*found.evidence, said), side=Side.FABRIC if most else None)
+            said = upstream and f"{upstream:.0f} of them were marked as corrupt by a switch: {where}"
+            intact = clean and "this link's error correction left no block damaged: they came so"
+            cause = "corruption" if most else found.cause
+            yield found._replace(cause=cause, evidence=texts(*found.evidence, said, intact))
         else:
             # Blocks that this link could not correct explain them.
             yield found._replace(direction="receive" if own else "")
+
+
+def _corrects_all(port: PortView, window: float) -> bool:
+    """Whether forward error correction is seen to work on this link, and left nothing: what is damaged was so before (cut-through switches)."""
+    blocks = "roce_phy_fec_uncorrectable_blocks_total"
+    left = (blocks, "roce_phy_symbol_errors_total", "roce_phy_symbol_error_packets_total")
+    corrects = port.tracks(blocks) and port.rose("roce_phy_fec_corrected_blocks_total", window)
+    return bool(corrects) and not any(port.rose(name, window) for name in left)
 
 
 def _errors(

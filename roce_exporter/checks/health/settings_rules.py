@@ -95,10 +95,12 @@ def _checks(port: PortView) -> Iterator[Symptom]:
             check = track.labels["check"]
             cause = IP_CHECKS.get(check, MISCONFIGURED)
             said = wrong_setting(track.labels["netdev"], check)
-            if check != CONSISTENCY.id or _is_odd(port):
-                yield Symptom(cause, (said,))
-            else:
+            if check == CONSISTENCY.id and not _is_odd(port):
                 yield Symptom(cause, (PAIR,), note=True)
+            else:
+                # The kernel adds a GID of each version that a card speaks: an old card is healthy.
+                versions = {track.labels["type"][-2:] for track, _ in port.current("roce_gid_info")}
+                yield Symptom(cause, (said,), note=check == "gid" and versions == {"v1"})
 
 
 def _smaller_mtu(port: PortView) -> Iterator[Symptom]:

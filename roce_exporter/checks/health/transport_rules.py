@@ -53,7 +53,11 @@ SILENT_EVENTS = 4.0
 """Adaptive retransmissions in one stretch: the loss of a last packet makes one or two."""
 STRETCH = 30.0
 """Seconds in which they come."""
-FAILED = "roce_transport_requester_completion_errors_total"
+FAILED = (
+    "roce_transport_requester_completion_errors_total",
+    *(f"roce_transport_{kind}_request_errors_total" for kind in ("read", "write")),
+)
+"""Work requests that failed, whatever for: of mlx5 and others, and of EFA by kind."""
 FLUSHED = "roce_transport_requester_flushed_completions_total"
 RNR_NAKS, NOT_READY = "roce_transport_rnr_naks_received_total", "NAKs of peers that were not ready"
 
@@ -182,7 +186,9 @@ def _is_silent(port: PortView) -> bool:
 def _unexplained(port: PortView) -> float:
     """Failed work requests that no refusal, no retry that is counted and no flush explains."""
     explained = (FLUSHED, EXCEEDED, RNR_EXCEEDED, *counters_of("requests_refused"))
-    return port.rose(FAILED, WINDOW) - sum(port.rose(name, WINDOW) for name in explained)
+    return sum(port.rose(name, WINDOW) for name in FAILED) - sum(
+        port.rose(name, WINDOW) for name in explained
+    )
 
 
 REACTIONS = "roce_cnp_handled_total"
@@ -326,12 +332,13 @@ def _empty(port: PortView) -> Iterator[Symptom]:
 def _local(port: PortView) -> Iterator[Symptom]:
     if any(port.rose(name, WINDOW) for name in counters_of("local_errors")):
         return
-    failed, rest = port.rise(FAILED, WINDOW), _unexplained(port)
+    rest = _unexplained(port)
     # A driver without the counters of those that gave up: the sign of the peer is the finding.
     silent = port.rise(EXCEEDED, WINDOW) is None and _is_silent(port)
     refused = port.rise(RNR_EXCEEDED, WINDOW) is None and port.rose(RNR_NAKS, WINDOW)
-    if failed and rest >= 1 and not silent and not refused:
-        said = f"{number(rest)} work requests failed within {duration(failed.seconds)} that no NAK and no retry explains"
+    if rest >= 1 and not silent and not refused:
+        seconds = duration(min(WINDOW, port.host.end - port.host.begin))
+        said = f"{number(rest)} work requests failed within {seconds} that no NAK and no retry explains"
         yield Symptom("local_errors", (said,), direction=INFERRED)
 
 

@@ -32,7 +32,7 @@ REASONS = {
         "devlink_vnic_generated_pkt_steering_fail devlink_vnic_handled_pkt_steering_fail"
     ),
     PROGRAM: (
-        "transport_read_request_errors transport_write_request_errors transport_requester_bad_responses transport_requester_read_response_mismatches "
+        "transport_requester_bad_responses transport_requester_read_response_mismatches "
         "transport_responder_operation_error_naks transport_responder_oversized_messages "
         "transport_responder_exceeded_requests transport_responder_opcode_errors transport_responder_transmit_invalid_keys "
         "transport_responder_transmit_domain_errors transport_responder_transmit_permission_errors transport_responder_transmit_range_errors "

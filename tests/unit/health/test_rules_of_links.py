@@ -109,7 +109,8 @@ def test_every_reason_for_a_link_that_is_down_has_a_cause_or_is_listed() -> None
 )
 def test_blocks_of_this_link_explain_its_wrong_checksums(series, found) -> None:
     """Not a single one, and not those that a switch has marked."""
-    (checksums,) = [one for one in diagnose(history(series)).findings if one.check == "crc_errors"]
+    names = ("crc_errors", "corruption")
+    (checksums,) = [one for one in diagnose(history(series)).findings if one.check in names]
     assert checksums.caused_by == found
 
 
@@ -188,6 +189,16 @@ def test_errors_that_a_switch_marked_are_upstream() -> None:
         "roce_phy_receive_stomped_crc_errors_total": [0, 9],
     }
     assert only(diagnose(history(series))).side == Side.FABRIC
+
+
+@pytest.mark.parametrize(("left", "check"), [(0, "corruption"), (9, "crc_errors")])
+def test_what_is_damaged_behind_a_link_that_corrects_all_was_so_before(left, check) -> None:
+    series = {
+        "roce_phy_receive_crc_errors_total": [0, 900],
+        "roce_phy_fec_corrected_blocks_total": [0, 120],
+        "roce_phy_fec_uncorrectable_blocks_total": [0, left],
+    }
+    assert check in causes(diagnose(history(series)))
 
 
 def test_bit_errors_near_the_limit_of_correction() -> None:

@@ -64,6 +64,7 @@ DIRTY = {"roce_phy_receive_crc_errors_total": [0, 7]}
         (rises(responder_remote_access_errors=1), [("peer_requests_refused", Side.PEER)]),
         # Measured: a wrong length, a wrong local key and a flushed queue pair only count a completion with an error.
         (FAILED_REQUEST, [("local_errors", Side.HOST)]),
+        (rises(write_request_errors=18), [("local_errors", Side.HOST)]),
         # Flushed completions are no errors of programs.
         (FAILED_REQUEST | rises(requester_flushed_completions=1), []),
         # Loss at this port is not loss in the fabric.
