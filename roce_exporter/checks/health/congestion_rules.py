@@ -287,13 +287,15 @@ def _slow_receiver(port: PortView) -> Iterator[Symptom]:
 def _flood(port: PortView, direction: str) -> Iterator[Symptom]:
     """Where a NIC counts XOFF and XON frames and no time: many of both are a note, unless the port drops meanwhile what it receives."""
     stops = port.rise(f"roce_pfc_{direction}_xoff_frames_total", SHORT)
-    if stops and stops.rate > FLOOD and direction == RECEIVE:
+    if not stops or stops.rate <= FLOOD:
+        return
+    if direction == RECEIVE:
         yield Symptom("pause_received", (rose(stops, "times its switch stopped it"),), note=True)
-    elif stops and stops.rate > FLOOD:
-        drops = port.rise("roce_phy_receive_discards_total", SHORT)
-        dropped = drops and drops.amount and rose(drops, "packets dropped at the port all the same")
-        said = rose(stops, "times it stopped its switch")
-        yield Symptom("slow_receiver", texts(said, dropped), weight=float(bool(dropped)), note=not dropped)
+    else:
+        drops = ("roce_phy_receive_discards_total", "packets dropped at the port all the same")
+        dropped = [said for _, said in risen(port, (drops,), SHORT)]
+        said = (rose(stops, "times it stopped its switch"), *dropped)
+        yield Symptom("slow_receiver", said, weight=float(bool(dropped)), note=not dropped)
 
 
 def _received(port: PortView) -> Iterator[Symptom]:
@@ -334,8 +336,7 @@ def _unexpected(port: PortView) -> Iterator[Symptom]:
         # Intel counts by traffic class: frames of a lossless priority also count for the others of its class.
         if enabled or port.tracks("roce_pfc_receive_xoff_frames_total", **match):
             continue
-        count = port.rose("roce_pfc_receive_frames_total", window, **match)
-        if count:
+        if count := port.rose("roce_pfc_receive_frames_total", window, **match):
             said = f"{number(count)} pause frames for priority {match['priority']}, which has no PFC here"
             yield Symptom("pfc_mismatch", (said,))
 
@@ -384,9 +385,7 @@ def _ignored(port: PortView) -> Iterator[Symptom]:
         return
     ratio = ignored.amount / (ignored.amount + handled.amount)
     if ratio > port.limit("cnps_ignored", "ratio"):
-        said = (
-            f"{number(ignored.amount)} CNPs ignored within {duration(ignored.seconds)}, {share(ratio)} of all"
-        )
+        said = f"{rose(ignored, 'CNPs ignored')}, {share(ratio)} of all"
         yield Symptom("cnps_ignored", (said,), weight=ratio)
 
 

@@ -315,8 +315,13 @@ def _crc(port: PortView) -> Iterator[Symptom]:
     window = port.limit("crc_errors", "window")
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
     own = any(not one.note for one in _uncorrected(port))
+    # What comes damaged over a link whose error correction works and leaves nothing was so before (cut-through switches).
+    left = ("fec_uncorrectable_blocks", "symbol_errors", "symbol_error_packets")
+    clean = port.tracks("roce_phy_fec_uncorrectable_blocks_total") and not any(
+        port.rose(f"roce_phy_{name}_total", window) for name in left
+    )
+    clean = clean and port.rose("roce_phy_fec_corrected_blocks_total", window)
     for found in _errors(port, "crc_errors", window, tuple(CHECKSUMS.items())):
-        clean = _corrects_all(port, window)
         if upstream or clean:
             most = clean or upstream >= max(port.rose(name, window) for name in CHECKSUMS) / 2
             where = "the bad link is upstream" if most else "the others were damaged here"
@@ -327,14 +332,6 @@ def _crc(port: PortView) -> Iterator[Symptom]:
         else:
             # Blocks that this link could not correct explain them.
             yield found._replace(direction="receive" if own else "")
-
-
-def _corrects_all(port: PortView, window: float) -> bool:
-    """Whether forward error correction is seen to work on this link, and left nothing: what is damaged was so before (cut-through switches)."""
-    blocks = "roce_phy_fec_uncorrectable_blocks_total"
-    left = (blocks, "roce_phy_symbol_errors_total", "roce_phy_symbol_error_packets_total")
-    corrects = port.tracks(blocks) and port.rose("roce_phy_fec_corrected_blocks_total", window)
-    return bool(corrects) and not any(port.rose(name, window) for name in left)
 
 
 def _errors(
