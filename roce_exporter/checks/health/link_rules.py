@@ -317,10 +317,8 @@ def _crc(port: PortView) -> Iterator[Symptom]:
     own = any(not one.note for one in _uncorrected(port))
     # What comes damaged over a link whose error correction works and leaves nothing was so before (cut-through switches).
     left = ("fec_uncorrectable_blocks", "symbol_errors", "symbol_error_packets")
-    clean = port.tracks("roce_phy_fec_uncorrectable_blocks_total") and not any(
-        port.rose(f"roce_phy_{name}_total", window) for name in left
-    )
-    clean = clean and port.rose("roce_phy_fec_corrected_blocks_total", window)
+    corrects = port.rose("roce_phy_fec_corrected_blocks_total", window) > 0
+    clean = corrects and not any(port.rose(f"roce_phy_{name}_total", window) for name in left)
     for found in _errors(port, "crc_errors", window, tuple(CHECKSUMS.items())):
         if upstream or clean:
             most = clean or upstream >= max(port.rose(name, window) for name in CHECKSUMS) / 2
