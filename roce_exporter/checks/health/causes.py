@@ -92,6 +92,7 @@ class Cause:
         *,
         netdev: str = "",
         side: Side | None = None,
+        title: str = "",
         note: bool = False,
         ended: bool = False,
         **rest: Any,
@@ -103,7 +104,7 @@ class Cause:
         return Finding(
             Topic.HEALTH,
             self.name,
-            self.title,
+            title or self.title,
             Status.OK if note else min(self.health, Status.DEGRADED) if ended else self.health,
             device,
             port,
@@ -197,6 +198,8 @@ class Symptom(NamedTuple):
     """Its last sign, where the rule sees that it has ended, so that it is not a failure now; 0: it lasts. None: follows from the counters."""
     direction: str = ""
     """`receive` or `transmit`, where only what the port receives or sends is affected; or another word for `then` of `causes.txt`."""
+    title: str = ""
+    """In place of the cause's own, where that would say too much."""
 
 
 Rule = Callable[[PortView], Iterator[Symptom]]

@@ -17,6 +17,7 @@ from roce_exporter.view.host_view import PortView, Rise
 
 FUNCTIONS, OWNED = "roce_vf_info", "roce_owner_queue_pairs"
 """Which function a VF is, and the owners of a device, where they are surveyed."""
+UNREAD = "A counter of faults rises that no other rule reads"
 STEADY = 10.0
 """A rise within `MEDIUM` that counts as a last resort."""
 ROUNDS = 3
@@ -104,7 +105,8 @@ def _rises(port: PortView) -> Iterator[Symptom]:
         if sum(amount > 0 for amount in intervals) >= min(ROUNDS, len(intervals)):
             way = next((one for one in ("receive", "transmit") if one in name), "")
             said = (f"{_said(port, name, rise)}, normally 0",)
-            yield Symptom(kind.cause, said, side=kind.side, direction=way)
+            title = UNREAD if kind.cause == "fault_counted" else ""
+            yield Symptom(kind.cause, said, side=kind.side, direction=way, title=title)
 
 
 def _said(port: PortView, name: str, rise: Rise) -> str:

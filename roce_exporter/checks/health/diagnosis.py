@@ -136,6 +136,7 @@ def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
             against=sign.against,
             netdev=port.netdev,
             side=sign.side,
+            title=sign.title,
             note=sign.note,
             since=since,
             until=until if sign.until is None else sign.until,

@@ -302,6 +302,7 @@ def _uncorrected(port: PortView) -> Iterator[Symptom]:
     yield from _errors(port, "link_errors", window, counters, 10.0 if is_infiniband else 1.0)
 
 
+DAMAGED = "Packets arrive damaged, and not by this link: a cut-through switch passes them on"
 CHANGES = "roce_netdev_carrier_changes_total"
 SETTLING = 100.0
 """Packets with a wrong checksum for each change of the link that are part of it."""
@@ -325,8 +326,8 @@ def _crc(port: PortView) -> Iterator[Symptom]:
             where = "the bad link is upstream" if most else "the others were damaged here"
             said = upstream and f"{upstream:.0f} of them were marked as corrupt by a switch: {where}"
             intact = clean and "this link's error correction left no block damaged: they came so"
-            cause = "corruption" if most else found.cause
-            yield found._replace(cause=cause, evidence=texts(*found.evidence, said, intact))
+            cause, title = ("corruption", DAMAGED) if most else (found.cause, "")
+            yield found._replace(cause=cause, title=title, evidence=texts(*found.evidence, said, intact))
         else:
             # Blocks that this link could not correct explain them.
             yield found._replace(direction="receive" if own else "")
