@@ -198,8 +198,8 @@ def _place(one: Finding) -> Place:
 def _in_order(one: tuple[Place, Sequence[Finding]]) -> tuple[object, ...]:
     """The more harmful causes first; ports with the same ascend. How much of it each has is no order."""
     worst = max(int(finding.harm) for finding in one[1])
-    parts = _DIGITS.split(" ".join(one[0])) if worst else ()
-    return (-worst, *(int(part) if part.isdigit() else part for part in parts))
+    parts = _DIGITS.split(" ".join(one[0]))
+    return (-worst, not one[0][0], *(int(part) if at % 2 else part for at, part in enumerate(parts)))
 
 
 def _shown(one: Finding) -> tuple[object, ...]:
@@ -273,7 +273,12 @@ def _range(row: Sequence[str]) -> str:
 def _rows(findings: Sequence[Finding], width: int, colour: bool) -> Iterator[str]:
     compared = any(one.expected for one in findings)
     cells = [
-        (_word(one), one.title, one.expected, one.found or next(iter(one.evidence), "-"))
+        (
+            _word(one),
+            one.title,
+            one.expected,
+            one.found or next(iter(one.evidence), "not seen" if one.status is Status.UNKNOWN else "-"),
+        )
         if compared
         else (_word(one), one.title, one.found or _when(one))
         for one in findings

@@ -195,8 +195,8 @@ SHOWN = 200
 def check_local(found: LocalScrapes | None, url: str, now: float, error: str = "") -> Finding:
     """Whether the exporter of this host responds, and has been scraped; `now` in seconds since 1970."""
     if found is None:
-        text = f"No exporter responds at {url} ({error})"
-        return _unscraped(text, "`systemctl status roce-exporter`; --target=URL if it listens elsewhere")
+        fix = "`systemctl status roce-exporter`; --target=URL if it listens elsewhere"
+        return replace(_unscraped(f"No exporter responds at {url}", fix), why=error)
     age = now - found.start if found.start else 0.0
     since = f" since it started {duration(age)} ago" if age > 0 else " since it started"
     if not found.scrapes:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from roce_exporter.checks import setup
 from roce_exporter.checks.finding import Finding, NotChecked, Report, Status, Topic, joined
+from roce_exporter.checks.health.coverage import UNREAD
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.settings_rules import MISCONFIGURED
 from roce_exporter.checks.report import JSON, WIDTH, document, text
@@ -192,7 +193,12 @@ def _said_once(reports: Sequence[Report], settings: bool) -> list[Report]:
         (one.check, one.device, one.port) for one in every if settings and one.check == MISCONFIGURED
     }
     return [
-        one._replace(findings=tuple(f for f in one.findings if (f.check, f.device, f.port) not in repeated))
+        one._replace(
+            findings=tuple(f for f in one.findings if (f.check, f.device, f.port) not in repeated),
+            not_checked=tuple(
+                gap for gap in one.not_checked if not (settings and gap.what.startswith(UNREAD))
+            ),
+        )
         for one in reports
     ]
 

@@ -377,7 +377,8 @@ def test_this_host_with_its_exporter(capsys, server, monkeypatch) -> None:
     assert f"The exporter at {server.url} has been scraped 240 times" in page
     server.found = {}
     page = run(capsys, f"--target={server.url}")[1].replace("\n" + " " * 12, " ")
-    assert f"No exporter responds at {server.url} (HTTP 404: check the port and path of the URL)" in page
+    assert f"No exporter responds at {server.url}\n" in page
+    assert "why       HTTP 404: check the port and path of the URL\n" in page
 
 
 @pytest.mark.parametrize(

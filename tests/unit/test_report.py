@@ -102,3 +102,19 @@ def test_the_consequences_of_each_port_are_said_once() -> None:
     assert "also      The switch pauses this host" in text(wrong, "A host")
     assert said.count("priority 3 was paused for 6 % of 5 min") == 1
     assert said.count("(incast)") == 1
+
+
+def test_ports_without_a_fault_ascend_and_say_what_is_not_seen() -> None:
+    row = Finding(Topic.SETTINGS, "mtu", "MTU", Status.UNKNOWN, expected="4096")
+    said = text(
+        Report(
+            tuple(
+                replace(row, device=one, found="1500" * (one == "b"), port="1") for one in ("a10", "a2", "b")
+            )
+        ),
+        "",
+    )
+    assert "a2 port 1, a10 port 1\n" in said
+    assert said.count("not seen") == 1
+    consequence = replace(marked(2, "2", "9"), caused_by=("too_hot",), status=Status.DEGRADED)
+    assert ("acts" in text(Report((consequence,)), ""), "acts" in text(Report(FOUR), "")) == (False, True)

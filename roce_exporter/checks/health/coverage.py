@@ -89,12 +89,14 @@ def fine_of(host: View, wrong: Collection[str]) -> tuple[str, ...]:
     )
 
 
+UNREAD = "settings that cannot be read here: "
+
+
 def unseen_of(host: View) -> Iterator[NotChecked]:
     """What could not be judged: everywhere, or of one device or port."""
     if host.end <= host.begin:
-        yield NotChecked(
-            "anything that counts: there is only one moment, so no counter can have risen", needed=True
-        )
+        what = "anything that counts: there is only one moment, so no counter can have risen"
+        yield NotChecked(f"{what}; capture records more with `moments: 10`", needed=True)
     ports = host.ports()
     devices = [PortView(host, device) for device in host.devices()]
     yield from _blind(ports, COVERAGE)
@@ -148,7 +150,7 @@ def _missing(port: PortView) -> Iterator[NotChecked]:
         )
     checks = sorted(track.labels["check"] for track, _ in port.current("roce_config_check_unreadable"))
     if checks:
-        yield NotChecked(f"settings that cannot be read here: {', '.join(checks)}", *here)
+        yield NotChecked(f"{UNREAD}{', '.join(checks)}", *here)
 
 
 def _unreadable(device: PortView) -> Iterator[NotChecked]:
