@@ -61,12 +61,7 @@ HW_COUNTERS = (
 )
 """The hw_counters of a ConnectX-7, and one that no exporter maps."""
 
-DEVICE = {
-    "fw_ver": "28.39.1002",
-    "board_id": "MT_0000000838",
-    "hca_type": "MT4129",
-    "node_type": "1: CA",
-}
+DEVICE = {"fw_ver": "28.39.1002", "board_id": "MT_0000000838", "hca_type": "MT4129", "node_type": "1: CA"}
 PORT = {
     "state": "4: ACTIVE",
     "phys_state": "5: LinkUp",

@@ -59,10 +59,7 @@ ZSH_VALUE = re.compile(r'^(  "\*?--[\w.-]+)(\[.*\]:)', re.MULTILINE)
 
 EXIT_STATUS = (
     ("0", "success; check: nothing found, and all that is needed was seen; translate: nothing was left"),
-    (
-        "1",
-        "check, translate: something is wrong or was left; explain: nothing found; or an internal error",
-    ),
+    ("1", "check, translate: something is wrong or was left; explain: nothing found; or an internal error"),
     ("2", "invalid flag, configuration file or input, reported as one line"),
     ("3", "check: nothing found, but something that is needed was not seen"),
     ("130", "ended by Ctrl-C"),

@@ -55,10 +55,7 @@ def test_generate_runs_every_generator() -> None:
         "tests/drift/table.py",
     )
     generators = {place.relative_to(ROOT).as_posix() for one in patterns for place in ROOT.glob(one)}
-    generators -= {
-        "deploy/manual/generate.py",
-        "deploy/mixin/generate.py",
-    }  # write no committed file
+    generators -= {"deploy/manual/generate.py", "deploy/mixin/generate.py"}  # write no committed file
     assert len(generators) > 7
     commands = would_run("generate")
     assert [

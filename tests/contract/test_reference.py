@@ -29,10 +29,7 @@ def test_every_metric_has_one_line_and_one_line_of_raw_names_at_most(text) -> No
     metrics = text.partition("## Windows settings")[0]
     named = re.findall(r"^\| `(\w+)` \|", metrics, re.MULTILINE)
     assert sorted(named) == sorted(
-        [
-            *(row.name for row in CATALOG),
-            *(row.name for row in CATALOG if row.spellings),
-        ]
+        [*(row.name for row in CATALOG), *(row.name for row in CATALOG if row.spellings)]
     )
 
 

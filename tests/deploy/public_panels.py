@@ -62,10 +62,7 @@ PANELS = (
     ),
     *rdma("Throughput: RX Top", "topk($topn, 4 * rate(rdma_port_rcv_data_total@[$interval]))"),
     *rdma("Throughput: TX Top", "topk($topn, 4 * rate(rdma_port_xmit_data_total@[$interval]))"),
-    *rdma(
-        "Packets: Selected Port",
-        *rates("port_rcv_packets", "port_xmit_packets"),
-    ),
+    *rdma("Packets: Selected Port", *rates("port_rcv_packets", "port_xmit_packets")),
     *rdma(
         "Packets: Selected Port",
         *rates("port_multicast_rcv_packets", "port_unicast_rcv_packets"),

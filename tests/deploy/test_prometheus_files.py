@@ -81,10 +81,7 @@ def test_targets_are_labelled_and_scraped_as_documented(tmp_path) -> None:
         }
         assert {
             one["instance"]: one["cluster"] for one in labels_of_targets(server, "roce-switches").values()
-        } == {
-            "leaf1": "fabric-a",
-            "spine1": "fabric-a",
-        }
+        } == {"leaf1": "fabric-a", "spine1": "fabric-a"}
         assert list(labels_of_targets(server, "roce-wire").values()) == [{"instance": "probe-r07", **cluster}]
         probers = labels_of_targets(server, "roce-probe").values()
         assert sorted(probers, key=lambda one: one["instance"]) == [

@@ -224,10 +224,7 @@ LOST = Loss("packets", "EIO")
             Outcome(up=True, readings=(reading(None, Loss("packets", QUARANTINED)),)),
             whole(up=False, error=QUARANTINED, unreadable=1),
         ),
-        (
-            Outcome(up=True, readings=(reading(7, Loss("packets", QUARANTINED)),)),
-            whole(unreadable=1),
-        ),
+        (Outcome(up=True, readings=(reading(7, Loss("packets", QUARANTINED)),)), whole(unreadable=1)),
         (Outcome(up=True, readings=(reading(None, Loss("packets", NOT_AVAILABLE)),)), whole(unreadable=1)),
         (Outcome(up=True, readings=(reading(None, Loss("packets", DERIVED)),)), whole()),
     ],

@@ -405,10 +405,7 @@ async def test_a_response_that_is_not_http_is_an_internal_error(caplog) -> None:
     assert (head.status_code, body) == (500, b"internal error\n")
     assert dict(head.headers)[b"connection"] == b"close"
     (record,) = caplog.records
-    assert (record.levelno, record.message) == (
-        logging.ERROR,
-        "a response could not be sent as HTTP",
-    )
+    assert (record.levelno, record.message) == (logging.ERROR, "a response could not be sent as HTTP")
     assert record.exc_info is not None
 
 

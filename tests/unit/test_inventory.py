@@ -97,10 +97,7 @@ NETDEVS = {
         | {"sys/class/net/en3f0pf0sf0/phys_port_name": "pf0sf0", "sys/class/net/p0/phys_port_name": "p0"},
         [(Netdev("p0", "port"),)],
     ),
-    "indistinguishable ones are not assigned": (
-        port() | function(**{"net/a/x": "", "net/b/x": ""}),
-        [()],
-    ),
+    "indistinguishable ones are not assigned": (port() | function(**{"net/a/x": "", "net/b/x": ""}), [()]),
 }
 
 

@@ -152,10 +152,7 @@ def test_both_member_ports_of_a_lag_are_exported(cards, exporter) -> None:
     roles = {series for series in about(samples, "mlx5_1") if series.startswith("roce_port_netdev_info")}
     assert {
         (role.split('netdev="')[1].split('"')[0], role.split('role="')[1].split('"')[0]) for role in roles
-    } == {
-        ("bond0", "bond"),
-        *((netdev, "member") for netdev in lag.netdevs),
-    }
+    } == {("bond0", "bond"), *((netdev, "member") for netdev in lag.netdevs)}
 
 
 def test_an_optional_counter_is_exported_once_it_is_on(cards, exporter) -> None:

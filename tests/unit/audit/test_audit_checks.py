@@ -253,10 +253,7 @@ def test_the_command_is_that_of_the_nic_and_names_its_port_and_the_profiles_valu
 def test_a_fix_sets_another_value_than_the_one_found() -> None:
     """The DSCP that the port maps to the priority, where that of most fabrics has another one."""
     found = wrong("cm_tos", replace(GOOD, dscp_priority={26: 0, 24: 3}), AUTO)
-    assert (found.found, found.fix) == (
-        "106 (DSCP 26, ECT(0))",
-        ("cma_roce_tos -d mlx5_0 -p 1 -t 98",),
-    )
+    assert (found.found, found.fix) == ("106 (DSCP 26, ECT(0))", ("cma_roce_tos -d mlx5_0 -p 1 -t 98",))
 
 
 def test_the_command_for_pfc_has_the_priorities_of_the_profile() -> None:

@@ -56,10 +56,7 @@ def test_the_file_of_the_package_is_valid_as_an_edited_one() -> None:
     ("text", "said"),
     [
         ("limits:\n  pause_lnog: {seconds: 1}\n", ":2: limits.pause_lnog: is not a valid key"),
-        (
-            "limits:\n  pause_long:\n    second: 1\n",
-            ":3: limits.pause_long.second: is not a valid",
-        ),
+        ("limits:\n  pause_long:\n    second: 1\n", ":3: limits.pause_long.second: is not a valid"),
         ("shared: {medum: 5m}\n", ":1: shared.medum: is not a valid key"),
         ("alert: {}\n", ":1: alert: is not a valid key; known here: shared, limits, alerts"),
         ("[", ":1: is not YAML"),

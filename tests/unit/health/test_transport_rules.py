@@ -123,10 +123,7 @@ def test_corruption_behind_a_clean_link_is_the_fabric() -> None:
     assert "the link's own checksum is clean" in fault.evidence
 
 
-SILENT = {
-    "roce_transport_ack_timeouts_total": [0, 30],
-    "roce_transport_retries_exceeded_total": [0, 2],
-}
+SILENT = {"roce_transport_ack_timeouts_total": [0, 30], "roce_transport_retries_exceeded_total": [0, 2]}
 
 
 @pytest.mark.parametrize(

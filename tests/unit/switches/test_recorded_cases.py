@@ -103,10 +103,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     },
     "a name with control characters": ("nxos", having("nxos", "lldp_neighbors", ("sys_name",), NAME)),
     **{
-        f"no neighbours are no fault: {body!r}": (
-            "nxos",
-            {"lldp_neighbors": changed(NXAPI, BODY, body)},
-        )
+        f"no neighbours are no fault: {body!r}": ("nxos", {"lldp_neighbors": changed(NXAPI, BODY, body)})
         for body in ("", [], {}, {"neigh_hdr": "neigh_hdr", "neigh_count": "0"})
     },
     "without the PFC settings, priorities with frames": ("cumulus", {"pfc": LATE}),

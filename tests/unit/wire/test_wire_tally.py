@@ -327,10 +327,7 @@ def test_pause_frames_per_sender_and_priority() -> None:
     found = summarise(tally, LosslessMarks()).pauses
     assert [
         (one.sender, one.priority, one.counts.frames, one.counts.xoff, one.counts.quanta) for one in found
-    ] == [
-        ("02:00:00:00:00:02", 3, 2, 2, 200),
-        ("02:00:00:00:00:02", 4, 2, 0, 0),
-    ]
+    ] == [("02:00:00:00:00:02", 3, 2, 2, 200), ("02:00:00:00:00:02", 4, 2, 0, 0)]
 
 
 def test_pairs_beyond_the_limit_are_other_and_no_packet_is_lost() -> None:
