@@ -17,10 +17,11 @@ from kernel import Faults, host
 from kernel_log_lines import lines
 from observed import exposition, observe
 from recorded import HOSTS, files, recording
-from waiting import Gate
+from waiting import HUNG_SECONDS, Gate
 
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.settings import Profile, audit
+from roce_exporter.collect.workers import call_in_worker
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.kmsg import LogHiddenError, LogPart
 from roce_exporter.host.recorded.capture import CaptureError, capture
@@ -163,7 +164,10 @@ def test_a_list_of_objects_that_fails_is_left_out_and_the_rest_is_captured(tmp_p
 
 
 def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(tmp_path, monkeypatch, caplog) -> None:
-    monkeypatch.setattr("roce_exporter.host.recorded.capture.DEVICE_TIMEOUT", 0.2)
+    def call(in_flight, what, work, _):
+        return call_in_worker(in_flight, what, work, 0.2 if "mlx5_0" in what else HUNG_SECONDS)
+
+    monkeypatch.setattr("roce_exporter.host.recorded.capture.call_in_worker", call)
     two = {f"sys/class/infiniband/mlx5_{n}/ports/1/state": "4: ACTIVE\n" for n in range(2)}
     whole, gate = host(two), Gate()
     Faults(whole)["class/infiniband/mlx5_0/device"] = gate
