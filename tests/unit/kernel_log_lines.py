@@ -145,6 +145,7 @@ recovery_failed @: ice_pci_err_resume failed, device is unrecoverable
 tx_timeout      @eth0: tx_timeout: VSI_num: 6, Q 12, NTC: 0x3f, HW_HEAD: 0x3f, NTU: 0x41, INT: 0x0
 pause_storm     @: Fake Tx hang detected on queue 12, timeout caused by PFC storm
 driver_error    @: Malicious Driver Detection event 7 on TX queue 4 PF# 0 VF# 0
+driver_error    @irdma0: [Modify QP Cmd Error][op_code=15] status=-5 waiting=1 completion_err=1 maj=0xffff min=0x8029
 module_error    @eth0: An unsupported module type was detected. Refer to the Intel(R) Ethernet Adapters and Devices User Guide
 module_error    @eth0: Rx/Tx is disabled on this device because an unsupported module type was detected. Refer to the guide
 link_up         @eth0: NIC Link is up 100 Gbps Full Duplex, Requested FEC: RS-FEC, Negotiated FEC: RS-FEC, Autoneg: On
@@ -336,6 +337,11 @@ OTHER_FORMS = (
     ),
     ("driver_error", "DMAR: [DMA Write] Request device [3b:00.0] PASID ffffffff fault addr 7ebb0000"),
     ("driver_error", "mlx5_core 0000:3b:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0a flags=0x0020]"),
+    (
+        "pcie_aer_uncorrectable",
+        "mlx5_core 0000:3b:00.0: mlx5_pci_err_detected Device state = 1 health sensors: 0 pci_status: 0. Enter",
+    ),
+    ("driver_error", "eth0: hw csum failure"),
     ("device_reset", "[qede_recovery_handler:2674(eth0)]Starting a recovery process"),
     ("device_recovered", "[qede_recovery_handler:2706(eth0)]Recovery handling is done"),
     ("module_unplugged", "[qed_mcp_handle_transceiver_change:1269(eth0-0)]Transceiver is unplugged."),

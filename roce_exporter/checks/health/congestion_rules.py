@@ -331,12 +331,14 @@ def _global(port: PortView) -> Iterator[Symptom]:
 
 def _unexpected(port: PortView) -> Iterator[Symptom]:
     window = port.limit("pfc_on_lossy_priority", "window")
+    xoff, is_lossless = "roce_pfc_receive_xoff_frames_total", port.highest("roce_pfc_enabled")
     for track, enabled in port.current("roce_pfc_enabled"):
         match = {label: track.labels[label] for label in ("netdev", "priority")}
         # Intel counts by traffic class: frames of a lossless priority also count for the others of its class.
-        if enabled or port.tracks("roce_pfc_receive_xoff_frames_total", **match):
+        if enabled or (is_lossless and port.tracks(xoff, **match)):
             continue
-        if count := port.rose("roce_pfc_receive_frames_total", window, **match):
+        names = ("roce_pfc_receive_frames_total", xoff)
+        if count := sum(port.rose(name, window, **match) for name in names):
             said = f"{number(count)} pause frames for priority {match['priority']}, which has no PFC here"
             yield Symptom("pfc_mismatch", (said,))
 

@@ -43,6 +43,8 @@ SENT_AGAIN = (
 """The second sign of loss: what arrives out of sequence alone may have been reordered."""
 MANY_AGAIN = 100.0
 """Go-back-N sends some hundred packets again for one that is lost (alert RoceWireRetransmissions), and SRD some on other paths without loss."""
+PER_TIMEOUT = 16.0
+"""Packets that a timeout sends again; a loss between packets that arrive is repeated without one."""
 FEW = 10.0
 """Lost packets that mean something where few packets pass."""
 
@@ -72,6 +74,10 @@ LOSSY = "lossy"
 """In place of a direction: a silence that losses of packets can explain, or of which no loss can be seen."""
 RARELY = 0.1
 """Share of lost packets below which no eight transmissions of one are lost in a row (1e-8), so that no queue pair gives up by it."""
+NAMED = (
+    ("roce_transport_unresponsive_peers_total", "times the device found a peer unresponsive"),
+    ("roce_transport_impaired_connections_total", "times it found a connection to a peer impaired"),
+)
 WAITED = ((TIMEOUTS, "acknowledgement timeouts"), (ADAPTIVE, "packets sent again because nothing came back"))
 
 
@@ -88,7 +94,7 @@ def _silence(port: PortView) -> Iterator[Symptom]:
     waited = sum(rise.amount for rise in (timeouts, again) if rise)
     losses_seen = sum(rise.amount for rise, _ in lost)
     side = _side_of_silence(port, losses_seen, waited, gave_up=gave_up)
-    peers = [*_silent_peers(port)]
+    peers = [*_silent_peers(port), *(said for _, said in risen(port, NAMED, WINDOW))]
     alone = _calm_siblings(port) if side is Side.PEER and not peers else 0
     # Which of the signs these requests failed by is not known.
     failed = [f"{number(uncounted)} work requests failed meanwhile"] if uncounted >= 1 else []
@@ -253,8 +259,9 @@ def _loss(port: PortView) -> Iterator[Symptom]:
         times = AGAINS.get(port.label("roce_device_info", "protocol"), MANY_AGAIN) if AGAIN in names else 1.0
         if not amount or not is_much(port, amount, passed, times):
             continue
-        if AGAIN in names and any(port.tracks(name) for name, _ in LOST):
-            continue  # the losses themselves are counted
+        silent = amount <= PER_TIMEOUT * port.rose(TIMEOUTS, MEDIUM)
+        if AGAIN in names and (silent or any(port.tracks(name) for name, _ in LOST)):
+            continue  # nothing came back, or the losses themselves are counted
         ratio = share(amount / passed.amount) if passed and passed.amount else "an unknown share"
         side, why = _side_of_loss(port, amount, direction)
         said = f"{number(amount)} {what} within {duration(rises[0].seconds)} ({ratio})"

@@ -136,7 +136,10 @@ def test_pause_for_a_priority_without_pfc() -> None:
     assert causes(diagnose(history(frames))) == ["pfc_mismatch"]
     assert causes(diagnose(history(frames | {"roce_pfc_enabled{priority=4}": 1}))) == []
     by_class = {"roce_pfc_receive_xoff_frames_total{priority=4}": [0, 9]}
-    assert causes(diagnose(history(frames | by_class))) == []
+    lossless = {"roce_pfc_enabled{priority=3}": 1}
+    assert causes(diagnose(history(frames | by_class | lossless))) == []
+    without = {"roce_pfc_enabled{priority=4}": 0}
+    assert causes(diagnose(history(by_class | without))) == ["pfc_mismatch"], "no class is lossless"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ REASONS = {
     ),
     NORMAL: (
         "port_transmit_wait_ticks transport_duplicate_responses transport_recoverable_errors delay_drop_timeouts ud_discards phy_recoveries "
-        "pcie_receive_recoveries pcie_transmit_recoveries doorbells_recovered admin_command_errors "
+        "doorbells_recovered admin_command_errors "
         "devlink_vnic_odp_local_triggered_page_fault devlink_vnic_odp_remote_triggered_page_fault"
     ),
     END: "pfc_watchdog_resumes pause_watchdog_resumes pfc_storms_restored devlink_health_recoveries",
