@@ -38,7 +38,9 @@ _UID = r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32}"
 _POD = re.compile(rf"(?:^|[/-])pod(?P<pod>{_UID})(?=\.slice|[/:]|$)")
 _CONTAINER = re.compile(r"(?:^|[/:-])(?P<container>[0-9a-f]{64}|[0-9a-f]{32}-[0-9]{5,})(?=\.scope|/|$)")
 """The ID is the whole component or follows the name of its runtime: `crio-ID.scope`. ECS on Fargate has the short form."""
-_SLURM = re.compile(r"(?:^|/)[^/]*slurm[^/]*(?:/uid_\d+)?/job_(?P<job>\d+)(?:/step_(?P<step>[^/]+))?(?=/|$)")
+_SLURM = re.compile(
+    r"(?:^|/)(?=[^/]*slurm)[^/]*+(?:/uid_\d+)?/job_(?P<job>\d+)(?:/step_(?P<step>[^/]+))?(?=/|$)"
+)
 
 _USERS = re.compile(r"(?:^|/)user@[^/]*\.service(?=/|$)")
 """The systemd of a user, who names everything below it."""

@@ -44,7 +44,7 @@ BUSY = 0.1
 """A port that carries more of its speed in either direction is busy."""
 SLOW = 0.5
 """A rail that carries less of the speed of its port, or of the best rail where that is not known, is slow."""
-RESULT = re.compile(r"^\s*\d+\s+\d+\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s*$", re.MULTILINE)
+RESULT = re.compile(r"^[ \t]*\d+[ \t]+\d+[ \t]+[\d.]+[ \t]+(\d+(?:\.\d+)?)[ \t]+[\d.]+[ \t]*$", re.MULTILINE)
 """Bytes, iterations, peak, average in Gb/s, messages: of both directions together, of what this end sent, and of what the other sent."""
 RESULTS = 3
 REFUSED = "Couldn't connect"

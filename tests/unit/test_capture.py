@@ -189,6 +189,33 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path, output, text) -> No
         captured(recorded("bnxt"), tmp_path / output)
 
 
+def test_a_name_that_leads_out_of_the_output_is_refused(tmp_path) -> None:
+    """A recording of strangers is captured again, to scrub it."""
+    name = "../../../../dev/link"  # below sys/class/infiniband
+    row = {"ifindex": 0, "ifname": name, "node_guid": "", "protocol": "roce", "fw": "1"}
+    for output in (tmp_path / "c", tmp_path / "c.tar.gz", tmp_path / "c.txt"):
+        with pytest.raises(CaptureError, match="leads out of the recording"):
+            captured(host({"rdma/dev.json": [row], "dev/link/fw_ver": "1\n"}), output)
+        assert not [*tmp_path.iterdir()]
+
+
+def test_nothing_is_written_into_a_folder_that_appeared_meanwhile(tmp_path) -> None:
+    """A capture of many moments takes long; what is then there may be a link of somebody else."""
+    output, elsewhere = tmp_path / "c", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    kernel = recorded("bnxt")
+    begin = kernel.begin
+
+    def exchanged() -> None:
+        begin()
+        output.symlink_to(elsewhere)
+
+    kernel.begin = exchanged  # type: ignore[method-assign]
+    with pytest.raises(CaptureError, match="File exists"):
+        captured(kernel, output)
+    assert not [*elsewhere.iterdir()]
+
+
 def test_a_full_disk_is_one_line(monkeypatch, tmp_path) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

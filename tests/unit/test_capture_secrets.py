@@ -66,7 +66,7 @@ def secret_host(log: str, cgroups: tuple[str, str, str], firmware: str, command:
 
 
 PLAIN = secret_host(
-    "gpu17 10.77.1.9 0C:42:A1:79:A4:F8\nhost gpu17.acme.example\njob of alice in projectx",
+    "gpu17 10.77.1.9 0C:42:A1:79:A4:F8\n10.77.1.9:4420 src:10.77.1.9 to_10.77.1.9_x ip-10-77-1-9 12:30:10.77.1.9 at 12:30\nhost gpu17.acme.example\njob of alice in projectx",
     (
         "/system.slice/run-projectx-finetune.service",
         "/system.slice/jupyter-alice-smith.service",
@@ -104,7 +104,7 @@ SECRETS = (
         "1017",
         "pw1",
     ),
-    *("10.77.1.9", "0a4d:0109", "077.001", "xbcnal"),
+    *("10.77.1.9", "10-77-1-9", "0a4d:0109", "077.001", "xbcnal"),
     *(
         "0c42a1",
         "79a4f8",

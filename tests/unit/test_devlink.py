@@ -414,7 +414,22 @@ def test_the_text_of_the_tool() -> None:
         devlink.vnic(ETHERNET)
 
 
-@pytest.mark.parametrize("document", [[], {"health": {PF: [{"reporter": "fw", "state": "?"}]}}, 3, None])
+def broken(errors: object) -> dict[str, object]:
+    return {"health": {PF: [{"reporter": "fw", "state": "error", "error": errors, "recover": 0}]}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {"health": {PF: [{"reporter": "fw", "state": "?"}]}},
+        3,
+        None,
+        broken(-1),
+        broken(10**400),
+        broken(float("inf")),
+    ],
+)
 def test_other_text_names_the_command(document) -> None:
     with pytest.raises(Malformed, match="TZ=UTC devlink -j health show"):
         recorded({HEALTH: document}).reporters(PF)

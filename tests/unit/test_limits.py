@@ -69,9 +69,18 @@ BNXT = {
         (SENT, {"rxe0": DEVINFO}, {"qp": 1048560, "cq": 1048576}),
         (SENT, {}, {}),
         (SENT, {"rxe0": "nothing"}, {}),
+        (SENT, {"rxe0": "\n" * (1 << 20)}, {}),
+        (SENT, {"rxe0": f"max_qp: {'9' * 5000}\n"}, {}),
         (BNXT, {}, {"qp": 65537, "cq": 131072, "mr": 262144}),
     ],
-    ids=["printed by ibv_devinfo", "no source", "no limit", "counted by bnxt"],
+    ids=[
+        "printed by ibv_devinfo",
+        "no source",
+        "no limit",
+        "blank lines",
+        "too many digits",
+        "counted by bnxt",
+    ],
 )
 async def test_a_recorded_device_has_its_limits(statistic, files, limits) -> None:
     """A limit of 0 is not reported: `max_mr` here. bnxt's out-of-tree driver has them among its hardware counters."""

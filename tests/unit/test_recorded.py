@@ -262,3 +262,12 @@ def test_no_path_leads_out_of_the_tree_or_in_circles(parts) -> None:
     except Absent:
         return
     assert found in held.files or found in held.folders
+
+
+def test_moments_are_taken_apart_at_once(tmp_path, monkeypatch) -> None:
+    """And not by a search of all paths for each of a thousand."""
+    files = {f"{number}/sys/a": "x" for number in range(50)}
+    calls, content = [], Tree.content
+    monkeypatch.setattr(Tree, "content", lambda one: calls.append(1) or content(one))
+    assert len(load_recording(pack(tmp_path / "h.tar.gz", files)).moments) == 50
+    assert len(calls) < 5

@@ -171,7 +171,17 @@ def test_the_text_of_ip_gives_what_the_kernel_does() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "[1]", "[{},{}]", '[{"vfinfo_list": [{}]}]', '[{"vfinfo_list": [{"vf": 1}]}]']
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        "[1]",
+        "[{},{}]",
+        '[{"vfinfo_list": [{}]}]',
+        '[{"vfinfo_list": [{"vf": 1}]}]',
+        '[{"vfinfo_list": [{"vf": 1e999, "mac": ""}]}]',
+    ],
 )
 def test_a_text_that_is_not_of_ip_is_malformed(text) -> None:
     with pytest.raises(OSError, match="ip -j -s -d link show dev eth0") as caught:

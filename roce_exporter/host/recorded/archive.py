@@ -359,7 +359,7 @@ async def _write_file(output: str, content: bytes) -> None:
 
 async def _write_folder(tree: Tree, root: Path) -> None:
     for folder in sorted(tree.folders):
-        await aiofiles.os.makedirs(root / folder, mode=0o700, exist_ok=True)
+        await aiofiles.os.makedirs(root / folder, mode=0o700)  # never into one that somebody else has made
     for path, target in tree.links.items():
         await aiofiles.os.symlink(target, root / path)
     for path, content in tree.files.items():
@@ -390,7 +390,8 @@ def print_tree(tree: Tree, base: str = "", before: Tree | None = None) -> str:
         moments = sorted(
             (name for name in tree.folders[""] & tree.folders.keys() if MOMENT.fullmatch(name)), key=int
         )
-        played: list[Mapping[str, Content]] = [tree.below(name).content() for name in moments]
+        parts = tree.parts()
+        played: list[Mapping[str, Content]] = [parts[name].content() for name in moments]
         lines += _differences(
             {}, {path: root[path] for path in root if path.partition("/")[0] not in moments}
         )

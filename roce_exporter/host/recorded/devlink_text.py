@@ -20,6 +20,7 @@ from roce_exporter.host.kernel import (
     Kernel,
 )
 from roce_exporter.host.kernel.netlink import Malformed
+from roce_exporter.host.recorded.dcb_text import is_count
 from roce_exporter.host.sources.devlink import instances_at, instances_of, places_of
 from roce_exporter.model import Device
 
@@ -65,7 +66,7 @@ class RecordedDevlink:
         text = self._text(file)
         try:
             found = read(json.loads(text))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             command = _COMMANDS.get(file, f"devlink -j health diagnose DEV reporter {VNIC}")
             raise Malformed(f"{file}: record it with `{command}`") from None
         if found == ():
@@ -82,7 +83,9 @@ def _reporters(health: Mapping[str, Any], instance: str) -> Iterator[HealthRepor
                 if "last_dump_date" in one:
                     printed = f"{one['last_dump_date']}T{one['last_dump_time']}+00:00"
                     dumped = datetime.fromisoformat(printed).timestamp()
-                counts = int(one["error"]), int(one["recover"])
+                counts = one["error"], one["recover"]
+                if not all(map(is_count, counts)):
+                    raise ValueError("no counts")
                 yield HealthReporter(str(one["reporter"]), _STATES[one["state"]], *counts, dumped)
 
 
@@ -98,7 +101,7 @@ def _numbers(document: Any) -> Iterator[tuple[str, int]]:
     for name, value in parts:
         if isinstance(value, (dict, list)):
             yield from _numbers(value)
-        elif isinstance(name, str) and type(value) is int:
+        elif isinstance(name, str) and is_count(value):
             yield name, value
 
 

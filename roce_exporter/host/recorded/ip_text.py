@@ -279,7 +279,7 @@ def parse_virtual_functions(text: str, netdev: str) -> tuple[VirtualFunction, ..
     try:
         (link,) = json.loads(text)
         found = tuple(map(_virtual_function, link.get("vfinfo_list", ())))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         raise Malformed(
             f"ip/{netdev}.link.json: record it with `ip -j -s -d link show dev {netdev}`"
         ) from None

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from roce_exporter.host.kernel.processes import FILE_MOST_BYTES
 from roce_exporter.host.kernel.uverbs import LIMITS
 from roce_exporter.host.recorded.dcb_text import is_count, shown
 from roce_exporter.host.recorded.tree import RecordingError, Tree
@@ -71,7 +72,7 @@ def read_rows(text: bytes, what: str) -> Rows:
     return tuple(rows)
 
 
-_LINE = re.compile(rf"^\s*({'|'.join(LIMITS)}):\s+(\d+)\s*$", re.MULTILINE)
+_LINE = re.compile(rf"^[ \t]*({'|'.join(LIMITS)}):[ \t]+([0-9]{{1,20}})[ \t]*$", re.MULTILINE)
 
 
 def parse_limits(text: str) -> dict[str, int]:
@@ -276,7 +277,7 @@ def _process(tree: Tree, path: str, pid: int, boot: int, names: Mapping[int, str
         created=boot + int(fields[_START]) / TICKS,
         command=_comm(tree, leader) or _comm(tree, pid) or before.partition("(")[2],
         user=names.get(int(uid[1]), uid[1]) if uid else "",
-        cgroups=_file_text(tree, f"proc/{pid}/cgroup"),
+        cgroups=_file_text(tree, f"proc/{pid}/cgroup")[:FILE_MOST_BYTES],
     )
 
 

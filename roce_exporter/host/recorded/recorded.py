@@ -147,7 +147,7 @@ def without_wrapper(tree: Tree) -> Tree:
     if len(names) == 1 and not names & PARTS:
         (name,) = names
         if not name.isdecimal() and name in tree.folders:
-            return tree.below(name)
+            return tree.parts()[name]
     return tree
 
 
@@ -434,7 +434,8 @@ def play_recording(whole: Tree, path: str) -> RecordedKernel:
     numbered = sorted((name for name in tree.folders[""] if name.isdecimal()), key=int)
     if len(numbered) > MAX_MOMENTS:
         raise RecordingError(f"recording {path}: over {MAX_MOMENTS} moments; remove some of its folders")
-    trees = [tree.below(name) for name in numbered] or [tree]
+    parts = tree.parts() if numbered else {}
+    trees = [parts[name] for name in numbered] or [tree]
     moments = [read_moment(one, path) for one in trees]
     if not any(PARTS & one.tree.folders[""] for one in moments):
         raise RecordingError(

@@ -196,10 +196,15 @@ class Scrubber:
             return self._hardware(found)
         if not found["ip"]:
             return self._word(found[0])
+        separator = "." if ":" in found[0] or "." in found[0] else "-"
+        dotted = found[0].replace(separator, ".")
         try:
-            return self.ip(re.sub(r"(?<![0-9a-fA-F.:])0+(?=\d)|(?<=\.)0+(?=\d)", "", found[0]))
+            made = self.ip(re.sub(r"(?<![0-9a-fA-F.:])0+(?=\d)|(?<=\.)0+(?=\d)", "", dotted))
+            return made.replace(".", separator)
         except ValueError:
-            return _WORD.sub(lambda word: self._word(word[0]), found[0])  # a version or a time
+            if ":" in found[0]:  # a time, which an address may follow
+                return ":".join(map(self.free, found[0].split(":")))
+            return _WORD.sub(lambda word: self._word(word[0]), found[0])  # a version
 
     def _word(self, word: str) -> str:
         if is_ordinary(word) or word.lower().rstrip(digits) in self._kept:
@@ -285,6 +290,11 @@ def _in_letters(number: int) -> str:
 
 _WORD = re.compile(r"(?:[^\W_]|\\x[0-9a-f]{2})+")
 """Letters and digits; the kernel's log and systemd write others as escapes."""
+_IPV4 = re.compile(
+    r"(?<![0-9a-z.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9a-z])"
+    r"|(?<![0-9a-z])(?<![0-9]-)[0-9]{1,3}(?:-[0-9]{1,3}){3}(?![0-9a-z]|-[0-9])"
+)
+"""With dots, or with hyphens as in names of hosts; a port or `_` may follow."""
 _PIECE = re.compile(
     r"(?P<kept>(?<!\w)(?:[0-9a-f]{4,5}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7](?!\w)"
     r"|(?<![^\W_])(?:MT|DEL|HP|LNV|SM|HUA|FJT|SUP|CRAY)_?[0-9]{10,13}(?![^\W_])"
@@ -292,7 +302,8 @@ _PIECE = re.compile(
     r"|(?:0x)?02000(?:000[0-9a-f]{4}|0fffe[0-9a-f]{6})(?![0-9a-f])"
     r"|(?:02:00:00|02-00-00)(?:[:-][0-9a-f]{2}){3}(?!\w)|0200\.00[0-9a-f]{2}\.[0-9a-f]{4}|0200:00ff:fe[0-9a-f]{2}:[0-9a-f]{4}(?!\w))"
     rf"|(?P<hardware>{_GUID.pattern}|{_MAC.pattern})"
-    r"|(?P<ip>(?<![\w.:])(?:[0-9a-f]*:[0-9a-f:]*:[0-9a-f:.]*[0-9a-f]|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![\w:]))"
+    r"|(?<!\w)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?!\w)"
+    rf"|(?P<ip>(?<![\w.:])[0-9a-f]*:[0-9a-f:]*:[0-9a-f:.]*[0-9a-f](?![\w:])|{_IPV4.pattern})"
     rf"|{_WORD.pattern}",
     re.IGNORECASE,
 )

@@ -82,9 +82,11 @@ class Tree:
         return {**self.files, **self.links, **self.errors}
 
     def refuse_conflicts(self) -> None:
-        """Raise RecordingError if a folder is a file or a link as well: what is below a link would be elsewhere."""
+        """Raise RecordingError if a folder is a file or a link as well, or `..`: what is below would be elsewhere."""
         if both := self.content().keys() & self.folders.keys():
             raise RecordingError(f"{min(both)} is a folder and a file or link; remove one of them")
+        if any(".." in names for names in self.folders.values()):
+            raise RecordingError("the name of a device leads out of the recording; correct it")
 
     def add(self, path: str) -> int:
         """Add the folders of this path; returns the number of characters in their names."""
@@ -127,14 +129,14 @@ class Tree:
             return done
         raise Absent(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
-    def below(self, folder: str) -> Tree:
-        """The part of the tree below one folder, its paths without the folder's name."""
-        prefix = f"{folder}/"
-        return collect_tree(
-            (path.removeprefix(prefix), content)
-            for path, content in self.content().items()
-            if path.startswith(prefix)
-        )
+    def parts(self) -> dict[str, Tree]:
+        """What is below each folder at the top, by its name; the paths are without it."""
+        found: dict[str, list[tuple[str, Content]]] = {name: [] for name in self.folders[""]}
+        for path, content in self.content().items():
+            name, slash, inside = path.partition("/")
+            if slash:
+                found[name].append((inside, content))
+        return {name: collect_tree(members) for name, members in found.items()}
 
 
 def unpack_tree(archive: BinaryIO) -> Tree:

@@ -32,7 +32,7 @@ from roce_exporter.host.kernel import Absent, Kernel, Texts
 from roce_exporter.host.sources.netdev import hardware_netdevs
 from roce_exporter.host.sources.query_reader import SeveralReadings
 from roce_exporter.model import WHOLE_DEVICE, Device
-from roce_exporter.model.values import GARBAGE, reason_of, unreadable
+from roce_exporter.model.values import GARBAGE, check_counter, reason_of, unreadable
 from roce_exporter.words import word_map
 
 _TABLES = {
@@ -204,10 +204,10 @@ def parse_number(text: str) -> int | str:
     """
     word = text.partition("\n")[0].strip()
     if word.isdecimal():
-        return int(word)
+        return check_counter(int(word))
     if word[:2] == "0x":
         try:
-            return int(word, 16)
+            return check_counter(int(word, 16))
         except ValueError:
             return GARBAGE
     return unreadable(word)

@@ -9,7 +9,7 @@ from typing import Any
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.model import Device, Loss, RdmaDevice, Reading
-from roce_exporter.model.values import check_counters, make_reading, reason_of
+from roce_exporter.model.values import check_counter, check_counters, make_reading, reason_of
 
 
 class OneRequest:
@@ -92,9 +92,13 @@ class SeveralReadings(OneRequest):
         if not found:
             raise Absent(errno.ENOENT, self._missing, self.netdev or self._device)
         return tuple(
-            self._reading(self.source, port, values, tuple(values.values()), netdev)
+            self._reading(self.source, port, values, [*map(_checked, values.values())], netdev)
             for (port, netdev), values in found.items()
         )
+
+
+def _checked(value: int | str) -> int | str:
+    return value if isinstance(value, str) else check_counter(value)
 
 
 class NetlinkPorts(OneRequest):

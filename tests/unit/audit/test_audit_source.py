@@ -20,7 +20,7 @@ from roce_exporter.host.sources.configuration import (
     parse_version,
 )
 from roce_exporter.model import Device, Netdev, Port, Reading
-from roce_exporter.model.values import EMPTY, GARBAGE
+from roce_exporter.model.values import EMPTY, GARBAGE, OUT_OF_RANGE
 
 PORT = Port(1, "Ethernet", (Netdev("eth0", "port"),))
 MLX5 = Device("mlx5_0", "mlx5_core", "mlx5", pci="0000:3b:00.0", ports=(PORT,))
@@ -208,6 +208,8 @@ def test_a_read_that_fails_is_reported_and_tried_again(sys) -> None:
         ("0xg", GARBAGE),
         ("-1", GARBAGE),
         ("", EMPTY),
+        ("9" * 4000, OUT_OF_RANGE),
+        ("0x" + "f" * 4000, OUT_OF_RANGE),
     ],
 )
 def test_numbers_are_decimal_or_hexadecimal(text, expected) -> None:
