@@ -90,6 +90,7 @@ MOST_DEVICES = 1024  # devices of all namespaces that are shown
 MOST_KINDS = 16  # kinds of objects of one device
 MOST_CHARACTERS = 255  # of a name
 MOST_VALUES = 50_000  # of a document
+MOST_OBJECTS = 1 << 32  # of one kind
 
 
 class NamespaceReport(NamedTuple):
@@ -125,7 +126,7 @@ def decode_report(document: bytes) -> NamespaceReport:
 
 
 def _objects(found: dict[str, Any]) -> dict[str, int]:
-    if not all(isinstance(number, int) for number in found.values()):
+    if not all(isinstance(number, int) and 0 <= number < MOST_OBJECTS for number in found.values()):
         raise ValueError("an object count is not a number")
     return {_name(kind): number for kind, number in islice(found.items(), MOST_KINDS)}
 
@@ -175,11 +176,12 @@ class NamespaceHelper:
 
     async def answer(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Send the document to a client and close the connection."""
+        writer.transport.set_write_buffer_limits(0)  # so that `drain` waits for all of it
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(SEND_SECONDS):
                 writer.write(await self.document())
                 await writer.drain()
-        writer.close()
+        writer.transport.abort()
 
     async def _round(self) -> None:
         try:
@@ -213,12 +215,11 @@ async def open_helper(helper: NamespaceHelper, path: str, group: int = -1) -> as
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             raise FileExistsError(errno.EEXIST, "a file that is no socket is there", path)
         os.unlink(path)
-    before = os.umask(0o177)
+    before = os.umask(0o177 if group < 0 else 0o117)
     try:
         server = await asyncio.start_unix_server(helper.answer, path)
     finally:
         os.umask(before)
     if group >= 0:
-        os.chown(path, -1, group)
-        os.chmod(path, 0o660)
+        os.chown(path, -1, group, follow_symlinks=False)  # in the folder of others it may be another file now
     return server

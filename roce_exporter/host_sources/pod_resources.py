@@ -69,8 +69,9 @@ def pod_devices(reply: bytes) -> Iterator[PodDevice]:
     for pod in _each(reply, POD_RESOURCES):
         namespace, name = _text(pod, NAMESPACE), _text(pod, NAME)
         for container in _each(pod, CONTAINERS):
+            place = (namespace, name, _text(container, NAME))
             for given in _each(container, DEVICES):
-                names = (namespace, name, _text(container, NAME), _text(given, RESOURCE))
+                names = (*place, _text(given, RESOURCE))
                 for device in _each(given, DEVICE_IDS):
                     yield PodDevice(device.decode(errors="replace"), *names)
 

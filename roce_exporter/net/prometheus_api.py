@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from roce_exporter.net import NetError, meanings
@@ -15,6 +16,14 @@ SHOWN = 200  # most characters of Prometheus' own error
 REDIRECTS = range(300, 400)
 
 LOGIN_REMEDY = "give --http.config.file with basic_auth or authorization"
+
+
+def labels_of(metric: Any) -> dict[str, str]:
+    """The labels of a series in an answer. Raises TypeError, ValueError: they are none."""
+    found = dict(metric)
+    if not all(isinstance(text, str) for label in found.items() for text in label):
+        raise TypeError("a label is no text")
+    return found
 
 
 async def get(  # noqa: PLR0917 - all of them say what to get

@@ -27,7 +27,7 @@ from roce_exporter.errors import UserError
 from roce_exporter.net import NetError
 from roce_exporter.net.http import OK, Access, HttpServer, fetch, parse_server
 from roce_exporter.net.json_reply import count_values, decode_aside
-from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
+from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get, labels_of
 from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.stamp import DEFAULT_PORT
 
@@ -137,7 +137,7 @@ def _labels(data: object) -> Iterable[dict[str, str]]:
     try:
         if not isinstance(data, dict) or data["resultType"] != "vector":
             raise NetError("the answer is not a vector")
-        return [dict(one["metric"]) for one in data["result"]]
+        return [labels_of(one["metric"]) for one in data["result"]]
     except (KeyError, TypeError, ValueError):
         raise NetError("the answer is not a valid vector") from None
 
@@ -221,7 +221,7 @@ def _group(place: str, group: object) -> Iterator[ProbeTarget]:
 
 def _label(place: str, labels: dict[object, object], name: str) -> str:
     value = labels.get(name, "")
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and abs(value) < 1 << 64:
         value = str(value)
     if not isinstance(value, str) or len(value) > LONGEST_LABEL or not value.isprintable():
         raise TargetsError(

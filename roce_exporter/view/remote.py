@@ -19,7 +19,7 @@ from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.row import HISTOGRAM, Row
 from roce_exporter.net import NetError, meanings
 from roce_exporter.net.http import OK, Access, HttpServer, TooLargeError, fetch, parse_server
-from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get
+from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get, labels_of
 from roce_exporter.view.host_view import History, LabelValues, TimedSamples
 from roce_exporter.words import few
 
@@ -97,8 +97,8 @@ def _series(document: object) -> Iterator[LabelledPoints]:
     try:
         for one in document["result"]:
             points = ((float(at), float(text)) for at, text in one["values"])
-            yield dict(one["metric"]), [point for point in points if math.isfinite(point[1])]
-    except (KeyError, TypeError, ValueError) as error:
+            yield labels_of(one["metric"]), [point for point in points if all(map(math.isfinite, point))]
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise MatrixError(f"the answer is not a valid matrix ({type(error).__name__})") from None
 
 
@@ -223,9 +223,11 @@ REPLY_BYTES = 64 << 20
 PATH = "/metrics"
 
 REQUESTS = "roce_exporter_http_requests_total"
-_START = re.compile(r"^process_start_time_seconds ([0-9.e+]{1,24})$", re.MULTILINE)
+_START = re.compile(
+    r"^process_start_time_seconds ([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+[0-9]{2})?)$", re.MULTILINE
+)
 _SAMPLE = re.compile(r"^(roce_[a-z0-9_]+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
-_LABEL = re.compile(r'([a-z][a-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'(?<![a-z0-9_])([a-z][a-z0-9_]*+)="((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 
 
@@ -282,9 +284,9 @@ async def read_metrics(place: ExporterPlace, access: Access, seconds: float) -> 
 def parse_scrapes(text: str) -> LocalScrapes:
     """What an exposition says of the clients of its exporter."""
     mine, start = {"code": "200", "path": PATH}, _START.search(text)
-    count = sum(value for name, labels, value in _samples(text) if name == REQUESTS and labels == mine)
+    counts = (value for name, labels, value in _samples(text) if name == REQUESTS and labels == mine)
     # The exporter counts a request when it has replied, so this one is not among them.
-    return LocalScrapes(int(count), float(start[1]) if start else 0.0)
+    return LocalScrapes(int(next(counts, 0.0)), float(start[1]) if start else 0.0)
 
 
 def parse_samples(text: str, time: float) -> tuple[TimedSamples, tuple[str, ...]]:

@@ -49,6 +49,7 @@ def test_escapes_strange_names_and_values_that_are_no_numbers() -> None:
     found, unknown = parse_samples(text, 0.0)
     assert found.values == {"roce_exporter_devices": {(): 1.0}, "roce_port_up": {('a"\\\n}', "1"): 1.0}}
     assert unknown == ("roce_future",)
+    assert parse_samples(f"roce_exporter_devices{{{'a' * (1 << 20)}}} 1\n", 0.0)[1] == ()
 
 
 def test_a_counter_that_rises_between_two_scrapes(capsys, exporter) -> None:

@@ -62,6 +62,13 @@ def test_two_exporters_of_one_instance_are_not_mixed() -> None:
     assert str(caught.value) == "several exporters have this instance: job=other; job=roce"
 
 
+def test_a_point_without_a_time_is_left_out() -> None:
+    labels = {"__name__": "roce_exporter_devices"}
+    points = [[float("inf"), "1"], [float("nan"), "1"], [5, "1"]]
+    found = read_matrix({"resultType": "matrix", "result": [{"metric": labels, "values": points}]})
+    assert [one.time for one in found.history] == [5.0]
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -74,6 +81,9 @@ def test_two_exporters_of_one_instance_are_not_mixed() -> None:
         {"resultType": "matrix", "result": [{"metric": {}, "values": [[1]]}]},
         {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "x"]]}]},
         {"resultType": "matrix", "result": [{"metric": [1], "values": []}]},
+        {"resultType": "matrix", "result": [{"metric": {}, "values": [[10**399, "1"]]}]},
+        {"resultType": "matrix", "result": [{"metric": {"__name__": ["a"]}, "values": []}]},
+        {"resultType": "matrix", "result": [{"metric": {"__name__": "a", "b": 1}, "values": []}]},
     ],
 )
 def test_other_documents_are_refused(document) -> None:

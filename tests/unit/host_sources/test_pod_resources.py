@@ -14,7 +14,8 @@ from waiting import HUNG_SECONDS
 
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host_sources import HostSource, HostSources
-from roce_exporter.host_sources.pod_resources import MOST_DEVICES, PodResources
+from roce_exporter.host_sources.pod_resources import MOST_DEVICES, PodResources, pod_devices
+from roce_exporter.net import grpc as grpc_fields
 from roce_exporter.net.grpc import grpc
 
 VF, SECOND, THIRD, GPU = "0000:3b:01.2", "0000:3b:01.3", "0000:3b:01.4", "0000:5e:00.0"
@@ -105,6 +106,14 @@ async def test_network_devices_of_pods_have_a_series(tmp_path) -> None:
     assert kubelet.requests == [b""], "List has no parameters"
     (state,) = around.states()
     assert (state.source, state.up, state.error) == ("pod_resources", True, "")
+
+
+def test_each_container_is_read_once_for_its_name(monkeypatch) -> None:
+    """The kubelet's order of fields is not known: the name may come last, or never."""
+    read, fields = [], grpc_fields.fields
+    monkeypatch.setattr(grpc_fields, "fields", lambda message: read.append(1) or fields(message))
+    assert list(pod_devices(pod("a", "b", field(2, field(1, "r")) * 500))) == []
+    assert len(read) < 3 * 500
 
 
 async def test_the_number_of_series_is_bounded(tmp_path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from descriptors import open_descriptors
 from kernel import host
+from waiting import until
 
 from roce_exporter.catalog.named import KERNEL_LOG_EVENTS
 from roce_exporter.cli import main
@@ -180,6 +182,8 @@ async def test_without_the_helper_the_error_is_one_line_with_the_remedy(tmp_path
         b'{"devices": 1, "failed": {}}',
         b'{"devices": [{}], "failed": {}}',
         b'{"devices": [{"namespace": "a", "device": "b", "objects": {"qp": "many"}}], "failed": {}}',
+        b'{"devices": [{"namespace": "a", "device": "b", "objects": {"qp": -1}}], "failed": {}}',
+        b'{"devices": [{"namespace": "a", "device": "b", "objects": {"qp": 99999999999}}], "failed": {}}',
         b"[" * 100_000,
         b"\xff",
     ],
@@ -371,3 +375,38 @@ async def test_only_a_socket_makes_room_for_the_socket(tmp_path) -> None:
     for _ in range(2):  # the socket of an earlier run
         server = await open_helper(helper, str(tmp_path / "socket"))
         server.close()
+
+
+async def test_a_client_that_does_not_read_keeps_no_descriptor(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(namespace_helper, "SEND_SECONDS", 0.1)
+    folder = tmp_path / "netns"
+    folder.mkdir()
+    (folder / "a").touch()
+    helper = NamespaceHelper(str(folder), lambda: 0.0, lambda name, _: {"x" * (1 << 22): {}})
+    before = len(open_descriptors())
+    async with await open_helper(helper, str(tmp_path / "helper.sock")):
+        client = socket.socket(socket.AF_UNIX)
+        client.setblocking(False)
+        client.connect(str(tmp_path / "helper.sock"))
+        await until(lambda: len(open_descriptors()) == before + 3)
+        await until(lambda: len(open_descriptors()) == before + 2)
+        client.close()
+
+
+async def test_a_file_that_took_the_place_of_the_socket_keeps_its_group_and_mode(
+    tmp_path, monkeypatch
+) -> None:
+    """The folder may belong to others, who may exchange the socket for a link."""
+    secret, path = tmp_path / "secret", tmp_path / "helper.sock"
+    secret.touch(0o600)
+    start = asyncio.start_unix_server
+
+    async def exchanged(*args: Any) -> asyncio.Server:
+        server = await start(*args)
+        path.unlink()
+        path.symlink_to(secret)
+        return server
+
+    monkeypatch.setattr(asyncio, "start_unix_server", exchanged)
+    async with await open_helper(NamespaceHelper(str(tmp_path), lambda: 0.0), str(path), group=os.getgid()):
+        assert stat.S_IMODE(secret.stat().st_mode) == 0o600

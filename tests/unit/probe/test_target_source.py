@@ -11,7 +11,7 @@ from roce_exporter.cli.entry import main
 from roce_exporter.net.http import Access
 from roce_exporter.net.login import Login
 from roce_exporter.probe.plan import ProbeTarget
-from roce_exporter.probe.target_source import TargetsError, read_here, read_remote
+from roce_exporter.probe.target_source import TargetsError, read_document, read_here, read_remote
 
 GROUPS = [{"targets": ["10.0.1.1"], "labels": {"rack": "r1", "host": "h1", "rail": "0"}}]
 TARGET = ProbeTarget("r1", "h1", "0", ipaddress.ip_address("10.0.1.1"), 10124)
@@ -116,3 +116,19 @@ def test_the_command_reads_every_source(tmp_path, capsys) -> None:
         assert main(["probe", *sources, "--probe.plan=h2"]) == 0
     (_, line) = capsys.readouterr().out.splitlines()
     assert line.split() == ["h2", "10.0.1.2", "0", "h1", "10.0.1.1", "fabric", "8"]
+
+
+@pytest.mark.parametrize("metric", [{"hostname": 5}, {"device": ["a"]}, [1]])
+async def test_labels_that_are_no_texts_are_one_line(metric) -> None:
+    data = {"resultType": "vector", "result": [{"metric": metric, "value": [1, "1"]}]}
+    answer = {"status": "success", "data": data}
+    with (
+        answering(lambda _: (200, answer)) as server,
+        pytest.raises(TargetsError, match="not a valid vector"),
+    ):
+        await read_remote(f"prometheus+{server.url}", Access())
+
+
+def test_a_number_that_python_cannot_print_is_one_line() -> None:
+    with pytest.raises(TargetsError, match="label rack must be a printable text"):
+        read_document("ports.yml", f"- labels: {{rack: 0x{'f' * 5000}}}".encode(), is_yaml=True)

@@ -123,6 +123,7 @@ def test_what_is_no_number_is_unreadable(text) -> None:
 def test_times_of_both_forms() -> None:
     assert unix_time("2025-01-18T00:08:42Z") == unix_time("Sat Jan 18 00:08:42 2025") == 1737158922
     assert not unix_time("Sat anF 18 00:08:42 2025")
+    assert not unix_time("Sat Jan 18 00:08:42 0000")
 
 
 def test_a_chassis_reads_the_rows_of_its_own_line_card_and_the_drops_of_its_virtual_queues() -> None:
