@@ -285,3 +285,7 @@ class HostOwners:
                 read[total] = value
         self._read = {key: self._read[key] for key in rounds}
         self.counts = {label: count for label, count in self.counts.items() if label[1] in self.held}
+
+    def retain(self, key: Hashable, kept: Collection[OwnerTotal]) -> None:
+        """Forget what was read of a device, but of the totals that it still has."""
+        self._read[key] = {total: value for total, value in self._read[key].items() if total in kept}

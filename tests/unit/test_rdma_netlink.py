@@ -26,6 +26,8 @@ from netlink_dumps import (
 )
 
 from roce_exporter.host.kernel import Absent
+from roce_exporter.host.kernel.ethtool_ioctl import EthtoolIoctl
+from roce_exporter.host.kernel.names import MOST_NAMES, ByName
 from roce_exporter.host.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
 from roce_exporter.host.kernel.rdma_netlink import (
     COUNTERS,
@@ -378,3 +380,14 @@ def test_a_kernel_without_the_mode_is_absent(number) -> None:
 def test_a_reply_without_the_mode_is_malformed() -> None:
     with pytest.raises(OSError, match="no attribute 66"):
         mode_in(encode_message(Message(5 << 10 | 6, 0, 0, 0, encode_attribute(93, b"\1"))))
+
+
+def test_names_that_come_and_go_are_not_kept_for_ever():
+    kept = ByName[str, int]()
+    for number in range(3 * MOST_NAMES):
+        kept[f"eth{number}"] = number
+        kept["eth0"] = number
+    assert len(kept) == MOST_NAMES
+    assert kept[f"eth{number}"] == number
+    for one in (rdma_that_says({})[0]._layouts, EthtoolIoctl()._known, EthtoolIoctl()._requests):
+        assert isinstance(one, ByName)

@@ -22,7 +22,7 @@ from roce_exporter.host.kernel import (
     HealthReporter,
     netlink,
 )
-from roce_exporter.host.kernel.names import decode_name, encode_name
+from roce_exporter.host.kernel.names import ByName, decode_name, encode_name
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class DevlinkNetlink:
 
     def __init__(self, open_socket: netlink.OpenSocket = netlink.open_kernel_socket) -> None:
         self._open_socket = open_socket
-        self._places: dict[str, tuple[ReporterPlace, ...]] = {}
+        self._places = ByName[str, tuple[ReporterPlace, ...]]()
         """By instance; only on a kernel that ignores the name of an instance in a list."""
 
     def reporters(self, instance: str) -> tuple[HealthReporter, ...]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.names import encode_netdev
+from roce_exporter.host.kernel.names import ByName, encode_netdev
 
 Ioctl = Callable[[int, int, bytes], object]
 
@@ -79,9 +79,9 @@ class EthtoolIoctl:
         self._clock = clock
         self._socket: socket.socket | None = None
         self._buffer = bytearray()
-        self._requests: dict[str, bytes] = {}
+        self._requests = ByName[str, bytes]()
         """Per network device the `struct ifreq` with its name and the current address of the buffer."""
-        self._known: dict[str, _Known] = {}
+        self._known = ByName[str, _Known]()
 
     def statistics(self, netdev: str) -> tuple[Names, Sequence[int]]:
         """Names and values, in the driver's order and units.

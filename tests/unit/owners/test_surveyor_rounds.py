@@ -399,3 +399,15 @@ async def test_the_sum_of_an_owner_is_that_of_its_devices_and_no_counter_falls()
         count(0, value)
         await survey(found)
         assert shown(found, sums=True)[timeouts] == value
+
+
+async def test_owners_that_come_and_go_leave_nothing() -> None:
+    host = FakeHost({"mlx5_0": []})
+    found = following(host)
+    for job in range(100, 100 + 4 * KEPT_ROUNDS):
+        host.processes = {job: process(job, f"0::/slurm/uid_0/job_{job}")}
+        host.objects["mlx5_0"] = [queue_pair(job, job)]
+        host.sets["mlx5_0", 1] = (CounterSet(1, job, job, "", {"local_ack_timeout_err": 5}),)
+        await survey(found)
+    (read,) = found._host._read.values()
+    assert len({total.owner for total in read}) <= KEPT_ROUNDS + 2
