@@ -32,7 +32,6 @@ from roce_exporter.migrate.foreign import (
     groups_of,
     unclear,
 )
-from roce_exporter.migrate.rdma_exporter import PHYSICAL_STATES, PORT_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -222,6 +221,10 @@ HOST = "(.+?)(:[0-9]+)?"  # an `instance`: the host, and a port if there is one
 
 ON_TARGET = f"on ({TARGET})"
 NETDEVS = "netdev:roce_from_node_exporter:driver"
+PORT_STATES = {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
+PHYSICAL_NAMES = "SLEEP POLLING DISABLED PORT_CONFIGURATION_TRAINING LINK_UP LINK_ERROR_RECOVERY PHY_TEST"
+PHYSICAL_STATES = dict(enumerate(PHYSICAL_NAMES.split(), 1))
+"""The labels `state` and `phys_state` of `rdma_port_info`, with the kernel's numbers."""
 RDMA_PORT_LABELS = ("port", "netdev", "link_layer", *rdma_exporter.LOST)
 ETHERNET_GIGABITS = (10, 25, 40, 50, 56, 100, 200, 400, 800)
 WITH_IFNAME = 'ifname!=""'  # rdma_exporter has some of spiderpool's names too, without `ifname`

@@ -99,8 +99,3 @@ UNPROVED = "no public source has the spelling"
 def proof_of(raw: str) -> str:
     """The public source of a raw name's spelling, or that there is none."""
     return next((f"spelling of {one.title}" for one in PUBLIC_SOURCES if raw in one.names), UNPROVED)
-
-
-def is_used(raw: str) -> bool:
-    """Whether the spelling is from programs that use it, not from a manual or from general knowledge."""
-    return any(one.used for one in PUBLIC_SOURCES if raw in one.names)

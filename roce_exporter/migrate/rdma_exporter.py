@@ -67,15 +67,6 @@ OPTIONAL = {
 }
 """Optional counters, read from RDMA netlink, that have another name there."""
 
-PORT_STATES = {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
-PHYSICAL_STATES = dict(
-    enumerate(
-        word_list("SLEEP POLLING DISABLED PORT_CONFIGURATION_TRAINING LINK_UP LINK_ERROR_RECOVERY PHY_TEST"),
-        1,
-    )
-)
-"""The labels `state` and `phys_state` of `rdma_port_info`, with the kernel's numbers."""
-
 LOST = ("state", "phys_state", "link_width", "link_speed", "pci_addr", "is_vf", "pf_device")
 """Labels of `rdma_port_info` that ours does not have."""
 

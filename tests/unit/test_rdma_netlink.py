@@ -26,8 +26,7 @@ from netlink_dumps import (
 )
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.ethtool_ioctl import EthtoolIoctl
-from roce_exporter.host.kernel.names import MOST_NAMES, ByName
+from roce_exporter.host.kernel.names import MOST_NAMES, keep
 from roce_exporter.host.kernel.netlink import Malformed, Message, encode_attribute, encode_message, encode_u32
 from roce_exporter.host.kernel.rdma_netlink import (
     COUNTERS,
@@ -383,11 +382,13 @@ def test_a_reply_without_the_mode_is_malformed() -> None:
 
 
 def test_names_that_come_and_go_are_not_kept_for_ever():
-    kept = ByName[str, int]()
+    kept = {}
     for number in range(3 * MOST_NAMES):
-        kept[f"eth{number}"] = number
-        kept["eth0"] = number
+        keep(kept, f"eth{number}", number)
+        keep(kept, "eth0", number)
     assert len(kept) == MOST_NAMES
-    assert kept[f"eth{number}"] == number
-    for one in (rdma_that_says({})[0]._layouts, EthtoolIoctl()._known, EthtoolIoctl()._requests):
-        assert isinstance(one, ByName)
+    assert (kept[f"eth{number}"], kept["eth0"]) == (number, number)
+    asked, _ = rdma_that_says({STAT_GET: STATISTICS_MLX5_0})
+    asked._layouts |= dict.fromkeys(range(MOST_NAMES))
+    asked.statistics(MLX5_0, 1)
+    assert len(asked._layouts) == MOST_NAMES

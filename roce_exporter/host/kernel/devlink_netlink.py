@@ -22,7 +22,7 @@ from roce_exporter.host.kernel import (
     HealthReporter,
     netlink,
 )
-from roce_exporter.host.kernel.names import ByName, decode_name, encode_name
+from roce_exporter.host.kernel.names import decode_name, encode_name, keep
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class DevlinkNetlink:
 
     def __init__(self, open_socket: netlink.OpenSocket = netlink.open_kernel_socket) -> None:
         self._open_socket = open_socket
-        self._places = ByName[str, tuple[ReporterPlace, ...]]()
+        self._places: dict[str, tuple[ReporterPlace, ...]] = {}
         """By instance; only on a kernel that ignores the name of an instance in a list."""
 
     def reporters(self, instance: str) -> tuple[HealthReporter, ...]:
@@ -104,7 +104,7 @@ class DevlinkNetlink:
                 if error.errno not in (errno.EINVAL, errno.ENODEV):
                     raise
             else:
-                self._places[instance] = places
+                keep(self._places, instance, places)
                 return found
         named = _named(instance)
         replies = [netlink.decode_values(one) for one in query.request(HEALTH_REPORTER_GET, named, dump=True)]
@@ -114,12 +114,12 @@ class DevlinkNetlink:
         own = [one for one, name in zip(replies, names, strict=True) if "/".join(name) == instance]
         found = tuple(map(_read_reporter, own))
         if len(own) < len(replies):
-            self._places[instance] = tuple(
-                ReporterPlace(
-                    netlink.decode_number(one[PORT_INDEX]) if PORT_INDEX in one else None, reporter.name
-                )
-                for one, reporter in zip(own[:MOST_REPORTERS], found, strict=False)
+            listed = zip(own[:MOST_REPORTERS], found, strict=False)
+            numbers = (
+                (netlink.decode_number(one[PORT_INDEX]) if PORT_INDEX in one else None, of.name)
+                for one, of in listed
             )
+            keep(self._places, instance, tuple(ReporterPlace(*place) for place in numbers))
         return found
 
     def _call(self, instance: str, call: Callable[[netlink.GenericNetlink, str], T]) -> T:

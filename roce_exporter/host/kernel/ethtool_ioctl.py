@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from roce_exporter.host.kernel import Absent
-from roce_exporter.host.kernel.names import ByName, encode_netdev
+from roce_exporter.host.kernel.names import encode_netdev, keep
 
 Ioctl = Callable[[int, int, bytes], object]
 
@@ -79,9 +79,9 @@ class EthtoolIoctl:
         self._clock = clock
         self._socket: socket.socket | None = None
         self._buffer = bytearray()
-        self._requests = ByName[str, bytes]()
+        self._requests: dict[str, bytes] = {}
         """Per network device the `struct ifreq` with its name and the current address of the buffer."""
-        self._known = ByName[str, _Known]()
+        self._known: dict[str, _Known] = {}
 
     def statistics(self, netdev: str) -> tuple[Names, Sequence[int]]:
         """Names and values, in the driver's order and units.
@@ -151,7 +151,7 @@ class EthtoolIoctl:
             # Identical network devices share their names: sixteen times 2,000 strings would be megabytes.
             alike = next((one for one in self._known.values() if one.raw == raw), None)
             known = alike or _Known(now, raw, _decode_names(raw))
-        self._known[netdev] = known._replace(read_at=now)
+        keep(self._known, netdev, known._replace(read_at=now))
         return known.names
 
     def _query_strings(self, netdev: str, strings: int, count: int) -> int:
@@ -191,7 +191,8 @@ class EthtoolIoctl:
             name = encode_netdev(netdev)
             # Valid until the buffer is replaced: its bytes are changed in place and never moved.
             place = ctypes.addressof(ctypes.c_char.from_buffer(self._buffer))
-            request = self._requests[netdev] = _REQUEST.pack(name, place)
+            request = _REQUEST.pack(name, place)
+            keep(self._requests, netdev, request)
         return request
 
 

@@ -11,25 +11,21 @@ from __future__ import annotations
 import errno
 import os
 import re
-from typing import TypeVar
+from typing import Any
 
 from roce_exporter.host.kernel import Absent
 
-K = TypeVar("K")
-V = TypeVar("V")
 MOST_NAMES = 1024
 LONGEST_NETDEV = 15  # IFNAMSIZ of include/uapi/linux/if.h without the terminating NUL
 _NO_HOSTNAME = "(none)"
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 
 
-class ByName(dict[K, V]):
-    """What is kept by names that come and go: beyond `MOST_NAMES` the oldest one is forgotten, which costs time only."""
-
-    def __setitem__(self, name: K, value: V) -> None:
-        if name not in self and len(self) >= MOST_NAMES:
-            self.pop(next(iter(self)), None)
-        super().__setitem__(name, value)
+def keep(kept: dict[Any, Any], name: object, value: object) -> None:
+    """Keep a value by a name that comes and goes: beyond `MOST_NAMES` the oldest one is forgotten, which costs time only."""
+    if name not in kept and len(kept) >= MOST_NAMES:
+        kept.pop(next(iter(kept)), None)
+    kept[name] = value
 
 
 def decode_name(raw: bytes) -> str:

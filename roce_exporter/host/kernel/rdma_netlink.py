@@ -13,7 +13,7 @@ from struct import Struct
 from typing import NamedTuple, TypeVar
 
 from roce_exporter.host.kernel import Absent, netlink
-from roce_exporter.host.kernel.names import ByName, decode_name
+from roce_exporter.host.kernel.names import decode_name, keep
 from roce_exporter.model import RdmaDevice, RdmaPort
 
 _VALUE_BYTES = 8
@@ -171,7 +171,7 @@ class RdmaNetlink:
 
     def __init__(self, open_socket: netlink.OpenSocket = netlink.open_kernel_socket) -> None:
         self._netlink = netlink.Netlink(NETLINK_RDMA, open_socket)
-        self._layouts = ByName[tuple[str, int], Layout]()
+        self._layouts: dict[tuple[str, int], Layout] = {}
 
     def devices(self) -> tuple[RdmaDevice, ...]:
         """Every RDMA device of this network namespace, or of all namespaces if the kernel shares them (its default).
@@ -295,7 +295,7 @@ class RdmaNetlink:
         numbers = decode_numbers(answer, rows)
         layout = learn_layout(answer, rows)
         if layout:
-            self._layouts[device.name, port] = layout
+            keep(self._layouts, (device.name, port), layout)
         return numbers
 
     def _request_status(self, device: RdmaDevice, port: int) -> Mapping[str, bool]:

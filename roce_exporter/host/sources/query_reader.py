@@ -92,13 +92,15 @@ class SeveralReadings(OneRequest):
         if not found:
             raise Absent(errno.ENOENT, self._missing, self.netdev or self._device)
         return tuple(
-            self._reading(self.source, port, values, [*map(_checked, values.values())], netdev)
+            self._reading(
+                self.source,
+                port,
+                values,
+                [one if isinstance(one, str) else check_counter(one) for one in values.values()],
+                netdev,
+            )
             for (port, netdev), values in found.items()
         )
-
-
-def _checked(value: int | str) -> int | str:
-    return value if isinstance(value, str) else check_counter(value)
 
 
 class NetlinkPorts(OneRequest):

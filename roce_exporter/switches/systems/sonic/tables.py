@@ -46,7 +46,6 @@ PRIORITY = "{priority}"
 OVERRIDE = "BIG_RED_SWITCH_MODE"
 """A field of a queue that is present while the watchdog of the whole switch is overridden."""
 WATCHDOG_STATUS = "PFC_WD_STATUS"
-PAUSE_STATUS = "SAI_QUEUE_ATTR_PAUSE_STATUS"
 FLEX_GROUPS, CAPABILITIES = table_of("sonic groups"), table_of("sonic capabilities")
 """The source of each group of counters, and the row that says whether the ASIC has a field."""
 
