@@ -6,13 +6,15 @@ marked CE. Steps that are no more than JOIN apart are one incast.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from roce_exporter.wire.decode.infiniband import GROUP_OF, RESPONSE, SEND, WRITE
-from roce_exporter.wire.tally.pair_counts import BLOCKS, OTHER, PairTable
+from roce_exporter.wire.tally.pair_counts import BLOCKS, MOST_PAIRS, OTHER, PairTable
 
 if TYPE_CHECKING:
     from roce_exporter.wire.decode.columns import Columns
@@ -23,6 +25,7 @@ JOIN = 20  # steps
 SENDERS = 3
 CE = 3
 MOST_INCASTS = 256
+RETRANSMISSIONS = BLOCKS["retransmissions"].start
 DATA = np.isin(GROUP_OF, (SEND, WRITE, RESPONSE))
 
 
@@ -62,46 +65,49 @@ class IncastWatch:
         numbers = {address: at for at, address in enumerate(dict.fromkeys(receivers.values()))}
         receiver = np.zeros(len(table.reverse), np.int64)
         receiver[list(receivers)] = [numbers[address] for address in receivers.values()]
-        steps = columns.times[chosen] // STEP
+        # Numbered, because times can be anything, and a product of three would not fit.
+        steps = np.unique(columns.times[chosen] // STEP, return_inverse=True)[1]
         width = len(table.reverse)
-        keys = ((steps - steps.min()) * len(numbers) + receiver[pairs[chosen]]) * width + pairs[chosen]
+        keys = (steps * len(numbers) + receiver[pairs[chosen]]) * width + pairs[chosen]
         # By step, receiver and sender; all of one step and receiver follow each other.
         found, which, packets = np.unique(keys, return_inverse=True, return_counts=True)
         marked = np.bincount(which, columns.ecn[chosen] == CE).astype(np.int64)
         begins = np.flatnonzero(np.diff(found // width, prepend=-1))
         ends = np.append(begins[1:], len(found))
         all_packets, all_marked = np.add.reduceat(packets, begins), np.add.reduceat(marked, begins)
+        order = np.argsort(which, kind="stable")
+        times, firsts = columns.times[chosen[order]], np.searchsorted(which[order], begins)
+        earliest, latest = np.minimum.reduceat(times, firsts), np.maximum.reduceat(times, firsts)
+        again = np.bincount(receiver[1:], table.counts[1:, RETRANSMISSIONS])
         for at in np.flatnonzero((ends - begins >= SENDERS) & (all_marked > 0)).tolist():
             begin, end = begins[at], ends[at]
             mine = [names[row] for row in (found[begin:end] % width).tolist()]
-            times = columns.times[chosen[(which >= begin) & (which < end)]]
             part = Incast(
-                mine[0][16:], int(times.min()), int(times.max()), {name[:16] for name in mine},
-                int(all_packets[at]), int(all_marked[at]),
+                mine[0][16:], int(earliest[at]), int(latest[at]), {name[:16] for name in mine},
+                int(all_packets[at]), int(all_marked[at]), before=int(again[numbers[mine[0][16:]]]),
             )  # fmt: skip
-            self._join(part, table)
+            self._join(part)
 
-    def _join(self, part: Incast, table: PairTable) -> None:
-        known = self._open.get(part.receiver)
+    def _join(self, part: Incast) -> None:
+        known = self._open.pop(part.receiver, None)
         if known is None or part.first - known.last > JOIN * STEP:
-            part.before = _retransmissions(part, table)
             self._open[part.receiver] = part
+            if len(self._open) > MOST_INCASTS:
+                del self._open[next(iter(self._open))]  # the one that ended first
             if len(self.found) < MOST_INCASTS:
                 self.found.append(part)
             return
+        self._open[part.receiver] = known
         known.last = max(known.last, part.last)
-        known.senders |= part.senders
+        known.senders |= set(islice(part.senders, MOST_PAIRS - len(known.senders)))
         known.packets += part.packets
         known.marked += part.marked
 
     def end_batch(self, table: PairTable) -> None:
         """Count what was sent again since."""
+        again: Counter[bytes] = Counter()
+        for key, row in table.pairs() if self._open else ():
+            if key[16:] in self._open:
+                again[key[16:]] += int(table.counts[row, RETRANSMISSIONS])
         for one in self._open.values():
-            one.retransmissions = max(one.retransmissions, _retransmissions(one, table) - one.before)
-
-
-def _retransmissions(incast: Incast, table: PairTable) -> int:
-    """All retransmissions to the receiver of what is known of its senders."""
-    column = BLOCKS["retransmissions"].start
-    rows = [row for key, row in table.pairs() if key[16:] == incast.receiver]
-    return int(table.counts[rows, column].sum())
+            one.retransmissions = max(one.retransmissions, again[one.receiver] - one.before)
