@@ -57,9 +57,9 @@ def parse_counters(texts: Sequence[bytes | OSError | None]) -> tuple[int, ...] |
     return values if max(values) < ALL_ONES else None
 
 
-def check_counter(value: int) -> int | str:
-    """The value, or the reason why it is not valid."""
-    if 0 <= value < ALL_ONES:
+def check_counter(value: int | str) -> int | str:
+    """The value, or the reason why it is not valid; what is a reason already stays."""
+    if isinstance(value, str) or 0 <= value < ALL_ONES:
         return value
     return NOT_AVAILABLE if value == ALL_ONES else OUT_OF_RANGE
 

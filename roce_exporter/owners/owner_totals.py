@@ -263,29 +263,26 @@ class HostOwners:
         self._shown: frozenset[str] = frozenset()
         self._read: dict[Hashable, dict[OwnerTotal, float]] = {}
 
-    def enter(self, rounds: Mapping[Hashable, Round]) -> None:
+    def enter(self, devices: Mapping[Hashable, DeviceOwners]) -> None:
         """Enter the last round of each device."""
         parts: dict[str, list[ObjectTotals]] = {}
-        for one in rounds.values():
-            for name, shown in one.owners.items():
+        for one in devices.values():
+            for name, shown in one.last.owners.items():
                 parts.setdefault(name, []).append(shown.held)
         together_by_name = {name: together(found) for name, found in parts.items()}
         self._shown = _choose(together_by_name, self._shown, self._most)
         self.held = {}
         for name, held in sorted(together_by_name.items()):
             self.held.setdefault(_label(name, self._shown), ObjectTotals()).add(held)
-        self.kinds = frozenset[ObjectKind]().union(*(one.kinds for one in rounds.values()))
-        for key, one in rounds.items():
+        self.kinds = frozenset[ObjectKind]().union(*(one.last.kinds for one in devices.values()))
+        for key, one in devices.items():
             read = self._read.setdefault(key, {})
-            for total, value in one.totals.items():
+            for total, value in one.last.totals.items():
                 label, before = (total.row, _label(total.owner, self._shown)), read.get(total, 0.0)
                 self.counts[label] = (
                     self.counts.get(label, 0.0) + value - (before if value >= before else 0.0)
                 )
                 read[total] = value
-        self._read = {key: self._read[key] for key in rounds}
+            self._read[key] = {total: value for total, value in read.items() if total in one.ledger.totals}
+        self._read = {key: self._read[key] for key in devices}
         self.counts = {label: count for label, count in self.counts.items() if label[1] in self.held}
-
-    def retain(self, key: Hashable, kept: Collection[OwnerTotal]) -> None:
-        """Forget what was read of a device, but of the totals that it still has."""
-        self._read[key] = {total: value for total, value in self._read[key].items() if total in kept}

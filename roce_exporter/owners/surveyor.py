@@ -231,9 +231,7 @@ class Surveyor(ExporterPart):
         self._identities = identities(results, self._identities)
         known = self._identities.values()
         self._info = self._info.replace((Series(rows.OWNER_INFO, tuple(owner)), 1) for owner in known)
-        self._host.enter({key: one.owners.last for key, one in self._devices.items()})
-        for key, one in self._devices.items():
-            self._host.retain(key, one.owners.ledger.totals)
+        self._host.enter({key: one.owners for key, one in self._devices.items()})
         self._sums = self._sums.replace(host_samples(self._host))
 
 

@@ -50,10 +50,7 @@ MOST_DBM = 60.0
 SPEED = re.compile(r"(?:[\w-]+:)?(?:SPEED_)?([0-9]{1,5})([MGT])(?:B|bps)?", re.ASCII)
 UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
-TIME = re.compile(
-    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}([0-9]{1,2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) ([1-9][0-9]{3})",
-    re.ASCII,
-)
+TIME = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) ([1-9]\d{3})", re.ASCII)
 ISO_TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([-+][0-9]{2}:[0-9]{2}|Z)?",
     re.ASCII,

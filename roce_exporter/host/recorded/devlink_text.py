@@ -83,10 +83,8 @@ def _reporters(health: Mapping[str, Any], instance: str) -> Iterator[HealthRepor
                 if "last_dump_date" in one:
                     printed = f"{one['last_dump_date']}T{one['last_dump_time']}+00:00"
                     dumped = datetime.fromisoformat(printed).timestamp()
-                counts = one["error"], one["recover"]
-                if not all(map(is_count, counts)):
-                    raise ValueError("no counts")
-                yield HealthReporter(str(one["reporter"]), _STATES[one["state"]], *counts, dumped)
+                errors, recoveries = filter(is_count, (one["error"], one["recover"]))
+                yield HealthReporter(str(one["reporter"]), _STATES[one["state"]], errors, recoveries, dumped)
 
 
 def _versions(info: Mapping[str, Any]) -> Iterator[ComponentVersion]:

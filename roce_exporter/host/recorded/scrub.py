@@ -197,10 +197,9 @@ class Scrubber:
         if not found["ip"]:
             return self._word(found[0])
         separator = "." if ":" in found[0] or "." in found[0] else "-"
-        dotted = found[0].replace(separator, ".")
         try:
-            made = self.ip(re.sub(r"(?<![0-9a-fA-F.:])0+(?=\d)|(?<=\.)0+(?=\d)", "", dotted))
-            return made.replace(".", separator)
+            plain = re.sub(r"(?<![0-9a-fA-F.:-])0+(?=\d)|(?<=[.-])0+(?=\d)", "", found[0])
+            return self.ip(plain.replace(separator, ".")).replace(".", separator)
         except ValueError:
             if ":" in found[0]:  # a time, which an address may follow
                 return ":".join(map(self.free, found[0].split(":")))

@@ -92,13 +92,7 @@ class SeveralReadings(OneRequest):
         if not found:
             raise Absent(errno.ENOENT, self._missing, self.netdev or self._device)
         return tuple(
-            self._reading(
-                self.source,
-                port,
-                values,
-                [one if isinstance(one, str) else check_counter(one) for one in values.values()],
-                netdev,
-            )
+            self._reading(self.source, port, values, [*map(check_counter, values.values())], netdev)
             for (port, netdev), values in found.items()
         )
 

@@ -34,6 +34,7 @@ from wire_frames import (
 from roce_exporter.cli import main
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.decode.invariant_crc import CORRECT, invariant_crc
+from roce_exporter.wire.tally import incasts
 from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.tally.tally import Tally
 from roce_exporter.wire.wire_summary import WireSummary, summarise
@@ -321,6 +322,17 @@ def test_an_incast_is_one_sentence() -> None:
     assert "incast to 10.0.0.2 at 08:00:00.000 UTC: 8 senders" in found[0]
     assert [len(one.senders) for one in summary_of(tally).incasts] == [8, 4]
     assert [one.retransmissions for one in summary_of(tally).incasts] == [20, 40]
+
+
+def test_invented_receivers_and_senders_are_followed_up_to_a_bound(monkeypatch) -> None:
+    monkeypatch.setattr(incasts, "MOST_INCASTS", 4)
+    monkeypatch.setattr(incasts, "MOST_PAIRS", 5)
+    groups = [(1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 1), (6, 2)]  # receiver, senders
+    ends = [(f"10.0.2.{to}", f"10.0.{by}.{sender}") for to, by in groups for sender in range(4)]
+    frames = [roce(bth(WRITE), bytes(16), source=by, destination=to, tos=MARKED) for to, by in ends]
+    tally = timed_tally(enumerate(frames), batch=4)
+    assert len(tally.incasts._open) == len({one.receiver for one in tally.incasts.found[:4]}) == 4
+    assert max(len(one.senders) for one in tally.incasts._open.values()) == 5
 
 
 def test_counts_over_time(tmp_path, capsys) -> None:
