@@ -83,7 +83,9 @@ class Sampler(ExporterPart):
         with self._lock:
             for name, target in list(self._targets.items()):
                 if name not in wanted or wanted[name][0].incarnation != target.device.incarnation:
-                    self._drop(name, target)
+                    del self._targets[name]
+                    self._report(target, target.watch.miss(self._clock(), DEVICE_GONE))
+                    self._in_flight.when_idle(target.key, target.close)
             for position, (name, (device, port)) in enumerate(wanted.items()):
                 if name not in self._targets:
                     target = self._targets[name] = Target(self._kernel, device, port, name[1], self._limits)
@@ -218,11 +220,6 @@ class Sampler(ExporterPart):
         while worker is self._worker and (due := self.tick()) is not None:
             self._wake.wait(max(0.0, due - self._clock()))
             self._wake.clear()
-
-    def _drop(self, name: Name, target: Target) -> None:
-        del self._targets[name]
-        self._report(target, target.watch.miss(self._clock(), DEVICE_GONE))
-        self._in_flight.when_idle(target.key, target.close)
 
     def _free(self) -> list[Target]:
         return [target for target in self._targets.values() if not target.stuck]

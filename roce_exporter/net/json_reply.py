@@ -21,11 +21,7 @@ SMALL_BYTES = 64 * 1024  # what is decoded at once; more, one reply at a time in
 DECODE_SECONDS = 60.0
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _integer(digits: str) -> int:
+def _integer(digits: str) -> int:  # NaN and Infinity, which are no JSON, are none
     if len(digits) > MOST_DIGITS:
         raise ValueError("a number too long")
     return int(digits)
@@ -34,7 +30,7 @@ def _integer(digits: str) -> int:
 # Python's decoder holds all threads until it calls a function of Python: for each object and each number here.
 # strict=False: any host can put a control character into the system name that it announces by LLDP, and not every switch escapes it.
 DECODER = json.JSONDecoder(
-    strict=False, parse_constant=_refuse_constant, parse_int=_integer, object_hook=lambda found: found
+    strict=False, parse_constant=_integer, parse_int=_integer, object_hook=lambda found: found
 )
 NOT_JSON = re.compile(r"\s*(<)?")
 _THREAD = CallThread()

@@ -196,10 +196,6 @@ class PcieLink(NamedTuple):
     max_width: int
 
 
-def _number(values: Values, name: str) -> int | None:
-    return values.get(name)
-
-
 def _flag(values: Values, name: str) -> bool | None:
     return bool(values[name]) if name in values else None
 
@@ -214,7 +210,7 @@ def _priorities(values: Values, name: str) -> frozenset[int] | None:
     return None if found is None else frozenset(priority for priority in PRIORITIES if found[priority])
 
 
-def _read(source: str, name: str, read: Callable[[Values, str], object] = _number) -> Any:
+def _read(source: str, name: str, read: Callable[[Values, str], object] = Mapping.get) -> Any:
     """A field that is what a source reports by this name."""
     return field(default=None, metadata={"read": lambda values: read(values[source], name)})
 
