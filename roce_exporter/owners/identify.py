@@ -39,7 +39,7 @@ _POD = re.compile(rf"(?:^|[/-])pod(?P<pod>{_UID})(?=\.slice|[/:]|$)")
 _CONTAINER = re.compile(r"(?:^|[/:-])(?P<container>[0-9a-f]{64}|[0-9a-f]{32}-[0-9]{5,})(?=\.scope|/|$)")
 """The ID is the whole component or follows the name of its runtime: `crio-ID.scope`. ECS on Fargate has the short form."""
 _SLURM = re.compile(
-    r"(?:^|/)(?=[^/]*slurm)[^/]*+(?:/uid_\d+)?/job_(?P<job>\d+)(?:/step_(?P<step>[^/]+))?(?=/|$)"
+    r"(?:^|/)(?=[^/]*slurm)[^/]+(?:/uid_\d+)?/job_(?P<job>\d+)(?:/step_(?P<step>[^/]+))?(?=/|$)"
 )
 
 _USERS = re.compile(r"(?:^|/)user@[^/]*\.service(?=/|$)")

@@ -65,7 +65,6 @@ class IncastWatch:
         numbers = {address: at for at, address in enumerate(dict.fromkeys(receivers.values()))}
         receiver = np.zeros(len(table.reverse), np.int64)
         receiver[list(receivers)] = [numbers[address] for address in receivers.values()]
-        # Numbered, because times can be anything, and a product of three would not fit.
         steps = np.unique(columns.times[chosen] // STEP, return_inverse=True)[1]
         width = len(table.reverse)
         keys = (steps * len(numbers) + receiver[pairs[chosen]]) * width + pairs[chosen]
