@@ -23,7 +23,6 @@ ANY = "*"
 """The dialect of names that mean the same for every driver."""
 
 NETDEV_LABELS = ("device", "port", "netdev")
-PRIORITY_LABELS = ("device", "port", "netdev", "priority")
 
 HW_COUNTERS = "hw_counters"
 """RDMA hardware counters: RDMA netlink statistics or the sysfs `hw_counters` directories, which carry the same names."""

@@ -44,9 +44,6 @@ OPEN_UNUSED, KEYED_UNUSED = slice(16, None), slice(28, None)
 """Octets of a request that must be zero."""
 
 EXTENSIONS = TLV.size + COS_VALUE.size + TLV.size + FOLLOW_UP_VALUE.size
-OPEN_BYTES = OPEN_REQUEST.size + EXTENSIONS
-KEYED_BYTES = KEYED_REQUEST.size + DIGEST + EXTENSIONS + TLV.size + DIGEST
-"""Length of a request and of its reply, without and with a key."""
 LARGEST = 1500
 """Longer packets of other implementations are padded; more is not read."""
 

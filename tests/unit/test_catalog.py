@@ -16,7 +16,6 @@ from roce_exporter.catalog.row import (
     HW_COUNTERS,
     LEAN,
     NETDEV_LABELS,
-    PRIORITY_LABELS,
     STANDARD,
     MetricSet,
     Row,
@@ -63,8 +62,11 @@ def pause(*labels: str, spelling: Spelling = PAUSE) -> tuple[Row]:
         (pause(*NETDEV_LABELS), "other labels than its spelling rx_prio{priority}_pause gives"),
         (pause("device", "port", "priority"), "other labels than its spelling"),
         (pause("device", "port", "priority", "netdev"), "other labels than its spelling"),
-        (pause(*PRIORITY_LABELS, spelling=spelt("mlx5", ETHTOOL, "rx_pause")), "other labels"),
-        (pause(*PRIORITY_LABELS, spelling=spelt("mlx5", ETHTOOL, *PAUSE.raw, "b")), r"pause \+ b gives"),
+        (pause(*NETDEV_LABELS, "priority", spelling=spelt("mlx5", ETHTOOL, "rx_pause")), "other labels"),
+        (
+            pause(*NETDEV_LABELS, "priority", spelling=spelt("mlx5", ETHTOOL, *PAUSE.raw, "b")),
+            r"pause \+ b gives",
+        ),
         ((replace(GOOD, spellings=(spelt("mlx5", HW_COUNTERS, "good{lane}"),)),), "other labels than"),
     ],
 )
@@ -245,7 +247,7 @@ def test_one_raw_name_may_mean_different_things_to_different_drivers() -> None:
 
 
 def test_placeholders_are_claimed_by_pattern() -> None:
-    (row,) = pause(*PRIORITY_LABELS)
+    (row,) = pause(*NETDEV_LABELS, "priority")
     index = check((row,))
     assert index.claimed("mlx5", ETHTOOL, "rx_prio3_pause") is row
     assert index.claimed("mlx5", ETHTOOL, "rx_prio3_pause_duration") is None

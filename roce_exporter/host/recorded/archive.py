@@ -197,7 +197,12 @@ class _TextReader:
         elif target := entry["target"]:
             self._now[path] = _unquoted(target)
         elif name := entry["error"]:
-            self._now[path] = _error(name)
+            number = int(name) if re.fullmatch("[1-9][0-9]{0,3}", name) else getattr(errno, name, 0)
+            if not isinstance(number, int) or not number:
+                raise RecordingError(
+                    f"{name} is not an error of Linux; write its name, as EINVAL, or its number"
+                )
+            self._now[path] = number
         else:
             self._now[path] = f"{entry['line']}\n".encode()
 
@@ -250,13 +255,6 @@ def _unquoted(word: str) -> str:
     except ValueError:
         pass
     raise RecordingError("not the name of a file, or not a string of JSON; correct it")
-
-
-def _error(name: str) -> int:
-    number = int(name) if re.fullmatch("[1-9][0-9]{0,3}", name) else getattr(errno, name, 0)
-    if not isinstance(number, int) or not number:
-        raise RecordingError(f"{name} is not an error of Linux; write its name, as EINVAL, or its number")
-    return number
 
 
 def load_tree(path: str) -> Tree:

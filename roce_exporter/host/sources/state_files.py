@@ -12,7 +12,7 @@ this privilege the interface counts as absent, as on every other NIC. docs/troub
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from roce_exporter.host.kernel import Absent, Kernel, entries_of, read_or
@@ -84,14 +84,10 @@ def port_reader(kernel: Kernel, device: Device) -> FileReader:
                 if name in entries_of(kernel, directory)
             }
             if files:
-                derived = {UP: _is_up} if STATE in files else {}
-                yield ParsedFiles(kernel, files, port.number, derived=derived)
+                up = {UP: lambda found: int(found[0] == ACTIVE) if isinstance(found[0], int) else DERIVED}
+                yield ParsedFiles(kernel, files, port.number, derived=up if STATE in files else {})
 
     return FileReader(PORT, device.name, open_files, missing="no ports in sysfs")
-
-
-def _is_up(found: Sequence[int | str]) -> int | str:
-    return int(found[0] == ACTIVE) if isinstance(found[0], int) else DERIVED
 
 
 PCIE = "pcie"

@@ -43,30 +43,24 @@ class Block(NamedTuple):
         return slice(self.start, self.start + self.size)
 
 
-def _blocks(sizes: dict[str, int]) -> dict[str, Block]:
-    starts = accumulate(sizes.values(), initial=0)
-    return {name: Block(start, size) for (name, size), start in zip(sizes.items(), starts, strict=False)}
-
-
-BLOCKS = _blocks(
-    {
-        "operation_packets": len(GROUPS),
-        "operation_bytes": len(GROUPS),
-        "ecn": 4,
-        "naks": len(NAK_REASONS),
-        "rnr_naks": 1,
-        "becn": 1,
-        "icrc": len(ICRC_NAMES),
-        "dscp": 64,
-        "cnp_dscp": 64,
-        "priority": UNTAGGED + 1,
-        "version_1_priority": UNTAGGED + 1,
-        "round_trips": len(ROUND_TRIP_BOUNDS) + 1,
-        "round_trip_nanoseconds": 1,
-        "duplicate_acks": 1,
-        **dict.fromkeys(SEQUENCE_COUNTS, 1),
-    }
-)
+_SIZES = {
+    "operation_packets": len(GROUPS),
+    "operation_bytes": len(GROUPS),
+    "ecn": 4,
+    "naks": len(NAK_REASONS),
+    "rnr_naks": 1,
+    "becn": 1,
+    "icrc": len(ICRC_NAMES),
+    "dscp": 64,
+    "cnp_dscp": 64,
+    "priority": UNTAGGED + 1,
+    "version_1_priority": UNTAGGED + 1,
+    "round_trips": len(ROUND_TRIP_BOUNDS) + 1,
+    "round_trip_nanoseconds": 1,
+    "duplicate_acks": 1,
+    **dict.fromkeys(SEQUENCE_COUNTS, 1),
+}
+BLOCKS = dict(zip(_SIZES, map(Block, accumulate(_SIZES.values(), initial=0), _SIZES.values()), strict=True))
 WIDTH = sum(block.size for block in BLOCKS.values())
 NAMES = {
     "operation_packets": GROUPS,

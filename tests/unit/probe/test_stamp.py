@@ -15,14 +15,15 @@ from tools import need
 
 from roce_exporter.probe.stamp import (
     CLASS_OF_SERVICE,
+    DIGEST,
     EXTENSIONS,
     FOLLOW_UP,
-    KEYED_BYTES,
     KEYED_REPLY,
+    KEYED_REQUEST,
     LARGEST,
-    OPEN_BYTES,
     OPEN_REPLY,
     OPEN_REQUEST,
+    TLV,
     UNRECOGNIZED,
     FollowUp,
     StampError,
@@ -34,6 +35,8 @@ from roce_exporter.probe.stamp import (
     read_request,
 )
 
+OPEN_BYTES = OPEN_REQUEST.size + EXTENSIONS
+KEYED_BYTES = KEYED_REQUEST.size + DIGEST + EXTENSIONS + TLV.size + DIGEST
 KEY = b"0123456789abcdef"
 KEYS = [pytest.param(b"", id="open"), pytest.param(KEY, id="keyed")]
 REQUEST = StampRequest(7, 1_700_000_000_123_456_789, 99, dscp=26)
