@@ -17,9 +17,9 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.windows import (
     PERFORMANCE_COUNTER,
     PORT_TRAFFIC,
+    PUBLIC_SOURCES,
     SEPARATOR,
     counter_path,
-    is_used,
     proof_of,
 )
 
@@ -120,7 +120,9 @@ def entries() -> list[Entry]:
     for row, spelling, raw in spellings():
         metric = row.name if spelling.times == spelling.per else helper_name(spelling, raw)
         found.append(Entry(raw, metric, row.kind, row.labels))
-    return sorted(found, key=lambda entry: (counter_path(entry.raw)[0], not is_used(entry.raw), entry.name))
+    # Spellings of programs that use them come before those of manuals, and of general knowledge.
+    used = {raw for one in PUBLIC_SOURCES if one.used for raw in one.names}
+    return sorted(found, key=lambda entry: (counter_path(entry.raw)[0], entry.raw not in used, entry.name))
 
 
 def conversions() -> list[Conversion]:

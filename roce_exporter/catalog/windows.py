@@ -68,6 +68,8 @@ class PublicSource(NamedTuple):
     """A public text that spells names of counters. None of them was seen on a machine of ours."""
 
     title: str
+    used: bool
+    """Whether programs use the names (scripts, configurations) or a manual lists them."""
     names: tuple[str, ...]
     """Raw names: object and counter."""
 
@@ -79,7 +81,7 @@ def _read() -> tuple[tuple[WindowsSetting, ...], tuple[PublicSource, ...]]:
         if by in ("used", "listed"):
             listed = [one.head.split(SEPARATOR, 1) for one in entries]
             names = (f"{place}{SEPARATOR}{name}" for place, parts in listed for name in parts.split(" | "))
-            sources.append(PublicSource(title, tuple(names)))
+            sources.append(PublicSource(title, by == "used", tuple(names)))
             continue
         for entry in entries:
             name, _, linux = entry.head.partition(" = ")
