@@ -20,10 +20,9 @@ LOGIN_REMEDY = "give --http.config.file with basic_auth or authorization"
 
 def labels_of(metric: Any) -> dict[str, str]:
     """The labels of a series in an answer. Raises TypeError, ValueError: they are none."""
-    found = dict(metric)
-    if not all(isinstance(text, str) for label in found.items() for text in label):
+    if not all(isinstance(text, str) for label in dict(metric).items() for text in label):
         raise TypeError("a label is no text")
-    return found
+    return dict(metric)
 
 
 async def get(  # noqa: PLR0917 - all of them say what to get

@@ -95,7 +95,8 @@ class Passwords:
         # Unknown users are checked against a hash as expensive as the most expensive user's: timing must not reveal user names.
         cost = max(hashed[4:6] for hashed in users.values())
         hashed = users.get(user) or b"$2b$" + cost + b"$" + b"." * 53
-        seal = self._seal(user, hashed, password)
+        parts = b"".join(len(part).to_bytes(8) + part for part in (user, hashed, password))
+        seal = hashlib.blake2b(parts, key=self._key, digest_size=32).digest()
         verdict = self._remembered(seal)
         if verdict is None:
             async with self._turns.next():
@@ -113,12 +114,6 @@ class Passwords:
     def close(self) -> None:
         """Stop the thread."""
         self._thread.retire()
-
-    def _seal(self, *parts: bytes) -> bytes:
-        digest = hashlib.blake2b(key=self._key, digest_size=32)
-        for part in parts:
-            digest.update(len(part).to_bytes(8, "big") + part)
-        return digest.digest()
 
     def _remembered(self, seal: bytes) -> bool | None:
         for verdict, seals in self._verdicts.items():

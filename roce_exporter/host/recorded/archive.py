@@ -193,7 +193,11 @@ class _TextReader:
         if entry["block"] == LINES:
             self._now[path] = _replaced(self._now.get(path), below)
         elif kind := entry["block"]:
-            self._now[path] = _decoded(below) if kind == BASE64 else _joined(below)
+            if kind != BASE64 and any(line.startswith("\\") for line in below[:-1]):
+                raise RecordingError("a line with \\ is not the last; write | before it")
+            text = "".join(f"{line[1:]}\n" for line in below)
+            text = text[:-1] if below and below[-1].startswith("\\") else text
+            self._now[path] = _decoded(below) if kind == BASE64 else text.encode()
         elif target := entry["target"]:
             self._now[path] = _unquoted(target)
         elif name := entry["error"]:
@@ -210,13 +214,6 @@ class _TextReader:
 def key(line: str) -> str:
     """What a line keeps when its value changes."""
     return line.partition(":")[0]
-
-
-def _joined(lines: list[str]) -> bytes:
-    if any(line.startswith("\\") for line in lines[:-1]):
-        raise RecordingError("a line with \\ is not the last; write | before it")
-    text = "".join(f"{line[1:]}\n" for line in lines)
-    return (text[:-1] if lines and lines[-1].startswith("\\") else text).encode()
 
 
 def _decoded(lines: list[str]) -> bytes:
