@@ -15,7 +15,7 @@ from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.kernel import Kernel
 from roce_exporter.introspection.explain import HostStates, explain, nearest, unmapped
-from roce_exporter.words import terminal_width, wrapped
+from roce_exporter.words import counted, terminal_width, wrapped
 
 
 async def once(options: argparse.Namespace, kernel: Kernel) -> int:
@@ -34,7 +34,7 @@ async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     from roce_exporter.host.recorded.capture import capture  # noqa: PLC0415 - its import takes long
 
     lasts = (options.moments - 1) * options.interval
-    async with progress(f"recording {options.moments} moments, about {lasts:.0f} s"):
+    async with progress(f"recording {counted(options.moments, 'moment')}, about {lasts:.0f} s"):
         written = await capture(kernel, options.output, options.moments, options.interval)
     print_lines(written.splitlines())
     return 0
@@ -64,7 +64,8 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
     if not lines:
         from roce_exporter.web.application import runbooks  # noqa: PLC0415 - no other name needs a web server
 
-        lines = runbooks().get(f"/runbooks/{options.name}", b"").decode().splitlines()
+        text = runbooks().get(f"/runbooks/{options.name}", b"").decode()
+        lines = [f"alerts/runbooks/{options.name}.md", *text.splitlines()] if text else []
     if not lines:
         near = f"; similar names: {', '.join(found)}" if (found := nearest(options.name)) else ""
         complain(f"{options.name}: not a known metric, raw counter name, counter of this host or alert{near}")

@@ -276,11 +276,7 @@ class Crew:
 
 
 async def call_in_worker(
-    in_flight: InFlight[K],
-    key: K,
-    work: Callable[[], T],
-    seconds: float,
-    thread: CallThread | None = None,
+    in_flight: InFlight[K], key: K, work: Callable[[], T], seconds: float, thread: CallThread | None = None
 ) -> T:
     """Call `work` in a thread and return its result: in `thread`, whose calls all have this key, or in a new one.
 

@@ -125,8 +125,11 @@ def _values_now(row: Row, observation: Observation, host: HostStates) -> Iterato
         for series, value in zip(part.series, part.values, strict=True)
         if series.row is row
     ]
+    if found:
+        yield "  now"
     for series, value in found:
-        yield f"  now {series_text(series)} {'unreadable' if value is None else value}"
+        shown = f"{series_text(series)} {'unreadable' if value is None else value}"
+        yield f"    {shown.removeprefix(row.name).strip()}"
     for reason in why_not_served(row) if found else why_missing(row, host):
         yield f"  {reason}" if found else f"  no series now: {reason}"
 

@@ -141,7 +141,8 @@ class Application:
         path = RUNBOOKS if request.path in runbooks() else request.path
         route = self._routes.get(path)
         response = await route(request) if route else _not_found(request.path)
-        self._requests.add(path if route else "other", str(int(response.status)))
+        if not request.headers.get("user-agent", "").startswith("roce-exporter/"):  # of `check`: no scrape
+            self._requests.add(path if route else "other", str(int(response.status)))
         return response
 
     async def _metrics(self, request: Request) -> Response:

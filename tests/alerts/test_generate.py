@@ -40,7 +40,7 @@ def folder(tmp_path) -> Path:
 def edit(folder: Path, section: str, name: str, **values: Any) -> None:
     """Change values of the thresholds; None removes one."""
     place = folder / "thresholds.yml"
-    content = generate.read_yaml(place)
+    content = yaml.safe_load(place.read_text())
     changed = {**content[section].get(name, {}), **values}
     content[section][name] = {key: value for key, value in changed.items() if value is not None}
     place.write_text(yaml.safe_dump(content))
@@ -49,7 +49,7 @@ def edit(folder: Path, section: str, name: str, **values: Any) -> None:
 def edit_shared(folder: Path, **values: Any) -> None:
     """Change shared values."""
     place = folder / "thresholds.yml"
-    content = generate.read_yaml(place)
+    content = yaml.safe_load(place.read_text())
     content["shared"] |= values
     place.write_text(yaml.safe_dump(content))
 

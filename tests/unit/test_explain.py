@@ -273,8 +273,8 @@ RECORDED = (f"--host.recording={recording('mlx5-lag')}",)
 @pytest.mark.parametrize(
     ("name", "host", "reason"),
     [
-        ("roce_config_rdma_mtu_bytes", QUIET, "now roce_config_rdma_mtu_bytes{"),
-        ("roce_cnp_sent_total", QUIET, "now roce_cnp_sent_total{"),
+        ("roce_config_rdma_mtu_bytes", QUIET, "\n  now\n    {device="),
+        ("roce_cnp_sent_total", QUIET, "\n  now\n    {device="),
         ("roce_delay_drop_timeouts_total", QUIET, "it needs access to /sys/kernel/debug"),
         (
             "roce_transceiver_temperature_celsius",

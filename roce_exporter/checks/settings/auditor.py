@@ -61,7 +61,8 @@ def settings_report(host: View) -> Report:
                 continue
             result = CheckResult(bool(value) if row is named.CHECK_OK else None, "")
             place = (labels["device"], labels["port"], labels["netdev"])
-            found.append(check.finding(Topic.SETTINGS, place, result))
+            finding = check.finding(Topic.SETTINGS, place, result)
+            found.append(replace(finding, fix=(ON_THE_HOST,)) if finding.is_wrong else finding)
     gaps = () if found else (NotChecked("settings: the exporter serves no results of checks", needed=True),)
     return Report(tuple(found), gaps)
 
@@ -74,6 +75,7 @@ CONSISTENCY = next(check for check in ALL_CHECKS if check.judge is not_alone)
 VOLATILE = ("pfc_requests_", "pfc_indications_", "down_events", "receive_frames", "transmit_", "aer_", *AGE)
 """Prefixes of values that change without a change of settings, although the same sources report them."""
 
+ON_THE_HOST = "roce-exporter check settings, on the host, which has the values and the commands"
 MOST_PICKS = 4096
 """The maximum number of sets of names that are kept: a host with 16 ports has about 200."""
 

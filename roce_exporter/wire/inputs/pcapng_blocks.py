@@ -138,18 +138,11 @@ class PcapngBlocks:
             alike = (resolutions == resolution) & ~simple
             ticks = words[alike, 3] << 32 | words[alike, 4]
             times[alike] = nanoseconds(ticks, resolution) + offsets[alike] * NANO
+        tags = np.full(len(names), NO_TAG, np.int64)
         chosen = ((link, np.flatnonzero(links == link)) for link in np.unique(links).tolist())
         return [
-            Frames(
-                data=whole,
-                starts=starts[mine],
-                captured=captured[mine],
-                lengths=lengths[mine],
-                times=times[mine],
-                tags=np.full(len(mine), NO_TAG, np.int64),
-                link=link,
-            )
-            for link, mine in chosen
+            Frames(whole, starts[at], captured[at], lengths[at], times[at], tags[at], link)
+            for link, at in chosen
         ]
 
 

@@ -96,6 +96,13 @@ def test_what_cannot_be_checked_is_one_line(capsys, exporter, flags, reply, said
     assert said.replace("at URL", f"at {exporter.url}") in output.err
 
 
+def test_a_setting_of_another_host_has_a_next_step(capsys, exporter) -> None:
+    wrong = 'roce_config_check_ok{device="mlx5_0",port="1",netdev="eth0",check="trust"} 0\n'
+    exporter.reply = lambda _: (200, HEAD + wrong.encode())
+    assert main(["check", "settings", f"--target={exporter.url}"]) == 1
+    assert "fix       roce-exporter check settings, on the host" in capsys.readouterr().out
+
+
 def test_an_empty_token_is_one_line(capsys, exporter, tmp_path) -> None:
     (tmp_path / "token").write_text("")
     (tmp_path / "http.yml").write_text("authorization: {credentials_file: token}")
