@@ -153,6 +153,11 @@ class Renderer:
             lines = _new_lines(layout, form, missing, values, self._lines)
         return lines.fill(values)
 
+    def is_ready(self, parts: Sequence[Samples], form: Format) -> bool:
+        """Whether these series were rendered in this format before: the first time takes long."""
+        is_same = are_same(tuple(part.series for part in parts), self._layout.parts)
+        return is_same and any(one is form for one, _ in self._layout.templates)
+
     def _lay_out(self, parts: tuple[Sequence[Series], ...]) -> _Layout:
         if are_same(parts, self._layout.parts):
             return self._layout

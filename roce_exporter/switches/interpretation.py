@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -315,30 +314,3 @@ def earlier(ended: float, samples: Samples) -> Earlier:
     """What is kept of an answer that ended at this time."""
     series, values = samples
     return Earlier(ended, series, array("d", [nan if one is None else one for one in values]))
-
-
-class RareCollections:
-    """While any task is inside, old objects are collected a hundred times less often.
-
-    A switch of 1,024 ports has a million objects while it is read: a collection of all of them holds every thread for up to half a
-    second, would happen dozens of times, and finds nothing.
-    """
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._usual = gc.get_threshold()
-
-    def __enter__(self) -> None:
-        if not self._inside:
-            self._usual = gc.get_threshold()
-            gc.set_threshold(*self._usual[:2], 100 * self._usual[2])
-        self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._inside -= 1
-        if not self._inside:
-            gc.set_threshold(*self._usual)
-
-
-RARE_COLLECTIONS = RareCollections()
-"""Only the event loop enters and leaves it."""

@@ -7,6 +7,7 @@ kept for a few seconds, so that a pair of Prometheus servers costs the switch on
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections import OrderedDict
@@ -192,6 +193,8 @@ class Prober:
             ModuleMissingError: a package that a module needs is not installed.
         """
         self._file = file
+        # A collection of the million objects of a large switch would hold every thread, and find nothing: none is in a cycle.
+        gc.set_threshold(*gc.get_threshold()[:2], 1000)
         self._room = asyncio.Semaphore(file.limits.targets_at_once)
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
         self._whole = asyncio.Semaphore(WHOLE_AT_ONCE)
@@ -344,11 +347,9 @@ class Prober:
         # In a thread, so that other targets and clients are served while a large switch is read.
         state.again = None
         async with self._reading:
-            with i.RARE_COLLECTIONS:
-                work = partial(_interpret, state, replies, self._file.limits.series, record=record)
-                found = await run_in_thread(work, READ_SECONDS, _THREAD)
-        readings = found.readings
-        state.device = readings.name or state.device
+            work = partial(_interpret, state, replies, self._file.limits.series, record=record)
+            found = await run_in_thread(work, READ_SECONDS, _THREAD)
+        readings, state.device = found.readings, found.readings.name or state.device
         state.again = state.unless_lost(found.readable, found.again, begin)
         answer = _answer(state, found, begin, replies.logged, login)
         state.count(answer, record=record)
@@ -421,8 +422,7 @@ class Prober:
                 async with asyncio.timeout(left * WHOLE_SHARE):
                     await self._whole.acquire()
                     places.callback(self._whole.release)
-        with i.RARE_COLLECTIONS:
-            return await state.module.query(request)
+        return await state.module.query(request)
 
     def _log_faults(self, state: _State, readings: SwitchReadings, login: Login) -> None:
         """One line when sources begin to fail, and one when they work again."""

@@ -7,11 +7,11 @@ from functools import partial
 from http import HTTPStatus
 
 from roce_exporter.catalog.named import SWITCH_PROBES
-from roce_exporter.collect.workers import run_in_thread
+from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.exposition import Format, negotiate
 from roce_exporter.introspection.probe_debug import probe_document
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.switches.interpretation import MANY_VALUES, RARE_COLLECTIONS
+from roce_exporter.switches.interpretation import MANY_VALUES
 from roce_exporter.switches.pause.pause_report import PauseChoice, as_json, as_text
 from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.probe import BadModuleError, Prober, ProbeResult, UnknownTargetError
@@ -34,7 +34,8 @@ class SwitchPages:
 
     def __init__(self, prober: Prober, registry: OwnRegistry) -> None:
         self._prober = prober
-        self._tree_turn = asyncio.Lock()
+        self._turn, self._thread = asyncio.Lock(), CallThread()
+        """For what takes long, so that probes are served meanwhile; one at a time."""
         self._probes = registry.counter(SWITCH_PROBES)
         self.pages: tuple[application.Page, ...] = (
             application.Page(
@@ -69,10 +70,11 @@ class SwitchPages:
         def work() -> Response:
             return application.exposition(answer.renderer.render(answer.samples, form) + end, form, request)
 
-        if len(answer.samples[0].values) <= MANY_VALUES:
+        is_small = len(answer.samples[0].values) <= MANY_VALUES
+        if is_small and answer.renderer.is_ready(answer.samples, form):
             return work()
-        with RARE_COLLECTIONS:
-            return await run_in_thread(work, TREE_SECONDS)
+        async with self._turn:
+            return await run_in_thread(work, TREE_SECONDS, self._thread)
 
     async def _debug_probe(self, request: Request) -> Response:
         return application.json_response(probe_document(await self._answer(request, record=True)))
@@ -105,9 +107,8 @@ class SwitchPages:
             raise application.QueryError(f"priority is {choice.priority[:50]!r}, not a number from 0 to 7")
         prober = self._prober
         views = answer_views(prober.views(), prober.targets, asyncio.get_running_loop().time())
-        # In a thread, so that probes are served while the tree of a large fabric is computed; one at a time.
-        async with self._tree_turn:
-            text = await run_in_thread(lambda: shown(pause_tree(views, choice)), TREE_SECONDS)
+        async with self._turn:
+            text = await run_in_thread(lambda: shown(pause_tree(views, choice)), TREE_SECONDS, self._thread)
         return Response(HTTPStatus.OK, text.encode("utf-8", "replace"), media_type)
 
 

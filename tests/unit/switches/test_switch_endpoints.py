@@ -1,6 +1,7 @@
 """The paths of `roce-exporter serve --switches.config`."""
 
 import json
+from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -16,7 +17,7 @@ from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.readings import SwitchReading, SwitchReadings
 from roce_exporter.switches.reply_values import number
-from roce_exporter.web import Request, Response
+from roce_exporter.web import Request, Response, switch_pages
 from roce_exporter.web.application import Application
 from roce_exporter.web.host_pages import HostPages
 from roce_exporter.web.switch_pages import SwitchPages
@@ -43,6 +44,23 @@ async def test_a_probe_is_a_complete_exposition(switch, accept) -> None:
     names = {sample.name for family in parse(answer.body.decode()) for sample in family.samples}
     assert {"roce_switch_pfc_receive_frames_total", "roce_switch_probe_success"} <= names
     assert not [name for name in names if name.startswith(("process_", "roce_exporter"))]
+
+
+async def test_a_page_that_takes_long_is_made_in_a_thread(switch, monkeypatch) -> None:
+    """The first one of each format, and each of many values."""
+    endpoints, calls = pages_of(prober()), []
+
+    async def run(work: Any, *_: Any) -> Any:
+        calls.append(work)
+        return work()
+
+    monkeypatch.setattr(switch_pages, "run_in_thread", run)
+    for accept in ("", "", "application/openmetrics-text;version=1.0.0"):
+        await get(endpoints, "/probe?target=leaf1", accept=accept)
+    assert len(calls) == 2
+    monkeypatch.setattr(switch_pages, "MANY_VALUES", 0)
+    await get(endpoints, "/probe?target=leaf1")
+    assert len(calls) == 3
 
 
 @pytest.mark.parametrize(
