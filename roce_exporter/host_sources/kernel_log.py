@@ -85,7 +85,7 @@ class LogDevices:
 
 
 def _names(kernel: Kernel, device: Device) -> tuple[str, ...]:
-    """The device itself, its network devices, the functions below both, and the PCIe port that it is plugged into."""
+    """The device itself, its network devices, the functions below both, the PCIe port that it is plugged into, and a module of software."""
     home = f"{CLASS}/{device.name}/device"
     netdevs = [netdev.name for port in device.ports for netdev in port.netdevs]
     links = [home, *(f"class/net/{netdev}/device" for netdev in netdevs)]
@@ -94,7 +94,8 @@ def _names(kernel: Kernel, device: Device) -> tuple[str, ...]:
     uevent = "" if device.function == "vf" else read_or("", kernel.text, f"{home}/../uevent")
     facts = dict(line.split("=", 1) for line in uevent.splitlines() if "=" in line)
     port = facts.get("PCI_SLOT_NAME", "") if facts.get("DRIVER") == PCIE_PORT else ""
-    return tuple(dict.fromkeys(filter(None, (device.name, *netdevs, *functions, device.pci, port))))
+    module = "" if device.pci else f"rdma_{device.dialect}"
+    return tuple(dict.fromkeys(filter(None, (device.name, *netdevs, *functions, device.pci, port, module))))
 
 
 class LogPosition:

@@ -56,8 +56,13 @@ _FORMS = (
     ),
     # mlx5_core: probe of 0000:3b:00.0 failed with error -12, before Linux 6.6
     re.compile(r"(?P<driver>[^\s:]{1,64}): probe of (?P<bus>[^\s]{1,64}) (?P<text>.*)", re.DOTALL),
+    # ICMPv6: NA: 02:16:3e:00:00:77 advertised our address fe80::1 on eth0!
+    re.compile(
+        r"(?P<driver>ICMPv6): NA: (?=\S{17} advertised our address \S{2,39} on (?P<name>[^\s!]{1,64})!)(?P<text>.*)",
+        re.DOTALL,
+    ),
     # mlx4_en: eth0: Link Down
-    re.compile(r"(?P<driver>mlx4_en): (?P<name>[^\s:]{1,64}): (?P<text>.*)", re.DOTALL),
+    re.compile(r"(?P<driver>mlx4_en|IPv6): (?P<name>[^\s:]{1,64}): (?P<text>.*)", re.DOTALL),
     # DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0x7ebb0000
     re.compile(
         r"(?P<driver>DMAR): \[DMA [^]]{1,32}\] Request device \[(?P<name>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\](?P<text>.*)",
@@ -108,7 +113,7 @@ def event_of(line: LogLine) -> str:
     for pattern, event, levels in _RULES.get(driver, _ANY):
         if line.level in levels and pattern.match(line.text):
             return event
-    return UNKNOWN_ERROR if line.level <= ERROR and driver in _KNOWN else ""
+    return UNKNOWN_ERROR if line.level <= ERROR and (driver in _KNOWN or not driver) else ""
 
 
 def _rules(messages: Iterable[KernelMessage]) -> Rules:

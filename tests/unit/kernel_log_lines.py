@@ -319,6 +319,21 @@ OTHER_FORMS = (
     ),
     ("recovery_failed", "mlx5_core: probe of 0000:3b:00.0 failed with error -12"),
     ("recovery_failed", "irdma.gen_2 0000:3b:00.0: probe with driver irdma.gen_2 failed with error -110"),
+    (
+        "duplicate_address",
+        "ICMPv6: NA: 02:16:3e:00:00:77 advertised our address fe80::216:3eff:fe00:0 on eth0!",
+    ),
+    ("duplicate_address", "IPv6: eth0: IPv6 duplicate address fe80::1 used by 02:16:3e:00:00:77 detected!"),
+    ("packet_damaged", "eth0: bad ICRC from 172.16.1.61"),
+    (
+        "driver_error",
+        "ice 0000:3b:00.0 eth0: [Modify QP Cmd Error][op_code=15] status=-5 waiting=1 completion_err=1 maj=0xffff min=0x8029",
+    ),
+    (
+        "pcie_aer_uncorrectable",
+        "mlx5_core 0000:3b:00.0: mlx5_pci_err_detected Device state = 1 health sensors: 0 pci_status: 0. Enter",
+    ),
+    ("driver_error", "eth0: hw csum failure"),
     ("driver_error", "infiniband eth0: Couldn't open port 1"),
     (
         "module_high_temperature",

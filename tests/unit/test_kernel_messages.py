@@ -170,6 +170,8 @@ def test_events_of_a_driver_contain_those_of_every_device() -> None:
         "pcie_aer_correctable",
         "pcie_aer_uncorrectable",
         "driver_error",
+        "duplicate_address",
+        "packet_damaged",
         *(one.event for one in MESSAGES if one.source.startswith("drivers/base/core.c")),
     }
     assert "device_removed" in events_of("pcieport")

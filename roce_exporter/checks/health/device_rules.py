@@ -54,7 +54,7 @@ LASTING = frozenset({"recovery_failed", "power_cycle_required", "device_removed"
 """Events that no message of a recovered device in the same round takes back."""
 OF_DRIVERS = ("device_error", "driver_not_responding", "device_warning", "unknown_message")
 """What a driver says of a function that does not answer: of one that is taken away as of one that fails."""
-WEAK = ("driver_warning", "host_stalled")
+WEAK = ("driver_warning", "host_stalled", "packet_damaged")
 """Events that make no port unfit by themselves."""
 PROOFS = ("health_syndrome", "memory_error", "power_cycle_required")
 """Events of a fault of the device itself."""
