@@ -19,7 +19,7 @@ from roce_exporter.yaml_document import Entry, mapping_of, parse_document, read_
 FLAG = "--thresholds.file"
 NAME = "thresholds.yml"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-DURATION = re.compile(r"(?:[0-9]+(?:ms|[smhdw]))+")
+DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|[smhdw]))+")
 
 ALERT_KEYS = ("severity", "for", "keep_firing_for", "enabled")
 """Keys that an alert can have. No rule of health reads them."""

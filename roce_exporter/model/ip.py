@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 
 RESOLVED, INCOMPLETE, FAILED = "resolved", "incomplete", "failed"
 NEIGHBOUR_STATES = (RESOLVED, INCOMPLETE, FAILED)
@@ -148,6 +149,7 @@ def version_of(text: str) -> int:
     return 6 if ":" in text else 4
 
 
+@lru_cache(maxsize=4096)
 def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     """The network of a prefix or of an address with its length. ValueError: it is neither."""
     return ipaddress.ip_network(text, strict=False)

@@ -5,7 +5,8 @@ tests/e2e/test_ip_side_kernel.py compares random rules and routes with this mach
 
 import pytest
 
-from roce_exporter.host.recorded.recorded_ip import Fib
+from roce_exporter.host.recorded import recorded_ip
+from roce_exporter.host.recorded.recorded_ip import Fib, is_in
 from roce_exporter.model.ip import LOCAL, MAIN, IpPath, IpRoute, IpRule, NextHop
 
 ONE, TWO = "10.0.1.1", "10.0.2.1"
@@ -74,6 +75,14 @@ def test_without_a_rule_the_destination_decides() -> None:
 )
 def test_rules(rule, expected) -> None:
     assert path(rule) == expected
+
+
+def test_a_table_that_many_rules_name_is_searched_once(monkeypatch) -> None:
+    found = []
+    monkeypatch.setattr(recorded_ip, "is_in", lambda *prefix: found.append(prefix) or is_in(*prefix))
+    rules = [IpRule(number, 4, 103) for number in range(100)]
+    assert path(*rules) == LEAVES_BY_MAIN
+    assert len(found) < 2 * len(ROUTES)
 
 
 def test_a_goto_skips_rules() -> None:

@@ -125,6 +125,13 @@ def test_rdma_json_alone_is_a_host() -> None:
             "optional-counters of a is .1., not a",
         ),
         ({"dcb/eth0.pfc.json": '{"pfc_cap": 18446744073709551616}'}, "pfc_cap holds 18446744073709551616"),
+        (
+            {
+                "ip/address.json": "[]",
+                "ip/neigh.json": '[{"dev":"a","dst":"::1","state":["STALE"],"updated":1e999}]',
+            },
+            "ip/neigh.json: not what `ip -j` prints",
+        ),
         ({"dcb/eth0\nx.pfc.json": "{"}, "dcb/eth0 x.pfc.json: not JSON"),
         ({f"{number}/sys/a": "" for number in range(1001)}, "over 1000 moments"),
         ({"readme": "hello"}, "holds none of"),

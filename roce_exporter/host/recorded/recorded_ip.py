@@ -51,7 +51,7 @@ class Fib:
             return UNKNOWN
         if ipaddress.ip_address(source) not in self._own:
             return IpPath(failure="blackhole" if version_of(source) == 4 else "unreachable")  # noqa: PLR2004 - of IP
-        position, tried = 0, 0
+        position, tried, found_in = 0, 0, dict[int, list[IpRoute]]()
         while position < len(self._rules) and tried < MOST_RULES:
             tried += 1
             rule = self._rules[position]
@@ -69,39 +69,44 @@ class Fib:
                 continue
             if rule.action in _FAILURES:
                 return IpPath(failure=_FAILURES[rule.action])
-            found = self._look_up(rule, source, destination) if rule.action == "lookup" else UNKNOWN
+            if rule.table not in found_in:
+                found_in[rule.table] = self._candidates(rule.table, source, destination)
+            found = _look_up(rule, found_in[rule.table]) if rule.action == "lookup" else UNKNOWN
             if found is not None:
                 return found
         return UNREACHABLE
 
-    def _look_up(self, rule: IpRule, source: str, destination: str) -> IpPath | None:
-        """The result of one table; None: the next rule is tried."""
-        candidates = [
+    def _candidates(self, table: int, source: str, destination: str) -> list[IpRoute]:
+        """The routes of a table that fit, the best one first."""
+        fitting = (
             route
-            for route in self._tables.get(rule.table, ())
+            for route in self._tables.get(table, ())
             if route.tos == 0
             and is_in(destination, route.destination)
             and (not route.source or is_in(source, route.source))
-        ]
+        )
         # IPv6 compares the prefix of the source after that of the destination.
-        for route in sorted(
-            candidates, key=lambda one: (-_length(one.destination), -_length(one.source), one.metric)
-        ):
-            if route.kind == "throw":
-                return None
-            if route.kind in _FAILURES:
-                return IpPath(failure=_FAILURES[route.kind])
-            hops = [hop for hop in route.hops if hop.usable]
-            if not hops:
-                continue
-            if rule.suppress != NO_LIMIT and _length(route.destination) <= rule.suppress:
-                return None
-            if route.kind == "local" or (route.table == LOCAL and route.kind == "anycast"):
-                return IpPath(LOOPBACK, local=True)
-            # With several next hops a hash decides, which differs from connection to connection.
-            known = hops[0].netdev and len({hop.netdev for hop in hops}) == 1
-            return IpPath(hops[0].netdev, hops[0].gateway, route.mtu) if known else UNKNOWN
-        return None
+        return sorted(fitting, key=lambda one: (-_length(one.destination), -_length(one.source), one.metric))
+
+
+def _look_up(rule: IpRule, candidates: Iterable[IpRoute]) -> IpPath | None:
+    """The result of one table; None: the next rule is tried."""
+    for route in candidates:
+        if route.kind == "throw":
+            return None
+        if route.kind in _FAILURES:
+            return IpPath(failure=_FAILURES[route.kind])
+        hops = [hop for hop in route.hops if hop.usable]
+        if not hops:
+            continue
+        if rule.suppress != NO_LIMIT and _length(route.destination) <= rule.suppress:
+            return None
+        if route.kind == "local" or (route.table == LOCAL and route.kind == "anycast"):
+            return IpPath(LOOPBACK, local=True)
+        # With several next hops a hash decides, which differs from connection to connection.
+        known = hops[0].netdev and len({hop.netdev for hop in hops}) == 1
+        return IpPath(hops[0].netdev, hops[0].gateway, route.mtu) if known else UNKNOWN
+    return None
 
 
 def _matches(rule: IpRule, source: str, destination: str) -> bool | None:
