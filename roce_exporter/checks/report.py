@@ -18,14 +18,10 @@ FORMATS = (TEXT, JSON)
 
 VERSION = 2
 """Consumers must ignore fields that they do not know; a field that changes its meaning or disappears raises the version."""
-WIDTH = 80
-"""Columns of the text where the terminal does not say how many it has."""
-NAME = 10
-"""Width of the names of parts."""
-MOST_PLACES = 8
-"""Ports that one heading names."""
-MANY = 20
-"""Lines of what is right from which on the last line names the flag that leaves them out."""
+WIDTH = 80  # columns of the text where the terminal does not say how many it has
+NAME = 10  # width of the names of parts
+MOST_PLACES = 8  # ports that one heading names
+MANY = 20  # lines of what is right from which on the last line names the flag that leaves them out
 OWN = "each its own"
 """What was found on ports that differ, and are all right."""
 
@@ -172,7 +168,8 @@ def _summary(report: Report, failed: bool) -> str:
     if any(one.is_wrong for one in report.findings):
         return f"{counts}."
     if report.status is Status.UNKNOWN:
-        return f"Unknown: not all that is needed was seen{f' ({counts})' * bool(counts)}."
+        more = "; leave out --failed to see what" * failed
+        return f"Unknown: not all that is needed was seen{f' ({counts})' * bool(counts)}{more}."
     return f"Nothing needs action: {counts}." if counts else "Nothing wrong was found."
 
 

@@ -23,8 +23,7 @@ DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|[smhdw]))+")
 
 ALERT_KEYS = ("severity", "for", "keep_firing_for", "enabled")
 """Keys that an alert can have. No rule of health reads them."""
-COLOUR = "severity"
-"""What boards read of a limit."""
+COLOUR = "severity"  # what boards read of a limit
 
 Thresholds = Mapping[str, Mapping[str, float]]
 """By what is measured, and key. Times are in seconds."""

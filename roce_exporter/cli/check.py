@@ -39,8 +39,7 @@ from roce_exporter.words import duration
 
 EXIT_CODES = {Status.OK: 0, Status.DEGRADED: 1, Status.FAILED: 1, Status.UNKNOWN: 3}
 
-WIDEST = 120
-"""Columns: longer lines are hard to read."""
+WIDEST = 120  # columns: longer lines are hard to read
 
 
 async def check(options: argparse.Namespace) -> int:
@@ -233,8 +232,7 @@ def span_of(history: History) -> str:
     return f"{len(history)} samples in {duration(history[-1].time - history[0].time)}"
 
 
-PATIENCE = 30.0
-"""Seconds that one request may take."""
+PATIENCE = 30.0  # seconds that one request may take
 
 
 async def check_access(options: argparse.Namespace) -> list[Finding | NotChecked]:

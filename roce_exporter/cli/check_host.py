@@ -30,14 +30,10 @@ from roce_exporter.view.host_view import History, HostClock, TimedSamples, timed
 from roce_exporter.words import duration
 
 SINCE = 600.0
-INTERVAL = 10.0
-"""Seconds between two samples of a host."""
-STEP = 15.0
-"""Seconds between two samples of Prometheus: the usual interval of its scrapes."""
-SCRAPE_SECONDS = 30.0
-"""Seconds that the metrics of another host's exporter may take."""
-SUPERVISED = 0.5
-"""Seconds between two checks of the fast loop."""
+INTERVAL = 10.0  # seconds between two samples of a host
+STEP = 15.0  # seconds between two samples of Prometheus: the usual interval of its scrapes
+SCRAPE_SECONDS = 30.0  # seconds that the metrics of another host's exporter may take
+SUPERVISED = 0.5  # seconds between two checks of the fast loop
 THIS_EXPORTER = f"http://127.0.0.1:{DEFAULT_PORT}"
 
 

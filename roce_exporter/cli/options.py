@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from roce_exporter import __version__
 from roce_exporter.cli.commands import COMMANDS, REMOVED
@@ -23,8 +24,18 @@ class OptionError(UserError):
     """An invalid flag or key."""
 
 
+class Help(argparse.HelpFormatter):
+    """Texts whose names are never broken at a hyphen, so that they can be copied."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that reports an error in one line."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(formatter_class=Help, allow_abbrev=False, **more)
 
     def error(self, message: str) -> NoReturn:
         """Report an error. Raises OptionError: always."""
@@ -104,14 +115,13 @@ def make_parser(only: str = "") -> Parser:
         prog=PROGRAM,
         description="Prometheus exporter for the health of RDMA over Converged Ethernet. It never changes a setting of the host.",
         epilog=f"Every flag, without its dashes, is also a key of the file given with --config.file. Only there: {', '.join(sorted(key.name.removeprefix('--') for key in KEYS))}.",
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     first = [name for name in COMMANDS if " " not in name]
     for name in first:
         _add_command(commands, name, name, only)
-    tool = commands.add_parser(TOOL, help=TOOLS, description=TOOLS, allow_abbrev=False)
+    tool = commands.add_parser(TOOL, help=TOOLS, description=TOOLS)
     tools = tool.add_subparsers(
         dest=TOOL, metavar="{translate,namespaces,otel-config}", required=True, parser_class=Parser
     )
@@ -122,7 +132,7 @@ def make_parser(only: str = "") -> Parser:
 
 def _add_command(commands: argparse._SubParsersAction[Parser], word: str, name: str, only: str) -> None:
     meaning = COMMANDS[name].help
-    command = commands.add_parser(word, help=meaning, description=meaning, allow_abbrev=False)
+    command = commands.add_parser(word, help=meaning, description=meaning)
     for flag in flags_of(name) if only in ("", name) else ():
         _add(command, flag)
 

@@ -311,6 +311,14 @@ def test_defaults_and_choices_are_those_of_the_parts() -> None:
     assert parse_options(["tool", "namespaces"]).namespaces_folder == FOLDER
 
 
+def test_a_name_in_the_help_is_never_broken_at_a_hyphen(monkeypatch, capsys) -> None:
+    for columns in range(60, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        with pytest.raises(SystemExit):
+            main(["once", "--help"])
+        assert "lossy-path" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("argv", "most", "rooms"),
     [

@@ -116,5 +116,6 @@ def test_ports_without_a_fault_ascend_and_say_what_is_not_seen() -> None:
     )
     assert "a2 port 1, a10 port 1\n" in said
     assert said.count("not seen") == 1
+    assert "leave out --failed to see what" in " ".join(text(Report((row,)), "", failed=True).split())
     consequence = replace(marked(2, "2", "9"), caused_by=("too_hot",), status=Status.DEGRADED)
     assert ("acts" in text(Report((consequence,)), ""), "acts" in text(Report(FOUR), "")) == (False, True)

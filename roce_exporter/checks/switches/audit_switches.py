@@ -6,7 +6,7 @@ A judge compares the settings of one port with the profile; its entry in `checks
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -439,9 +439,12 @@ def audit_switches(views: Sequence[SwitchView], profile: Profile) -> Report:
     # Both ends of a link are needed, also where only one of them is audited.
     found += [one for one in compare_ports(every, profile) if (one[1].device, one[1].port) in audited]
     found.sort(key=lambda one: audited[one[1].device, one[1].port])
+    sources: defaultdict[tuple[str, str], list[str]] = defaultdict(list)  # by switch and fault
+    for view in views:
+        for source, fault in view.faults.items():
+            sources[view.device, fault] += filter(None, [source])
     gaps = [
-        NotChecked(f"{source}: {fault}" if source else fault, view.device, "", True)
-        for view in views
-        for source, fault in view.faults.items()
+        NotChecked(f"{', '.join(names)}: {fault}" if names else fault, device, "", True)
+        for (device, fault), names in sources.items()
     ]
     return Report(findings_of(Topic.SWITCHES, found, profile, fill_in), tuple(gaps))

@@ -149,7 +149,7 @@ def unpack_tree(archive: BinaryIO) -> Tree:
             return tree
     except (*BROKEN, OSError) as error:
         raise RecordingError(
-            f"not a whole tar archive ({error or type(error).__name__}); copy it again or write a new one with "
+            f"not a whole tar archive ({error or type(error).__name__}) and no text of capture; copy it again or write a new one with "
             "`roce-exporter capture`"
         ) from None
 
