@@ -26,9 +26,14 @@ class OutputError(UserError):
 
 
 _CONTROL = re.compile(
-    r"(?!\x1b\[[0-9]{1,2}m)[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+    r"(?!\x1b\[[0-9]{1,2}m)[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """What moves a terminal's cursor, changes it or turns its text around, except colours."""
+
+
+def harmless(text: str) -> str:
+    """The text as a terminal may get it."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def print_text(text: str) -> None:
@@ -41,7 +46,7 @@ def print_text(text: str) -> None:
     if sys.stdout is None:
         raise OutputError("standard output is closed; redirect it to a file or a terminal")
     if sys.stdout.isatty():
-        text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+        text = harmless(text)
     try:
         sys.stdout.write(text.encode("utf-8", "backslashreplace").decode())
         sys.stdout.flush()
@@ -59,7 +64,7 @@ def print_document(document: object) -> None:
 
 def complain(text: str) -> None:
     """Write one message to standard error, wrapped to the width of its terminal."""
-    line = f"roce-exporter: {' '.join(text.split())}"
+    line = f"roce-exporter: {harmless(' '.join(text.split()))}"
     sys.stderr.write("\n".join(wrapped(line, terminal_width(sys.stderr))) + "\n")
 
 

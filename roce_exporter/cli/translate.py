@@ -14,7 +14,7 @@ from pathlib import Path
 
 from roce_exporter.cli.flags import JSON
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.output import OutputError, print_text, progress
+from roce_exporter.cli.output import OutputError, harmless, print_text, progress
 from roce_exporter.migrate.foreign_files import LARGEST, recorded, text_of_file, translate_file
 from roce_exporter.migrate.promql_names import guessed, names_of
 from roce_exporter.migrate.target_labels import target_labels
@@ -51,7 +51,8 @@ async def translate(options: argparse.Namespace) -> int:
             _write(target, new)
     reports = [report for _, report in results]
     width = terminal_width(sys.stderr)
-    sys.stderr.write(report_json(reports) if options.format == JSON else report_text(reports, width))
+    is_json = options.format == JSON
+    sys.stderr.write(report_json(reports) if is_json else harmless(report_text(reports, width)))
     return 0 if all(report.complete for report in reports) else INCOMPLETE
 
 

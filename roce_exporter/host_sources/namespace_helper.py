@@ -139,6 +139,7 @@ LOG = logging.getLogger(__name__)
 REST = 10.0
 """Least seconds between two rounds of visits."""
 TIMEOUT = 2.0  # seconds after which a namespace is given up
+MOST_STUCK = 32  # visits that do not return; each holds a thread, and the unit has 64
 ROUND_SECONDS = 3.0  # seconds that a client waits for a round. The exporter gives up after five.
 SEND_SECONDS = 5.0  # seconds that a client may take to read its document
 
@@ -200,10 +201,13 @@ class NamespaceHelper:
         for name in list_namespaces(self._folder):
             # A thread of its own, which ends after one namespace: it cannot return to the first namespace.
             work = partial(self._visit, name, self._folder)
+            if len(self._in_flight.since()) >= MOST_STUCK:
+                report.failed[name] = "EBUSY"
+                continue
             try:
                 devices = await call_in_worker(self._in_flight, name, work, self._timeout)
-            except OSError as error:
-                report.failed[name] = reason_of(error)
+            except (OSError, RuntimeError) as error:  # RuntimeError: there is no thread for it
+                report.failed[name] = reason_of(error) if isinstance(error, OSError) else "EAGAIN"
                 continue
             report.devices.update({(name, device): objects for device, objects in devices.items()})
         return report

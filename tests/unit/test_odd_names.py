@@ -16,6 +16,7 @@ from observed import exposition, samples
 from prometheus_client.parser import text_string_to_metric_families
 
 from roce_exporter.catalog.row import Row
+from roce_exporter.cli import main
 from roce_exporter.cli.output import LineFormatter, print_text
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.host.kernel.live import LiveKernel
@@ -129,6 +130,19 @@ def test_no_outside_name_costs_a_scrape_a_line_or_a_terminal(kind, raw) -> None:
             print_text(f"{name}{RED}")
         colourless = re.sub(r"\x1b\[[0-9]{1,2}m", "", shown.getvalue()).removesuffix("\n")
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", colourless)
+
+
+def test_messages_of_commands_do_nothing_to_a_terminal(tmp_path, capsys) -> None:
+    """Errors name what was given, and `translate` what is in the dashboards of others."""
+    odd = "x\x1b]0;owned\x07\u202e\u061c"
+    dashboard = tmp_path / "d.json"
+    panel = {"title": odd, "targets": [{"expr": "rate(node_infiniband_no_such_total[5m])"}]}
+    dashboard.write_text(json.dumps({"title": odd, "schemaVersion": 39, "panels": [panel]}))
+    for command in (["check", f"--host.recording={odd}"], ["tool", "translate", str(dashboard)]):
+        assert main(command) != 0
+        said = capsys.readouterr().err
+        assert "owned" in said
+        assert not set(odd) - set("x]0;owned") & set(said)
 
 
 @given(

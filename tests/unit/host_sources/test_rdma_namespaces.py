@@ -410,3 +410,21 @@ async def test_a_file_that_took_the_place_of_the_socket_keeps_its_group_and_mode
     monkeypatch.setattr(asyncio, "start_unix_server", exchanged)
     async with await open_helper(NamespaceHelper(str(tmp_path), lambda: 0.0), str(path), group=os.getgid()):
         assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+
+
+async def test_visits_that_do_not_return_hold_few_threads(tmp_path, monkeypatch) -> None:
+    """Each namespace has another name, and each visit a thread."""
+    monkeypatch.setattr(namespace_helper, "MOST_STUCK", 3)
+    gate, begun = threading.Event(), []
+
+    def visit(name: str, _: str) -> dict[str, dict[str, int]]:
+        begun.append(name)
+        gate.wait()
+        return {}
+
+    for name in "abcde":
+        (tmp_path / name).touch()
+    helper = NamespaceHelper(str(tmp_path), lambda: 0.0, visit, timeout=0.01)
+    report = decode_report(await helper.document())
+    gate.set()
+    assert (begun, report.failed["d"], report.failed["e"]) == (["a", "b", "c"], "EBUSY", "EBUSY")
