@@ -89,6 +89,10 @@ def host_flags(options: argparse.Namespace) -> list[str]:
 
 def _with_todays_words(argv: list[str]) -> list[str]:
     """The arguments without words of earlier versions, each of which is one line on standard error."""
+    if empty := [word for word in argv if re.fullmatch("(--[^=]+=)?", word)]:
+        raise OptionError(
+            f"{empty[0] or 'an argument'} is empty, as of a variable that is not set; give a value or leave it out"
+        )
     if argv and argv[0] in REMOVED:
         raise OptionError(f"{argv[0]} was removed; {REMOVED[argv[0]]}")
     words, before, today = renamed(argv)

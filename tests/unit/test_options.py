@@ -131,6 +131,8 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path, text, message) -> None:
         (["serve", f"--host.recording={RECORDING}", "--web.listen-address=nowhere"], "nowhere"),
         (["serve", "--web.config.file=/no/such.yml"], "/no/such.yml"),
         (["serve", "--metrics.exclude=roce_nothing"], "is not a metric of this version"),
+        (["check", "--host.recording="], "--host.recording= is empty, as of a variable that is not set"),
+        (["explain", "", "--host.simulate=quiet"], "an argument is empty"),
         (["capture", "--path.sysfs=/proc/self/fdinfo"], "nothing to record: no RDMA device"),
     ],
 )
