@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -21,6 +22,7 @@ UNUSABLE = 2
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code. Invalid input is reported as one line on stderr."""
+    warnings.simplefilter("ignore", FutureWarning)  # of a user's regular expression, in lines of this program
     try:
         options = parse_options(sys.argv[1:] if argv is None else argv)
         command = COMMANDS[options.command]

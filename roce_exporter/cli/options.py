@@ -221,9 +221,10 @@ def config_flags(
                     entry.refuse(f"must be true or false, not {text!r}")
                 arguments = [name] * SWITCHES[text]
             else:
-                arguments = [
-                    f"{name}={yaml_document.text_of(value)}" for value in yaml_document.values_of(entry)
-                ]
+                texts = [yaml_document.text_of(value) for value in yaml_document.values_of(entry)]
+                if "" in texts or (len(texts) > 1 and not row.is_repeated):
+                    entry.refuse("is empty, or has several values and takes one")
+                arguments = [f"{name}={text}" for text in texts]
             owner = command if command in row.commands else row.commands[0]
             try:
                 parser.parse_args([*owner.split(), *arguments])

@@ -86,6 +86,8 @@ def test_flags_win_over_the_file_also_where_a_key_may_be_repeated(tmp_path) -> N
         ("collect.timeout: -1\n", ":1: .*'-1' is not a number"),
         ("collect.timeout: .inf\n", ":1: .*'.inf' is not a number"),
         ("log.level: loud\n", ":1: .*invalid choice: 'loud'"),
+        ("log.level: [warn, info]\n", r":1: log\.level: is empty, or has several values and takes one"),
+        ("host.recording: ''\n", r":1: host\.recording: is empty, or has several"),
         ("source.disable: [nothing]\n", ":1: .*invalid choice: 'nothing'"),
         ("device.include: 'mlx5_['\n", r":1: .*'mlx5_\[' is not a valid regular expression"),
         ("web.telemetry-path: metrics\n", ":1: .*'metrics' is no plain absolute path"),
