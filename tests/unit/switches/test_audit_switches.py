@@ -246,3 +246,9 @@ def test_ids_and_titles_of_checks_are_unique() -> None:
     assert len({check.id for check in SWITCH_CHECKS}) == len(SWITCH_CHECKS) == 13
     assert len({check.title for check in SWITCH_CHECKS}) == len(SWITCH_CHECKS)
     assert all(ANY in check.fix and set(check.fix) <= {ANY, *SWITCH_SYSTEMS} for check in SWITCH_CHECKS)
+
+
+def test_sources_that_fail_for_one_reason_are_one_line() -> None:
+    faults = {"lldp": "refused", "queues": "timeout", "state": "refused"}
+    gaps = audit_switches([SwitchView("leaf1", faults=faults)], NVIDIA).not_checked
+    assert [str(one) for one in gaps] == ["leaf1: lldp, state: refused", "leaf1: queues: timeout"]
