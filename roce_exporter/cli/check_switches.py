@@ -17,8 +17,7 @@ from roce_exporter.switches.switch_view import answer_views
 from roce_exporter.switches.targets import ALL_PRIORITIES, SwitchesFile, read_switches_file
 from roce_exporter.words import counted
 
-LONGEST = 120.0
-"""Seconds for one switch, at most; each has the timeout of its target."""
+LONGEST = 120.0  # seconds for one switch, at most; each has the timeout of its target
 
 
 async def check_switches(options: argparse.Namespace, names: Sequence[str], profile: Profile) -> Report:

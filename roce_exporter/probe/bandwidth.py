@@ -37,11 +37,9 @@ FIRST_PORT = 18515
 """TCP port of the first rail, on which perftest exchanges queue pairs; each rail has its own."""
 WAIT, STEP = 15.0, 10.0
 """Seconds that hosts may begin one after the other, and that one measurement may take with what is around it."""
-SLOT = 3.0
-"""Seconds: one of traffic, and the start of perftest at both ends."""
+SLOT = 3.0  # seconds: one of traffic, and the start of perftest at both ends
 DIRECTIONS = ("roce_port_receive_bytes_total", "roce_port_transmit_bytes_total")
-BUSY = 0.1
-"""A port that carries more of its speed in either direction is busy."""
+BUSY = 0.1  # a port that carries more of its speed in either direction is busy
 SLOW = 0.5
 """A rail that carries less of the speed of its port, or of the best rail where that is not known, is slow."""
 RESULT = re.compile(r"^[ \t]*\d+[ \t]+\d+[ \t]+[\d.]+[ \t]+(\d+(?:\.\d+)?)[ \t]+[\d.]+[ \t]*$", re.MULTILINE)

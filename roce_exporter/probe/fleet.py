@@ -26,10 +26,8 @@ SLOW_RATIO, SLOW_SECONDS = 3.0, 5e-5
 """Means of the network time of a port that are both so many times and so much above the median of its rail are not noise: software
 timestamps vary by 20 us, and the ports of a rail have alike paths."""
 LEAST_MEASURED = 10
-MOST_RACKS = 16
-"""That share what a port sent without a loss: more would cost time, and say no more."""
-LEAST_PORTS = 3
-"""Of a rack with fewer ports a ToR cannot be told from a port."""
+MOST_RACKS = 16  # that share what a port sent without a loss: more would cost time, and say no more
+LEAST_PORTS = 3  # of a rack with fewer ports a ToR cannot be told from a port
 INTERVAL = SendRate().interval
 
 

@@ -21,18 +21,15 @@ if TYPE_CHECKING:
 UNPRIVILEGED_PORT = 1024
 SOURCES = 4096
 """Sources that are remembered: half of them known, half new. Of each half the one that was silent longest is forgotten first."""
-FOLLOW_UPS = 16
-"""Send times that a session waits to report: more than a burst has to one target."""
+FOLLOW_UPS = 16  # send times that a session waits to report: more than a burst has to one target
 OF_SOURCE, BURST = 20.0, 64.0
 """Requests that are answered of one source address, per second and at once."""
-TOTAL = 500.0
-"""Per second, of all sources: half for known ones, half for new ones."""
+TOTAL = 500.0  # per second, of all sources: half for known ones, half for new ones
 KNOWN_BURST, NEW_BURST = 200.0, 300.0
 """At once, of known and of new sources: a host with 8 ports begins with 256 packets."""
 SESSIONS = 4096
 """Whose send times are kept, of known and of new sources each: in ten minutes 8 own ports have 2,000 in a full mesh, and less in others."""
-KNOWN_SECONDS = 30.0
-"""A source that was first answered so long ago is known."""
+KNOWN_SECONDS = 30.0  # a source that was first answered so long ago is known
 
 REASONS = (
     "port",

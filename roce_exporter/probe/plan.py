@@ -17,13 +17,11 @@ from typing import NamedTuple
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-MESH = 32
-"""Up to so many ports in a rail probe each other all."""
+MESH = 32  # up to so many ports in a rail probe each other all
 NEAR_PATHS, FAR_PATHS = 2, 8
 """Requester ports towards a neighbour in the rack, whose only path is the ToR, and towards a partner in another rack."""
 FAR_PARTNERS = 2
-PARTNER_SECONDS = 60
-"""Partners in other racks change that often."""
+PARTNER_SECONDS = 60  # partners in other racks change that often
 RACK, FABRIC = "rack", "fabric"
 
 

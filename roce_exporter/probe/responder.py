@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from roce_exporter.probe.guard import Guard
     from roce_exporter.probe.plan import Address
 
-BATCH = 256
-"""Requests per turn of the event loop, so that a flood does not stop the process."""
-PENDING = 1024
-"""Replies whose send time the kernel has not reported yet."""
+BATCH = 256  # requests per turn of the event loop, so that a flood does not stop the process
+PENDING = 1024  # replies whose send time the kernel has not reported yet
 
 
 class Responder:

@@ -25,12 +25,9 @@ from roce_exporter.probe.udp import ECT0, UNKNOWN, Packet, ProbeSocket, Times
 if TYPE_CHECKING:
     from roce_exporter.probe.outcomes import PortTally
 
-LATE = 2.0
-"""Seconds after which a reply is late."""
-LOST = 4.0
-"""Seconds after which a probe without a reply is lost."""
-REMEMBERED = 256
-"""Answered probes of one socket whose reply's send time is not known yet."""
+LATE = 2.0  # seconds after which a reply is late
+LOST = 4.0  # seconds after which a probe without a reply is lost
+REMEMBERED = 256  # answered probes of one socket whose reply's send time is not known yet
 BATCH = 4096
 
 

@@ -35,13 +35,10 @@ LOG = logging.getLogger(__name__)
 
 SETTLE = 0.1
 """Seconds after a burst until its replies are read: nearly all have come, and their times are the kernel's anyway."""
-REFRESH = 30.0
-"""Seconds between two readings of the list of targets."""
-WINDOW = 600.0
-"""Seconds for which source ports stay the same."""
+REFRESH = 30.0  # seconds between two readings of the list of targets
+WINDOW = 600.0  # seconds for which source ports stay the same
 ROCE_V2 = "RoCE v2"
-OTHER_CLASS = 8
-"""One burst in so many is of another class than RoCE's."""
+OTHER_CLASS = 8  # one burst in so many is of another class than RoCE's
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ DEFAULT_PORT = 10124
 
 PTP_UNSYNCHRONIZED = 0x4001
 """Error Estimate (RFC 8762 section 4.2.1): clock not synchronised, PTP format, multiplier 1. Clocks of two hosts are never compared."""
-DIGEST = 16
-"""HMAC-SHA-256 is truncated to 16 octets (RFC 8762 section 4.4)."""
+DIGEST = 16  # HMAC-SHA-256 is truncated to 16 octets (RFC 8762 section 4.4)
 
 PADDING, CLASS_OF_SERVICE, FOLLOW_UP, HMAC_TLV = 1, 4, 7, 8
 """Types of extensions (RFC 8972 section 5.2)."""
@@ -44,8 +43,7 @@ OPEN_UNUSED, KEYED_UNUSED = slice(16, None), slice(28, None)
 """Octets of a request that must be zero."""
 
 EXTENSIONS = TLV.size + COS_VALUE.size + TLV.size + FOLLOW_UP_VALUE.size
-LARGEST = 1500
-"""Longer packets of other implementations are padded; more is not read."""
+LARGEST = 1500  # longer packets of other implementations are padded; more is not read
 
 
 class StampError(Exception):

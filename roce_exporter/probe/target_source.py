@@ -142,10 +142,8 @@ def _labels(data: object) -> Iterable[dict[str, str]]:
         raise NetError("the answer is not a valid vector") from None
 
 
-MOST_BYTES = 16 << 20
-"""A list of 100,000 ports has 10 MB."""
-MOST_VALUES = 1_000_000
-"""Ten of each port."""
+MOST_BYTES = 16 << 20  # a list of 100,000 ports has 10 MB
+MOST_VALUES = 1_000_000  # ten of each port
 MOST_TARGETS = 200_000
 LONGEST_LABEL = 253
 ROCE_PORT = 4791

@@ -13,18 +13,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-LEAST_LOST = 4
-"""Fewer lost probes name no component."""
+LEAST_LOST = 4  # fewer lost probes name no component
 LEAST_SHARE = 0.006
 """A component that loses less is not named; the goal is 2 %, and cables are renewed at far less, which counters show."""
 LEAST_SHARE_OF_MANY = LEAST_SHARE / 4
 """Of the uplinks of a ToR or of all spines: one that is bad carries a part of the probes."""
 NEARLY_ALL = 0.9
 """Components that explain so much of what the best one explains are compared by their share."""
-MOST = 16
-"""Components that one vote names."""
-SIGMAS = 4.0
-"""What is so many standard deviations above what is expected is no chance."""
+MOST = 16  # components that one vote names
+SIGMAS = 4.0  # what is so many standard deviations above what is expected is no chance
 
 HOST, TOR, LINK, SPINE, PATH = "host", "tor", "link", "spine", "path"
 

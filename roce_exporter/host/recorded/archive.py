@@ -59,8 +59,7 @@ from roce_exporter.host.recorded.tree import (
 MAGIC = b"recording "
 FIRST, LAST = "recording 1", "end"
 BASE64, LINES = "= base64", "~"
-SUFFIX = ".txt"
-"""Of the file of a base; `capture` writes this form to a file with this suffix."""
+SUFFIX = ".txt"  # of the file of a base; `capture` writes this form to a file with this suffix
 MOMENT = re.compile(r"0|[1-9][0-9]{0,8}")
 # In the same folder, so without a slash.
 _BASE = re.compile(r"base ([A-Za-z0-9][A-Za-z0-9._-]{0,199})")

@@ -58,8 +58,7 @@ def _one(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 PART = 1024
-MOST_PARTS = 256
-"""Parts of a log that are read; the largest buffers hold as many messages."""
+MOST_PARTS = 256  # parts of a log that are read; the largest buffers hold as many messages
 MOST_KEPT = 1000  # messages that are kept, the newest
 
 

@@ -207,8 +207,7 @@ _LEADER = re.compile(r"^Tgid:\s+(\d{1,10})\b", re.MULTILINE | re.ASCII)
 _UID = re.compile(r"^Uid:\s+(\d{1,10})\b", re.MULTILINE | re.ASCII)
 _BOOT = re.compile(r"^btime (\d{1,12})$", re.MULTILINE | re.ASCII)
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
-MAX_PID = 1 << 22
-"""PID_MAX_LIMIT of include/linux/threads.h."""
+MAX_PID = 1 << 22  # PID_MAX_LIMIT of include/linux/threads.h
 FIRST_UID = 60_001
 """Of the users that are not root: above those of people and below those of systemd's containers."""
 

@@ -40,8 +40,7 @@ MAX_ARCHIVE_BYTES = 1 << 30
 # Maximum size of a header with its names, and of one read of a file. A tar header contains the length of a name, and `tarfile` would
 # allocate any length.
 READ_BYTES = 1 << 20
-MAX_LINKS = 40
-"""Maximum number of symbolic links in one path, as in the kernel."""
+MAX_LINKS = 40  # maximum number of symbolic links in one path, as in the kernel
 
 # PATH_MAX: the kernel rejects longer paths, so a host has none.
 PATH_BYTES = 4096
