@@ -29,4 +29,4 @@ async def test_every_runbook_is_served_to_every_client(tmp_path) -> None:
     "path", ["/runbooks/RoceNone", "/runbooks/../thresholds.yml", "/runbooks/../../README.md", "/runbooks"]
 )
 async def test_nothing_else_is(path) -> None:
-    assert (await Application([])(Request("GET", path, "", {}))).status == 404
+    assert (await Application([])(Request("GET", path, {}, {}))).status == 404
