@@ -223,7 +223,7 @@ REPLY_BYTES = 64 << 20
 PATH = "/metrics"
 
 REQUESTS = "roce_exporter_http_requests_total"
-_START = re.compile(r"^process_start_time_seconds (\d{1,10}(?:\.\d{1,9})?(?:e\+09)?)$", re.MULTILINE)
+_START = re.compile(r"^process_start_time_seconds (\d{1,10}(?:\.\d{1,20})?(?:e\+\d\d)?)$", re.MULTILINE)
 _SAMPLE = re.compile(r"^(roce_[a-z0-9_]+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(?<![a-z0-9_])([a-z][a-z0-9_]*+)="((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")

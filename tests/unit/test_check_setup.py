@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from http_answers import answering
+from prometheus_client.utils import floatToGoString
 
 from roce_exporter.checks.finding import Finding, NotChecked, Status
 from roce_exporter.checks.setup import (
@@ -267,18 +268,19 @@ def test_the_clock() -> None:
     assert read_clock_state().most_error >= 0
 
 
+STARTED = 1764259200.12
 EXPOSITION = (
     'roce_exporter_build_info{python="3.11",version="1"} 1.0\n'
     'roce_exporter_http_requests_total{code="404",path="/metrics"} 9.0\n'
     'roce_exporter_http_requests_total{code="200",path="/metrics"} 240.0\n'
-    "process_start_time_seconds 1.7e+09\n"
+    f"process_start_time_seconds {floatToGoString(STARTED)}\n"
 )
 
 
 def test_scrapes_of_the_exporter_of_this_host() -> None:
     found = parse_scrapes(EXPOSITION)
-    assert found == LocalScrapes(240, 1.7e9)
-    item = check_local(found, "http://x", 1.7e9 + 3600)
+    assert found == LocalScrapes(240, STARTED)
+    item = check_local(found, "http://x", STARTED + 3600)
     assert (
         item.title
         == "The exporter at http://x has been scraped 240 times since it started 60 min ago, one every 15 s"
