@@ -141,8 +141,9 @@ class Application:
         path = RUNBOOKS if request.path in runbooks() else request.path
         route = self._routes.get(path)
         response = await route(request) if route else _not_found(request.path)
-        if not request.headers.get("user-agent", "").startswith("roce-exporter/"):  # of `check`: no scrape
-            self._requests.add(path if route else "other", str(int(response.status)))
+        # Those of `check` are no scrapes, and counted all the same: any client can have this name.
+        is_scrape = route and not request.headers.get("user-agent", "").startswith("roce-exporter/")
+        self._requests.add(path if is_scrape else "other", str(int(response.status)))
         return response
 
     async def _metrics(self, request: Request) -> Response:

@@ -88,11 +88,14 @@ async def test_the_debug_view_shows_raw_name_series_and_value(endpoints) -> None
 async def test_an_unknown_path_is_not_found_and_makes_no_new_series(endpoints) -> None:
     for number in range(50):
         assert (await get(endpoints, f"/{number}")).status == 404
-        # Requests of `roce-exporter check` are no scrapes.
+        # Requests of `roce-exporter check` are no scrapes, and no client is hidden by its name.
         assert (await get(endpoints, "/metrics", **{"user-agent": "roce-exporter/0.1.0"})).status == 200
     body = (await get(endpoints, "/metrics")).body.decode()
     requests = [line for line in body.splitlines() if line.startswith("roce_exporter_http_requests_total{")]
-    assert requests == ['roce_exporter_http_requests_total{code="404",path="other"} 50.0']
+    assert requests == [
+        'roce_exporter_http_requests_total{code="404",path="other"} 50.0',
+        'roce_exporter_http_requests_total{code="200",path="other"} 50.0',
+    ]
 
 
 @pytest.mark.parametrize(
