@@ -149,6 +149,9 @@ def _switches(options: argparse.Namespace, registry: OwnRegistry, stack: AsyncEx
 
     prober = Prober(read_switches_file(options.switches_config))
     stack.push_async_callback(prober.close)
+    # A collection of the million objects of a large switch would hold every thread, and find nothing: none is in a cycle.
+    stack.callback(gc.set_threshold, *gc.get_threshold())
+    gc.set_threshold(*gc.get_threshold()[:2], 1000)
 
     def reload() -> None:
         try:

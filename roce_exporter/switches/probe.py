@@ -7,7 +7,6 @@ kept for a few seconds, so that a pair of Prometheus servers costs the switch on
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import time
 from collections import OrderedDict
@@ -193,8 +192,6 @@ class Prober:
             ModuleMissingError: a package that a module needs is not installed.
         """
         self._file = file
-        # A collection of the million objects of a large switch would hold every thread, and find nothing: none is in a cycle.
-        gc.set_threshold(*gc.get_threshold()[:2], 1000)
         self._room = asyncio.Semaphore(file.limits.targets_at_once)
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
         self._whole = asyncio.Semaphore(WHOLE_AT_ONCE)

@@ -34,8 +34,10 @@ class SwitchPages:
 
     def __init__(self, prober: Prober, registry: OwnRegistry) -> None:
         self._prober = prober
-        self._turn, self._thread = asyncio.Lock(), CallThread()
-        """For what takes long, so that probes are served meanwhile; one at a time."""
+        self._page_turn, self._page_thread = asyncio.Lock(), CallThread()
+        """For pages that take long, so that others are served meanwhile; one at a time."""
+        self.tree_turn, self._tree_thread = asyncio.Lock(), CallThread()
+        """For pause trees. No page waits for one: any client may ask for them."""
         self._probes = registry.counter(SWITCH_PROBES)
         self.pages: tuple[application.Page, ...] = (
             application.Page(
@@ -73,8 +75,8 @@ class SwitchPages:
         is_small = len(answer.samples[0].values) <= MANY_VALUES
         if is_small and answer.renderer.is_ready(answer.samples, form):
             return work()
-        async with self._turn:
-            return await run_in_thread(work, TREE_SECONDS, self._thread)
+        async with self._page_turn:
+            return await run_in_thread(work, TREE_SECONDS, self._page_thread)
 
     async def _debug_probe(self, request: Request) -> Response:
         return application.json_response(probe_document(await self._answer(request, record=True)))
@@ -107,8 +109,10 @@ class SwitchPages:
             raise application.QueryError(f"priority is {choice.priority[:50]!r}, not a number from 0 to 7")
         prober = self._prober
         views = answer_views(prober.views(), prober.targets, asyncio.get_running_loop().time())
-        async with self._turn:
-            text = await run_in_thread(lambda: shown(pause_tree(views, choice)), TREE_SECONDS, self._thread)
+        async with self.tree_turn:
+            text = await run_in_thread(
+                lambda: shown(pause_tree(views, choice)), TREE_SECONDS, self._tree_thread
+            )
         return Response(HTTPStatus.OK, text.encode("utf-8", "replace"), media_type)
 
 

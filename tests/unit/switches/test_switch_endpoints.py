@@ -46,6 +46,15 @@ async def test_a_probe_is_a_complete_exposition(switch, accept) -> None:
     assert not [name for name in names if name.startswith(("process_", "roce_exporter"))]
 
 
+async def test_a_page_does_not_wait_for_pause_trees(switch) -> None:
+    """Any client may ask for a tree, again and again."""
+    pages = SwitchPages(prober(), registry := OwnRegistry())
+    endpoints = Application((pages,), registry)
+    endpoints.ready = True
+    async with pages.tree_turn:
+        assert (await get(endpoints, "/probe?target=leaf1")).status == 200
+
+
 async def test_a_page_that_takes_long_is_made_in_a_thread(switch, monkeypatch) -> None:
     """The first one of each format, and each of many values."""
     endpoints, calls = pages_of(prober()), []
