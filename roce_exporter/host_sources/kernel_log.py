@@ -20,7 +20,7 @@ from roce_exporter.host.kernel import Absent, Kernel, read_or
 from roce_exporter.host.kernel.kmsg import KernelLog, LogHiddenError, LogPart
 from roce_exporter.host_sources import HostSource
 from roce_exporter.model import Device, DeviceReadings, LogRecord, decode_record
-from roce_exporter.normalise.log_lines import HOST, event_of, events_of, read_line
+from roce_exporter.normalise.log_lines import EVERY_DEVICE, event_of, events_of, read_line
 from roce_exporter.normalise.series import Series, Value
 
 MOST_DEVICES = 256
@@ -74,7 +74,7 @@ class LogDevices:
 
     def _by_name(self, present: set[str]) -> dict[str, tuple[str, ...]]:
         # A device that is there owns its address alone; a removed one may have been replaced or renamed.
-        found: dict[str, list[str]] = {HOST: [*present]}
+        found: dict[str, list[str]] = {EVERY_DEVICE: [*present]}
         for some in (present, self._names.keys() - present):
             taken = set(found)
             for device, names in self._names.items():

@@ -35,8 +35,8 @@ class LogLine(NamedTuple):
 ERROR, WARNING, DEBUG = 3, 4, 7
 LEVELS = {"(errors only": range(WARNING), "(warnings": range(WARNING, 5), "(to warnings": range(5)}
 """By words in the source of a row, the levels at which it counts: newer kernels have some texts at lower levels as well, where they mean less."""
-HOST = "host"
-"""Driver and name of messages about the whole host, which concern all its devices."""
+HOST, EVERY_DEVICE = "host", "every device"
+"""Driver and name of messages about the whole host. No device has a name with a space."""
 UNKNOWN_ERROR = "unknown_error"
 """The event of what a driver with rows calls an error and no row has: a text of another kernel is not silent."""
 
@@ -89,7 +89,7 @@ _SLOW_PATH = re.compile(r"(?:sp-[0-9]{1,2}-)?([0-9a-f]{2}:[0-9a-f]{2})\.([0-9a-f
 def read_line(record: LogRecord) -> LogLine | None:
     """The parts of a message; None if it names nothing that may be a device, and is not about the host."""
     if any(pattern.match(record.text) for pattern in _OF_HOST):
-        return LogLine(HOST, (HOST,), record.text, record.level)
+        return LogLine(HOST, (EVERY_DEVICE,), record.text, record.level)
     for form in _FORMS:
         if found := form.match(record.text):
             parts = found.groupdict()

@@ -67,7 +67,8 @@ def test_a_warning_of_a_failure_without_a_row_is_a_weak_sign() -> None:
 
 def test_a_hang_of_the_kernel_concerns_all_devices() -> None:
     line = line_of("watchdog: BUG: soft lockup - CPU#6 stuck for 22s! [ksoftirqd/6:39]")
-    assert (line.names, event_of(line)) == ((log_lines.HOST,), "host_stalled")
+    assert (line.names, event_of(line)) == ((log_lines.EVERY_DEVICE,), "host_stalled")
+    assert read_line(LogRecord(1, "host: link down", "", 3)).names == ("host",) != (log_lines.EVERY_DEVICE,)
     assert read_line(LogRecord(1, "watchdog: NMI not fully supported", "", 4)).driver != log_lines.HOST
 
 
