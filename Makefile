@@ -41,7 +41,7 @@ generate: ## after a change of a row, a rule or a line of tests/recordings/*.txt
 	$(PYTHON) tests/alerts/migration_tables.py
 	$(PYTHON) tests/drift/table.py
 	$(PYTHON) -m pytest -q tests/golden --rewrite-golden -k golden_file
-	$(PYTHON) tests/diagnosis/write_diagnosis.py
+	PYTHONPATH=tests $(PYTHON) tests/diagnosis/write_diagnosis.py
 	if command -v promtool >/dev/null; then $(PYTHON) tests/alerts/write_fired.py; fi
 
 dist: ## build what is generated and not in git into BUILD: the mixin, the rules for the Prometheus operator

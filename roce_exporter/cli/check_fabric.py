@@ -54,7 +54,7 @@ async def check_fabric(
         links = await recorded_links(ask, limits, since, now)
     except NetError as error:
         links = Report((), (NotChecked(f"both ends of links: {error}"),))
-    since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for so long
+    since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for this time
     queries = PrometheusQueries(server, access, QuerySpan(now, since, since))
     with asking(name):
         found = await queries.ends(METRICS)

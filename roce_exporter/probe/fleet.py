@@ -27,7 +27,7 @@ SLOW_RATIO, SLOW_SECONDS = 3.0, 5e-5
 timestamps vary by 20 us, and the ports of a rail have alike paths."""
 LEAST_MEASURED = 10
 MOST_RACKS = 16  # that share what a port sent without a loss: more would cost time, and say no more
-LEAST_PORTS = 3  # of a rack with fewer ports a ToR cannot be told from a port
+LEAST_PORTS = 3  # with fewer ports in a rack, its ToR and a port look the same
 INTERVAL = SendRate().interval
 
 

@@ -29,7 +29,7 @@ KNOWN_BURST, NEW_BURST = 200.0, 300.0
 """At once, of known and of new sources: a host with 8 ports begins with 256 packets."""
 SESSIONS = 4096
 """Whose send times are kept, of known and of new sources each: in ten minutes 8 own ports have 2,000 in a full mesh, and less in others."""
-KNOWN_SECONDS = 30.0  # a source that was first answered so long ago is known
+KNOWN_SECONDS = 30.0  # a source is known from this time after its first answer on
 
 REASONS = (
     "port",

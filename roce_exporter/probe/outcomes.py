@@ -25,7 +25,7 @@ BOUNDS = (2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2, 1e-1)
 PAIRS = 50  # pairs with losses that are shown
 PAIRS_COUNTED = 512
 """Of one port: more than the source ports and peers of ten minutes, also in a full mesh whose source ports change in between."""
-SHOWN_SECONDS = 600.0  # a pair is shown for so long after its last loss
+SHOWN_SECONDS = 600.0  # a pair is shown for this time after its last loss
 MAX_SECONDS = 60.0
 REPLY_REASONS = ("queue", "unknown", "short", "long", "malformed", "authentication")
 REQUEST_REASONS = ("queue", *REASONS)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-MESH = 32  # up to so many ports in a rail probe each other all
+MESH = 32  # a rail with at most this number of ports is a full mesh
 NEAR_PATHS, FAR_PATHS = 2, 8
 """Requester ports towards a neighbour in the rack, whose only path is the ToR, and towards a partner in another rack."""
 FAR_PARTNERS = 2

@@ -38,7 +38,7 @@ SETTLE = 0.1
 REFRESH = 30.0  # seconds between two readings of the list of targets
 WINDOW = 600.0  # seconds for which source ports stay the same
 ROCE_V2 = "RoCE v2"
-OTHER_CLASS = 8  # one burst in so many is of another class than RoCE's
+OTHER_CLASS = 8  # one burst in this number is of another class than RoCE's
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ LEAST_SHARE_OF_MANY = LEAST_SHARE / 4
 NEARLY_ALL = 0.9
 """Components that explain so much of what the best one explains are compared by their share."""
 MOST = 16  # components that one vote names
-SIGMAS = 4.0  # what is so many standard deviations above what is expected is no chance
+SIGMAS = 4.0  # this number of standard deviations above what is expected is no chance
 
 HOST, TOR, LINK, SPINE, PATH = "host", "tor", "link", "spine", "path"
 

@@ -160,7 +160,7 @@ class GnmiClient:
         return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
 
     async def _received(self, call: Any, reader: m.LeafReader, ended: str) -> bool:
-        """Take one message; whether it was the last one of a subscription. `ended`: what it means that there is none."""
+        """Receive one message; True if it ends a subscription. `ended` is the error if the switch sends none."""
         await call.initial_metadata()  # for which a switch may let the request wait
         async with self._receiving:
             if (data := await call.read()) is grpc.aio.EOF:

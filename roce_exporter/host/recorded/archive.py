@@ -353,7 +353,7 @@ async def _write_file(output: str, content: bytes) -> None:
 
 async def _write_folder(tree: Tree, root: Path) -> None:
     for folder in sorted(tree.folders):
-        await aiofiles.os.makedirs(root / folder, mode=0o700)  # never into one that somebody else has made
+        await aiofiles.os.makedirs(root / folder, mode=0o700)  # never into one that another process has made
     for path, target in tree.links.items():
         await aiofiles.os.symlink(target, root / path)
     for path, content in tree.files.items():

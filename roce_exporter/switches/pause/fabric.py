@@ -298,7 +298,7 @@ def _rate(now: Value, before: Value, seconds: float) -> float | None:
     """The increase per second; None if one of both is missing, or if the counter started again."""
     if now is None or now < 0 or before is None:
         return None
-    # Of the answer before, floats are kept: a large counter that stands still would seem to fall.
+    # Of the answer before, floats are kept: a large counter that does not move would seem to fall.
     rise = float(now) - before
     return rise / seconds if rise >= 0 else None
 
@@ -382,7 +382,7 @@ def _port_pause(row: Column, seconds: float) -> PortPause:
     )
 
 
-@lru_cache(256)
+@lru_cache(16)
 def _full_at(priorities: Column, limits: Column, maxima: Column) -> list[tuple[float | None, str]]:
     """From how many bytes on each queue is full, and what that is in words. Most switches have the settings of others."""
     lowest: dict[str, float] = {}
