@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from roce_exporter.catalog.kernel_events import FAILED_EVENTS
@@ -44,9 +45,13 @@ class LogDevices:
 
     def update(self, kernel: Kernel, devices: Iterable[Device]) -> None:
         """The devices that there are now; blocks, to read under which names messages may mention them."""
+        numbers: Counter[str] = Counter()
         for device in devices:
             self._names.pop(device.name, None)
-            self._names[device.name] = _names(kernel, device)
+            # A driver that writes the number of its device: they are registered in that order.
+            number = f"{device.dialect}#{numbers[device.dialect]}"
+            numbers[device.dialect] += 1
+            self._names[device.name] = (*_names(kernel, device), number)
             self._drivers[device.name] = device.driver
         for gone in tuple(self._names)[:-MOST_DEVICES]:
             del self._names[gone], self._drivers[gone]
@@ -132,6 +137,7 @@ MOST_RECORDS = 4096  # records of one read; the next one continues after them
 FUNCTION_EVENTS = (
     "pcie_",
     "recovery_failed",
+    "command_timeout",
 )  # the begins of the names of events that software devices, which have no function, cannot have
 Counts = dict[tuple[str, str], int]  # messages by device and event
 

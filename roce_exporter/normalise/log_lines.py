@@ -68,6 +68,8 @@ _FORMS = (
         r"(?P<driver>DMAR): \[DMA [^]]{1,32}\] Request device \[(?P<name>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\](?P<text>.*)",
         re.DOTALL,
     ),
+    # DRIVER_wait_mqe_cmpl(0) mailbox timeout: fw not responding, with the number of the driver's device
+    re.compile(r"(?P<driver>[a-z0-9]{1,16})_\w{1,64}\((?P<name>[0-9]{1,3})\) (?P<text>.*)", re.DOTALL),
     # mlx5_core 0000:3b:00.0 eth0: Link down
     re.compile(
         r"(?P<driver>[^\s:]{1,64}) (?P<bus>[^\s]{1,64}?)(?: (?P<name>[^\s:()]{1,64}))?"
@@ -75,8 +77,8 @@ _FORMS = (
         + ": (?P<text>.*)",
         re.DOTALL,
     ),
-    # eth0: NETDEV WATCHDOG: ..., a network device without a parent
-    re.compile(r"(?P<name>[^\s:]{1,64})" + _STATE + ": (?P<text>.*)", re.DOTALL),
+    # eth0: NETDEV WATCHDOG: ..., a network device without a parent; mlx5_0/1: QP 4521 error, of a port
+    re.compile(r"(?P<name>[^\s:/]{1,64})(?:/[0-9]{1,3})?" + _STATE + ": (?P<text>.*)", re.DOTALL),
 )
 
 _POSITION = re.compile(r"\w{1,64}:[0-9]{1,6}:\(pid [0-9]{1,10}\): ")
@@ -97,6 +99,8 @@ def read_line(record: LogRecord) -> LogLine | None:
             name = parts.get("name")
             if function := _SLOW_PATH.fullmatch(name or ""):
                 name = f"0000:{function[1]}.{int(function[2], 16)}"
+            elif name and name.isdecimal():
+                name = f"{parts['driver']}#{name}"
             names = (name, parts.get("bus"), record.device, f"({parent})" if parent else None)
             text = parts["text"]
             if position := _POSITION.match(text):

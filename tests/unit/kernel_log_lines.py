@@ -5,6 +5,9 @@ The first word of each block is the driver; `@` is its device at 0000:3b:00.0, `
 
 EXAMPLES = {
     "mlx5_core": """
+pcie_unreachable          @: reset reload flow aborted, PCI reads still not working
+recovery_failed           @: Firmware is not responsive (0x1) after 120000 ms
+device_reset              @: mlx5_health_try_recover:341:(pid 9): starting health recovery flow
 completion_unanswered     @mlx5_0: mlx5_handle_error_cqe:333:(pid 5771): WC error: 12, Message: transport retry counter exceeded
 completion_not_ready      @mlx5_0: mlx5_handle_error_cqe:333:(pid 5771): WC error: 13, Message: RNR retry counter exceeded
 completion_refused        @mlx5_0: mlx5_handle_error_cqe:333:(pid 5771): WC error: 10, Message: remote access error
@@ -84,6 +87,9 @@ device_recovered        @: device was reset successfully
 recovery_failed         @: PCI device did not come back after reset, aborting
 """,
     "bnxt_en": """
+link_mode_mismatch @eth0: Link speed 100000 no longer supported
+command_timeout    @eth0: Resp cmpl intr abandoning msg: 0x15 due to firmware status: 0x8000
+recovery_failed    @eth0: A previous firmware reset has not completed, aborting
 command_timeout         @eth0: Abandoning msg {0x23 0x1b4} len: 0 due to firmware status: 0xc0
 command_failed          @eth0: hwrm req_type 0x23 seq id 0x1b4 error 0x4
 recovery_failed         @eth0: bnxt_open() failed during FW reset
@@ -118,6 +124,7 @@ link_up                   @eth0: NIC Link is Up, 200000 Mbps (NRZ) full duplex, 
 link_down                 @eth0: NIC Link is Down
 """,
     "ice": """
+recovery_failed @: Error during VSI rebuild: -5. Unload and reload the driver.
 module_high_temperature @: Rx/Tx is disabled on this device because the module does not meet thermal requirements.
 module_power_insufficient @: Rx/Tx is disabled on this device because the module does not meet the power requirements.
 module_power_insufficient @: Rx/Tx is disabled on this device because the module exceeds the power of the port.
@@ -152,17 +159,20 @@ link_up         @eth0: NIC Link is up 100 Gbps Full Duplex, Requested FEC: RS-FE
 link_down       @eth0: NIC Link is Down
 """,
     "i40e": """
+recovery_failed @: PF reset failed, -15
 memory_error            @: HMC error interrupt
 firmware_fatal          @: Entering recovery mode due to repeated FW resets. This may take several minutes.
 firmware_fatal          @: ARQ Critical Error detected
 link_up                 @eth0: NIC Link is Up, 40 Gbps Full Duplex, Flow Control: None
 """,
     "idpf": """
+device_reset @: HW reset detected
 command_timeout @irdma0: Virtual channel Req <-> Resp completion timeout
 recovery_failed @: Device reset timeout!
 tx_timeout      @eth0: Detected Tx timeout: Count 1, Queue 3
 """,
     "ionic": """
+device_recovered @: FW heartbeat restored at 4300
 firmware_reset   @: DEVCMD IONIC_CMD_LIF_GETATTR (22) interrupted - FW is down
 command_failed   @eth0: IONIC_CMD_RDMA_CREATE_CQ (51) failed: IONIC_RC_ENOMEM (13)
 firmware_fatal   @: FW heartbeat stalled at 17
@@ -178,6 +188,10 @@ link_up          @eth0: Link up - 400 Gbps
 link_down        @eth0: Link down
 """,
     "hns3": """
+module_unplugged @: SFP is absent!
+module_error     @: SFP tx is disabled!
+driver_error     @: Reference clock lost!
+firmware_reset   @: IMP firmware watchdog reset soon expected!
 memory_error    @: ROCEE RAS 2bit ECC error
 driver_error    @: found MODULE_PPP fd_ad_error, is ras error.
 driver_error    @: ROCEE TSP OVF [error status=0x2] found
@@ -194,7 +208,8 @@ command_failed  @: Cmdq IO error, opcode = 0x8500, return = 0x1.
 completion_local @: CQ 0x9 access err.
 driver_error    @: SRQ catas error.
 driver_error    @: Failed to reset the virtual function, it is disabled
-driver_error    @: the mailbox does not answer: no response within 2000 ms
+command_timeout @: the mailbox does not answer: no response within 2000 ms
+driver_error    @: the unit does not answer: no response within 2000 ms
 memory_error    @: PPP_MPF_ABNORMAL_INT_ST1 vf_vlan_ad_mem_ecc_mbit_err found [error status=0x1]
 memory_error    @: PPU_MPF_ABNORMAL_INT_ST1 rpu_rx_pkt_ecc_mbit_err found
 driver_error    @: IGU_INT_STS igu_rx_buf0_err found [error status=0x4]
@@ -214,20 +229,36 @@ link_down       @eth0: link down
 power_cycle_required @eth0: Recovery handling has failed. Power cycle is needed.
 """,
     "be2net": """
+power_cycle_required @: Reset failed .. Reboot server
+recovery_failed      @: Cannot recover from a consecutive TPE error
+device_reset         @: Recoverable HW error detected
+device_recovered     @: Adapter recovery successful
+health_syndrome      @: Unrecoverable HW error detected: 0x4000
+module_error         @: Port A: Optics faulted/incorrectly installed/not installed - Reseat optics. If issue not resolved, replace.
 firmware_fatal       @: Error detected in the card
 health_syndrome      @: Unrecoverable Error detected in the adapter
 health_syndrome      @: UE: MPU bit set
 power_cycle_required @: Please reboot server to recover
 command_timeout      @: FW not responding
 """,
+    "ocrdma": """
+command_timeout @: mailbox timeout: fw not responding
+firmware_fatal  @ocrdma0: Fatal event received
+""",
     "cxgb4": """
+module_unplugged @eth0: port module unplugged
+module_plugged   @eth0: passive DA module inserted
+module_error     @eth0: eth0: unknown module type 12 inserted
+link_mode_mismatch      @: Port 1 link down, reason: Auto-negotiation Failure
+device_high_temperature @: Port 1 link down, reason: Insufficient Airflow
+recovery_failed         @: Cannot reenable PCI device after reset
 firmware_fatal   @: FW assertion at ofld_rx.c:123, val0 0x1, val1 0x2
 memory_error     @: MC0 uncorrectable ECC data error
 memory_error     @: TP FIFO parity error
 driver_error     @: SGE idma0, queue 4, potentially stuck in state 3 for 10 seconds (debug0=0x1, debug11=0x2)
 module_error     @eth0: eth0: transceiver module error
 link_down        @eth0: link down
-link_down        @: Port 1 link down, reason: Loss of signal
+link_down        @: Port 1 link down, reason: No RX Signal Detected
 link_up          @eth0: link up, 100Gbps, full-duplex, Tx/Rx PAUSE
 firmware_fatal  @: encountered fatal error, adapter stopped
 firmware_fatal  @: Firmware reports adapter error: Crash
@@ -278,6 +309,10 @@ OTHER_FORMS = (
     ("tx_timeout", "NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out"),
     ("tx_timeout", "NETDEV WATCHDOG: eth0 (bnxt_en): transmit queue 3 timed out 5224 ms"),
     ("tx_timeout", "mlx4_en: eth0: TX timeout on queue: 3, QP: 0x44, CQ: 0x84, Cons: 0x1, Prod: 0x2"),
+    ("completion_unanswered", "eth0/1: QP 4521 error: general error (0x81 0x0 0x0)"),
+    ("completion_not_ready", "eth0/1: QP 4521 error: RNR retry counter exceeded (0x81 0x0 0x0)"),
+    ("completion_refused", "eth0/1: QP 4521 error: fatal error (0x81 0x0 0x0)"),
+    ("completion_local", "eth0/1: QP 4521 error: unrecognized status (0x41 0x0 0x91)"),
     ("link_up", "mlx4_en: eth0: Link Up"),
     ("link_down", "mlx4_en: eth0: Link Down"),
     ("device_high_temperature", "[qed_hw_error_occurred:2763(eth0-0)]HW error occurred [Fan Failure]"),
@@ -301,6 +336,10 @@ OTHER_FORMS = (
             ("driver_error", "Doorbell drop occurred"),
             ("driver_error", "PGLUE_B parity attention is set [address 0x1, bit 3]"),
             ("objects_exhausted", "Out of MR resources"),
+            (
+                "pcie_unreachable",
+                "Detected PCI device error [rev_id 0xff]. Probably due to prior indication. Aborting.",
+            ),
         )
     ),
     (

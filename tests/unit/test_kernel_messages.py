@@ -173,6 +173,7 @@ def test_events_of_a_driver_contain_those_of_every_device() -> None:
         "driver_error",
         "duplicate_address",
         "packet_damaged",
+        *(f"completion_{kind}" for kind in ("unanswered", "not_ready", "refused", "local")),
         *(one.event for one in MESSAGES if one.source.startswith("drivers/base/core.c")),
     }
     assert "device_removed" in events_of("pcieport")
@@ -200,7 +201,8 @@ def test_an_error_without_a_row_is_counted() -> None:
 def test_an_error_without_a_row_that_says_what_does_not_work_is_an_error_of_the_device() -> None:
     said = {
         "Unable to reset the function": "driver_error",
-        "the mailbox timed out": "driver_error",
+        "the mailbox timed out": "command_timeout",
+        "the unit timed out": "driver_error",
         "re-init of the client failed, ret = -16": "driver_error",
         "a non-fatal event of a queue": UNKNOWN_ERROR,
         "the query failed, which is not fatal": UNKNOWN_ERROR,

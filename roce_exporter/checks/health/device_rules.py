@@ -196,7 +196,9 @@ def _log(device: PortView) -> Iterator[Symptom]:
             yield Symptom("device_warning", (said, "the driver has recovered the device since"))
         elif cause == "driver_not_responding" and responds and 0 < newest < device.host.end - MEDIUM:
             yield Symptom(cause, (said, "all its interfaces respond since"), until=newest)
-        elif event.startswith("module_") and not any(port.highest("roce_port_up") for port in _ports(device)):
+        elif event.startswith(("module_", "link_")) and not any(
+            port.highest("roce_port_up") for port in _ports(device)
+        ):
             yield Symptom(cause, (said,), until=0.0)  # of a link that is down it goes on
         else:
             # The slot offers less than the card asks for at its start, and the card works all the same.

@@ -164,6 +164,13 @@ async def test_a_message_about_the_port_counts_for_each_card_in_it_but_not_for_v
     assert (await counts(follower))["mlx5_1", "pcie_contained"] == 1
 
 
+async def test_a_message_with_the_number_of_a_device_is_about_that_device(ring) -> None:
+    follower = follow(ring, *PAIR)
+    await follower.read()
+    ring.write("mlx5_mbx_cmd(1) mailbox timeout: fw not responding", priority=3)
+    assert await counts(follower) == {("mlx5_1", "command_timeout"): 1}
+
+
 async def test_events_of_severity_failed_begin_at_zero(follower) -> None:
     """`increase()` sees the first of them; the others need no series until then."""
     found = await follower.read()
