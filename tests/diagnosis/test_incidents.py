@@ -31,11 +31,13 @@ def test_the_truth_of_the_foreign_hands_is_complete() -> None:
     assert all(faults[batch] == 60 + doubles[batch] == 80 for batch in (7, 8, 9))
     assert faults[10] == 40 + doubles[10] == 56
     assert faults[11] == 50 + doubles[11] == 66
+    assert faults[12] == 40 + doubles[12] == 52
     fit = Counter(one.batch for one in FOREIGNERS if one.kind != "fault")
     assert fit[6] >= 12
     assert fit[7] == fit[8] == fit[9] == 24
     assert fit[10] == 16
     assert fit[11] == 20
+    assert fit[12] == 16
     for one in FOREIGNERS:
         assert one.shown in {"values", "names", "words"}, one.id
         for truth in (one.truth, one.truth_too, one.other_truth) if one.kind == "fault" else ():
