@@ -185,7 +185,8 @@ def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "eighth", later_lines(today, 8))
     text = filled(text, "ninth", later_lines(today, 9))
     text = filled(text, "tenth", later_lines(today, 10))
-    return filled(text, "eleventh", later_lines(today, 11))
+    text = filled(text, "eleventh", later_lines(today, 11))
+    return filled(text, "twelfth", later_lines(today, 12))
 
 
 if __name__ == "__main__":
