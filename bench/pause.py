@@ -5,6 +5,7 @@ The fabrics and their judgement are those of `tests/fabric_model.py`; ROCE_BENCH
 
 from __future__ import annotations
 
+import gc
 import os
 import statistics
 import sys
@@ -56,6 +57,7 @@ def fabric(*, storm: bool) -> list[MadeSwitch]:
 
 def main() -> None:
     """Print both tables."""
+    gc.set_threshold(*gc.get_threshold()[:2], 1000)  # as `serve` does with switches
     print(f"### {FABRICS} fabrics, seeds from {SEED}\n", flush=True)
     fabric_model.main(FABRICS, SEED)
     print(f"\n### One tree with its text, {LEAVES + SPINES} switches, median of {TURNS}\n")

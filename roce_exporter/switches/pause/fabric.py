@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import repeat
+from itertools import chain, compress, repeat
 from math import nan
-from operator import itemgetter
+from operator import ne
 from typing import Any, NamedTuple
 
 from roce_exporter.catalog.named import (
@@ -221,6 +221,8 @@ class SwitchPlan:
     device: str
     places: Mapping[PausePlace, int]
     """All priorities of all ports of which it reports anything about pause, numbered in natural order."""
+    priorities: Column
+    """The priorities of the places."""
     columns: tuple[Picker, ...]
     """The values of all places, by row of `COUNTERS` and `LEVELS`."""
     announced: Mapping[str, Sequence[_Announced]]
@@ -258,6 +260,7 @@ def _plan_of(device: str, series: Sequence[Series]) -> SwitchPlan:
     return SwitchPlan(
         device,
         {place: number for number, place in enumerate(places)},
+        tuple([place.priority for place in places]),
         tuple(picker([one[number] for one in positions]) for number in range(len(NOWHERE))),
         announced,
         names,
@@ -294,12 +297,12 @@ def _earlier(view: SwitchView) -> array[float]:
     return numbers + array("d", (nan, -1.0))
 
 
-def _rate(now: Value, before: Value, seconds: float) -> float | None:
+def _rate(now: Value, before: float, seconds: float) -> float | None:
     """The increase per second; None if one of both is missing, or if the counter started again."""
-    if now is None or now < 0 or before is None:
+    if now is None or now < 0:
         return None
-    # Of the answer before, floats are kept: a large counter that does not move would seem to fall.
-    rise = float(now) - before
+    # Of the answer before, floats are kept; a difference to a float is one of floats, so a large counter that does not move does not seem to fall.
+    rise = now - before
     return rise / seconds if rise >= 0 else None
 
 
@@ -309,52 +312,59 @@ class SwitchPauses:
     def __init__(self, view: SwitchView, made: dict[PausePlace, PortPause]) -> None:
         self.plan = plan = switch_plan(view)
         self._seconds, values, earlier = view.seconds, (*view.samples.values, None, -1.0), _earlier(view)
-        now, before = ([pick(one) for pick in plan.columns[: len(COUNTERS)]] for one in (values, earlier))
         states: list[Column]
+        now, before = ([pick(one) for pick in plan.columns[: len(COUNTERS)]] for one in (values, earlier))
         *states, maxima, limits = [pick(values) for pick in plan.columns[len(COUNTERS) :]]
-        full = _full_at(tuple([place.priority for place in plan.places]), limits, maxima)
-        self._rows: list[Column] = [*zip(*now, *before, *states, full, strict=True)]
+        self._columns: list[Column] = [*now, *before, *states, *_full_at(plan.priorities, limits, maxima)]
         self._made = made
         self.may_be_paused = now[:3] != before[:3] or any(states[0]) or any(states[1])
-        sent = [one for one in zip(plan.places, now[3], before[3], strict=True) if one[1] != one[2]]
+        sent: Iterable[tuple[PausePlace, Any, Any]] = zip(plan.places, now[3], before[3], strict=True)
+        sent = compress(sent, map(ne, now[3], before[3]))
         self.pausing = {place: rate for place, one, was in sent if (rate := _rate(one, was, self._seconds))}
         """Pause frames per second to the neighbour, of places that send any."""
 
     def pause(self, place: PausePlace) -> PortPause:
         """The pause of a place; nothing is known of one that the switch does not have."""
-        if place not in self._made and place in self.plan.places:
-            self._made[place] = _port_pause(self._rows[self.plan.places[place]], self._seconds)
-        return self._made.get(place, NO_PAUSE)
+        found = self._made.get(place)
+        if found is None:
+            if (number := self.plan.places.get(place)) is None:
+                return NO_PAUSE
+            row = [column[number] for column in self._columns]
+            found = self._made[place] = _port_pause(row, self._seconds)
+        return found
 
     @cached_property
     def candidates(self) -> dict[str, tuple[PausePlace, ...]]:
         """By priority the queues that are paused or full, the most paused first, then in natural order."""
-        found: dict[str, list[tuple[PausePlace, tuple[float, ...]]]] = {}
+        found: dict[str, list[tuple[tuple[float, ...], PausePlace]]] = {}
         size = len(COUNTERS)
-        for place, row in zip(self.plan.places, self._rows, strict=True):
-            paused, tripped, now, most, _, (level, _) = row[2 * size :]
-            # Of a queue that was full, marks or what it holds now say whether it still is.
-            may_be_full = (
-                None in (most, level)
-                or (now or 0) >= level
-                or (most >= level and (now is None or row[4] != row[size + 4]))
-            )
-            if may_be_full or paused or tripped or row[:3] != row[size : size + 3]:
-                pause = self.pause(place)
-                if pause.is_paused or pause.fill.is_full:
-                    amounts = (pause.receive_share, pause.receive_frames, pause.fill.held)
-                    order = (not pause.is_paused, *(-(amount or 0) for amount in amounts))
-                    found.setdefault(place.priority, []).append((place, order))
-        # The sort keeps places of equal pause in their order.
-        return {
-            key: tuple(one for one, _ in sorted(places, key=itemgetter(1))) for key, places in found.items()
-        }
+        now, before, states = self._columns[:size], self._columns[size : 2 * size], self._columns[2 * size :]
+        # Of a queue that was full, marks or what it holds now say whether it still is.
+        fill = zip(*states[2:4], states[5], now[4], before[4], strict=True)
+        may_be_full = [
+            None in (most, level)
+            or (held or 0) >= level
+            or (most >= level and (held is None or marks != marked))
+            for held, most, level, marks, marked in fill
+        ]
+        moves = [map(ne, *both) for both in zip(now[:3], before[:3], strict=True) if both[0] != both[1]]
+        for place in {
+            *chain(*(compress(self.plan.places, one) for one in (may_be_full, *moves, *states[:2])))
+        }:
+            pause = self.pause(place)
+            if pause.is_paused or pause.fill.is_full:
+                amounts = (pause.receive_share, pause.receive_frames, pause.fill.held)
+                # Places of equal pause keep their order.
+                order = (not pause.is_paused, *[-(one or 0) for one in amounts], self.plan.places[place])
+                found.setdefault(place.priority, []).append((order, place))
+        return {key: tuple([place for _, place in sorted(places)]) for key, places in found.items()}
 
     @property
     def estimated(self) -> list[str]:
         """The ports whose pause time the switch estimates."""
-        found = zip(self.plan.places, self._rows, strict=True)
-        return [at.port for at, row in found if row[2] not in (None, -1) and self.pause(at).estimated]
+        if {*self._columns[2]} <= {None, -1}:
+            return []
+        return [place.port for place in self.plan.places if self.pause(place).estimated]
 
     def fullest(self, priority: str) -> tuple[PausePlace, PortPause] | None:
         """The fullest queue of a priority; None if it is not read how full any of them is."""
@@ -363,11 +373,11 @@ class SwitchPauses:
         return max(held, key=lambda one: one[1].fill.held or 0, default=None)
 
 
-def _port_pause(row: Column, seconds: float) -> PortPause:
+def _port_pause(row: Sequence[Any], seconds: float) -> PortPause:
     size = len(COUNTERS)
     rates = map(_rate, row[:size], row[size : 2 * size], repeat(seconds))
     received, measured, estimated, transmitted, marks, sent = rates
-    paused, tripped, now, watermark, speed, (full_at, limit) = row[2 * size :]
+    paused, tripped, now, watermark, speed, full_at, limit = row[2 * size :]
     share = estimated if measured is None else measured
     held = watermark if now is None or (watermark is not None and watermark > now) else now
     busy = sent / speed if sent is not None and speed else None
@@ -383,7 +393,7 @@ def _port_pause(row: Column, seconds: float) -> PortPause:
 
 
 @lru_cache(16)
-def _full_at(priorities: Column, limits: Column, maxima: Column) -> list[tuple[float | None, str]]:
+def _full_at(priorities: Column, limits: Column, maxima: Column) -> tuple[Column, Column]:
     """From how many bytes on each queue is full, and what that is in words. Most switches have the settings of others."""
     lowest: dict[str, float] = {}
     """By priority the lowest level at which a port of the switch sends pause."""
@@ -397,7 +407,7 @@ def _full_at(priorities: Column, limits: Column, maxima: Column) -> list[tuple[f
             # The threshold of a dynamic buffer is the highest that it can have, and so can be far above this.
             bounds.append((maximum, "the ECN maximum"))
         found.append(min(bounds, default=(None, "")))
-    return found
+    return tuple([level for level, _ in found]), tuple([words for _, words in found])
 
 
 class _Names(NamedTuple):

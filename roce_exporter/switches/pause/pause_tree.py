@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
+from operator import itemgetter
 
 from roce_exporter.switches.pause import fabric as at
 from roce_exporter.switches.pause import pause_report as say
-from roce_exporter.switches.pause.fabric import FabricLink, PausePlace, PortId
+from roce_exporter.switches.pause.fabric import FabricLink, PausePlace
 from roce_exporter.switches.pause.pause_report import PauseChoice, PauseGap, PauseStep, PauseTree
 from roce_exporter.switches.switch_view import SwitchView, natural
 from roce_exporter.words import few
@@ -32,6 +33,7 @@ MOST_DEPTH = 32
 """Switches between a host and the start of the pause; more than any fabric has."""
 MOST_NAMED = 16
 """Ports that a step names of those that are followed elsewhere: in a storm each host has them all."""
+CERTAIN = say.CAUSES - say.OPEN_ENDS
 RECEIVERS = frozenset({say.SLOW_RECEIVER, say.PAUSED_RECEIVER})
 RARE, EVERYDAY = 0.1, 0.05
 """A host whose pause is both below this part of another's, and below this part of the time, is no cause."""
@@ -58,23 +60,36 @@ def _of_answer(view: SwitchView, plan: at.SwitchPlan) -> Iterator[str]:
         yield f"the last answer is {view.age:.0f} s old"
 
 
-def _of_ports(here: at.SwitchPauses, links: Mapping[PortId, FabricLink]) -> Iterator[str]:
+def _of_ports(here: at.SwitchPauses, alone: Sequence[PausePlace]) -> Iterator[str]:
     if estimated := dict.fromkeys(here.estimated):
         yield f"pause time is estimated by the switch on {few(tuple(estimated))}"
     if not here.plan.announced:
         yield "reports no LLDP neighbours"
-    else:
-        alone = (
-            one for one in here.plan.places if one.port not in here.plan.announced and one[:2] not in links
-        )
-        if ports := dict.fromkeys(
-            one.port for one in alone if one in here.pausing or here.pause(one).is_paused
-        ):
-            yield f"no neighbour is known on {few(tuple(ports))}, which have pause"
+    elif ports := dict.fromkeys(
+        one.port for one in alone if one in here.pausing or here.pause(one).is_paused
+    ):
+        yield f"no neighbour is known on {few(tuple(ports))}, which have pause"
     if not here.plan.has_queues:
         yield "which queue a priority has is not read: full queues and its watchdog are not known"
     elif all(here.pause(place).fill.is_full is None for place in here.plan.places):
         yield "how full its queues are is not read: incast there cannot be seen"
+
+
+class _Wiring:
+    """What is at the other end of each place, which plans say: kept from tree to tree, like them."""
+
+    def __init__(self, plans: tuple[at.SwitchPlan, ...]) -> None:
+        found, places = at.fabric_links(plans), {place: place for one in plans for place in one.places}
+        self.links = {place: link for place in places if (link := found.get(place[:2]))}
+        ends = ((place, link.peer) for place, link in self.links.items() if link.peer)
+        peers = ((place, PausePlace(*end, place.priority)) for place, end in ends)
+        # Equal objects that are the same one are found faster.
+        self.peers = {place: places.get(peer, peer) for place, peer in peers}
+        self.to_switches = {place for place, link in self.links.items() if link.kind == at.SWITCH}
+        self.alone = {one.device: [place for place in one.places if place not in self.links] for one in plans}
+
+
+_wiring = lru_cache(1)(_Wiring)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +97,21 @@ class _Fabric:
     by_switch: Mapping[str, at.SwitchPauses]
     made: Mapping[PausePlace, at.PortPause]
     """Those that were needed so far."""
-    links: Mapping[PortId, FabricLink]
+    wiring: _Wiring
 
     def pause(self, place: PausePlace) -> at.PortPause:
         return self.made.get(place) or self.by_switch[place.switch].pause(place)
 
+    def denies(self, place: PausePlace) -> bool:
+        """Whether the switch of a place counts no pause frames there."""
+        return place not in self.by_switch[place.switch].pausing and self.pause(place).transmits is False
+
     def link(self, place: PausePlace) -> FabricLink:
-        return self.links.get((place.switch, place.port), at.UNKNOWN_LINK)
+        return self.wiring.links.get(place, at.UNKNOWN_LINK)
 
     def peer(self, place: PausePlace) -> PausePlace | None:
         """The same priority at the other end of the link, if that is a known port of a switch."""
-        peer = self.link(place).peer
-        return None if peer is None else PausePlace(*peer, place.priority)
+        return self.wiring.peers.get(place)
 
     def others(self, ingress: PausePlace) -> tuple[PausePlace, ...]:
         """The queues whose packets may come from this port: a switch does not send them back to it."""
@@ -108,15 +126,17 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
     """
     made: dict[PausePlace, at.PortPause] = {}
     parts = {view.device: at.SwitchPauses(view, made) for view in views}
-    links = at.fabric_links(tuple(part.plan for part in parts.values()))
-    fabric = _Fabric(parts, made, links)
+    fabric = _Fabric(parts, made, wiring := _wiring(tuple(part.plan for part in parts.values())))
     walk = _Walk(fabric)
     starts = _everywhere(fabric, walk) if choice == EVERYWHERE else _chosen(fabric, choice)
     for place, is_victim in starts:
-        walk.start(place, is_victim=is_victim)
+        if len(walk.steps) >= MOST_STEPS:
+            walk.left_out.update((place, *map(itemgetter(0), starts)))
+        else:
+            walk.start(place, is_victim=is_victim)
     steps = _without_everyday_pause(walk.steps)
     # Queues that pause each other in a circle now and then are no news where something else explains the pause.
-    explained = {step.priority for step in steps if step.kind in say.CAUSES - say.OPEN_ENDS}
+    explained = {step.priority for step in steps if step.kind in CERTAIN}
     ends = [
         step
         for step in steps
@@ -127,7 +147,10 @@ def pause_tree(views: Sequence[SwitchView], choice: PauseChoice = EVERYWHERE) ->
     gaps = [
         PauseGap(view.device, text)
         for view, part in zip(views, parts.values(), strict=True)
-        for text in (*_of_answer(view, part.plan), *(_of_ports(part, links) if part.plan.places else ()))
+        for text in (
+            *_of_answer(view, part.plan),
+            *(_of_ports(part, wiring.alone[part.plan.device]) if part.plan.places else ()),
+        )
     ]
     if choice != EVERYWHERE and not steps and not walk.left_out:
         gaps.insert(0, PauseGap("", say.nothing_chosen(choice)))
@@ -146,12 +169,8 @@ def _without_everyday_pause(steps: Sequence[PauseStep]) -> tuple[PauseStep, ...]
     most: dict[str, float] = {}
     for number, share in shares.items():
         most[steps[number].priority] = max(share, most.get(steps[number].priority, 0.0))
-    return tuple(
-        step._replace(kind=say.ALSO_PAUSES)
-        if shares.get(step.id, 1.0) < min(EVERYDAY, RARE * most.get(step.priority, 0.0))
-        else step
-        for step in steps
-    )
+    rare = {one for one, share in shares.items() if share < min(EVERYDAY, RARE * most[steps[one].priority])}
+    return tuple([step._replace(kind=say.ALSO_PAUSES) if step.id in rare else step for step in steps])
 
 
 def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool]]:
@@ -161,33 +180,33 @@ def _everywhere(fabric: _Fabric, walk: _Walk) -> Iterator[tuple[PausePlace, bool
     hosts, those first that no other pause explains; then the other paused hosts.
     """
     parts = fabric.by_switch
-    pausing = (place for device in sorted(parts, key=natural) for place in parts[device].pausing)
-    victims = [place for place in pausing if fabric.link(place).kind != at.SWITCH]
-    victims.sort(key=lambda place: -parts[place.switch].pausing[place])  # of equal ones the order stays
-    first = set({(place.switch, place.priority): place for place in reversed(victims)}.values())
-    yield from ((place, True) for place in victims if place in first)
+    rates: dict[PausePlace, float] = {}
+    for device in sorted(parts, key=natural):
+        rates |= parts[device].pausing
+    # A sort backwards keeps places of equal pause in their order, too.
+    victims = sorted(
+        (one for one in rates if one not in fabric.wiring.to_switches), key=rates.__getitem__, reverse=True
+    )
+    of_switch = map(itemgetter(0, 2), reversed(victims))
+    first = set(dict(zip(of_switch, reversed(victims), strict=True)).values())
+    yield from zip([place for place in victims if place in first], repeat(True))
     candidates = (part.candidates.values() for part in parts.values() if part.may_be_paused)
-    paused = [
-        place
-        for places in chain.from_iterable(candidates)
-        for place in places
-        if fabric.pause(place).is_paused
-    ]
-    rest = [place for place in paused if place not in walk.seen]
+    found = chain.from_iterable(chain.from_iterable(candidates))
+    rest = [place for place in found if fabric.pause(place).is_paused and place not in walk.seen]
     followed = {place for one in rest if (peer := fabric.peer(one)) for place in fabric.others(peer)}
     yield from ((place, False) for place in rest if place not in followed)
     # What is left was reached by those, or is a loop.
     yield from ((place, False) for place in rest if place not in walk.seen)
-    yield from ((place, True) for place in victims if place not in first)
+    yield from zip([place for place in victims if place not in first], repeat(True))
 
 
-def _chosen(fabric: _Fabric, choice: PauseChoice) -> list[tuple[PausePlace, bool]]:
+def _chosen(fabric: _Fabric, choice: PauseChoice) -> Iterator[tuple[PausePlace, bool]]:
     """The chosen ports that pause their neighbour, then those that are paused by it; if neither is, all of them."""
     places = (place for part in fabric.by_switch.values() for place in part.plan.places)
     fitting = [place for place in places if choice.fits(place, fabric.link(place))]
     pauses = ((place, fabric.pause(place)) for place in fitting)
     found = [(place, bool(pause.transmits)) for place, pause in pauses if pause.transmits or pause.is_paused]
-    return sorted(found, key=lambda one: not one[1]) or [(place, True) for place in fitting]
+    return iter(sorted(found, key=lambda one: not one[1]) or [(place, True) for place in fitting])
 
 
 class _Walk:
@@ -210,9 +229,7 @@ class _Walk:
 
     def start(self, place: PausePlace, *, is_victim: bool) -> None:
         """Walk from a port that pauses its neighbour, or from one that its neighbour pauses."""
-        if len(self.steps) >= MOST_STEPS:
-            self.left_out.add(place)
-        elif is_victim:
+        if is_victim:
             pause, link = self._fabric.pause(place), self._fabric.link(place)
             kind = say.PAUSES if pause.transmits else say.NOT_PAUSED
             number = self._add(place, None, 0, kind, say.victim(place, link, pause))
@@ -287,10 +304,10 @@ class _Walk:
         pause, link = self._fabric.pause(place), self._fabric.link(place)
         sends = kind in (say.PAUSES, say.NOT_PAUSED, say.UNEXPLAINED)
         share = None if sends else pause.receive_share
+        estimated, held, tripped = pause.estimated and not sends, pause.fill.held, pause.tripped
         frames = pause.transmit_frames if sends else pause.receive_frames
-        ends = (*place, link.neighbor, link.neighbor_port)
-        amounts = (share, pause.estimated and not sends, frames, pause.fill.held, pause.tripped)
-        self.steps.append(PauseStep(len(self.steps), parent, depth, kind, said, *ends, *amounts, ports))
+        what = (len(self.steps), parent, depth, kind, said, *place, link.neighbor, link.neighbor_port)
+        self.steps.append(PauseStep(*what, share, estimated, frames, held, tripped, ports))
         return len(self.steps) - 1
 
 
@@ -307,9 +324,7 @@ def _judge(fabric: _Fabric, place: PausePlace) -> tuple[str, str, PausePlace | N
         return say.INCAST, say.incast(place, link, pause), None
     if link.kind == at.SWITCH:
         peer = fabric.peer(place)
-        # The switch at the other end may deny that it sends the pause.
-        answering = peer is None or fabric.pause(peer).transmits is not False
-        return say.PAUSED, say.paused(place, link, pause, answering), peer
+        return say.PAUSED, say.paused(place, link, pause, peer is None or not fabric.denies(peer)), peer
     if link.kind != at.HOST:
         return say.LEAVES, say.leaves(place, link, pause), None
     kind = say.PAUSED_RECEIVER if pause.transmits else say.SLOW_RECEIVER
