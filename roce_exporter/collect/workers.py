@@ -289,20 +289,10 @@ async def call_in_worker(
     call = in_flight.begin(key)
     if call is None:
         raise TimeoutError(errno.ETIMEDOUT, "an earlier call has not returned")
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def attempt() -> None:
-        try:
-            settle = partial(future.set_result, work())
-        except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
-            settle = partial(future.set_exception, error)
-        in_flight.end(call)
-        call_in_loop(loop, lambda: None if future.done() else settle())
-
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     own = thread or CallThread()
     try:
-        call.worker = own.submit(attempt)
+        call.worker = own.submit(partial(_attempt, in_flight, call, work, future))
     except RuntimeError:
         in_flight.end(call)
         raise
@@ -319,6 +309,23 @@ async def call_in_worker(
         raise TimeoutError(errno.ETIMEDOUT, f"no answer in {seconds:g} s") from None
     finally:
         future.cancel()
+        # An error has the frames that it has left, and they what they have read, until a collection if it is in a circle with its future.
+        del future
+
+
+def _attempt(in_flight: InFlight[K], call: Call[K], work: Callable[[], T], future: asyncio.Future[T]) -> None:
+    try:
+        settle = partial(future.set_result, work())
+    except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
+        settle = partial(future.set_exception, error)
+    in_flight.end(call)
+    call_in_loop(future.get_loop(), partial(_settle, future, settle))
+    del future, settle  # as there
+
+
+def _settle(future: asyncio.Future[T], settle: Callable[[], None]) -> None:
+    if not future.done():
+        settle()
 
 
 async def run_in_thread(work: Callable[[], T], seconds: float, thread: CallThread | None = None) -> T:

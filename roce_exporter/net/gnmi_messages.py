@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from sys import getsizeof
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -47,6 +48,8 @@ MESSAGES = {
 CLASSES = message_classes("gnmi", MESSAGES)
 NOTIFICATION, SYNC_RESPONSE = 1, 3  # fields of SubscribeResponse; the first one of GetResponse, too
 PREFIX, UPDATES, DELETES = 2, 4, 5  # fields of Notification
+BEYOND_LATIN, TEXT_BYTES = re.compile(rb"[\xc4-\xf4]"), 4
+"""The beginning of a letter in UTF-8 for which Python keeps a text with two or four bytes per letter."""
 PATH_BYTES, PATH_ELEMENTS, ELEMENT_KEYS = 4096, 32, 8
 MOST_ELEMENTS, ELEMENT_BYTES = 65_536, 4 << 20
 """Different ones of one reply, or of all messages of a stream, and their bytes together: a switch of 1,024 ports has some thousand of 30 bytes."""
@@ -185,7 +188,7 @@ class LeafReader:
         self.deleted: list[Path] = []
         """What the switch no longer has, before it set `leaves`."""
         self.size = 0
-        """Bytes of the last message."""
+        """Bytes of the last message, and what its texts take beyond them."""
         self.values = 0
         self._elements = _Elements()
 
@@ -230,6 +233,8 @@ class LeafReader:
         name, value = given[-1][0].name, given[-1][1]
         if name in ("json_ietf_val", "json_val"):
             self._count(count_values(value))
+            if BEYOND_LATIN.search(value):
+                self.size += (TEXT_BYTES - 1) * len(value)
             return decode_json(value)
         if name == "leaflist_val":
             items = []
@@ -240,7 +245,10 @@ class LeafReader:
             return items
         if name == "decimal_val":
             return value.digits / 10 ** min(value.precision, 18)
-        return _text(value) if isinstance(value, bytes) else value
+        if isinstance(value, str | bytes):
+            value = _text(value)
+            self.size += getsizeof(value) - len(value)
+        return value
 
     def _count(self, more: int) -> None:
         self.values += more

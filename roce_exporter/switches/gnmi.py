@@ -171,7 +171,7 @@ class GnmiClient:
         before = reader.values
         self._budget.take(len(data))
         is_last = await decode_aside(len(data), partial(reader.add, data))
-        self._budget.take(values=reader.values - before)
+        self._budget.take(reader.size - len(data), reader.values - before)
         return is_last
 
     async def stream(self, plan: StreamPlan, take: Callable[[m.LeafReader, bool], Awaitable[None]]) -> None:

@@ -14,6 +14,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, starmap
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.net import NetError
@@ -223,7 +224,7 @@ class LeafStore:
         if self._received > 2 * MOST_BYTES:
             kept = [leaf for leaves in self._leaves.values() for leaf in leaves.values()]
             self._received = await decode_aside(
-                self._received, lambda: sum(len(str(leaf.value)) for leaf in kept)
+                self._received, lambda: sum(getsizeof(str(leaf.value)) for leaf in kept)
             )
             if self._received > MOST_BYTES:
                 raise NetError(f"the switch has sent values of more than {MOST_BYTES >> 20} MiB")

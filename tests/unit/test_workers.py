@@ -2,13 +2,17 @@
 
 import _thread
 import asyncio
+import contextlib
 import errno
+import gc
 import re
 import subprocess
 import sys
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Hashable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -365,6 +369,31 @@ async def test_a_call_in_a_worker_gives_its_result_or_its_error_and_ends_its_thr
     worker_threads.wait_until(0)
 
 
+async def test_what_a_call_that_fails_has_read_goes_with_its_error() -> None:
+    class Reply:
+        pass
+
+    replies: list[weakref.ref[Reply]] = []
+
+    def read() -> None:
+        reply = Reply()
+        replies.append(weakref.ref(reply))
+        raise ValueError(f"cannot be read: {reply}")
+
+    thread = CallThread()
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            await call_in_worker(InFlight(Clock(0.0)), "a", read, HUNG_SECONDS, thread)
+        await call_in_worker(
+            InFlight(Clock(0.0)), "a", lambda: 42, HUNG_SECONDS, thread
+        )  # the first one is over
+        assert [one() for one in replies] == [None]
+    finally:
+        gc.enable()
+        thread.retire()
+
+
 async def test_a_call_that_does_not_return_is_not_repeated(worker_threads) -> None:
     calls: InFlight[str] = InFlight(Clock(0.0))
     gate = threading.Event()
@@ -453,7 +482,12 @@ async def test_a_call_that_has_no_memory_for_its_result_fails(monkeypatch, caplo
     calls: InFlight[str] = InFlight(Clock(0.0))
     monkeypatch.setattr(workers_module, "LIFE_CHECK", 0.01)
     with monkeypatch.context() as patched:
-        patched.setattr(workers_module, "partial", no_memory)
+        here = threading.get_ident()
+        patched.setattr(
+            workers_module,
+            "partial",
+            lambda *parts: partial(*parts) if threading.get_ident() == here else no_memory(),
+        )
         with pytest.raises(RuntimeError, match=OUT_OF_MEMORY):
             await call_in_worker(calls, "a", lambda: "done", 600.0)
     assert caplog.messages == ["the thread roce-call failed"]

@@ -42,6 +42,20 @@ def test_requests_are_those_that_the_wire_format_has() -> None:
     assert once_request([path_of("a")]) == b"\x0a\x0d" + subscription + b"\x28\x01\x40\x04"
 
 
+@pytest.mark.parametrize(
+    ("letter", "is_wide"), [("a", False), ("\u00e9", False), ("\u0142", True), ("\U0001f600", True)]
+)
+def test_texts_count_with_the_memory_that_they_take(letter, is_wide) -> None:
+    text = letter + 100_000 * "a"
+    for value in ({"json_ietf_val": f'["{text}"]'.encode()}, {"string_val": text}):
+        reader, data = LeafReader(), get_response((PATH, value))
+        reader.add(data)
+        assert (reader.size > 1.9 * len(data)) == is_wide, value.keys()
+    reader, data = LeafReader(), get_response((PATH, ietf(text)))  # escaped on the wire
+    reader.add(data)
+    assert reader.size == len(data)
+
+
 def test_no_message_can_set_a_value() -> None:
     assert not [name for name in CLASSES if name.startswith("Set")]
 
