@@ -186,7 +186,8 @@ def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "ninth", later_lines(today, 9))
     text = filled(text, "tenth", later_lines(today, 10))
     text = filled(text, "eleventh", later_lines(today, 11))
-    return filled(text, "twelfth", later_lines(today, 12))
+    text = filled(text, "twelfth", later_lines(today, 12))
+    return filled(text, "thirteenth", later_lines(today, 13))
 
 
 if __name__ == "__main__":
