@@ -77,12 +77,17 @@ _FORMS = (
         + ": (?P<text>.*)",
         re.DOTALL,
     ),
-    # eth0: NETDEV WATCHDOG: ..., a network device without a parent; mlx5_0/1: QP 4521 error, of a port
-    re.compile(r"(?P<name>[^\s:/]{1,64})(?:/[0-9]{1,3})?" + _STATE + ": (?P<text>.*)", re.DOTALL),
+    # eth0: NETDEV WATCHDOG: ..., a network device without a parent
+    re.compile(r"(?P<name>[^\s:]{1,64})" + _STATE + ": (?P<text>.*)", re.DOTALL),
 )
 
 _POSITION = re.compile(r"\w{1,64}:[0-9]{1,6}:\(pid [0-9]{1,10}\): ")
 """The position in the code, as mlx5 writes it."""
+
+_OLDER = re.compile(
+    r"(?:<\w{1,16}> )?([^\s:/]{1,64})(?:/[0-9]{1,3}: |: ?)(?=\w{1,64}:[0-9]{1,6}:\(pid |QP [0-9]{1,8} error: )"
+)
+"""What an RDMA driver writes of its device by itself, mlx5_0:mr_umem_get:859:(pid 77): or mlx5_0/1: QP 4521 error: `ibdev_printk` puts a word before it."""
 
 _SLOW_PATH = re.compile(r"(?:sp-[0-9]{1,2}-)?([0-9a-f]{2}:[0-9a-f]{2})\.([0-9a-f]{1,2})")
 """The name of qed's hardware function as soon as it has its interrupts (qed_int.c), and an IOMMU's of a function: bus, slot and function, without the domain."""
@@ -92,8 +97,9 @@ def read_line(record: LogRecord) -> LogLine | None:
     """The parts of a message; None if it names nothing that may be a device, and is not about the host."""
     if any(pattern.match(record.text) for pattern in _OF_HOST):
         return LogLine(HOST, (EVERY_DEVICE,), record.text, record.level)
+    said = _OLDER.sub(rf"{WITHOUT_PARENT} \1: ", record.text, 1) if _OLDER.match(record.text) else record.text
     for form in _FORMS:
-        if found := form.match(record.text):
+        if found := form.match(said):
             parts = found.groupdict()
             parent = parts.get("parent")
             name = parts.get("name")

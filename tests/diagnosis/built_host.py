@@ -82,7 +82,8 @@ DRIVERS = {
         "ice",
         "ip4InOctets ip4OutOctets ip4InPkts ip4OutPkts ip6InOctets ip6OutOctets ip6InPkts ip6OutPkts",
         "rx_bytes.nic tx_bytes.nic",
-        "hw/ip4InDiscards hw/ip6InDiscards hw/cnpSent hw/cnpHandled hw/cnpIgnored hw/RxECNMrkd ethtool/rx_dropped.nic ethtool/rx_crc_errors.nic "
+        "hw/ip4InDiscards hw/ip6InDiscards hw/ip4OutNoRoutes hw/ip6OutNoRoutes hw/ip4InTruncatedPkts hw/ip6InTruncatedPkts hw/ip4InReasmRqd hw/ip6InReasmRqd "
+        "hw/ip4OutSegRqd hw/ip6OutSegRqd hw/cnpSent hw/cnpHandled hw/cnpIgnored hw/RxECNMrkd ethtool/rx_dropped.nic ethtool/rx_crc_errors.nic "
         "ethtool/link_down_events.nic ethtool/rx_priority_3_xoff.nic ethtool/rx_priority_3_xon.nic ethtool/tx_priority_3_xoff.nic "
         "ethtool/tx_priority_3_xon.nic ethtool/mac_local_faults.nic ethtool/mac_remote_faults.nic",
     ),

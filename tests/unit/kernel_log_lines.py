@@ -5,6 +5,11 @@ The first word of each block is the driver; `@` is its device at 0000:3b:00.0, `
 
 EXAMPLES = {
     "mlx5_core": """
+completion_unanswered     @mlx5_0: QP 4521 error: general error (0x81 0x0 0x0)
+completion_not_ready      @mlx5_0: QP 4521 error: RNR retry counter exceeded (0x81 0x0 0x0)
+completion_refused        @mlx5_0: QP 4521 error: fatal error (0x81 0x0 0x0)
+completion_local          @mlx5_0: QP 4521 error: unrecognized status (0x41 0x0 0x91)
+completion_local          @mlx5_0: mr_umem_get:859:(pid 5771): umem get failed (-14)
 pcie_unreachable          @: reset reload flow aborted, PCI reads still not working
 recovery_failed           @: Firmware is not responsive (0x1) after 120000 ms
 device_reset              @: mlx5_health_try_recover:341:(pid 9): starting health recovery flow
@@ -284,6 +289,7 @@ command_timeout @efa_0: Reading register timed out. expected: req id[4] offset[0
 command_timeout @efa_0: Failed to process command CREATE_QP (opcode 1) comp_status 0 err -62
 command_timeout @efa_0: Failed to modify qp-5 modify_mask[0x1] [-62]
 objects_exhausted @efa_0: Failed to create cq[-12]
+completion_local @efa_0: Failed to register mr [-22]
 command_timeout @efa_0: Wait for completion (polling) timeout
 command_timeout @efa_0: The device didn't send any completion for admin cmd CREATE_QP(1) status 0 (ctx 0x0, sq producer: 5, sq consumer: 4, cq consumer: 4)
 recovery_failed @efa_0: Reset indication didn't turn off
@@ -313,6 +319,7 @@ OTHER_FORMS = (
     ("completion_not_ready", "eth0/1: QP 4521 error: RNR retry counter exceeded (0x81 0x0 0x0)"),
     ("completion_refused", "eth0/1: QP 4521 error: fatal error (0x81 0x0 0x0)"),
     ("completion_local", "eth0/1: QP 4521 error: unrecognized status (0x41 0x0 0x91)"),
+    ("completion_local", "eth0:mr_umem_get:859:(pid 5771): umem get failed (-14)"),
     ("link_up", "mlx4_en: eth0: Link Up"),
     ("link_down", "mlx4_en: eth0: Link Down"),
     ("device_high_temperature", "[qed_hw_error_occurred:2763(eth0-0)]HW error occurred [Fan Failure]"),

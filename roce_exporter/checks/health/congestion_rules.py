@@ -115,7 +115,7 @@ def _blocked(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
             stretches = [*_blocked_stretches(port, direction, name, track, unit)]
             if not stretches:
                 continue
-            ratio, begin, end, some = max(stretches)
+            ratio, begin, end, some = max(stretches, key=lambda one: (round(one[0], 2), one[2]))
             ago = port.host.end - end
             when = f", which ended {duration(ago)} ago" if ago else ""
             most = "" if name in times else "at most "
@@ -225,8 +225,7 @@ def _times(port: PortView, direction: str) -> Iterator[str]:
 def _counted(port: PortView, direction: str) -> Iterator[Paused]:
     for name in _times(port, direction):
         for track in port.tracks(name):
-            rise = port.rise_of(name, track, MEDIUM)
-            if rise:
+            if rise := port.rise_of(name, track, MEDIUM):
                 yield Paused(track.labels.get("priority", ALL), min(rise.rate, 1.0), rise.seconds)
 
 
@@ -259,8 +258,8 @@ def _evidence(paused: list[Paused]) -> tuple[str, ...]:
 
 
 def _against(paused: list[Paused]) -> str:
-    only = all(one.estimated for one in paused)
-    return "an upper bound: this NIC counts pause frames, not paused time" if only else ""
+    bound = "an upper bound: this NIC counts pause frames, not paused time"
+    return bound if all(one.estimated for one in paused) else ""
 
 
 def _slow_receiver(port: PortView) -> Iterator[Symptom]:
@@ -410,21 +409,23 @@ def _incast(port: PortView) -> Iterator[Symptom]:
 
 def _lossless_drops(port: PortView) -> Iterator[Symptom]:
     window = port.limit("lossless_drops", "window")
+    # Where a port drops and seldom pauses, pause has no effect; one that pauses for long is overrun.
+    overrun = any(one.ratio > ESTIMATED_RATIO for one in paused_priorities(port, TRANSMIT))
     sees_pfc = bool(port.current("roce_pfc_enabled"))
     for name, what in DROPS:
         for track in port.tracks(name):
             match = {label: track.labels[label] for label in ("netdev", "priority")}
             rise = port.rise_of(name, track, window)
-            if rise and rise.amount:
-                # Packets that a lost link left behind are discarded.
-                rise = Rise(steady(port, track, window), rise.seconds)
+            # Packets that a lost link left behind are discarded.
+            rise = rise and Rise(steady(port, track, window), rise.seconds)
             if not rise or rise.amount <= port.limit("lossless_drops", "packets"):
                 continue
             said = rose(rise, what.format(match["priority"]))
             cause = "lossless_drops" if port.highest("roce_pfc_enabled", **match) else "port_drops"
             if cause == "lossless_drops" or not sees_pfc:
                 few = NAMED[cause].begins.is_few(rise.amount, 0.0)
-                yield Symptom(cause, (said,), note=few, direction=RECEIVE)
+                way = RECEIVE if overrun or cause == "port_drops" else ""
+                yield Symptom(cause, (said,), note=few, direction=way)
 
 
 def _outside(port: PortView) -> Iterator[Symptom]:

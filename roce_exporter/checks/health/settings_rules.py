@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from roce_exporter.catalog.drivers import dialect_of
 from roce_exporter.checks.finding import Finding, Side
-from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, causes_of
+from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, causes_of, rose
+from roce_exporter.checks.health.congestion_rules import SENT, SLOWED
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.link_rules import UP, is_unused
 from roce_exporter.checks.health.transport_rules import OUT_OF_SEQUENCE, is_much
@@ -16,6 +17,7 @@ from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
 from roce_exporter.view.host_view import PortView, View
 
 MISCONFIGURED, MTU = "misconfigured", "roce_port_mtu_bytes"
+CNP_PLACE = "roce_dcqcn_parameter"
 WINDOW = 600.0
 """Seconds in which too long packets count."""
 OVERSIZED = 10.0
@@ -142,6 +144,17 @@ def _nothing_lossless(port: PortView) -> Iterator[Symptom]:
         yield Symptom("misconfigured", (wrong_setting(port.netdev, "pfc"), "PFC is on for no priority"))
 
 
+def _cnps_in_the_queue(port: PortView) -> Iterator[Symptom]:
+    """CNPs without a priority of their own, at a port that sends many and has PFC: they wait behind what they are to slow down (Zhu et al., SIGCOMM 2015)."""
+    sent = port.rise(SENT, MEDIUM)
+    place = port.highest(CNP_PLACE, role="np", parameter="cnp_priority")
+    if sent and sent.rate > SLOWED and place == 0 and port.highest("roce_pfc_enabled"):
+        yield Symptom(
+            MISCONFIGURED,
+            (wrong_setting(port.netdev, "cnp_priority"), f"{rose(sent, 'CNPs sent')}, all with priority 0"),
+        )
+
+
 EITHER = frozenset({"irdma", "qedr"})
 """Drivers of cards that speak RoCE or iWARP, as they are set up; soft iWARP is above any card."""
 
@@ -182,5 +195,8 @@ def suspects(host: View, findings: Sequence[Finding]) -> Iterator[Finding]:
             yield replace(one, device=device, port=port, netdev=netdev, evidence=(PAIR,))
 
 
-SETTINGS_RULES: tuple[Rule, ...] = (_checks, _smaller_mtu, _no_address, _nothing_lossless, _other_protocol)
+SETTINGS_RULES: tuple[Rule, ...] = (
+    *(_checks, _smaller_mtu, _no_address, _nothing_lossless),
+    *(_cnps_in_the_queue, _other_protocol),
+)
 """Rules of one port."""
