@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import time
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from roce_exporter.collect.rounds import PartRounds
 from roce_exporter.exposition import Format, Renderer
 from roce_exporter.normalise.normaliser import Normaliser
 from roce_exporter.self_metrics.collection import Gaps, SelfSamples, gaps_of
@@ -20,7 +24,9 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 
-FOLLOW_SECONDS = 5.0  # seconds between two checks for added and removed devices
+FOLLOW_SECONDS = (
+    5.0  # between two checks for added and removed devices, and until a part runs again after a fault
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,7 @@ class Exporter:
         self._devices: dict[str, tuple[DeviceReadings, Samples, Gaps]] = {}
         """The last readings of each device, and what they led to."""
         self._rendered: dict[Format, bytes] = {}
+        self._rounds: dict[object, PartRounds] = {}
 
     def part(self, kind: type[P]) -> P | None:
         """The part of this type; None if it was left out."""
@@ -67,7 +74,7 @@ class Exporter:
             self._last = Observation(snapshot, self._normalise(snapshot))
             self._rendered.clear()
             for part in self.parts:
-                part.note(self._last.samples)
+                self._rounds_of(part).call(partial(part.note, self._last.samples))
         return self._last
 
     async def observe_complete(self) -> Observation:
@@ -75,13 +82,14 @@ class Exporter:
         snapshot = await self._collector.collect()
         self._follow(snapshot)
         for part in self.parts:
-            part.note(self._normalise(snapshot))
-            await part.read_once()
+            self._rounds_of(part).call(partial(part.note, self._normalise(snapshot)))
+            await self._rounds_of(part).run(part.read_once)
         return Observation(snapshot, self._normalise(snapshot))
 
     def work(self) -> tuple[Coroutine[object, object, None], ...]:
         """What runs for as long as the exporter serves."""
-        return self._follow_devices(), *[part.run() for part in self.parts]
+        runs = [(self, self._follow_devices), *((part, part.run) for part in self.parts)]
+        return tuple([self._rounds_of(part).run(run, FOLLOW_SECONDS) for part, run in runs])
 
     def close(self) -> None:
         """Release threads and descriptors, except those that are stuck in the kernel."""
@@ -99,7 +107,8 @@ class Exporter:
 
     def states(self) -> tuple[SourceState, ...]:
         """The states of the sources that are read between collections."""
-        return tuple([state for part in self.parts for state in part.states()])
+        of_parts = [state for part in self.parts for state in self._rounds_of(part).call(part.states) or ()]
+        return (*of_parts, *[state for rounds in self._rounds.values() for state in rounds.states()])
 
     async def _follow_devices(self) -> None:
         """Keep the list of devices up to date without scrapes, for the fast loop as well."""
@@ -114,14 +123,23 @@ class Exporter:
             self._devices.pop(name, None)
             self.normaliser.forget((name,))
         for part in self.parts:
-            part.follow(snapshot.devices)
+            self._rounds_of(part).call(partial(part.follow, snapshot.devices))
+
+    def _rounds_of(self, part: object) -> PartRounds:
+        """That of this part, or of following the devices; its name is that of the class."""
+        if part not in self._rounds:
+            name = re.sub("(?<=.)(?=[A-Z])", "_", type(part).__name__).lower()
+            self._rounds[part] = PartRounds(name, time.monotonic)
+        return self._rounds[part]
 
     def _render(self, samples: tuple[Samples, ...], form: Format) -> bytes:
         return self._renderer.render(self._served.select(samples) if self._served else samples, form)
 
     def _normalise(self, snapshot: Snapshot) -> tuple[Samples, ...]:
         devices = [self._normalise_device(found) for found in snapshot.devices]
-        of_parts = [samples for part in self.parts for samples in part.samples()]
+        of_parts = [
+            samples for part in self.parts for samples in self._rounds_of(part).call(part.samples) or ()
+        ]
         own = self._self_samples.samples(snapshot, sorted([gaps for _, gaps in devices]), self.states())
         return (*[samples for samples, _ in devices], *of_parts, own)
 

@@ -25,8 +25,8 @@ run_stage() {
     ;;
   fuzz)
     "$python" -m pip install --quiet --only-binary=:all: '.[fuzz]' || return 1
-    for target in tests/fuzz/corpus/*; do
-      "$python" tests/fuzz/fuzz.py "$(basename "$target")" --seconds "${ROCE_FUZZ_SECONDS:-600}" || return 1
+    for target in tests/fuzz/corpus/*.txt; do
+      "$python" tests/fuzz/fuzz.py "$(basename "$target" .txt)" --seconds "${ROCE_FUZZ_SECONDS:-600}" || return 1
     done
     ;;
   rules) "$python" tests/mutants/rules.py ;;

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import TypeVar
 
@@ -20,11 +21,15 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 AGAIN_SECONDS = 1.0  # until a task that has not ended is cancelled again
+SECONDS_DOWN, PAUSE = (
+    60.0,
+    5.0,
+)  # that a part counts as down after a fault of the exporter in it, and until it runs again
 
 
 @contextlib.asynccontextmanager
 async def background(*work: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Run these coroutines alongside the block, and cancel them when it ends: if one fails, the exporter ends, so no failure goes unnoticed.
+    """Run these coroutines alongside the block, and cancel them when it ends: if one fails, the program ends, so no failure goes unnoticed.
 
     Raises:
         Exception: one of them failed. The block and the other coroutines have then been cancelled.
@@ -93,6 +98,7 @@ class Rounds:
         self.state = SourceState(source, device, "", None, 0.0)
         self.samples = NO_SAMPLES
         self._clock = clock
+        self._kinds: set[str] = set()
 
     async def read(self, work: Awaitable[T], seconds: float) -> T | None:
         """The result of one read of at most `seconds`, None if it failed. A failure is logged, counted, and part of the state."""
@@ -111,11 +117,15 @@ class Rounds:
         return found
 
     def failure(self, error: Exception) -> str:
-        """Why a read failed. A fault of the exporter is logged with its traceback."""
+        """Why a read failed. The first fault of the exporter of each kind is logged with its traceback."""
         if isinstance(error, OSError):
             text = error.strerror if error.strerror and error.filename is None else error
             return f"{reason_of(error)}: {text}"
-        LOG.error("fault in source %s", source_text(self.state), exc_info=error)
+        cause = error.__cause__ or error
+        kind = f"{type(cause).__name__} {traceback.extract_tb(cause.__traceback__)[-1:]}"
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            LOG.error("fault in source %s", source_text(self.state), exc_info=error)
         return f"fault in the exporter: {error!r}"
 
     def settle(self, up: bool | None, seconds: float, error: str = "", errors: int | None = None) -> None:
@@ -152,3 +162,41 @@ class ExporterPart:
 
     def close(self) -> None:
         """Release threads and descriptors."""
+
+
+class PartRounds(Rounds):
+    """Calls of one part of an exporter: a fault of it costs what the part shows, and neither a scrape nor the other parts."""
+
+    _failed = 0.0
+
+    def call(self, work: Callable[[], T]) -> T | None:
+        """The result of `work`; None after a fault."""
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - it is logged, counted and shown
+            self._note(error)
+            return None
+
+    async def run(self, work: Callable[[], Awaitable[object]], pause: float | None = None) -> None:
+        """Do `work`; with a pause, in seconds, again after each fault."""
+        while True:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 - as above
+                self._note(error)
+                if pause is not None:
+                    await asyncio.sleep(pause)
+                    continue
+            return
+
+    def states(self) -> tuple[SourceState, ...]:
+        """Nothing before the first fault; then down until `SECONDS_DOWN` after the last."""
+        if self.state.error and self._clock() - self._failed > SECONDS_DOWN:
+            self.settle(True, 0.0)
+        return (self.state,) if self.state.errors_total else ()
+
+    def _note(self, error: Exception) -> None:
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        self._failed = self._clock()
+        self.settle(False, 0.0, self.failure(error))

@@ -125,7 +125,7 @@ class Sampler(ExporterPart):
             self._give_up()
 
     async def run(self) -> None:
-        """Poll until cancelled. Where no thread can be started, it is tried again. RuntimeError: the loop has failed."""
+        """Poll until cancelled. Where no thread can be started, it is tried again. RuntimeError: the loop has failed; it may be run again."""
         if self._pace.mode != OFF:
             self._halted = "it has not started"
         while True:
@@ -147,7 +147,9 @@ class Sampler(ExporterPart):
         RuntimeError: the loop has failed.
         """
         if self._worker is not None and self._worker.error is not None:
-            raise RuntimeError("the fast loop has failed") from self._worker.error
+            failed, self._worker = self._worker, None
+            failed.retire()
+            raise RuntimeError("the fast loop has failed") from failed.error
         if self._worker is not None and self._worker.has_ended:
             LOG.warning("the thread of the fast loop has died, out of memory?; starting another")
             self._halted = self._halted or "its thread has died"
@@ -217,9 +219,12 @@ class Sampler(ExporterPart):
             self._targets.clear()
 
     def _work(self, worker: Worker) -> None:
-        while worker is self._worker and (due := self.tick()) is not None:
-            self._wake.wait(max(0.0, due - self._clock()))
-            self._wake.clear()
+        try:
+            while worker is self._worker and (due := self.tick()) is not None:
+                self._wake.wait(max(0.0, due - self._clock()))
+                self._wake.clear()
+        except Exception as error:  # noqa: BLE001 - the supervisor raises it
+            worker.error = error
 
     def _free(self) -> list[Target]:
         return [target for target in self._targets.values() if not target.stuck]

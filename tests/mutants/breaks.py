@@ -187,17 +187,29 @@ class Breaks:
         print(f"{len(self.breaks)} breaks, of them {len(unseen)} unseen by the first tests", flush=True)
         self.carry_out(self.second(unseen))
         tried = {(one["function"], one["change"], test) for one in self.breaks for test in one["run"]}
-        while self.carry_out(self.aimed(tried)):
+        while not self.options.score and self.carry_out(self.aimed(tried)):
             pass
 
     def planned(self) -> list[tuple[int, int]]:
-        """The breaks of all functions in rounds, most of them fine ones."""
+        """With `--score` a fair sample of all breaks; otherwise those of all functions in rounds, most of them fine ones."""
+        # What runs at import alone has run already: a break of it is seen by no test.
+        chosen = [
+            function
+            for function in range(len(self.functions.all))
+            if (function in self.users or (self.options.score and function not in self.imported))
+            and re.search(self.options.functions, self.functions.place(function))
+        ]
+        if self.options.score:
+            everything = [
+                (one, change) for one in chosen for change in range(len(self.functions.changes(one)))
+            ]
+            print(f"{len(everything)} breaks of {len(chosen)} functions to choose from", flush=True)
+            return self.random.sample(everything, min(self.options.breaks, len(everything)))
         queues = []
-        for function in sorted(self.users):
-            if re.search(self.options.functions, self.functions.place(function)):
-                fine, extreme = self.mixed(function)
-                order = [*fine[:1], *extreme[:1], *fine[1:4], *extreme[1:], *fine[4:]]
-                queues.append([(function, change) for change in order])
+        for function in chosen:
+            fine, extreme = self.mixed(function)
+            order = [*fine[:1], *extreme[:1], *fine[1:4], *extreme[1:], *fine[4:]]
+            queues.append([(function, change) for change in order])
         plan: list[tuple[int, int]] = []
         while any(queues) and len(plan) < self.options.breaks:
             self.random.shuffle(queues)
@@ -228,7 +240,8 @@ class Breaks:
             rest = [test for test in self.users[one["function"]] if test not in one["run"]]
             if rest:
                 tests = rest[: 5 * TESTS_PER_BREAK]
-                yield {"function": one["function"], "change": one["change"], "tests": tests, "again": one}
+                found = {"function": one["function"], "change": one["change"], "tests": tests, "again": one}
+                yield found | {"brief": self.options.score}
 
     def aimed(self, tried: set[tuple[int, int, int]]) -> Iterator[dict[str, Any]]:
         """One more break for each test that has not failed: of the functions it executes, the rarest first."""

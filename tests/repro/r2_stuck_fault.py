@@ -24,3 +24,4 @@ time.sleep(1.5); s.supervise(); gate.set(); time.sleep(2)
 t=s._targets[("mlx5_0","eth0")]
 n=K.calls; time.sleep(1.5)
 print("stuck after the read came back:", t.stuck, "| looks in the 1.5 s after it:", K.calls-n, "| errors", t.errors)
+print("FAULT: not polled any more" if t.stuck or K.calls == n else "OK: polled again")

@@ -24,4 +24,6 @@ for i in range(50):
     K.gate.set(); th.join(5)
     del s
 import gc; gc.collect()
-print("descriptors left behind after 50 unplugs:", len(os.listdir("/proc/self/fd"))-n0)
+left=len(os.listdir("/proc/self/fd"))-n0
+print("descriptors left behind after 50 unplugs:", left)
+print("FAULT: descriptors are left" if left > 0 else "OK: nothing is left open")

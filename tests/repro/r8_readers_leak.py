@@ -25,5 +25,7 @@ async def main():
         gate.set(); await asyncio.sleep(0.2); stick=False; await c.collect(1)
     c.close(); await asyncio.sleep(0.2)
     import gc; gc.collect()
-    print("descriptors left behind after 5 unplugs with a stuck read:", len(os.listdir("/proc/self/fd"))-n0)
+    left=len(os.listdir("/proc/self/fd"))-n0
+    print("descriptors left behind after 5 unplugs with a stuck read:", left)
+    print("FAULT: descriptors are left" if left > 0 else "OK: nothing is left open")
 asyncio.run(main())

@@ -1,5 +1,6 @@
 """Every command builds the same exporter, so a host has the same metrics wherever they are shown."""
 
+import logging
 from contextlib import closing
 
 import pytest
@@ -8,6 +9,7 @@ from clock import Clock
 from roce_exporter.assemble import Parts, assemble
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parts import open_kernel, parts_of
+from roce_exporter.collect.rounds import SECONDS_DOWN, PartRounds
 from roce_exporter.exporter import Observation
 from roce_exporter.host.simulated.kernel import simulate
 
@@ -40,3 +42,52 @@ def test_a_part_that_is_left_out_is_not_built() -> None:
     parts = Parts(profile=None, pace=None, owners=None, kernel_log=False, health=False)
     with closing(assemble(kernel, parts)) as exporter:
         assert [type(part).__name__ for part in exporter.parts] == ["HostSources"]
+
+
+@pytest.mark.parametrize("name", ["note", "read_once", "samples", "states", "follow"])
+async def test_a_fault_of_one_part_costs_no_other_in_a_single_exposition(name, monkeypatch) -> None:
+    options = parse_options(["once", "--metrics.set=full", SIMULATED])
+    with closing(assemble(open_kernel(options), parts_of(options))) as exporter:
+        whole = names(await exporter.observe_complete())
+        broken = next(part for part in exporter.parts if type(part).__name__ == "Surveyor")
+        monkeypatch.setattr(broken, name, lambda *_: int("bug"))
+        found = await exporter.observe_complete()
+        assert names(found) >= {
+            one for one in whole if not one.startswith(("roce_owner", "roce_port_health_reason"))
+        }
+        (state,) = (one for one in exporter.states() if one.source == "surveyor")
+        assert (state.up, state.error.partition("(")[0]) == (False, "fault in the exporter: ValueError")
+
+
+def test_a_fault_is_logged_once_per_kind_all_are_counted_and_after_a_minute_it_is_over(caplog) -> None:
+    clock = Clock()
+    guard = PartRounds("sampler", clock)
+    assert guard.call(lambda: 7) == 7
+    assert guard.states() == ()
+
+    def several() -> None:
+        raise ExceptionGroup("of tasks", [LookupError("x")])
+
+    for _ in range(3):
+        assert guard.call(lambda: int("bug")) is None
+        assert guard.call(several) is None
+    assert [one.exc_info[0] for one in caplog.records if one.exc_info] == [ValueError, LookupError]
+    (state,) = guard.states()
+    assert (state.source, state.up, state.errors_total) == ("sampler", False, 6)
+    clock.now += SECONDS_DOWN
+    assert not guard.states()[0].up
+    clock.now += 1
+    assert guard.states()[0][3:7] == (True, 0.0, "", 6)
+    assert {record.levelno for record in caplog.records} == {logging.ERROR, logging.WARNING}
+
+
+async def test_a_part_that_fails_runs_again_until_it_ends() -> None:
+    runs: list[int] = []
+
+    async def part() -> None:
+        runs.append(1)
+        assert len(runs) == 3
+
+    guard = PartRounds("health_watch", Clock())
+    await guard.run(part, 0.0)
+    assert guard.states()[0].errors_total == 2

@@ -4,8 +4,10 @@ Each module names in `ALLOWED` the exceptions that its decoder may raise for bad
 lines count as covered, and in `WORDS` texts that random bytes would rarely contain.
 """
 
+from base64 import b64decode
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 NAMES = (
@@ -32,6 +34,9 @@ NAMES = (
 )
 
 
+CORPUS = Path(__file__).parents[1] / "corpus"
+
+
 class Target(NamedTuple):
     """One decoder under test."""
 
@@ -44,3 +49,9 @@ def load(name: str) -> Target:
     """The target of this name."""
     module = import_module(f"fuzz_targets.{name}")
     return Target(module.decode, module.CORE, getattr(module, "WORDS", ()))
+
+
+def corpus(name: str) -> dict[str, bytes]:
+    """The kept inputs of a target: a line for each, its name and the bytes in base64."""
+    lines = (CORPUS / f"{name}.txt").read_text().splitlines()
+    return {word: b64decode(text) for word, text in (line.split(" ") for line in lines)}

@@ -678,8 +678,11 @@ def test_the_loop_that_failed_is_raised_by_its_supervisor(sampler) -> None:
     with pytest.raises(RuntimeError, match=r"^the fast loop has failed$") as caught:
         sampler.supervise()
     assert isinstance(caught.value.__cause__, ValueError)
-    sampler.close()
+    while not worker.has_ended:
+        pass
     assert sampler._worker is None
+    sampler.supervise()
+    sampler.close()
 
 
 def storming(sampler: Sampler, kernel: Kernel, clock: Clock) -> Target:
