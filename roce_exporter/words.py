@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections.abc import Collection, Sequence
 from itertools import zip_longest
@@ -23,6 +24,17 @@ def counted(amount: int, noun: str, many: str = "") -> str:
     return f"{amount:,} {noun if amount == 1 else many or f'{noun}s'}"
 
 
+_PLURAL = re.compile(r"^([\w ]*?\w)(ie)?s\b")
+
+
+def some(amount: float, what: str) -> str:
+    """A count of what is named in the plural: `1 packet that was lost` of `packets that were lost`."""
+    if amount == 1:
+        what = _PLURAL.sub(lambda found: found[1] + "y" * bool(found[2]), what)
+        what = what.replace(" are ", " is ", 1).replace(" were ", " was ", 1)
+    return f"{number(amount)} {what}"
+
+
 def share(ratio: float) -> str:
     """A ratio as a percentage with three digits, without a false 100 %."""
     text = f"{ratio * 100:.3g} %"
@@ -30,10 +42,12 @@ def share(ratio: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the largest unit of which there are at least two: `0.25 s`, `15 s`, `10 min`, `3 h`, `2 d`."""
+    """Seconds in the largest unit of which there are at least two: `0.39 ms`, `0.25 s`, `15 s`, `10 min`, `3 h`, `2 d`."""
     for unit, length in UNITS:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
+    if 0 < seconds < 0.01:  # noqa: PLR2004 - below, milliseconds have fewer zeros
+        return f"{number(seconds * 1000)} ms"
     return f"{number(seconds) if seconds < 10 else round(seconds)} s"  # noqa: PLR2004 - two digits below ten
 
 

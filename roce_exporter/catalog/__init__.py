@@ -28,21 +28,7 @@ from roce_exporter.catalog.switch_systems import SWITCH_SYSTEMS
 from roce_exporter.catalog.table import Area, CatalogError, areas
 from roce_exporter.catalog.windows import WINDOWS_DIALECTS
 
-__all__ = [
-    "AREAS",
-    "CATALOG",
-    "DIALECTS",
-    "INDEX",
-    "PROCESS",
-    "SWITCH_SYSTEMS",
-    "Area",
-    "CatalogError",
-    "Claim",
-    "Index",
-    "check",
-    "dialect_of",
-    "pattern_of",
-]
+__all__ = ["DIALECTS", "SWITCH_SYSTEMS", "Area", "CatalogError", "dialect_of"]
 
 AREAS: tuple[Area, ...] = areas()
 PROCESS = "process"

@@ -269,6 +269,15 @@ def _range(row: Sequence[str]) -> str:
 
 def _rows(findings: Sequence[Finding], width: int, colour: bool) -> Iterator[str]:
     compared = any(one.expected for one in findings)
+    if not compared:  # settings of which nothing but the title is known, and that they are right: one line
+        plain = [
+            one
+            for one in findings
+            if one.topic is Topic.SETTINGS and one.status is Status.OK and not one.found
+        ]
+        findings = [one for one in findings if one not in plain[1:]]
+        titles = ", ".join(one.title for one in plain)
+        findings = [replace(one, title=titles) if one in plain else one for one in findings]
     cells = [
         (
             _word(one),
@@ -293,7 +302,9 @@ def _when(finding: Finding) -> str:
     if not finding.since:
         return ""
     begin, end = (time.strftime("%H:%M:%S", time.gmtime(one)) for one in (finding.since, finding.until))
-    return f"{begin} to {end} UTC" if finding.until else f"since {begin} UTC"
+    if not finding.until:
+        return f"since {begin} UTC"
+    return f"at {begin} UTC" if begin == end else f"{begin} to {end} UTC"
 
 
 def _word(finding: Finding) -> str:

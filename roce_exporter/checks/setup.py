@@ -47,7 +47,7 @@ def no_device_fix(modules: Collection[str] | None) -> str:
             f"rdma link; {few(drivers)} is loaded: load the RDMA module of this driver (mlx5_ib, bnxt_re, irdma, ...); if it is loaded, too,"
             " another network namespace has the devices: give a pod hostNetwork, a container --path.sysfs"
         )
-    return "lspci -nn: no driver of an RDMA NIC is loaded; in a container, give --path.sysfs"
+    return "no driver of an RDMA NIC is loaded: `lspci -nn` shows whether there is a card; in a container, give --path.sysfs"
 
 
 def check_samples(
@@ -195,7 +195,7 @@ SHOWN = 200
 def check_local(found: LocalScrapes | None, url: str, now: float, error: str = "") -> Finding:
     """Whether the exporter of this host responds, and has been scraped; `now` in seconds since 1970."""
     if found is None:
-        fix = "`systemctl status roce-exporter`; --target=URL if it listens elsewhere"
+        fix = "`systemctl enable --now roce-exporter`; --target=URL if it listens elsewhere"
         return replace(_unscraped(f"No exporter responds at {url}", fix), why=error)
     age = now - found.start if found.start else 0.0
     since = f" since it started {duration(age)} ago" if age > 0 else " since it started"
@@ -314,5 +314,5 @@ def check_clock(found: ClockState | None, error: str = "") -> Finding | NotCheck
         "No program keeps the clock in time",
         Status.DEGRADED,
         why="Storms and messages of several hosts cannot be put in order.",
-        fix=("timedatectl", "chronyc tracking"),
+        fix=("timedatectl set-ntp true",),
     )

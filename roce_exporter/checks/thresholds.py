@@ -67,13 +67,14 @@ def sum_of(limits: Thresholds) -> str:
     return hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
 
 
+def shipped_alerts(name: str) -> Path:
+    """A file or folder of `alerts/`, in the package or in a checkout."""
+    package = Path(str(resources.files("roce_exporter")))
+    return next(place for place in (package, package.parent) if (place / "alerts").is_dir()) / "alerts" / name
+
+
 def _shipped() -> dict[str, Entry]:
-    package = resources.files("roce_exporter")
-    shipped = package.joinpath("alerts", NAME)
-    if not shipped.is_file():
-        # a checkout
-        shipped = Path(str(package)).parent / "alerts" / NAME
-    return _sections(Path(NAME), shipped.read_text(encoding="utf-8"))
+    return _sections(Path(NAME), shipped_alerts(NAME).read_text(encoding="utf-8"))
 
 
 def _sections(place: Path, text: str) -> dict[str, Entry]:

@@ -92,7 +92,8 @@ def chosen_topics(options: argparse.Namespace) -> tuple[tuple[Topic, ...], tuple
     if words and Topic.SWITCHES not in topics:
         raise OptionError(f"check {words[0]}: not one of {', '.join(Topic)}")
     if bool(options.switches_config) != (Topic.SWITCHES in topics):
-        raise OptionError("check switches and --switches.config=FILE need each other")
+        lacks = "--switches.config=FILE" if Topic.SWITCHES in topics else "the topic: check switches"
+        raise OptionError(f"check switches and --switches.config=FILE need each other: give {lacks}")
     if topics:
         return tuple(one for one in Topic if one in topics), tuple(words)
     if options.prometheus:

@@ -12,21 +12,20 @@ class Command(NamedTuple):
     run: str
     """Module of `cli` and function, as `serve:serve`."""
     has_host: bool = True
-    """Whether the function gets the host that the options select, next to the options."""
+    """Whether the function gets the host that the options select, next to the options; `serve` and `check` open what they need."""
     log_level: str = "warn"
+    """error: it shows storms, or the sources that fail, itself."""
 
 
 COMMANDS = {
     "demo": Command(
         "show a simulated host, with Prometheus, Alertmanager and a switch (redis-server) if they are installed",
         "demo:demo",
-        # It shows storms itself.
         log_level="error",
     ),
     "serve": Command(
         "serve metrics over HTTP (the default): of this host, of switches, of packets",
         "serve:serve",
-        # It opens the host itself, if it serves one.
         has_host=False,
         log_level="info",
     ),
@@ -38,12 +37,12 @@ COMMANDS = {
     "explain": Command(
         "explain a raw counter or a metric: its meaning, its source and its current value",
         "host:explain_name",
+        log_level="error",
     ),
     "check": Command(
         "say what is wrong with setup, settings, health or switches, on which side, and what to do; exit code 0: nothing, and all was seen, "
         "1: something, 2: bad input, 3: nothing, but not all that is needed was seen",
         "check:check",
-        # It opens its own: Prometheus has its history, or a clock of its own plays it. It shows storms itself.
         has_host=False,
         log_level="error",
     ),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 
 from roce_exporter.assemble import assemble
+from roce_exporter.checks.thresholds import shipped_alerts
 from roce_exporter.cli.output import complain, print_text, progress
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.errors import NO_DEVICE
@@ -15,6 +17,7 @@ from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.kernel import Kernel
 from roce_exporter.introspection.explain import HostStates, explain, nearest, unmapped
+from roce_exporter.migrate.foreign import EXPORTERS, foreign_metrics
 from roce_exporter.words import counted, terminal_width, wrapped
 
 
@@ -54,24 +57,48 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         options.source_disable,
         exporter.part(Sampler) is not None,
     )
-    if not options.name and not observation.snapshot.devices:
+    name, normaliser = options.name, exporter.normaliser
+    if not name and not observation.snapshot.devices:
         complain(f"no name was compared: {NO_DEVICE}")
         return NOT_SEEN
-    if not options.name:
-        lines = list(unmapped(exporter.normaliser)) or ["every raw name of this host has a row"]
+    if not name:
+        known = "every raw counter name of this host is known; `explain NAME` explains one"
+        lines = list(unmapped(normaliser)) or [known]
     else:
-        lines = list(explain(options.name, observation, exporter.normaliser, host))
+        lines = list(explain(name, observation, normaliser, host)) or about_alert(name)
     if not lines:
-        from roce_exporter.web.application import runbooks  # noqa: PLC0415 - no other name needs a web server
-
-        text = runbooks().get(f"/runbooks/{options.name}", b"").decode()
-        lines = [f"alerts/runbooks/{options.name}.md", *text.splitlines()] if text else []
+        ours = [
+            (other, one.ours) for other in EXPORTERS for one in foreign_metrics(other) if one.name == name
+        ]
+        for other, here in ours[:1]:
+            lines = [
+                f"{name} is a name of {other}; {here} here",
+                *explain(here, observation, normaliser, host),
+            ]
     if not lines:
-        near = f"; similar names: {', '.join(found)}" if (found := nearest(options.name)) else ""
-        complain(f"{options.name}: not a known metric, raw counter name, counter of this host or alert{near}")
+        found = nearest(name, alert_names())
+        near = f"; similar names: {', '.join(found)}" if found else ""
+        complain(f"{name}: not a known metric, raw counter name, counter of this host or alert{near}")
         return 1
     print_lines(lines)
     return 0
+
+
+def alert_names() -> list[str]:
+    """The alerts that have a runbook."""
+    return [one.stem for one in shipped_alerts("runbooks").glob("Roce*.md")]
+
+
+def about_alert(name: str) -> list[str]:
+    """The lines of an alert's runbook, a paragraph or an item of a list in one, and its rules; none for any other name."""
+    if name not in alert_names():
+        return []
+    page = shipped_alerts(f"runbooks/{name}.md").read_text(encoding="utf-8")
+    lines = re.sub(r"(?<=[^\n|])\n(?![\n|#]|\s*(?:[*-]|\d+\.) )\s*", " ", page).splitlines()
+    rules = shipped_alerts("roce.rules.yml").read_text(encoding="utf-8")
+    for rule in re.findall(rf"- alert: {name}\n    (.*?)\n +(?:annotations|- \w+):", rules, re.DOTALL):
+        lines += ["", "## Rule", "", *rule.replace("\n    ", "\n").splitlines()]
+    return [f"alerts/runbooks/{name}.md", *lines]
 
 
 def print_lines(lines: Sequence[str]) -> None:

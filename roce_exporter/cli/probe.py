@@ -103,7 +103,7 @@ def _planned(options: argparse.Namespace) -> str:
             return str(options.probe_plan or "")
         case ["plan", host]:
             return str(host)
-    raise OptionError(f"probe {' '.join(options.plan)}: use `probe plan HOST`, or no word")
+    raise OptionError(f"probe {' '.join(options.plan)}: give `probe plan` one HOST, or no word to `probe`")
 
 
 async def _measure_bandwidth(

@@ -112,19 +112,16 @@ def short_number(value: float | None) -> str:
 
 
 def _head(scene: figures.Scene) -> list[Text]:
+    keys = f", {scene.seconds:.0f} s; Ctrl-C ends it; n, p: other scenarios"
     title = Text.assemble(
         ("roce-exporter demo", "bold"),
-        f"  {scene.scenario}: {scene.description}",
+        f"  {scene.scenario}",
+        (keys, "dim"),
         no_wrap=True,
         overflow="ellipsis",
     )
     addresses = [_line(f"{address.name:<13}{address.url}") for address in scene.addresses]
-    return [
-        title,
-        *addresses,
-        _line(f"{scene.seconds:.0f} s, Ctrl-C ends it, n or p: next or previous scenario", "dim"),
-        Text(),
-    ]
+    return [title, _line(scene.description), *addresses, Text()]
 
 
 def _line(text: str, style: str = "") -> Text:

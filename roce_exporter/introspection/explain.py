@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from roce_exporter.catalog import AREAS, INDEX, PROCESS, pattern_of, storm, windows
@@ -65,12 +65,12 @@ def _about_cause(cause: Cause) -> Iterator[str]:
     yield f"  runbook: alerts/runbooks/{cause.runbook}.md"
 
 
-def nearest(name: str) -> list[str]:
-    """The metrics and raw names of the catalogue that are most similar to this one, the most similar first.
+def nearest(name: str, alerts: Iterable[str] = ()) -> list[str]:
+    """The metrics and raw names of the catalogue, and the alerts, that are most similar to this one, the most similar first.
 
     A number in the name matches a priority, a lane or a queue in the catalogue.
     """
-    known: dict[str, str] = {row.name: row.name for row in INDEX.rows}
+    known = {_blank(alert): alert for alert in alerts} | {row.name: row.name for row in INDEX.rows}
     for row in INDEX.rows:
         for spelling in row.spellings:
             for raw in spelling.raw:
@@ -130,6 +130,13 @@ def _values_now(row: Row, observation: Observation, host: HostStates) -> Iterato
     for series, value in found:
         shown = f"{series_text(series)} {'unreadable' if value is None else value}"
         yield f"    {shown.removeprefix(row.name).strip()}"
+    if found and row.spellings and "device" in row.labels:
+        at = row.labels.index("device")
+        devices = {series.labels[at] for series, _ in found}
+        rest = [plan for plan in host.plans if plan.device.name not in devices]
+        yield from (
+            f"    {reason}" for reason in (why_missing(row, host._replace(plans=rest)) if rest else ())
+        )
     for reason in why_not_served(row) if found else why_missing(row, host):
         yield f"  {reason}" if found else f"  no series now: {reason}"
 
@@ -259,6 +266,7 @@ OF_PARTS = (
 
 OF_COMMANDS = {
     "roce_switch_": "the service of switches serves it (docs/switches.md)",
+    "roce_probe_": "`roce-exporter probe` serves it (docs/probing.md)",
     "roce_wire_": "the capture of packets serves it (docs/wire.md)",
     **dict.fromkeys(
         (row.name for area in AREAS if area.name == PROCESS for row in area.rows),
@@ -343,7 +351,7 @@ def _of_source(source: str, states: Collection[SourceState], quiet: str, host: H
 
 def _of_drivers(row: Row, host: HostStates) -> Iterator[str]:
     if not row.spellings:
-        yield "nothing yet: it is there only where it applies"
+        yield "nothing yet: a series begins where there is something to say"
         return
     lacking: dict[str, list[str]] = {}
     for plan in host.plans:

@@ -11,26 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from roce_exporter.migrate import promql
 from roce_exporter.migrate.foreign import Foreign
-from roce_exporter.migrate.promql import (
-    AGGREGATE,
-    BINARY,
-    CALL,
-    LITERAL,
-    PAREN,
-    SELECTOR,
-    SIGN,
-    STRING,
-    UNARY,
-    Edit,
-    LabelList,
-    Matcher,
-    Node,
-    Token,
-    equal_matcher,
-    plain,
-    word_token,
-)
 from roce_exporter.migrate.promql_names import (
     NAME_LABEL,
     Flow,
@@ -94,7 +76,7 @@ NO_LABELS = frozenset(("scalar", "vector"))
 class Rewritten:
     """A part of an expression after the translation."""
 
-    node: Node
+    node: promql.Node
     flow: Flow = frozenset()
     factor: Factor = SAME
     """How much larger its values are than before; whoever uses them undoes it."""
@@ -108,10 +90,10 @@ class Rewrite:
     exporter: str
     only_series: bool = False
     """Whether the values of the result do not matter."""
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[promql.Edit] = field(default_factory=list)
     used: list[Foreign] = field(default_factory=list)
 
-    def whole(self, node: Node) -> Rewritten:
+    def whole(self, node: promql.Node) -> Rewritten:
         """The translated expression; `edits` has what changes in the text.
 
         Raises:
@@ -120,24 +102,33 @@ class Rewrite:
         part = self._part(node)
         return part if self.only_series else self._settled(part, bare=True)
 
-    def _part(self, node: Node) -> Rewritten:
-        ways = {SELECTOR: self._selector, CALL: self._call, AGGREGATE: self._aggregate, BINARY: self._binary}
+    def _part(self, node: promql.Node) -> Rewritten:
+        ways = {
+            promql.SELECTOR: self._selector,
+            promql.CALL: self._call,
+            promql.AGGREGATE: self._aggregate,
+            promql.BINARY: self._binary,
+        }
         if way := ways.get(node.kind):
             return way(node)
-        if node.kind == PAREN:
+        if node.kind == promql.PAREN:
             inner = self._part(node.parts[0])
             return replace(inner, node=replace(node, parts=(inner.node,)))
-        parts = [self._settled(self._part(one)) for one in node.parts]  # UNARY, SUBQUERY, LITERAL
+        parts = [
+            self._settled(self._part(one)) for one in node.parts
+        ]  # promql.UNARY, SUBQUERY, promql.LITERAL
         return Rewritten(replace(node, parts=tuple(one.node for one in parts)), _joined(parts))
 
     # Selectors
 
-    def _selector(self, node: Node) -> Rewritten:
+    def _selector(self, node: promql.Node) -> Rewritten:
         name = metric_of(node)
         if flow := self.names.recorded.get(name):
             # A recording rule whose expression is translated: its name stays, labels can change.
             labels = (
-                one if plain(one.label) == NAME_LABEL else replace(one, label=self._label(one.label, flow))
+                one
+                if promql.plain(one.label) == NAME_LABEL
+                else replace(one, label=self._label(one.label, flow))
                 for one in node.matchers
             )
             return Rewritten(replace(node, matchers=tuple(labels)), flow)
@@ -146,7 +137,9 @@ class Rewrite:
         if node.alternatives:
             raise UntranslatedError(f"{name}: its matchers are joined by `or`")
         equals = {
-            plain(one.label): plain(one.value) for one in node.matchers if one.value and one.sign == "="
+            promql.plain(one.label): promql.plain(one.value)
+            for one in node.matchers
+            if one.value and one.sign == "="
         }
         foreign = chosen(name, equals, self.exporter, self.names)
         self.used.append(foreign)
@@ -156,59 +149,66 @@ class Rewrite:
         factor = (foreign.times, foreign.per)
         return Rewritten(replace(node, name=token, matchers=matchers), frozenset((source,)), factor)
 
-    def _matchers(self, node: Node, foreign: Foreign, source: LabelSource) -> tuple[Matcher, ...]:
+    def _matchers(
+        self, node: promql.Node, foreign: Foreign, source: LabelSource
+    ) -> tuple[promql.Matcher, ...]:
         fixed = dict(foreign.where)
-        remaining = [one for one in node.matchers if plain(one.label) not in fixed or one.sign != "="]
+        remaining = [one for one in node.matchers if promql.plain(one.label) not in fixed or one.sign != "="]
         found = [self._matcher(one, foreign, source) for one in remaining]
-        added = [equal_matcher(label, value) for label, value in foreign.matching]
+        added = [promql.equal_matcher(label, value) for label, value in foreign.matching]
         if len(found) == len(node.matchers):
             self._append(node, added)
         else:
             # Some are left out: all are written again.
             start, end = node.matchers[0].label.start, node.braces
             self.edits = [one for one in self.edits if not start <= one.start < end]
-            self.edits.append(Edit(start, end, ", ".join(one.text for one in (*found, *added))))
+            self.edits.append(promql.Edit(start, end, ", ".join(one.text for one in (*found, *added))))
         return (*found, *added)
 
-    def _matcher(self, one: Matcher, foreign: Foreign, source: LabelSource) -> Matcher:
+    def _matcher(self, one: promql.Matcher, foreign: Foreign, source: LabelSource) -> promql.Matcher:
         if one.label.varies:
             if source.changes:
                 raise UntranslatedError(f"{foreign.name}: a variable is in the place of a label or a matcher")
             return one
-        if plain(one.label) == NAME_LABEL and one.value:
+        if promql.plain(one.label) == NAME_LABEL and one.value:
             if one.sign != "=":
                 raise UntranslatedError(f"{foreign.name}: it is selected by `{NAME_LABEL}{one.sign}`")
             return replace(one, value=self._renamed(one.value, foreign.ours))
-        if plain(one.label) in source.lost and one.value and one.sign == "=" and not plain(one.value):
+        if (
+            promql.plain(one.label) in source.lost
+            and one.value
+            and one.sign == "="
+            and not promql.plain(one.value)
+        ):
             return one  # `pod_name=""` is true for every series without the label
-        return replace(one, label=self._renamed(one.label, source.target(plain(one.label))))
+        return replace(one, label=self._renamed(one.label, source.target(promql.plain(one.label))))
 
-    def _append(self, node: Node, added: list[Matcher]) -> None:
+    def _append(self, node: promql.Node, added: list[promql.Matcher]) -> None:
         """Matchers behind those of a selector, which may have no braces."""
         text = ",".join(one.text for one in added)
         if not text:
             return
         if node.braces < 0:
             end = node.name.end if node.name else node.start
-            self.edits.append(Edit(end, end, "{" + text + "}"))
+            self.edits.append(promql.Edit(end, end, "{" + text + "}"))
         elif last := node.matchers[-1:]:
             end = last[0].end
-            self.edits.append(Edit(end, end, "," + text))
+            self.edits.append(promql.Edit(end, end, "," + text))
         else:
-            quoted = node.name is not None and node.name.kind == STRING
-            self.edits.append(Edit(node.braces, node.braces, ("," if quoted else "") + text))
+            quoted = node.name is not None and node.name.kind == promql.STRING
+            self.edits.append(promql.Edit(node.braces, node.braces, ("," if quoted else "") + text))
 
-    def _renamed(self, token: Token, new: str) -> Token:
-        if plain(token) == new:
+    def _renamed(self, token: promql.Token, new: str) -> promql.Token:
+        if promql.plain(token) == new:
             return token
-        text = f"{token.text[0]}{new}{token.text[0]}" if token.kind == STRING else new
-        self.edits.append(Edit(token.start, token.end, text))
+        text = f"{token.text[0]}{new}{token.text[0]}" if token.kind == promql.STRING else new
+        self.edits.append(promql.Edit(token.start, token.end, text))
         return replace(token, text=text)
 
     # Functions and aggregations
 
-    def _call(self, node: Node) -> Rewritten:
-        name = plain(node.name) if node.name else ""
+    def _call(self, node: promql.Node) -> Rewritten:
+        name = promql.plain(node.name) if node.name else ""
         parts = [self._part(one) for one in node.parts]
         flow = _joined(parts)
         if name == "info" and any(one.translated for one in flow):
@@ -229,13 +229,13 @@ class Rewrite:
         )
         return Rewritten(replace(node, parts=nodes), frozenset() if name in NO_LABELS else flow, factor)
 
-    def _label_argument(self, node: Node, flow: Flow) -> Node:
-        if node.name is None or node.kind != LITERAL:
-            raise UntranslatedError("a label is not a plain string")
+    def _label_argument(self, node: promql.Node, flow: Flow) -> promql.Node:
+        if node.name is None or node.kind != promql.LITERAL:
+            raise UntranslatedError("a label is not a promql.plain string")
         return replace(node, name=self._label(node.name, flow))
 
-    def _aggregate(self, node: Node) -> Rewritten:
-        name = plain(node.name).lower() if node.name else ""
+    def _aggregate(self, node: promql.Node) -> Rewritten:
+        name = promql.plain(node.name).lower() if node.name else ""
         *params, part = map(self._part, node.parts)
         params = [self._settled(one, bare=True) for one in params]
         factor = part.factor if name in LINEAR_AGGREGATIONS else SAME
@@ -250,37 +250,37 @@ class Rewrite:
             added = () if one.kind == BY else gained_by(flow)
             lists.append(replace(one, labels=(*labels, *self._added(one, added))))
         if name not in KEEPS_LABELS:
-            listed = [plain(label) for one in node.lists for label in one.labels]
+            listed = [promql.plain(label) for one in node.lists for label in one.labels]
             by = not node.lists or node.lists[0].kind == BY
             flow = kept(flow, listed) if by else without(flow, listed, gained_by(flow))
         return Rewritten(replace(node, parts=(*nodes, part.node), lists=tuple(lists)), flow, factor)
 
-    def _added(self, one: LabelList, labels: Iterable[str]) -> tuple[Token, ...]:
+    def _added(self, one: promql.LabelList, labels: Iterable[str]) -> tuple[promql.Token, ...]:
         """Further labels at the end of a list."""
-        found = tuple(word_token(label) for label in labels)
+        found = tuple(promql.word_token(label) for label in labels)
         if text := ", ".join(token.text for token in found):
             end = one.labels[-1].end if one.labels else one.end
-            self.edits.append(Edit(end, end, (", " if one.labels else "") + text))
+            self.edits.append(promql.Edit(end, end, (", " if one.labels else "") + text))
         return found
 
-    def _label(self, token: Token, flow: Flow) -> Token:
+    def _label(self, token: promql.Token, flow: Flow) -> promql.Token:
         if not token.varies:
-            return self._renamed(token, target_of(plain(token), flow))
+            return self._renamed(token, target_of(promql.plain(token), flow))
         if any(source.changes or source.gained for source in flow):
             raise UntranslatedError(f"the variable {token.text} is in the place of a label")
         return token
 
     # Operators
 
-    def _binary(self, node: Node) -> Rewritten:
+    def _binary(self, node: promql.Node) -> Rewritten:
         left, right = (self._part(one) for one in node.parts)
-        sign = plain(node.name).lower() if node.name else ""
+        sign = promql.plain(node.name).lower() if node.name else ""
         node, flow = self._matching(node, sign, left.flow, right.flow)
         if sign == "*" and cancels(left.factor, right.node.value):
-            self.edits.append(Edit(left.node.end, node.end, ""))
+            self.edits.append(promql.Edit(left.node.end, node.end, ""))
             return replace(left, factor=SAME)
         if sign == "*" and cancels(right.factor, left.node.value):
-            self.edits.append(Edit(node.start, right.node.start, ""))
+            self.edits.append(promql.Edit(node.start, right.node.start, ""))
             return replace(right, factor=SAME)
         factor = SAME
         if sign in {"+", "-", "or"} and left.factor == right.factor:
@@ -295,7 +295,7 @@ class Rewrite:
             left, right = self._settled(left), self._settled(right)
         return Rewritten(replace(node, parts=(left.node, right.node)), flow, factor)
 
-    def _matching(self, node: Node, sign: str, left: Flow, right: Flow) -> tuple[Node, Flow]:
+    def _matching(self, node: promql.Node, sign: str, left: Flow, right: Flow) -> tuple[promql.Node, Flow]:
         """The operator with its label lists translated, and the labels of its result."""
         if not left or not right:
             return node, left | right
@@ -307,17 +307,21 @@ class Rewrite:
             side = one_side if one.kind in GROUPS else left | right
             lists.append(replace(one, labels=tuple(self._label(label, side) for label in one.labels)))
         if not on:
-            ignored = [plain(label) for one in node.lists if one.kind == IGNORING for label in one.labels]
+            ignored = [
+                promql.plain(label) for one in node.lists if one.kind == IGNORING for label in one.labels
+            ]
             added = unequal(without(left, ignored), without(right, ignored))
             lists = self._ignoring(node, lists, added)
             many = many if grouped or sign in SETS else without(many, ignored, added)
         elif not grouped and sign not in SETS:
-            many = kept(left | right, map(plain, on.labels))
+            many = kept(left | right, map(promql.plain, on.labels))
         if grouped:
-            many |= kept(one_side, map(plain, grouped.labels))
+            many |= kept(one_side, map(promql.plain, grouped.labels))
         return replace(node, lists=tuple(lists)), left | right if sign == "or" else many
 
-    def _ignoring(self, node: Node, lists: list[LabelList], added: tuple[str, ...]) -> list[LabelList]:
+    def _ignoring(
+        self, node: promql.Node, lists: list[promql.LabelList], added: tuple[str, ...]
+    ) -> list[promql.LabelList]:
         """The lists with further labels to ignore."""
         if not added:
             return lists
@@ -325,8 +329,8 @@ class Rewrite:
             first = replace(lists[0], labels=(*lists[0].labels, *self._added(node.lists[0], added)))
             return [first, *lists[1:]]
         place = node.parts[1].start
-        self.edits.append(Edit(place, place, f"ignoring ({', '.join(added)}) ", 0))
-        return [LabelList(IGNORING, tuple(map(word_token, added)), place), *lists]
+        self.edits.append(promql.Edit(place, place, f"ignoring ({', '.join(added)}) ", 0))
+        return [promql.LabelList(IGNORING, tuple(map(promql.word_token, added)), place), *lists]
 
     # Factors
 
@@ -335,38 +339,40 @@ class Rewrite:
         if part.factor == SAME:
             return part
         node, (times, per) = part.node, part.factor
-        inner = (1 if node.kind in {BINARY, UNARY} else 0) + (0 if bare else 1)
+        inner = (1 if node.kind in {promql.BINARY, promql.UNARY} else 0) + (0 if bare else 1)
         undo = (("*", per), ("/", times))
         behind = "".join(f" {sign} {number}" for sign, number in undo if number != 1)
-        self.edits.append(Edit(node.start, node.start, "(" * inner))
-        closing = ")" if node.kind in {BINARY, UNARY} else ""
-        self.edits.append(Edit(node.end, node.end, f"{closing}{behind}{'' if bare else ')'}"))
+        self.edits.append(promql.Edit(node.start, node.start, "(" * inner))
+        closing = ")" if node.kind in {promql.BINARY, promql.UNARY} else ""
+        self.edits.append(promql.Edit(node.end, node.end, f"{closing}{behind}{'' if bare else ')'}"))
         if closing:
-            node = replace(node, kind=PAREN, parts=(node,), name=None, lists=(), others=())
+            node = replace(node, kind=promql.PAREN, parts=(node,), name=None, lists=(), others=())
         for sign, number in undo:
             if number != 1:
-                operator = Token(SIGN, sign, node.end, node.end, sign)
-                literal = Node(LITERAL, node.end, node.end, value=float(number))
-                node = Node(BINARY, node.start, node.end, (node, literal), operator)
+                operator = promql.Token(promql.SIGN, sign, node.end, node.end, sign)
+                literal = promql.Node(promql.LITERAL, node.end, node.end, value=float(number))
+                node = promql.Node(promql.BINARY, node.start, node.end, (node, literal), operator)
         if not bare:
-            node = replace(node, kind=PAREN, parts=(node,), name=None)
+            node = replace(node, kind=promql.PAREN, parts=(node,), name=None)
         return Rewritten(node, part.flow)
 
 
-def metric_of(node: Node) -> str:
+def metric_of(node: promql.Node) -> str:
     """The metric that a selector names, also by a matcher; empty if it names none."""
     if node.name:
-        return plain(node.name)
+        return promql.plain(node.name)
     named = (
-        one.value for one in node.matchers if plain(one.label) == NAME_LABEL and one.sign == "=" and one.value
+        one.value
+        for one in node.matchers
+        if promql.plain(one.label) == NAME_LABEL and one.sign == "=" and one.value
     )
-    return next(map(plain, named), "")
+    return next(map(promql.plain, named), "")
 
 
-def _ranged(node: Node) -> bool:
-    while node.kind == PAREN:
+def _ranged(node: promql.Node) -> bool:
+    while node.kind == promql.PAREN:
         node = node.parts[0]
-    return node.kind == SELECTOR and node.ranged
+    return node.kind == promql.SELECTOR and node.ranged
 
 
 def _joined(parts: list[Rewritten]) -> Flow:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roce_exporter.net import TokenBucket
+from roce_exporter.words import word_list
 
 if TYPE_CHECKING:
     from roce_exporter.probe.plan import Address, Network
@@ -31,17 +32,8 @@ SESSIONS = 4096
 """Whose send times are kept, of known and of new sources each: in ten minutes 8 own ports have 2,000 in a full mesh, and less in others."""
 KNOWN_SECONDS = 30.0  # a source is known from this time after its first answer on
 
-REASONS = (
-    "port",
-    "not_allowed",
-    "source_rate",
-    "total_rate",
-    "short",
-    "long",
-    "authentication",
-    "malformed",
-    "no_request",
-    "send",
+REASONS = word_list(
+    "port not_allowed source_rate total_rate short long authentication malformed no_request send"
 )
 """Why a request was not answered; `send`: the kernel refused the reply."""
 

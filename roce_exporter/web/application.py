@@ -9,13 +9,12 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import cache
 from http import HTTPStatus
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
 from roce_exporter import __version__
 from roce_exporter.catalog.named import COLLECTION_AGE, HTTP_REQUESTS
+from roce_exporter.checks.thresholds import shipped_alerts
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format, Renderer, negotiate
 from roce_exporter.self_metrics.own_registry import OwnRegistry
@@ -178,11 +177,7 @@ def runbooks() -> dict[str, bytes]:
 
     Shipped text and nothing else, which every client may read, also without a login.
     """
-    package = resources.files("roce_exporter")
-    places = (package.joinpath("alerts", "runbooks"), Path(str(package)).parent / "alerts" / "runbooks")
-    folder = next((place for place in places if place.is_dir()), None)  # the second one in a checkout
-    files = {one.name: one.read_bytes() for one in folder.iterdir()} if folder else {}
-    names = {name.removesuffix(".md"): text for name, text in files.items() if name.endswith(".md")}
+    names = {one.stem: one.read_bytes() for one in shipped_alerts("runbooks").glob("*.md")}
     if not names:
         return {}
     pages = {f"{RUNBOOKS}{path}": text for name, text in names.items() for path in (name, f"{name}.md")}

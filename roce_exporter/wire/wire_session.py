@@ -14,7 +14,7 @@ from roce_exporter.wire.frames import Frames, InputError
 from roce_exporter.wire.inputs.capture_file import CaptureFile
 from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.tally.tally import Tally
-from roce_exporter.wire.wire_summary import Interval, WireSummary, summarise
+from roce_exporter.wire.wire_summary import FILTERED, Interval, WireSummary, summarise
 
 if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples
@@ -185,7 +185,9 @@ class WireSession:
 
     def _add(self, frames: Frames) -> None:
         decoded = decode_frames(frames)
-        decoded = decoded._replace(columns=self._filter.chosen(decoded.columns))
+        chosen = self._filter.chosen(decoded.columns)
+        decoded.others[FILTERED] += len(decoded.columns.times) - len(chosen.times)
+        decoded = decoded._replace(columns=chosen, others=+decoded.others)
         with self._lock:
             if self._stopped:
                 return

@@ -14,6 +14,7 @@ from roce_exporter.wire.tally.pair_counts import OTHER, LosslessMarks, PairCount
 from roce_exporter.wire.tally.tally import GLOBAL, Tally, WirePauseCounts
 
 OTHER_NAME = "other"
+FILTERED = "RoCE packets that the filter leaves out"
 
 
 @dataclass(frozen=True, slots=True)

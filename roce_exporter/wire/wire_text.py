@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.decode.infiniband import NAK_CODES
-from roce_exporter.words import counted, duration, share, table, wrapped
+from roce_exporter.wire.wire_summary import FILTERED
+from roce_exporter.words import counted, duration, few, share, some, table, wrapped
 
 if TYPE_CHECKING:
     from os import terminal_size
@@ -96,9 +97,19 @@ def screen(summary: WireSummary, top: int, dropped: int | None, size: terminal_s
 
 def sentences(summary: WireSummary, top: int, dropped: int | None = None) -> tuple[str, ...]:
     """The sentences about incasts, the first pairs and the pause frames, in the order of the pairs, and what could not be seen."""
-    found = [_incast(one) for one in sorted(summary.incasts, key=lambda one: -one.marked)[:top]]
+    found: list[str] = []
+    said: set[tuple[str, str]] = set()
+    for incast in sorted(summary.incasts, key=lambda one: -one.marked)[:top]:
+        receiver, senders = address_text(incast.receiver), {*map(address_text, incast.senders)}
+        mine = [
+            pair.source for pair in summary.pairs if pair.destination == receiver and pair.source in senders
+        ]
+        found.append(_incast(incast, receiver, mine))
+        said |= {(sender, receiver) for sender in mine}
     for pair in summary.pairs[:top]:
-        found += _about(pair, summary.seconds)
+        if (pair.source, pair.destination) not in said:
+            found += _marks(pair, summary.seconds)
+        found += _losses(pair)
     for one in summary.pauses[:top]:
         if one.counts.xoff:
             what = "all traffic" if one.priority is None else f"priority {one.priority}"
@@ -110,11 +121,12 @@ def sentences(summary: WireSummary, top: int, dropped: int | None = None) -> tup
     return (*found, *unseen(summary, dropped))
 
 
-def _incast(one: Incast) -> str:
+def _incast(one: Incast, receiver: str, senders: list[str]) -> str:
+    """`senders`: those that hurt most come first."""
     began = _time(one.first / 1e9)[:-3]
     again = f", {one.retransmissions:,} sent again" if one.retransmissions else ""
     return (
-        f"incast to {address_text(one.receiver)} at {began} UTC: {len(one.senders)} senders for {duration((one.last - one.first) / 1e9)},"
+        f"incast to {receiver} at {began} UTC for {duration((one.last - one.first) / 1e9)}: {len(one.senders)} senders ({few(senders, 3)}),"
         f" {share(one.marked / one.packets)} of {counted(one.packets, 'packet')} marked CE{again}"
     )
 
@@ -126,33 +138,28 @@ def unseen(summary: WireSummary, dropped: int | None = None, fault: str = "") ->
     if dropped:
         yield f"{counted(dropped, 'frame')} dropped by the ring, so the counts are too low: give FILTERs or a faster processor"
     if summary.undecoded:
-        named = ", ".join(f"{count:,} {name}" for name, count in summary.undecoded.items())
+        named = ", ".join(some(count, name) for name, count in summary.undecoded.items())
         none = "" if summary.roce else "No RoCE packet was seen. "
         yield f"{none}Left out, because they are not decoded: {named}"
+    elif left := 0 if summary.roce else summary.others.get(FILTERED, 0):
+        yield f"No RoCE packet passes the filter, which left out {left:,}"
     elif not summary.roce and not summary.pauses:
         named = ", ".join(f"{count:,} {name}" for name, count in summary.others.items())
         yield f"No RoCE packet was seen{f' ({named})' if named else ''}. NICs bypass the kernel: capture on a mirror port, or with the sniffer of the NIC; see docs/wire.md."
 
 
-def _about(pair: PairSummary, seconds: float) -> Iterator[str]:
-    name = f"{pair.source} to {pair.destination}"
+def _marks(pair: PairSummary, seconds: float) -> Iterator[str]:
     during = f" in {duration(seconds)}" if seconds > 0 else ""
     ce = pair.counts.named("ecn")["ce"]
     if pair.back.cnps:
         marked = f", {share(ce / pair.counts.packets)} of its packets arrive marked" if ce else ""
         yield (f"{pair.source} congests {pair.destination}: {counted(pair.back.cnps, 'CNP')}{during}{marked}")
     elif ce:
-        yield f"{name}: {counted(ce, 'packet')} marked CE ({share(ce / pair.counts.packets)}), and no CNP was captured in reply"
-    yield from _losses(pair, name)
-    if pair.outside:
-        used = ", ".join(str(value) for value in pair.outside_dscp)
-        yield (
-            f"{name}: {counted(pair.outside, 'packet')} outside the lossless priority"
-            f" ({share(pair.outside / pair.counts.packets)})" + (f", DSCP {used}" if used else "")
-        )
+        yield f"{pair.source} to {pair.destination}: {counted(ce, 'packet')} marked CE ({share(ce / pair.counts.packets)}), and no CNP was captured in reply"
 
 
-def _losses(pair: PairSummary, name: str) -> Iterator[str]:
+def _losses(pair: PairSummary) -> Iterator[str]:
+    name = f"{pair.source} to {pair.destination}"
     again, gaps = pair.counts.one("retransmissions"), pair.counts.one("gaps")
     if again:
         yield f"{pair.source} retransmits to {pair.destination}: {counted(again, 'packet')} ({share(again / pair.counts.packets)})"
@@ -168,3 +175,9 @@ def _losses(pair: PairSummary, name: str) -> Iterator[str]:
         yield f"{pair.destination} has no receive buffers for {pair.source}: {counted(rnr, 'RNR NAK')}"
     if bad := pair.counts.named("icrc")["bad"]:
         yield f"{name}: {counted(bad, 'packet')} with a wrong ICRC, corrupted between the NICs"
+    if pair.outside:
+        used = ", ".join(str(value) for value in pair.outside_dscp)
+        yield (
+            f"{name}: {counted(pair.outside, 'packet')} outside the lossless priority"
+            f" ({share(pair.outside / pair.counts.packets)})" + (f", DSCP {used}" if used else "")
+        )

@@ -177,7 +177,7 @@ def test_equal_versions_wait_for_nothing() -> None:
 def test_a_host_without_devices_an_unknown_driver_and_a_port_without_a_network_device() -> None:
     for modules, fix in (
         (["mlx5_core"], "rdma link; mlx5_core is loaded"),
-        (["ext4"], "lspci -nn: no driver"),
+        (["ext4"], "no driver of an RDMA NIC is loaded: `lspci -nn`"),
         (None, "rdma link; load the driver's RDMA module"),
     ):
         (found,) = check_samples(View((TimedSamples(0.0, {}),)), [], modules)

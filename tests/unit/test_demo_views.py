@@ -29,6 +29,7 @@ from roce_exporter.demo.screen import (
     view,
     wants_screen,
 )
+from roce_exporter.host.simulated.scenarios import SCENARIOS
 
 CALM = PauseHistory((0.0, 0.2), "ok", 0)
 STORMY = PauseHistory((0.1, 1.0), "storm", 2)
@@ -182,7 +183,8 @@ def test_the_screen_shows_every_part_of_a_scene() -> None:
     note = "alertmanager is not on the PATH"
     text = "\n".join(shown(later(storms=(STORM,), alerts=(ALERT,), notes=(note,)), width=140))
     parts = (
-        "pfc-storm: one port storms",
+        "pfc-storm, ",
+        "one port storms",
         *(one.url for one in ADDRESSES),
         "eth0 mlx5_0/1 p3",
         " 20%",
@@ -287,3 +289,10 @@ def test_numbers_are_short() -> None:
     values = (None, 0, 0.44, 17.2, 999.4, 3210, 45_600, 1.5e6, 9.9e10, 2e12)
     found = [short_number(value) for value in values]
     assert found == ["-", "0", "0.4", "17", "999", "3.2k", "46k", "1.5M", "99G", "2000G"]
+
+
+def test_every_scenario_is_described_whole_in_80_columns() -> None:
+    for scenario in SCENARIOS.values():
+        scene = replace(QUIET, scenario=scenario.name, description=scenario.description, seconds=999)
+        assert shown(scene, width=80)[0].rstrip().endswith("other scenarios")
+        assert shown(scene, width=80)[1].rstrip() == scenario.description

@@ -326,3 +326,28 @@ def test_every_metric_without_a_raw_name_has_a_reason(up) -> None:
     for row in CATALOG:
         if not row.spellings:
             assert list(why_missing(row, HostStates((), states)))
+
+
+def test_an_alert_is_its_runbook_in_whole_paragraphs_and_its_rules(explained) -> None:
+    lines = explained("RocePortDown")
+    assert lines[0] == "alerts/runbooks/RocePortDown.md"
+    assert [line for line in lines if line.startswith("1. ") and line.endswith("10 the module.")], (
+        "one line per item"
+    )
+    rule = lines[lines.index("## Rule") :]
+    assert any("roce_port_up == 0" in line for line in rule)
+    assert rule[-2:] == ["      severity: warning", "      scope: host"]
+
+
+def test_an_alert_that_is_misspelled_and_a_name_of_another_exporter_lead_to_ours(explained) -> None:
+    assert "similar names: RocePfcStorm, RocePfcStormEnded" in " ".join(explained("rocepfcstorm", 1))
+    assert explained("node_infiniband_link_downed_total")[:2] == [
+        "node_infiniband_link_downed_total is a name of node_exporter; roce_port_link_downed_total here",
+        "roce_port_link_downed_total (counter, events, stable)",
+    ]
+
+
+def test_a_device_whose_source_fails_is_not_left_out_without_a_word(explained) -> None:
+    lines = explained("roce_link_up", host="--host.simulate=broken")
+    (fails,) = [line for line in lines if "mlx5_1" in line]
+    assert fails == "    mlx5_1: the source link fails: EIO: [Errno 5] Input/output error: 'eth1'"

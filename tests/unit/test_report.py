@@ -119,3 +119,20 @@ def test_ports_without_a_fault_ascend_and_say_what_is_not_seen() -> None:
     assert "leave out --failed to see what" in " ".join(text(Report((row,)), "", failed=True).split())
     consequence = replace(marked(2, "2", "9"), caused_by=("too_hot",), status=Status.DEGRADED)
     assert ("acts" in text(Report((consequence,)), ""), "acts" in text(Report(FOUR), "")) == (False, True)
+
+
+def test_settings_of_which_only_the_title_is_known_are_one_line() -> None:
+    right = [
+        Finding(Topic.SETTINGS, check, title, Status.OK, "mlx5_0", "1")
+        for check, title in (("a", "trust"), ("b", "GID table"))
+    ]
+    lines = text(Report((*right,)), "").splitlines()
+    assert "  ok  trust, GID table" in lines
+    found = [replace(one, expected="dscp", found="dscp") for one in right]
+    assert len([line for line in text(Report((*found,)), "").splitlines() if line.startswith("  ok")]) == 2
+
+
+def test_what_began_and_ended_in_one_second_has_one_time() -> None:
+    storm = Finding(Topic.HEALTH, "a", "storm", Status.DEGRADED, "mlx5_0", "1", since=1e9, until=1e9 + 0.2)
+    assert "at 01:46:40 UTC" in text(Report((storm,)), "")
+    assert "01:46:40 to 01:46:42 UTC" in text(Report((replace(storm, until=1e9 + 2),)), "")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from roce_exporter.catalog.table import CatalogError, TableLine, parts, sections
 from roce_exporter.checks.finding import Finding, Side, Status, Sure, Topic
 from roce_exporter.view.host_view import PortView, Rise
-from roce_exporter.words import duration, number
+from roce_exporter.words import duration, some
 
 SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
@@ -208,7 +208,7 @@ Rule = Callable[[PortView], Iterator[Symptom]]
 
 def rose(rise: Rise, what: str) -> str:
     """The sentence about a counter that rose."""
-    return f"{number(rise.amount)} {what} within {duration(rise.seconds)}"
+    return f"{some(rise.amount, what)} within {duration(rise.seconds)}"
 
 
 def risen(port: PortView, counters: Iterable[tuple[str, str]], window: float) -> list[tuple[Rise, str]]:

@@ -15,7 +15,7 @@ from roce_exporter.checks.health.causes import MEDIUM, NAMED, SHORT, Rule, Sympt
 from roce_exporter.checks.health.device_rules import sees_stalls, stalled
 from roce_exporter.checks.health.link_rules import steady
 from roce_exporter.view.host_view import PortView, Rise, SeriesTrack
-from roce_exporter.words import duration, number, share
+from roce_exporter.words import duration, number, share, some
 
 RECEIVE, TRANSMIT = "receive", "transmit"
 STORM_WINDOW = 600.0
@@ -94,7 +94,7 @@ def _detected(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
             len(begins) > 1 and begins[-1] - begins[-2] <= SHORT and port.host.end - begins[-1] <= SHORT
         )
         last = port.host.end if returned else begins[-1]
-        yield f"{number(count)} storms began within {duration(STORM_WINDOW)}", last
+        yield f"{some(count, 'storms')} began within {duration(STORM_WINDOW)}", last
 
 
 def _blocked(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
@@ -324,7 +324,7 @@ def _global(port: PortView) -> Iterator[Symptom]:
     for direction, side in ((RECEIVE, Side.FABRIC), (TRANSMIT, Side.HOST)):
         names = (f"roce_global_pause_{direction}_{kind}frames_total" for kind in ("", "xoff_"))
         if frames := max(port.rose(name, window) for name in names):
-            said = f"{number(frames)} frames of global pause were {direction[:-1]}ed"
+            said = f"{some(frames, 'frames of global pause were')} {direction[:-1]}ed"
             yield Symptom("global_pause", (said,), side=side)
 
 

@@ -96,7 +96,9 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
     """What could not be judged: everywhere, or of one device or port."""
     if host.end <= host.begin:
         what = "anything that counts: there is only one moment, so no counter can have risen"
-        yield NotChecked(f"{what}; capture records more with `moments: 10`", needed=True)
+        yield NotChecked(
+            f"{what}; `capture --config.file=FILE` with `moments: 10` in FILE records ten", needed=True
+        )
     ports = host.ports()
     devices = [PortView(host, device) for device in host.devices()]
     yield from _blind(ports, COVERAGE)
@@ -108,7 +110,7 @@ def unseen_of(host: View) -> Iterator[NotChecked]:
     for labels, up in host.current("roce_exporter_source_up"):
         if not up:
             source = labels["source"]
-            yield NotChecked(f"all of its source {source}", labels["device"], "", source in FACTUAL_SOURCES)
+            yield NotChecked(f"the source {source}", labels["device"], "", source in FACTUAL_SOURCES)
     for labels, _ in host.current("roce_exporter_metric_set_info"):
         if labels["set"] != FULL:
             yield NotChecked(

@@ -13,7 +13,7 @@ from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.causes import CAUSES, MEDIUM, NAMED, Rule, Symptom, risen, rose, texts
 from roce_exporter.checks.health.link_rules import is_unused
 from roce_exporter.view.host_view import PortView, SeriesTrack
-from roce_exporter.words import counted, duration, number, share
+from roce_exporter.words import counted, duration, number, share, some
 
 WINDOW = 900.0
 """Seconds for which an event of driver or device counts as recent, and in which queue pairs must be in error all the time: longer than a
@@ -189,7 +189,7 @@ def _log(device: PortView) -> Iterator[Symptom]:
             continue
         cause = "pause_received" if event == "pause_storm" and _is_victim(device) else usual
         newest = _newest(device, event)
-        said = f"{number(count)} messages of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
+        said = f"{some(count, 'messages')} of the kernel log within {duration(WINDOW)}: {MEANINGS[event]} ({event})"
         if cause in OF_DRIVERS and (left := _leaves(device, newest)):
             yield Symptom(left, (said,))
         elif NAMED[cause].health is Status.FAILED and event not in LASTING and recovered >= newest > 0:

@@ -14,7 +14,7 @@ from roce_exporter.checks.health.congestion_rules import RECEIVE, TRANSMIT
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.link_rules import DOWN_COUNTERS, UP, losses, speed_and_model
 from roce_exporter.view.host_view import PortView, Rise
-from roce_exporter.words import duration, number, share
+from roce_exporter.words import duration, number, share, some
 
 WINDOW = 600.0
 """Seconds in which errors of connections are looked for."""
@@ -356,7 +356,9 @@ def _corruption(port: PortView) -> Iterator[Symptom]:
     ):
         own = port.rose(crc, window)
         clean = not own and port.current(crc) and "the link's own checksum is clean"
-        cable = own and f"{number(own)} packets failed the link's checksum, too: the cable can be the culprit"
+        cable = (
+            own and f"{some(own, 'packets')} failed the link's checksum, too: the cable can be the culprit"
+        )
         yield Symptom("corruption", texts(said, clean), texts(cable))
 
 

@@ -251,12 +251,12 @@ _ALL = (
     Scenario("incast", "many send to few: ECN marks, CNPs, rate cuts, bursts of pause all the time", _incast),
     Scenario(
         "pfc-storm",
-        "the first port sends pause without end for some seconds every minute or two, another feels it",
+        "now and then the first port sends pause without end, and another suffers",
         _pfc_storm,
     ),
     Scenario(
         "slow-receiver",
-        "the first port's host does not take what it is sent: transmitted pause with PCIe stall",
+        "the first port's host takes packets too slowly: it sends pause, PCIe stalls",
         _slow_receiver,
     ),
     Scenario(
@@ -264,8 +264,7 @@ _ALL = (
     ),
     Scenario(
         "misconfigured",
-        "a port each: PFC on another priority and ToS without ECT; another DSCP map and no pause watchdog; trust by VLAN tag "
-        "and RoCE v1; marks without CNPs",
+        "a wrong setting per port: PFC priority and ToS, DSCP map, trust, CNPs",
         _misconfigured,
         lambda position: _MISTAKES[position % len(_MISTAKES)][0],
     ),
@@ -276,7 +275,7 @@ _ALL = (
     ),
     Scenario(
         "overheating",
-        "the first port's transceiver gets too hot, is switched off, unplugged and replaced; the kernel log has it first",
+        "the first port's module overheats, is switched off, unplugged and replaced",
         _one_port("heat", _heat),
     ),
     Scenario(
@@ -298,18 +297,18 @@ _ALL = (
     ),
     Scenario(
         "lossy-path",
-        "an uplink of another rack loses packets while the counters of all hosts are clean: only probes see it",
+        "an uplink of another rack loses packets: counters are clean, only probes see it",
         quiet,
         probed=True,
     ),
     Scenario(
         "dead-peer",
-        "a node of the training job dies: retries, then queue pairs in error; the other jobs of the host are quiet",
+        "a node of the job dies: retries, then queue pairs in error; other jobs are quiet",
         _dead_peer,
     ),
     Scenario(
         "firmware",
-        "the first port's firmware reports a fatal error by devlink and moves no data until the driver recovers",
+        "the first port's firmware fails and moves no data until the driver recovers it",
         _one_port(
             "firmware",
             _changed(
@@ -319,7 +318,7 @@ _ALL = (
     ),
     Scenario(
         "broken",
-        "files that fail or hold garbage, a network device that fails, counters that freeze: a port each",
+        "per port: files that fail or hold garbage, a dead interface, frozen counters",
         _one_port(
             "frozen",
             _changed(first=(20.0, 30.0), lasting=(15.0, 30.0), every=(60.0, 90.0), frozen=True),

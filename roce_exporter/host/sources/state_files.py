@@ -117,13 +117,9 @@ def parse_width(text: bytes) -> int | str:
 
 
 PARSERS: dict[str, Callable[[bytes], int | str]] = {
-    "current_link_speed": parse_speed,
-    "current_link_width": parse_width,
-    "max_link_speed": parse_speed,
-    "max_link_width": parse_width,
-    "aer_dev_correctable": parse_total,
-    "aer_dev_nonfatal": parse_total,
-    "aer_dev_fatal": parse_total,
+    **dict.fromkeys(("current_link_speed", "max_link_speed"), parse_speed),
+    **dict.fromkeys(("current_link_width", "max_link_width"), parse_width),
+    **dict.fromkeys(("aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"), parse_total),
 }
 
 # Size limit of an AER file, which has a line per kind of error and their sum in the last one.

@@ -230,7 +230,7 @@ def test_the_old_words_run_the_new_command(word, now, capsys) -> None:
     [
         (["helth"], "check helth: not one of setup, settings, health, switches"),
         (["settings", "leaf1"], "check leaf1: not one of"),
-        (["switches"], "check switches and --switches.config=FILE need each other"),
+        (["switches"], "give --switches.config=FILE"),
         (["settings", "switches", "--switches.config=x"], "check switches: give it alone"),
         (["setup", "health", "--prometheus=http://127.0.0.1:1"], "give one of them"),
     ],

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import struct
 from collections.abc import Iterable
 from itertools import pairwise
@@ -39,6 +40,7 @@ from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.tally.tally import Tally
 from roce_exporter.wire.wire_summary import WireSummary, summarise
 from roce_exporter.wire.wire_text import sentences
+from roce_exporter.words import some
 
 PLAIN = roce(bth(WRITE, psn=5), bytes(16), tags=[3 << 13])
 PACKET = roce(bth(WRITE, psn=5), bytes(16))[14:]
@@ -134,7 +136,8 @@ def test_what_may_hide_packets_is_named_and_no_all_clear(name, tmp_path, capsys)
     (tmp_path / "a.pcap").write_bytes(pcap([UNDECODED[name]]))
     assert main(["wire", str(tmp_path / "a.pcap")]) == 1
     assert (
-        f"No RoCE packet was seen. Left out, because they are not decoded: 1 {name}"
+        "No RoCE packet was seen. Left out, because they are not decoded: 1 "
+        + some(1, name).removeprefix("1 ")
         in capsys.readouterr().out
     )
 
@@ -162,7 +165,7 @@ def test_an_interface_of_an_unknown_link_type_is_left_out(tmp_path, capsys) -> N
     assert main(["wire", str(tmp_path / "a.pcapng")]) == 1
     said = capsys.readouterr().out
     assert "1 RoCE packet" in said
-    assert "1 frames of link type 127 (802.11 radiotap)" in said
+    assert "1 frame of link type 127 (802.11 radiotap)" in said
 
 
 def test_compressed_files(tmp_path, capsys) -> None:
@@ -319,7 +322,13 @@ def test_an_incast_is_one_sentence() -> None:
     tally = timed_tally([*begin, *again, *later], batch=50)
     found = [one for one in said(tally) if one.startswith("incast")]
     assert len(found) == 2
-    assert "incast to 10.0.0.2 at 08:00:00.000 UTC: 8 senders" in found[0]
+    assert re.match(
+        r"incast to 10.0.0.2 at 08:00:00.000 UTC for \S+ m?s: 8 senders \(10.0.1.\d, .+ and 5 more\), ",
+        found[0],
+    )
+    assert not [one for one in said(tally) if "no CNP" in one or "congests" in one], (
+        "the incast says it of all of its senders"
+    )
     assert [len(one.senders) for one in summary_of(tally).incasts] == [8, 4]
     assert [one.retransmissions for one in summary_of(tally).incasts] == [20, 40]
 
@@ -355,5 +364,7 @@ def test_filters(tmp_path, capsys) -> None:
         code = main(["wire", str(tmp_path / "a.pcap"), *words, "--format=json"])
         assert code == (0 if packets else 1)
         assert json.loads(capsys.readouterr().out)["roce_packets"] == packets
+    assert main(["wire", str(tmp_path / "a.pcap"), "::1"]) == 1
+    assert "No RoCE packet passes the filter, which left out 14" in capsys.readouterr().out
     assert main(["wire", str(tmp_path / "a.pcap"), "qp=x"]) == 2
     assert "qp=x: neither an address nor a queue pair such as qp=0x12" in capsys.readouterr().err

@@ -80,7 +80,7 @@ def test_the_document_counts_each_direction() -> None:
 def test_the_sentences_name_both_ends_and_the_counts() -> None:
     found = sentences(summary(), 10)
     assert found == (
-        "10.0.0.1 congests 10.0.0.2: 1,204 CNPs in 0.0013 s, 17 % of its packets arrive marked",
+        "10.0.0.1 congests 10.0.0.2: 1,204 CNPs in 1.3 ms, 17 % of its packets arrive marked",
         "10.0.0.3 retransmits to 10.0.0.2: 1 packet (25 %)",
         "10.0.0.3 to 10.0.0.2: 3 packets missing in 1 gap, lost or delayed before the capture",
         "10.0.0.2 refuses packets of 10.0.0.3: 1 NAK for lost packets",
@@ -129,7 +129,7 @@ def test_pause_frames_have_sentences() -> None:
 
 def test_the_table() -> None:
     lines = text_table(summary(), 2, 0).splitlines()
-    assert lines[0] == "1,310 frames, 1,310 RoCE packets, 4 pairs, 0.0013 s, 0 dropped by the ring"
+    assert lines[0] == "1,310 frames, 1,310 RoCE packets, 4 pairs, 1.3 ms, 0 dropped by the ring"
     assert lines[2].split()[:4] == ["source", "destination", "packets", "bytes"]
     assert lines[3].split()[:3] + lines[3].split()[4:6] == [A, B, "100", "17", "1,204"]
     assert lines[5] == "... and 2 pairs that hurt less (--top)"

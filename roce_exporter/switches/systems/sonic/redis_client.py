@@ -330,7 +330,7 @@ async def open_database(  # noqa: PLR0917 - all of them say how to connect
                     address.host, address.port, ssl=context, server_hostname=name
                 )
     except OSError as error:
-        raise NetError(connection_fault(error, str(address))) from None
+        raise NetError(connection_fault(error, str(address).rpartition(" database ")[0])) from None
     try:
         database = RedisDatabase(address, writer, ReplyReader(reader, budget), login, source, logged)
         await database.select(login, gate or LoginGate(), deadline)
