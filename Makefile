@@ -71,7 +71,7 @@ pictures: ## draw the dashboards with Grafana's libraries; see dashboards/previe
 
 site: ## the documents as a site with search, in BUILD/site; a link that leads nowhere fails
 	$(PYTHON) -m venv $(BUILD)/site-tools
-	$(BUILD)/site-tools/bin/pip install --quiet mkdocs-material==9.8.2
+	$(BUILD)/site-tools/bin/pip install --quiet --require-hashes --only-binary=:all: --requirement=docs/generate/requirements.lock
 	$(BUILD)/site-tools/bin/python docs/generate/site.py $(BUILD)/site
 
 release: ## build what users download into DIST, reproducibly; RELEASE_KEY=KEY signs it, see docs/releasing.md

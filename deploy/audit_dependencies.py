@@ -215,7 +215,7 @@ def main(place: str, locks: list[Path]) -> int:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         codes = []
         for lock in locks:
-            print(f"{lock.name}:", flush=True)
+            print(f"{lock}:", flush=True)
             codes.append(audit(lock, f"http://127.0.0.1:{server.server_port}/v1/query"))
         server.shutdown()
     if unknown:
@@ -227,4 +227,5 @@ if __name__ == "__main__":
     if not sys.argv[1:]:
         sys.exit(__doc__)
     given = [Path(one) for one in sys.argv[2:]]
-    sys.exit(main(sys.argv[1], given or sorted(ROOT.glob("requirements*.lock"))))
+    every = (*ROOT.glob("requirements*.lock"), *ROOT.glob("*/*/requirements.lock"))
+    sys.exit(main(sys.argv[1], given or sorted(every)))

@@ -1,6 +1,6 @@
 """Write docs/licences.md: the licence of every locked package, from its own metadata.
 
-Run by deploy/lock.sh in an environment that has all packages of requirements*.lock: `python deploy/licences.py`.
+Run by deploy/lock.sh in an environment that has all packages of `LOCKS`: `python deploy/licences.py`.
 """
 
 # ruff: noqa: INP001 - a script next to what it describes, not a package
@@ -13,19 +13,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "docs/licences.md"
+LOCKS = sorted(
+    str(place.relative_to(ROOT))
+    for pattern in ("requirements*.lock", "*/*/requirements.lock")
+    for place in ROOT.glob(pattern)
+)
+"""The lock files, those of the programs that write manual pages and the site included."""
 PINNED = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+) ", re.MULTILINE)
 
 EXPRESSIONS = {
     "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2": "Apache-2.0",
     "Apache 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
     "BSD": "BSD-3-Clause",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
+    "License :: OSI Approved :: BSD License": "BSD-3-Clause",
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
-"""The SPDX expression of what older metadata say in words. dpkt says BSD: the text in its wheel has three clauses."""
-UNDECLARED = {"gojsonnet": "Apache-2.0", "promql-parser": "MIT"}
+"""The SPDX expression of what older metadata say in words. dpkt, colorama and jinja2 say BSD: the texts in their wheels have three clauses."""
+UNDECLARED = {"gojsonnet": "Apache-2.0", "mergedeep": "MIT", "promql-parser": "MIT"}
 """Packages without a licence in their metadata: what the text in their wheel is."""
 
 HEAD = """# Licences
@@ -65,7 +73,7 @@ def licence(package: Distribution) -> str:
 def table() -> str:
     """The whole page."""
     shipped = locked("requirements.lock")
-    every = locked(*(place.name for place in ROOT.glob("requirements*.lock")))
+    every = locked(*LOCKS)
     rows = [
         f"| {name} | {version} | {licence(distribution(name))} | {'daemon' if name in shipped else ''} |\n"
         for name, version in sorted(every.items())

@@ -17,7 +17,7 @@ run_stage() {
   ci | nightly) sh tests/run.sh --tier="$1" ;;
   newest) tests/newest.sh && tests/newest.sh tests/deploy/test_agents.py tests/deploy/test_stores.py ;;
   advisories)
-    "$python" -m venv build/audit && build/audit/bin/pip install --quiet pip-audit && build/audit/bin/python deploy/audit_dependencies.py index
+    "$python" -m venv build/audit && build/audit/bin/pip install --quiet pip-audit==2.10.1 && build/audit/bin/python deploy/audit_dependencies.py index
     ;;
   release) "$python" tests/release_check.py ;;
   clean-roots)

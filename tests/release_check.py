@@ -22,17 +22,19 @@ PROMISED: dict[str, tuple[str, ...]] = {
     "zipapp": STEPS,
     "deb": STEPS,
     "rpm": STEPS,
-    "apt repository": ("signed", *LIFE),
-    "image": ("bytes", "install", "metric"),
+    "apt repository": STEPS,
+    "image": STEPS,
     "chart": STEPS,
-    "mixin": ("bytes", "signed", "install"),
-    "dashboards": ("bytes", "signed"),
-    "rules": ("bytes", "signed", "install"),
+    "mixin": STEPS,
+    "dashboards": ("bytes", "signed", "install"),
+    "rules": STEPS,
     "bill of materials": ("bytes", "signed", "install"),
     "provenance": ("bytes", "signed", "install"),
+    "checksums": ("bytes", "signed"),
 }
 """An image is run by buildah, a chart is validated against the schemas of Kubernetes and lives in an API server that has no nodes (its test runs, but in no pod), a mixin and rules
-are read by promtool, a bill lists what is inside, a provenance every file: no registry, no node and no Grafana is at hand, and so some have no upgrade."""
+live in a Prometheus, a bill lists what is inside, a provenance every file: no registry and no node is at hand. Perses imports dashboards, for there is no Grafana; its importer keeps
+nothing, so there is no upgrade."""
 Cell = tuple[str, str]
 
 

@@ -42,10 +42,10 @@ def keyring(*names: str) -> Iterator[dict[str, str]]:
 
 
 def publish(
-    folder: Path, key: str, environment: dict[str, str], *packages: Path
+    folder: Path, key: str, environment: dict[str, str], *packages: Path, umask: int = -1
 ) -> subprocess.CompletedProcess[str]:
     """What deploy/apt/build.sh prints; it adds the packages to the repository in this folder."""
-    return ran(DEPLOY / "apt/build.sh", folder, key, *packages, env=environment)
+    return ran(DEPLOY / "apt/build.sh", folder, key, *packages, env=environment, umask=umask)
 
 
 def with_version(package: Path, version: str, folder: Path) -> Path:

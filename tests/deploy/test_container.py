@@ -20,6 +20,8 @@ import pytest
 from deploy_image import HERE, OTHER, add_bases, buildah, settings
 from deploy_servers import running
 from deploy_tools import DEPLOY, ROOT, SOURCES, fetch, need_root, printed, ran, shipped_data, tool_environment
+from release_builds import EARLIER, build, commit
+from release_keys import keys
 from tools import lacking
 
 import roce_exporter
@@ -163,6 +165,69 @@ def test_it_serves_without_a_place_to_write(root: Path, config: dict[str, Any], 
         assert ("\nroce_ecn_marked_packets_total{" in metrics) == bool(host)
         assert "healthy" in fetch(f"{daemon.url}/-/healthy")
         assert daemon.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def earlier_oci(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image of a whole release under a lower version, for none is published yet; its list of hashes is signed by a throwaway key."""
+    folder = tmp_path_factory.mktemp("earlier")
+    source, release = commit(folder / "source", EARLIER, image=True), folder / "release"
+    bases = {"PACKAGES": "container", "BUILD": "localhost/build", "RUNTIME": "localhost/runtime-{arch}"}
+    with keys() as owner:
+        signed = {"RELEASE_KEY": "test@example.com", "RELEASE_TRIAL": "1", "GNUPGHOME": str(owner.home)}
+        build(source, release, 0o022, **{**settings(store), **bases, **signed})
+        owner.public(folder / "key.asc")
+    return release / f"roce-exporter-{EARLIER}-oci.tar"
+
+
+@pytest.mark.nightly
+@pytest.mark.release("image", "signed")
+def test_the_image_of_a_release_is_in_its_signed_list(earlier_oci: Path) -> None:
+    verify = (DEPLOY / "release/verify.sh", f"--key={earlier_oci.parents[1] / 'key.asc'}", earlier_oci)
+    assert printed(*verify) == f"{earlier_oci}: verified\n"
+    with earlier_oci.open("ab") as file:
+        file.write(b"x")
+    changed = ran(*verify)
+    earlier_oci.write_bytes(earlier_oci.read_bytes()[:-1])
+    assert changed.returncode == 1
+
+
+@pytest.mark.nightly
+@pytest.mark.release("image", "metric", "upgrade", "rollback", "remove")
+def test_an_upgrade_and_the_way_back_keep_the_settings_and_a_removal_leaves_nothing(
+    oci: Path, earlier_oci: Path, tmp_path: Path
+) -> None:
+    """On a host that has no bases, only the archives."""
+    host = tmp_path / "host"
+    host.mkdir()
+    place = tmp_path / "roce-exporter.yml"
+    place.write_text("host.simulate: quiet\n")
+    place.chmod(0o644)
+    volume = f"--volume={place}:/etc/roce-exporter.yml:ro"
+    for archived, version in (
+        (earlier_oci, EARLIER),
+        (oci, roce_exporter.__version__),
+        (earlier_oci, EARLIER),
+    ):
+        pulled = buildah(host, "pull", "--quiet", f"oci-archive:{archived}")
+        container = buildah(host, "from", "--pull-never", pulled)
+        run = (
+            "run",
+            "--isolation=chroot",
+            volume,
+            container,
+            "--",
+            "/usr/bin/python3",
+            "-m",
+            "roce_exporter",
+        )
+        assert buildah(host, *run, "--version") == f"roce-exporter {version}"
+        once = buildah(host, *run, "once", "--config.file=/etc/roce-exporter.yml")
+        assert "\nroce_ecn_marked_packets_total{" in once
+        buildah(host, "rm", container)
+    buildah(host, "rmi", "--all")
+    assert (buildah(host, "images", "--quiet", "--all"), buildah(host, "containers", "--quiet")) == ("", "")
+    assert place.read_text() == "host.simulate: quiet\n"
 
 
 @pytest.mark.nightly

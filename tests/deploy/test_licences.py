@@ -22,14 +22,16 @@ TOOLS = SHIPPABLE | {"MPL-2.0"}
 """In addition, for packages that build or test the exporter and are in none of its packages."""
 TEST_ORACLE = "scapy"
 """GPL-2.0-only; an oracle in tests and one benchmark."""
-OURS_ALONE = {"requirements-build.lock", "requirements-test.lock"}
+OURS_ALONE = {
+    *("requirements-build.lock", "requirements-test.lock"),
+    *("deploy/manual/requirements.lock", "docs/generate/requirements.lock"),
+}
 """The lock files of packages that are not shipped."""
 TEXT = re.compile(r"licen[cs]e|copying", re.IGNORECASE)
 
 
 LICENCES = module_of(DEPLOY / "licences.py")
-LOCKS = sorted(place.name for place in ROOT.glob("requirements*.lock"))
-SHIPPED = LICENCES.locked(*(name for name in LOCKS if name not in OURS_ALONE))
+SHIPPED = LICENCES.locked(*(name for name in LICENCES.LOCKS if name not in OURS_ALONE))
 ROWS = re.findall(
     r"^\| ([a-z0-9.-]+) \| (\d\S*) \| (.+) \| (daemon)? ?\|$", LICENCES.TABLE.read_text(), re.MULTILINE
 )
@@ -44,8 +46,13 @@ def fits(expression: str, allowed: set[str]) -> bool:
 
 def test_the_table_lists_exactly_the_locked_packages() -> None:
     """Rewrite it with deploy/lock.sh."""
-    assert {name: version for name, version, _, _ in ROWS} == LICENCES.locked(*LOCKS)
+    assert {name: version for name, version, _, _ in ROWS} == LICENCES.locked(*LICENCES.LOCKS)
     assert {name for name, *_, mark in ROWS if mark} == LICENCES.locked("requirements.lock").keys()
+
+
+def test_every_lock_file_is_read() -> None:
+    assert set(LICENCES.LOCKS) > OURS_ALONE
+    assert "requirements.lock" in LICENCES.LOCKS
 
 
 def test_what_is_shipped_is_under_a_licence_that_permits_it() -> None:

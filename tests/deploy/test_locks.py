@@ -28,6 +28,7 @@ WANTED = {
     "requirements-test.lock": [*DAEMON, *EXTRAS["test"]],
     "requirements-build.lock": PROJECT["build-system"]["requires"],
     "deploy/manual/requirements.lock": PACKAGES["manual"],
+    "docs/generate/requirements.lock": PACKAGES["site"],
 }
 ENTRY = re.compile(
     r"^([a-z0-9][a-z0-9.-]*)==(\S+) \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE

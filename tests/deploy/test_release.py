@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import ssl
 import sys
@@ -18,7 +19,7 @@ import pytest
 import trustme
 import yaml
 from deploy_servers import running
-from deploy_tools import DEPLOY, ROOT, debians_python, module_of, need_root, printed, ran
+from deploy_tools import DEPLOY, ROOT, debians_python, module_of, need_root, printed, ran, tool_environment
 from release_builds import MOMENT, PRODUCT, VERSION
 from waiting import HUNG_SECONDS, wait_until
 
@@ -45,6 +46,7 @@ def zipapp(releases) -> Path:
 @pytest.mark.release("provenance", "bytes")
 @pytest.mark.release("deb", "bytes")
 @pytest.mark.release("rpm", "bytes")
+@pytest.mark.release("checksums", "bytes")
 def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releases) -> None:
     chart = yaml.safe_load((DEPLOY / "helm/roce-exporter/Chart.yaml").read_text())["version"]
     names = {
@@ -77,6 +79,7 @@ def test_every_download_is_there_and_the_same_commit_gives_the_same_bytes(releas
 @pytest.mark.release("provenance", "signed")
 @pytest.mark.release("deb", "signed")
 @pytest.mark.release("rpm", "signed")
+@pytest.mark.release("checksums", "signed")
 def test_every_file_is_in_the_list_and_the_signature_is_the_owner_s(releases) -> None:
     files = [path for path in releases.first.iterdir() if not path.name.startswith("SHA256SUMS")]
     lines = (releases.first / "SHA256SUMS").read_text().splitlines()
@@ -84,6 +87,24 @@ def test_every_file_is_in_the_list_and_the_signature_is_the_owner_s(releases) ->
     assert listed == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
     printed(DEPLOY / "release/verify.sh", f"--key={releases.key}", *files)
     assert ["this release is not signed" in text for text in releases.said] == [False, True]
+
+
+@pytest.mark.release("wheel", "install")
+@pytest.mark.release("sdist", "install")
+def test_registries_take_the_metadata_and_render_the_readme(releases) -> None:
+    """Its links lead to the repository, for a registry has this page alone."""
+    files = sorted(releases.first.glob("roce_exporter-*"))
+    assert [path.name.rpartition("-")[2] for path in files] == ["any.whl", f"{VERSION}.tar.gz"]
+    done = ran(tool_environment("publish") / "twine", "check", "--strict", *files)
+    assert (done.returncode, done.stdout.count("PASSED")) == (0, 2), done.stdout
+    with zipfile.ZipFile(files[0]) as archive:
+        metadata = archive.read(f"roce_exporter-{VERSION}.dist-info/METADATA").decode()
+    links = re.findall(r"\]\(([^)]*)\)", metadata)
+    home = re.findall("^Project-URL: Homepage, (.+)$", metadata, re.MULTILINE)[0]
+    assert len(links) > 20
+    assert not [link for link in links if not link.startswith("https://")]
+    assert f"{home}/raw/main/dashboards/pictures/fleet.png" in links
+    assert f"{home}/blob/main/docs/operating.md" in links
 
 
 @pytest.mark.release("provenance", "install")

@@ -1,18 +1,26 @@
 """What users download is installed, serves, is upgraded with its settings, goes back, and leaves nothing."""
 
+import contextlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import urllib.request
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
+import servers
+import yaml
+from _gojsonnet import evaluate_snippet
 from deploy_tools import ROOT, printed
 from release_builds import EARLIER, VERSION
 from release_check import LIFE
-from tools import need
+from tools import cache_folder, need
+from waiting import wait_until
 
 pytestmark = pytest.mark.nightly
 
@@ -110,11 +118,92 @@ def test_install_first_metric_upgrade_way_back_and_removal(way, releases, earlie
     assert settings.exists()
 
 
-@pytest.mark.release("rules", "install")
-def test_promtool_accepts_every_file_of_rules_in_the_archive(releases, tmp_path) -> None:
-    (archive,) = releases.first.glob("*-alerts.tar.gz")
+def unpacked(release: Path, kind: str, folder: Path) -> Path:
+    """The folder that an archive of the release unpacks into."""
+    (archive,) = release.glob(f"*-{kind}.tar.gz")
     with tarfile.open(archive) as members:
-        members.extractall(tmp_path, filter="data")
-    rules = sorted(tmp_path.rglob("*.rules.yml"))
+        members.extractall(folder, filter="data")
+    (place,) = folder.glob(f"*-{kind}")
+    return place
+
+
+def test_promtool_accepts_every_file_of_rules_in_the_archive(releases, tmp_path) -> None:
+    rules = sorted(unpacked(releases.first, "alerts", tmp_path).rglob("*.rules.yml"))
     assert rules
     printed(need("promtool"), "check", "rules", *rules)
+
+
+def rules_of_the_archive(release: Path, folder: Path) -> str:
+    """The rules as they are shipped."""
+    return (unpacked(release, "alerts", folder) / "roce.rules.yml").read_text()
+
+
+def rules_of_the_mixin(release: Path, folder: Path) -> str:
+    """Rendered, with a setting of the user's own: JSON is YAML."""
+    mine = "_config+:: { RoceExporterDown+: { severity: 'critical' } }"
+    snippet = f"((import 'mixin.libsonnet') + {{ {mine} }}).prometheusAlerts"
+    return evaluate_snippet("life", snippet, jpathdir=[str(unpacked(release, "mixin", folder))])
+
+
+@pytest.mark.parametrize(
+    ("rules_of", "severity"),
+    [
+        pytest.param(
+            rules_of_the_archive, "warning", marks=pytest.mark.release("rules", *LIFE), id="archive"
+        ),
+        pytest.param(rules_of_the_mixin, "critical", marks=pytest.mark.release("mixin", *LIFE), id="mixin"),
+    ],
+)
+def test_a_prometheus_keeps_series_and_pending_alerts_through_an_upgrade_of_the_rules_and_the_way_back(
+    rules_of, severity, releases, earlier, tmp_path
+) -> None:
+    """Of a simulated host, and of one that answered once and no longer does: its alert pends for minutes."""
+    rules = tmp_path / "loaded/roce.rules.yml"
+    rules.parent.mkdir()
+    since = set()
+    with servers.exporter(tmp_path / "one", "--host.simulate=quiet") as host, contextlib.ExitStack() as stack:
+        gone = stack.enter_context(servers.exporter(tmp_path / "gone", "--host.simulate=quiet"))
+        job = {"job_name": "roce", "static_configs": [{"targets": [host.address, gone.address]}]}
+        config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "scrape_configs": [job]}
+        config["rule_files"] = [f"{rules.parent}/*.yml"]
+        with servers.prometheus(tmp_path / "prometheus", config, "--web.enable-lifecycle") as server:
+            for number, release in enumerate((earlier, releases.first, earlier)):
+                text = rules_of(release, tmp_path / f"unpacked{number}")
+                rules.write_text(text)
+                assert reloaded(server) == {group["name"] for group in yaml.safe_load(text)["groups"]}
+                if not since:
+                    wait_until(lambda: server.query("source:roce_runbooks:info"))
+                    wait_until(lambda: server.query("count(host:roce_exporter_answered:info) == 2"))
+                    stack.close()
+                (down,) = wait_until(lambda: down_alerts(server))
+                assert down["labels"]["severity"] == severity
+                since.add(down["activeAt"])
+            assert len(since) == 1, "the alert began anew"
+            rules.unlink()
+            assert reloaded(server) == set()
+            assert server.query("count_over_time(source:roce_runbooks:info[1h])")
+            assert down_alerts(server) == []
+
+
+def reloaded(server: servers.Running) -> set[str]:
+    """The names of the groups of rules after Prometheus has read its files again."""
+    with urllib.request.urlopen(f"{server.url}/-/reload", data=b"") as reply:
+        assert reply.status == 200
+    return {group["name"] for group in server.ask("rules")["groups"]}
+
+
+def down_alerts(server: servers.Running) -> list[dict[str, Any]]:
+    """The pending alerts of the host that no longer answers."""
+    return [one for one in server.ask("alerts")["alerts"] if one["labels"]["alertname"] == "RoceExporterDown"]
+
+
+@pytest.mark.release("dashboards", "install")
+def test_every_board_of_the_archive_is_one_that_importer_and_schema_take(releases, tmp_path) -> None:
+    """tests/dashboards gives these files to Perses' importer and to Grafana's schemas."""
+    place = unpacked(releases.first, "dashboards", tmp_path)
+    boards = {path.name: path.read_bytes() for path in place.glob("*.json")}
+    assert boards == {path.name: path.read_bytes() for path in (ROOT / "dashboards").glob("*.json")}
+    importer, schemas = need("perses_import"), cache_folder() / "perses/cue/schemas"
+    for name in boards:
+        spec = json.loads(printed(importer, schemas, place / name))["spec"]
+        assert spec["panels"]
