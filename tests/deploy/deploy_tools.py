@@ -7,7 +7,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -36,7 +35,6 @@ SOURCES = (
     *("pyproject.toml", *(path.name for path in sorted(ROOT.glob("requirements*.lock")))),
 )
 """The part of the checkout from which packages, releases and images are built."""
-
 
 
 def _wanted(place: Path) -> tuple[str, ...]:
