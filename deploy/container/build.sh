@@ -4,6 +4,7 @@
 #   BUILD, RUNTIME  the bases that the Containerfile names, by the digest of their index; or localhost/NAME, an image of the local store,
 #                   in which {arch} becomes amd64 or arm64
 #   LOCK            requirements-switches.lock adds the libraries for all switches, requirements-wire.lock those for captures
+#   PIP_FIND_LINKS, PIP_NO_INDEX=1  the folder that deploy/release/download.sh filled: then no network is needed
 #   REVISION        the label with the revision of the source; else the commit of the checkout
 # The same source, bases, SOURCE_DATE_EPOCH (else the time of the commit) and version of buildah make the same bytes, in any folder.
 set -eu
@@ -24,6 +25,11 @@ done
 case $(uname -m) in aarch64) here=arm64 ;; *) here=amd64 ;; esac
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$top/roce_exporter/__init__.py")
 revision=${REVISION:-$(git -C "$top" describe --always --exclude='*' --abbrev=40 --dirty)}
+case ${PIP_NO_INDEX:+${PIP_FIND_LINKS:-}} in
+  '') set -- ;;
+  /*) set -- --volume="$PIP_FIND_LINKS:$PIP_FIND_LINKS:ro" --build-arg=PIP_FIND_LINKS="$PIP_FIND_LINKS" --build-arg=PIP_NO_INDEX="$PIP_NO_INDEX" ;;
+  *) fail "PIP_FIND_LINKS must be the whole path of a folder" 2 ;;
+esac
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct)}
 umask 022 # that of the files in the image
 work=$(mktemp -d)
@@ -53,7 +59,7 @@ for architecture in amd64 arm64; do
     --platform="linux/$architecture" --build-arg="BUILDPLATFORM=linux/$here" --build-arg="BUILD=$builder" \
     --build-arg="RUNTIME=$runtime" --build-arg="LOCK=${LOCK:-requirements.lock}" \
     --label="org.opencontainers.image.version=$version" --label="org.opencontainers.image.revision=$revision" \
-    --ignorefile="$top/deploy/container/Containerfile.dockerignore" --file="$top/deploy/container/Containerfile" "$top" >&2
+    "$@" --ignorefile="$top/deploy/container/Containerfile.dockerignore" --file="$top/deploy/container/Containerfile" "$top" >&2
   images="$images $(cat "$work/image")"
   buildah manifest add "$list" "$(cat "$work/image")" >&2
 done

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Download what a release is built from, by the hashes of the lock files: deploy/release/download.sh FOLDER. After it, with pip told to look there
-# alone, `make release` needs no network (docs/releasing.md). Only the image needs its two bases besides. PYTHON as in build.sh.
+# alone, `make release` needs no network (docs/releasing.md); the image needs its two bases besides. PYTHON as in build.sh.
 set -eu
 cd "$(dirname "$0")/../.."
 folder=${1:?where to put the packages: $0 FOLDER}

@@ -104,12 +104,12 @@ def test_the_first_screen_shows_what_it_is_a_picture_and_the_demo() -> None:
 
 
 def test_documents_are_short() -> None:
-    """The reference is generated and does not count; of what others say, a page has a link."""
+    """What is generated (the reference, the licences) does not count; of what others say, a page has a link."""
     words = {name: len(text.split()) for name, text in DOCUMENTS.items()}
     assert words["README.md"] <= 900
     assert max(words[f"docs/{place}.md"] for place in ("bare-metal", "kubernetes", "slurm")) <= 600
-    others = {"README.md", "CONTRIBUTING.md", "docs/metrics.md"}
-    assert sum(count for name, count in words.items() if name not in others) <= 45_000
+    others = {"README.md", "CONTRIBUTING.md", "docs/metrics.md", "docs/licences.md"}
+    assert sum(count for name, count in words.items() if name not in others) <= 44_475
 
 
 def test_installation_reads_the_package_lists_first_and_needs_no_registry() -> None:

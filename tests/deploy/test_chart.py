@@ -135,6 +135,7 @@ def test_the_chart_has_the_exporters_version_and_the_metadata_that_registries_sh
 
 
 @pytest.mark.ci
+@pytest.mark.release("checksums", "signed")
 def test_nothing_is_signed_while_the_owners_addresses_are_not_set(tmp_path) -> None:
     done = subprocess.run(
         [DEPLOY / "release/build.sh", tmp_path],

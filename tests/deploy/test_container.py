@@ -20,7 +20,7 @@ import pytest
 from deploy_image import HERE, OTHER, add_bases, buildah, settings
 from deploy_servers import running
 from deploy_tools import DEPLOY, ROOT, SOURCES, fetch, need_root, printed, ran, shipped_data, tool_environment
-from release_builds import EARLIER, build, commit
+from release_builds import EARLIER, build, commit, downloads
 from release_keys import keys
 from tools import lacking
 
@@ -32,20 +32,27 @@ CONTAINED = Path(__file__).with_name("contained.py")
 LARGEST = 120 * 1000 * 1000
 MACHINES = {"amd64": 62, "arm64": 183}
 """The field e_machine of ELF files (System V ABI): EM_X86_64 and EM_AARCH64."""
+BASES = ("localhost/build", "localhost/runtime-{arch}")
 RELEASE = {"SOURCE_DATE_EPOCH": "1700000000", "REVISION": "0" * 40}
 
 
 def run_script(
-    top: Path, folder: Path, store: Path, build: str, runtime: str, *, umask: int = 0o022
+    top: Path,
+    folder: Path,
+    store: Path,
+    bases: tuple[str, str] = BASES,
+    *within: str,
+    umask: int = 0o022,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run deploy/container/build.sh of a checkout."""
-    environment = {**settings(store), **RELEASE, "BUILD": build, "RUNTIME": runtime}
-    return ran("sh", top / "deploy/container/build.sh", folder, env=environment, umask=umask)
+    """Run deploy/container/build.sh of a checkout within another command, by default on the bases of `add_bases`."""
+    environment = {**settings(store), **RELEASE, "BUILD": bases[0], "RUNTIME": bases[1], **more}
+    script = top / "deploy/container/build.sh"
+    return ran(*within, "sh", script, folder, env=environment, umask=umask)
 
 
-def archive(store: Path, top: Path, folder: Path, umask: int = 0o022) -> Path:
-    """The archive that the script makes of a checkout, on the bases of `add_bases`."""
-    made = run_script(top, folder, store, "localhost/build", "localhost/runtime-{arch}", umask=umask)
+def archive(made: subprocess.CompletedProcess[str], folder: Path) -> Path:
+    """The archive that the script made."""
     assert made.returncode == 0, made.stderr[-2000:]
     return folder / made.stdout.strip().rpartition("/")[2]
 
@@ -63,7 +70,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def oci(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The archive of a release."""
-    return archive(store, ROOT, tmp_path_factory.mktemp("archive"))
+    folder = tmp_path_factory.mktemp("archive")
+    return archive(run_script(ROOT, folder, store), folder)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +180,7 @@ def earlier_oci(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The image of a whole release under a lower version, for none is published yet; its list of hashes is signed by a throwaway key."""
     folder = tmp_path_factory.mktemp("earlier")
     source, release = commit(folder / "source", EARLIER, image=True), folder / "release"
-    bases = {"PACKAGES": "container", "BUILD": "localhost/build", "RUNTIME": "localhost/runtime-{arch}"}
+    bases = {"PACKAGES": "container", "BUILD": BASES[0], "RUNTIME": BASES[1]}
     with keys() as owner:
         signed = {"RELEASE_KEY": "test@example.com", "RELEASE_TRIAL": "1", "GNUPGHOME": str(owner.home)}
         build(source, release, 0o022, **{**settings(store), **bases, **signed})
@@ -235,7 +243,7 @@ def test_an_upgrade_and_the_way_back_keep_the_settings_and_a_removal_leaves_noth
 def test_the_archive_of_a_release_is_the_same_in_another_folder(
     store: Path, oci: Path, tmp_path: Path
 ) -> None:
-    """With other times and permissions and without a history."""
+    """With other times and permissions, without a history and without a network."""
     source = tmp_path / "source"
     for name in SOURCES:
         place, copy = ROOT / name, source / name
@@ -245,7 +253,9 @@ def test_the_archive_of_a_release_is_the_same_in_another_folder(
         else:
             shutil.copyfile(place, copy)
             copy.chmod(0o640)
-    again = archive(store, source, tmp_path / "again", umask=0o077)
+    offline = downloads(source, tmp_path / "downloads")
+    alone, folder = ("unshare", "--net"), tmp_path / "again"
+    again = archive(run_script(source, folder, store, BASES, *alone, umask=0o077, **offline), folder)
     assert again.name == oci.name == f"roce-exporter-{roce_exporter.__version__}-oci.tar"
     assert again.read_bytes() == oci.read_bytes()
 
@@ -307,7 +317,7 @@ def programs(layer: Any) -> Iterator[tuple[str, int]]:
 def test_without_its_bases_the_archive_is_not_built(
     store: Path, tmp_path: Path, bases: tuple[str, str], code: int, said: str
 ) -> None:
-    done = run_script(ROOT, tmp_path, store, *bases)
+    done = run_script(ROOT, tmp_path, store, bases)
     assert done.returncode == code
     assert said in done.stderr
     assert done.stderr.count("\n") == 1

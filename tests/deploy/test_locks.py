@@ -16,6 +16,7 @@ from tools import lacking
 
 import roce_exporter
 from roce_exporter.cli.demo import RICH_IS_MISSING
+from roce_exporter.cli.flags import DEFAULT_PORT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DAEMON = PROJECT["project"]["dependencies"]
@@ -51,6 +52,23 @@ def test_every_dependency_is_locked_with_hashes_to_a_version_that_fits(name) -> 
     text = (ROOT / name).read_text()
     rest = re.sub(r"^ *#.*\n", "", ENTRY.sub("", text), flags=re.MULTILINE).strip()
     assert rest == "", "no index is named"
+
+
+def test_the_texts_for_registries_say_what_the_project_says() -> None:
+    text = (DEPLOY / "release/publishing.md").read_text()
+    mail = re.findall(r"```text\n(To: .*?)```", text, re.DOTALL)[0]
+    head, body = mail.split("\n\n", 1)
+    assert head.startswith("To: submit@bugs.debian.org\nSubject: ITP: prometheus-roce-exporter -- ")
+    fields = dict(re.findall(r"^[* ] ?([A-Z][\w ]+?) *: (.+)$", body, re.MULTILINE))
+    home = PROJECT["project"]["urls"]["Homepage"]
+    assert (fields["Version"], fields["URL"], fields["License"]) == (
+        roce_exporter.__version__,
+        home,
+        PROJECT["project"]["license"]["text"],
+    )
+    names = {canonicalize_name(Requirement(one).name).removeprefix("py") for one in DAEMON}
+    assert set(re.findall(r"python3-([\w-]+)", body)) == {*names, "hatchling"}
+    assert f"> * {DEFAULT_PORT} - [RoCE exporter]({home})" in text
 
 
 def test_the_demo_is_in_the_zipapp_only() -> None:
