@@ -24,6 +24,7 @@ for base in "${BUILD:-}" "${RUNTIME:-}"; do
 done
 case $(uname -m) in aarch64) here=arm64 ;; *) here=amd64 ;; esac
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$top/roce_exporter/__init__.py")
+home=$(sed -n 's/^Homepage = "\(.*\)"$/\1/p' "$top/pyproject.toml")
 revision=${REVISION:-$(git -C "$top" describe --always --exclude='*' --abbrev=40 --dirty)}
 case ${PIP_NO_INDEX:+${PIP_FIND_LINKS:-}} in
   '') set -- ;;
@@ -58,7 +59,7 @@ for architecture in amd64 arm64; do
   buildah build --quiet --pull=never --format=oci --identity-label=false --timestamp="$SOURCE_DATE_EPOCH" --iidfile="$work/image" \
     --platform="linux/$architecture" --build-arg="BUILDPLATFORM=linux/$here" --build-arg="BUILD=$builder" \
     --build-arg="RUNTIME=$runtime" --build-arg="LOCK=${LOCK:-requirements.lock}" \
-    --label="org.opencontainers.image.version=$version" --label="org.opencontainers.image.revision=$revision" \
+    --label="org.opencontainers.image.source=$home" --label="org.opencontainers.image.version=$version" --label="org.opencontainers.image.revision=$revision" \
     "$@" --ignorefile="$top/deploy/container/Containerfile.dockerignore" --file="$top/deploy/container/Containerfile" "$top" >&2
   images="$images $(cat "$work/image")"
   buildah manifest add "$list" "$(cat "$work/image")" >&2

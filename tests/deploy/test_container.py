@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -284,6 +285,9 @@ def test_the_archive_has_an_image_for_each_architecture_with_programs_for_it(oci
             assert found["config"]["Entrypoint"] == ["/usr/bin/python3", "-m", "roce_exporter"]
             labels = found["config"]["Labels"]
             expected = {"version": roce_exporter.__version__, "revision": "0" * 40, "licenses": "Apache-2.0"}
+            expected["source"] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"][
+                "Homepage"
+            ]
             assert {name: labels[f"org.opencontainers.image.{name}"] for name in expected} == expected
             machines = {
                 name: machine for layer in manifest["layers"] for name, machine in programs(blob(layer))
