@@ -254,7 +254,7 @@ def test_the_archive_of_a_release_is_the_same_in_another_folder(
         else:
             shutil.copyfile(place, copy)
             copy.chmod(0o640)
-    offline = downloads(source, tmp_path / "downloads")
+    offline = downloads(ROOT, tmp_path / "downloads")
     alone, folder = ("unshare", "--net"), tmp_path / "again"
     again = archive(run_script(source, folder, store, BASES, *alone, umask=0o077, **offline), folder)
     assert again.name == oci.name == f"roce-exporter-{roce_exporter.__version__}-oci.tar"

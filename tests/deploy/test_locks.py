@@ -71,6 +71,17 @@ def test_the_texts_for_registries_say_what_the_project_says() -> None:
     assert f"> * {DEFAULT_PORT} - [RoCE exporter]({home})" in text
 
 
+def test_the_supported_versions_have_their_dates() -> None:
+    """Of this minor release, and of the Pythons of the classifiers."""
+    text = (ROOT / "SECURITY.md").read_text()
+    minor = re.escape(roce_exporter.__version__.rpartition(".")[0])
+    assert re.search(rf"^\| {minor} \| [^|]+ \| [^|]+ \| [^|]+ \|$", text, re.MULTILINE)
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+    ((pythons, dates),) = re.findall(r"^\| Python ([^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
+    assert pythons.split(", ") == named
+    assert [bool(re.fullmatch(r"20\d\d-\d\d", date)) for date in dates.split(", ")] == [True] * len(named)
+
+
 def test_the_demo_is_in_the_zipapp_only() -> None:
     """The container and the Debian package install requirements.lock; they are the daemon's."""
     demo = {canonicalize_name(Requirement(text).name) for text in EXTRAS["demo"]}

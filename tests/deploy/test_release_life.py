@@ -140,7 +140,7 @@ def rules_of_the_archive(release: Path, folder: Path) -> str:
 
 def rules_of_the_mixin(release: Path, folder: Path) -> str:
     """Rendered, with a setting of the user's own: JSON is YAML."""
-    mine = "_config+:: { RoceExporterDown+: { severity: 'critical' } }"
+    mine = "_config+:: { alerts+: { RoceExporterDown+: { severity: 'critical' } } }"
     snippet = f"((import 'mixin.libsonnet') + {{ {mine} }}).prometheusAlerts"
     return evaluate_snippet("life", snippet, jpathdir=[str(unpacked(release, "mixin", folder))])
 
