@@ -15,7 +15,7 @@ from pathlib import Path
 from roce_exporter.cli.flags import JSON
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import OutputError, harmless, print_text, progress
-from roce_exporter.migrate.foreign_files import LARGEST, recorded, text_of_file, translate_file
+from roce_exporter.migrate.foreign_files import LARGEST, SUFFIXES, recorded, text_of_file, translate_file
 from roce_exporter.migrate.promql_names import guessed, names_of
 from roce_exporter.migrate.target_labels import target_labels
 from roce_exporter.migrate.translation import FileReport, UnreadableError, report_json, report_text
@@ -32,6 +32,7 @@ async def translate(options: argparse.Namespace) -> int:
         OptionError: the package or a file is missing, or a file is not what can be translated.
         OutputError: a file cannot be written.
     """
+    options.files = [one for name in options.files for one in _files_of(name)]
     if options.in_place and options.output:
         raise OptionError("--in-place and --output contradict each other; give one of them")
     if options.in_place and STANDARD_INPUT in options.files:
@@ -95,6 +96,15 @@ def _targets(options: argparse.Namespace) -> list[Path | None]:
             f"--output={options.output}: two files are called {twice[0]}; translate them one by one"
         )
     return [output / name for name in names]
+
+
+def _files_of(name: str) -> list[str]:
+    """The file, or what is in a folder of this name by the suffixes of files that can be translated."""
+    if name == STANDARD_INPUT or not os.path.isdir(name):
+        return [name]
+    if not (found := sorted(str(one) for one in Path(name).iterdir() if one.suffix.lower() in SUFFIXES)):
+        raise OptionError(f"{name}: has no file that ends in {', '.join(SUFFIXES)}")
+    return found
 
 
 def _read(name: str) -> str:

@@ -256,13 +256,14 @@ def _raw_names() -> Mapping[str, Mapping[str, set[str]]]:
 
 
 def ours_of(name: str) -> str:
-    """What the longest raw name at the end of a name is here, as a part of a reason; empty if it has no raw name.
+    """What the longest raw name of several words at the end of a name is here, as a part of a reason; empty if it has none, or is of switches.
 
     Of a driver that the name names, what it is there: `efa` in `my_efa_tx_bytes`.
     """
     words = name.removesuffix("_total").split("_")
-    ends = ("_".join(words[number:]) for number in range(1, len(words)))
-    if not (raw := next((end for end in ends if end in _raw_names()), "")):
+    ends = {"_".join(words[at:]): words[:at] for at in range(1, len(words) - 1)}
+    raw = next((end for end in ends if end in _raw_names()), "")
+    if not raw or {"switch", "pfc"} & {*ends[raw]}:
         return ""
     known = _raw_names()[raw]
     named = [ours for ours, drivers in known.items() if any(driver in name for driver in drivers)]

@@ -180,7 +180,7 @@ def mentions_label(text: str, label: str) -> bool:
 
 
 _FABRIC = re.compile(
-    r"(?:^|_)(?:infiniband|rdma|roce(?:v2)?|(?:amazon)?efa|pfc|cnps?|dcqcn|hca|mlx\d*)(?:_|$)"
+    r"(?:^|[_:])(?:infiniband|rdma|roce(?:v2)?|(?:amazon)?efa|pfc|cnps?|dcqcn|hca|mlx\d*)(?:[_:]|$)"
 )
 """Words in the names of metrics about RDMA."""
 
@@ -197,11 +197,13 @@ def unknown_metrics(text: str, names: promql_names.Names) -> list[str]:
     unknown = {
         name
         for name in selected
-        if _FABRIC.search(name) and not name.startswith("roce_exporter_") and ":" not in name
+        if _FABRIC.search(name) and not name.startswith("roce_exporter_") and not re.search(":.*roce_", name)
         if name not in names.own and name not in INDEX.named and not names.foreign(name)
     }
     return [
-        f"{name}: not a metric of an exporter that this version knows{promql_names.ours_of(name)}"
+        f"{name}: recorded by a rule that is in none of these files: translate them together"
+        if ":" in name
+        else f"{name}: not a metric of an exporter that this version knows{promql_names.ours_of(name)}"
         for name in sorted(unknown)
     ]
 

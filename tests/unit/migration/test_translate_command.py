@@ -192,10 +192,11 @@ def test_flags_that_contradict_are_refused(argv, why, capsys) -> None:
 def test_paths_that_cannot_be_used_are_one_line(tmp_path, capsys) -> None:
     good = file(tmp_path, "a.yml", RULES)
     (tmp_path / "sub").mkdir()
+    (tmp_path / "empty").mkdir()
     same = file(tmp_path / "sub", "a.yml", RULES)
     for argv, why in (
         ([f"{tmp_path}/none.yml"], "No such file"),
-        ([str(tmp_path)], "Is a directory"),
+        ([f"{tmp_path}/empty"], "has no file that ends in .json"),
         ([good, same, f"--output={tmp_path}/none"], "is not a folder that exists"),
         ([good, f"--output={tmp_path}/none/"], "is not a folder that exists"),
         ([good, same, f"--output={tmp_path}"], "two files are called a.yml"),
@@ -233,3 +234,46 @@ def test_without_the_extra_one_line_names_it(tmp_path, monkeypatch, capsys) -> N
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "install the extra translate" in err
+
+
+def test_a_folder_is_its_files(tmp_path, capsys) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    file(tmp_path / "in", "a.yml", RULES)
+    file(tmp_path / "in", "b.json", LEFT)
+    file(tmp_path / "in", "README.txt", "no rules")
+    assert run(str(tmp_path / "in"), f"--output={tmp_path / 'out'}") == 1
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["a.yml", "b.json"]
+    assert run(str(tmp_path / "out" / ".."), "--in-place") == 2
+    assert "has no file that ends in" in capsys.readouterr().err
+
+
+def test_what_another_file_records_and_what_a_switch_counts_is_left_with_its_reason(tmp_path, capsys) -> None:
+    recorded = "infiniband:switch_port_symbol_errors:rate5m"
+    rules = file(tmp_path, "a.yml", RULES.replace("rate(node_infiniband_link_downed_total[5m])", recorded))
+    assert run(rules) == 1
+    assert f"{recorded}: recorded by a rule that is in none of these files" in capsys.readouterr().err
+    record = f"groups:\n- rules:\n  - record: {recorded}\n    expr: rate(infiniband_switch_symbol_errors_total[5m])\n"
+    other = file(tmp_path, "b.yml", record)
+    (tmp_path / "out").mkdir()
+    assert run(rules, other, f"--output={tmp_path / 'out'}") == 1
+    said = capsys.readouterr().err
+    assert "recorded by a rule" not in said
+    assert (
+        "infiniband_switch_symbol_errors_total: not a metric of an exporter that this version knows\n" in said
+    )
+    assert (
+        run(
+            file(tmp_path, "c.json", PANEL % "nexus_pfc_rx_pause"),
+            file(tmp_path, "d.json", PANEL % "my_rdma_np_cnp_sent"),
+            f"--output={tmp_path / 'out'}",
+        )
+        == 1
+    )
+    said = capsys.readouterr().err
+    assert "nexus_pfc_rx_pause: not a metric of an exporter that this version knows\n" in said
+    assert "`np_cnp_sent` is roce_cnp_sent_total here" in said
+
+
+def test_our_own_recording_rules_are_ours(tmp_path, capsys) -> None:
+    assert run(file(tmp_path, "a.json", PANEL % "port:roce_port_used:info")) == 0
