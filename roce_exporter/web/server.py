@@ -49,6 +49,8 @@ BACKLOG = 512
 LARGEST_PORT = 65535
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 ACCEPT_PAUSE = 0.1
+SILENCE = 60.0
+"""Seconds between two log lines about a shortage that goes on."""
 SCRATCH_BYTES = 16 * 1024
 
 
@@ -133,7 +135,7 @@ class Server:
         self._listeners.clear()
 
     async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
+        loop, logged = asyncio.get_running_loop(), -SILENCE
         while True:
             try:
                 client, _ = await loop.sock_accept(listener)
@@ -144,7 +146,9 @@ class Server:
                 # The shortage may end in a moment, and a server that no longer accepts connections is useless.
                 if isinstance(error, MemoryError) or error.errno in EXHAUSTED:
                     self._make_room()
-                    LOG.warning("cannot accept a connection: %s; closing an idle one", error)
+                    if loop.time() - logged > SILENCE:
+                        LOG.warning("cannot accept a connection: %s; closing idle ones", error)
+                        logged = loop.time()
                     await asyncio.sleep(ACCEPT_PAUSE)
 
     def _admit(self, client: socket.socket) -> asyncio.Task[None] | None:

@@ -80,6 +80,8 @@ LONGEST_READ = 3600.0
 """Seconds after which a check that hangs is given up, and the next one waits for its thread."""
 PEM_BYTES = 1 << 20  # four times the size of all public authorities of a host
 
+UNREAD = ()  # the stamp of a file that could not be read: no file has it, so the next check reads it
+
 BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 DURATION = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)(h|ms|m|s|us|µs|ns)")
 UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -102,6 +104,7 @@ class WebConfigFile:
         self._path = Path(path)
         self._seen = {self._path: stamp(self._path)}
         self._config = WebConfig()
+        self._logged: object = None
         self._thread = CallThread()
         self._check: asyncio.Task[None] | None = None
         self._since = 0.0
@@ -149,7 +152,7 @@ class WebConfigFile:
         seen = {file: stamp(file) for file in self._seen}
         if seen == self._seen:
             return
-        self._seen = seen
+        self._seen = dict(seen)
         config, problem = self._config, ""
         try:
             config = self._load()
@@ -158,13 +161,22 @@ class WebConfigFile:
         if (config.tls is None) != (self._config.tls is None):
             problem = f"{self._path}: tls_server_config: switching TLS on or off requires a restart"
         if problem:
-            LOG.error("%s; keeping the previous configuration", problem)
+            logged, self._logged = self._logged, (problem, seen)
+            if logged != self._logged:
+                LOG.error("%s; keeping the previous configuration", problem)
             return
         self._config = config
         LOG.info("%s has changed and was reloaded", self._path)
 
+    def _read(self, file: Path, limit: int) -> Content:
+        """The content of a file or its error, after which it counts as changed: what ends a shortage of descriptors changes no file."""
+        content = read_file(file, limit)
+        if isinstance(content, OSError):
+            self._seen[file] = UNREAD
+        return content
+
     def _load(self) -> WebConfig:
-        text = decode_text(self._path, read_file(self._path, MAX_BYTES), "--web.config.file")
+        text = decode_text(self._path, self._read(self._path, MAX_BYTES), "--web.config.file")
         # A file that is being rewritten in place is empty for a moment. That must not remove the authentication.
         if not text.strip() and self._config != WebConfig():
             raise DocumentError(
@@ -178,7 +190,7 @@ class WebConfigFile:
         self._seen = {self._path: self._seen[self._path]} | named
         for name, pem in pems.items():
             if pem.path:
-                pems[name] = pem._replace(content=read_file(pem.path, PEM_BYTES))
+                pems[name] = pem._replace(content=self._read(pem.path, PEM_BYTES))
         return WebConfig(
             tls=_context(sections["tls_server_config"], tls, pems) if tls else None,
             allowed_sans=frozenset(map(text_of, items_of(tls.get("client_allowed_sans")))),

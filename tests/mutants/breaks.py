@@ -203,6 +203,10 @@ class Breaks:
             everything = [
                 (one, change) for one in chosen for change in range(len(self.functions.changes(one)))
             ]
+            if self.options.unseen:
+                before = json.loads(self.options.unseen.read_text())["breaks"]
+                names = {(one["place"], one["label"]) for one in before if not one["failed"]}
+                everything = [pair for pair in everything if self.name(*pair) in names]
             print(f"{len(everything)} breaks of {len(chosen)} functions to choose from", flush=True)
             return self.random.sample(everything, min(self.options.breaks, len(everything)))
         queues = []
@@ -215,6 +219,11 @@ class Breaks:
             self.random.shuffle(queues)
             plan += [queue.pop(0) for queue in queues if queue]
         return plan[: self.options.breaks]
+
+    def name(self, function: int, change: int) -> tuple[str, str]:
+        """The place and the label of a break."""
+        made = self.functions.changes(function)[change]
+        return self.functions.place(function, made.line), made.label
 
     def mixed(self, function: int) -> tuple[list[int], list[int]]:
         """The fine and the extreme changes of a function by their numbers, in random order."""
@@ -315,6 +324,7 @@ def main() -> int:
         "--score", action="store_true", help="count seen breaks only: stop at the first failure"
     )
     parser.add_argument("--json", type=Path, help="write the results here")
+    parser.add_argument("--unseen", type=Path, help="with --score: only what no test of these results saw")
     options, arguments = parser.parse_known_args()
     if not arguments:
         options.score, arguments = True, ["--tier=test", *(f"tests/{folder}" for folder in FOLDERS)]

@@ -89,6 +89,18 @@ ODD = secret_host(
     "http://gpu17.acme.example/ALICE/0c42a1fffe79a4f8 fe80::e42:a1ff:fe79:a4f8 10.77.1.9 SN9F2K77Q1",
     "PROJECTX alice",
 )
+LLDP = secret_host(
+    "LLDP neighbour SPINE-07.PARIS2.ACME.EXAMPLE. mgmt 2a0d:e4c0:1::7 chassis 0c42.a179.a4f8 port et-0/0/31\n"
+    "sysname=spine-07.paris2.acme.example;mgmt-ip=198.18.77.9;sysdesc=Arista-DCS-7060 SN:JPE12345678\n"
+    "spine%2D07%2Eparis2 xn--bcher-kva.acme.example 198.18.77.9/32 198-18-77-9.static [2A0D:E4C0:1:0:0:0:0:7]:179\n"
+    'serial-number=MT2042X01234 S/N:MT2042X01234 SN#MT2042X01234 PN MCX623106AN SN MT2042X01234, "FNS24230A5C"\n'
+    "module serial AVGO-7Q91-33K2 vendor_sn(FNS24230A5C) 0x4d543230343258303132 sn=jpe12345678\n",
+    ("/system.slice/a.service", "/system.slice/b.service", "/machine.slice/c.scope"),
+    "JPE12345678",
+    "lldpd",
+)
+"""What a switch announces of itself, and the serial numbers of modules and devices, in the kernel's log and as a firmware's text."""
+KERNELS = pytest.mark.parametrize("kernel", [PLAIN, ODD, LLDP], ids=["plain", "odd", "lldp"])
 SECRETS = (
     *(
         "gpu17",
@@ -103,6 +115,20 @@ SECRETS = (
         "4711",
         "1017",
         "pw1",
+    ),
+    *(
+        "spine",
+        "paris2",
+        "bcher",
+        "198.18",
+        "198-18",
+        "e4c0",
+        "jpe12345678",
+        "fns24230",
+        "avgo",
+        "7q91",
+        "33k2",
+        "4d5432",
     ),
     *("10.77.1.9", "10-77-1-9", "0a4d:0109", "077.001", "xbcnal"),
     *(
@@ -133,7 +159,7 @@ def archive_of(kernel: RecordedKernel, output: Path) -> tuple[str, str]:
     return printed, "\n".join(parts).lower()
 
 
-@pytest.mark.parametrize("kernel", [PLAIN, ODD], ids=["plain", "odd"])
+@KERNELS
 def test_nothing_that_identifies_the_host_is_left_and_only_the_user_can_read(kernel, tmp_path) -> None:
     printed, text = archive_of(kernel, tmp_path / "c.tar.gz")
     left = {secret: re.findall(rf".*{re.escape(secret)}.*", text)[:3] for secret in SECRETS if secret in text}
@@ -157,7 +183,7 @@ def test_a_folder_and_a_text_are_readable_by_the_user_only(tmp_path) -> None:
     assert stat.S_IMODE((tmp_path / "c").stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize("kernel", [PLAIN, ODD], ids=["plain", "odd"])
+@KERNELS
 def test_the_capture_has_the_same_findings_values_and_messages(kernel, tmp_path) -> None:
     asyncio.run(capture(kernel, str(tmp_path / "c.txt"), 1, 0.001))
     replayed = load_recording(str(tmp_path / "c.txt"))

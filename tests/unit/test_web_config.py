@@ -1,6 +1,7 @@
 """The web config file: accepted and refused contents, error messages, and reloads."""
 
 import asyncio
+import errno
 import logging
 import ssl
 import subprocess
@@ -296,6 +297,25 @@ def test_an_invalid_change_keeps_the_previous_file_and_is_logged_once(folder, ca
         assert [record.levelno for record in caplog.records] == [logging.ERROR]
         assert "keeping the previous configuration" in caplog.text
     web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n")
+    assert set(now(file).users) == {b"bob"}
+
+
+@pytest.mark.parametrize("name", ["web.yml", "key.pem"])
+def test_what_could_not_be_read_for_a_moment_is_read_again_without_a_change(
+    folder, caplog, monkeypatch, name
+) -> None:
+    """As after a shortage of descriptors. It is logged once."""
+    file = WebConfigFile(web_yml(folder, f"basic_auth_users: {{alice: {HASH}}}\n{TLS}"))
+    web_yml(folder, f"basic_auth_users: {{bob: {HASH}}}\n{TLS}")
+    read = web_config_file.read_file
+
+    def short(path: Path, limit: int) -> bytes | OSError | ValueError:
+        return OSError(errno.EMFILE, "Too many open files") if path.name == name else read(path, limit)
+
+    monkeypatch.setattr(web_config_file, "read_file", short)
+    assert [set(now(file).users) for _ in range(3)] == [{b"alice"}] * 3
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    monkeypatch.undo()
     assert set(now(file).users) == {b"bob"}
 
 

@@ -32,6 +32,7 @@ import json
 import os
 import posixpath
 import re
+import shutil
 import stat
 import tarfile
 import textwrap
@@ -330,7 +331,7 @@ _PLAIN_TARGET = re.compile(r"[^\s\"]\S{0,4000}")
 async def write_tree(tree: Tree, output: str, base: str = "") -> None:
     """Write a new recording in the form that the suffix of `output` names: a text, an archive, or else a folder.
 
-    Only the user can read it. Reads that fail are in a text only. The base is for a text: only what differs from it is written.
+    Only the user can read it, and nothing is left of one that cannot be written. Reads that fail are in a text only. The base is for a text: only what differs from it is written.
 
     Raises:
         RecordingError: a path is below a link, or the base cannot be read.
@@ -347,17 +348,27 @@ async def write_tree(tree: Tree, output: str, base: str = "") -> None:
 
 
 async def _write_file(output: str, content: bytes) -> None:
-    async with aiofiles.open(output, "xb", opener=partial(os.open, mode=0o600)) as file:
-        await file.write(content)
+    async with aiofiles.open(output, "xb", opener=partial(os.open, mode=0o600), buffering=0) as file:
+        try:
+            while content := content[await file.write(content) :]:
+                pass
+        except OSError:
+            os.unlink(output)
+            raise
 
 
 async def _write_folder(tree: Tree, root: Path) -> None:
-    for folder in sorted(tree.folders):
-        await aiofiles.os.makedirs(root / folder, mode=0o700)  # never into one that another process has made
-    for path, target in tree.links.items():
-        await aiofiles.os.symlink(target, root / path)
-    for path, content in tree.files.items():
-        await _write_file(str(root / path), content)
+    await aiofiles.os.makedirs(root, mode=0o700)  # never into one that another process has made
+    try:
+        for folder in sorted(tree.folders.keys() - {""}):
+            await aiofiles.os.makedirs(root / folder, mode=0o700)
+        for path, target in tree.links.items():
+            await aiofiles.os.symlink(target, root / path)
+        for path, content in tree.files.items():
+            await _write_file(str(root / path), content)
+    except OSError:
+        shutil.rmtree(root, ignore_errors=True)
+        raise
 
 
 def _archive(tree: Tree) -> bytes:
