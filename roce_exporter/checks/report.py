@@ -133,7 +133,9 @@ def _unseen(report: Report, width: int) -> Iterator[str]:
         if gap.needed:
             yield from _filled(str(gap), "  ! ", width)
     for place, what in rest.items():
-        yield from _filled(f"{place}{'; '.join(what)}", "  - ", width)
+        together = f"{place}{'; '.join(what)}"
+        for line in [together] if len(together) < 2 * width else (f"{place}{one}" for one in what):
+            yield from _filled(line, "  - ", width)
     yield ""
 
 

@@ -273,11 +273,11 @@ def _unscraped(title: str, fix: str) -> Finding:
 
 
 PRIVILEGES = """
-CAP_NET_ADMIN: optical power and temperature of transceivers, and the counters of mlx5's reporter vnic: deploy/systemd/drop-ins/optics.conf
-Processes of other users: which pods, jobs and units own the RDMA objects: mount /proc without hidepid for the exporter's user (deploy/systemd/drop-ins/owners.conf)
+CAP_NET_ADMIN: optical power and temperature of transceivers, and the counters of mlx5's reporter vnic: drop-ins/optics.conf
+Processes of other users: which pods, jobs and units own the RDMA objects: mount /proc without hidepid for the exporter's user (drop-ins/owners.conf)
 The host's PID namespace: owners in all containers: `hostPID: true` in a pod, `--pid=host` in a container
 The kernel log: messages of the RoCE drivers: CAP_SYSLOG, or `sysctl kernel.dmesg_restrict=0`
-debugfs: delay drop and congestion control settings of mlx5: deploy/systemd/drop-ins/debugfs.conf
+debugfs: delay drop and congestion control settings of mlx5: drop-ins/debugfs.conf
 /dev/infiniband/uverbs*: limits of the device on kernels that do not report them, with owners.limits: the group of these files, or a udev rule
 CAP_NET_RAW: packets of a mirror port, for `--wire.interface` only: deploy/systemd/roce-exporter-wire.service
 """
@@ -298,7 +298,8 @@ def check_privileges(found: Privileges) -> Iterator[Finding | NotChecked]:
         if one:
             yield _right("privileges", f"{name}: available")
         elif one is not None:
-            yield NotChecked(f"{adds}: {name} is missing ({remedy})")
+            shown = name if name[1:2].isupper() else name[:1].lower() + name[1:]
+            yield NotChecked(f"{adds}: {shown} is missing ({remedy})")
 
 
 def check_clock(found: ClockState | None, error: str = "") -> Finding | NotChecked:

@@ -77,7 +77,7 @@ def translate(text: str, names: promql_names.Names, *, only_series: bool = False
     if len(views) > 1:
         differing = sorted({one.exporter for each in translations for one in each.used})
         raise promql_names.UntranslatedError(
-            f"it differs by exporter: name one by --from ({', '.join(differing)})"
+            f"{min(selected & found)} means something else in {' and '.join(differing)}: name one by --from"
         )
     return translations[0]
 

@@ -191,7 +191,7 @@ class PrometheusQueries:
         found = await self._instances()
         if len(found) != 1:
             raise NetError(
-                f"give --target=INSTANCE: {few([ascii(name) for name in found], SHOWN)}"
+                f"it has several hosts: give --target=INSTANCE, one of {few([ascii(name) for name in found], SHOWN)}"
                 if found
                 else "no series roce_* of any host in this time"
             )

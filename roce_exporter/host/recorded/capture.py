@@ -129,8 +129,9 @@ async def capture(
         raise CaptureError(f"{output}: {error.strerror}; choose another place with --output") from None
     failed = f", {len(tree.errors)} failed reads (only a {SUFFIX} contains them)" if tree.errors else ""
     files = len(tree.files) + len(tree.links)
+    more = " (counters that rise need several: `moments: 10` in a --config.file)" * (moments == 1)
     return (
-        f"{output}: {counted(devices, 'device')}, {counted(moments, 'moment')}, {counted(files, 'file')}{failed}; readable by you only\n"
+        f"{output}: {counted(devices, 'device')}, {counted(moments, 'moment')}{more}, {counted(files, 'file')}{failed}; readable by you only\n"
         f"replaced: {scrub.replaced()}\nkept: {KEPT}"
     )
 

@@ -139,7 +139,10 @@ def test_no_series_lists_the_instances_that_there_are(prometheus, capsys) -> Non
 
 @pytest.mark.parametrize(
     ("instances", "said"),
-    [((), "no series roce_* of any host in this time"), (("h1", "h2"), "give --target=INSTANCE: 'h1', 'h2'")],
+    [
+        ((), "no series roce_* of any host in this time"),
+        (("h1", "h2"), "give --target=INSTANCE, one of 'h1', 'h2'"),
+    ],
 )
 def test_the_instance_must_be_given_unless_there_is_one(prometheus, capsys, instances, said) -> None:
     prometheus.reply = lambda path: answer(path, [], instances)

@@ -119,9 +119,9 @@ def test_an_expression_becomes_ours(text, new) -> None:
         (f"info({DOWNED})", "`info` joins"),
         (f"sum({DOWNED}", "promql-parser refuses it"),
         (f"${{function}}({DOWNED})", "promql-parser refuses it"),
-        ("sum by (ifname) (rdma_np_cnp_sent_total)", "differs by exporter: name one by --from"),
+        ("sum by (ifname) (rdma_np_cnp_sent_total)", "means something else in rdma_exporter and spiderpool: name one by --from"),
         ("rdma_np_cnp_sent_total + on () node_infiniband_link_downed_total", "several exporters; name one by --from"),
-        ('sum(rdma_np_cnp_sent_total{is_root="true"})', "differs by exporter|has no equal"),
+        ('sum(rdma_np_cnp_sent_total{is_root="true"})', "means something else|has no equal"),
     ],
 )  # fmt: skip
 def test_what_would_be_a_guess_is_refused(text, why) -> None:
