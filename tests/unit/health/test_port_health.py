@@ -1,10 +1,13 @@
 """The state machine: reasons hold until they have recovered, what is not seen is not healthy, and quiet hosts are healthy."""
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 from health_history import history
 
 from roce_exporter.catalog.named import PORT_INFO
-from roce_exporter.checks.finding import Report, Status
+from roce_exporter.checks.finding import NotChecked, Report, Status
 from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.checks.health.port_health import (
     FACTS_MISSING,
@@ -14,6 +17,10 @@ from roce_exporter.checks.health.port_health import (
     NO_LINK,
     NOT_JUDGED,
     RECOVERY,
+    UNKNOWN_REASONS,
+    PortConditions,
+    findings_document,
+    health_document,
     judge,
     not_judged,
 )
@@ -149,3 +156,67 @@ def test_a_device_that_vanished_has_failed_for_a_day() -> None:
 def test_a_port_that_no_moment_has_is_forgotten() -> None:
     ports = judge({}, at(0), found(NAMED["link_flapping"]))
     assert judge(ports, (TimedSamples(15, {}), TimedSamples(30, {})), FINE) == {}
+
+
+def test_the_documents_have_each_field_by_its_name() -> None:
+    """Whole, because scripts of operators read them."""
+    down, other = NAMED["link_down"], ("mlx5_1", "1")
+    first = replace(down.finding("mlx5_0", "1", ("a",), harm=1.0), caused_by=("link_flapping",))
+    ports = judge({}, at(100), Report((first,), ())) | {other: PortConditions((), Status.OK, 7.0, ())}
+    report = Report((first,), (NotChecked("optics"),), fine=("settings",))
+    assert health_document(ports, report, 100.0, 101.0, 15.0) == {
+        "version": 1,
+        "time": 101.0,
+        "interval_seconds": 15.0,
+        "health": "failed",
+        "summary": "mlx5_0/1 failed: link_down (link)",
+        "ports": [
+            {
+                "device": "mlx5_0",
+                "port": "1",
+                "health": "failed",
+                "since": 100,
+                "reasons": [
+                    {
+                        "reason": "link_down",
+                        "place": first.place,
+                        "health": "failed",
+                        "side": "link",
+                        "title": first.title,
+                        "likely": first.why,
+                        "since": 100,
+                        "last_sign": 100,
+                        "evidence": ["a"],
+                        "sure": first.sure,
+                        "wrong_if": first.wrong_if,
+                        "against": [*first.against, "can follow from link_flapping"],
+                        "next": list(first.fix),
+                        "runbook": first.runbook,
+                    }
+                ],
+            },
+            {"device": "mlx5_1", "port": "1", "health": "healthy", "since": 7.0, "reasons": []},
+        ],
+        "fine": ["settings"],
+        "unseen": ["optics"],
+    }
+    assert first.title
+    found = findings_document(ports, report, 100.0, 101.0, 15.0)
+    assert (found["interval_seconds"], found["source"], found["time"]) == (15.0, "this host", 101.0)
+    assert [one["check"] for one in found["findings"]] == ["link_down"]
+    assert found["ports"] == [
+        {"device": "mlx5_0", "port": "1", "status": "failed", "since": 100},
+        {"device": "mlx5_1", "port": "1", "status": "ok", "since": 7.0},
+    ]
+
+
+def test_the_summary_counts_healthy_ports_and_says_that_none_is_judged() -> None:
+    fine, unknown = (
+        PortConditions((), Status.OK, 7.0, ()),
+        PortConditions((), Status.UNKNOWN, 7.0, (NO_LINK,)),
+    )
+    document = partial(health_document, report=FINE, at=9.0, judged=9.0, interval=15.0)
+    assert document({KEY: fine, ("mlx5_1", "1"): unknown})["summary"] == "1 of 2 ports healthy"
+    assert document({})["summary"] == "no ports judged"
+    (port,) = document({KEY: unknown})["ports"]
+    assert port["reasons"] == [{"reason": NO_LINK, "health": "unknown", "title": UNKNOWN_REASONS[NO_LINK]}]
