@@ -205,8 +205,8 @@ class Breaks:
             ]
             if self.options.unseen:
                 before = json.loads(self.options.unseen.read_text())["breaks"]
-                names = {(one["place"], one["label"]) for one in before if not one["failed"]}
-                everything = [pair for pair in everything if self.name(*pair) in names]
+                names = {self.name(one["place"], one["label"]) for one in before if not one["failed"]}
+                everything = [pair for pair in everything if self.name_of(*pair) in names]
             print(f"{len(everything)} breaks of {len(chosen)} functions to choose from", flush=True)
             return self.random.sample(everything, min(self.options.breaks, len(everything)))
         queues = []
@@ -220,10 +220,14 @@ class Breaks:
             plan += [queue.pop(0) for queue in queues if queue]
         return plan[: self.options.breaks]
 
-    def name(self, function: int, change: int) -> tuple[str, str]:
-        """The place and the label of a break."""
-        made = self.functions.changes(function)[change]
-        return self.functions.place(function, made.line), made.label
+    @staticmethod
+    def name(place: str, label: str) -> str:
+        """A break, without its line: the package may have changed since."""
+        return f"{re.sub(':[0-9]+ ', ' ', place)} {label}"
+
+    def name_of(self, function: int, change: int) -> str:
+        """The same by numbers."""
+        return self.name(self.functions.place(function), self.functions.changes(function)[change].label)
 
     def mixed(self, function: int) -> tuple[list[int], list[int]]:
         """The fine and the extreme changes of a function by their numbers, in random order."""
@@ -324,6 +328,7 @@ def main() -> int:
         "--score", action="store_true", help="count seen breaks only: stop at the first failure"
     )
     parser.add_argument("--json", type=Path, help="write the results here")
+    parser.add_argument("--least", type=float, default=0.0, help="exit code 1 if fewer percent are seen")
     parser.add_argument("--unseen", type=Path, help="with --score: only what no test of these results saw")
     options, arguments = parser.parse_known_args()
     if not arguments:
@@ -359,6 +364,10 @@ def main() -> int:
     print(f"\n{used.ru_utime + used.ru_stime:.0f} CPU-seconds")
     if not breaks.breaks:
         print("nothing was broken: no test executes a function of --functions")
+        return 1
+    share = 100 * sum(bool(one["failed"]) for one in breaks.breaks) / len(breaks.breaks)
+    if share < options.least:
+        print(f"{share:.1f} % of the breaks were seen; --least={options.least:g}")
         return 1
     return 1 if report.excused() and report.unexcused(results) else 0
 
