@@ -6,6 +6,7 @@ Pause: IEEE 802.1Qbb, 802.3 annex 31B; which direction blocks, and who is slow. 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -222,9 +223,15 @@ def _times(port: PortView, direction: str) -> Iterator[str]:
         yield f"roce_global_pause_{direction}_seconds_total"
 
 
+def _is_stopped(port: PortView, track: SeriesTrack) -> bool:
+    """Whether pause of this priority stops RDMA: not where it has no PFC here and another one has (IEEE 802.1Qbb)."""
+    enabled = port.highest("roce_pfc_enabled", priority=track.labels.get("priority", ALL))
+    return enabled != 0 or not port.highest("roce_pfc_enabled")
+
+
 def _counted(port: PortView, direction: str) -> Iterator[Paused]:
     for name in _times(port, direction):
-        for track in port.tracks(name):
+        for track in filter(partial(_is_stopped, port), port.tracks(name)):
             if rise := port.rise_of(name, track, MEDIUM):
                 yield Paused(track.labels.get("priority", ALL), min(rise.rate, 1.0), rise.seconds)
 
@@ -236,7 +243,7 @@ def _estimated(port: PortView, direction: str) -> Iterator[Paused]:
         kind = "pause_seconds" if name.startswith("roce_pfc_") else "seconds"
         if port.highest(f"{name.partition(direction)[0]}{direction}_{kind}_total"):
             continue
-        for track in port.tracks(name):
+        for track in filter(partial(_is_stopped, port), port.tracks(name)):
             rise = port.rise_of(name, track, SHORT)
             match = {label: track.labels[label] for label in ("netdev", "priority") if label in track.labels}
             resumed = port.rose(name.replace("xoff_", "xon_"), SHORT, **match) if "xoff_" in name else 0.0
@@ -285,7 +292,9 @@ def _slow_receiver(port: PortView) -> Iterator[Symptom]:
 
 def _flood(port: PortView, direction: str) -> Iterator[Symptom]:
     """Where a NIC counts XOFF and XON frames and no time: many of both are a note, unless the port drops meanwhile what it receives."""
-    stops = port.rise(f"roce_pfc_{direction}_xoff_frames_total", SHORT)
+    name = f"roce_pfc_{direction}_xoff_frames_total"
+    rises = [port.rise_of(name, one, SHORT) for one in port.tracks(name) if _is_stopped(port, one)]
+    stops = max((rise for rise in rises if rise), default=None)  # of one class they rise together
     if not stops or stops.rate <= FLOOD:
         return
     if direction == RECEIVE:
@@ -330,14 +339,17 @@ def _global(port: PortView) -> Iterator[Symptom]:
 
 def _unexpected(port: PortView) -> Iterator[Symptom]:
     window = port.limit("pfc_on_lossy_priority", "window")
-    xoff, is_lossless = "roce_pfc_receive_xoff_frames_total", port.highest("roce_pfc_enabled")
-    for track, enabled in port.current("roce_pfc_enabled"):
-        match = {label: track.labels[label] for label in ("netdev", "priority")}
-        # Intel counts by traffic class: frames of a lossless priority also count for the others of its class.
-        if enabled or (is_lossless and port.tracks(xoff, **match)):
-            continue
-        names = ("roce_pfc_receive_frames_total", xoff)
-        if count := sum(port.rose(name, window, **match) for name in names):
+    xoff = "roce_pfc_receive_xoff_frames_total"
+    places = [
+        ({label: track.labels[label] for label in ("netdev", "priority")}, enabled)
+        for track, enabled in port.current("roce_pfc_enabled")
+    ]
+    # Intel counts by traffic class: frames of a lossless priority also count for the others of its class, as many.
+    shared = max((port.rose(xoff, window, **match) for match, enabled in places if enabled), default=0.0)
+    for match, enabled in places:
+        own = port.rose(xoff, window, **match)
+        count = port.rose("roce_pfc_receive_frames_total", window, **match) + own * (own > shared)
+        if count and not enabled:
             said = f"{number(count)} pause frames for priority {match['priority']}, which has no PFC here"
             yield Symptom("pfc_mismatch", (said,))
 
@@ -346,6 +358,8 @@ MARKS, SENT = "roce_ecn_marked_packets_total", "roce_cnp_sent_total"
 HANDLED, IGNORED = "roce_cnp_handled_total", "roce_cnp_ignored_total"
 UNKEPT = frozenset({"irdma"})
 """Drivers whose firmware sends CNPs and may not count them: `cnpSent` of an E810 stays 0 (Lumina, SIGCOMM 2023)."""
+CUT = 300e-6
+"""Seconds for which a CNP slows its sender at least: until the first step of the recovery (DCQCN, SIGCOMM 2015; mlx5's default)."""
 PAUSED_RATIO = 0.01
 """Share of marked packets that means congestion where the switch pauses this host, too."""
 DROPS = (
@@ -396,14 +410,17 @@ def _incast(port: PortView) -> Iterator[Symptom]:
     packets = port.rise("roce_port_receive_packets_total", MEDIUM) or port.rise(
         "roce_port_receive_udp_packets_total", MEDIUM
     )
-    if marks is None or packets is None or packets.rate <= port.limit("marked_packets", "packets_per_second"):
-        return
-    ratio = marks.amount / packets.amount
+    busy = marks and packets and packets.rate > port.limit("marked_packets", "packets_per_second")
+    ratio = marks.amount / packets.amount if marks and packets and busy else 0.0
     # Where the fabric pauses, too, fewer marks are sufficient to name the kind of its congestion.
     paused = paused_priorities(port, RECEIVE)
     most = PAUSED_RATIO if paused else port.limit("marked_packets", "ratio")
-    if ratio > most and (sent is None or sent.amount > 0):
-        said = f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
+    # On a fast port a small share is enough to keep a sender slow at any time; one CNP answers some marks.
+    slowed = CUT * sent.rate if sent else 0.0
+    if (ratio > most and (sent is None or sent.amount > 0)) or (slowed >= 1 and not paused):
+        said = (
+            marks and f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
+        )
         yield Symptom("incast", texts(said, sent and rose(sent, "CNPs sent")), weight=ratio)
 
 

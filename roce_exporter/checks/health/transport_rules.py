@@ -7,6 +7,7 @@ host's requests met is the matter of the path or the peer, what the peer's reque
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, risen, rose, texts
@@ -43,6 +44,8 @@ SENT_AGAIN = (
 """The second sign of loss: what arrives out of sequence alone may have been reordered."""
 MANY_AGAIN = 100.0
 """Go-back-N sends some hundred packets again for one that is lost (alert RoceWireRetransmissions), and SRD some on other paths without loss."""
+GAP = 1000.0
+"""Packets that follow a lost one before it is sent again, and arrive out of sequence: 400 Gbit/s in 80 us."""
 PER_TIMEOUT = 16.0
 """Packets that a timeout sends again; a loss between packets that arrive is repeated without one."""
 FEW = 10.0
@@ -95,7 +98,7 @@ def _silence(port: PortView) -> Iterator[Symptom]:
     losses_seen = sum(rise.amount for rise, _ in lost)
     side = _side_of_silence(port, losses_seen, waited, gave_up=gave_up)
     peers = [*_silent_peers(port), *(said for _, said in risen(port, NAMED, WINDOW))]
-    alone = _calm_siblings(port) if side is Side.PEER and not peers else 0
+    alone, is_cut = _calm_siblings(port) if side is Side.PEER and not peers else (0, False)
     # Which of the signs these requests failed by is not known.
     failed = [f"{number(uncounted)} work requests failed meanwhile"] if uncounted >= 1 else []
     failed += [said for _, said in risen(port, ((RNR_NAKS, NOT_READY),), WINDOW) if failed]
@@ -107,6 +110,7 @@ def _silence(port: PortView) -> Iterator[Symptom]:
         *_whose(port),
         *peers,
         alone and f"its {alone} siblings send as well and have none",
+        is_cut and "what it receives is less than half of theirs",
         clean and "no packet is seen to get lost: what arrives at the peer is in order",
     )
     against = {
@@ -114,36 +118,41 @@ def _silence(port: PortView) -> Iterator[Symptom]:
         Side.PEER: "a path that is cut completely looks the same from here",
         Side.FABRIC: "a peer that restarts loses packets, too",
     }
-    side = Side.HOST if alone else side
+    side = Side.HOST if is_cut else side
+    doubt = alone and not is_cut and "this card is at fault if it gives up towards several peers"
     cause = "peer_silent" if unanswered else "ack_timeouts"
     way = "" if clean or (side is Side.PEER and lost) else LOSSY
     name = "retries_exceeded" if gave_up else cause
-    yield Symptom(name, evidence, texts(against.get(side)), side, direction=way)
+    yield Symptom(name, evidence, texts(against.get(side), doubt), side, direction=way)
 
 
-def _calm_siblings(port: PortView) -> int:
-    """How many other cards of this model send, where there are several and none of them waits for a peer, and this one goes on to wait.
+def _calm_siblings(port: PortView) -> tuple[int, bool]:
+    """How many other cards of this model send and wait for no peer, where there are several and this one goes on to wait; whether it receives little next to them.
 
-    A dead host takes all rails. One dead process takes the queue pairs of one rail, which give up within the time of their retries.
+    A dead host takes all rails, and a card that reaches no peer gets no answers. One dead process takes the queue pairs of one rail,
+    which give up within the time of their retries.
     """
-    if not any(_goes_on(port, name) for name in (EXCEEDED, TIMEOUTS, ADAPTIVE)):
-        return 0
+    spans = [span for name in (EXCEEDED, TIMEOUTS, ADAPTIVE) if (span := _lasting(port, name))]
     _, model = speed_and_model(port)
     others = [one for one in port.host.ports() if any(model[1:]) and one.device != port.device]
     alike = [one for one in others if speed_and_model(one)[1] == model]
-    sent = (one.rise(TRANSMITTED, WINDOW) for one in alike)
-    busy = sum(rise is not None and rise.rate > IDLE for rise in sent)
     waits = any(one.rose(name, WINDOW) for one in alike for name in (TIMEOUTS, EXCEEDED, ADAPTIVE))
-    return 0 if waits or busy < SEVERAL else busy
+    busy = [one for one in alike if (sent := one.rise(TRANSMITTED, WINDOW)) and sent.rate > IDLE]
+    if not spans or waits or len(busy) < SEVERAL:
+        return 0, False
+    begin, end = min(begin for begin, _ in spans), max(end for _, end in spans)
+    own, *received = (one.between(RECEIVED, begin, end) for one in (port, *busy))
+    return len(busy), own < median(received) / 2
 
 
-def _goes_on(port: PortView, name: str) -> bool:
-    """Whether a counter rises for longer than queue pairs of one peer need to give up, all at once or one after the other.
+def _lasting(port: PortView, name: str) -> tuple[float, float] | None:
+    """Begin and end of the rise of a counter that lasts longer than queue pairs of one peer need to give up, all at once or one after the other.
 
-    That is the time between the first and the last interval with a rise: within these two it can be a moment.
+    Measured between the first and the last interval with a rise: within these two it can be a moment.
     """
     rising = [(begin, end) for begin, end, amount in port.stretches(name, 0.0, WINDOW) if amount]
-    return bool(rising) and rising[-1][0] - rising[0][1] > 2 * RETRY_TIME
+    lasts = rising and rising[-1][0] - rising[0][1] > 2 * RETRY_TIME
+    return (rising[0][0], rising[-1][1]) if lasts else None
 
 
 def _whose(port: PortView) -> Iterator[str]:
@@ -198,7 +207,7 @@ def _unexplained(port: PortView) -> float:
 
 
 REACTIONS = "roce_cnp_handled_total"
-TRANSMITTED = "roce_port_transmit_packets_total"
+TRANSMITTED, RECEIVED = (f"roce_port_{way}_packets_total" for way in (TRANSMIT, RECEIVE))
 UNCOUNTED = (5.0, 30.0)
 """CNPs that the NIC made itself for a queue pair that nobody answers: 9 to 12 in all trials."""
 RETRY_TIME = 60.0
@@ -267,7 +276,7 @@ def _loss(port: PortView) -> Iterator[Symptom]:
         said = f"{number(amount)} {what} within {duration(rises[0].seconds)} ({ratio})"
         spray = names[0] == OUT_OF_SEQUENCE and "switches that spray packets reorder them without loss"
         again = sum(port.rose(name, MEDIUM) for name in SENT_AGAIN)
-        alone = bool(spray) and not side and not again
+        alone = bool(spray) and not side and again * GAP < amount
         weight = min(1.0, amount / passed.amount * 100) if passed and passed.amount else 0.0
         if side is Side.HOST:  # the gap is the shadow of the drop
             yield Symptom("port_drops", texts(why, said), weight=weight, direction=direction)

@@ -143,6 +143,16 @@ FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
         ["cnps_ignored"],
     ),
     "few CNPs ignored": ({"roce_cnp_ignored_total": [0, 120], "roce_cnp_handled_total": [0, 1e6]}, []),
+    "marks at a fast port": (
+        {
+            "roce_ecn_marked_packets_total": [0, 6e4],
+            "roce_port_receive_packets_total": [0, 1e9],
+            "roce_cnp_sent_total": [0, 2e5],
+        },
+        ["incast"],
+    ),
+    "CNPs of a driver that counts no marks": ({"roce_cnp_sent_total": [0, 2.1e5]}, ["incast"]),
+    "senders that are slowed down now and then": ({"roce_cnp_sent_total": [0, 1.9e5]}, []),
     "an incast": (
         {
             "roce_ecn_marked_packets_total": [0, 6e4],

@@ -136,10 +136,12 @@ def test_pause_for_a_priority_without_pfc() -> None:
     assert causes(diagnose(history(frames))) == ["pfc_mismatch"]
     assert causes(diagnose(history(frames | {"roce_pfc_enabled{priority=4}": 1}))) == []
     by_class = {"roce_pfc_receive_xoff_frames_total{priority=4}": [0, 9]}
-    lossless = {"roce_pfc_enabled{priority=3}": 1}
-    assert causes(diagnose(history(frames | by_class | lossless))) == []
     without = {"roce_pfc_enabled{priority=4}": 0}
     assert causes(diagnose(history(by_class | without))) == ["pfc_mismatch"], "no class is lossless"
+    lossless = without | {"roce_pfc_enabled{priority=3}": 1}
+    assert causes(diagnose(history(by_class | lossless))) == ["pfc_mismatch"], "of another class"
+    same = by_class | {"roce_pfc_receive_xoff_frames_total{priority=3}": [0, 9]}
+    assert causes(diagnose(history(same | lossless))) == [], "of one class"
 
 
 @pytest.mark.parametrize(

@@ -193,8 +193,12 @@ def test_what_iwarp_sends_again_is_lost() -> None:
     assert causes(diagnose(history(iwarp)))[0] == "packet_loss"
 
 
-@pytest.mark.parametrize(("last", "side"), [(2, Side.PEER), (7, Side.HOST)])
-def test_calm_siblings_name_a_card_only_if_it_is_seen_to_go_on(last, side) -> None:
+@pytest.mark.parametrize(
+    ("last", "received", "side"), [(2, 0, Side.PEER), (7, 0, Side.HOST), (7, 65_000, Side.PEER)]
+)
+def test_calm_siblings_name_a_card_only_if_it_is_seen_to_go_on_and_receives_little(
+    last, received, side
+) -> None:
     """A moment each 65 s: what begins and ends somewhere within two neighbouring intervals can have taken one minute."""
     series: dict[str, object] = {"roce_device_info": None}
     for card in range(4):
@@ -204,9 +208,14 @@ def test_calm_siblings_name_a_card_only_if_it_is_seen_to_go_on(last, side) -> No
             f"roce_port_info{device}": 1,
             f"roce_port_up{device}": 1,
             f"roce_port_transmit_packets_total{device}": [65_000 * place for place in range(11)],
+            f"roce_port_receive_packets_total{device}": [
+                (65_000 if card else received) * place for place in range(11)
+            ],
             f"{T}retries_exceeded_total{device}": [
                 0 if card else min(max(place - 3, 0), last) for place in range(11)
             ],
         }
     fault = only(diagnose(history(series, seconds=650, moments=11)))
     assert (fault.check, fault.side) == ("retries_exceeded", side)
+    doubt = "this card is at fault if it gives up towards several peers"
+    assert (doubt in fault.against) == (last > 2 and side is Side.PEER)
