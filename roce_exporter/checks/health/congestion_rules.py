@@ -340,16 +340,16 @@ def _global(port: PortView) -> Iterator[Symptom]:
 def _unexpected(port: PortView) -> Iterator[Symptom]:
     window = port.limit("pfc_on_lossy_priority", "window")
     xoff = "roce_pfc_receive_xoff_frames_total"
+    names = ("netdev", "priority")
     places = [
-        ({label: track.labels[label] for label in ("netdev", "priority")}, enabled)
-        for track, enabled in port.current("roce_pfc_enabled")
+        ({name: one.labels[name] for name in names}, on) for one, on in port.current("roce_pfc_enabled")
     ]
     # Intel counts by traffic class: frames of a lossless priority also count for the others of its class, as many.
-    shared = max((port.rose(xoff, window, **match) for match, enabled in places if enabled), default=0.0)
-    for match, enabled in places:
+    shared = max((port.rose(xoff, window, **match) for match, on in places if on), default=0.0)
+    for match, on in places:
         own = port.rose(xoff, window, **match)
         count = port.rose("roce_pfc_receive_frames_total", window, **match) + own * (own > shared)
-        if count and not enabled:
+        if count and not on:
             said = f"{number(count)} pause frames for priority {match['priority']}, which has no PFC here"
             yield Symptom("pfc_mismatch", (said,))
 
@@ -418,9 +418,7 @@ def _incast(port: PortView) -> Iterator[Symptom]:
     # On a fast port a small share is enough to keep a sender slow at any time; one CNP answers some marks.
     slowed = CUT * sent.rate if sent else 0.0
     if (ratio > most and (sent is None or sent.amount > 0)) or (slowed >= 1 and not paused):
-        said = (
-            marks and f"{share(ratio)} of the packets received were marked within {duration(marks.seconds)}"
-        )
+        said = marks and f"{share(ratio)} of what it received was marked within {duration(marks.seconds)}"
         yield Symptom("incast", texts(said, sent and rose(sent, "CNPs sent")), weight=ratio)
 
 
@@ -443,23 +441,6 @@ def _lossless_drops(port: PortView) -> Iterator[Symptom]:
                 few = NAMED[cause].begins.is_few(rise.amount, 0.0)
                 way = RECEIVE if overrun or cause == "port_drops" else ""
                 yield Symptom(cause, (said,), note=few, direction=way)
-
-
-def _outside(port: PortView) -> Iterator[Symptom]:
-    rdma = port.rise("roce_port_transmit_bytes_total", MEDIUM)
-    enabled = [track.labels for track, value in port.current("roce_pfc_enabled") if value]
-    if rdma is None or not enabled or rdma.rate <= port.limit("lossless_traffic", "bytes_per_second"):
-        return
-    rises = [
-        port.rise(
-            "roce_priority_transmit_bytes_total", MEDIUM, netdev=labels["netdev"], priority=labels["priority"]
-        )
-        for labels in enabled
-    ]
-    known = [rise.amount for rise in rises if rise is not None]
-    if known and sum(known) / rdma.amount < port.limit("lossless_traffic", "ratio"):
-        said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
-        yield Symptom("outside_lossless_priority", (said,), weight=1 - sum(known) / rdma.amount)
 
 
 def _sum(port: PortView, name: str, end: str, **match: str) -> dict[str, float]:
@@ -511,7 +492,7 @@ def _wire_outside(port: PortView) -> Iterator[Symptom]:
 
 CONGESTION_RULES: tuple[Rule, ...] = (
     *(_storms, _slow_receiver, _received, _global, _unexpected),
-    *(_unanswered, _ignored, _incast, _lossless_drops, _outside),
+    *(_unanswered, _ignored, _incast, _lossless_drops),
 )
 WIRE_RULES: tuple[Rule, ...] = (_retransmitted, _wire_incast, _corrupted, _wire_outside)
 """Rules of one port."""

@@ -15,6 +15,7 @@ from roce_exporter.checks.health.link_rules import UP, is_unused
 from roce_exporter.checks.health.transport_rules import OUT_OF_SEQUENCE, is_much
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
 from roce_exporter.view.host_view import PortView, View
+from roce_exporter.words import duration, share
 
 MISCONFIGURED, MTU = "misconfigured", "roce_port_mtu_bytes"
 CNP_PLACE = "roce_dcqcn_parameter"
@@ -155,6 +156,23 @@ def _cnps_in_the_queue(port: PortView) -> Iterator[Symptom]:
         )
 
 
+def _outside(port: PortView) -> Iterator[Symptom]:
+    rdma = port.rise("roce_port_transmit_bytes_total", MEDIUM)
+    enabled = [track.labels for track, value in port.current("roce_pfc_enabled") if value]
+    if rdma is None or not enabled or rdma.rate <= port.limit("lossless_traffic", "bytes_per_second"):
+        return
+    rises = [
+        port.rise(
+            "roce_priority_transmit_bytes_total", MEDIUM, netdev=labels["netdev"], priority=labels["priority"]
+        )
+        for labels in enabled
+    ]
+    known = [rise.amount for rise in rises if rise is not None]
+    if known and sum(known) / rdma.amount < port.limit("lossless_traffic", "ratio"):
+        said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
+        yield Symptom("outside_lossless_priority", (said,), weight=1 - sum(known) / rdma.amount)
+
+
 EITHER = frozenset({"irdma", "qedr"})
 """Drivers of cards that speak RoCE or iWARP, as they are set up; soft iWARP is above any card."""
 
@@ -197,6 +215,6 @@ def suspects(host: View, findings: Sequence[Finding]) -> Iterator[Finding]:
 
 SETTINGS_RULES: tuple[Rule, ...] = (
     *(_checks, _smaller_mtu, _no_address, _nothing_lossless),
-    *(_cnps_in_the_queue, _other_protocol),
+    *(_cnps_in_the_queue, _outside, _other_protocol),
 )
 """Rules of one port."""
