@@ -22,6 +22,15 @@ def pytest_sessionstart() -> None:
     nic.run("modprobe", "-a", "ib_core", "ib_uverbs")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A run that reaches its limit has no summary: each failure is printed when it happens."""
+    report = yield
+    if report.failed:
+        item.config.get_terminal_writer().line(f"\n{report.longreprtext}")
+    return report
+
+
 @pytest.fixture(autouse=True)
 def _the_kernel_stays_well() -> Iterator[None]:
     """No test may make a driver or any part of the kernel report a fault."""
