@@ -426,6 +426,11 @@ def test_lldp_says_who_is_at_the_mirrored_link() -> None:
     found = read_lldp(frame, 14)
     assert found == ("02:00:00:00:00:02", "0a:0b:0c:0d:0e:0f", "Ethernet4", "leaf1?[2J")
     assert read_lldp(frame[:20], 14) is None
+    end = frame.index(body) + len(body) - 2
+    assert read_lldp(frame[:end] + tlv(0, b"") + tlv(5, b"x"), 14) == found, (
+        "what is behind the end is no part"
+    )
+    assert read_lldp(frame[: end - 1], 14) == found._replace(name=""), "one that is cut is none"
     assert [one.name for one in decode_frames(frames_of([frame])).neighbours] == ["leaf1?[2J"]
 
 

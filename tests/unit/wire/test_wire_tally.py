@@ -35,6 +35,7 @@ from roce_exporter.wire.tally.pair_counts import (
 )
 from roce_exporter.wire.tally.sequences import SequenceTrack
 from roce_exporter.wire.tally.tally import Tally
+from roce_exporter.wire.wire_samples import wire_samples
 from roce_exporter.wire.wire_summary import PairSummary, summarise
 
 
@@ -323,7 +324,17 @@ def test_pause_frames_per_sender_and_priority() -> None:
     frame = bytes.fromhex("0180c2000001 020000000002 8808 0101 0018") + struct.pack(
         ">8H", 0, 0, 0, 100, 0, 0, 0, 0
     )
+    whole = bytes.fromhex("0180c2000001 020000000002 8808 0001 0064") + bytes(
+        28
+    )  # of the link, not of a priority
     tally = tally_of([frame, frame, ethernet(0x0800, b"")])
+    samples = wire_samples(tally_of([frame, frame, whole]), [], LosslessMarks(), None)
+    sender = "02:00:00:00:00:02"
+    assert {(one[0].row.name, *one[0].labels): one[1] for one in samples if one[0].labels} == {
+        ("roce_wire_pfc_frames_total", sender, "3"): 2,
+        ("roce_wire_pfc_frames_total", sender, "4"): 0,
+        ("roce_wire_global_pause_frames_total", sender): 1,
+    }
     found = summarise(tally, LosslessMarks()).pauses
     assert [
         (one.sender, one.priority, one.counts.frames, one.counts.xoff, one.counts.quanta) for one in found
