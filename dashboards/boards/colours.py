@@ -75,6 +75,7 @@ HEALTH: dict[float, tuple[str, str]] = {
 REASON = {**HEALTH, 1: ("programs or load", SEVERITY[NOTE])}
 """What a reason makes of a port."""
 LINK = {0: ("down", SEVERITY[CRITICAL]), 1: ("up", GOOD)}
+CABLE = {0: ("good", GOOD), 1: ("bad", SEVERITY[CRITICAL])}
 TRIPPED: dict[float, tuple[str, str]] = {
     0: ("monitors", GOOD),
     1: ("tripped: pause is not obeyed", SEVERITY[CRITICAL]),

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from boards.colours import BOTH_ENDS, CRITICAL, LINK, NOTHING, ON_OFF, SEVERITY, TRIPPED, UNKNOWN, WARNING
+from boards.colours import (
+    BOTH_ENDS,
+    CABLE,
+    CRITICAL,
+    GOOD,
+    LINK,
+    NOTHING,
+    ON_OFF,
+    SEVERITY,
+    TRIPPED,
+    UNKNOWN,
+    WARNING,
+)
 from boards.limits import MEDIUM, PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, steps
 from boards.link_series import (
     ENABLED,
@@ -47,20 +59,60 @@ DIFFERS = f"abs({_enabled('host')} - {_enabled('switch')})"
 """1 for priorities for which only one end has PFC on."""
 USED = f"max by (priority) ({ENABLED}{{{THIS_LINK}}}) == 1"
 """Priorities with PFC at either end."""
+DAMAGES = {
+    "wrong checksum": "receive_crc_errors_total",
+    "beyond repair by FEC": "fec_uncorrectable_blocks_total",
+}
+OF_END = {"host": ("roce_phy", "roce_transceiver", PORT), "switch": ("roce_switch_phy", "roce_switch_transceiver", SWITCH_PORT)}  # fmt: skip
+LIGHT = "receive_power_watts", "receive_power_low_alarm_watts"
+PROOFS = {"host": "optics", "switch": "lossy"}
+
+
+def _damages(end: str) -> str:
+    """1 if packets arrived damaged at this end within the range shown."""
+    phy, _, scope = OF_END[end]
+    crc, fec = (f"sum({risen(f'{phy}_{what}', scope)})" for what in DAMAGES.values())
+    return f"(({fec} > 0) or {crc} or {fec}) > bool 0"
+
+
+def _light(end: str) -> str:
+    """Decibels of the darkest lane above the module's own alarm."""
+    _, optics, scope = OF_END[end]
+    light, least = (now(f"{optics}_{what}", scope) for what in LIGHT)
+    return f"10 * log10(min({light}) / max({least} > 0))"
+
+
 NUMBERS_PANELS = (
     number(
-        "Host's end",
-        "State and speed of the host's port, and the speed of the switch's, which must be the same.\n\n"
+        "Both ends of the cable",
+        "State and speed, which must be the same.\n\n"
         + meanings("roce_port_up", "roce_link_speed_bytes_per_second")
         + "\n"
-        + reported(SWITCH_SPEED),
+        + reported("roce_switch_link_up", SWITCH_SPEED),
         "none",
-        Query(f"max({now('roce_port_up', PORT)})", "port"),
-        Query(f"8 * max({now('roce_link_speed_bytes_per_second', PORT)})", "speed"),
-        Query(f"8 * max({now(SWITCH_SPEED, SWITCH_PORT)})", "speed at the switch"),
+        Query(f"max({now('roce_port_up', PORT)})", "host"),
+        Query(f"max({now('roce_switch_link_up', SWITCH_PORT)})", "switch"),
+        Query(f"8 * max({now('roce_link_speed_bytes_per_second', PORT)})", "host's speed"),
+        Query(f"8 * max({now(SWITCH_SPEED, SWITCH_PORT)})", "switch's speed"),
         overrides=[
-            by_name("port", ("mappings", [named(LINK)])),
-            *(by_name(name, ("unit", "bps")) for name in ("speed", "speed at the switch")),
+            *(by_name(name, ("mappings", [named(LINK)])) for name in OF_END),
+            *(by_name(name, ("unit", "bps")) for name in ("host's speed", "switch's speed")),
+        ],
+        width=8,
+        empty=NO_HOST,
+    ),
+    number(
+        "Cable",
+        "Which direction damages packets, over the range shown, as the end counts at which they arrive; and how far the light of the darkest lane is above the module's own alarm. The host reports neither in the metric set lean.\n\n"
+        + meanings(*(f"roce_phy_{what}" for what in DAMAGES.values()))
+        + "\n"
+        + reported(*(f"roce_switch_phy_{what}" for what in DAMAGES.values()), *(f"roce_switch_transceiver_{what}" for what in LIGHT)),
+        "none",
+        *(Query(_damages(end), f"to the {end}") for end in OF_END),
+        *(Query(_light(end), f"light at the {end}", proof=PROOFS[end]) for end in OF_END),
+        overrides=[
+            *(by_name(f"to the {end}", ("mappings", [named(CABLE)])) for end in OF_END),
+            *(graded(f"light at the {end}", "dB", steps((0, GOOD), base=SEVERITY[WARNING])) for end in OF_END),
         ],
         width=8,
         empty=NO_HOST,
@@ -73,7 +125,7 @@ NUMBERS_PANELS = (
         Query(f"sum({now(f'{WATCHDOG}_tripped', SWITCH_PORT)})", "tripped"),
         Query(f"sum({risen(f'{WATCHDOG}_trips_total', SWITCH_PORT)})", "storms"),
         limits=steps((1, SEVERITY[CRITICAL])),
-        width=8,
+        width=5,
         empty="Not reported",
     ),
     number(
@@ -82,7 +134,7 @@ NUMBERS_PANELS = (
         "none",
         Query(f"sum({DIFFERS})", "priorities"),
         limits=steps((1, SEVERITY[WARNING])),
-        width=8,
+        width=3,
         empty=NO_HOST,
     ),
 )  # fmt: skip
@@ -259,8 +311,12 @@ SIDES = _two_columns(
 )
 COUNTS = _two_columns(
     "Frames and losses per second, both ends",
-    "The last five minutes..\n\n"
-    + reported("roce_switch_buffer_discards_total", "roce_switch_pfc_receive_frames_total"),
+    "The last five minutes. Each end counts what arrives there damaged.\n\n"
+    + reported(
+        "roce_switch_buffer_discards_total",
+        "roce_switch_pfc_receive_frames_total",
+        *(f"roce_switch_phy_{what}" for what in DAMAGES.values()),
+    ),
     "none",
     {
         "pause frames to the switch": {
@@ -272,6 +328,12 @@ COUNTS = _two_columns(
         "lost on receive, buffer full": {
             "host": _rate("roce_buffer_discards_total", PORT),
             "switch": _rate("roce_switch_buffer_discards_total", SWITCH_PORT),
+        },
+        **{
+            f"arrived damaged, {said}": {
+                end: _rate(f"{phy}_{what}", scope) for end, (phy, _, scope) in OF_END.items()
+            }
+            for said, what in DAMAGES.items()
         },
     },
     steps(base=NOTHING),

@@ -40,6 +40,7 @@ CHOSEN: dict[str, dict[str, dict[str, str]]] = {
     "roce-link": {
         "healthy": {"cluster": "quiet", "switch": "leaf1", "switch_port": "Ethernet0"},
         "incident": {"cluster": "pfc-storm", "switch": "leaf1", "switch_port": "Ethernet0"},
+        "cable": {"cluster": "lossy", "switch": "leaf1", "switch_port": "Ethernet0"},
     },
     "roce-jobs": {"healthy": QUIET, "incident": STORM},
     "roce-configuration": {"healthy": {"cluster": "quiet"} | SETTING, "incident": SETTING},
@@ -109,6 +110,7 @@ README = {
     "host": "host-incident-light-1920",
     "port": "port-incident-dark-1920",
     "link": "link-incident-dark-1920",
+    "cable": "link-cable-dark-1920",
     "jobs": "jobs-incident-dark-1920",
     "configuration": "configuration-incident-light-1920",
     "exporter": "exporter-incident-dark-1920",
@@ -119,14 +121,15 @@ README = {
 def manifest() -> dict[str, dict[str, str]]:
     """For each picture of the README its board and the SHA-256 of the board's file, of what is seen of it, and of the picture."""
     folder = HERE.parent
+    boards = {name: folder / f"roce-{picture.partition('-')[0]}.json" for name, picture in README.items()}
     return {
         f"{name}.png": {
-            "board": f"roce-{name}.json",
-            "sha256": hashlib.sha256((folder / f"roce-{name}.json").read_bytes()).hexdigest(),
-            "seen": seen_sum((folder / f"roce-{name}.json").read_text(encoding="utf-8")),
+            "board": board.name,
+            "sha256": hashlib.sha256(board.read_bytes()).hexdigest(),
+            "seen": seen_sum(board.read_text(encoding="utf-8")),
             "picture": hashlib.sha256((folder / f"pictures/{name}.png").read_bytes()).hexdigest(),
         }
-        for name in README
+        for name, board in boards.items()
     }
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -72,6 +72,11 @@ OPTIONS = (
 
 class AbsentError(NetError):
     """The switch does not have what was requested."""
+
+
+NOT_FOUND = (grpc.StatusCode.NOT_FOUND,)
+UNKNOWN_MODEL = (*NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
+"""How a switch answers that does not have a path, or does not know the model of another vendor."""
 
 
 def gnmi_fault(code: str, details: str) -> str:
@@ -141,7 +146,13 @@ class GnmiClient:
 
         return await self._limited(source, f"Get {target} {' '.join(paths)}", send)
 
-    async def once(self, source: str, paths: Sequence[str], origin: str = "") -> tuple[Leaf, ...]:
+    async def once(
+        self,
+        source: str,
+        paths: Sequence[str],
+        origin: str = "",
+        absent: Collection[grpc.StatusCode] = NOT_FOUND,
+    ) -> tuple[Leaf, ...]:
         """All values below some paths of the models of this origin.
 
         Raises:
@@ -157,7 +168,7 @@ class GnmiClient:
                     pass
                 return tuple(reader.leaves)
 
-        return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send)
+        return await self._limited(source, f"Subscribe ONCE {' '.join(paths)}", send, absent)
 
     async def _received(self, call: Any, reader: m.LeafReader, ended: str) -> bool:
         """Receive one message; True if it ends a subscription. `ended` is the error if the switch sends none."""
@@ -227,7 +238,9 @@ class GnmiClient:
         finally:
             call.cancel()
 
-    async def _limited(self, source: str, query: str, send: Send) -> tuple[Leaf, ...]:
+    async def _limited(
+        self, source: str, query: str, send: Send, absent: Collection[grpc.StatusCode] = NOT_FOUND
+    ) -> tuple[Leaf, ...]:
         probe = self._probe
         limit = asyncio.timeout_at(probe.deadline)
         try:
@@ -247,7 +260,7 @@ class GnmiClient:
                 line += await expiry_text(probe.route.address, self._port, probe.server_name)
             if error.code() == grpc.StatusCode.UNAUTHENTICATED:
                 probe.gate.refusal = line
-            kind = AbsentError if error.code() == grpc.StatusCode.NOT_FOUND else NetError
+            kind = AbsentError if error.code() in absent else NetError
             raise kind(line) from None
         if probe.record:
             text = hide(leaves_text(leaves), probe.login)

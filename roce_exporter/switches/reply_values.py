@@ -24,6 +24,8 @@ ABSENT = frozenset({"", "-", "--", "N/A", "n/a", "NA", "None", "none", "null"})
 UNKNOWN_WORD = "unknown_word"
 DIGITS_TO_7 = "01234567"
 """The numbers of priorities, queues and priority groups."""
+USUAL = ("3", "4")
+"""The usual lossless priorities, and their queues: of a switch without PFC their counters are shown."""
 NOT_KNOWN = ("0", "SPEED_UNKNOWN")
 STATES = {
     **dict.fromkeys(("enabled", "enable", "on", "yes", "true"), 1),
@@ -142,15 +144,15 @@ class PortScope:
     """Those with PFC."""
     queues: frozenset[str]
     off: bool = False
-    """PFC is known to be off on the port."""
+    """PFC is known to be off on the port, which may get pause nevertheless, or mark packets: then those that RoCE usually has are covered."""
 
     def has_priority(self, priority: str) -> bool:
         """Whether this priority is covered."""
-        return self.everything or priority in self.priorities
+        return self.everything or priority in (USUAL if self.off else self.priorities)
 
     def has_queue(self, queue: str) -> bool:
         """Whether this queue is covered."""
-        return self.everything or queue in self.queues
+        return self.everything or queue in (USUAL if self.off else self.queues)
 
     def pfc_readings(
         self, source: str, port: str, name: str, on: frozenset[str] | None

@@ -156,7 +156,7 @@ class LeafStore:
             if (every := [seconds for _, seconds in paths if seconds])
         }
         self._starts = {
-            tuple(step.partition("[")[0] for step in path.split("/")): source
+            tuple(plain_name(step.partition("[")[0]) for step in path.split("/")): source
             for source, paths in plan.paths.items()
             for path, _ in paths
         }

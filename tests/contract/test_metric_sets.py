@@ -36,6 +36,15 @@ NOT_SERVED: dict[str, dict[str, str]] = {
         ("roce_config_check_ok", "roce_host_buffer_discards_total", "roce_exporter_unreadable_values"),
         OF_STANDARD,
     ),
+    "roce-link": dict.fromkeys(
+        (
+            "roce_phy_receive_crc_errors_total",
+            "roce_phy_fec_uncorrectable_blocks_total",
+            "roce_transceiver_receive_power_watts",
+            "roce_transceiver_receive_power_low_alarm_watts",
+        ),
+        OF_STANDARD,
+    ),
     "roce-jobs": dict.fromkeys(("roce_owner_folded", "roce_owner_survey_duration_seconds"), OF_FULL),
     "roce-host": {"roce_phy_transmit_discards_total": OF_FULL},
     "roce-port": dict.fromkeys(

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from importlib import import_module
 
 import pytest
@@ -11,6 +12,7 @@ from sonic_redis import recorded as recorded_tables
 from switch_recordings import assert_sound, read_recorded
 
 from roce_exporter.catalog import CATALOG, INDEX
+from roce_exporter.catalog.row import ANY, Spelling
 from roce_exporter.catalog.switch_systems import OPENCONFIG, SONIC, SWITCH_SYSTEMS, SYSTEMS
 from roce_exporter.checks.switches.audit_switches import SWITCH_CHECKS
 from roce_exporter.cli.otel_config import OTLP
@@ -82,15 +84,22 @@ PUBLIC = {
     )
 } | {("nxos", "transceivers"), ("cumulus", "links"), ("cumulus", "phy_detail"), ("cumulus", "transceivers")}
 """Sources for which a reply of a switch is in public tests or printed in the vendor's documents; all others are constructed."""
-GNMI = {**openconfig.PORT_PATHS, **eos.PATHS}
-COLUMNS = {
-    "sonic": (SONIC, lambda source: source not in GNMI),
-    "sonic_gnmi": (SONIC, lambda source: source not in (*GNMI, *SONIC_REDIS_ONLY)),
-    "nxos": ("nxos", lambda source: source not in GNMI),
-    "eos, eAPI": ("eos", lambda source: source in (*eos.COMMANDS, "neighbors")),
-    "eos, gNMI": ("eos", lambda source: source in (*GNMI, "neighbors")),
-    "cumulus": ("cumulus", lambda source: source not in (*GNMI, OTLP)),
-    "openconfig": (OPENCONFIG, lambda source: source in (*GNMI, "neighbors")),
+GNMI = {**openconfig.PORT_PATHS, **eos.PATHS, "neighbors": ""}
+
+
+def is_own(one: Spelling) -> bool:
+    """Whether it is no row of OpenConfig's models, which are read over gNMI."""
+    return one.dialect != ANY or one.source == "neighbors"
+
+
+COLUMNS: dict[str, tuple[str, Callable[[Spelling], bool]]] = {
+    "sonic": (SONIC, is_own),
+    "sonic_gnmi": (SONIC, lambda one: is_own(one) and one.source not in SONIC_REDIS_ONLY),
+    "nxos": ("nxos", is_own),
+    "eos, eAPI": ("eos", lambda one: one.source in (*eos.COMMANDS, "neighbors")),
+    "eos, gNMI": ("eos", lambda one: one.source in GNMI),
+    "cumulus": ("cumulus", lambda one: is_own(one) and one.source != OTLP),
+    "openconfig": (OPENCONFIG, lambda one: one.source in (*GNMI, *openconfig.VENDORS)),
 }
 
 
@@ -101,7 +110,7 @@ def fact_table() -> str:
     for row in CATALOG:
         cells = []
         for dialect, has in COLUMNS.values():
-            found = [one for one in row.spellings if INDEX.speaks(dialect, one) and has(one.source)]
+            found = [one for one in row.spellings if INDEX.speaks(dialect, one) and has(one)]
             public = (
                 f"{row.name}{{" in recorded
                 if dialect == SONIC

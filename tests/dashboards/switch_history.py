@@ -104,6 +104,7 @@ class OtherEnd:
         at = {"port": name}
         yield "roce_switch_port_info", {**at, "alias": f"etp{place}", "description": ""}, 1
         yield "roce_switch_lldp_neighbor_info", {**at, **_neighbor(port)}, 1
+        yield "roce_switch_link_up", at, 1
         yield "roce_switch_link_speed_bytes_per_second", at, 5e10
         for way, other in (("receive", "transmit"), ("transmit", "receive")):
             yield (

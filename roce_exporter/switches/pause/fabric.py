@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import chain, compress, repeat
+from itertools import chain, compress
 from math import nan
 from operator import ne
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from roce_exporter.catalog.named import (
     SWITCH_QUEUE_INFO,
     SWITCH_SOURCE_UP,
 )
-from roce_exporter.normalise.series import Picker, Series, Value, picker
+from roce_exporter.normalise.series import Picker, Series, picker
 from roce_exporter.switches.interpretation import SeriesTable
 from roce_exporter.switches.switch_view import RowPlaces, SwitchView, natural, places_by_row
 
@@ -261,12 +261,18 @@ def _plan_of(device: str, series: Sequence[Series]) -> SwitchPlan:
         device,
         {place: number for number, place in enumerate(places)},
         tuple([place.priority for place in places]),
-        tuple(picker([one[number] for one in positions]) for number in range(len(NOWHERE))),
+        tuple(_column([one[number] for one in positions], none) for number, none in enumerate(NOWHERE)),
         announced,
         names,
         bool(queues),
         tuple((source, at) for (source,), at in found[SWITCH_SOURCE_UP.name].items()),
     )
+
+
+def _column(positions: list[int], none: int) -> Picker:
+    """The values at these positions; of a row that the switch does not have, nothing is picked."""
+    nothing = (None if none == NOWHERE[-1] else -1.0,) * len(positions)
+    return picker(positions) if any(one != none for one in positions) else lambda _: nothing
 
 
 _no_answer = lru_cache(4096)(partial(_plan_of, series=()))
@@ -297,13 +303,13 @@ def _earlier(view: SwitchView) -> array[float]:
     return numbers + array("d", (nan, -1.0))
 
 
-def _rate(now: Value, before: float, seconds: float) -> float | None:
-    """The increase per second; None if one of both is missing, or if the counter started again."""
-    if now is None or now < 0:
-        return None
-    # Of the answer before, floats are kept; a difference to a float is one of floats, so a large counter that does not move does not seem to fall.
-    rise = now - before
-    return rise / seconds if rise >= 0 else None
+def _rates(now: Sequence[Any], before: Sequence[Any], seconds: float) -> list[float | None]:
+    """The increases per second; None where one of both is missing, or where the counter started again."""
+    # `was` is a float, and so the difference one of floats: a large counter that does not move does not seem to fall.
+    return [
+        None if one is None or one < 0 or not (rise := one - was) >= 0 else rise / seconds
+        for one, was in zip(now, before, strict=True)
+    ]
 
 
 class SwitchPauses:
@@ -318,9 +324,8 @@ class SwitchPauses:
         self._columns: list[Column] = [*now, *before, *states, *_full_at(plan.priorities, limits, maxima)]
         self._made = made
         self.may_be_paused = now[:3] != before[:3] or any(states[0]) or any(states[1])
-        sent: Iterable[tuple[PausePlace, Any, Any]] = zip(plan.places, now[3], before[3], strict=True)
-        sent = compress(sent, map(ne, now[3], before[3]))
-        self.pausing = {place: rate for place, one, was in sent if (rate := _rate(one, was, self._seconds))}
+        sent = _rates(now[3], before[3], self._seconds)
+        self.pausing = {place: rate for place, rate in zip(plan.places, sent, strict=True) if rate}
         """Pause frames per second to the neighbour, of places that send any."""
 
     def pause(self, place: PausePlace) -> PortPause:
@@ -339,8 +344,9 @@ class SwitchPauses:
         found: dict[str, list[tuple[tuple[float, ...], PausePlace]]] = {}
         size = len(COUNTERS)
         now, before, states = self._columns[:size], self._columns[size : 2 * size], self._columns[2 * size :]
-        # Of a queue that was full, marks or what it holds now say whether it still is.
-        fill = zip(*states[2:4], states[5], now[4], before[4], strict=True)
+        fill = zip(
+            *states[2:4], states[5], now[4], before[4], strict=True
+        )  # marks or `held` say if a full queue still is
         may_be_full = [
             None in (most, level)
             or (held or 0) >= level
@@ -374,10 +380,9 @@ class SwitchPauses:
 
 
 def _port_pause(row: Sequence[Any], seconds: float) -> PortPause:
-    size = len(COUNTERS)
-    rates = map(_rate, row[:size], row[size : 2 * size], repeat(seconds))
-    received, measured, estimated, transmitted, marks, sent = rates
+    parts = row[: (size := len(COUNTERS))], row[size : 2 * size], seconds
     paused, tripped, now, watermark, speed, full_at, limit = row[2 * size :]
+    received, measured, estimated, transmitted, marks, sent = _rates(*parts)
     share = estimated if measured is None else measured
     held = watermark if now is None or (watermark is not None and watermark > now) else now
     busy = sent / speed if sent is not None and speed else None
@@ -395,8 +400,7 @@ def _port_pause(row: Sequence[Any], seconds: float) -> PortPause:
 @lru_cache(16)
 def _full_at(priorities: Column, limits: Column, maxima: Column) -> tuple[Column, Column]:
     """From how many bytes on each queue is full, and what that is in words. Most switches have the settings of others."""
-    lowest: dict[str, float] = {}
-    """By priority the lowest level at which a port of the switch sends pause."""
+    lowest: dict[str, float] = {}  # by priority, at which a port of the switch sends pause
     for priority, limit in zip(priorities, limits, strict=True):
         if limit:
             lowest[priority] = min(limit, lowest.get(priority, limit))

@@ -302,3 +302,18 @@ async def test_a_wrong_password_is_a_fault_of_every_source_and_is_not_shown(tmp_
     replies, _ = await visited(tmp_path, web=lambda asked: Says(status=401), login=wrong, record=True)
     assert set(replies.faults) == {*PATHS, *COMMANDS}
     assert wrong.password not in str(replies)
+
+
+def test_a_switch_without_pfc_says_so_of_all_priorities_and_shows_the_usual_queues() -> None:
+    """The commonest wrong setting must not look like a healthy switch, nor a fabric that only marks like an idle one."""
+    off = {
+        path: "00" if path.endswith("priorities-no-drop") else value
+        for path, value in DOCUMENTS["configuration"].items()
+    }
+    found = shown(readings(configuration=off))
+    ports = [f"Ethernet{number}/1" for number in (1, 2, 3)]
+    assert {name: value for name, value in found.items() if name.startswith("pfc_enabled ")} == {
+        f"pfc_enabled {port} {priority}": 0 for port in ports for priority in range(8)
+    }
+    marks = {name for name in found if name.startswith("queue_ecn_marked_packets_total ")}
+    assert marks == {f"queue_ecn_marked_packets_total {port} {queue}" for port in ports for queue in (3, 4)}

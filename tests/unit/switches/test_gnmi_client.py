@@ -35,6 +35,7 @@ from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches import gnmi
 from roce_exporter.switches.gnmi import AbsentError, GnmiClient, gnmi_fault
 from roce_exporter.switches.readings import ProbeRequest
+from roce_exporter.switches.systems.openconfig import requests as openconfig
 
 QUEUES = "COUNTERS/Ethernet*/Queues"
 PFC = "interfaces/interface[name=*]/ethernet/pfc"
@@ -428,3 +429,22 @@ async def test_the_channel_is_closed_after_the_visit_and_after_a_fault(tmp_path:
                 assert channel
                 assert channel.get_state() is grpc.ChannelConnectivity.READY
             assert channel.get_state() is grpc.ChannelConnectivity.SHUTDOWN
+
+
+@pytest.mark.parametrize(
+    ("code", "is_fault"),
+    [("NOT_FOUND", False), ("INVALID_ARGUMENT", False), ("UNIMPLEMENTED", False), ("INTERNAL", True)],
+)
+async def test_a_switch_need_not_know_the_models_of_other_vendors(
+    tmp_path: Path, code: str, is_fault: bool
+) -> None:
+    def answer(asked: GnmiQuestion) -> list[bytes]:
+        if any("pfc" in path for path in asked.paths):
+            raise RefusedError(grpc.StatusCode[code], "unknown")
+        return [subscribe_response(*leaf_updates({LEAF: 1})), sync_response()]
+
+    async with gnmi_switch(answer, tmp_path) as switch:
+        reply = await openconfig.query(switch.visit("openconfig"))
+        assert set(reply.replies) == {*openconfig.PATHS} - {*openconfig.VENDORS}
+        assert set(reply.faults) == ({*openconfig.VENDORS} if is_fault else set())
+        assert len(switch.asked) == len(openconfig.PATHS)

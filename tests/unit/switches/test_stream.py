@@ -43,7 +43,10 @@ from roce_exporter.switches.stream import LeafStore
 from roce_exporter.switches.targets import FastSamples, ProbeLimits, SwitchesFile
 
 LEAVES = {
-    path: value for replies in recorded("switch-openconfig").values() for path, value in replies.items()
+    path: value
+    for source, replies in recorded("switch-openconfig").items()
+    if source != "pfc_srlinux"
+    for path, value in replies.items()
 }
 STATE = "interfaces/interface[name=et-0/0/0]/state/oper-status"
 SONIC = json.loads(files("switch-sonic-gnmi")["databases.json"])
@@ -73,6 +76,8 @@ class StreamingSwitch:
             return sonic_reply(asked, self.databases)
         if asked.method == "Stream":
             return self.stream(asked)
+        if "qos/interfaces/interface[interface-id=*]/pfc/pfc-priority[index=*]" in asked.paths:
+            raise RefusedError(grpc.StatusCode.NOT_FOUND)  # no SR Linux, whose model no stream has
         return [*self.all(asked), sync_response()]
 
     def all(self, _: GnmiQuestion) -> list[bytes]:

@@ -44,8 +44,6 @@ LISTS = {
 BITMAP = re.compile(r"[0-9a-fA-F]{1,2}", re.ASCII)
 """The type of `priorities-no-drop`: hexadecimal, one bit per priority."""
 FRONT_PANEL = "Ethernet"
-USUAL = ("3", "4")
-"""The usual lossless priorities, shown as off where no port has PFC."""
 
 PfcPriorities = dict[str, frozenset[str]]
 """Per port the priorities with PFC."""
@@ -99,7 +97,7 @@ class EosView(NamedTuple):
     def scope(self) -> tuple[str, ...]:
         """The priorities that are shown on every port: those with PFC on any port, else the usual ones of RoCE."""
         used = tuple(sorted(frozenset().union(*self.pfc.values())))
-        return tuple(v.DIGITS_TO_7) if self.every else used or USUAL
+        return tuple(v.DIGITS_TO_7) if self.every else used or v.USUAL
 
     def wants(self, port: str, label: str) -> bool:
         """Whether readings of this priority, or of this queue, are wanted.
@@ -108,7 +106,7 @@ class EosView(NamedTuple):
         """
         if not is_port(port) or not LABEL.fullmatch(label):
             return False
-        return self.every or label in self.pfc.get(port, ())
+        return self.every or label in (self.pfc.get(port, ()) if any(self.pfc.values()) else v.USUAL)
 
 
 def priority_readings(view: EosView) -> Iterator[SwitchReading]:
@@ -150,10 +148,11 @@ def setting_readings(view: EosView) -> Iterator[SwitchReading]:
     They are the switch's own; EOS does not expose by gNMI those that one port overrides.
     """
     rows = {port: row for (port,), row in view.tables[NO_DROP].items() if "priorities-no-drop" in row}
+    shown = view.scope if any(view.pfc.values()) else v.DIGITS_TO_7
     # A port without the leaf has no such priority; without any leaf the switch does not say so of any port.
     for port in sorted({*rows, *(port for port, _ in view.tables[PRIORITY])}) if rows else ():
         is_read = port not in rows or port in view.pfc
-        for index in view.scope if is_port(port) else ():
+        for index in shown if is_port(port) else ():
             value = int(index in view.pfc.get(port, ())) if is_read else Unreadable(GARBAGE)
             yield of_port("configuration", port, {"priorities-no-drop": value}, priority=index)
     settings = dict(_watchdog_settings(view.tables))

@@ -1,7 +1,7 @@
 """OpenConfig's models: the leaves of a reply as tables, and what they say of ports, light, queues, ECN and neighbours.
 
 Models: openconfig-interfaces, -if-ethernet, -platform-transceiver, -qos, -lldp and -system (openconfig/public). Priorities with PFC are in
-none of them: a vendor's module adds its own tables, and says which queues are shown.
+none of them: vendors have tables of their own, and the module of a vendor says which queues are shown.
 """
 
 from __future__ import annotations
@@ -35,9 +35,17 @@ PROFILE = "qos/queue-management-profiles/queue-management-profile/wred/uniform/s
 SYSTEM = "system/state"
 NEIGHBOR = "lldp/interfaces/interface/neighbors/neighbor/state"
 
+PFC_STATE = "qos/interfaces/interface/pfc/pfc-priorities/pfc-priority/state"
+PFC_TABLES = {
+    PFC_STATE: "pfc_dell",
+    f"{PFC_STATE}/statistics": "pfc_dell",
+    "qos/interfaces/interface/pfc/pfc-priority": "pfc_srlinux",
+}
+"""The tables of vendors with a row per port and priority, each with its source."""
+
 TABLES = (
     *(INTERFACE, COUNTERS, ETHERNET, ETHERNET_COUNTERS, MODULE, HEAT, PRE_FEC, POST_FEC, LIGHT),
-    *(QUEUE, PROFILE, SYSTEM, NEIGHBOR),
+    *(QUEUE, PROFILE, SYSTEM, NEIGHBOR, *PFC_TABLES),
 )
 """The tables that are kept."""
 LISTS = {
@@ -46,6 +54,8 @@ LISTS = {
     "components/component/transceiver/physical-channels/channel": ("index",),
     "qos/interfaces/interface": ("interface-id",),
     "qos/interfaces/interface/output/queues/queue": ("name",),
+    "qos/interfaces/interface/pfc/pfc-priorities/pfc-priority": ("dot1p",),
+    "qos/interfaces/interface/pfc/pfc-priority": ("index",),
     "qos/queue-management-profiles/queue-management-profile": ("name",),
     "lldp/interfaces/interface": ("name",),
     "lldp/interfaces/interface/neighbors/neighbor": ("id",),
@@ -78,7 +88,7 @@ def tables_of(
 ) -> Tables:
     """The rows of these tables, by table and by the values of the row's keys, which are those of the lists above it."""
     keys = {
-        table: [key for place, own in lists.items() if table.startswith(f"{place}/") for key in own]
+        table: [key for place, own in lists.items() if f"{table}/".startswith(f"{place}/") for key in own]
         for table in tables
     }
     found: Tables = {table: {} for table in keys}
@@ -126,6 +136,14 @@ def _modules(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[tuple[s
         if is_port(port) and component in known:
             channels = row.get("physical-channel")
             yield port, component, frozenset(map(str, channels if isinstance(channels, list) else ()))
+
+
+def _pfc_readings(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[SwitchReading]:
+    """PFC per port and priority, of the vendors that have it."""
+    for table, source in PFC_TABLES.items():
+        for (port, priority), row in tables[table].items():
+            if is_port(port) and priority in set(v.DIGITS_TO_7):
+                yield of_port(source, port, v.values_of(OPENCONFIG, source, row), priority=priority)
 
 
 def queue_of(name: str, row: Mapping[str, Any]) -> str:
@@ -180,7 +198,7 @@ def neighbor_facts(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[S
 
 
 def read(replies: ProbeReply, _: SwitchTarget) -> SwitchReadings:
-    """The readings of one round. No model has the priorities with PFC, so all queues are shown."""
+    """The readings of one round. No model says which queues are lossless, so all of them are shown."""
     tables = tables_of(chain.from_iterable(replies.replies.values()))
 
     def is_port(name: str) -> bool:
@@ -191,7 +209,11 @@ def read(replies: ProbeReply, _: SwitchTarget) -> SwitchReadings:
         return is_ethernet and not others and not MANAGEMENT.match(name)
 
     system = tables[SYSTEM].get((), {})
-    readings = (*port_readings(tables, is_port), *queue_readings(tables, lambda port, _: is_port(port)))
+    readings = chain(
+        port_readings(tables, is_port),
+        _pfc_readings(tables, is_port),
+        queue_readings(tables, lambda port, _: is_port(port)),
+    )
     return SwitchReadings(
         name=v.said(system.get("hostname")),
         readings=tuple(reading for reading in readings if reading.values),

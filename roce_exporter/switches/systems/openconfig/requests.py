@@ -1,8 +1,9 @@
 """OpenConfig over gNMI, for switches of any vendor: Junos, SR Linux, Dell Enterprise SONiC, EOS and others.
 
 Each source is one subscription with the mode ONCE, so that a model that a switch does not have (NOT_FOUND) costs nothing else. Paths have
-the origin `openconfig`, which servers with models of their own require. PFC is in no model of OpenConfig, and so in no series: `eos` has
-it for EOS, `sonic_gnmi` for SONiC. No switch was queried for this module; `docs/evidence.md` says what it was tested with.
+the origin `openconfig`, which servers with models of their own require. PFC is in no model of OpenConfig: Dell Enterprise SONiC (augmentation
+openconfig-qos-ext of sonic-mgmt-framework) and SR Linux (srl_nokia-qos) have sources of their own, `eos` and `sonic_gnmi` have it for EOS and
+SONiC. No switch was queried for this module; `docs/evidence.md` says what it was tested with.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from roce_exporter.catalog.switch_systems import OPENCONFIG
-from roce_exporter.switches.gnmi import AbsentError, GnmiClient
+from roce_exporter.net.gnmi_messages import path_of, plain_name
+from roce_exporter.switches.gnmi import UNKNOWN_MODEL, AbsentError, GnmiClient
 from roce_exporter.switches.json_client import query_sources
 from roce_exporter.switches.readings import Module, ProbeReply, ProbeRequest, StreamPlan
 from roce_exporter.switches.stream import SwitchStream
@@ -35,7 +37,9 @@ def paths_of(system: str) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[t
 
 
 PATHS, STREAMED = paths_of(OPENCONFIG)
-PORT_PATHS = {source: paths for source, paths in PATHS.items() if source != "system"}
+VENDORS = {"pfc_dell": OPENCONFIG, "pfc_srlinux": "srl_nokia"}
+"""The sources that one vendor alone has, with the origin of the model."""
+PORT_PATHS = {source: paths for source, paths in PATHS.items() if source not in ("system", *VENDORS)}
 
 
 def subscriptions(
@@ -45,7 +49,14 @@ def subscriptions(
 
     async def request(source: str) -> Any:
         try:
-            return await client.once(source, paths[source], origin)
+            if source not in VENDORS:
+                return await client.once(source, paths[source], origin)
+            found = await client.once(source, paths[source], VENDORS[source], UNKNOWN_MODEL)
+            # Servers that do not know a path may send something else.
+            wanted = [plain_name(step.name) for path in paths[source] for step in path_of(path)]
+            names = ([plain_name(step.name) for step in leaf.path[: len(wanted)]] for leaf in found)
+            own = [leaf for leaf, known in zip(found, names, strict=True) if known == wanted[: len(known)]]
+            return tuple(own) or None
         except AbsentError:
             return None
 
@@ -57,9 +68,10 @@ def plan_of(
     streamed: Mapping[str, Sequence[tuple[str, float]]] = MappingProxyType(STREAMED),
     origin: str = OPENCONFIG,
 ) -> StreamPlan:
-    """What to subscribe to after a round that has queried everything."""
+    """What to subscribe to after a round that has queried everything. Models of another origin are queried meanwhile, where the switch has them."""
     known = {source: paths for source, paths in streamed.items() if source in reply.replies}
-    return StreamPlan(known, tuple(streamed.keys() - known.keys() - reply.faults.keys()), origin)
+    absent = {*streamed, *VENDORS} - reply.replies.keys() - reply.faults.keys()
+    return StreamPlan(known, tuple(absent), origin)
 
 
 def present(answered: ProbeReply, **more: Any) -> ProbeReply:
