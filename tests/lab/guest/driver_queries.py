@@ -4,6 +4,7 @@ The lists are those of RDMA netlink (`nldev_res_get_qp_dumpit` in drivers/infini
 Documentation/trace/kprobetrace.rst; the trace's clock is that of the guest.
 """
 
+import platform
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +14,12 @@ from typing import NamedTuple
 from nic import run
 
 TRACING = Path("/sys/kernel/tracing")
-PROBES = """p:lab/opened __netlink_dump_start type=+4(%dx):u16
+FIRST, THIRD = ("x0", "x2") if platform.machine() == "aarch64" else ("di", "dx")
+"""The registers of a function's arguments."""
+PROBES = f"""p:lab/opened __netlink_dump_start type=+4(%{THIRD}):u16
 p:lab/begun nldev_res_get_qp_dumpit
 r:lab/ended nldev_res_get_qp_dumpit
-p:lab/queried ib_query_qp device=+0(%di):x64
+p:lab/queried ib_query_qp device=+0(%{FIRST}):x64
 """
 EVENT = re.compile(r"-(\d+) +\[\d+\] \S+ +([\d.]+): (\w+): .*?(?:device=(\w+))?$", re.MULTILINE)
 
