@@ -84,8 +84,8 @@ MASKS = {
 def plain_crcs(data: Bytes, begins: Integers, ends: Integers) -> Sums:
     """The CRC-32 of these parts of `data`."""
     with memoryview(data) as view:  # type: ignore[arg-type,unused-ignore] # arrays are buffers; Python 3.11 has no type for them
-        parts = zip(begins.tolist(), ends.tolist(), strict=True)
-        return np.array([crc32(view[begin:end]) for begin, end in parts], np.uint32)
+        parts = map(view.__getitem__, map(slice, begins.tolist(), ends.tolist()))
+        return np.fromiter(map(crc32, parts), np.uint32, len(begins))
 
 
 def check_crcs(frames: Frames, roce: Located) -> Integers:

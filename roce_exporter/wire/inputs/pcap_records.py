@@ -82,19 +82,21 @@ class PcapRecords(NamedTuple):
         add = starts.append
         position = begin
         last = end - header
-        size, equal = -1, 0
+        alone = ALIKE
         while position <= last:
-            add(position)
-            (captured,) = read(data, position + 8)
-            position += header + captured
-            if captured != size:
-                size, equal = captured, 0
-            elif (equal := equal + 1) == ALIKE and position <= end:
-                run = self._run(whole, position, end, captured)
-                parts += np.array(starts, np.int64), run
-                starts.clear()
-                position += len(run) * (header + captured)
-                equal = 0 if len(run) > ALIKE else -len(run) * ALIKE
+            for _ in range(alone):
+                add(position)
+                position += header + read(data, position + 8)[0]
+                if position > last:
+                    break
+            step = position - starts[-1]
+            if position > last or position - starts[-min(len(starts), ALIKE)] != ALIKE * step:
+                continue
+            run = self._run(whole, position, end, step - header)
+            parts += np.array(starts, np.int64), run
+            starts.clear()
+            position += len(run) * step
+            alone = ALIKE if len(run) > ALIKE else min(2 * alone, MOST_ALIKE)
         if position > end:  # the last record is incomplete
             position = starts.pop()
             (captured,) = read(data, position + 8)
