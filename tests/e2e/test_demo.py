@@ -117,7 +117,9 @@ def test_without_a_terminal_it_prints_storm_alert_and_watchdog_as_lines(environm
     assert lines[0].startswith("simulated host, scenario pfc-storm: ")
     assert re.match(r"exporter +http://127\.0\.0\.1:\d+/$", lines[1])
     assert re.search(r"^prometheus +http://127\.0\.0\.1:\d+/alerts$", text, re.MULTILINE)
-    ended = re.fullmatch(r"ended after \d+ s with (\d+) PFC storms? seen\n", lines[-1])
+    ended = re.fullmatch(
+        r"ended after \d+ s with (\d+) PFC storms? seen; its servers and files are removed\n", lines[-1]
+    )
     assert ended
     begun, *later = (len(re.findall(one, text, re.MULTILINE)) for one in events)
     assert max(later) <= begun == int(ended[1])

@@ -141,9 +141,12 @@ def test_the_addresses_come_first_and_the_storms_of_both_directions_last() -> No
         "exporter     http://127.0.0.1:1/",
         "prometheus   http://127.0.0.1:2/alerts",
     ]
-    assert closing(later()) == "ended after 12 s with 2 PFC storms seen"
+    assert closing(later()) == "ended after 12 s with 2 PFC storms seen; its servers and files are removed"
     once = replace(PRIORITY, transmit=replace(STORMY, storms=1))
-    assert closing(later(priorities=(once,))) == "ended after 12 s with 1 PFC storm seen"
+    assert (
+        closing(later(priorities=(once,)))
+        == "ended after 12 s with 1 PFC storm seen; its servers and files are removed"
+    )
 
 
 def test_without_a_terminal_there_are_plain_lines() -> None:
