@@ -65,6 +65,7 @@ DAMAGES = {
 }
 OF_END = {"host": ("roce_phy", "roce_transceiver", PORT), "switch": ("roce_switch_phy", "roce_switch_transceiver", SWITCH_PORT)}  # fmt: skip
 LIGHT = "receive_power_watts", "receive_power_low_alarm_watts"
+DARK = steps((0, GOOD), base=SEVERITY[WARNING])
 PROOFS = {"host": "optics", "switch": "lossy"}
 
 
@@ -112,7 +113,7 @@ NUMBERS_PANELS = (
         *(Query(_light(end), f"light at the {end}", proof=PROOFS[end]) for end in OF_END),
         overrides=[
             *(by_name(f"to the {end}", ("mappings", [named(CABLE)])) for end in OF_END),
-            *(graded(f"light at the {end}", "dB", steps((0, GOOD), base=SEVERITY[WARNING])) for end in OF_END),
+            *(by_name(f"light at the {end}", ("unit", "dB"), ("thresholds", DARK)) for end in OF_END),
         ],
         width=8,
         empty=NO_HOST,

@@ -247,7 +247,7 @@ def test_a_host_without_a_device_is_no_host_where_all_is_well(command, code, tmp
     [
         (("explain", "np_cnp_sent"), "roce_cnp_sent_total"),
         (("explain", "RocePortDown"), " ## Mitigation "),
-        (("capture", "--output={}/a.txt"), "a.txt: 4 devices, 1 moment, "),
+        (("capture", "--output={}/a.txt"), "a.txt: 4 devices, 1 moment (counters that rise"),
     ],
 )
 def test_what_is_printed_fits_the_terminal(words, shown, monkeypatch, capsys, tmp_path) -> None:

@@ -132,7 +132,7 @@ def test_flapping_needs_several_losses(counts, seconds, found) -> None:
 def test_counters_of_the_same_losses_are_not_added_up() -> None:
     names = (DOWN, "roce_link_down_events_total", "roce_port_link_downed_total")
     fault = only(diagnose(history({name: [0, 1] for name in names}, seconds=3600)))
-    assert fault.evidence == ("1 losses of the link within 60 min",)
+    assert fault.evidence == ("1 loss of the link within 60 min",)
 
 
 @pytest.mark.parametrize("name", ["roce_link_speed_bytes_per_second", "roce_link_lanes"])

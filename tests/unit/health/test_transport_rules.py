@@ -20,7 +20,7 @@ def test_a_peer_that_ends_is_silent_and_no_packet_is_lost() -> None:
     """Measured: a queue pair whose peer was killed makes six timeouts, and then gives up."""
     fault = only(diagnose(history(CLEAN | FAILED_REQUEST | rises(ack_timeouts=6, retries_exceeded=1))))
     assert (fault.check, fault.side) == ("retries_exceeded", Side.PEER)
-    assert "1 queue pairs gave up within 60 s" in fault.evidence
+    assert "1 queue pair gave up within 60 s" in fault.evidence
     assert any("no packet is seen to get lost" in line for line in fault.evidence)
     assert fault.against == ("a path that is cut completely looks the same from here",)
 

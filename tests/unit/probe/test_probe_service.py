@@ -413,7 +413,7 @@ def test_what_the_options_select_is_what_is_sent_and_shown(
     ("arguments", "words"),
     [
         (["plan", "h9"], "probe plan h9: is not in the list"),
-        (["plan"], "probe plan: use `probe plan HOST`"),
+        (["plan"], "probe plan: give `probe plan` one HOST"),
         (["--probe.targets=/missing.json"], "/missing.json: No such file or directory"),
         ("probe.key-file: /missing", "probe.key-file=/missing: No such file or directory"),
         ("probe.key-file: /dev/null", "has 0 characters; a key needs at least 16"),
