@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 
-FOLLOW_SECONDS = (
-    5.0  # between two checks for added and removed devices, and until a part runs again after a fault
-)
+FOLLOW_SECONDS = 5.0  # between two checks for added and removed devices, and after a fault of a part
 
 
 @dataclass(frozen=True, slots=True)

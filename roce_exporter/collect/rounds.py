@@ -21,10 +21,7 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 AGAIN_SECONDS = 1.0  # until a task that has not ended is cancelled again
-SECONDS_DOWN, PAUSE = (
-    60.0,
-    5.0,
-)  # that a part counts as down after a fault of the exporter in it, and until it runs again
+SECONDS_DOWN = 60.0  # that a part counts as down after a fault of the exporter in it
 
 
 @contextlib.asynccontextmanager
