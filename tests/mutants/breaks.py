@@ -369,7 +369,8 @@ def main() -> int:
     if share < options.least:
         print(f"{share:.1f} % of the breaks were seen; --least={options.least:g}")
         return 1
-    return 1 if report.excused() and report.unexcused(results) else 0
+    # In a sample most tests never fail.
+    return 1 if not options.least and report.excused() and report.unexcused(results) else 0
 
 
 if __name__ == "__main__":
