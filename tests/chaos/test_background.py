@@ -37,7 +37,7 @@ def test_a_fault_of_a_part_costs_no_scrape_and_is_logged_once_and_counted(tmp_pa
         assert any(name == "roce_port_receive_packets_total" for name, _ in seen)
         assert daemon.stop() == 0
     assert daemon.log.count("Traceback") == 1 + (fault == "fast_loop"), "with that of the thread"
-    assert daemon.log.count(f"fault in source {source} ") == 1
+    assert daemon.log.count(f'fault in source {source}"') == 1
 
 
 @pytest.mark.parametrize("fault", sorted(ENDING))
