@@ -284,10 +284,10 @@ def test_a_key_shows_the_next_scenario_and_a_terminal_that_is_closed_ends_it(env
         before = descendants(terminal.process.pid)
         os.write(terminal.descriptor, b"x")  # no such key
         os.write(terminal.descriptor, b"n")
-        terminal.read_until("incast: ")
+        terminal.read_until("  incast")
         terminal.output = ""
         os.write(terminal.descriptor, b"p")
-        terminal.read_until("quiet: ")
+        terminal.read_until("  quiet")
         terminal.output = ""
         terminal.read_until("Ctrl-C ends it")
         children = descendants(terminal.process.pid)
