@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
@@ -37,6 +36,8 @@ class Observation:
 
 class Exporter:
     """Observes the host of one collector, and renders the samples together with those of its parts."""
+
+    name = "exporter"
 
     def __init__(
         self, collector: Collector, parts: Iterable[ExporterPart] = (), served: ServedSeries | None = None
@@ -86,8 +87,8 @@ class Exporter:
 
     def work(self) -> tuple[Coroutine[object, object, None], ...]:
         """What runs for as long as the exporter serves."""
-        runs = [(self, self._follow_devices), *((part, part.run) for part in self.parts)]
-        return tuple([self._rounds_of(part).run(run, FOLLOW_SECONDS) for part, run in runs])
+        follow = self._rounds_of(self).run(self._follow_devices, FOLLOW_SECONDS)
+        return follow, *[self._rounds_of(part).run(part.run, FOLLOW_SECONDS) for part in self.parts]
 
     def close(self) -> None:
         """Release threads and descriptors, except those that are stuck in the kernel."""
@@ -123,21 +124,22 @@ class Exporter:
         for part in self.parts:
             self._rounds_of(part).call(partial(part.follow, snapshot.devices))
 
-    def _rounds_of(self, part: object) -> PartRounds:
-        """That of this part, or of following the devices; its name is that of the class."""
+    def _rounds_of(self, part: ExporterPart | Exporter) -> PartRounds:
+        """That of this part, or of following the devices."""
         if part not in self._rounds:
-            name = re.sub("(?<=.)(?=[A-Z])", "_", type(part).__name__).lower()
-            self._rounds[part] = PartRounds(name, time.monotonic)
+            self._rounds[part] = PartRounds(part.name, time.monotonic)
         return self._rounds[part]
+
+    def _samples_of(self, part: ExporterPart) -> tuple[Samples, ...]:
+        rounds = self._rounds_of(part)
+        return () if rounds.are_down() else rounds.call(part.samples) or ()
 
     def _render(self, samples: tuple[Samples, ...], form: Format) -> bytes:
         return self._renderer.render(self._served.select(samples) if self._served else samples, form)
 
     def _normalise(self, snapshot: Snapshot) -> tuple[Samples, ...]:
         devices = [self._normalise_device(found) for found in snapshot.devices]
-        of_parts = [
-            samples for part in self.parts for samples in self._rounds_of(part).call(part.samples) or ()
-        ]
+        of_parts = [samples for part in self.parts for samples in self._samples_of(part)]
         own = self._self_samples.samples(snapshot, sorted([gaps for _, gaps in devices]), self.states())
         return (*[samples for samples, _ in devices], *of_parts, own)
 

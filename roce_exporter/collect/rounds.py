@@ -137,6 +137,9 @@ class Rounds:
 class ExporterPart:
     """One part of an exporter, used from one event loop. By default it does nothing and shows nothing."""
 
+    name: str
+    """The source that is down after a fault of the exporter in this part."""
+
     def follow(self, devices: Sequence[DeviceReadings]) -> None:
         """The devices of a complete collection."""
 
@@ -186,10 +189,15 @@ class PartRounds(Rounds):
                     continue
             return
 
-    def states(self) -> tuple[SourceState, ...]:
-        """Nothing before the first fault; then down until `SECONDS_DOWN` after the last."""
+    def are_down(self) -> bool:
+        """Whether there was a fault in the last `SECONDS_DOWN`: what the part shows may be from before it."""
         if self.state.error and self._clock() - self._failed > SECONDS_DOWN:
             self.settle(True, 0.0)
+        return bool(self.state.error)
+
+    def states(self) -> tuple[SourceState, ...]:
+        """Nothing before the first fault."""
+        self.are_down()
         return (self.state,) if self.state.errors_total else ()
 
     def _note(self, error: Exception) -> None:

@@ -42,6 +42,8 @@ Name = tuple[str, str]
 class Sampler(ExporterPart):
     """Polls the network devices of a host."""
 
+    name = "sampler"
+
     def __init__(
         self,
         kernel: Kernel,

@@ -45,6 +45,8 @@ class HostSource:
 class HostSources(ExporterPart):
     """Reads each source of a host once per its interval. A read is given up after `timeout` seconds."""
 
+    name = "host_sources"
+
     def __init__(
         self,
         sources: Iterable[HostSource],

@@ -75,6 +75,8 @@ class Surveyed:
 class Surveyor(ExporterPart):
     """Surveys the devices of a host. Used from one event loop."""
 
+    name = "surveyor"
+
     def __init__(
         self,
         kernel: Kernel,

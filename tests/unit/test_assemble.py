@@ -9,6 +9,7 @@ from clock import Clock
 from roce_exporter.assemble import Parts, assemble
 from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parts import open_kernel, parts_of
+from roce_exporter.collect import rounds
 from roce_exporter.collect.rounds import SECONDS_DOWN, PartRounds
 from roce_exporter.exporter import Observation
 from roce_exporter.host.simulated.kernel import simulate
@@ -55,8 +56,12 @@ async def test_a_fault_of_one_part_costs_no_other_in_a_single_exposition(name, m
         assert names(found) >= {
             one for one in whole if not one.startswith(("roce_owner", "roce_port_health_reason"))
         }
+        assert not any(one.startswith("roce_owner") for one in names(found)), "nothing from before the fault"
         (state,) = (one for one in exporter.states() if one.source == "surveyor")
         assert (state.up, state.error.partition("(")[0]) == (False, "fault in the exporter: ValueError")
+        monkeypatch.undo()
+        monkeypatch.setattr(rounds, "SECONDS_DOWN", -1.0)
+        assert names(await exporter.observe_complete()) >= whole - {"roce_port_health_reason"}
 
 
 def test_a_fault_is_logged_once_per_kind_all_are_counted_and_after_a_minute_it_is_over(caplog) -> None:

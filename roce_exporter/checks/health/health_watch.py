@@ -76,6 +76,8 @@ TIMEOUT = 60.0
 class HealthWatch(ExporterPart):
     """Judges the ports of a host again and again. Used from one event loop."""
 
+    name = "health_watch"
+
     def __init__(
         self,
         observe: Callable[[], Awaitable[object]],

@@ -117,6 +117,8 @@ def judge(ports: Sequence[PortSettings], profile: Profile) -> list[tuple[Check, 
 class Auditor(ExporterPart):
     """Keeps the result of the last audit and its series."""
 
+    name = "auditor"
+
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self._signature: tuple[object, ...] | None = None
