@@ -132,7 +132,8 @@ class Exporter:
 
     def _samples_of(self, part: ExporterPart) -> tuple[Samples, ...]:
         rounds = self._rounds_of(part)
-        return () if rounds.are_down() else rounds.call(part.samples) or ()
+        found = rounds.call(part.samples)
+        return () if found is None or rounds.are_down() else found
 
     def _render(self, samples: tuple[Samples, ...], form: Format) -> bytes:
         return self._renderer.render(self._served.select(samples) if self._served else samples, form)
