@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import NamedTuple
 
 from roce_exporter.catalog import INDEX, Index
@@ -28,7 +27,6 @@ from roce_exporter.normalise.series_plan import (
     value_plan,
     values_of,
 )
-from roce_exporter.words import word_list
 
 PFC_ENABLED = "roce_pfc_enabled"
 IWARP = "iw"
@@ -109,9 +107,19 @@ def device_facts(device: Device) -> tuple[Fact, ...]:
     )
 
 
-_device_labels = attrgetter(
-    *word_list("name driver protocol firmware board model node_guid pci function physical_function")
-)
+def _device_labels(device: Device) -> tuple[str, ...]:
+    return (
+        device.name,
+        device.driver,
+        device.protocol,
+        device.firmware,
+        device.board,
+        device.model,
+        device.node_guid,
+        device.pci,
+        device.function,
+        device.physical_function,
+    )
 
 
 def _port_facts(device: str, port: Port) -> Iterator[Fact]:

@@ -21,7 +21,6 @@ from struct import Struct
 from roce_exporter.host.kernel import Absent, netlink, read_or
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
 from roce_exporter.model import ip
-from roce_exporter.words import word_list
 
 MOST = 1000
 """Entries of one list that are read."""
@@ -49,9 +48,17 @@ IFA_F_DADFAILED, IFA_F_TENTATIVE = 0x08, 0x40
 SCOPES = {0: "global", 200: "site", 253: "link", 254: "host", 255: "nowhere"}
 
 # include/uapi/linux/rtnetlink.h
-KINDS = dict(
-    enumerate(word_list("unicast local broadcast anycast multicast blackhole unreachable prohibit throw"), 1)
-)
+KINDS = {
+    1: "unicast",
+    2: "local",
+    3: "broadcast",
+    4: "anycast",
+    5: "multicast",
+    6: "blackhole",
+    7: "unreachable",
+    8: "prohibit",
+    9: "throw",
+}
 RTA_DST, RTA_SRC, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_METRICS, RTA_MULTIPATH = 1, 2, 4, 5, 6, 8, 9
 RTA_TABLE, RTA_VIA = 15, 18
 RTAX_MTU, RTAX_ADVMSS = 2, 8
@@ -65,9 +72,15 @@ FRA_DST, FRA_SRC, FRA_IIFNAME, FRA_GOTO, FRA_PRIORITY, FRA_FWMARK = 1, 2, 3, 4, 
 FRA_SUPPRESS_PREFIXLEN, FRA_TABLE, FRA_FWMASK, FRA_OIFNAME = 14, 15, 16, 17
 _OTHERS: Mapping[int, str] = {
     **dict.fromkeys((1, 2, 3, 4, 6, 10, 14, 15, 16, 17, 21), ""),
-    **dict(enumerate(word_list("FRA_FLOW FRA_TUN_ID FRA_SUPPRESS_IFGROUP"), 11)),
-    **dict(enumerate(word_list("FRA_PAD FRA_L3MDEV FRA_UID_RANGE"), 18)),
-    **dict(enumerate(word_list("FRA_IP_PROTO FRA_SPORT_RANGE FRA_DPORT_RANGE"), 22)),
+    11: "FRA_FLOW",
+    12: "FRA_TUN_ID",
+    13: "FRA_SUPPRESS_IFGROUP",
+    18: "FRA_PAD",
+    19: "FRA_L3MDEV",
+    20: "FRA_UID_RANGE",
+    22: "FRA_IP_PROTO",
+    23: "FRA_SPORT_RANGE",
+    24: "FRA_DPORT_RANGE",
 }
 """Names of the selectors without a field in `IpRule`; empty for those with one, and for FRA_PROTOCOL (21), who made the rule."""
 

@@ -102,10 +102,15 @@ MOST_VFS = 256
 """VFs of one network device that are read. The kernel's reply has room for about 230 with their counters."""
 
 COUNTS = {
-    f"{way}_{what}": number + at
-    for at, way in enumerate(("rx", "tx"))
-    for what, number in (("bytes", 2), ("packets", 0), ("dropped", 7))
-} | {"rx_multicast": 5, "rx_broadcast": 4}
+    "rx_bytes": 2,
+    "tx_bytes": 3,
+    "rx_packets": 0,
+    "tx_packets": 1,
+    "rx_dropped": 7,
+    "tx_dropped": 8,
+    "rx_multicast": 5,
+    "rx_broadcast": 4,
+}
 """Name of a count, and its attribute in IFLA_VF_STATS."""
 
 _FIRST, _SECOND, _THIRD = Struct("=I"), Struct("=4xI"), Struct("=8xI")

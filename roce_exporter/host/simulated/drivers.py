@@ -13,10 +13,13 @@ from roce_exporter.host.simulated.conditions import PRIORITIES
 GIGABIT = 10**9
 
 RATES = {
-    int(speed): f"{speed} Gb/sec ({lanes}X {kind})"
-    for speed, lanes, kind in map(
-        str.split, ["25 1 EDR", "40 4 QDR", "50 2 EDR", "100 4 EDR", "200 4 HDR", "400 4 NDR", "800 4 XDR"]
-    )
+    25: "25 Gb/sec (1X EDR)",
+    40: "40 Gb/sec (4X QDR)",
+    50: "50 Gb/sec (2X EDR)",
+    100: "100 Gb/sec (4X EDR)",
+    200: "200 Gb/sec (4X HDR)",
+    400: "400 Gb/sec (4X NDR)",
+    800: "800 Gb/sec (4X XDR)",
 }
 """The text in sysfs for a number of gigabits per second."""
 
