@@ -198,6 +198,7 @@ module_error     @: SFP tx is disabled!
 driver_error     @: Reference clock lost!
 firmware_reset   @: IMP firmware watchdog reset soon expected!
 memory_error    @: ROCEE RAS 2bit ECC error
+memory_error    @: ECC UCERR ALARM: 0x0, 0x1, 0x2
 driver_error    @: found MODULE_PPP fd_ad_error, is ras error.
 driver_error    @: ROCEE TSP OVF [error status=0x2] found
 device_reset    @: IMP reset requested

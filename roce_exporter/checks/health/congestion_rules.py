@@ -32,7 +32,6 @@ ESTIMATED_RATIO = 0.1
 FRAME_BYTES = 65_535 * 64
 """A pause frame stops the sender for at most 65,535 quanta of 64 bytes."""
 
-
 ALL = ""
 """In place of a priority: global pause (IEEE 802.3 annex 31B), or a NIC that counts the pause of all priorities together."""
 
@@ -50,7 +49,6 @@ SLOWED = 100.0
 """CNPs per second with which congestion control is at work: hundreds where a path is congested, and less than one per dead peer."""
 FLOOD = 1000.0
 """XOFF frames per second of a receiver that stops its switch again and again: one in three packet times of a jumbo at 100 Gbit/s would be 4,000."""
-
 STORMS = {TRANSMIT: "pause_storm_transmitted", RECEIVE: "pause_storm_received"}
 PROGRESS = {
     # the traffic that the pause of this direction stops
@@ -338,8 +336,7 @@ def _global(port: PortView) -> Iterator[Symptom]:
 
 
 def _unexpected(port: PortView) -> Iterator[Symptom]:
-    window = port.limit("pfc_on_lossy_priority", "window")
-    xoff = "roce_pfc_receive_xoff_frames_total"
+    window, xoff = port.limit("pfc_on_lossy_priority", "window"), "roce_pfc_receive_xoff_frames_total"
     names = ("netdev", "priority")
     places = [
         ({name: one.labels[name] for name in names}, on) for one, on in port.current("roce_pfc_enabled")
@@ -360,6 +357,7 @@ UNKEPT = frozenset({"irdma"})
 """Drivers whose firmware sends CNPs and may not count them: `cnpSent` of an E810 stays 0 (Lumina, SIGCOMM 2023)."""
 CUT = 300e-6
 """Seconds for which a CNP slows its sender at least: until the first step of the recovery (DCQCN, SIGCOMM 2015; mlx5's default)."""
+SLOWED_HERE = "Peers slow this host's senders at any time: a path from it is congested"
 PAUSED_RATIO = 0.01
 """Share of marked packets that means congestion where the switch pauses this host, too."""
 DROPS = (
@@ -420,6 +418,10 @@ def _incast(port: PortView) -> Iterator[Symptom]:
     if (ratio > most and (sent is None or sent.amount > 0)) or (slowed >= 1 and not paused):
         said = marks and f"{share(ratio)} of what it received was marked within {duration(marks.seconds)}"
         yield Symptom("incast", texts(said, sent and rose(sent, "CNPs sent")), weight=ratio)
+    # The same at the sending end. NICs also make CNPs of their own for what they send again.
+    handled, own = port.rise(HANDLED, MEDIUM), port.rose("roce_transport_slow_restart_cnps_total", MEDIUM)
+    if handled and CUT * (handled.amount - own) >= handled.seconds and not paused:
+        yield Symptom("incast", (rose(handled, "CNPs slowed this host's senders"),), title=SLOWED_HERE)
 
 
 def _lossless_drops(port: PortView) -> Iterator[Symptom]:

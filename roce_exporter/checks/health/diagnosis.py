@@ -96,12 +96,8 @@ def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Find
         for one in _found(View(history[: bisect_right(history, end, key=attrgetter("time"))], host.limits)):
             key = one.device, one.port, one.check
             worst = ended.get(key)
-            if (
-                one.is_wrong
-                and NAMED[one.check].ends is not End.SEEN
-                and key not in known
-                and (not worst or one.harm > worst.harm)
-            ):
+            is_over = key not in known and NAMED[one.check].ends is not End.SEEN
+            if one.is_wrong and is_over and (not worst or one.harm > worst.harm):
                 ended[key] = replace(one, until=one.until or end)
     return [replace(one, status=Status.DEGRADED) for one in ended.values()]
 
@@ -199,18 +195,14 @@ def _explained(findings: list[Finding]) -> Iterator[Finding]:
         if not reasons:
             yield finding
             continue
-        worst = max(reasons, key=attrgetter("harm"))
+        worst, most = max(reasons, key=attrgetter("harm")), max(other.status for other in reasons)
         sure = f"{finding.check}/unsure" not in NAMED[worst.check].explains
         yield replace(
             finding,
             # the side of the worst cause behind it is the better known one, but of less than itself: a hot module leaves a link to repair
-            side=worst.side
-            if sure and max(other.status for other in reasons) >= finding.status
-            else finding.side,
+            side=worst.side if sure and most >= finding.status else finding.side,
             # what a program or the load does makes no port unfit
-            status=min(finding.status, max(other.status for other in reasons))
-            if all(other.status is Status.OK for other in reasons)
-            else finding.status,
+            status=min(finding.status, most) if most is Status.OK else finding.status,
             caused_by=tuple(dict.fromkeys(other.check for other in reasons)),
             harm=min(finding.harm, min(other.harm for other in reasons) - 1),
         )

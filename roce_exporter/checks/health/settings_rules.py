@@ -123,14 +123,8 @@ def _no_address(port: PortView) -> Iterator[Symptom]:
     shown = any(track.now for track in port.host.tracks("roce_gid_info"))
     gone = port.tracks("roce_port_netdev_info") and not port.current("roce_port_netdev_info")
     flows = any(port.rose(f"roce_port_{way}_packets_total", WINDOW) for way in ("receive", "transmit"))
-    if (
-        port.host.end > port.host.begin
-        and is_roce
-        and shown
-        and not gone
-        and not flows
-        and not port.current("roce_gid_info")
-    ):
+    works = gone or flows or port.current("roce_gid_info")
+    if port.host.end > port.host.begin and is_roce and shown and not works:
         yield Symptom("ip_misconfigured", ("no GID with an address, and nothing flows",))
 
 

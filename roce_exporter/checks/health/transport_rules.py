@@ -24,6 +24,7 @@ TIMEOUTS = "roce_transport_ack_timeouts_total"
 EXCEEDED = "roce_transport_retries_exceeded_total"
 RNR_EXCEEDED = "roce_transport_rnr_retries_exceeded_total"
 OUT_OF_SEQUENCE = "roce_transport_out_of_sequence_total"
+DUPLICATES = "roce_transport_duplicate_requests_total"
 LOST = (
     ("roce_transport_packet_sequence_errors_total", "NAKs for lost packets"),
     ("roce_transport_implied_naks_total", "lost responses"),
@@ -36,7 +37,7 @@ AGAINS = {"iw": 10.0}
 SENT_AGAIN = (
     *(name for name, _ in LOST[:2]),
     "roce_transport_sequence_naks_sent_total",
-    "roce_transport_duplicate_requests_total",
+    DUPLICATES,
     AGAIN,
     TIMEOUTS,
     EXCEEDED,
@@ -93,7 +94,8 @@ def _silence(port: PortView) -> Iterator[Symptom]:
     late = timeouts is not None and timeouts.amount > port.limit("ack_timeouts", "events")
     if not gave_up and not unanswered and not late:
         return
-    lost = risen(port, LOST, WINDOW)
+    # Peers that repeat their requests are alive: what they are answered is lost, or comes late.
+    lost = risen(port, LOST if gave_up else (*LOST, (DUPLICATES, "requests that peers sent again")), WINDOW)
     waited = sum(rise.amount for rise in (timeouts, again) if rise)
     losses_seen = sum(rise.amount for rise, _ in lost)
     side = _side_of_silence(port, losses_seen, waited, gave_up=gave_up)
@@ -241,7 +243,8 @@ def _side_of_silence(port: PortView, lost: float, timeouts: float, *, gave_up: b
     sent = port.rose(TRANSMITTED, WINDOW)
     if not lost or lost < timeouts or (gave_up and lost < RARELY * sent):
         return Side.PEER
-    return _side_of_loss(port, lost, RECEIVE)[0] or Side.FABRIC
+    way = RECEIVE if port.rose(OUT_OF_SEQUENCE, WINDOW) > lost / 2 else TRANSMIT
+    return _side_of_loss(port, lost, way)[0] or Side.FABRIC
 
 
 def _are_together(port: PortView) -> bool:

@@ -10,7 +10,6 @@ COUNTED_TWICE = "another row that is read has the same events"
 OWN_TRAFFIC = "the kernel's own traffic, which no job sees"
 NORMAL = "part of normal operation: healthy hosts have it all the time"
 END = "the end of an event whose begin is read"
-PROGRAM = "one refusal of a program among many kinds: the completion or the NAK is read"
 BAD_SENDER = "frames that another program or host made wrong; the link's own errors are read"
 
 REASONS = {
@@ -21,7 +20,7 @@ REASONS = {
         "pfc_storm_seconds pfc_congested_seconds pfc_storm_near_misses pfc_detector_faults mac_oversized_frames rmon_oversize_packets"
     ),
     NORMAL: (
-        "port_transmit_wait_ticks transport_duplicate_responses transport_recoverable_errors delay_drop_timeouts ud_discards phy_recoveries "
+        "port_transmit_wait_ticks transport_recoverable_errors delay_drop_timeouts ud_discards phy_recoveries "
         "doorbells_recovered admin_command_errors "
         "devlink_vnic_odp_local_triggered_page_fault devlink_vnic_odp_remote_triggered_page_fault"
     ),
@@ -30,13 +29,6 @@ REASONS = {
         "netdev_interface_down_drops netdev_oversized_drops netdev_receive_transfer_errors netdev_transmit_transfer_errors "
         "netdev_receive_dropped netdev_receive_missed port_management_drops devlink_vnic_invalid_command "
         "devlink_vnic_generated_pkt_steering_fail devlink_vnic_handled_pkt_steering_fail"
-    ),
-    PROGRAM: (
-        "transport_requester_bad_responses transport_requester_read_response_mismatches "
-        "transport_responder_operation_error_naks transport_responder_oversized_messages "
-        "transport_responder_exceeded_requests transport_responder_opcode_errors transport_responder_transmit_invalid_keys "
-        "transport_responder_transmit_domain_errors transport_responder_transmit_permission_errors transport_responder_transmit_range_errors "
-        "transport_responder_duplicate_invalid_keys transport_responder_unaligned_atomics transport_responder_remote_invalidate_errors"
     ),
     BAD_SENDER: (
         "port_receive_truncated_packets port_receive_switch_relay_errors port_receive_constraint_errors "
