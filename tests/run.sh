@@ -1,7 +1,7 @@
 #!/bin/sh
 # The tests against the built wheel, in a virtual environment of their own; docs/testing.md says what is in each tier.
 #
-#   sh tests/run.sh              lint, types and the tests of the tier `test`, in a worker per processor
+#   sh tests/run.sh              lint, types and the tests of the tier `test`, in a worker more than there are processors
 #   sh tests/run.sh --tier=ci    the tests of another tier, in as many workers
 #   sh tests/run.sh ARGUMENT...  one plain pytest with these arguments
 #
@@ -52,10 +52,8 @@ tier=
 case $1 in
   --tier=*)
     tier=$1
-    # Tests of CI mostly wait for servers: a worker more keeps the processors busy.
-    workers=$(nproc)
-    [ "$tier" != --tier=ci ] || workers=$((workers + 1))
-    set -- --numprocesses="$workers" --dist=loadfile --no-loadscope-reorder --durations=20 "$@"
+    # Some tests wait for servers: a worker more keeps the processors busy.
+    set -- --numprocesses="$(($(nproc) + 1))" --dist=loadfile --no-loadscope-reorder --durations=20 "$@"
     ;;
 esac
 [ "${CI:-}" != true ] || set -- "$@" -o cache_dir="$work/cache"

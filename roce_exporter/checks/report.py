@@ -53,22 +53,18 @@ _NUMBER = re.compile(r"(?<![\w.-])(?<!priority )(?<!lane )[0-9]+(?:[,.][0-9]+)*(
 
 def document(report: Report, source: str, time: float | None, *, failed: bool = False) -> dict[str, Any]:
     """The document of `check --format=json` (docs/diagnosis.md); `time` in seconds since 1970, `failed`: without what is right."""
+    count = Counter(one.status for one in report.findings)
     return {
         "version": VERSION,
         "source": source,
         "time": time,
         "status": report.status.name.lower(),
-        "summary": _counts(report.findings),
+        "summary": {status.name.lower(): count[status] for status in sorted(Status, reverse=True)},
         "findings": [_object(one) for one in report.findings if one.is_wrong or not failed],
         "fine": list(report.fine),
         "not_checked": [one._asdict() for one in report.not_checked],
         "ports": [one._asdict() | {"health": one.health.name.lower()} for one in report.ports],
     }
-
-
-def _counts(findings: Iterable[Finding]) -> dict[str, int]:
-    count = Counter(one.status for one in findings)
-    return {status.name.lower(): count[status] for status in sorted(Status, reverse=True)}
 
 
 FIELDS = word_list("""

@@ -6,19 +6,21 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator
+import traceback
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
 from roce_exporter.errors import UserError
 from roce_exporter.words import terminal_width, wrapped
 
 SILENCE = 2.0  # seconds of work that need no sign of life
-
 REFRESH = 1.0
+REPEATED_SECONDS = 600.0  # in which a traceback of a kind is logged once
 
 
 class OutputError(UserError):
@@ -130,9 +132,29 @@ class LineFormatter(logging.Formatter):
         return " ".join(f"{name}={_quoted(text)}" for name, text in fields.items())
 
 
+def without_repeats() -> Callable[[logging.LogRecord], bool]:
+    """A filter that drops a traceback of the logger, type and place of one of the last minutes: `roce_exporter_read_errors_total` counts all."""
+    logged: dict[str, float] = {}
+
+    def is_new(record: logging.LogRecord) -> bool:
+        if not record.exc_info or (error := record.exc_info[1]) is None:
+            return True
+        place, now = (
+            traceback.extract_tb((error.__cause__ or error).__traceback__, limit=-1),
+            time.monotonic(),
+        )
+        kind = f"{record.name} {type(error)} {place}"
+        if is_first := now - logged.get(kind, -math.inf) >= REPEATED_SECONDS:
+            logged[kind] = now
+        return is_first
+
+    return is_new
+
+
 def set_up_logging(level: str, form: str) -> None:
-    """Log to standard error, from this level up."""
+    """Log to standard error, from this level up; a fault that repeats, at each read or for each client, does not fill the log."""
     target = logging.StreamHandler(sys.stderr)
+    target.addFilter(without_repeats())
     target.setFormatter(LineFormatter(form))
     logging.basicConfig(level=LEVELS[level], handlers=[target], force=True)
 

@@ -236,11 +236,12 @@ class Collector:
         self._settle(self._slow.take())
         self._stuck = self._in_flight.stuck(self._begun - self._settings.timeout)
         # Known devices are read together with the list, so that an ordinary collection wakes the workers once.
-        await self._work_off([(Task(HOST, self._list),), *map(self._tasks, self._works.values())])
+        listing = Task(HOST, lambda: Finished(Outcome(up=True, found=self._list_devices())))
+        await self._work_off([(listing,), *map(self._tasks, self._works.values())])
         known = self._works
         # The last known list, if it could not be read this time.
         if (listed := self._found.get(HOST, Outcome(up=False)).found) is not None:
-            self._listed = listed  # type: ignore[assignment]  # `_list` puts it there
+            self._listed = listed  # type: ignore[assignment]  # `listing` puts it there
         self._adopt(self._listed)
         works = tuple(self._works.values())
         if fresh := [work for work in works if known.get(work.listed.name) is not work]:
@@ -291,9 +292,6 @@ class Collector:
         """The reads for which another thread may be used, and the others."""
         allowed = [task for task in tasks if has_room(self._stuck, thing_of(task.key))]
         return tuple(allowed), tuple(task for task in tasks if task not in allowed)
-
-    def _list(self) -> Finished:
-        return Finished(Outcome(up=True, found=self._list_devices()))
 
     def _list_devices(self) -> tuple[Listed, ...]:
         """The devices; one whose network devices have other names now is another incarnation, and read again at once."""

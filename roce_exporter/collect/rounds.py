@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import time
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import TypeVar
 
@@ -95,7 +94,6 @@ class Rounds:
         self.state = SourceState(source, device, "", None, 0.0)
         self.samples = NO_SAMPLES
         self._clock = clock
-        self._kinds: set[str] = set()
 
     async def read(self, work: Awaitable[T], seconds: float) -> T | None:
         """The result of one read of at most `seconds`, None if it failed. A failure is logged, counted, and part of the state."""
@@ -114,15 +112,11 @@ class Rounds:
         return found
 
     def failure(self, error: Exception) -> str:
-        """Why a read failed. The first fault of the exporter of each kind is logged with its traceback."""
+        """Why a read failed. A fault of the exporter is logged with its traceback."""
         if isinstance(error, OSError):
             text = error.strerror if error.strerror and error.filename is None else error
             return f"{reason_of(error)}: {text}"
-        cause = error.__cause__ or error
-        kind = f"{type(cause).__name__} {traceback.extract_tb(cause.__traceback__)[-1:]}"
-        if kind not in self._kinds:
-            self._kinds.add(kind)
-            LOG.error("fault in source %s", source_text(self.state), exc_info=error)
+        LOG.error("fault in source %s", source_text(self.state), exc_info=error)
         return f"fault in the exporter: {error!r}"
 
     def settle(self, up: bool | None, seconds: float, error: str = "", errors: int | None = None) -> None:

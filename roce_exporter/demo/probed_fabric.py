@@ -25,8 +25,7 @@ from roce_exporter.web.application import Application, SampledSection, json_page
 
 RACKS, HOSTS, UPLINKS = 3, 4, 2
 BAD_RACK, BAD_UPLINK = "rack-2", 1
-ONE_OF = 4
-"""The bad uplink loses one packet of this number."""
+ONE_OF = 4  # the bad uplink loses one packet of this number
 
 
 class _LossyFabric(Guard):

@@ -31,20 +31,17 @@ STYLES = {
 }
 SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
 HOT = 0.5
-WARM = 0.01
-"""Shares of the time paused from which on a bar is red, or yellow."""
+WARM = 0.01  # shares of the time paused from which on a bar is red, or yellow
 OTHER_COLUMNS = 56  # characters of a row without the port and its two sparklines
 NARROWEST, WIDEST = 3, 60  # characters of a sparkline
 MANY = 1000.0
-EVENT_LINES = 8
-"""Lines that owners and switch leave to alerts and storms."""
+EVENT_LINES = 8  # lines that owners and switch leave to alerts and storms
 HEADING_LINES = 2  # of a further table: an empty line and the headings
 OWNER_LINES = 4  # owners on the screen: those that suffer most
 OWNER_COLUMNS = 40  # characters of an owner's row without its name
 SWITCH_COLUMNS = 42  # characters of a row of the switch without the port and its sparkline
 WATCHDOG_STYLES = {"ok": "green", "tripped": "bold white on red", "reports": "yellow", "off": "yellow"}
-NEARLY_FULL = 0.8
-"""Share of the headroom from which on it is red."""
+NEARLY_FULL = 0.8  # share of the headroom from which on it is red
 
 
 def screen(scene: figures.Scene, width: int, height: int) -> RenderableType:

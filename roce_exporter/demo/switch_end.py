@@ -35,8 +35,7 @@ RENEWAL_SECONDS = 1.0
 """Between two writes of the tables, as a SONiC refreshes the counters of its ports."""
 START_SECONDS = 10.0  # until a redis-server that does not answer is given up
 RETRY_SECONDS = 0.05
-PROBE_SECONDS = 1.0
-"""Most seconds that a scene waits for the switch."""
+PROBE_SECONDS = 1.0  # most seconds that a scene waits for the switch
 LONGEST_SOCKET = 107  # bytes of the path of a unix socket (unix(7))
 WRITE_SECONDS = 2.0  # timeout of one write
 

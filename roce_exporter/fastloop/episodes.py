@@ -75,8 +75,7 @@ class Longest:
 
 # Seconds. Switch watchdogs act after 0.2 s, a storm is 0.4 s.
 BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 1.0, 2.5, 5.0)
-THROUGHOUT = 0.95
-"""From this share on, a span counts as filled by one pause."""
+THROUGHOUT = 0.95  # from this share on, a span counts as filled by one pause
 MOSTLY = 0.5  # the same for a span in which no packet passed
 
 # Seconds without pause and without a packet after which a pause is over, if the NIC does not count the ends

@@ -22,8 +22,7 @@ from roce_exporter.words import word_list
 
 LOG = logging.getLogger(__name__)
 KEPT = 256
-STALLS = 0.3
-"""From this share on, mlx5 counts a second as one with a PCIe stall."""
+STALLS = 0.3  # from this share on, mlx5 counts a second as one with a PCIe stall
 
 
 class StormPlace(NamedTuple):

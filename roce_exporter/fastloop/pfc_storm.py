@@ -101,8 +101,7 @@ class Begun(NamedTuple):
 
 RESTORED = "restored"
 IMPLAUSIBLE = "implausible"
-KEEP = 10.0
-"""A storm continues over this number of seconds without a usable sample."""
+KEEP = 10.0  # a storm continues over this number of seconds without a usable sample
 
 
 class Recent:

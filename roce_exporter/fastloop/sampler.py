@@ -23,14 +23,12 @@ from roce_exporter.model import Device, DeviceReadings
 from roce_exporter.normalise.series import Samples
 
 LOG = logging.getLogger(__name__)
-TIMEOUT = 1.0
-"""Seconds after which a read that has not returned is given up."""
+TIMEOUT = 1.0  # seconds after which a read that has not returned is given up
 MOST_STUCK = 32
 """Reads that may be stuck at once; each holds a thread. With more, no network device is polled until one of them returns."""
 SUPERVISION = 0.5  # seconds between two checks for a read that has not returned
 DEVICE_GONE = "device_gone"
-ABSENT_EVERY = 60.0
-"""Seconds between two reads of a driver without private counters."""
+ABSENT_EVERY = 60.0  # seconds between two reads of a driver without private counters
 PFC_ENABLED = "pfc_enabled_"
 """Prefix of the names of the source `dcb` that show whether PFC is on for a priority."""
 DUE = attrgetter("due")
@@ -262,7 +260,10 @@ class Sampler(ExporterPart):
                 target.errors += 1
                 self._report(target, target.watch.miss(self._clock(), FAULT))
             finally:
-                self._plan(target)
+                cost = [other.cost.seconds for other in self._of_devices.get(target.device.name, ())]
+                target.plan(self._clock(), self._pace, sum(cost))
+                if target.absent:
+                    target.due = self._clock() + ABSENT_EVERY
         return wanted
 
     def _judge(self, target: Target, seen: ReadResult) -> None:
@@ -272,12 +273,6 @@ class Sampler(ExporterPart):
             for key, track in target.watch.tracks.items():
                 if track.state is StormState.STORM:
                     self._events.follow(_storm_place(target, key), seen.hot)
-
-    def _plan(self, target: Target) -> None:
-        cost = [other.cost.seconds for other in self._of_devices.get(target.device.name, ())]
-        target.plan(self._clock(), self._pace, sum(cost))
-        if target.absent:
-            target.due = self._clock() + ABSENT_EVERY
 
     def _report(self, target: Target, changes: list[Change], before: Hot | None = None) -> None:
         for key, what in changes:

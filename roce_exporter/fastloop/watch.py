@@ -26,8 +26,7 @@ from roce_exporter.fastloop.pfc_storm import (
 
 REMEMBERED = 32
 NEEDED = 4
-CACHED = 1.5
-"""Counters that stay the same for more than this number of samples are a copy."""
+CACHED = 1.5  # counters that stay the same for more than this number of samples are a copy
 FINE = 0.3  # samples further apart than this, in seconds, cannot show a refresh interval of one second
 
 

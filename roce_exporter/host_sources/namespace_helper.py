@@ -136,8 +136,7 @@ def _name(found: object) -> str:
 
 
 LOG = logging.getLogger(__name__)
-REST = 10.0
-"""Least seconds between two rounds of visits."""
+REST = 10.0  # least seconds between two rounds of visits
 TIMEOUT = 2.0  # seconds after which a namespace is given up
 MOST_STUCK = 32  # visits that do not return; each holds a thread, and the unit has 64
 ROUND_SECONDS = 3.0  # seconds that a client waits for a round. The exporter gives up after five.

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from roce_exporter.model import Loss, Reading
 
-FILE_BYTES = 64
-"""Bytes read of a counter file: a 64-bit number needs 21."""
+FILE_BYTES = 64  # bytes read of a counter file: a 64-bit number needs 21
 
 NOT_AVAILABLE = "not_available"
 """The driver itself reports that it has no such value, which is not a failure: `N/A (no PMA)` of mlx4 VFs and old iWARP

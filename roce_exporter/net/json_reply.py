@@ -15,8 +15,7 @@ T = TypeVar("T")
 
 MOST_VALUES = 300_000  # of one reply; a switch of 1,024 ports has 200,000
 DEPTH = 40  # most levels of lists and objects; the deepest known reply, of NX-OS, has 16
-MOST_DIGITS = 400
-"""Of one number. The time for one grows with the square of its length."""
+MOST_DIGITS = 400  # of one number. The time for one grows with the square of its length.
 SMALL_BYTES = 64 * 1024  # what is decoded at once; more, one reply at a time in a thread
 DECODE_SECONDS = 60.0
 

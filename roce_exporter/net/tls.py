@@ -170,6 +170,5 @@ async def expiry_text(address: str, port: int, name: str) -> str:
     return f"; it was valid until 20{day[:2]}-{day[2:4]}-{day[4:]}"
 
 
-EXPIRED = 10
-"""The code of OpenSSL, x509_vfy.h."""
+EXPIRED = 10  # the code of OpenSSL, x509_vfy.h
 UNTRUSTED = "set ca_file to the authority that signed it, or to the certificate itself"

@@ -169,8 +169,7 @@ def _workload(path: str, found: list[re.Match[str]]) -> CgroupPlace | None:
 
 PROCESS = "process"
 
-LONGEST = 128
-"""Characters of a label. Longer texts are cut and end in a hash of the whole."""
+LONGEST = 128  # characters of a label. Longer texts are cut and end in a hash of the whole.
 
 
 def label_text(text: str) -> str:

@@ -82,8 +82,7 @@ def open_descriptors(place: str = DESCRIPTORS) -> int:
     return os.stat(place).st_size or len(os.listdir(place)) - 1
 
 
-MOST_TEMPLATES = 4
-"""Two formats, each before and after a series was added."""
+MOST_TEMPLATES = 4  # two formats, each before and after a series was added
 
 go_spelling = lru_cache(maxsize=256)(floatToGoString)
 

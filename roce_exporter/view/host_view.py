@@ -23,8 +23,7 @@ LabelValues = tuple[str, ...]
 
 SPACINGS = ((0.0, 0.0), (330.0, 60.0), (960.0, 300.0))
 """From this age on, in seconds, kept moments are at least this far apart. Rules have windows of 5 minutes, 15 minutes and an hour."""
-MOST_AGE = 3660.0
-"""Seconds for which a moment is kept."""
+MOST_AGE = 3660.0  # seconds for which a moment is kept
 
 
 class TimedSamples(NamedTuple):
@@ -104,8 +103,7 @@ EVERY_PORT = "all"
 """What the label `port` says of a counter that the device keeps for all of its ports together."""
 
 FULL_BITS = 64
-GOES_ON = 120.0
-"""Seconds without a rise after which the next one is another event."""
+GOES_ON = 120.0  # seconds without a rise after which the next one is another event
 
 ROWS = INDEX.named
 

@@ -30,12 +30,9 @@ ROWS = {row.name: row for row in CATALOG if row.kind != HISTOGRAM}
 OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
 """How the names of a histogram's series end, which are no rows."""
 
-TIMEOUT = 60.0
-"""Seconds that one request may take: Prometheus gives up a query after two minutes."""
-MOST_POINTS = 500
-"""Most points per series: Prometheus refuses more than 11,000."""
-SHOWN = 5
-"""Instances that an error lists."""
+TIMEOUT = 60.0  # seconds that one request may take: Prometheus gives up a query after two minutes
+MOST_POINTS = 500  # most points per series: Prometheus refuses more than 11,000
+SHOWN = 5  # instances that an error lists
 OWN_ADDRESSES, NEIGHBOURS = "roce_netdev_info", "roce_switch_lldp_neighbor_info"
 """The MAC addresses of a host's ports, and the switch ports that have them as neighbours."""
 PROBE = "roce_exporter_devices"

@@ -49,8 +49,7 @@ BACKLOG = 512
 LARGEST_PORT = 65535
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 ACCEPT_PAUSE = 0.1
-SILENCE = 60.0
-"""Seconds between two log lines about a shortage that goes on."""
+SILENCE = 60.0  # seconds between two log lines about a shortage that goes on
 SCRATCH_BYTES = 16 * 1024
 
 

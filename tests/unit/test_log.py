@@ -12,7 +12,7 @@ import pytest
 from roce_exporter.cli import main, output
 from roce_exporter.cli.commands import COMMANDS
 from roce_exporter.cli.daemon import notify
-from roce_exporter.cli.output import LineFormatter
+from roce_exporter.cli.output import REPEATED_SECONDS, LineFormatter, without_repeats
 
 
 def record(message: str, level: int = logging.WARNING) -> logging.LogRecord:
@@ -39,6 +39,47 @@ def test_a_traceback_is_a_field() -> None:
         line = LineFormatter(form).format(event)
         assert "\n" not in line
         assert "ValueError: invalid literal" in line
+
+
+def test_a_fault_that_repeats_is_logged_once_in_ten_minutes(monkeypatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    said, log = io.StringIO(), logging.getLogger("roce_exporter.collect")
+    target = logging.StreamHandler(said)
+    target.setFormatter(LineFormatter("logfmt"))
+    target.addFilter(without_repeats())
+    monkeypatch.setattr(log, "handlers", [target])
+    monkeypatch.setattr(log, "propagate", False)
+
+    def fail(text: str) -> None:
+        try:
+            int(text)
+        except ValueError:
+            log.exception("fault in source %s", text)
+
+    def lines() -> list[str]:
+        new = said.getvalue().splitlines()
+        said.seek(0)
+        said.truncate()
+        return new
+
+    for text in ("a", "b", "c"):
+        fail(text)
+    assert len(lines()) == 1
+    try:
+        float("x")
+    except ValueError:
+        log.exception("of another place")
+    log.warning("no fault")
+    log.warning("no fault")
+    assert len(lines()) == 3
+    now += REPEATED_SECONDS - 1
+    fail("d")
+    assert lines() == []
+    now += 1
+    fail("e")
+    (line,) = lines()
+    assert 'msg="fault in source e"' in line
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "/no/such/socket", "@roce-nobody-listens"])

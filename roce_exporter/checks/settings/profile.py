@@ -56,10 +56,6 @@ def _within(least: int, most: int) -> Callable[[object], bool]:
 _is_priority = _within(0, MAX_PRIORITY)
 
 
-def _are_priorities(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_priority, value)) and len(set(value)) == len(value)
-
-
 _DSCP = ("a whole number from 0 to 63", _within(0, MAX_DSCP))
 _PRIORITY = ("a whole number from 0 to 7", _is_priority)
 _FLAG = ("true or false", lambda value: isinstance(value, bool))
@@ -79,7 +75,10 @@ class Profile:
     description: str = _key(*_TEXT, default="")
     trust: str | None = _key("dscp or pcp", _one_of("dscp", "pcp"))
     lossless_priorities: tuple[int, ...] | None = _key(
-        "a list of different priorities from 0 to 7", _are_priorities
+        "a list of different priorities from 0 to 7",
+        lambda value: (
+            isinstance(value, list) and all(map(_is_priority, value)) and len(set(value)) == len(value)
+        ),
     )
     """The priorities that must have PFC; empty: no priority may have it; None: at most one may have it."""
     roce_dscp: int | None = _key(*_DSCP)

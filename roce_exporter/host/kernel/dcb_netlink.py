@@ -52,8 +52,7 @@ SELECTORS = {
 ALGORITHMS = {"strict": 0, "cbs": 1, "ets": 2, "vendor": 255}
 MODES = {"host": 0x01, "lld_managed": 0x02, "cee": 0x04, "ieee": 0x08, "static": 0x10}
 """What the keys of `app`, the values of `tc_tsa` and the keys of `dcbx` are in the kernel."""
-KILOBIT = 125
-"""Bytes per second in one kbit/s."""
+KILOBIT = 125  # bytes per second in one kbit/s
 _MESSAGE = Struct("=BBH")
 _PFC = Struct("=BBBxHxx16Q")
 _ETS = Struct("=3B32B24x")

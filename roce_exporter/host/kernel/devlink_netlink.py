@@ -38,8 +38,7 @@ MOST_NUMBERS = 64
 
 NANOSECONDS = 10**9
 
-HEALTHY = 0
-"""DEVLINK_HEALTH_REPORTER_STATE_HEALTHY; 1 is the state of an error."""
+HEALTHY = 0  # DEVLINK_HEALTH_REPORTER_STATE_HEALTHY; 1 is the state of an error
 
 _NUMBER_BYTES = {1: 1, 3: 4, 4: 8}
 """Bytes of the values of type NLA_U8, NLA_U32 and NLA_U64."""

@@ -52,8 +52,7 @@ DEVICE_NAME, FLAGS, WITH_STATISTICS = 2, 3, 4
 PAUSE_SWITCHES = {2: "autonegotiate", 3: "receive", 4: "transmit"}
 PAUSE_COUNTS = {2: "transmit_frames", 3: "receive_frames", 4: "transmit_storm_events"}
 FEC_COUNTS = {2: "corrected_blocks", 3: "uncorrectable_blocks", 4: "corrected_bits"}
-STATISTICS = 5
-"""The attribute with the counters in replies about pause and FEC."""
+STATISTICS = 5  # the attribute with the counters in replies about pause and FEC
 FEC_BIN, BIN_LOW, BIN_HIGH, BIN_VALUE, BIN_LANES = 5, 2, 3, 4, 5
 """ETHTOOL_A_FEC_STAT_HIST (Linux 6.18), one for each bin, and the attributes in it."""
 LINK_STATE = {2: "up", 5: "extended_state", 6: "extended_substate", 7: "down_events"}

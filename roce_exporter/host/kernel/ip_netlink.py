@@ -22,8 +22,7 @@ from roce_exporter.host.kernel import Absent, netlink, read_or
 from roce_exporter.host.kernel.names import decode_name, encode_netdev
 from roce_exporter.model import ip
 
-MOST = 1000
-"""Entries of one list that are read."""
+MOST = 1000  # entries of one list that are read
 
 FAMILIES = {4: int(socket.AF_INET), 6: int(socket.AF_INET6)}
 
@@ -39,8 +38,7 @@ _CACHE_INFO = Struct("=4I")
 NUD_INCOMPLETE, NUD_FAILED, NUD_NOARP = 0x01, 0x20, 0x40
 NUD_RESOLVED = 0x02 | 0x04 | 0x08 | 0x10 | 0x80
 NDA_DST, NDA_CACHEINFO, NDA_IFINDEX = 1, 3, 8
-HERTZ = 100
-"""USER_HZ, the unit of NDA_CACHEINFO."""
+HERTZ = 100  # USER_HZ, the unit of NDA_CACHEINFO
 
 # include/uapi/linux/if_addr.h
 IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS = 1, 2, 8

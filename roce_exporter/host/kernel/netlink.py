@@ -39,8 +39,7 @@ FIRST_OF_FAMILY = 0x10
 # No reply is this long: more datagrams belong to other requests.
 MOST_DATAGRAMS = 1 << 16
 
-DUMP_TRIES = 3
-"""Number of attempts to read a list that changes while the kernel sends it."""
+DUMP_TRIES = 3  # number of attempts to read a list that changes while the kernel sends it
 
 # The kernel sends at most 32 KiB at once; the pages beyond are never touched.
 BUFFER_BYTES = 128 * 1024
@@ -59,8 +58,7 @@ NETLINK_ROUTE, NETLINK_GENERIC = 0, 16
 
 CONTROL_FAMILY, GET_FAMILY, FAMILY_ID, FAMILY_NAME = 16, 3, 1, 2
 
-FAMILY_BYTES = 2
-"""The number of a generic family is used as a message type, which has two bytes."""
+FAMILY_BYTES = 2  # the number of a generic family is used as a message type, which has two bytes
 
 _SOL_NETLINK, _STRICT_CHECK = 270, 12
 

@@ -167,8 +167,7 @@ RES_PID = 28
 RES_KERN_NAME = 29
 RES_DST_ADDR = 34
 RES_MRLEN = 45
-PART_BYTES = 8192
-"""Size of a part: about 90 queue pairs."""
+PART_BYTES = 8192  # size of a part: about 90 queue pairs
 QUEUE_PAIR_TYPES = word_list("SMI GSI RC UC UD RAW_IPV6 RAW_ETHERTYPE UNKNOWN RAW_PACKET XRC_INI XRC_TGT")
 """enum ib_qp_type of include/rdma/ib_verbs.h."""
 DRIVER_TYPE = 0xFF  # IB_QPT_DRIVER: EFA's SRD, mlx5's DCI and DCT
@@ -294,8 +293,7 @@ def read_object_limits(rdma: rdma_netlink.RdmaNetlink, device: RdmaDevice) -> di
 
 STAT_RES = 75
 STAT_COUNTER_ID = 79
-RES_QP = 19
-"""The value of STAT_RES: the number of the attribute of queue pairs."""
+RES_QP = 19  # the value of STAT_RES: the number of the attribute of queue pairs
 LISTING = Listing(rdma_netlink.STAT_GET, table=77, entry=78)
 
 

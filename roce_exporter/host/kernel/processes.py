@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 FILE_MOST_BYTES = 16_384
 """A path of a cgroup has at most 4,095 bytes. With cgroup v1 there are a dozen, all of them short in practice."""
 PROC = "/proc"
-AFTER_COMMAND = 19
-"""Position of `starttime` among the fields after the command."""
+AFTER_COMMAND = 19  # position of `starttime` among the fields after the command
 
 
 def read_process(pid: int) -> ProcessFacts:

@@ -75,8 +75,7 @@ PORT_INDEX = 3
 FW_VERSION = 5
 NODE_GUID = 6
 NDEV_NAME = 51
-NETNS_MODE = 66
-"""RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1 shared, 0 exclusive."""
+NETNS_MODE = 66  # RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1 shared, 0 exclusive
 DEV_PROTOCOL = 67
 _NO_SUCH_COMMAND = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.ENOSYS)
 """How kernels and drivers report an unknown command. EINVAL may mean other things as well."""

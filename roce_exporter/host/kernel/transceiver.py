@@ -43,8 +43,7 @@ MICRO = 1_000_000
 TEMPERATURE = MICRO / 256
 VOLTAGE = 100
 POWER = 100
-BIAS = 2
-"""One step of each quantity in our units; the same in all three documents."""
+BIAS = 2  # one step of each quantity in our units; the same in all three documents
 
 
 def read_transceiver(read: Callable[[PageAddress], bytes]) -> dict[str, int]:

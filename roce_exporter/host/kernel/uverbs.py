@@ -32,8 +32,7 @@ _HEADER = struct.Struct("=IHH")
 """`struct ib_uverbs_cmd_hdr`: command, length of the request and of the reply in words of four bytes."""
 _ADDRESS = struct.Struct("=Q")  # where the kernel writes the reply
 _WORD = 4
-CONTEXT_BYTES = 512
-"""More than any driver's reply to GET_CONTEXT."""
+CONTEXT_BYTES = 512  # more than any driver's reply to GET_CONTEXT
 DEVICE_BYTES = 176  # size of `struct ib_uverbs_query_device_resp`
 LIMITS = {"max_qp": 52, "max_cq": 72, "max_mr": 80}
 """Name as `ibv_devinfo` prints it, and offset in that structure."""

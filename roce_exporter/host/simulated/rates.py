@@ -33,11 +33,9 @@ CNP_BYTES = 78
 HOST_PACKET_BYTES = 512
 CNP_PRIORITY = 6
 HOST_PRIORITY = 0
-HOST_LOAD = 0.001
-"""Traffic other than RoCE, as a share of the line rate."""
+HOST_LOAD = 0.001  # traffic other than RoCE, as a share of the line rate
 FLOWS = 8
-CNP_PER_FLOW = 20_000
-"""CNPs per second and flow: at most one every 50 µs."""
+CNP_PER_FLOW = 20_000  # CNPs per second and flow: at most one every 50 µs
 STALL_THRESHOLD = 0.3  # from this share of a second on, mlx5 counts it as one with a PCIe stall
 STORM_TIMEOUTS = 15.0  # acknowledgement timeouts per second while a priority is blocked: 67 ms each
 STORM_DISCARDS = 40.0  # packets per second dropped for lack of buffer while this port pauses its switch

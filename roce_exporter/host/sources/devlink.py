@@ -23,8 +23,7 @@ from roce_exporter.model import WHOLE_DEVICE, Device
 
 T = TypeVar("T")
 DEVLINK, DEVLINK_INFO, DEVLINK_VNIC = "devlink", "devlink_info", "devlink_vnic"
-MOST_INSTANCES = 8
-"""Instances of one device that are read."""
+MOST_INSTANCES = 8  # instances of one device that are read
 READABLE = "readable"  # name of the value that says whether `vnic` may be read
 SUBFUNCTION = ".sf."  # in the names of auxiliary devices that have RDMA devices of their own
 

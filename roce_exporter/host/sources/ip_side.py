@@ -126,8 +126,7 @@ SYSCTLS = ("rp_filter", "arp_ignore", "arp_announce", "arp_filter")
 RECENT = 600.0
 """Seconds. An entry that failed earlier may be of a peer that is long gone: the kernel keeps up to 128 of them."""
 MOST_FAILING = 16
-MOST_UPPERS = 16
-"""Network devices above a port, such as VLANs, that are read."""
+MOST_UPPERS = 16  # network devices above a port, such as VLANs, that are read
 NOWHERE, UNKNOWN, UNUSED, NO_GATEWAY = "-", "?", "unused", "-"
 TCP_HEADERS = {4: 40, 6: 60}
 """Bytes of the IP and TCP headers, by which a path's MTU exceeds the segment size."""
