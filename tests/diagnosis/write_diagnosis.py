@@ -187,7 +187,8 @@ def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "tenth", later_lines(today, 10))
     text = filled(text, "eleventh", later_lines(today, 11))
     text = filled(text, "twelfth", later_lines(today, 12))
-    return filled(text, "thirteenth", later_lines(today, 13))
+    text = filled(text, "thirteenth", later_lines(today, 13))
+    return filled(text, "fourteenth", later_lines(today, 14))
 
 
 if __name__ == "__main__":
