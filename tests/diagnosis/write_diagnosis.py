@@ -123,6 +123,8 @@ def later_lines(today: Mapping[str, str], batch: int) -> Iterator[str]:
             for driver in DRIVERS
         ),
     ):
+        if not here:
+            continue
         faults = [one for one in here if one.kind == "fault"]
         told = [one for one in faults if not _is_double(one)]
         sides = [one for one in told if not one.missed or one.missed.split(":")[0] in one.sides]
