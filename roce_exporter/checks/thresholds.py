@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from roce_exporter.yaml_document import Entry, mapping_of, parse_document, read_text, text_of
@@ -69,7 +68,7 @@ def sum_of(limits: Thresholds) -> str:
 
 def shipped_alerts(name: str) -> Path:
     """A file or folder of `alerts/`, in the package or in a checkout."""
-    package = Path(str(resources.files("roce_exporter")))
+    package = Path(__file__).parents[1]
     return next(place for place in (package, package.parent) if (place / "alerts").is_dir()) / "alerts" / name
 
 

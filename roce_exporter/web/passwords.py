@@ -15,8 +15,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
-import bcrypt
-
 from roce_exporter.collect.workers import CallThread, run_in_thread
 
 VERDICTS = 256
@@ -124,6 +122,8 @@ class Passwords:
 
 
 def _is_right(password: bytes, hashed: bytes) -> bool:
+    import bcrypt  # noqa: PLC0415 - half a megabyte that only a daemon with passwords needs
+
     try:
         return bcrypt.checkpw(password[:BCRYPT_BYTES], hashed)
     except ValueError:

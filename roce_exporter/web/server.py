@@ -326,7 +326,7 @@ def listening_socket(address: str) -> socket.socket:
     host, port = parts["six"] or parts["host"], int(parts["port"])
     try:
         if host:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             # IPv4 first for a name with both, as in Go's net.Listen.
             family, _, _, _, where = min(found, key=lambda entry: entry[0])
             listener = socket.create_server(where, family=family, backlog=BACKLOG)

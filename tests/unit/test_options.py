@@ -342,3 +342,10 @@ def test_a_command_imports_only_what_it_needs(argv, most, rooms) -> None:
     ours = [name.split(".") for name in found.stderr.split() if name.startswith("roce_exporter")]
     assert len(ours) <= most
     assert not rooms & {name[1] for name in ours if name[1:]}
+
+
+def test_a_daemon_does_not_import_what_only_a_feature_needs() -> None:
+    """Each of these costs a third to two thirds of a megabyte."""
+    code = "import sys; import roce_exporter.assemble, roce_exporter.cli.serve; from roce_exporter.web.server import listening_socket; listening_socket('localhost:0').close(); print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"bcrypt", "decimal", "zipfile", "encodings.idna"} & {*found.stdout.split()}
