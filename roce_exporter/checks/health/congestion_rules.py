@@ -355,6 +355,7 @@ MARKS, SENT = "roce_ecn_marked_packets_total", "roce_cnp_sent_total"
 HANDLED, IGNORED = "roce_cnp_handled_total", "roce_cnp_ignored_total"
 UNKEPT = frozenset({"irdma"})
 """Drivers whose firmware sends CNPs and may not count them: `cnpSent` of an E810 stays 0 (Lumina, SIGCOMM 2023)."""
+UNSEEN = "Marked packets arrive, and no CNP is counted: the notification point is off, or the firmware does not count them"
 CUT = 300e-6
 """Seconds for which a CNP slows its sender at least: until the first step of the recovery (DCQCN, SIGCOMM 2015; mlx5's default)."""
 SLOWED_HERE = "Peers slow this host's senders at any time: a path from it is congested"
@@ -377,19 +378,16 @@ def _cnps_sent(port: PortView) -> Rise | None:
 
 
 def _unanswered(port: PortView) -> Iterator[Symptom]:
-    marks, sent = port.rise(MARKS, MEDIUM), _cnps_sent(port)
-    off = [
-        track.labels["priority"]
-        for track, value in port.current("roce_config_notification_point_enabled")
-        if value == 0
-    ]
+    marks, sent = port.rise(MARKS, MEDIUM), port.rise(SENT, MEDIUM)
+    points = port.current("roce_config_notification_point_enabled")
+    off = ", ".join(track.labels["priority"] for track, value in points if value == 0)
     if marks is None or (sent.amount if sent else not off):
         return
+    title = "" if off or _cnps_sent(port) else UNSEEN
     if marks.rate > port.limit("marks_without_cnps", "marks_per_second"):
-        setting = off and f"the notification point is off for priority {', '.join(off)}"
-        yield Symptom(
-            "marks_without_cnps", texts(rose(marks, "marked packets, and no CNP was sent"), setting)
-        )
+        setting = off and f"the notification point is off for priority {off}"
+        evidence = texts(rose(marks, "marked packets, and no CNP was counted"), setting)
+        yield Symptom("marks_without_cnps", evidence, note=bool(title), title=title)
 
 
 def _ignored(port: PortView) -> Iterator[Symptom]:

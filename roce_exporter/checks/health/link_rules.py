@@ -84,6 +84,7 @@ TREND_SECONDS = 240.0
 """A trend compares quarters of the history; a shorter one shows none."""
 TREND_FLOOR = 100.0
 """Corrected errors per second below which a rise is noise."""
+LOST_BLOCKS = "roce_phy_fec_uncorrectable_blocks_total"
 CORRECTED = ("roce_phy_corrected_errors_total", "roce_phy_fec_corrected_blocks_total")
 
 
@@ -289,7 +290,7 @@ def _uncorrected(port: PortView) -> Iterator[Symptom]:
     window = port.limit("link_errors", "window")
     counters: tuple[tuple[str, str], ...] = (
         ("roce_phy_symbol_errors_total", "symbol errors that could not be corrected"),
-        ("roce_phy_fec_uncorrectable_blocks_total", "blocks that could not be corrected"),
+        (LOST_BLOCKS, "blocks that could not be corrected"),
     )
     # On Ethernet these files have no meaning; on InfiniBand they are the PHY's, which may err in 1e-12 of the bits.
     is_infiniband = port.label("roce_port_info", "link_layer") == "InfiniBand"
@@ -316,9 +317,9 @@ def _crc(port: PortView) -> Iterator[Symptom]:
     window = port.limit("crc_errors", "window")
     upstream = port.rose("roce_phy_receive_stomped_crc_errors_total", window)
     own = any(not one.note for one in _uncorrected(port))
-    # What comes damaged over a link whose error correction works and leaves nothing was so before (cut-through switches).
+    # What comes damaged over a link whose error correction works and is seen to leave nothing was so before (cut-through switches).
     left = ("fec_uncorrectable_blocks", "symbol_errors", "symbol_error_packets")
-    corrects = port.rose("roce_phy_fec_corrected_blocks_total", window) > 0
+    corrects = port.rose("roce_phy_fec_corrected_blocks_total", window) and port.tracks(LOST_BLOCKS)
     clean = corrects and not any(port.rose(f"roce_phy_{name}_total", window) for name in left)
     for found in _errors(port, "crc_errors", window, tuple(CHECKSUMS.items())):
         if upstream or clean:

@@ -205,6 +205,23 @@ def test_facts_lead_to_causes(name) -> None:
     assert causes(diagnose(history(series))) == found
 
 
+@pytest.mark.parametrize(
+    ("off", "status"),
+    [({}, Status.OK), ({"roce_config_notification_point_enabled": 0}, Status.DEGRADED)],
+)
+def test_cnps_that_firmware_may_not_count_are_missed_in_a_note(off, status) -> None:
+    """`cnpSent` of an E810 may never move; a setting leaves no doubt, and one that moves is as good as any."""
+    series = {
+        "roce_device_info": None,
+        "roce_device_info{driver=irdma}": 1,
+        "roce_ecn_marked_packets_total": [0, 660],
+    }
+    fault = only(diagnose(history(series | off | {"roce_cnp_sent_total": 7})))
+    assert (fault.check, fault.status) == ("marks_without_cnps", status)
+    assert diagnose(history(series | {"roce_cnp_sent_total": [0, 9]})).findings == ()
+    assert diagnose(history(series)).findings == ()
+
+
 def test_a_device_that_vanishes_has_failed_unless_it_is_a_virtual_function() -> None:
     gone = {
         "roce_device_info": [1, None],
