@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from configparser import ConfigParser
 from dataclasses import dataclass
+from itertools import repeat
+from operator import truediv
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,9 +72,9 @@ class Driver:
     """The files of this driver."""
 
 
-def amounts(reported: tuple[DriverCounter, ...], facts: Mapping[str, float]) -> tuple[int, ...]:
-    """The counters' values, in the driver's own units."""
-    return tuple(int(facts.get(fact, 0.0) / per) for _, fact, per in reported)
+def amounts(facts: Iterable[str], per: Iterable[int], totals: Mapping[str, float]) -> tuple[int, ...]:
+    """The values of counters of these facts, in the driver's own units."""
+    return tuple(map(int, map(truediv, map(totals.get, facts, repeat(0.0)), per)))
 
 
 def rate_text(speed: int) -> str:

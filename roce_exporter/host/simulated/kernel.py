@@ -57,7 +57,11 @@ def _port_files(card: Card) -> Iterator[tuple[str, Content]]:
     groups = {"hw_counters": card.driver.hw_counters, "counters": card.driver.counters}
     for folder, reported in groups.items():
         for one in reported:
-            yield f"{folder}/{one.raw}", lambda now, one=one: str(drivers.amounts((one,), card.facts(now))[0])  # type: ignore[misc]
+            yield f"{folder}/{one.raw}", partial(_value, card, one)
+
+
+def _value(card: Card, one: drivers.DriverCounter, now: float) -> str:
+    return str(*drivers.amounts((one.fact,), (one.per,), card.facts(now)))
 
 
 def _netdev_files(member: SimulatedNetdev) -> Iterator[tuple[str, Content]]:
@@ -173,9 +177,8 @@ class SimulatedKernel(RecordedKernel):
         if card is None or port != 1:
             raise Absent(errno.EINVAL, "no such port", f"{device.name}/{port}")
         refuse(card.members[0].setup.faults, NETLINK, device.name)
-        reported = card.driver.hw_counters
-        values = drivers.amounts(reported, self.world.read(card.facts))
-        return {one.raw: value for one, value in zip(reported, values, strict=True)}
+        names, facts, per = zip(*card.driver.hw_counters, strict=True)
+        return dict(zip(names, drivers.amounts(facts, per, self.world.read(card.facts)), strict=True))
 
     def ethtool_statistics(self, netdev: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
         return self.world.read(self._netdev(netdev).statistics)

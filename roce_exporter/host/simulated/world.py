@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, tee
 from threading import RLock
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from roce_exporter.errors import UserError
 from roce_exporter.host.simulated.conditions import Conditions, Setup, Span, Storm, TimedConditions
-from roce_exporter.host.simulated.drivers import DRIVERS, Driver, DriverCounter, amounts, statistics
+from roce_exporter.host.simulated.drivers import DRIVERS, Driver, amounts, statistics
 from roce_exporter.host.simulated.rates import RunningTotals, hold
 from roce_exporter.host.simulated.scenarios import SCENARIOS, PortSeed
 
@@ -49,7 +49,8 @@ class SimulatedNetdev:
         """Changes of link and transceiver, which the driver writes to the kernel log, and reloads of the driver."""
         self._phase = phase
         self._ongoing: dict[tuple[int, str], float] = {}
-        self._tables: dict[tuple[int, ...], tuple[tuple[DriverCounter, ...], tuple[str, ...]]] = {}
+        self._tables: dict[tuple[int, ...], tuple[tuple[Any, ...], ...]] = {}
+        """Names, facts and divisors of the counters while these priorities have PFC."""
         live, late = tee(hold(spans, start, setup, driver.speed))
         self._live = RunningTotals(live, self._note)
         self._reported = RunningTotals(late) if driver.refresh else self._live
@@ -74,10 +75,9 @@ class SimulatedNetdev:
         """Names and values of `ethtool -S`; the names are the same object as long as PFC is on for the same priorities."""
         lossless = self.conditions(now).lossless or ()
         if lossless not in self._tables:
-            reported = statistics(self.driver, lossless)
-            self._tables[lossless] = reported, tuple(one.raw for one in reported)
-        reported, names = self._tables[lossless]
-        return names, amounts(reported, self.reported(now))
+            self._tables[lossless] = tuple(zip(*statistics(self.driver, lossless), strict=True))
+        names, facts, per = self._tables[lossless]
+        return names, amounts(facts, per, self.reported(now))
 
     def ongoing(self, now: float) -> Iterator[Storm]:
         """The storms under way at `now`, which becomes their end."""
