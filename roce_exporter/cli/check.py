@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from roce_exporter.checks import setup
-from roce_exporter.checks.finding import Finding, NotChecked, Report, Status, Topic, joined
+from roce_exporter.checks.finding import Finding, NotChecked, Report, Topic, joined
 from roce_exporter.checks.health.coverage import UNREAD
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.settings_rules import MISCONFIGURED
@@ -26,7 +26,7 @@ from roce_exporter.checks.settings.auditor import settings_report
 from roce_exporter.checks.thresholds import load_thresholds, shipped_thresholds
 from roce_exporter.cli import check_host
 from roce_exporter.cli.options import OptionError, host_flags
-from roce_exporter.cli.output import print_document, print_text, progress
+from roce_exporter.cli.output import EXIT_CODES, print_document, print_text, progress
 from roce_exporter.cli.parts import open_kernel
 from roce_exporter.errors import NO_DEVICE
 from roce_exporter.host.kernel import Kernel
@@ -36,8 +36,6 @@ from roce_exporter.net.prometheus_api import get
 from roce_exporter.view.host_view import History, View
 from roce_exporter.view.remote import escaped, parse_scrapes, read_metrics
 from roce_exporter.words import duration
-
-EXIT_CODES = {Status.OK: 0, Status.DEGRADED: 1, Status.FAILED: 1, Status.UNKNOWN: 3}
 
 WIDEST = 120  # columns: longer lines are hard to read
 

@@ -7,16 +7,19 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import islice
 
 from roce_exporter.assemble import assemble
+from roce_exporter.checks.finding import NotChecked, Status
 from roce_exporter.checks.thresholds import shipped_alerts
-from roce_exporter.cli.output import complain, print_text, progress
+from roce_exporter.cli.flags import JSON
+from roce_exporter.cli.output import EXIT_CODES, complain, print_rows, print_text, progress
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.errors import NO_DEVICE
 from roce_exporter.exposition import Format
 from roce_exporter.fastloop import Sampler
 from roce_exporter.host.kernel import Kernel
-from roce_exporter.introspection.explain import HostStates, explain, nearest, unmapped
+from roce_exporter.introspection.explain import Explained, HostStates, explain, nearest, unmapped
 from roce_exporter.migrate.foreign import EXPORTERS, foreign_metrics
 from roce_exporter.words import counted, terminal_width, wrapped
 
@@ -34,16 +37,17 @@ async def once(options: argparse.Namespace, kernel: Kernel) -> int:
 
 async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     """Record the host, with identifying data scrubbed."""
-    from roce_exporter.host.recorded.capture import capture  # noqa: PLC0415 - its import takes long
+    from roce_exporter.host.recorded.capture import ONE_MOMENT, capture  # noqa: PLC0415 - its import takes long
 
     lasts = (options.moments - 1) * options.interval
     async with progress(f"recording {counted(options.moments, 'moment')}, about {lasts:.0f} s"):
         written = await capture(kernel, options.output, options.moments, options.interval)
-    print_lines(written.splitlines())
+    if options.format == JSON:
+        gaps = [NotChecked(what) for what in written.missing]
+        gaps += [NotChecked(ONE_MOMENT)] * (written.moments == 1)
+        return print_rows(Status.OK, gaps, files=[written._asdict()])
+    print_lines(str(written).splitlines())
     return 0
-
-
-NOT_SEEN = 3  # exit code where nothing is found because nothing could be seen, as of `check`
 
 
 async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
@@ -58,30 +62,31 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         exporter.part(Sampler) is not None,
     )
     name, normaliser = options.name, exporter.normaliser
-    if not name and not observation.snapshot.devices:
-        complain(f"no name was compared: {NO_DEVICE}")
-        return NOT_SEEN
-    if not name:
-        known = "every raw counter name of this host is known; `explain NAME` explains one"
-        lines = list(unmapped(normaliser)) or [known]
+    gaps = [NotChecked(NO_DEVICE, needed=not name)] * (not observation.snapshot.devices)
+    line = "{device} ({driver}) port {port} {source} {name}"
+    found = [Explained([line.format_map(one)], one) for one in unmapped(normaliser)]
+    status, fault = Status.UNKNOWN if gaps else Status.OK, f"no name was compared: {NO_DEVICE}"
+    near: list[str] = []
+    if name:
+        found = [*explain(name, observation, normaliser, host), *about_alert(name)]
+        by_others = (
+            (other, one) for other in EXPORTERS for one in foreign_metrics(other) if one.name == name
+        )
+        for other, one in [] if found else islice(by_others, 1):
+            found.append(Explained([f"{name} is a name of {other}; {one.ours} here"]))
+            found += explain(one.ours, observation, normaliser, host)
+        status = Status.OK if found else Status.FAILED
+        near = [] if found else nearest(name, alert_names())
+        fault = f"{name}: not a known metric, raw counter name, counter of this host or alert"
+        fault += f"; similar names: {', '.join(near)}" * bool(near)
+    if options.format == JSON:
+        return print_rows(status, gaps, explained=[one.document() for one in found], similar=near)
+    if status is not Status.OK:
+        complain(fault)
     else:
-        lines = list(explain(name, observation, normaliser, host)) or about_alert(name)
-    if not lines:
-        ours = [
-            (other, one.ours) for other in EXPORTERS for one in foreign_metrics(other) if one.name == name
-        ]
-        for other, here in ours[:1]:
-            lines = [
-                f"{name} is a name of {other}; {here} here",
-                *explain(here, observation, normaliser, host),
-            ]
-    if not lines:
-        found = nearest(name, alert_names())
-        near = f"; similar names: {', '.join(found)}" if found else ""
-        complain(f"{name}: not a known metric, raw counter name, counter of this host or alert{near}")
-        return 1
-    print_lines(lines)
-    return 0
+        known = "every raw counter name of this host is known; `explain NAME` explains one"
+        print_lines([line for one in found for line in one.lines] or [known])
+    return EXIT_CODES[status]
 
 
 def alert_names() -> list[str]:
@@ -89,7 +94,7 @@ def alert_names() -> list[str]:
     return [one.stem for one in shipped_alerts("runbooks").glob("Roce*.md")]
 
 
-def about_alert(name: str) -> list[str]:
+def about_alert(name: str) -> list[Explained]:
     """The lines of an alert's runbook, a paragraph or an item of a list in one, and its rules; none for any other name."""
     if name not in alert_names():
         return []
@@ -98,7 +103,7 @@ def about_alert(name: str) -> list[str]:
     rules = shipped_alerts("roce.rules.yml").read_text(encoding="utf-8")
     for rule in re.findall(rf"- alert: {name}\n    (.*?)\n +(?:annotations|- \w+):", rules, re.DOTALL):
         lines += ["", "## Rule", "", *rule.replace("\n    ", "\n").splitlines()]
-    return [f"alerts/runbooks/{name}.md", *lines]
+    return [Explained([f"alerts/runbooks/{name}.md", *lines])]
 
 
 def print_lines(lines: Sequence[str]) -> None:

@@ -74,4 +74,5 @@ def series_text(series: Series) -> str:
     """A series as PromQL selects it: `roce_cnp_sent_total{device="mlx5_0",port="1"}`."""
     pairs = zip(series.row.labels, series.labels, strict=True)
     labels = ",".join(f'{name}="{value}"' for name, value in pairs if value)
-    return f"{series.row.name}{{{labels}}}" if labels else series.row.name
+    name = series.row.name + series.suffix
+    return f"{name}{{{labels}}}" if labels else name

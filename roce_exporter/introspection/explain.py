@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roce_exporter.catalog import AREAS, INDEX, PROCESS, pattern_of, storm, windows
 from roce_exporter.catalog.left_out import LEFT_OUT
@@ -27,32 +28,52 @@ if TYPE_CHECKING:
     from roce_exporter.exporter import Observation
     from roce_exporter.model import SourceState
     from roce_exporter.normalise.normaliser import Normaliser, Plan
+    from roce_exporter.normalise.series import Series
+
+    Now = list[tuple[Series, float | None]]
 
 NEAREST = 3  # number of names that are suggested if no name matches
+SETS = list(MetricSet)
 ALIKE = 0.6  # minimum similarity of a suggested name, from 0 to 1
 
 
-def explain(name: str, observation: Observation, normaliser: Normaliser, host: HostStates) -> Iterator[str]:
-    """Lines about a metric name, a raw name or a reason for a port's health; no lines for an unknown name."""
+class Explained(NamedTuple):
+    """One meaning of a name: its lines for the terminal, and of a metric its fields for a program."""
+
+    lines: Sequence[str]
+    fields: Mapping[str, Any] = {}
+
+    def document(self) -> dict[str, Any]:
+        """The fields, or the text where there are none."""
+        return {**self.fields} or {"text": self.lines}
+
+
+def explain(
+    name: str, observation: Observation, normaliser: Normaliser, host: HostStates
+) -> Iterator[Explained]:
+    """What a metric name, a raw name or a reason for a port's health means; nothing for an unknown name."""
     if cause := NAMED.get(name):
-        yield from _about_cause(cause)
+        yield Explained([*_about_cause(cause)])
     rows = [row for row in INDEX.rows if name in (row.name, row.name.removesuffix("_total"))]
     of_windows = [*about_setting(name), *left_out_counter(name)]
-    yield from of_windows
+    if of_windows:
+        yield Explained(of_windows)
     # Before the patterns: some of them match any three words.
     rows = rows or rows_of_counter(name)
     if not (rows or of_windows):
         raw_names = ((row, raw) for row in INDEX.rows for one in row.spellings for raw in one.raw)
         rows = list(dict.fromkeys(row for row, raw in raw_names if name == raw or _match(raw, name)))
     for row in rows:
-        yield from _about_row(row, name)
-        yield from _values_now(row, observation, host)
+        now = _now(row, observation)
+        missing = [*_missing(row, now, host)]
+        lines = [*_about_row(row, name), *_values_now(row, now, missing)]
+        yield Explained(lines, _fields(row, now, missing))
     for dialect, source, reason in _reasons(name, normaliser):
-        yield f"{name} ({dialect}, {source}): not exported: {reason}"
-    for device, plan in sorted(normaliser.plans.items()):
-        for source, port, raw in plan.unmapped:
-            if raw == name:
-                yield f"{name}: {device} port {port} has it in {source}; it is not in the catalogue"
+        yield Explained([f"{name} ({dialect}, {source}): not exported: {reason}"])
+    for one in unmapped(normaliser):
+        if one["name"] == name:
+            line = "{name}: {device} port {port} has it in {source}; it is not in the catalogue"
+            yield Explained([line.format_map(one)], one)
 
 
 def _about_cause(cause: Cause) -> Iterator[str]:
@@ -81,12 +102,12 @@ def nearest(name: str, alerts: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys(known[one] for one in found))
 
 
-def unmapped(normaliser: Normaliser) -> Iterator[str]:
-    """A line for every raw name of this host that is not in the catalogue."""
+def unmapped(normaliser: Normaliser) -> Iterator[dict[str, str]]:
+    """Every raw name of this host that is not in the catalogue, with its place."""
     for device, plan in sorted(normaliser.plans.items()):
-        dialect = plan.device.dialect or "unknown driver"
+        driver = plan.device.dialect or "unknown driver"
         for source, port, raw in plan.unmapped:
-            yield f"{device} ({dialect}) port {port} {source} {raw}"
+            yield {"device": device, "driver": driver, "port": str(port), "source": source, "name": raw}
 
 
 def _blank(name: str) -> str:
@@ -102,8 +123,7 @@ def _match(raw: str, name: str) -> re.Match[str] | None:
 def _about_row(row: Row, name: str) -> Iterator[str]:
     yield f"{row.name} ({row.kind}, {row.unit}, {row.stability})"
     yield f"  {row.help}"
-    sets = list(MetricSet)
-    yield f"  in the sets {', '.join(sets[sets.index(row.metric_set) :])}"
+    yield f"  in the sets {', '.join(SETS[SETS.index(row.metric_set) :])}"
     for spelling in row.spellings:
         who = "any driver" if spelling.dialect == ANY else spelling.dialect
         scale = f" x {spelling.times}" if spelling.times != 1 else ""
@@ -118,27 +138,54 @@ def _about_row(row: Row, name: str) -> Iterator[str]:
         yield f"  {name}: {', '.join(f'{label} {value}' for label, value in labels.items())}"
 
 
-def _values_now(row: Row, observation: Observation, host: HostStates) -> Iterator[str]:
-    found = [
+def _now(row: Row, observation: Observation) -> Now:
+    return [
         (series, value)
         for part in observation.samples
         for series, value in zip(part.series, part.values, strict=True)
         if series.row is row
     ]
-    if found:
-        yield "  now"
-    for series, value in found:
-        shown = f"{series_text(series)} {'unreadable' if value is None else value}"
-        yield f"    {shown.removeprefix(row.name).strip()}"
-    if found and row.spellings and "device" in row.labels:
+
+
+def _missing(row: Row, found: Now, host: HostStates) -> Iterator[str]:
+    """Why there are no series of the row, or of devices without one."""
+    if not found:
+        yield from why_missing(row, host)
+    elif row.spellings and "device" in row.labels:
         at = row.labels.index("device")
         devices = {series.labels[at] for series, _ in found}
         rest = [plan for plan in host.plans if plan.device.name not in devices]
-        yield from (
-            f"    {reason}" for reason in (why_missing(row, host._replace(plans=rest)) if rest else ())
-        )
-    for reason in why_not_served(row) if found else why_missing(row, host):
-        yield f"  {reason}" if found else f"  no series now: {reason}"
+        yield from why_missing(row, host._replace(plans=rest)) if rest else ()
+
+
+def _values_now(row: Row, found: Now, missing: Iterable[str]) -> Iterator[str]:
+    if not found:
+        yield from (f"  no series now: {reason}" for reason in missing)
+        return
+    yield "  now"
+    for series, value in found:
+        shown = f"{series_text(series)} {'unreadable' if value is None else value}"
+        yield f"    {shown.removeprefix(row.name).strip()}"
+    yield from (f"    {reason}" for reason in missing)
+    yield from (f"  {reason}" for reason in why_not_served(row))
+
+
+def _fields(row: Row, found: Now, missing: Sequence[str]) -> dict[str, Any]:
+    return {
+        "metric": row.name,
+        **{name: getattr(row, name) for name in ("kind", "unit", "stability", "help")},
+        "sets": SETS[SETS.index(row.metric_set) :],
+        "spellings": [asdict(one) for one in row.spellings],
+        "now": [
+            {
+                "series": row.name + series.suffix,
+                "labels": {name: text for name, text in zip(row.labels, series.labels, strict=True) if text},
+                "value": value,
+            }
+            for series, value in found
+        ],
+        "missing": missing,
+    }
 
 
 def _reasons(name: str, normaliser: Normaliser) -> Iterator[tuple[str, str, str]]:

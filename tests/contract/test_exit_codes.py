@@ -99,6 +99,9 @@ SHOWN = (
     *(("tool", "translate", f"{{empty}}/{name}.promql") for name in ("good", "bad", "full")),
     *(("wire", f"{{empty}}/{name}.pcap") for name in ("good", "cut", "empty")),
     *(("probe", "plan", host, "--probe.targets={empty}/ports.json", QUIET) for host in ("h1", "h2", "all")),
+    *(("explain", *words, host) for words in ((), ("np_cnp_sent",), ("np_cnp_snt",)) for host in (NO_DEVICE, QUIET)),
+    *(("explain", name, QUIET) for name in ("RocePortDown", "incast", "node_infiniband_link_downed_total")),
+    ("capture", QUIET, "--output={empty}/a.txt"),
 )  # fmt: skip
 REFUSED = (
     ("check", "--host.recording={empty}/garbage"),
@@ -108,10 +111,12 @@ REFUSED = (
     ("tool", "translate", "{empty}"),
     ("wire", "{empty}/garbage"),
     ("wire", "--wire.interface=nosuch0"),
+    ("explain", "--host.recording={empty}/garbage"),
+    ("capture", NO_DEVICE, "--output={empty}/b.txt"),
     ("probe", "plan", "h9", "--probe.targets={empty}/ports.json", QUIET),
     ("probe", "plan", "h1", "--probe.targets={empty}/garbage", QUIET),
 )
-ROWS = {"findings", "pairs", "files", "plan"}
+ROWS = {"findings", "pairs", "files", "plan", "explained"}
 STATUS = {"ok": 0, "degraded": 1, "failed": 1, "unknown": 3}
 
 

@@ -171,10 +171,11 @@ def test_a_device_that_hangs_is_left_out_and_the_rest_is_captured(tmp_path, monk
     two = {f"sys/class/infiniband/mlx5_{n}/ports/1/state": "4: ACTIVE\n" for n in range(2)}
     whole, gate = host(two), Gate()
     Faults(whole)["class/infiniband/mlx5_0/device"] = gate
-    output = captured(whole, tmp_path / "c")
+    written = asyncio.run(capture(whole, str(tmp_path / "c"), 1, 0.001))
     gate.release()
     assert "mlx5_0 is left out: no answer" in caplog.text
-    assert load_recording(str(output)).entries("class/infiniband") == ("mlx5_1",)
+    assert written.missing == ["mlx5_0"]
+    assert load_recording(written.file).entries("class/infiniband") == ("mlx5_1",)
 
 
 @pytest.mark.parametrize(

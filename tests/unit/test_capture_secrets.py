@@ -149,7 +149,7 @@ SECRETS = (
 
 def archive_of(kernel: RecordedKernel, output: Path) -> tuple[str, str]:
     """What `capture` prints, and all that is in the archive, in lower case."""
-    printed = asyncio.run(capture(kernel, str(output), 1, 0.001))
+    printed = str(asyncio.run(capture(kernel, str(output), 1, 0.001)))
     with tarfile.open(output) as archive:
         contents = {one.name: archive.extractfile(one) for one in archive if one.isreg()}
         parts = [

@@ -5,6 +5,7 @@ It also names the reason why a metric has no series on this host, and why /metri
 The names of Windows are typed from the public sources that `catalog/tables/windows.txt` lists, not recorded on a machine.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -304,6 +305,21 @@ def test_a_metric_says_why_it_has_no_series(name, host, reason, capsys) -> None:
 def test_a_series_outside_the_default_set_is_marked(capsys) -> None:
     main(["explain", "roce_port_physical_state", *QUIET])
     assert "not served in the set standard: --metrics.set=full shows it" in capsys.readouterr().out
+
+
+def test_the_document_has_the_values_with_their_labels_and_what_is_no_number_has_lines(capsys) -> None:
+    main(
+        [
+            "explain",
+            "roce_phy_fec_codeword_errors",
+            "--format=json",
+            f"--host.recording={recording('mlx5-7.3')}",
+        ]
+    )
+    (row,) = json.loads(capsys.readouterr().out)["explained"]
+    assert row["spellings"][0]["raw"] == ["codewords_le_{le}"]
+    assert [one["series"].rpartition("_")[2] for one in row["now"][-3:]] == ["bucket", "sum", "count"]
+    assert row["now"][0]["labels"]["le"] == "0"
 
 
 def test_a_metric_of_other_drivers_names_them(capsys) -> None:

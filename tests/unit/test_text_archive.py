@@ -337,7 +337,7 @@ HOST = (
 async def test_capture_records_reads_that_fail_in_a_text(tmp_path, form, failed) -> None:
     write(tmp_path, "host", *HOST)
     summary = await capture(load_recording(str(tmp_path / "host.txt")), str(tmp_path / form), 1, 1.0)
-    assert ", 3 failed reads (only a .txt contains them); " in summary
+    assert ", 3 failed reads (only a .txt contains them); " in str(summary)
     captured = load_tree(str(tmp_path / form))
     found = {path.rpartition("/")[2]: number for path, number in captured.errors.items()}
     assert found.keys() == failed

@@ -14,9 +14,9 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.errors import NO_DEVICE, UserError
@@ -68,6 +68,7 @@ _CHOSEN = re.compile(r".*/(?:board_id|phys_port_name|temp[0-9]+_label)|(?:[0-9]+
 _COUNTERS = re.compile(r".*(?:\.stats|counters/[^/]+|/statistic\.json|\.vnic\.json)")
 """Files with the names of counters."""
 KEPT = "names of drivers, models, firmware versions, PCI addresses, ordinary names of devices, counters, settings and times"
+ONE_MOMENT = "counters that rise need several: `moments: 10` in a --config.file"
 Part = dict[str, "str | SymbolicLink | int"]
 """Path below the recording to the text of a file, a link or the errno of a read."""
 RdmaRows = dict[str, list[dict[str, Any]]]  # the rows of each `rdma -j` command
@@ -91,16 +92,56 @@ def check_output(output: str) -> None:
         raise CaptureError(f"{output}: {folder} is no folder to write to; choose another place with --output")
 
 
+class Captured(NamedTuple):
+    """What was written, and `missing`, what could not be recorded."""
+
+    file: str
+    devices: int
+    moments: int
+    files: int
+    failed_reads: int
+    replaced: str
+    missing: Sequence[str]
+
+    def __str__(self) -> str:
+        failed = f", {self.failed_reads} failed reads (only a {SUFFIX} contains them)" * bool(
+            self.failed_reads
+        )
+        more = f" ({ONE_MOMENT})" * (self.moments == 1)
+        return (
+            f"{self.file}: {counted(self.devices, 'device')}, {counted(self.moments, 'moment')}{more}, {counted(self.files, 'file')}{failed}; "
+            f"readable by you only\nreplaced: {self.replaced}\nkept: {KEPT}"
+        )
+
+
+class _Reader(NamedTuple):
+    in_flight: InFlight[str]
+    failed: dict[str, None]
+
+    async def __call__(self, what: str, work: Callable[[], T]) -> T | None:
+        """The result of `work`; None, and one log line, if it fails or does not return."""
+        try:
+            return await call_in_worker(self.in_flight, what, work, DEVICE_TIMEOUT)
+        except TimeoutError as error:
+            LOG.warning("%s is left out: %s", what, error.strerror)
+        except OSError as error:
+            LOG.warning("%s is left out: %s", what, error)
+        except Exception:
+            LOG.exception("%s is left out: fault in the exporter", what)
+        self.failed[what] = None
+        return None
+
+
 async def capture(
     kernel: Kernel, output: str, moments: int, interval: float, wall: Callable[[], float] = time.time
-) -> str:
-    """Record the host `moments` times, `interval` seconds apart; returns a one-line summary of what was written.
+) -> Captured:
+    """Record the host `moments` times, `interval` seconds apart.
 
     `wall` returns Unix time. CaptureError: the output exists already or cannot be written.
     """
     check_output(output)
     scrub = Scrubber()
-    in_flight: InFlight[str] = InFlight(time.monotonic)
+    read = _Reader(InFlight(time.monotonic), {})
     whole: Part = {}
     devices = 0
     for moment in range(moments):
@@ -108,10 +149,10 @@ async def capture(
             await asyncio.sleep(interval)
         begun = wall()
         kernel.begin()
-        listed = await _read(in_flight, "the list of devices", partial(list_devices, kernel))
+        listed = await read("the list of devices", partial(list_devices, kernel))
         devices = max(devices, len(listed or ()))
         prefix = f"{moment}/" if moments > 1 else ""
-        part = await _moment(in_flight, kernel, listed or (), scrub)
+        part = await _moment(read, kernel, listed or (), scrub)
         if part:
             part[TIME] = f"{begun:.6f}\n"
         whole |= {prefix + path: content for path, content in part.items()}
@@ -127,13 +168,8 @@ async def capture(
         raise CaptureError(f"{output}: {error}") from None
     except OSError as error:
         raise CaptureError(f"{output}: {error.strerror}; choose another place with --output") from None
-    failed = f", {len(tree.errors)} failed reads (only a {SUFFIX} contains them)" if tree.errors else ""
     files = len(tree.files) + len(tree.links)
-    more = " (counters that rise need several: `moments: 10` in a --config.file)" * (moments == 1)
-    return (
-        f"{output}: {counted(devices, 'device')}, {counted(moments, 'moment')}{more}, {counted(files, 'file')}{failed}; readable by you only\n"
-        f"replaced: {scrub.replaced()}\nkept: {KEPT}"
-    )
+    return Captured(output, devices, moments, files, len(tree.errors), scrub.replaced(), [*read.failed])
 
 
 def scrubbed(whole: Part, scrub: Scrubber) -> Part:
@@ -165,51 +201,36 @@ def _scrubbed(path: str, content: str | SymbolicLink | int, scrub: Scrubber) -> 
     return scrub.known(content, counters=_COUNTERS.fullmatch(path) is not None)
 
 
-async def _moment(
-    in_flight: InFlight[str], kernel: Kernel, listed: Iterable[Listed], scrub: Scrubber
-) -> Part:
+async def _moment(read: _Reader, kernel: Kernel, listed: Iterable[Listed], scrub: Scrubber) -> Part:
     """All devices at one moment."""
     whole: Part = {}
     rdma: RdmaRows = {}
     devlink = []
     processes, addresses = ProcessBook(kernel, scrub), IpBook(kernel, scrub)
     for one in listed:
-        device = await _read(in_flight, one.name, partial(describe, kernel, one))
+        device = await read(one.name, partial(describe, kernel, one))
         if device is None:
             continue
         scrub.keep(device.driver)
-        await _read(in_flight, f"addresses of {one.name}", partial(addresses.add, device))
+        await read(f"addresses of {one.name}", partial(addresses.add, device))
         calls = {
             one.name: partial(_device, kernel, device, scrub),
             f"objects of {one.name}": partial(device_objects, processes, device),
         }
         for what, call in calls.items():
-            part, rows = await _read(in_flight, what, call) or ({}, {})
+            part, rows = await read(what, call) or ({}, {})
             whole |= part
             for kind, more in rows.items():
                 rdma.setdefault(kind, []).extend(more)
-        if found := await _read(in_flight, f"devlink of {one.name}", partial(read_devlink, kernel, device)):
+        if found := await read(f"devlink of {one.name}", partial(read_devlink, kernel, device)):
             documents, links = found
             devlink.append(documents)
             whole |= {path: SymbolicLink(target) for path, target in links.items()}
     whole |= devlink_files(devlink)
     whole |= {f"rdma/{kind}.json": json.dumps(rows, indent=1) + "\n" for kind, rows in rdma.items()}
     if whole:
-        whole |= await _read(in_flight, "the kernel log", partial(kernel_log, kernel)) or {}
+        whole |= await read("the kernel log", partial(kernel_log, kernel)) or {}
     return whole | addresses.files() | processes.files()
-
-
-async def _read(in_flight: InFlight[str], what: str, work: Callable[[], T]) -> T | None:
-    """The result of `work`; None, and one log line, if it fails or does not return."""
-    try:
-        return await call_in_worker(in_flight, what, work, DEVICE_TIMEOUT)
-    except TimeoutError as error:
-        LOG.warning("%s is left out: %s", what, error.strerror)
-    except OSError as error:
-        LOG.warning("%s is left out: %s", what, error)
-    except Exception:
-        LOG.exception("%s is left out: fault in the exporter", what)
-    return None
 
 
 def _device(kernel: Kernel, device: Device, scrub: Scrubber) -> tuple[Part, RdmaRows]:
