@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 UNKNOWN, WRONG, CORRECT = -1, 0, 1
 ONES = 0xFFFFFFFF
+SHORT, AT_ONCE = 256, 1024  # bytes, and parts of one length whose copies fit into the processor's cache
 COMMON = 16  # packets of one length in a batch from which a table for the length pays off
 LENGTHS = 1024  # lengths whose tables are kept, of 4 KB each
 
@@ -83,9 +84,21 @@ MASKS = {
 
 def plain_crcs(data: Bytes, begins: Integers, ends: Integers) -> Sums:
     """The CRC-32 of these parts of `data`."""
+    found = np.zeros(len(begins), np.uint32)
+    lengths, which, counts = numbered(ends - begins)
+    # Short parts of one length are copied together, which takes half as long as a view of each.
+    common = (counts >= COMMON) & (lengths <= SHORT)
+    for place in np.flatnonzero(common).tolist():
+        every = np.flatnonzero(which == place)
+        for at in range(0, len(every), AT_ONCE):
+            rows = every[at : at + AT_ONCE]
+            parts = window(data, begins[rows], int(lengths[place])).view(f"V{lengths[place]}")
+            found[rows] = np.fromiter(map(crc32, parts[:, 0].tolist()), np.uint32, len(rows))
+    rest = np.flatnonzero(~common[which])
     with memoryview(data) as view:  # type: ignore[arg-type,unused-ignore] # arrays are buffers; Python 3.11 has no type for them
-        parts = map(view.__getitem__, map(slice, begins.tolist(), ends.tolist()))
-        return np.fromiter(map(crc32, parts), np.uint32, len(begins))
+        views = map(view.__getitem__, map(slice, begins[rest].tolist(), ends[rest].tolist()))
+        found[rest] = np.fromiter(map(crc32, views), np.uint32, len(rest))
+    return found
 
 
 def check_crcs(frames: Frames, roce: Located) -> Integers:

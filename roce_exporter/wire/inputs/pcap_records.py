@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 LARGEST = 1 << 20
 """Bytes: no frame is longer, a record that claims more is damage. A jumbo frame has 9 KB, an offloaded one 64."""
-ALIKE = 16
-"""Records of one size in succession from which the following ones are expected to have it, too."""
-MOST_ALIKE = 1024
-"""Records whose size is compared at once: where sizes change again and again, all that follow would be compared each time."""
+SAMPLE = 64
+"""Records that are read one by one; those that follow them have about their sizes and times."""
+CHAIN = 128
+"""Records of a chain: one step of all chains at once takes as long as some forty records one by one."""
+FEWEST = 64  # chains from which they pay off
+CLOCK = 1 << 20
+"""Seconds by which the times of records in one block differ at most, so that a record is recognised."""
 HEADER_BYTES = 24
 FORMATS = {
     0xA1B2C3D4: (1000, 16),
@@ -76,41 +79,58 @@ class PcapRecords(NamedTuple):
     ) -> tuple[NDArray[np.int64], int]:
         """Where the complete records begin, and where the first incomplete one does."""
         read = Struct(self.order + "I").unpack_from
-        header = self.header
-        parts: list[NDArray[np.int64]] = []
-        starts: list[int] = []
-        add = starts.append
-        position = begin
-        last = end - header
-        alone = ALIKE
+        parts: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        position, last, alone = begin, end - self.header, SAMPLE
         while position <= last:
+            starts: list[int] = []
             for _ in range(alone):
-                add(position)
-                position += header + read(data, position + 8)[0]
+                starts.append(position)
+                position += self.header + read(data, position + 8)[0]
                 if position > last:
                     break
-            step = position - starts[-1]
-            if position > last or position - starts[-min(len(starts), ALIKE)] != ALIKE * step:
-                continue
-            run = self._run(whole, position, end, step - header)
-            parts += np.array(starts, np.int64), run
-            starts.clear()
-            position += len(run) * step
-            alone = ALIKE if len(run) > ALIKE else min(2 * alone, MOST_ALIKE)
+            parts.append(np.array(starts, np.int64))
+            if (last - position) * SAMPLE > (position - starts[-SAMPLE:][0]) * CHAIN * FEWEST:
+                ahead, met = self._chains(whole, parts[-1][-SAMPLE:], position, last)
+                parts.append(ahead)
+                position = int(ahead[-1]) + self.header + read(data, int(ahead[-1]) + 8)[0]
+                alone = SAMPLE if met else 4 * alone
+        found = np.concatenate(parts)
         if position > end:  # the last record is incomplete
-            position = starts.pop()
+            found, position = found[:-1], int(found[-1])
             (captured,) = read(data, position + 8)
-            if captured > LARGEST and not starts and not parts:
+            if captured > LARGEST and not len(found):
                 raise InputError(f"a record claims {captured} bytes, so the file is damaged")
-        return np.concatenate((*parts, np.array(starts, np.int64))), position
+        return found, position
 
-    def _run(self, whole: NDArray[np.uint8], begin: int, end: int, size: int) -> NDArray[np.int64]:
-        """Where the next complete records begin as far as they have the size of the last ones, all at once."""
-        step = self.header + size
-        guessed = np.arange(begin, min(end, begin + MOST_ALIKE * step) - step + 1, step)
-        sizes = window(whole, guessed + 8, 4).view(self.order + "u4")[:, 0]
-        others = np.flatnonzero(sizes != size)
-        return guessed[: others[0]] if len(others) else guessed
+    def _chains(
+        self, whole: NDArray[np.uint8], sample: NDArray[np.int64], position: int, last: int
+    ) -> tuple[NDArray[np.int64], bool]:
+        """Where records begin, the first of them at `position`; and whether all chains met.
+
+        Each record says where the next one begins. Chains of them are followed from many places at once, from what resembles a record
+        first. What a chain finds counts where the one before it comes to its begin.
+        """
+        words = np.ndarray((last + 13,), self.order + "u4", whole, 0, (1,))
+        sizes = words[sample + 8]
+        reach = self.header + int(sizes.max())
+        count = (last - position) * SAMPLE // ((position - int(sample[0])) * CHAIN)
+        places = np.linspace(position, last - reach, count, dtype=np.int64)
+        rows = window(whole, places, reach + 3)
+        times = np.ndarray((count, reach), self.order + "u4", rows, 0, (reach + 3, 1))
+        lines, columns = np.nonzero(times - (words[sample[-1:]] - np.uint32(CLOCK)) <= 2 * CLOCK)
+        found = places[lines] + columns
+        captured = words[found + 8]
+        likely = (captured >= sizes.min()) & (captured <= sizes.max()) & (words[found + 12] >= captured)
+        first = np.unique(lines[likely], return_index=True)[1]
+        at = begins = np.unique(np.append(found[likely][first], position))
+        ends, steps = np.append(begins[1:], last + 1), [at]
+        while len(steps) < 4 * CHAIN and (len(steps) % 16 or (at < ends).any()):
+            at = np.minimum(at + words[at + 8] + self.header, last + 1)
+            steps.append(at)
+        table = np.stack(steps, axis=1)
+        parted = np.flatnonzero((table[:-1] != begins[1:, None]).all(axis=1))
+        good = int(parted[0]) + 1 if len(parted) else len(begins)
+        return table[:good][table[:good] < ends[:good, None]], not len(parted)
 
 
 def record_fields(

@@ -81,19 +81,28 @@ def test_pcapng_with_sections_of_both_byte_orders_and_interfaces_of_different_cl
     ]
 
 
-def test_records_whose_size_changes_again_and_again_cost_no_more_than_the_file(monkeypatch) -> None:
-    """Neither the sizes of all records behind a run of one size are compared for each run, nor is each packet a batch."""
-    compared = []
+@pytest.mark.parametrize("lie", [0, 3, 1])
+def test_chains_of_records_find_what_the_records_say_and_are_few_where_payloads_resemble_records(
+    monkeypatch, lie
+) -> None:
+    """With `lie` 3 every third payload consists of records with the sizes and times of true ones; with 1 all do."""
+    begun = []
 
     def counted(data, offsets, width):
-        compared.append(len(offsets))
+        begun.append(len(offsets))
         return window(data, offsets, width)
 
     monkeypatch.setattr(pcap_records, "window", counted)
-    frames = ([b""] * 17 + [b"x"]) * 500
+    monkeypatch.setattr(pcap_records, "CHAIN", 8)
+    false = pcap([b"x" * 60])[24:] * 4
+    frames = [
+        false if lie and one % lie == 0 else bytes([one % 251]) * (one * 7 % 90 + 1) for one in range(3000)
+    ]
     assert [frame for _, frame in contents(capture(pcap(frames)))] == frames
-    assert max(compared[:-1]) <= pcap_records.MOST_ALIKE  # the last ones are the headers of all frames
-    assert len(compared) <= 501
+    assert 1 < len(begun) < 8  # the last time for the headers of all frames
+
+
+def test_a_packet_of_pcapng_is_no_batch() -> None:
     content = section() + interface() + (enhanced(FRAMES[1], 5) + block(0x0BAD, bytes(4))) * 20
     own = section() + interface() * 2 + enhanced(FRAMES[1], 5, 1)
     for blocks in (content, content + interface() + enhanced(FRAMES[2], 5, 1) * 19, own * 20):
