@@ -24,7 +24,6 @@ SERVING = ("serve", "probe")
 CHECK = ("check",)
 EVERY = (*HOST, "wire", "tool namespaces", "tool otel-config", "tool translate")
 
-
 KEY = "its key in the file of --config.file"  # instead of a flag for what is rarely set
 
 

@@ -80,7 +80,9 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         fault = f"{name}: not a known metric, raw counter name, counter of this host or alert"
         fault += f"; similar names: {', '.join(near)}" * bool(near)
     if options.format == JSON:
-        return print_rows(status, gaps, explained=[one.document() for one in found], similar=near)
+        return print_rows(
+            status, gaps, explained=[one.fields or {"text": one.lines} for one in found], similar=near
+        )
     if status is not Status.OK:
         complain(fault)
     else:

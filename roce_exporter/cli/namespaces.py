@@ -36,9 +36,8 @@ async def namespaces(options: argparse.Namespace) -> int:
     except OSError as error:
         remedy = "; choose a path in a folder that exists" if isinstance(error, FileNotFoundError) else ""
         raise OptionError(f"--rdma.namespaces={path}: {error.strerror or error}{remedy}") from None
-    LOG.info(
-        "reports the RDMA devices of the network namespaces in %s on %s", options.namespaces_folder, path
-    )
+    folder = options.namespaces_folder
+    LOG.info("reports the RDMA devices of the network namespaces in %s on %s", folder, path)
     notify(READY)
     async with server:
         await stop.wait()

@@ -245,7 +245,6 @@ CHECKS = {"audit": ("settings",), "doctor": ("setup", "settings"), "diagnose": (
 SWITCHES_PORT = 10124  # the port of `switches`
 WIRE_PORT = 10125  # the port of `wire --serve`
 
-
 FLAGS_NOW = {
     "demo": {"--demo.seconds": "--duration"},
     "wire": {"--interface": "--wire.interface"},
@@ -284,11 +283,8 @@ def renamed(argv: Sequence[str]) -> tuple[list[str], str, str]:
 
 def _check_words(topics: Sequence[str], words: Sequence[str]) -> list[str]:
     """The arguments of `check`, whose text was a table."""
-    return [
-        "check",
-        *topics,
-        *("text" if one == "table" else one.replace("=table", "=text") for one in words),
-    ]
+    today = ("text" if one == "table" else one.replace("=table", "=text") for one in words)
+    return ["check", *topics, *today]
 
 
 def _daemon(words: Sequence[str], flags: Mapping[str, str], port: int) -> list[str]:

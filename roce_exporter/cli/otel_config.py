@@ -15,23 +15,21 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTER, Row, Spelling
 from roce_exporter.catalog.switch_systems import CUMULUS, SONIC
 from roce_exporter.cli.output import print_text
-from roce_exporter.words import word_list
+from roce_exporter.words import word_map
 
 OTLP = "otlp"
 TYPES = {"SAI_PORT_STAT_": 1, "SAI_QUEUE_STAT_": 21, "SAI_INGRESS_PRIORITY_GROUP_STAT_": 26}
 """The SAI object type of names that begin so (saitypes.h)."""
 STATS = {
     name: int(number)
-    for name, number in (
-        pair.split(":")
-        for pair in word_list(
-            "PACKETS:0 BYTES:1 WRED_DROPPED_PACKETS:22 CURR_OCCUPANCY_BYTES:24 WRED_ECN_MARKED_PACKETS:34 TRIM_PACKETS:40"
-            " IF_IN_OCTETS:0 IF_IN_UCAST_PKTS:1 IF_IN_DISCARDS:3 IF_IN_ERRORS:4 IF_OUT_OCTETS:9 IF_OUT_UCAST_PKTS:10"
-            " IF_OUT_DISCARDS:12 IF_OUT_ERRORS:13 ETHER_STATS_CRC_ALIGN_ERRORS:39 PAUSE_RX_PKTS:101 PAUSE_TX_PKTS:102"
-            " IF_IN_FEC_CORRECTABLE_FRAMES:178 IF_IN_FEC_NOT_CORRECTABLE_FRAMES:179 IF_IN_FEC_SYMBOL_ERRORS:180"
-            " IF_IN_FEC_CORRECTED_BITS:200"
-        )
-    )
+    for name, number in word_map("""
+=
+PACKETS=0 BYTES=1 WRED_DROPPED_PACKETS=22 CURR_OCCUPANCY_BYTES=24 WRED_ECN_MARKED_PACKETS=34 TRIM_PACKETS=40
+IF_IN_OCTETS=0 IF_IN_UCAST_PKTS=1 IF_IN_DISCARDS=3 IF_IN_ERRORS=4 IF_OUT_OCTETS=9 IF_OUT_UCAST_PKTS=10
+IF_OUT_DISCARDS=12 IF_OUT_ERRORS=13 ETHER_STATS_CRC_ALIGN_ERRORS=39 PAUSE_RX_PKTS=101 PAUSE_TX_PKTS=102
+IF_IN_FEC_CORRECTABLE_FRAMES=178 IF_IN_FEC_NOT_CORRECTABLE_FRAMES=179 IF_IN_FEC_SYMBOL_ERRORS=180
+IF_IN_FEC_CORRECTED_BITS=200
+""").items()
 }
 """The numbers of SAI's statistics (saiport.h, saiqueue.h), as countersyncd has them."""
 DROPPED = {21: 2, 26: 8}

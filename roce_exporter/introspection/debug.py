@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from roce_exporter.normalise.normaliser import Normaliser, Plan
     from roce_exporter.normalise.series import Series, Value
 
-
 OF_STATE = ("seconds", "error", "errors_total", "unreadable", "quarantined")
 
 

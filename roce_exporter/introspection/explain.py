@@ -43,10 +43,6 @@ class Explained(NamedTuple):
     lines: Sequence[str]
     fields: Mapping[str, Any] = {}
 
-    def document(self) -> dict[str, Any]:
-        """The fields, or the text where there are none."""
-        return {**self.fields} or {"text": self.lines}
-
 
 def explain(
     name: str, observation: Observation, normaliser: Normaliser, host: HostStates

@@ -24,7 +24,6 @@ except ImportError:
         "translate needs the package promql-parser; install the extra translate, in a clone: pip install '.[translate]'"
     ) from None
 
-
 VARIABLE = r"\$\w+|\$\{[^{}\"']*\}|\[\[\w+(?::\w+)?\]\]"
 _TOKEN = re.compile(
     r"(?P<space>\s+|\#[^\n]*)"

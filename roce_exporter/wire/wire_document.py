@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from roce_exporter.wire.decode import infiniband
@@ -50,13 +51,8 @@ def wire_document(
         ],
         "intervals": [one._asdict() for one in summary.intervals],
         "pfc": [
-            {
-                "source": one.sender,
-                "priority": one.priority,
-                "frames": one.counts.frames,
-                "pauses": one.counts.xoff,
-                "quanta": one.counts.quanta,
-            }
+            {"source": one.sender, "priority": one.priority}
+            | dict(zip(("frames", "pauses", "quanta"), astuple(one.counts), strict=True))
             for one in summary.pauses
         ],
         "neighbors": [one._asdict() for one in summary.neighbours],
@@ -78,10 +74,7 @@ def _pair(pair: PairSummary, queues: dict[int, list[int]] | None) -> dict[str, A
             for name, (packets, size) in counts.operations().items()
             if packets
         },
-        "not_ect": ecn["not_ect"],
-        "ect0": ecn["ect0"],
-        "ect1": ecn["ect1"],
-        "ce": ecn["ce"],
+        **{name: ecn[name] for name in ("not_ect", "ect0", "ect1", "ce")},
         "cnps": counts.cnps,
         "naks": _present(counts.named("naks")),
         "rnr_naks": counts.one("rnr_naks"),

@@ -144,7 +144,7 @@ class WireSession:
         self._lock = threading.Lock()
         self._stopped = False
         self._ending = False
-        self._dropped: int | None = None
+        self.dropped: int | None = None  # frames, by the ring; None for a file
         self._samples: Samples | None = None
         self._intervals = Intervals(interval) if interval else None
         self._filter = chosen
@@ -180,7 +180,7 @@ class WireSession:
             frames = source.read(POLL)
             if frames is not None:
                 self._add(frames)
-            self._dropped = source.drops()[1]
+            self.dropped = source.drops()[1]
             waits = waits + 1 if frames is None and ending else 0
 
     def _add(self, frames: Frames) -> None:
@@ -212,11 +212,6 @@ class WireSession:
         with self._lock:
             self._stopped = True
 
-    @property
-    def dropped(self) -> int | None:
-        """Frames that the ring dropped; None for a file."""
-        return self._dropped
-
     def summary(self, *, queues: bool = False) -> WireSummary:
         """The counts now."""
         with self._lock:
@@ -232,6 +227,6 @@ class WireSession:
         with self._lock:
             self._shown = self._shown or ShownPairs(self._top)
             shown = self._shown.choose(self._tally.pairs)
-            found = wire_samples(self._tally, shown, self._lossless, self._dropped)
+            found = wire_samples(self._tally, shown, self._lossless, self.dropped)
             self._samples = (self._samples or NO_SAMPLES).replace(found)
             return self._samples

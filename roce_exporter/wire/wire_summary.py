@@ -126,10 +126,7 @@ def summarise(
         for (sender, priority), one in tally.link.pauses.items()
     )
     return WireSummary(
-        tally.frames,
-        tally.roce,
-        tally.first,
-        tally.last,
+        *(tally.frames, tally.roce, tally.first, tally.last),
         tuple(sorted(found, key=lambda one: one.hurt, reverse=True)),
         tuple(sorted(pauses, key=lambda one: one.counts.frames, reverse=True)),
         tuple(tally.link.neighbours.values()),

@@ -29,18 +29,9 @@ AROUND = 5  # lines of a screen for the headline, the heading of the table and s
 def _row(pair: PairSummary) -> tuple[str, ...]:
     """As HEADINGS."""
     counts, back = pair.counts, pair.back
-    numbers = (
-        counts.packets,
-        counts.wire_bytes,
-        counts.named("ecn")["ce"],
-        back.cnps,
-        counts.one("retransmissions"),
-        counts.one("gaps"),
-        sum(back.block("naks")),
-        back.one("rnr_naks"),
-        counts.named("icrc")["bad"],
-        pair.outside,
-    )
+    traffic = counts.packets, counts.wire_bytes, counts.named("ecn")["ce"], back.cnps
+    losses = counts.one("retransmissions"), counts.one("gaps"), sum(back.block("naks")), back.one("rnr_naks")
+    numbers = *traffic, *losses, counts.named("icrc")["bad"], pair.outside
     return pair.source, pair.destination, *map(_shown, numbers)
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
 T = TypeVar("T")
 NO_SYNDROME = -1
 EARLIEST = 946_684_800_000_000_000

@@ -21,19 +21,13 @@ RC, UC, RD, UD, CNP_TRANSPORT, XRC = range(6)
 WITHOUT_OPERATIONS = (CNP_TRANSPORT, 6, 7)
 CNP = 0x81
 
-OPERATIONS = dict(
-    enumerate(
-        (
-            *("send first", "send middle", "send last", "send last with immediate"),
-            *("send only", "send only with immediate"),
-            *("write first", "write middle", "write last", "write last with immediate"),
-            *("write only", "write only with immediate", "read request"),
-            *("read response first", "read response middle", "read response last", "read response only"),
-            *("acknowledge", "atomic acknowledge", "compare and swap", "fetch and add", "resync"),
-            *("send last with invalidate", "send only with invalidate"),
-        )
-    )
-) | {0x1C: "flush", 0x1D: "atomic write"}
+_NAMES = (
+    "send first, send middle, send last, send last with immediate, send only, send only with immediate, "
+    "write first, write middle, write last, write last with immediate, write only, write only with immediate, read request, "
+    "read response first, read response middle, read response last, read response only, acknowledge, atomic acknowledge, "
+    "compare and swap, fetch and add, resync, send last with invalidate, send only with invalidate"
+)
+OPERATIONS = dict(enumerate(_NAMES.split(", "))) | {0x1C: "flush", 0x1D: "atomic write"}
 DEFINED = {
     RC: frozenset(OPERATIONS) - {0x15},
     UC: frozenset(range(0x0C)),
@@ -89,7 +83,6 @@ GROUP_OF = np.full(256, OTHER, np.int64)
 for _group, _operations in _MEMBERS:
     GROUP_OF[opcodes_of(DEFINED, _operations)] = _group
 GROUP_OF[CNP] = CNP_GROUP
-
 
 ICRC_BYTES = 4
 

@@ -39,7 +39,6 @@ SHORT, AT_ONCE = 256, 1024  # bytes, and parts of one length whose copies fit in
 COMMON = 16  # packets of one length in a batch from which a table for the length pays off
 LENGTHS = 1024  # lengths whose tables are kept, of 4 KB each
 
-
 LRH = b"\xff" * 8
 NETWORK_MASKS = {
     4: dict.fromkeys((1, 8, 10, 11), 0xFF),  # type of service, time to live, header checksum

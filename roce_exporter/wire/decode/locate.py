@@ -128,12 +128,8 @@ MOST_EXTENSIONS = 4
 TYPE_AT = {ETHERNET: 12, LINUX_COOKED: 14}
 """Offset of the EtherType in each link header with tags behind it."""
 
-FRAGMENTS, TOO_DEEP, CUT, SFLOW = (
-    "IP fragments",
-    "too many headers",
-    "RoCE packets that are cut off",
-    "sFlow samples (UDP 6343)",
-)
+FRAGMENTS, TOO_DEEP, CUT = "IP fragments", "too many headers", "RoCE packets that are cut off"
+SFLOW = "sFlow samples (UDP 6343)"
 HIDING_TYPES = {0x8863: "PPPoE", 0x8864: "PPPoE", 0x88E5: "MACsec (encrypted)", 0x894F: "NSH"}
 HIDING_PROTOCOLS = {50: "IPsec ESP (encrypted)"}
 SFLOW_PORT = 6343
@@ -206,9 +202,8 @@ def locate(frames: Frames) -> Inventory:
         others[f"frames of link type {frames.link}{LINK_NAMES.get(frames.link, '')}"] = len(rows)
         rows = rows[:0]
     starts, captured, tags = (part[: len(rows)] for part in (frames.starts, frames.captured, frames.tags))
-    layer = _link(
-        frames.data, Layer(rows, starts, starts, starts + captured, tags, np.zeros_like(rows)), frames.link
-    )
+    whole = Layer(rows, starts, starts, starts + captured, tags, np.zeros_like(rows))
+    layer = _link(frames.data, whole, frames.link)
     control = _pairs(layer.where(layer.kinds == MAC_CONTROL))
     lldp = _pairs(layer.where(layer.kinds == LLDP))
     found: list[Located] = []
@@ -296,9 +291,8 @@ def _follow(data: Bytes, layer: Layer, others: Counter[str]) -> tuple[list[Locat
         elif kind == ROCE_V1:
             head = window(data, mine.starts, IPV6_BYTES)
             bth = mine.starts + IPV6_BYTES
-            whole = (by_version(head[:, 0]) == IPV6) & (
-                head[:, 6] == GRH_NEXT
-            )  # the GRH has the form of IPv6
+            # The GRH has the form of IPv6.
+            whole = (by_version(head[:, 0]) == IPV6) & (head[:, 6] == GRH_NEXT)
             found.append(_complete(mine, bth, bth + big16(head, 4), whole, others))
         elif kind == BRIDGED:
             inner.append(_link(data, mine, ETHERNET))
@@ -313,18 +307,14 @@ def _follow_ip(
     data: Bytes, payload: _Payload, found: list[Located], inner: list[Layer], others: Counter[str]
 ) -> None:
     """The RoCE packets and tunnels in IP packets."""
-    datagrams = _chosen(
-        payload, (payload.protocol == UDP) & (payload.transport + UDP_BYTES <= payload.layer.limits)
-    )
+    whole = payload.transport + UDP_BYTES <= payload.layer.limits
+    datagrams = _chosen(payload, (payload.protocol == UDP) & whole)
     head = window(data, datagrams.transport, UDP_BYTES)
     ports = big16(head, 2)
     end = datagrams.transport + big16(head, 4)
     roce = ports == ROCE_PORT
-    found.append(
-        _complete(
-            datagrams.layer, datagrams.transport + UDP_BYTES, end, roce & (end <= datagrams.end), others
-        )
-    )
+    bth, whole = datagrams.transport + UDP_BYTES, roce & (end <= datagrams.end)
+    found.append(_complete(datagrams.layer, bth, end, whole, others))
     if not roce.all():
         for port, read in UDP_TUNNELS.items():
             if (tunnels := ports == port).any():
@@ -371,11 +361,8 @@ def _behind_labels(data: Bytes, layer: Layer) -> Layer:
         bottom |= last
     kinds = by_version(window(data, starts, 1)[:, 0])
     plain = big16(window(data, starts + TYPE_AT[ETHERNET], 2), 0)
-    word = (
-        (kinds == 0)
-        & (window(data, starts, 1)[:, 0] >> 4 == 0)
-        & ~np.isin(plain, (IPV4, IPV6, ROCE_V1, *MPLS, *TAG_TYPES))
-    )
+    word = (kinds == 0) & (window(data, starts, 1)[:, 0] >> 4 == 0)
+    word &= ~np.isin(plain, (IPV4, IPV6, ROCE_V1, *MPLS, *TAG_TYPES))
     kinds = np.where(bottom, np.where(kinds == 0, BRIDGED, kinds), 0)
     return _inside(layer, np.where(word, starts + 4, starts), kinds, layer.tags)
 
@@ -383,9 +370,7 @@ def _behind_labels(data: Bytes, layer: Layer) -> Layer:
 def _chosen(payload: _Payload, flags: Flags) -> _Payload:
     if flags.all():
         return payload
-    return _Payload(
-        payload.layer.where(flags), payload.protocol[flags], payload.transport[flags], payload.end[flags]
-    )
+    return _Payload(payload.layer.where(flags), *(part[flags] for part in payload[1:]))
 
 
 def _ipv4(data: Bytes, layer: Layer, others: Counter[str]) -> _Payload:
@@ -395,9 +380,8 @@ def _ipv4(data: Bytes, layer: Layer, others: Counter[str]) -> _Payload:
     fragments = big16(head, 6) & 0x3FFF != 0
     others[FRAGMENTS] += int(np.count_nonzero(fragments))
     whole = (head[:, 0] >> 4 == 4) & ~fragments & (size >= IPV4_BYTES) & (total >= size)  # noqa: PLR2004 - version 4
-    return _chosen(
-        _Payload(layer, head[:, 9].astype(np.int64), layer.starts + size, layer.starts + total), whole
-    )
+    protocol = head[:, 9].astype(np.int64)
+    return _chosen(_Payload(layer, protocol, layer.starts + size, layer.starts + total), whole)
 
 
 def _ipv6(data: Bytes, layer: Layer, others: Counter[str]) -> _Payload:
@@ -411,14 +395,11 @@ def _ipv6(data: Bytes, layer: Layer, others: Counter[str]) -> _Payload:
             break
         head = window(data, payload.transport, 4)
         fragment = extended & (payload.protocol == FRAGMENT)
-        parts = fragment & (
-            big16(head, 2) & 0xFFF9 != 0
-        )  # offset and M; a whole packet may have the header as well (RFC 6946)
+        # Offset and M; a whole packet may have the header as well (RFC 6946).
+        parts = fragment & (big16(head, 2) & 0xFFF9 != 0)
         others[FRAGMENTS] += int(np.count_nonzero(parts))
-        size = head[:, 1].astype(np.int64)
-        size = np.where(
-            payload.protocol == AUTHENTICATION, (size + 2) * 4, np.where(fragment, 8, (size + 1) * 8)
-        )
+        size = np.where(fragment, 8, (head[:, 1].astype(np.int64) + 1) * 8)
+        size = np.where(payload.protocol == AUTHENTICATION, (head[:, 1].astype(np.int64) + 2) * 4, size)
         payload = payload._replace(
             protocol=np.where(extended, head[:, 0], payload.protocol),
             transport=np.where(extended, payload.transport + size, payload.transport),
@@ -430,9 +411,8 @@ def _ipv6(data: Bytes, layer: Layer, others: Counter[str]) -> _Payload:
 def _complete(layer: Layer, bth: Integers, end: Integers, flags: Flags, others: Counter[str]) -> Located:
     """Those with room for a BTH and an ICRC whose BTH was captured."""
     found = Located(layer.rows, layer.links, layer.starts, bth, end, layer.limits, layer.tags, layer.kinds)
-    chosen = (
-        flags & (found.end - found.bth >= BTH_BYTES + ICRC_BYTES) & (found.bth + BTH_BYTES <= found.limits)
-    )
+    room, captured = found.end - found.bth, found.limits - found.bth
+    chosen = flags & (room >= BTH_BYTES + ICRC_BYTES) & (captured >= BTH_BYTES)
     if chosen.all():
         return found
     others[CUT] += int(np.count_nonzero(flags & ~chosen))

@@ -21,7 +21,6 @@ from roce_exporter.wire.inputs.socket_filter import NO_FRAME, Program, socket_fi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 SOL_PACKET = 263
 ADD_MEMBERSHIP, RX_RING, STATISTICS, VERSION, IGNORE_OUTGOING = 1, 5, 6, 10, 23
 LOOPBACK = "lo"
