@@ -21,7 +21,6 @@ HOST = ("demo", "serve", "once", "capture", "explain", "check", "probe")
 CHECKING = ("demo", "serve", "once", "check")
 COLLECTING = ("serve", "once", "check")
 SERVING = ("serve", "probe")
-CHECK = ("check",)
 EVERY = (*HOST, "wire", "tool namespaces", "tool otel-config", "tool translate")
 
 KEY = "its key in the file of --config.file"  # instead of a flag for what is rarely set

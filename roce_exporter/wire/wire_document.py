@@ -38,15 +38,9 @@ def wire_document(
         "pairs": pairs,
         "pairs_left_out": max(0, len(summary.pairs) - top),
         "incasts": [
-            {
-                "receiver": address_text(one.receiver),
-                "senders": sorted(map(address_text, one.senders)),
-                "from": one.first / 1e9,
-                "to": one.last / 1e9,
-                "packets": one.packets,
-                "ce": one.marked,
-                "retransmissions": one.retransmissions,
-            }
+            {"receiver": address_text(one.receiver), "senders": sorted(map(address_text, one.senders))}
+            | {"from": one.first / 1e9, "to": one.last / 1e9, "packets": one.packets}
+            | {"ce": one.marked, "retransmissions": one.retransmissions}
             for one in summary.incasts
         ],
         "intervals": [one._asdict() for one in summary.intervals],

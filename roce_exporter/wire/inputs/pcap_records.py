@@ -14,13 +14,10 @@ if TYPE_CHECKING:
 
 LARGEST = 1 << 20
 """Bytes: no frame is longer, a record that claims more is damage. A jumbo frame has 9 KB, an offloaded one 64."""
-SAMPLE = 64
-"""Records that are read one by one; those that follow them have about their sizes and times."""
-CHAIN = 128
-"""Records of a chain: one step of all chains at once takes as long as some forty records one by one."""
+SAMPLE = 64  # records that are read one by one; those that follow them have about their sizes and times
+CHAIN = 128  # records of a chain: a step of all chains takes as long as forty records one by one
 FEWEST = 64  # chains from which they pay off
-CLOCK = 1 << 20
-"""Seconds by which the times of records in one block differ at most, so that a record is recognised."""
+CLOCK = 1 << 20  # seconds by which times in one block differ at most, so that a record is recognised
 HEADER_BYTES = 24
 FORMATS = {
     0xA1B2C3D4: (1000, 16),
