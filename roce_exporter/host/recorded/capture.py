@@ -114,7 +114,7 @@ class Captured(NamedTuple):
         )
 
 
-class _Reader(NamedTuple):
+class _Reads(NamedTuple):
     in_flight: InFlight[str]
     failed: dict[str, None]
 
@@ -141,7 +141,7 @@ async def capture(
     """
     check_output(output)
     scrub = Scrubber()
-    read = _Reader(InFlight(time.monotonic), {})
+    read = _Reads(InFlight(time.monotonic), {})
     whole: Part = {}
     devices = 0
     for moment in range(moments):
@@ -201,7 +201,7 @@ def _scrubbed(path: str, content: str | SymbolicLink | int, scrub: Scrubber) -> 
     return scrub.known(content, counters=_COUNTERS.fullmatch(path) is not None)
 
 
-async def _moment(read: _Reader, kernel: Kernel, listed: Iterable[Listed], scrub: Scrubber) -> Part:
+async def _moment(read: _Reads, kernel: Kernel, listed: Iterable[Listed], scrub: Scrubber) -> Part:
     """All devices at one moment."""
     whole: Part = {}
     rdma: RdmaRows = {}
