@@ -167,6 +167,8 @@ def _summary(report: Report, failed: bool) -> str:
         return f"{counts}."
     if report.status is Status.UNKNOWN:
         more = "; leave out --failed to see what" * failed
+        if words["unknown"]:
+            more += ": the driver does not report it, or a privilege is missing (`roce-exporter check setup`)"
         return f"Unknown: not all that is needed was seen{f' ({counts})' * bool(counts)}{more}."
     return f"Nothing needs action: {counts}." if counts else "Nothing wrong was found."
 

@@ -12,10 +12,10 @@ from roce_exporter.checks.settings import Profile
 from roce_exporter.checks.switches.audit_switches import audit_switches
 from roce_exporter.cli.options import OptionError
 from roce_exporter.cli.output import progress
-from roce_exporter.switches.probe import Prober, ProbeResult
+from roce_exporter.switches.probe import Prober, ProbeResult, UnknownTargetError
 from roce_exporter.switches.switch_view import answer_views
 from roce_exporter.switches.targets import ALL_PRIORITIES, SwitchesFile, read_switches_file
-from roce_exporter.words import counted
+from roce_exporter.words import counted, few
 
 LONGEST = 120.0  # seconds for one switch, at most; each has the timeout of its target
 
@@ -33,6 +33,8 @@ async def check_switches(options: argparse.Namespace, names: Sequence[str], prof
             raise OptionError("the configuration file has no targets; name the switches to check")
         async with progress(f"reading {counted(len(targets), 'switch', 'switches')}"):
             answers = await _probe_all(prober, targets)
+    except UnknownTargetError as error:
+        raise OptionError(f"{error}; it has {few([*prober.targets])}") from None
     finally:
         await prober.close()
     views = answer_views(((answer, None) for answer in answers), (), asyncio.get_running_loop().time())

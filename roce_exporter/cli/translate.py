@@ -47,7 +47,8 @@ async def translate(options: argparse.Namespace) -> int:
         results = await _translated(texts, options)
     for (name, old), (new, _), target in zip(texts, results, targets, strict=True):
         if target is None:
-            print_text(new)
+            ends = new.endswith("\n") or not sys.stdout.isatty()
+            print_text(new if ends else f"{new}\n")  # the report on a terminal begins a line
         elif target != Path(name) or new != old:
             _write(target, new)
     reports = [report for _, report in results]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 NEAREST = 3  # number of names that are suggested if no name matches
 SETS = list(MetricSet)
+MANY = 8  # series that are shown although they are 0
 ALIKE = 0.6  # minimum similarity of a suggested name, from 0 to 1
 
 
@@ -159,9 +160,14 @@ def _values_now(row: Row, found: Now, missing: Iterable[str]) -> Iterator[str]:
         yield from (f"  no series now: {reason}" for reason in missing)
         return
     yield "  now"
-    for series, value in found:
-        shown = f"{series_text(series)} {'unreadable' if value is None else value}"
-        yield f"    {shown.removeprefix(row.name).strip()}"
+    # Buckets are for programs, and zeros in a long list hide what is not 0.
+    totals = [one for one in found if one[0].suffix != "_bucket"] or found
+    shown = [one for one in totals if one[1] != 0 or len(totals) <= MANY]
+    for series, value in shown:
+        text = f"{series_text(series)} {'unreadable' if value is None else value}"
+        yield f"    {text.removeprefix(row.name).strip()}"
+    if rest := len(totals) - len(shown):
+        yield f"    0 of {'all' if not shown else 'the other'} {rest} series"
     yield from (f"    {reason}" for reason in missing)
     yield from (f"  {reason}" for reason in why_not_served(row))
 

@@ -318,8 +318,28 @@ def test_the_document_has_the_values_with_their_labels_and_what_is_no_number_has
     )
     (row,) = json.loads(capsys.readouterr().out)["explained"]
     assert row["spellings"][0]["raw"] == ["codewords_le_{le}"]
-    assert [one["series"].rpartition("_")[2] for one in row["now"][-3:]] == ["bucket", "sum", "count"]
+    assert row["now"][0]["series"] == "roce_phy_fec_codeword_errors_bucket"
     assert row["now"][0]["labels"]["le"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("roce_exporter_sampler_read_duration_seconds", ["_sum{", "_count{"]),
+        ("roce_pfc_enabled", ['{device="mlx5_1"', "0 of the other 28 series"]),
+        ("roce_host_congestion_discards_total", ["0 of all 32 series"]),
+        ("roce_port_link_downed_total", ["{"] * 4),
+    ],
+)
+def test_zeros_of_a_long_list_are_one_line_and_buckets_none(capsys, name, shown) -> None:
+    main(["explain", name, "--host.simulate=pfc-storm", "--log.level=error"])
+    now = capsys.readouterr().out.partition("  now\n")[2].splitlines()
+    values = [line.strip() for line in now if line.startswith("    ")]
+    assert not [
+        line for line in values if line.startswith("_bucket") or (line.endswith(" 0") and len(values) > 4)
+    ]
+    assert all(any(line.startswith(one) for line in values) for one in shown)
+    assert len(values) <= 8
 
 
 def test_a_metric_of_other_drivers_names_them(capsys) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -110,8 +111,10 @@ def _rises(port: PortView) -> Iterator[Symptom]:
 
 
 def _said(port: PortView, name: str, rise: Rise) -> str:
-    """The rise in words: the first sentence of the row, and which VF where it is one's."""
-    said = f"{rose(rise, name)}: {INDEX.named[name].help.partition('. ')[0].rstrip('.')}"
+    """The rise in words: how the row's HELP begins, and which VF where it is one's."""
+    what = re.split(r"[.,;:](?: |$)", INDEX.named[name].help)[0].removeprefix("Number of ")
+    what = (what[0].lower() if what[1].islower() else what[0]) + what[1:]
+    said = f"{rose(rise, what)} ({name})"
     functions = [
         f"{track.labels['vf']}{_function(port, track.labels['netdev'], track.labels['vf'])}"
         for track in port.tracks(name)

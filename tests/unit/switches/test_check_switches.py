@@ -115,7 +115,7 @@ def test_the_old_words_run_the_new_command(run, tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["leaf9"], "'leaf9' is not a target of the configuration file"),
+        (["leaf9"], "'leaf9' is not a target of the configuration file; it has leaf1, leaf2"),
         (["--nonsense", "leaf1"], "unrecognized arguments: --nonsense"),
         (["--profile=x"], "profile x: there is no such profile"),
     ],
