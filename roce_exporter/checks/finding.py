@@ -153,9 +153,12 @@ class Report(NamedTuple):
 def joined(reports: Iterable[Report]) -> Report:
     """One report of several topics."""
     every = tuple(reports)
+    findings = tuple(finding for one in every for finding in one.findings)
+    # Health looks at some settings only.
+    not_fine = {one.topic for one in findings if one.status is not Status.OK}
     return Report(
-        tuple(finding for one in every for finding in one.findings),
+        findings,
         tuple(dict.fromkeys(gap for one in every for gap in one.not_checked)),
         tuple(port for one in every for port in one.ports),
-        tuple(area for one in every for area in one.fine),
+        tuple(area for one in every for area in one.fine if area not in not_fine),
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from roce_exporter.checks.finding import Finding, Report, Side, Status, Topic
+from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
 from roce_exporter.words import counted, few, table, word_list
 
 TEXT, JSON = "text", "json"
@@ -18,6 +18,7 @@ FORMATS = (TEXT, JSON)
 
 VERSION = 2
 """Consumers must ignore fields that they do not know; a field that changes its meaning or disappears raises the version."""
+EXIT_CODES = {Status.OK: 0, Status.DEGRADED: 1, Status.FAILED: 1, Status.UNKNOWN: 3}
 WIDTH = 80  # columns of the text where the terminal does not say how many it has
 NAME = 10  # width of the names of parts
 MOST_PLACES = 8  # ports that one heading names
@@ -65,6 +66,12 @@ def document(report: Report, source: str, time: float | None, *, failed: bool = 
         "not_checked": [one._asdict() for one in report.not_checked],
         "ports": [one._asdict() | {"health": one.health.name.lower()} for one in report.ports],
     }
+
+
+def rows_document(status: Status, gaps: Iterable[NotChecked], **rows: object) -> dict[str, Any]:
+    """The document of a command without findings, whose other keys are those of `document`."""
+    unseen = [one._asdict() for one in gaps]
+    return {"version": VERSION, "status": status.name.lower(), **rows, "not_checked": unseen}
 
 
 FIELDS = word_list("""

@@ -20,13 +20,13 @@ from roce_exporter.checks.finding import Finding, NotChecked, Report, Topic, joi
 from roce_exporter.checks.health.coverage import UNREAD
 from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.checks.health.settings_rules import MISCONFIGURED
-from roce_exporter.checks.report import JSON, WIDTH, document, text
+from roce_exporter.checks.report import EXIT_CODES, JSON, WIDTH, document, text
 from roce_exporter.checks.settings import Profile, audit, load_profile
 from roce_exporter.checks.settings.auditor import settings_report
 from roce_exporter.checks.thresholds import load_thresholds, shipped_thresholds
 from roce_exporter.cli import check_host
 from roce_exporter.cli.options import OptionError, host_flags
-from roce_exporter.cli.output import EXIT_CODES, print_document, print_text, progress
+from roce_exporter.cli.output import print_document, print_text, progress
 from roce_exporter.cli.parts import open_kernel
 from roce_exporter.errors import NO_DEVICE
 from roce_exporter.host.kernel import Kernel

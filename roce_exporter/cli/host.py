@@ -11,9 +11,10 @@ from itertools import islice
 
 from roce_exporter.assemble import assemble
 from roce_exporter.checks.finding import NotChecked, Status
+from roce_exporter.checks.report import EXIT_CODES, rows_document
 from roce_exporter.checks.thresholds import shipped_alerts
 from roce_exporter.cli.flags import JSON
-from roce_exporter.cli.output import EXIT_CODES, complain, print_rows, print_text, progress
+from roce_exporter.cli.output import complain, print_document, print_text, progress
 from roce_exporter.cli.parts import parts_of
 from roce_exporter.errors import NO_DEVICE
 from roce_exporter.exposition import Format
@@ -45,8 +46,9 @@ async def capture_host(options: argparse.Namespace, kernel: Kernel) -> int:
     if options.format == JSON:
         gaps = [NotChecked(what) for what in written.missing]
         gaps += [NotChecked(ONE_MOMENT)] * (written.moments == 1)
-        return print_rows(Status.OK, gaps, files=[written._asdict()])
-    print_lines(str(written).splitlines())
+        print_document(rows_document(Status.OK, gaps, files=[written._asdict()]))
+    else:
+        print_lines(str(written).splitlines())
     return 0
 
 
@@ -80,10 +82,9 @@ async def explain_name(options: argparse.Namespace, kernel: Kernel) -> int:
         fault = f"{name}: not a known metric, raw counter name, counter of this host or alert"
         fault += f"; similar names: {', '.join(near)}" * bool(near)
     if options.format == JSON:
-        return print_rows(
-            status, gaps, explained=[one.fields or {"text": one.lines} for one in found], similar=near
-        )
-    if status is not Status.OK:
+        rows = [one.fields or {"text": one.lines} for one in found]
+        print_document(rows_document(status, gaps, explained=rows, similar=near))
+    elif status is not Status.OK:
         complain(fault)
     else:
         known = "every raw counter name of this host is known; `explain NAME` explains one"

@@ -12,15 +12,12 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
-from roce_exporter.checks.finding import NotChecked, Status
-from roce_exporter.checks.report import VERSION
 from roce_exporter.errors import UserError
 from roce_exporter.words import terminal_width, wrapped
 
-EXIT_CODES = {Status.OK: 0, Status.DEGRADED: 1, Status.FAILED: 1, Status.UNKNOWN: 3}
 SILENCE = 2.0  # seconds of work that need no sign of life
 REFRESH = 1.0
 REPEATED_SECONDS = 600.0  # in which a traceback of a kind is logged once
@@ -65,13 +62,6 @@ def print_text(text: str) -> None:
 def print_document(document: object) -> None:
     """Write the document of --format=json."""
     print_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-
-
-def print_rows(status: Status, gaps: Iterable[NotChecked], **rows: object) -> int:
-    """Write the document of a command without findings, whose other keys are those of `check`; returns the exit code."""
-    unseen = [one._asdict() for one in gaps]
-    print_document({"version": VERSION, "status": status.name.lower(), **rows, "not_checked": unseen})
-    return EXIT_CODES[status]
 
 
 def complain(text: str) -> None:

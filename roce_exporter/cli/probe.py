@@ -16,12 +16,12 @@ from pathlib import Path
 from roce_exporter.assemble import Parts, assemble
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.checks.finding import NotChecked, Report, Status
-from roce_exporter.checks.report import JSON
+from roce_exporter.checks.report import EXIT_CODES, JSON
 from roce_exporter.cli.check import show
 from roce_exporter.cli.check_host import asking, client_access
 from roce_exporter.cli.flags import PROBE_PORT
 from roce_exporter.cli.options import OptionError
-from roce_exporter.cli.output import EXIT_CODES, complain, print_document, print_text, progress
+from roce_exporter.cli.output import complain, print_document, print_text, progress
 from roce_exporter.cli.parts import collect_settings
 from roce_exporter.cli.serve import ServedPart, serve_parts
 from roce_exporter.collect.workers import InFlight, call_in_worker
