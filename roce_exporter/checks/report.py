@@ -165,7 +165,7 @@ def _summary(report: Report, failed: bool) -> str:
     own = [one for one in order if (root := _root(one, here[_place(one)])) is one or not root.is_wrong]
     words = Counter(_word(one) for one in own)
     texts = {name: counted(number, name, name * (name != "note")) for name, number in words.items()}
-    if lines := sum(one.is_wrong for one in order) - sum(one.is_wrong for one in own):
+    if lines := len(order) - len(own):  # as many as the lines `also`
         texts["degraded" if words["degraded"] else "failed"] += f" with {counted(lines, 'consequence')}"
     counts = ", ".join(texts.values())
     if words["ok"] >= MANY and not failed and any(one.is_wrong for one in report.findings):
