@@ -190,7 +190,8 @@ def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
     text = filled(text, "eleventh", later_lines(today, 11))
     text = filled(text, "twelfth", later_lines(today, 12))
     text = filled(text, "thirteenth", later_lines(today, 13))
-    return filled(text, "fourteenth", later_lines(today, 14))
+    text = filled(text, "fourteenth", later_lines(today, 14))
+    return filled(text, "fifteenth", later_lines(today, 15))
 
 
 if __name__ == "__main__":
