@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rivals import Rival
 
 STARTED_WITHIN = 30.0
+APART = 0.0015
+"""Seconds between two scrapes: within a millisecond (`--collect.min-interval`) this exporter answers with the same collection."""
 
 
 class Scrape(NamedTuple):
@@ -38,7 +40,8 @@ class Running:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
     def scrape(self) -> Scrape:
-        """Scrape once."""
+        """Scrape once, a moment after the last scrape."""
+        time.sleep(APART)
         before, begun = self.cpu(), time.perf_counter()
         self._connection.request("GET", "/metrics", headers=self.rival.headers)
         response = self._connection.getresponse()

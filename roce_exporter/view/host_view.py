@@ -139,7 +139,7 @@ class View:
     moved: list[tuple[float, float]] = field(default_factory=list)
     """First and last time at which each of the counters of faults rose that were asked for since this was emptied; gauges that changed, once."""
     _tracks: dict[str, tuple[SeriesTrack, ...]] = field(default_factory=dict)
-    _of: dict[tuple[str, str], dict[str, tuple[SeriesTrack, ...]]] = field(default_factory=dict)
+    _of: dict[tuple[str, str, str], tuple[SeriesTrack, ...]] = field(default_factory=dict)
     _of_devices: dict[str, dict[str, list[SeriesTrack]]] = field(default_factory=dict)
     """By row and device, so that the cost of a round does not grow with the square of the ports."""
 
@@ -180,29 +180,25 @@ class View:
 
     def of(self, device: str, port: str, name: str) -> tuple[SeriesTrack, ...]:
         """The series of this row that belong to the device, and to the port if it is not `WHOLE`."""
-        mine = self._of.setdefault((device, port), {})
-        if name not in mine:
+        found = self._of.get((device, port, name))
+        if found is None:
             if name not in self._of_devices:
                 devices = self._of_devices[name] = {}
                 for track in self.tracks(name):
                     devices.setdefault(track.labels.get("device", ""), []).append(track)
             tracks = self._of_devices[name].get(device, ())
-            mine[name] = tuple([track for track in tracks if belongs(track.labels, device, port)])
-        return mine[name]
+            found = tuple([track for track in tracks if belongs(track.labels, device, port)])
+            self._of[device, port, name] = found
+        return found
 
     def devices(self) -> list[str]:
         """Names of all devices seen at any moment."""
-        names = {track.labels["device"] for row in _PRESENCE for track in self.tracks(row)}
-        return sorted(names)
+        return sorted({track.labels["device"] for row in _PRESENCE for track in self.tracks(row)})
 
     def ports(self) -> list[PortView]:
         """A view of each port seen at any moment."""
-        seen = {
-            (track.labels["device"], track.labels["port"])
-            for row in _PORT_PRESENCE
-            for track in self.tracks(row)
-        }
-        return [PortView(self, device, port) for device, port in sorted(seen)]
+        labels = (track.labels for row in _PORT_PRESENCE for track in self.tracks(row))
+        return [PortView(self, *key) for key in sorted({(one["device"], one["port"]) for one in labels})]
 
 
 _PORT_PRESENCE = ("roce_port_up", "roce_port_info")
@@ -250,8 +246,8 @@ class PortView:
 
         None if no series has two samples in that time.
         """
-        rises = [self.rise_of(name, track, window) for track in self.tracks(name, **match)]
-        known = [one for one in rises if one is not None]
+        tracks = self.tracks(name, **match)
+        known = [one for track in tracks if (one := self.rise_of(name, track, window))]
         if not known:
             return None
         return Rise(sum(one.amount for one in known), max(one.seconds for one in known))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from roce_exporter.checks.health.causes import CAUSES, NAMED, Rule, Symptom, rose, texts
 from roce_exporter.host.kernel.ethtool_netlink import link_reason
-from roce_exporter.view.host_view import PortView, Rise, SeriesTrack, rise_between
+from roce_exporter.view.host_view import PortView, Rise, SeriesTrack, moduli, rise_between
 from roce_exporter.words import duration
 
 
@@ -148,8 +148,7 @@ def is_unused(port: PortView) -> bool:
     """
     if was_up(port):
         return False
-    ever_up = port.highest("roce_netdev_carrier_up_total")
-    return ever_up == 0 or port.highest(STATE) == NO_CABLE
+    return port.highest("roce_netdev_carrier_up_total") == 0 or port.highest(STATE) == NO_CABLE
 
 
 def was_up(port: PortView) -> bool:
@@ -177,11 +176,10 @@ def _losses(port: PortView, window: float) -> Iterator[tuple[Rise, str]]:
             netdev = track.labels.get("netdev", "")
             rise = port.rise_of(name, track, window)
             if rise and netdev not in set_down:
-                since = port.host.end - window
                 lost = sum(
                     max(after[1] - before[1], 0)
                     for before, after in pairwise(track.points)
-                    if before[0] >= since
+                    if before[0] >= port.host.end - window
                 )
                 yield Rise(lost, rise.seconds), netdev
 
@@ -258,29 +256,27 @@ SIBLINGS = 3
 def _slower_than_siblings(port: PortView) -> Iterator[Symptom]:
     """A port that was slow when watching began is told by those of its card model; by fewer than `SIBLINGS`, or by those of its driver, as a note."""
     speed, kind = speed_and_model(port)
-    others = [
-        speed_and_model(one)
-        for one in port.host.ports()
-        if (one.device, one.port) != (port.device, port.port)
-    ]
-    if is_known := any(kind[1:]):
-        alike = [its for its, known in others if known == kind]
-    else:
-        alike = [its for its, known in others if any(kind) and known[:1] == kind[:1]]
+    if not 0 < speed < max((value for name in SPEEDS for _, value in port.host.current(name)), default=0.0):
+        return  # as almost always, without a comparison of all ports with all
+    own = (port.device, port.port)
+    others = [speed_and_model(one) for one in port.host.ports() if (one.device, one.port) != own]
+    is_known = any(kind[1:])
+    same = slice(None) if is_known else slice(1)
+    alike = [its for its, known in others if any(kind) and known[same] == kind[same]]
     usual = max(set(alike), key=lambda its: (alike.count(its), its), default=0.0)
-    if 0 < speed < usual:
+    if speed < usual:
         number = alike.count(usual)
         kin = "model" if is_known else "driver"
         said = f"{speed * 8e-9:g} Gbit/s, {number} other ports of this {kin} have {usual * 8e-9:g}"
         yield Symptom("link_slow", (said,), note=not is_known or number < SIBLINGS)
 
 
+SPEEDS = ("roce_link_speed_bytes_per_second", "roce_port_speed_bytes_per_second")
+
+
 def speed_and_model(port: PortView) -> tuple[float, tuple[str, ...]]:
     """Speed of the link in bytes per second, 0 without one; driver, board and model, as far as they are known, and nothing for a virtual function."""
-    names = ["roce_link_speed_bytes_per_second"]
-    names += ["roce_port_speed_bytes_per_second"] * bool(
-        port.highest(UP)
-    )  # of one that is down the lowest of its type
+    names = SPEEDS[: 1 + bool(port.highest(UP))]  # of one that is down the lowest of its type
     speeds = next(filter(None, ([value for _, value in port.current(name)] for name in names)), [])
     kind = tuple(port.label("roce_device_info", name) for name in ("driver", "board", "model"))
     return max(speeds, default=0.0), () if port.label("roce_device_info", "function") == "vf" else kind
@@ -355,12 +351,20 @@ def _errors(
 def steady(port: PortView, track: SeriesTrack, window: float) -> float:
     """How much one series rose in the intervals in which the link of its network device did not change."""
     netdev = {"netdev": track.labels["netdev"]} if "netdev" in track.labels else {}
-    since = port.host.end - window
+    changed = [
+        (one.points, moduli(name))
+        for name in (CHANGES, DOWN_COUNTERS[0])
+        for one in port.tracks(name, **netdev)
+        if any(value != one.points[0][1] for _, value in one.points)
+    ]
     return sum(
-        max(after - before, 0)
+        after - before
         for (begin, before), (end, after) in pairwise(track.points)
-        if begin >= since
-        and not any(port.between(name, begin, end, **netdev) for name in (CHANGES, DOWN_COUNTERS[0]))
+        if begin >= port.host.end - window
+        and after > before
+        and not any(
+            (rise := rise_between(points, begin, end, wraps)) and rise.amount for points, wraps in changed
+        )
     )
 
 
