@@ -99,8 +99,8 @@ def _names(kernel: Kernel, device: Device) -> tuple[str, ...]:
     uevent = "" if device.function == "vf" else read_or("", kernel.text, f"{home}/../uevent")
     facts = dict(line.split("=", 1) for line in uevent.splitlines() if "=" in line)
     port = facts.get("PCI_SLOT_NAME", "") if facts.get("DRIVER") == PCIE_PORT else ""
-    module = "" if device.pci else f"rdma_{device.dialect}"
-    return tuple(dict.fromkeys(filter(None, (device.name, *netdevs, *functions, device.pci, port, module))))
+    modules = () if device.pci else (f"rdma_{device.dialect}", device.dialect)
+    return tuple(dict.fromkeys(filter(None, (device.name, *netdevs, *functions, device.pci, port, *modules))))
 
 
 class LogPosition:

@@ -63,9 +63,11 @@ _FORMS = (
     ),
     # mlx4_en: eth0: Link Down
     re.compile(r"(?P<driver>mlx4_en|IPv6): (?P<name>[^\s:]{1,64}): (?P<text>.*)", re.DOTALL),
-    # DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0x7ebb0000
+    # What an IOMMU reports of a device: DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0x7ebb0000
+    # AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:3b:00.0 domain=0x0a, arm-smmu-v3 arm-smmu-v3.0.auto: event: F_TRANSLATION client: 0000:3b:00.0 sid: 0x100
     re.compile(
-        r"(?P<driver>DMAR): \[DMA [^]]{1,32}\] Request device \[(?P<name>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\](?P<text>.*)",
+        r"(?:iommu \w{1,16}: )?(?P<driver>DMAR|AMD-Vi|arm-smmu-v3)(?: [^\s:]{1,64})?: (?:\[[^]]{1,32}\] Request device \[|"
+        r"Event logged \[\w{1,32} device=|event: \S{1,32} client: )(?P<name>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?P<text>.*)",
         re.DOTALL,
     ),
     # DRIVER_wait_mqe_cmpl(0) mailbox timeout: fw not responding, with the number of the driver's device

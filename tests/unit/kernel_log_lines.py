@@ -372,6 +372,7 @@ OTHER_FORMS = (
     ),
     ("duplicate_address", "IPv6: eth0: IPv6 duplicate address fe80::1 used by 02:16:3e:00:00:77 detected!"),
     ("packet_damaged", "eth0: bad ICRC from 172.16.1.61"),
+    ("packet_damaged", "eth0: crc error. in: 1a2b3c4d, own 5e6f7081, op 3"),
     (
         "driver_error",
         "ice 0000:3b:00.0 eth0: [Modify QP Cmd Error][op_code=15] status=-5 waiting=1 completion_err=1 maj=0xffff min=0x8029",
@@ -386,6 +387,20 @@ OTHER_FORMS = (
         "module_high_temperature",
         "hfi1 0000:3b:00.0: eth0: handle_qsfp_error_conditions: QSFP cable temperature too high",
     ),
+    *(
+        (event, f"hfi1 0000:3b:00.0: hfi1_0: {text}")
+        for event, text in (
+            ("module_power_insufficient", "qual_power: Port disabled due to system power restrictions"),
+            ("link_mode_mismatch", "qual_bitrate: Cable failed bitrate check, disabling port"),
+            ("module_unplugged", "handle_qsfp_int: QSFP module removed"),
+            ("module_error", "handle_qsfp_error_conditions: QSFP supply voltage too low"),
+            ("module_error", "handle_qsfp_error_conditions: Cable RX channel 1/2 power too low"),
+            ("module_error", "tune_serdes: Reading QSFP memory failed"),
+            ("module_error", "tune_qsfp: Unknown/unsupported cable"),
+            ("module_error", "port 1: QSFP chain 0 can't write QSFP_PAGE_SELECT_BYTE: -5"),
+        )
+    ),
+    ("link_mode_mismatch", "ice 0000:3b:00.0 eth0: autonegotiation failed"),
     ("device_high_temperature", "ionic 0000:3b:00.0: ASIC temperature is above its critical limit"),
     ("slot_power_insufficient", "ice 0000:3b:00.0: insufficient power for the port"),
     ("objects_exhausted", "cxgb4 0000:3b:00.0: device IRD resources exhausted"),
@@ -398,6 +413,23 @@ OTHER_FORMS = (
         "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0xfffe0000 [fault reason 0x06] PTE Read access is not set",
     ),
     ("driver_error", "DMAR: [DMA Write] Request device [3b:00.0] PASID ffffffff fault addr 7ebb0000"),
+    ("driver_error", "DMAR: [INTR-REMAP] Request device [3b:00.0] fault index 0x24 [fault reason 0x22]"),
+    *(
+        ("driver_error", f"{head} {device}{rest}")
+        for head, rest in (
+            ("AMD-Vi: Event logged [IO_PAGE_FAULT", " domain=0x0007 address=0xffffc02000 flags=0x0000]"),
+            (
+                "iommu ivhd3: AMD-Vi: Event logged [ILLEGAL_DEV_TABLE_ENTRY",
+                " pasid=0x00000 address=0x3737b01000]",
+            ),
+            ("iommu ivhd0: AMD-Vi: Event logged [IOTLB_INV_TIMEOUT", " address=0x100]"),
+        )
+        for device in ("device=3b:00.0", "device=0000:3b:00.0")
+    ),
+    (
+        "driver_error",
+        "arm-smmu-v3 arm-smmu-v3.0.auto: event: F_TRANSLATION client: 0000:3b:00.0 sid: 0x100 ssid: 0 iova: 0xfff0 ipa: 0x0",
+    ),
     ("driver_error", "mlx5_core 0000:3b:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0a flags=0x0020]"),
     (
         "pcie_aer_uncorrectable",

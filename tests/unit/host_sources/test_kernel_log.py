@@ -381,6 +381,10 @@ def test_the_devices_of_a_round_without_changes_are_the_same_object(follower) ->
         ("NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out", ("mlx5_0",)),
         ("NETDEV WATCHDOG: eth0 (veth): transmit queue 3 timed out", ()),
         ("NETDEV WATCHDOG: eth9 (virtio_net): transmit queue 3 timed out", ("rxe0",)),
+        ("rdma_rxe: bad ICRC from 172.16.1.61", ("rxe0",)),  # the module's name, as it writes it
+        ("siw: crc error. in: 1a2b3c4d, own 5e6f7081, op 3", ("siw0",)),
+        ("mlx5_core: no device of that name", ()),
+        ("AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:3b:00.1 domain=0x7]", ("mlx5_1",)),
     ],
 )
 def test_a_message_is_about_the_device_of_its_address_and_driver(message, concerned) -> None:
@@ -392,6 +396,7 @@ def test_a_message_is_about_the_device_of_its_address_and_driver(message, concer
             Device("mlx5_0", "mlx5_core", "mlx5", pci="0000:3b:00.0", ports=ports[0]),
             Device("mlx5_1", "mlx5_core", "mlx5", pci="0000:3b:00.1", ports=ports[1]),
             Device("rxe0", "", "rxe", ports=ports[2]),
+            Device("siw0", "", "siw"),
         ],
     )
     record = decode_record(f"4,1,1,-;{message}\n".encode())
