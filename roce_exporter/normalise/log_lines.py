@@ -107,7 +107,7 @@ def read_line(record: LogRecord) -> LogLine | None:
             name = parts.get("name")
             if function := _SLOW_PATH.fullmatch(name or ""):
                 name = f"0000:{function[1]}.{int(function[2], 16)}"
-            elif name and name.isdecimal():
+            elif name and name.isdecimal() and "driver" in parts:
                 name = f"{parts['driver']}#{name}"
             names = (name, parts.get("bus"), record.device, f"({parent})" if parent else None)
             text = parts["text"]

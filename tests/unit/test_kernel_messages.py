@@ -150,7 +150,9 @@ def test_the_tag_is_the_last_resort() -> None:
     assert line.names == ("0000:3b:00.0", "0000:3b:00.1")
 
 
-@pytest.mark.parametrize("text", ["", "Linux version 7.3", "a b c d", "[mlx5(", "x" * 1024, ": " * 500])
+@pytest.mark.parametrize(
+    "text", ["", "Linux version 7.3", "00000000: 5a 00", "a b c d", "[mlx5(", "x" * 1024, ": " * 500]
+)
 def test_a_line_about_no_device_has_no_event(text) -> None:
     line = read_line(LogRecord(1, text, ""))
     assert line is None or event_of(line) == ""
