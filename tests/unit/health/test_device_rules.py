@@ -144,6 +144,11 @@ FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
     ),
     "few CNPs ignored": ({"roce_cnp_ignored_total": [0, 120], "roce_cnp_handled_total": [0, 1e5]}, []),
     "CNPs slow senders": ({"roce_cnp_handled_total": [0, 2e6]}, ["incast"]),
+    "CNPs slow senders now and then": ({"roce_cnp_handled_total": [0, 1.9e5]}, []),
+    "CNPs that the NIC makes itself": (
+        {"roce_cnp_handled_total": [0, 2e6], "roce_transport_slow_restart_cnps_total": [0, 2e6]},
+        [],
+    ),
     "marks at a fast port": (
         {
             "roce_ecn_marked_packets_total": [0, 6e4],
