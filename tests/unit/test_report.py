@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from roce_exporter.checks.finding import Finding, Report, Status, Topic
+from roce_exporter.checks.finding import Finding, Report, Status, Topic, joined
 from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.checks.report import document, text
 
@@ -99,6 +99,8 @@ def test_the_consequences_of_each_port_are_said_once() -> None:
     assert said.endswith("\n1 degraded, 3 notes.\n")
     wrong = Report((*(replace(one, status=Status.DEGRADED) for one in FOUR), follows))
     assert text(wrong, "A host").endswith("\n3 degraded with 1 consequence.\n")
+    noted = Report((*wrong.findings[:-1], replace(follows, status=Status.OK)))
+    assert text(noted, "A host").endswith("\n3 degraded with 1 consequence.\n"), "a line of `also`, too"
     assert "also      The switch pauses this host" in text(wrong, "A host")
     assert said.count("priority 3 was paused for 6 % of 5 min") == 1
     assert said.count("(incast)") == 1
@@ -117,6 +119,11 @@ def test_ports_without_a_fault_ascend_and_say_what_is_not_seen() -> None:
     assert "a2 port 1, a10 port 1\n" in said
     assert said.count("not seen") == 1
     assert "leave out --failed to see what" in " ".join(text(Report((row,)), "", failed=True).split())
+    assert "a privilege is missing (`roce-exporter check setup`)" in " ".join(
+        text(Report((row,)), "").split()
+    )
+    every = joined((Report((), fine=("driver", "settings")), Report((row,))))
+    assert every.fine == ("driver",), "health looks at some settings only"
     consequence = replace(marked(2, "2", "9"), caused_by=("too_hot",), status=Status.DEGRADED)
     assert ("acts" in text(Report((consequence,)), ""), "acts" in text(Report(FOUR), "")) == (False, True)
 

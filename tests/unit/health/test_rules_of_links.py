@@ -181,6 +181,9 @@ def test_frames_that_a_switch_marked_are_said_without_errors_of_the_link() -> No
     stomped = {"roce_phy_receive_stomped_crc_errors_total": [0, 40, 80, 120]}
     fault = only(diagnose(history(stomped, moments=4)))
     assert (fault.check, fault.side) == ("fault_counted", Side.FABRIC)
+    assert fault.evidence[0].startswith(
+        "120 packets received that a cut-through switch had marked as corrupt within"
+    )
 
 
 def test_errors_that_a_switch_marked_are_upstream() -> None:

@@ -277,3 +277,12 @@ def test_what_another_file_records_and_what_a_switch_counts_is_left_with_its_rea
 
 def test_our_own_recording_rules_are_ours(tmp_path, capsys) -> None:
     assert run(file(tmp_path, "a.json", PANEL % "port:roce_port_used:info")) == 0
+
+
+def test_on_a_terminal_the_report_begins_a_line(tmp_path, capsys, monkeypatch) -> None:
+    file = tmp_path / "a.promql"
+    file.write_text("node_infiniband_link_downed_total")
+    for terminal, end in ((False, "total"), (True, "total\n")):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda answer=terminal: answer)
+        assert main(["tool", "translate", str(file)]) == 0
+        assert capsys.readouterr().out.endswith(end)
