@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.checks.finding import Finding, NotChecked, Side, Status, Topic
 from roce_exporter.net import NetError
-from roce_exporter.words import duration, few
+from roce_exporter.words import duration, few, some
 
 if TYPE_CHECKING:
     from roce_exporter.host.kernel.privileges import ClockState, Privileges
@@ -174,7 +174,7 @@ def _counters(host: View, devices: Sequence[Device]) -> Iterator[Found]:
         numbers: Counter[str] = Counter()
         for labels, value in host.current(metric):
             numbers[labels["device"]] += int(value)
-        yield from (NotChecked(f"{number} {what}", device) for device, number in numbers.items() if number)
+        yield from (NotChecked(some(number, what), device) for device, number in numbers.items() if number)
 
 
 def _right(check: str, title: str, device: str = "", port: str = "", netdev: str = "") -> Finding:

@@ -31,8 +31,9 @@ def _in_error(device: PortView) -> Iterator[Symptom]:
         recent = [(time, value) for time, value in track.points if time >= device.host.end - WINDOW]
         if min(value for _, value in recent) < device.limit("queue_pairs_in_error", "queue_pairs"):
             continue
-        lasting = duration(device.host.end - recent[0][0])
-        evidence = f"{now:.0f} queue pairs of {track.labels['owner']} are in error, for at least {lasting}"
+        seconds = device.host.end - recent[0][0]
+        evidence = some(now, f"queue pairs of {track.labels['owner']} are in error")
+        evidence += f", for at least {duration(seconds)}" * (seconds > 0)
         silent = device.rose("roce_transport_retries_exceeded_total", WINDOW) or device.rose(
             "roce_transport_ack_timeouts_total", WINDOW
         )

@@ -252,6 +252,9 @@ def test_queue_pairs_in_error_after_silence_are_the_peers() -> None:
         ("retries_exceeded", Side.PEER),
         ("queue_pairs_in_error", Side.PEER),
     ]
+    one = {"roce_owner_queue_pairs{owner=slurm/1,state=ERR,type=RC}": 1}
+    said = diagnose(history({**series, **one})).findings[-1].evidence
+    assert said == ("1 queue pair of slurm/1 is in error, for at least 60 s",)
 
 
 def test_the_next_step_names_the_port() -> None:
