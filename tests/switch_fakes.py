@@ -53,4 +53,4 @@ def leaf(name: str = "leaf1", **settings: object) -> SwitchTarget:
 
 
 def prober(*targets: SwitchTarget, limits: ProbeLimits = ProbeLimits()) -> Prober:  # noqa: B008 - frozen
-    return Prober(SwitchesFile({one.name: one for one in targets or (leaf(),)}, None, limits))
+    return Prober(SwitchesFile({one.name: one for one in targets or (leaf(),)}, (), limits))

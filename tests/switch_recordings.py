@@ -3,6 +3,7 @@
 import functools
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from recorded import files
@@ -86,7 +87,21 @@ def differences(plain: set[str], found: set[str], end: str = " ") -> list[str]:
     """The lines that `found` alone has, and the names that `plain` alone has; a name ends at the first colon, or at the last blank."""
     name = (lambda line: line.partition(end)[0]) if end == ":" else (lambda line: line.rpartition(end)[0])
     gone = {name(line) for line in plain} - {name(line) for line in found}
-    return [*sorted(f"+ {line}" for line in found - plain), *sorted(f"- {one}" for one in gone)]
+    new, old = sorted(f"+ {line}" for line in found - plain), sorted(f"- {one}" for one in gone)
+    return [*new, *old] if end == ":" else [*folded(new, 2), *folded(old, 1)]
+
+
+def folded(lines: list[str], behind: int) -> Iterator[str]:
+    """The lines; series of one port that differ in the last label alone as one. It is the last word but `behind` - 1."""
+
+    def alike(line: str) -> tuple[list[str], list[str]]:
+        words = line.split(" ")
+        at = len(words) - behind if len(words) > behind + 2 and words[1] != "source" else len(words)
+        return words[:at], words[at + 1 :]
+
+    for (head, tail), group in groupby(lines, alike):
+        labels = [line.split(" ")[len(head) : len(head) + 1] for line in group]
+        yield " ".join((*head, *(one for label in labels for one in label), *tail))
 
 
 def shown(value: Any) -> Any:

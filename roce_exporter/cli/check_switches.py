@@ -55,7 +55,7 @@ async def _probe_all(prober: Prober, names: Sequence[str]) -> list[ProbeResult]:
 def with_all_priorities(file: SwitchesFile) -> SwitchesFile:
     """The file with `priorities: all` for every target: a check has to see where PFC is off, too."""
     targets = {name: replace(target, priorities=ALL_PRIORITIES) for name, target in file.targets.items()}
-    discovery = file.discovery and replace(
-        file.discovery, pattern=replace(file.discovery.pattern, priorities=ALL_PRIORITIES)
+    discovery = tuple(
+        one._replace(pattern=replace(one.pattern, priorities=ALL_PRIORITIES)) for one in file.discovery
     )
     return replace(file, targets=targets, discovery=discovery)

@@ -196,7 +196,7 @@ def redis_command(program: str, socket: Path) -> list[str]:
 def switches_file(name: str, socket: Path) -> SwitchesFile:
     """The configuration of the probe: one target, whose answers are not kept, because Prometheus scrapes it each second."""
     target = SwitchTarget(name, "sonic", "unix", str(socket), {"unix": 0}, timeout=PROBE_SECONDS)
-    return SwitchesFile({name: target}, None, ProbeLimits(cache_seconds=0.0))
+    return SwitchesFile({name: target}, (), ProbeLimits(cache_seconds=0.0))
 
 
 async def _first_write(

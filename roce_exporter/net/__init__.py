@@ -1,6 +1,7 @@
 """Clients of the network: HTTP and gRPC, their TLS and their credentials."""
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,3 +58,8 @@ def meanings(table: str) -> dict[str, str]:
     text = Path(__file__).with_name("faults.txt").read_text(encoding="utf-8")
     lines = text.partition(f"[{table}]\n")[2].partition("\n\n")[0].splitlines()
     return {key: meaning for key, _, meaning in (line.partition(" :: ") for line in lines)}
+
+
+def meaning_of(table: str, text: str, otherwise: str = "") -> str:
+    """What a table of patterns in `faults.txt` says of a text: the first pattern that fits counts."""
+    return next((said for form, said in meanings(table).items() if re.search(form, text)), otherwise)

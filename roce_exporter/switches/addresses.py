@@ -19,7 +19,7 @@ from roce_exporter.collect.workers import InFlight, call_in_worker
 from roce_exporter.net import NetError
 from roce_exporter.net.http import place_text
 from roce_exporter.net.tls import connection_fault
-from roce_exporter.switches.targets import Network, Route, SwitchTarget
+from roce_exporter.switches.targets import Discovery, Network, Route, SwitchTarget
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 UNIX = "unix"
@@ -65,6 +65,17 @@ def is_allowed(address: Address, host: str, allowed: Sequence[Network] | None) -
         networks = [network for network in allowed if address in network]
         return any(not _is_special(address) or _is_special(network) for network in networks)
     return not _is_special(address) or host in LOCAL_NAMES or _literal(host) is not None
+
+
+def discovery_of(host: str, entries: Sequence[Discovery]) -> Discovery | None:
+    """The settings of a target of service discovery: the first ones that allow its address, else the first of all, whose networks refuse it.
+
+    None for a name if there are several: credentials are not chosen by what a name resolves to.
+    """
+    address = _literal(host)
+    if address is None:
+        return entries[0] if len(entries) == 1 else None
+    return next((one for one in entries if is_allowed(address, host, one.networks)), entries[0])
 
 
 def _is_special(place: Address | Network) -> bool:

@@ -22,13 +22,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from roce_exporter import __version__
-from roce_exporter.net import NetError, ReplyBudget, meanings
+from roce_exporter.net import NetError, ReplyBudget, meaning_of, meanings
 from roce_exporter.net import gnmi_messages as m
 from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
 from roce_exporter.net.json_reply import MOST_VALUES, decode_aside
 from roce_exporter.net.login import hide
 from roce_exporter.net.tls import expiry_text
+from roce_exporter.switches.json_client import EXCHANGE_CHARACTERS
 from roce_exporter.switches.readings import LoggedRequest, ProbeRequest, StreamPlan, label_text
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ REQUESTS_AT_ONCE = 6
 """Of one round: a request that hangs keeps its place."""
 RECEIVED_AT_ONCE = 2
 """Replies of which one round receives a message at once: gRPC has all its bytes twice, and then they wait until they are decoded."""
-EXCHANGE_CHARACTERS = 256 * 1024
-"""Most characters of one reply on the debug page."""
 QUERY_CHARACTERS = 4096
 SILENT_SECONDS = 30.0
 SILENT = f"the stream is silent for {SILENT_SECONDS:g} s, though it has samples every ten"
@@ -88,10 +87,7 @@ def gnmi_fault(code: str, details: str) -> str:
     if code == "RESOURCE_EXHAUSTED" and TOO_LARGE.search(said):
         return f"the reply is larger than {MESSAGE_BYTES >> 20} MiB"
     if code == "UNAVAILABLE":
-        known = next(
-            (line for form, line in meanings("grpc connection").items() if re.search(form, said)), ""
-        )
-        return known or f"UNAVAILABLE: {said}"
+        return meaning_of("grpc connection", said, f"UNAVAILABLE: {said}")
     if code in ("UNKNOWN", "INTERNAL", "CANCELLED") and NOT_GRPC.search(said):
         return f"the port does not answer in gRPC: correct the port ({said})"
     meaning = meanings("grpc").get(code)
@@ -263,7 +259,8 @@ class GnmiClient:
             kind = AbsentError if error.code() in absent else NetError
             raise kind(line) from None
         if probe.record:
-            text = hide(leaves_text(leaves), probe.login)
+            lines = [f"{m.path_text(path)}: {value}" for path, value in leaves[:EXCHANGE_CHARACTERS]]
+            text = hide("\n".join(lines)[:EXCHANGE_CHARACTERS], probe.login)
             self.logged.append(LoggedRequest(source, query[:QUERY_CHARACTERS], text))
         return leaves
 
@@ -297,14 +294,3 @@ async def _ended(call: Any, line: str = INCOMPLETE) -> Exception:
     if code == grpc.StatusCode.OK:
         return NetError(line)
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details)
-
-
-def leaves_text(leaves: Sequence[Leaf]) -> str:
-    """A reply as text, one line per leaf, cut at the limit of the debug page."""
-    lines, size = [], 0
-    for path, value in leaves:
-        lines.append(f"{m.path_text(path)}: {value}")
-        size += len(lines[-1]) + 1
-        if size > EXCHANGE_CHARACTERS:
-            break
-    return "\n".join(lines)[:EXCHANGE_CHARACTERS]

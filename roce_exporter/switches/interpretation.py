@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from roce_exporter.catalog import INDEX, named
 from roce_exporter.catalog.named import SWITCH_LINK_UP, SWITCH_NEIGHBOR_INFO
+from roce_exporter.net import meaning_of
 from roce_exporter.normalise.series import Samples, Series, Value
 from roce_exporter.normalise.series_plan import (
     Chosen,
@@ -233,6 +234,14 @@ def with_links(readings: SwitchReadings, target: SwitchTarget) -> SwitchReadings
     return replace(readings, facts=(*readings.facts, *facts)) if facts else readings
 
 
+def intended_readings(readings: SwitchReadings, target: SwitchTarget) -> Iterator[SwitchReading]:
+    """Per priority whether the file means it to have PFC; nothing where it does not say, or of a switch without an answer."""
+    for one in range(8) if readings.readings and target.lossless is not None else ():
+        yield SwitchReading(
+            FILE, (("priority", str(one)),), {"lossless": int(one in (target.lossless or ()))}
+        )
+
+
 def neighbor_readings(readings: SwitchReadings) -> Iterator[SwitchReading]:
     """Per port that is up whether its neighbour is known, and how many are not.
 
@@ -270,12 +279,14 @@ def probe_samples(
     """The samples of one round of queries that took this long; `refused`: the switch does not accept the credentials."""
     sources = sorted({*readings.sources, *readings.faults})
     usable = [source for source in sources if source not in readings.faults]
+    reasons = ((source, meaning_of("reasons", line, "unusable")) for source, line in readings.faults.items())
     found: list[tuple[Row, tuple[str, ...], Value]] = [
         (named.PROBE_SUCCESS, (), int(is_success(readings))),
         (named.PROBE_SECONDS, (), seconds),
         (named.ANSWER_AGE, (), 0.0),
         (named.LOGIN_REFUSED, (), int(refused)),
         *((named.SWITCH_SOURCE_UP, (source,), int(source in usable)) for source in sources),
+        *((named.SWITCH_SOURCE_MISSING, one, 1) for one in sorted({*readings.missing, *reasons})),
         *((named.SOURCE_UNREADABLE, (source,), unreadable[source]) for source in usable),
         *(
             (named.SOURCE_RENEWAL, (source,), interval)

@@ -304,7 +304,7 @@ async def query_sources(
 ) -> ProbeReply:
     """Query all sources but those that are `held` at the same time, as far as their clients have connections; the first ones have precedence.
 
-    A NetError becomes the fault of its source. Any other exception is a defect, and ends the other queries.
+    A reply of None: the switch does not have the source. A NetError becomes the fault of its source. Any other exception is a defect, and ends the other queries.
     """
     replies: dict[str, Any] = dict(held)
     faults: dict[str, str] = {}
@@ -319,4 +319,6 @@ async def query_sources(
         for source, request in sources.items():
             if source not in held:
                 group.create_task(query(source, request))
-    return ProbeReply(replies, faults, tuple(exchange for client in clients for exchange in client.logged))
+    absent = frozenset(source for source, reply in replies.items() if reply is None)
+    logged = tuple(exchange for client in clients for exchange in client.logged)
+    return ProbeReply({one: replies[one] for one in replies if one not in absent}, faults, logged, absent)

@@ -26,7 +26,7 @@ from roce_exporter.net import NetError
 from roce_exporter.net.login import Login, Refusals, hide, read_login
 from roce_exporter.normalise.series import NO_SAMPLES, Samples, Value
 from roce_exporter.switches import interpretation as i
-from roce_exporter.switches.addresses import dial, find_routes, is_odd_address
+from roce_exporter.switches.addresses import dial, discovery_of, find_routes, is_odd_address
 from roce_exporter.switches.readings import (
     REACH,
     LoggedRequest,
@@ -200,8 +200,8 @@ class Prober:
         """About targets of service discovery, which clients name."""
         for target in file.targets.values():
             self._state(target, None)
-        if file.discovery:
-            load_module(file.discovery.pattern.module)
+        for one in file.discovery:
+            load_module(one.pattern.module)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -277,24 +277,25 @@ class Prober:
 
     def _find(self, name: str, module: str) -> _State:
         known = self._file.targets.get(name)
-        discovery = self._file.discovery
+        networks: tuple[Network, ...] | None = None
         if known is None:
-            if discovery is None or not HOST.fullmatch(name):
+            if not self._file.discovery or not HOST.fullmatch(name):
                 raise UnknownTargetError(f"{name[:200]!r} is not a target of the configuration file")
             if is_odd_address(name):
                 raise UnknownTargetError(
                     f"{name[:200]!r} is an address in another form; write it with four numbers"
                 )
-            known = replace(discovery.pattern, name=name, host=name)
+            found = discovery_of(name, self._file.discovery)
+            if found is None:
+                raise UnknownTargetError(f"{name!r} is a name; several entries of discovery need an address")
+            known, networks = replace(found.pattern, name=name, host=name), found.networks
         if module and module not in SYSTEMS:
             raise BadModuleError(f"{module[:200]!r} is not a module; use one of {', '.join(SYSTEMS)}")
         if module and module != known.module:
             raise BadModuleError(
                 f"{module[:200]!r} is not the module of {name}; leave it out: the configuration file says {known.module}"
             )
-        return self._state(
-            known, discovery.networks if discovery and name not in self._file.targets else None
-        )
+        return self._state(known, networks)
 
     def _state(self, target: SwitchTarget, networks: tuple[Network, ...] | None) -> _State:
         if target.name not in self._states:
@@ -452,8 +453,10 @@ class _Interpreted(NamedTuple):
 def _interpret(state: _State, replies: ProbeReply, most: int, *, record: bool) -> _Interpreted:
     readings = SwitchReadings() if REACH in replies.faults else state.module.read(replies, state.target)
     readings = i.within_limits(readings, most)
-    readings = i.with_links(replace(readings, faults={**readings.faults, **replies.faults}), state.target)
-    near = (*readings.readings, *i.neighbor_readings(readings))
+    missing = readings.missing | {(source, "unsupported") for source in replies.absent}
+    readings = replace(readings, faults={**readings.faults, **replies.faults}, missing=missing)
+    readings = i.with_links(readings, state.target)
+    near = (*readings.readings, *i.neighbor_readings(readings), *i.intended_readings(readings, state.target))
     held = (STREAM,) if state.stream and state.stream.is_begun else ()
     readings = replace(readings, readings=near, sources=(*readings.sources, *held))
     samples = state.interpreter.samples(readings.name or state.device, readings)

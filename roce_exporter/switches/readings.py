@@ -63,6 +63,8 @@ class ProbeReply:
     """Per source that did not answer, why not: one line."""
     logged: tuple[LoggedRequest, ...] = ()
     """For the debug page only; empty unless it was requested."""
+    absent: frozenset[str] = frozenset()
+    """The sources that were queried, and that the switch does not have."""
     again: Callable[[SwitchReadings], Repeat] | None = field(default=None, repr=False)
     """Makes what reads the same again, from the readings of this reply; None: the next round is as whole as this one."""
 
@@ -102,6 +104,8 @@ class SwitchReadings:
     """Per source whose reply cannot be used, why not: one line."""
     sources: tuple[str, ...] = ()
     """All sources that were queried, also those that failed. What the switch does not have is no source."""
+    missing: frozenset[tuple[str, str]] = frozenset()
+    """Sources of which something is missing although they have not failed, each with the reason in one word: `disabled` or `unsupported`."""
 
 
 def label_text(text: object) -> str:

@@ -135,6 +135,13 @@ def of_port(source: str, port: str, values: Mapping[str, RawNumber], **label: ob
     return SwitchReading(source, (("port", label_text(port)), *more), values)
 
 
+def pfc_readings(source: str, port: str, name: str, on: frozenset[str] | None) -> Iterator[SwitchReading]:
+    """Whether PFC is on, of all priorities: where it is on for the wrong one, it is off for the right one. None: the switch says what is unknown."""
+    for priority in DIGITS_TO_7:
+        value = Unreadable(UNKNOWN_WORD) if on is None else int(priority in on)
+        yield of_port(source, port, {name: value}, priority=priority)
+
+
 @dataclass(frozen=True, slots=True)
 class PortScope:
     """Which priorities and queues the readings of a port cover."""
@@ -153,15 +160,6 @@ class PortScope:
     def has_queue(self, queue: str) -> bool:
         """Whether this queue is covered."""
         return self.everything or queue in (USUAL if self.off else self.queues)
-
-    def pfc_readings(
-        self, source: str, port: str, name: str, on: frozenset[str] | None
-    ) -> Iterator[SwitchReading]:
-        """Whether PFC is on: of the priorities that are covered, and of all of a port that has it off, so that the ends of a link can be compared."""
-        for priority in DIGITS_TO_7:
-            if self.has_priority(priority) or self.off:
-                value = Unreadable(UNKNOWN_WORD) if on is None else int(priority in on)
-                yield of_port(source, port, {name: value}, priority=priority)
 
 
 def fact(row: Row, **labels: object) -> SwitchFact:

@@ -41,6 +41,8 @@ class SwitchView:
     """Per source that failed in the last answer, why: one line. The key "" is the whole switch."""
     age: float = 0.0
     """Seconds since the last answer."""
+    lossless: tuple[int, ...] | None = None
+    """The priorities on which the site means to have PFC, by the switches file; None: it does not say."""
 
 
 RowPlaces = dict[str, dict[tuple[str, ...], int]]
@@ -111,6 +113,7 @@ def answer_views(
                 for source, line in last.readings.faults.items()
             },
             max(0.0, now - last.ended),
+            last.target.lossless,
         )
     away = (SwitchView(name, faults={"": NOT_PROBED}) for name in targets if name not in probed)
     return (*found.values(), *(view for view in away if view.device not in found))

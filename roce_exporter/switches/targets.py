@@ -20,8 +20,7 @@ from roce_exporter.yaml_document import Entry
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-PFC_PRIORITIES = "pfc"
-ALL_PRIORITIES = "all"
+SCOPES = PFC_PRIORITIES, ALL_PRIORITIES = "pfc", "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,8 @@ class SwitchTarget:
     links: tuple[Link, ...] = ()
     priorities: str = PFC_PRIORITIES
     """`pfc`: metrics of queues and priority groups cover priorities with PFC; `all`: all of them."""
+    lossless: tuple[int, ...] | None = None
+    """The priorities on which the site means to have PFC; None: it does not say."""
     stream: bool = False
     """Whether the switch is to send changes by itself, over gNMI."""
     samples: FastSamples = FastSamples()  # noqa: RUF009 - frozen
@@ -80,8 +81,7 @@ class Route:
     """The host name to verify in the certificate and to send in `Host` and SNI."""
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(NamedTuple):
     """Targets that the file does not name: addresses in these networks, all with the settings of `pattern`."""
 
     networks: tuple[Network, ...]
@@ -103,6 +103,8 @@ class ProbeLimits:
     """The same to accept a connection."""
     series: int = 200_000
     """Most values of one switch: of 1,024 ports it has half."""
+    lossless: tuple[int, ...] | None = None
+    """The same as of a target, for the whole site."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +112,15 @@ class SwitchesFile:
     """The content of the configuration file of `roce-exporter serve --switches.config`."""
 
     targets: Mapping[str, SwitchTarget] = field(default_factory=dict)
-    discovery: Discovery | None = None
+    discovery: tuple[Discovery, ...] = ()
+    """An address has the settings of the first one with its network."""
     limits: ProbeLimits = ProbeLimits()
 
 
-SECTIONS = ("targets", "discovery", "limits")
+SECTIONS = ("targets", "discovery", "limits", "lossless")
 COMMON_KEYS = ("module", "basic_auth", "tls", "priorities", "timeout", "connect_timeout", "ports", "stream")
-TARGET_KEYS = ("address", *COMMON_KEYS, "links", "database_config")
-DISCOVERY_KEYS = ("allow", *COMMON_KEYS)
+TARGET_KEYS = ("address", *COMMON_KEYS, "lossless", "links", "database_config")
+DISCOVERY_KEYS = ("allow", *COMMON_KEYS, "lossless")
 LIMIT_KEYS = ("cache", "targets_at_once", "timeout", "connect_timeout", "series")
 STREAM_KEYS = ("every", "ports")
 FLAG = "--switches.config"
@@ -152,28 +155,31 @@ def read_switches_file(path: str) -> SwitchesFile:
     """
     document = y.parse_document(Path(path), y.read_text(Path(path), FLAG))
     sections = y.mapping_of(document, SECTIONS)
-    limits = _limits(y.mapping_of(sections.get("limits"), LIMIT_KEYS))
+    limits = _limits(y.mapping_of(sections.get("limits"), LIMIT_KEYS), sections.get("lossless"))
     targets = {
         name: _target(name, entry, limits) for name, entry in y.mapping_of(sections.get("targets")).items()
     }
-    discovery = None
-    if section := sections.get("discovery"):
-        keys = y.mapping_of(section, DISCOVERY_KEYS)
-        networks = []
-        for item in y.items_of(keys.get("allow")):
-            try:
-                networks.append(ipaddress.ip_network(y.text_of(item)))
-            except ValueError as error:
-                item.refuse(f"{error}; write a network such as 10.1.0.0/16")
-        if not networks:
-            section.refuse("has no networks; list them under `allow`, such as - 10.1.0.0/16")
-        discovery = Discovery(tuple(networks), _common("", section, keys, limits))
-    if document and not targets and discovery is None:
+    section = sections.get("discovery")
+    entries = [section] if section and y.is_mapping(section) else y.items_of(section)
+    discovery = tuple(_discovery(entry, limits) for entry in entries)
+    if document and not targets and not discovery:
         document.refuse("has no targets; add them under `targets`, or networks under `discovery`")
     return SwitchesFile(targets, discovery, limits)
 
 
-def _limits(keys: Mapping[str, Entry]) -> ProbeLimits:
+def _discovery(entry: Entry, limits: ProbeLimits) -> Discovery:
+    keys, networks = y.mapping_of(entry, DISCOVERY_KEYS), []
+    for item in y.items_of(keys.get("allow")):
+        try:
+            networks.append(ipaddress.ip_network(y.text_of(item)))
+        except ValueError as error:
+            item.refuse(f"{error}; write a network such as 10.1.0.0/16")
+    if not networks:
+        entry.refuse("has no networks; list them under `allow`, such as - 10.1.0.0/16")
+    return Discovery(tuple(networks), _common("", entry, keys, limits))
+
+
+def _limits(keys: Mapping[str, Entry], lossless: Entry | None) -> ProbeLimits:
     own = ProbeLimits()
     return ProbeLimits(
         _seconds(keys["cache"], 0, 300) if "cache" in keys else own.cache_seconds,
@@ -181,6 +187,7 @@ def _limits(keys: Mapping[str, Entry]) -> ProbeLimits:
         _time(keys.get("timeout"), own.timeout),
         _time(keys.get("connect_timeout"), own.connect_timeout),
         _whole(keys["series"], 1, 10_000_000) if "series" in keys else own.series,
+        _priorities(lossless) if lossless else None,
     )
 
 
@@ -199,18 +206,17 @@ def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
         schemes = ", ".join(f"{one}://" for one in target.ports)
         keys["address"].refuse(f"module {target.module} has no scheme {scheme}; use one of {schemes}")
     ports = {**target.ports, scheme: found.port} if found.port else target.ports
-    target = replace(target, scheme=scheme, host=found.host, ports=ports)
-    if "database_config" in keys:
-        if target.module != "sonic":
-            keys["database_config"].refuse("is for module sonic only; remove it")
-        target = replace(target, database_config=y.path_of(keys["database_config"]))
+    database = keys.get("database_config")
+    if database and target.module != "sonic":
+        database.refuse("is for module sonic only; remove it")
     links = []
     for port, value in y.mapping_of(keys.get("links")).items():
         host, _, netdev = y.text_of(value).partition("/")
         if not host or not netdev or "/" in netdev:
             value.refuse(f"{y.text_of(value)!r} is not HOST/NETDEV; write one such as gpu-001/eth0")
         links.append(Link(port, host, netdev))
-    return replace(target, links=tuple(links))
+    target = replace(target, scheme=scheme, host=found.host, ports=ports, links=tuple(links))
+    return replace(target, database_config=y.path_of(database) if database else None)
 
 
 def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLimits) -> SwitchTarget:
@@ -221,23 +227,25 @@ def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLim
     schemes = SYSTEMS[module].schemes
     samples = _stream(module, keys["stream"]) if "stream" in keys else None
     ports = y.mapping_of(keys.get("ports"), tuple(schemes))
-    target = SwitchTarget(
+    return SwitchTarget(
         name,
         module,
         next(iter(schemes)),
         "",
         {**schemes, **{one: _whole(value, 1, LARGEST_PORT) for one, value in ports.items()}},
+        basic_auth=basic_auth_of(keys["basic_auth"]) if "basic_auth" in keys else None,
+        priorities=y.choice_of(keys["priorities"], SCOPES) if "priorities" in keys else PFC_PRIORITIES,
         tls=tls_files_of(keys.get("tls")),
         stream=samples is not None,
         samples=samples or FastSamples(),
+        lossless=_priorities(keys["lossless"]) if "lossless" in keys else limits.lossless,
         timeout=_time(keys.get("timeout"), limits.timeout),
         connect_timeout=_time(keys.get("connect_timeout"), limits.connect_timeout),
     )
-    if "basic_auth" in keys:
-        target = replace(target, basic_auth=basic_auth_of(keys["basic_auth"]))
-    if "priorities" in keys:
-        target = replace(target, priorities=y.choice_of(keys["priorities"], (PFC_PRIORITIES, ALL_PRIORITIES)))
-    return target
+
+
+def _priorities(entry: Entry) -> tuple[int, ...]:
+    return tuple(sorted({_whole(one, 0, 7) for one in y.items_of(entry)}))
 
 
 def _stream(module: str, entry: Entry) -> FastSamples | None:

@@ -53,7 +53,7 @@ def test_a_probe_has_the_watchdog_and_the_neighbour_of_every_port(tmp_path) -> N
         series = probe(command)
         assert values(series, "roce_switch_probe_success") == [1.0]
         assert set(values(series, "roce_switch_source_up")) == {1.0}
-        assert len(values(series, "roce_switch_pfc_enabled")) == 6
+        assert len(values(series, "roce_switch_pfc_enabled")) == 48
         first = 'port="Ethernet0"'
         assert values(series, "roce_switch_pfc_watchdog_trips_total", first) == [1.0]
         assert values(series, "roce_switch_pfc_watchdog_tripped", first) == [0.0]

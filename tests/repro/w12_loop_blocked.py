@@ -36,7 +36,7 @@ async def turn():
 
 async def main(socket):
     target = SwitchTarget("big", "sonic", "unix", socket, {"unix": 0}, timeout=120)
-    pages = SwitchPages(Prober(SwitchesFile({"big": target}, None, ProbeLimits(cache_seconds=0))), OwnRegistry())
+    pages = SwitchPages(Prober(SwitchesFile({"big": target}, (), ProbeLimits(cache_seconds=0))), OwnRegistry())
     headers = {"accept-encoding": "gzip", "x-prometheus-scrape-timeout-seconds": "120"}
     request, ticks = Request("GET", "/probe", headers, "target=big"), asyncio.create_task(turn())
     for name in ("first", "next", "third"):

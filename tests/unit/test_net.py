@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from https_switch import Says, https_switch, says
 
-from roce_exporter.net import NetError, http
+from roce_exporter.net import NetError, http, meaning_of, meanings
 from roce_exporter.net.http import HttpClient, HttpServer, place_text
 from roce_exporter.net.json_reply import decode_json
 from roce_exporter.net.login import (
@@ -156,3 +156,32 @@ def test_a_reply_of_very_many_values_is_refused_before_it_is_parsed() -> None:
     for body in (b"[" + b"{}," * 600 + b"{}]", b"[" * 1001, b"{" + b'"a":1,' * 1001 + b'"a":1}'):
         with pytest.raises(NetError, match="the reply has more than 1,000 values"):
             decode_json(body, most=1000)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "reason"),
+    [
+        ("http", "401", "refused"),
+        ("http", "403", "forbidden"),
+        ("http", "404", "unsupported"),
+        ("http", "429", "busy"),
+        ("http", "503", "busy"),
+        ("http", "504", "timeout"),
+        ("http", "500", "unusable"),
+        ("grpc", "UNAUTHENTICATED", "refused"),
+        ("grpc", "PERMISSION_DENIED", "forbidden"),
+        ("grpc", "NOT_FOUND", "unsupported"),
+        ("grpc", "UNIMPLEMENTED", "unsupported"),
+        ("grpc", "DEADLINE_EXCEEDED", "timeout"),
+        ("grpc connection", "Connection refused", "unreachable"),
+        ("grpc connection", "certificate has expired", "tls"),
+        ("grpc connection", "(?i)handshake|SSL_ERROR|TSI_", "tls"),
+        ("redis", "NOAUTH", "refused"),
+        ("redis", "WRONGPASS", "refused"),
+        ("redis", "NOPERM", "forbidden"),
+        ("redis", "LOADING", "busy"),
+        ("redis", "WRONGTYPE", "unusable"),
+    ],
+)
+def test_a_fault_has_a_reason_in_one_word(table, key, reason) -> None:
+    assert meaning_of("reasons", meanings(table)[key], "unusable") == reason

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
@@ -91,6 +91,12 @@ class SwitchPortSettings:
     """Whether any queue of the port has sent a packet: one without a cable has not."""
     overridden: bool | None = None
     """Of the whole switch: whether its watchdog is forced on or off."""
+    lossless: tuple[int, ...] | None = None
+    """The priorities with PFC by the switches file, which takes precedence over the profile; None: it does not say."""
+
+    def intended(self, profile: Profile) -> Profile:
+        """The profile of this switch."""
+        return profile if self.lossless is None else replace(profile, lossless_priorities=self.lossless)
 
 
 def switch_port_settings(views: Sequence[SwitchView]) -> tuple[SwitchPortSettings, ...]:
@@ -136,6 +142,7 @@ def _of_switch(
             link=links.get((view.device, port), UNKNOWN_LINK),
             neighbors_read=bool(values[SWITCH_NEIGHBOR_INFO.name]) or not view.faults,
             used=any(sent) if sent else None,
+            lossless=view.lossless,
         )
 
 
@@ -256,19 +263,6 @@ def switch_neighbor(settings: SwitchPortSettings, _: Profile) -> CheckResult | N
     return judged(False, "known", "none") if settings.neighbors_read else unreadable("known")
 
 
-def switch_watchdog(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
-    """Whether the watchdog monitors all lossless queues."""
-    wanted = profile.switch_watchdog
-    if wanted is None:
-        return None
-    return on_queues(
-        settings,
-        on_or_off(wanted),
-        lambda queue: None if queue.watchdog is None else queue.watchdog == wanted,
-        lambda queue: on_or_off(queue.watchdog),
-    )
-
-
 def switch_watchdog_acts(settings: SwitchPortSettings, profile: Profile) -> CheckResult | None:
     """Whether the watchdog frees the queue, and does not only report."""
     queues = settings.queues.values()
@@ -300,16 +294,6 @@ def switch_watchdog_detection(settings: SwitchPortSettings, profile: Profile) ->
         expected,
         lambda queue: None if queue.detection is None else bounds[0] <= queue.detection * 1000 <= bounds[1],
         lambda queue: f"{(queue.detection or 0) * 1000:.0f} ms",
-    )
-
-
-def switch_ecn_order(settings: SwitchPortSettings, _: Profile) -> CheckResult | None:
-    """Whether the minimum is below the maximum."""
-    return _thresholds(
-        settings,
-        "minimum below maximum",
-        lambda queue: queue.maximum,
-        lambda queue: f"{queue.minimum or 0:.0f} to {queue.maximum or 0:.0f} bytes",
     )
 
 
@@ -346,7 +330,7 @@ def _thresholds(
 
 
 JUDGES: Mapping[str, Callable[[SwitchPortSettings, Profile], CheckResult | None]] = {
-    "switch_pfc": lambda port, profile: judged_pfc(port.pfc, profile),
+    "switch_pfc": lambda port, profile: judged_pfc(port.pfc, port.intended(profile)),
     # Whether lossless priority groups have headroom for packets in flight after pause was sent.
     "switch_headroom": lambda port, _: on_queues(
         port,
@@ -364,6 +348,24 @@ JUDGES: Mapping[str, Callable[[SwitchPortSettings, Profile], CheckResult | None]
     "switch_watchdog_overridden": lambda port, _: (
         None if port.overridden is None else equal("no", "yes" if port.overridden else "no")
     ),
+    # Whether the watchdog monitors all lossless queues.
+    "switch_watchdog": lambda port, profile: (
+        on_queues(
+            port,
+            on_or_off(profile.switch_watchdog),
+            lambda queue: None if queue.watchdog is None else queue.watchdog == profile.switch_watchdog,
+            lambda queue: on_or_off(queue.watchdog),
+        )
+        if profile.switch_watchdog is not None
+        else None
+    ),
+    # Whether the minimum is below the maximum.
+    "switch_ecn_order": lambda port, _: _thresholds(
+        port,
+        "minimum below maximum",
+        lambda queue: queue.maximum,
+        lambda queue: f"{queue.minimum or 0:.0f} to {queue.maximum or 0:.0f} bytes",
+    ),
     # Where the hosts use ECN.
     "switch_ecn": lambda port, profile: (
         on_queues(port, "on", lambda queue: queue.ecn, lambda queue: on_or_off(queue.ecn))
@@ -380,7 +382,7 @@ SWITCH_PEER_PFC, SWITCH_CONSISTENT = SWITCH_CHECKS[-2:]
 
 def fill_in(settings: SwitchPortSettings, profile: Profile) -> dict[str, object]:
     """The values that a command may contain, by name."""
-    wanted = profile.lossless_priorities
+    wanted = settings.intended(profile).lossless_priorities
     lossless = (DEFAULT_PRIORITY,) if wanted is None else wanted
     if wanted is None and settings.pfc:
         lossless = (min(settings.pfc),)

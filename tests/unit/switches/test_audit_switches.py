@@ -252,3 +252,14 @@ def test_sources_that_fail_for_one_reason_are_one_line() -> None:
     faults = {"lldp": "refused", "queues": "timeout", "state": "refused"}
     gaps = audit_switches([SwitchView("leaf1", faults=faults)], NVIDIA).not_checked
     assert [str(one) for one in gaps] == ["leaf1: lldp, state: refused", "leaf1: queues: timeout"]
+
+
+def test_what_the_switches_file_says_of_a_switch_takes_precedence_over_the_profile() -> None:
+    """The command sets what the file says, too."""
+    wanted = replace(leaf().view(), lossless=(5,))
+    found = shown([wanted], NVIDIA)
+    assert {line.partition("; ")[0] for line in found if "switch_pfc:" in line} == {
+        f"leaf1 {port} switch_pfc: WRONG, expected '5', found '3'" for port in ("Ethernet0", "Ethernet4")
+    }
+    assert any("config interface pfc priority Ethernet0 5 on" in line for line in found)
+    assert not any("WRONG" in line for line in shown([replace(wanted, lossless=(3,))], NVIDIA))

@@ -135,10 +135,8 @@ def test_the_audit_reads_all_priorities(run, switch, capsys) -> None:
 
 def test_targets_of_service_discovery_are_audited_over_all_priorities() -> None:
     pattern = SwitchTarget("", "sonic", "redis", "", {"redis": 6379})
-    found = with_all_priorities(SwitchesFile({"leaf1": pattern}, Discovery((), pattern)))
-    assert found.discovery is not None
-    assert found.discovery.pattern.priorities == found.targets["leaf1"].priorities == "all"
-    assert with_all_priorities(SwitchesFile({})).discovery is None
+    found = with_all_priorities(SwitchesFile({"leaf1": pattern}, (Discovery((), pattern),)))
+    assert found.discovery[0].pattern.priorities == found.targets["leaf1"].priorities == "all"
 
 
 async def test_no_more_probes_begin_than_get_a_turn() -> None:

@@ -185,7 +185,7 @@ async def test_a_name_that_is_not_in_the_file_is_refused_before_anything_is_reso
 
 async def test_service_discovery_allows_addresses_in_its_networks(switch) -> None:
     discovery = Discovery((ipaddress.ip_network("192.0.2.0/24"),), leaf(""))
-    one = Prober(SwitchesFile({}, discovery))
+    one = Prober(SwitchesFile({}, (discovery,)))
     assert as_text(await one.probe("192.0.2.9", "", 10))[FRAMES] == 1
     assert switch.visits[0].route.address == "192.0.2.9"
     answer = await one.probe("198.51.100.1", "", 10)
@@ -193,6 +193,41 @@ async def test_service_discovery_allows_addresses_in_its_networks(switch) -> Non
     with pytest.raises(UnknownTargetError):
         await one.probe("http://192.0.2.9/", "", 10)
     assert switch.rounds == 1
+
+
+async def test_an_address_has_the_settings_of_the_first_entry_of_discovery_with_its_network(switch) -> None:
+    """Credentials go to the networks of their entry alone, whatever a client names."""
+    entries = [
+        Discovery((ipaddress.ip_network(network),), leaf("", host="", priorities=priorities))
+        for network, priorities in (("192.0.2.0/25", "all"), ("192.0.2.0/24", "pfc"), ("::1/128", "pfc"))
+    ]
+    one = Prober(SwitchesFile({}, tuple(entries)))
+    for name, priorities in (("192.0.2.9", "all"), ("192.0.2.200", "pfc"), ("::1", "pfc")):
+        assert (await one.probe(name, "", 10)).target.priorities == priorities
+        assert switch.visits[-1].route.address == name
+    assert "target" in (await one.probe("198.51.100.1", "", 10)).readings.faults
+    with pytest.raises(UnknownTargetError, match="'leaf9' is a name; several entries"):
+        await one.probe("leaf9", "", 10)
+    with pytest.raises(BadModuleError, match=r"is not the module of 192\.0\.2\.9"):
+        await one.probe("192.0.2.9", "nxos", 10)
+
+
+async def test_what_the_file_means_to_be_lossless_is_a_series_per_priority(switch) -> None:
+    def intended(text: dict[str, object]) -> list[object]:
+        return [value for name, value in text.items() if name.startswith("roce_switch_pfc_intended")]
+
+    found = as_text(await prober(leaf(lossless=(3, 5))).probe("leaf1", "", 10))
+    assert intended(found) == [0, 0, 0, 1, 0, 1, 0, 0]
+    assert intended(as_text(await prober(leaf(lossless=())).probe("leaf1", "", 10))) == [0] * 8
+    assert intended(as_text(await prober().probe("leaf1", "", 10))) == []
+
+
+async def test_a_source_that_is_missing_has_its_reason(switch) -> None:
+    switch.faults = {"lldp": "192.0.2.1: no complete reply by the deadline", "state": "what is this?"}
+    found = as_text(await prober().probe("leaf1", "", 10))
+    reasons = {name for name in found if name.startswith("roce_switch_source_missing")}
+    label = 'roce_switch_source_missing{device="leaf1.example.com",source='
+    assert reasons == {f'{label}"lldp",reason="timeout"}}', f'{label}"state",reason="unusable"}}'}
 
 
 async def test_a_module_must_fit_the_address(switch) -> None:
@@ -291,13 +326,13 @@ async def test_a_reload_keeps_what_is_known_of_targets_with_the_same_settings(
     one = prober(leaf(), locked, changed, gone, limits=kept)
     before = {name: await one.probe(name, "", 10) for name in one.targets}
     with pytest.raises(BadModuleError):
-        one.reload(SwitchesFile({"leaf9": leaf("leaf9", scheme="https")}, None, kept))
+        one.reload(SwitchesFile({"leaf9": leaf("leaf9", scheme="https")}, (), kept))
     assert (await one.probe("leaf4", "", 10)).ended == before["leaf4"].ended, (
         "a file that is refused changes nothing"
     )
     other = (Link("Ethernet0", "gpu-001", "eth0"),)
     new = (leaf(), replace(locked, links=other), replace(changed, links=other), leaf("leaf5"))
-    one.reload(SwitchesFile({each.name: each for each in new}, None, kept))
+    one.reload(SwitchesFile({each.name: each for each in new}, (), kept))
     assert switch.rounds == 4
     assert (await one.probe("leaf1", "", 10)).ended == before["leaf1"].ended
     assert "is tried again in" in (await one.probe("leaf2", "", 10)).readings.faults["target"]
@@ -425,7 +460,7 @@ async def test_a_source_that_comes_and_goes_is_a_few_lines(switch, monkeypatch, 
 )
 async def test_an_address_has_one_spelling(name, switch) -> None:
     everywhere = Discovery((ipaddress.ip_network("127.0.0.0/8"),), leaf(name="", host=""))
-    one = Prober(SwitchesFile({}, everywhere))
+    one = Prober(SwitchesFile({}, (everywhere,)))
     with pytest.raises(UnknownTargetError, match="is an address in another form"):
         await one.probe(name, "", 10)
     assert (await one.probe("127.0.0.1", "", 10)).success
@@ -435,7 +470,7 @@ async def test_what_is_kept_and_logged_of_discovered_targets_is_bounded(switch, 
     monkeypatch.setattr(probe_module, "MOST_SERIES", 10)
     switch.faults["lldp"] = "is away"
     everywhere = Discovery((ipaddress.ip_network("192.0.2.0/24"),), leaf(name="", host=""))
-    one = Prober(SwitchesFile({"leaf1": leaf()}, everywhere))
+    one = Prober(SwitchesFile({"leaf1": leaf()}, (everywhere,)))
     for number in (None, *range(2, 60)):
         await one.probe(f"192.0.2.{number}" if number else "leaf1", "", 10)
     kept = [last.target.name for last, _ in one.views()]

@@ -64,3 +64,22 @@ def test_a_reply_of_another_form_is_a_fault(folder, source) -> None:
         found = read_recorded(MODULES[folder], folder, **{source: reply})
         if reply is not NXOS_EMPTY or source not in ("version", "lldp_neighbors", "transceivers"):
             assert list(found.faults) == [source], reply
+
+
+@pytest.mark.parametrize(
+    ("vendor", "without", "families"),
+    [
+        ("Junos", ("pfc_dell", "pfc_srlinux"), set()),
+        ("SR Linux", ("pfc_dell",), {"pfc_receive_frames_total", "pfc_transmit_frames_total"}),
+        (
+            "Dell",
+            ("pfc_srlinux",),
+            {"pfc_enabled", "pfc_receive_frames_total", "pfc_transmit_frames_total"},
+        ),
+    ],
+)
+def test_pfc_that_no_model_of_the_vendor_has_is_absent_and_not_zero(vendor, without, families) -> None:
+    found = read_recorded(openconfig, "switch-openconfig", **dict.fromkeys(without, ...))
+    assert {name.split()[0] for name in series(found, "openconfig") if name.startswith("pfc_")} == families, (
+        vendor
+    )

@@ -38,7 +38,7 @@ def load(server: RedisServer) -> None:
 @contextlib.asynccontextmanager
 async def probing(server: RedisServer) -> AsyncIterator[Prober]:
     target = target_of(server.socket, name="leaf1", ports={"unix": 0}, timeout=HUNG_SECONDS)
-    prober = Prober(SwitchesFile({"leaf1": target}, None, ProbeLimits(cache_seconds=0)))
+    prober = Prober(SwitchesFile({"leaf1": target}, (), ProbeLimits(cache_seconds=0)))
     yield prober
     await prober.close()
 

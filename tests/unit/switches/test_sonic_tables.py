@@ -21,6 +21,7 @@ from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, names_of
 from roce_exporter.switches.systems.sonic.read import read_tables
 from roce_exporter.switches.systems.sonic.scope import lossless_of
 from roce_exporter.switches.systems.sonic.tables import (
+    CAPABILITIES,
     SOURCES,
     Fields,
     SonicGroup,
@@ -460,3 +461,10 @@ def test_where_no_port_has_pfc_the_usual_priorities_are_shown_as_off() -> None:
     one = lossless_of(rows_of(ports | {"PORT_QOS_MAP|Ethernet4": {"pfc_enable": "5"}}))
     assert one.priorities == {5}
     assert set(one.shown) == {"Ethernet4"}
+
+
+def test_what_the_switch_does_not_count_has_its_reason() -> None:
+    assert read_tables([not_polled("WRED_ECN_QUEUE")], {}).missing == {("queue_counters", "disabled")}
+    lacking = {key: {"isSupported": "false"} for key in CAPABILITIES.values()}
+    assert read_tables([switch(state=lacking)], {}).missing == {("queue_counters", "unsupported")}
+    assert read_tables([switch()], {}).missing == frozenset()

@@ -19,6 +19,7 @@ targets:
     tls: {ca_file: ca.pem, server_name: leaf2}
     basic_auth: {username: ro, password_file: pw}
     priorities: all
+    lossless: []
     timeout: 5s
     connect_timeout: 500ms
     stream: {ports: [Ethernet0, Ethernet4], every: 2s}
@@ -28,6 +29,7 @@ targets:
 discovery:
   allow: [10.1.0.0/16, "2001:db8::/32"]
   module: nxos
+lossless: [5, 3]
 limits: {cache: 500ms, targets_at_once: 4, timeout: 1m, connect_timeout: 1s}
 """
 
@@ -47,7 +49,7 @@ def read(folder: Path, text: str) -> object:
 
 def test_every_key_has_its_effect(folder: Path) -> None:
     found = read(folder, FULL)
-    assert found.limits == ProbeLimits(0.5, 4, 60.0, 1.0)
+    assert found.limits == ProbeLimits(0.5, 4, 60.0, 1.0, lossless=(3, 5))
     leaf1, leaf2, leaf3, leaf4, spine1 = found.targets.values()
     assert (leaf1.scheme, leaf1.host, leaf1.ports["redis"]) == ("redis", "127.0.0.1", 6379)
     assert leaf1.links == (Link("Ethernet0", "gpu-001", "eth0"),)
@@ -66,12 +68,25 @@ def test_every_key_has_its_effect(folder: Path) -> None:
         {"grpc": 6030, "grpc+insecure": 6030, "https": 8443},
     )
     assert (spine1.scheme, spine1.ports["https"], spine1.name) == ("https", 443, "spine1")
-    assert found.discovery
-    assert found.discovery.networks == (
+    (discovery,) = found.discovery
+    assert discovery.networks == (
         ipaddress.ip_network("10.1.0.0/16"),
         ipaddress.ip_network("2001:db8::/32"),
     )
-    assert found.discovery.pattern.module == "nxos"
+    assert discovery.pattern.module == "nxos"
+    assert (leaf1.lossless, leaf2.lossless, discovery.pattern.lossless) == ((3, 5), (), (3, 5))
+
+
+def test_service_discovery_can_have_several_entries(folder: Path) -> None:
+    """Each with its own networks, module and credentials."""
+    text = "discovery: [{allow: [10.1.0.0/16], module: nxos}, {allow: [10.2.0.0/16], module: eos, lossless: [4]}]"
+    nxos, eos = read(folder, text).discovery
+    assert (nxos.pattern.module, nxos.pattern.lossless) == ("nxos", None)
+    assert (eos.pattern.module, eos.pattern.lossless) == ("eos", (4,))
+    with pytest.raises(DocumentError, match="has no networks"):
+        read(folder, "discovery: [{allow: [10.1.0.0/16], module: nxos}, {module: eos}]")
+    with pytest.raises(DocumentError, match="'8' is not a whole number from 0 to 7"):
+        read(folder, "lossless: [3, 8]\ntargets: {a: {module: nxos, address: x}}")
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
         *(
             reading
             for port, on in pfc_of_ports(documents).items()
-            for reading in (() if on is None else scopes[port].pfc_readings(PFC, port, "pfc_enabled", on))
+            for reading in (() if on is None else v.pfc_readings(PFC, port, "pfc_enabled", on))
         ),
         *_counter_readings(counters, scopes),
         *_watchdog_readings(watchdog, watchdog_times(documents.get(SETTINGS)), scopes),

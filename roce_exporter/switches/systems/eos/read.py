@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from roce_exporter.catalog import named
 from roce_exporter.catalog.switch_systems import EOS
-from roce_exporter.model.values import GARBAGE
 from roce_exporter.net import NetError
 from roce_exporter.switches import reply_values as v
 from roce_exporter.switches.readings import (
@@ -148,13 +147,12 @@ def setting_readings(view: EosView) -> Iterator[SwitchReading]:
     They are the switch's own; EOS does not expose by gNMI those that one port overrides.
     """
     rows = {port: row for (port,), row in view.tables[NO_DROP].items() if "priorities-no-drop" in row}
-    shown = view.scope if any(view.pfc.values()) else v.DIGITS_TO_7
     # A port without the leaf has no such priority; without any leaf the switch does not say so of any port.
     for port in sorted({*rows, *(port for port, _ in view.tables[PRIORITY])}) if rows else ():
         is_read = port not in rows or port in view.pfc
-        for index in shown if is_port(port) else ():
-            value = int(index in view.pfc.get(port, ())) if is_read else Unreadable(GARBAGE)
-            yield of_port("configuration", port, {"priorities-no-drop": value}, priority=index)
+        on = view.pfc.get(port, frozenset()) if is_read else None
+        if is_port(port):
+            yield from v.pfc_readings("configuration", port, "priorities-no-drop", on)
     settings = dict(_watchdog_settings(view.tables))
     for port, found in view.pfc.items() if settings else ():
         for index in sorted(found):

@@ -12,6 +12,7 @@ a queue is tripped now.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,6 @@ from roce_exporter.switches.systems.openconfig.requests import (
     PORT_PATHS,
     paths_of,
     plan_of,
-    present,
     subscriptions,
 )
 from roce_exporter.switches.systems.openconfig.requests import STREAMED as STREAMED_PORTS
@@ -88,10 +88,10 @@ async def query(probe: ProbeRequest) -> ProbeReply:
         answered = await query_sources(subscriptions(gnmi, PATHS) | shown, held=probe.held)
         faults = dict(answered.faults)
         for service, sources in SERVICES.items():
-            if faults.keys() >= sources and answered.replies:
+            if faults.keys() >= sources and (answered.replies or answered.absent):
                 line = faults[min(sources)]
                 faults = {one: text for one, text in faults.items() if one not in sources} | {service: line}
-        return present(answered, faults=faults, logged=(*gnmi.logged, *eapi.logged))
+        return replace(answered, faults=faults, logged=(*gnmi.logged, *eapi.logged))
 
 
 async def _shown(client: JsonClient, source: str) -> Any:

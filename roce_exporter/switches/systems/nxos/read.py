@@ -80,6 +80,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
         facts=(*_facts(bodies, {*ports, *modules}, modules), *_queue_facts(ports)),
         faults={source: fault for source, fault in faults.items() if source not in replies.faults},
         sources=tuple(sorted({*bodies, *faults})),
+        missing=frozenset((source, "unsupported") for source in replies.replies.keys() - {*bodies, *faults}),
     )
 
 
@@ -115,7 +116,7 @@ def _port_readings(
     for name, port in ports.items():
         scope = scopes[name]
         if port.is_listed:
-            yield from scope.pfc_readings(PFC, name, "oper", port.on)
+            yield from v.pfc_readings(PFC, name, "oper", port.on)
         yield of_port(QUEUING, name, port.ingress)
         yield from _pause_readings(name, port, scope)
         for queue, values in port.egress.items() if without_dme else ():

@@ -74,17 +74,11 @@ def plan_of(
     return StreamPlan(known, tuple(absent), origin)
 
 
-def present(answered: ProbeReply, **more: Any) -> ProbeReply:
-    """The reply without the sources that the switch does not have."""
-    found = {source: reply for source, reply in answered.replies.items() if reply is not None}
-    return replace(answered, replies=found, **more)
-
-
 async def query(probe: ProbeRequest) -> ProbeReply:
     """Subscribe to all paths once, at the same time, that no stream holds."""
     async with GnmiClient(probe) as client:
         answered = await query_sources(subscriptions(client, PATHS, OPENCONFIG), held=probe.held)
-        return present(answered, logged=tuple(client.logged))
+        return replace(answered, logged=tuple(client.logged))
 
 
 MODULE = Module("openconfig", OPENCONFIG, query, read, partial(SwitchStream, plan_of))

@@ -38,13 +38,8 @@ IDENTIFIER = re.compile(r"oid:0x[0-9a-f]{1,16}", re.ASCII)
 COUNTERS_DB, CONFIG_DB, STATE_DB, APPL_DB = "COUNTERS_DB", "CONFIG_DB", "STATE_DB", "APPL_DB"
 PORTS, QUEUES, RATES = "COUNTERS/Ethernet*", "COUNTERS/Ethernet*/Queues", "RATES/Ethernet*"
 PERIODIC_GROUPS = "PERIODIC_WATERMARKS/Ethernet*/PriorityGroups"
-STATES, NEIGHBORS, CHOSEN_GROUPS, CHASSIS = (
-    "PORT_TABLE",
-    "LLDP_ENTRY_TABLE",
-    "BUFFER_PG_TABLE",
-    "LLDP_LOC_CHASSIS",
-)
-CHASSIS_FIELDS = ("lldp_loc_sys_name", "lldp_loc_sys_desc")
+STATES, NEIGHBORS, CHOSEN_GROUPS = "PORT_TABLE", "LLDP_ENTRY_TABLE", "BUFFER_PG_TABLE"
+CHASSIS, CHASSIS_FIELDS = keys.CHASSIS
 TABLES = {source: tuple(names.split()) for source, names in table_of("sonic gnmi").items()}
 NO_ALIASES = (
     "ports are named by the vendor's alias, which is in the table PORT of CONFIG_DB, which cannot be used"
@@ -59,8 +54,6 @@ STREAMED = {
 DATABASES = {source: APPL_DB if source in (t.LINKS, t.LLDP) else COUNTERS_DB for source in STREAMED}
 TRIPS = "COUNTERS/Ethernet*/Pfcwd"
 """The queues that the watchdog watches: with each change, if there are any."""
-WAIT_SHARE = 0.5
-"""The part of the remaining time for which objects wait for the configuration, which says what is lossless."""
 
 
 def documents(leaves: Iterable[Leaf]) -> dict[str, object]:
@@ -125,7 +118,7 @@ class _GnmiRound:
             group.create_task(self._lldp())
             await asyncio.wait({maps})
             left = self.probe.deadline - asyncio.get_running_loop().time()
-            await asyncio.wait({configuration}, timeout=max(left, 0.0) * WAIT_SHARE)
+            await asyncio.wait({configuration}, timeout=max(left, 0.0) * keys.WAIT_SHARE)
             if maps.result() is not None:
                 found = documents(maps.result() or ())
                 self.maps = {name: t.fields_of(found.get(name)) for name in keys.NAME_MAPS}

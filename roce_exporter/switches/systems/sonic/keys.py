@@ -36,6 +36,8 @@ PORT_ROWS: dict[str, list[Row]] = {}
 for source, start, names in requests_of("sonic ports"):
     fields = t.SENSOR_FIELDS if names == "SENSORS" else tuple(names.split())
     PORT_ROWS.setdefault(source, []).append((start, fields))
+WAIT_SHARE = 0.5
+"""The part of the remaining time for which counters wait for the configuration, which says what is lossless."""
 NO_ROWS: Mapping[str, Fields] = {}
 METADATA: Row = ("DEVICE_METADATA|localhost", METADATA_ROW)
 CHASSIS: Row = ("LLDP_LOC_CHASSIS", ("lldp_loc_sys_name", "lldp_loc_sys_desc"))

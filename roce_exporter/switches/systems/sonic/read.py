@@ -228,6 +228,10 @@ def read_tables(
             *identity_facts(views),
             *(one for view in views for one in (*port_facts(view), *scope.queue_facts(view))),
         ),
+        missing=frozenset(
+            (t.FLEX_GROUPS[group], "disabled") for view in views for group in view.polling.disabled
+        )
+        | {(t.QUEUE_COUNTERS, "unsupported") for view in views if view.polling.lacking},
         renewals=scope.renewals_of([view.polling for view in views]),
         faults={source: few(lines, 1) for source, lines in complaints.items()} | dict(faults),
         sources=tuple(

@@ -43,8 +43,6 @@ from roce_exporter.words import few
 LATE = "no complete reply by the deadline"
 NO_NAMES = "the names of ports come from COUNTERS_DB, which cannot be used"
 MOST_SECONDS = 60.0
-WAIT_SHARE = 0.5
-"""The part of the remaining time for which counters wait for the configuration, which says what is lossless."""
 
 _THREAD = CallThread()
 T = TypeVar("T")
@@ -328,7 +326,7 @@ class _NamespaceRound:
     async def _result_of(self, future: asyncio.Future[Any], otherwise: Any) -> Any:
         """The result of another task, awaited for a part of the remaining time only."""
         remaining = self.probe.deadline - asyncio.get_running_loop().time()
-        done, _ = await asyncio.wait({future}, timeout=max(0.0, remaining * WAIT_SHARE))
+        done, _ = await asyncio.wait({future}, timeout=max(0.0, remaining * keys.WAIT_SHARE))
         return future.result() if done else otherwise
 
     @asynccontextmanager

@@ -60,7 +60,7 @@ class Lossless:
     unclear: Mapping[str, str] = field(default_factory=dict)
     """Per port whose row does not say which priorities have PFC, why not: one line."""
     usual: Mapping[str, PortLossless] = field(default_factory=dict)
-    """Where no port has PFC, so that all priorities are shown as being off: those that RoCE usually has on every port; ECN may mark their queues."""
+    """Where no port has PFC: the priorities that RoCE usually has on every port; ECN may mark their queues."""
 
     @property
     def shown(self) -> Mapping[str, PortLossless]:
@@ -244,10 +244,9 @@ def configuration_readings(view: NamespaceView) -> Iterator[SwitchReading]:
     """The settings of the ports of one namespace."""
     if not view.tables.configuration:
         return
-    priorities = PRIORITIES if view.lossless.usual else view.priorities
     for port in sorted(view.ports):
         plan = view.lossless.ports.get(port)
-        for priority in priorities if port not in view.lossless.unclear else ():
+        for priority in PRIORITIES if port not in view.lossless.unclear else ():
             enabled = int(plan is not None and priority in plan.queues)
             yield of_port(t.CONFIGURATION, port, {"pfc_enable": enabled}, priority=priority)
         if plan is not None:
