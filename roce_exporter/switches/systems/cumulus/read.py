@@ -153,9 +153,8 @@ def pfc_of_ports(documents: Mapping[str, Any]) -> dict[str, frozenset[str] | Non
         if 0 in switches and 1 not in switches:
             found[port] = frozenset()
         else:
-            found[port] = _listed(
-                settings.get("switch-priority"), _listed(below(profile, "switch-priority"), None)
-            )
+            own, shared = settings.get("switch-priority"), below(profile, "switch-priority")
+            found[port] = _listed(own, _listed(shared, None))
     return found
 
 
@@ -246,15 +245,10 @@ def _link_readings(ports: Ports) -> Iterator[SwitchReading]:
     for port, link in ports.items():
         stats = link.get("stats")
         # Not `in-pkts`, which has more than unicast packets.
-        row = {
-            **(stats if isinstance(stats, dict) else {}),
-            "link-state": link.get("state"),
-            "mtu": link.get("mtu"),
-        }
-        is_up = v.switched(link.get("state")) == 1
-        yield of_port(
-            LINKS, port, v.values_of(CUMULUS, LINKS, {**row, "speed": link.get("speed") if is_up else None})
-        )
+        counted = stats if isinstance(stats, dict) else {}
+        speed = link.get("speed") if v.switched(link.get("state")) == 1 else None
+        row = {**counted, "link-state": link.get("state"), "mtu": link.get("mtu"), "speed": speed}
+        yield of_port(LINKS, port, v.values_of(CUMULUS, LINKS, row))
 
 
 def _phy_readings(ports: Ports) -> Iterator[SwitchReading]:

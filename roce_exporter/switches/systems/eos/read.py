@@ -282,11 +282,8 @@ def _module(parameters: Any) -> Row:
     """What a module measures, by raw name."""
     light = {f"rxPower-{lane}": below(parameters, "rxPower", "channels", str(lane)) for lane in v.LANES}
     alarm = below(parameters, "rxPower", "threshold", "lowAlarm")
-    return {
-        **light,
-        "rxPower-lowAlarm": alarm,
-        "temperature": below(parameters, "temperature", "channels", "-"),
-    }
+    heat = below(parameters, "temperature", "channels", "-")
+    return {**light, "rxPower-lowAlarm": alarm, "temperature": heat}
 
 
 def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:

@@ -209,6 +209,7 @@ def read(replies: ProbeReply, _: SwitchTarget) -> SwitchReadings:
         return is_ethernet and not others and not MANAGEMENT.match(name)
 
     system = tables[SYSTEM].get((), {})
+    known = [fact(named.SWITCH_INFO, os=OPENCONFIG, version=system.get("software-version"))] if system else []
     readings = chain(
         port_readings(tables, is_port),
         _pfc_readings(tables, is_port),
@@ -217,14 +218,6 @@ def read(replies: ProbeReply, _: SwitchTarget) -> SwitchReadings:
     return SwitchReadings(
         name=v.said(system.get("hostname")),
         readings=tuple(reading for reading in readings if reading.values),
-        facts=(
-            *(
-                [fact(named.SWITCH_INFO, os=OPENCONFIG, version=system.get("software-version"))]
-                if system
-                else ()
-            ),
-            *port_facts(tables, is_port),
-            *neighbor_facts(tables, is_port),
-        ),
+        facts=(*known, *port_facts(tables, is_port), *neighbor_facts(tables, is_port)),
         sources=tuple(dict.fromkeys((*replies.replies, *replies.faults))),
     )

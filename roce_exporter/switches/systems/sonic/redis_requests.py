@@ -346,15 +346,15 @@ class _NamespaceRound:
 
     @asynccontextmanager
     async def _open(self, source: str, name: str) -> AsyncIterator[RedisDatabase]:
-        logged = self.logged if self.probe.record else None
+        probe, logged = self.probe, self.logged if self.probe.record else None
         opened = open_database(
             self._address(name),
-            self.probe.login,
+            probe.login,
             self.tls,
             source,
             logged,
-            self.probe.gate,
-            self.probe.deadline,
+            probe.gate,
+            probe.deadline,
             self.budget,
         )
         async with opened as database:
