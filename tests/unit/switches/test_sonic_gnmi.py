@@ -280,7 +280,7 @@ async def test_a_configuration_that_hangs_leaves_the_rest(tmp_path, monkeypatch)
         return reply(asked, DATABASES)
 
     monkeypatch.setattr(GnmiClient, "get", noted)
-    monkeypatch.setattr(gnmi_requests, "WAIT_SHARE", 0.0)
+    monkeypatch.setattr(gnmi_requests.keys, "WAIT_SHARE", 0.0)
     replies, found, asked = await over_gnmi(tmp_path, DATABASES, answer)
     assert any("COUNTERS/oid:" in path for one in asked for path in one.paths)
     assert "no answer by the deadline" in replies.faults["configuration"]
