@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 NEIGHBORS = "neighbors"
 FILE = "file"
+FROM_FILE = {"port_id_kind": "name", "source": FILE}
 UP_NAMES = frozenset(name for spelling in SWITCH_LINK_UP.spellings for name in spelling.raw)
 MOST_PORTS = 4096
 MANY_VALUES = 10_000
@@ -220,13 +221,7 @@ def with_links(readings: SwitchReadings, target: SwitchTarget) -> SwitchReadings
     facts = tuple(
         SwitchFact(
             SWITCH_NEIGHBOR_INFO,
-            {
-                "port": link.port,
-                "neighbor": link.host,
-                "neighbor_port": link.netdev,
-                "port_id_kind": "name",
-                "source": FILE,
-            },
+            {"port": link.port, "neighbor": link.host, "neighbor_port": link.netdev, **FROM_FILE},
         )
         for link in target.links
         if link.port not in reported
@@ -288,10 +283,7 @@ def probe_samples(
         *((named.SWITCH_SOURCE_UP, (source,), int(source in usable)) for source in sources),
         *((named.SWITCH_SOURCE_MISSING, one, 1) for one in sorted({*readings.missing, *reasons})),
         *((named.SOURCE_UNREADABLE, (source,), unreadable[source]) for source in usable),
-        *(
-            (named.SOURCE_RENEWAL, (source,), interval)
-            for source, interval in sorted(readings.renewals.items())
-        ),
+        *((named.SOURCE_RENEWAL, (source,), each) for source, each in sorted(readings.renewals.items())),
     ]
     return Samples(
         tuple(Series(row, (device, *labels)) for row, labels, _ in found),

@@ -34,15 +34,8 @@ NO_DME = (400, 404, 405, 501)
 
 def show(command: str) -> dict[str, Any]:
     """The request for one show command, in the JSON form of NX-API."""
-    request = {
-        "version": "1.0",
-        "type": "cli_show",
-        "chunk": "0",
-        "sid": "1",
-        "input": command,
-        "output_format": "json",
-    }
-    return {"ins_api": request}
+    request = {"version": "1.0", "type": "cli_show", "chunk": "0", "sid": "1", "input": command}
+    return {"ins_api": {**request, "output_format": "json"}}
 
 
 def only_show(document: Any) -> bool:

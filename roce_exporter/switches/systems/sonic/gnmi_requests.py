@@ -216,13 +216,8 @@ class _GnmiRound:
 
     def tables(self) -> t.SonicTables:
         """What was read, by SONiC's names of ports."""
-        rest = t.SonicTables(
-            configuration=self.rows,
-            state=self.state,
-            lldp=self.lldp,
-            links=self.links,
-            transceivers=self.modules,
-        )
+        rest = t.SonicTables(configuration=self.rows, state=self.state, lldp=self.lldp)
+        rest = replace(rest, links=self.links, transceivers=self.modules)
         if self.chosen is None:
             return rest
         names = keys.names_of([*self.maps.values()])
