@@ -66,20 +66,13 @@ def test_a_reply_of_another_form_is_a_fault(folder, source) -> None:
             assert list(found.faults) == [source], reply
 
 
+FRAMES = {"pfc_receive_frames_total", "pfc_transmit_frames_total"}
+JUNOS, NOKIA, DELL = ("pfc_dell", "pfc_srlinux"), ("pfc_dell",), ("pfc_srlinux",)
+
+
 @pytest.mark.parametrize(
-    ("vendor", "without", "families"),
-    [
-        ("Junos", ("pfc_dell", "pfc_srlinux"), set()),
-        ("SR Linux", ("pfc_dell",), {"pfc_receive_frames_total", "pfc_transmit_frames_total"}),
-        (
-            "Dell",
-            ("pfc_srlinux",),
-            {"pfc_enabled", "pfc_receive_frames_total", "pfc_transmit_frames_total"},
-        ),
-    ],
+    ("without", "families"), [(JUNOS, set()), (NOKIA, FRAMES), (DELL, FRAMES | {"pfc_enabled"})]
 )
-def test_pfc_that_no_model_of_the_vendor_has_is_absent_and_not_zero(vendor, without, families) -> None:
+def test_pfc_that_no_model_of_the_vendor_has_is_absent_and_not_zero(without, families) -> None:
     found = read_recorded(openconfig, "switch-openconfig", **dict.fromkeys(without, ...))
-    assert {name.split()[0] for name in series(found, "openconfig") if name.startswith("pfc_")} == families, (
-        vendor
-    )
+    assert {name.split()[0] for name in series(found, "openconfig") if name.startswith("pfc_")} == families
