@@ -131,10 +131,11 @@ build_module() {
   built=$(mktemp -d "$cache/build.XXXXXX")
   cp -r "$2/." "$built"
   # shellcheck disable=SC2086  # two words or none
-  # BTF would need pahole, and is not used here. gcc 12 has another flag for the alignment option of gcc 14.
+  # BTF would need pahole, and is not used here. gcc 12 has another flag for the alignment option of gcc 14, which does not align functions that are
+  # called rarely: so modules have no places for ftrace, which arm64 requires to be aligned.
   { [ ! -e "$built/names.py" ] || python3 "$2/names.py" "$release" >"$built/names.h"; } &&
     make -s -C "$headers/usr/src/linux-headers-$release" M="$built" CC="${cross}gcc-12" ${cross:+ARCH=$architecture CROSS_COMPILE=$cross} CONFIG_DEBUG_INFO_BTF_MODULES= \
-      CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= KCFLAGS=-Werror modules &&
+      CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= CC_FLAGS_FTRACE= KCFLAGS=-Werror modules &&
     "${cross}strip" -g "$built"/*.ko && cp "$built"/*.ko "$3"
   local status=$?
   rm -rf "$built"
