@@ -65,7 +65,9 @@ DAMAGES = {
 }
 OF_END = {"host": ("roce_phy", "roce_transceiver", PORT), "switch": ("roce_switch_phy", "roce_switch_transceiver", SWITCH_PORT)}  # fmt: skip
 LIGHT = "receive_power_watts", "receive_power_low_alarm_watts"
-DARK = steps((0, GOOD), base=SEVERITY[WARNING])
+NO_LIGHT = -40
+"""Decibels from the alarm that are shown for no light at all."""
+DARK = steps((NO_LIGHT, SEVERITY[WARNING]), (0, GOOD), base=NOTHING)
 PROOFS = {"host": "optics", "switch": "lossy"}
 
 
@@ -80,7 +82,7 @@ def _light(end: str) -> str:
     """Decibels of the darkest lane above the module's own alarm."""
     _, optics, scope = OF_END[end]
     light, least = (now(f"{optics}_{what}", scope) for what in LIGHT)
-    return f"10 * log10(min({light}) / max({least} > 0))"
+    return f"10 * log10(clamp_min(min({light}) / max({least} > 0), 1e{NO_LIGHT // 10}))"
 
 
 NUMBERS_PANELS = (

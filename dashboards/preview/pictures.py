@@ -74,7 +74,8 @@ def build() -> Path:
 def past(boards: Path) -> subprocess.Popen[str]:
     """The history of the tests, served by a Prometheus; the first line of output has the address, the begin and the end."""
     files = sorted(boards.glob("roce-*.json"))
-    names = hashlib.sha256(b"".join(place.read_bytes() for place in files)).hexdigest()[:12]
+    told = (*files, *sorted((ROOT / "tests/dashboards").glob("*_history.py")))
+    names = hashlib.sha256(b"".join(place.read_bytes() for place in told)).hexdigest()[:12]
     folder = Path(os.environ.get("ROCE_PICTURES_PAST", CACHE / f"past-{SECONDS}-{names}"))
     command = [sys.executable, "tests/dashboards/past.py", folder, str(SECONDS), *files]
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}"}

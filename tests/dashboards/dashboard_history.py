@@ -57,6 +57,15 @@ class Host:
 TRUST = 'roce_config_trust_dscp{device="mlx5_0",port="1",netdev="ens1np0"} '
 OTHER_RATE = 'roce_dcqcn_parameter{device="mlx5_0",port="1",netdev="ens1np0",role="rp",parameter="hyper_increase_bytes_per_second"} 12500000'
 
+DIM = tuple(
+    f'roce_transceiver_receive_power_{what}watts{{device="mlx5_0",port="1",netdev="eth0"{lane}}} {watts}'
+    for what, lane, watts in (
+        *(("", f',lane="{lane}"', 0.0001 if lane == 2 else 0.0009) for lane in (1, 2, 3, 4)),
+        ("low_alarm_", "", 0.00015),
+    )
+)
+"""The module of a host with a bad cable: simulated hosts have none."""
+
 HOSTS = (
     Host("quiet", "node01:10099", "quiet"),
     Host("pfc-storm", "node21:10099", "pfc-storm"),
@@ -65,7 +74,7 @@ HOSTS = (
     Host("misconfigured", "node41:10099", "misconfigured", TWO * 2),
     Host("misconfigured", "node42:10099", "quiet", seed=3),
     Host("flapping", "node51:10099", "flapping"),
-    Host("lossy", "node61:10099", "lossy"),
+    Host("lossy", "node61:10099", "lossy", extra=DIM),
     Host("broken", "node71:10099", "broken", TWO * 3),
     Host("incast", "node81:10099", "incast", ("mlx5-lag", "bnxt", "ionic", "ice")),
     Host("sick", "node94:10099", recording="sick"),

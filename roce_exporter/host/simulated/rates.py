@@ -184,7 +184,7 @@ def _losses(conditions: Conditions) -> FactRates:
         "out_of_sequence": conditions.lost,
         "sequence_errors": conditions.lost,
         "implied_naks": conditions.lost / 20,
-        "duplicates": conditions.lost / 4 + timeouts,
+        "duplicates": conditions.lost / 4 + STORM_TIMEOUTS * stormy,  # a stuck peer sends nothing again
         "timeouts": timeouts,
         "retransmits": conditions.lost + timeouts,
         "not_ready": conditions.not_ready,
