@@ -2,6 +2,8 @@
 
 import gc
 import os
+from contextlib import suppress
+from pathlib import Path
 
 
 def open_descriptors() -> list[str]:
@@ -13,7 +15,15 @@ def open_descriptors() -> list[str]:
     return sorted(os.listdir("/proc/self/fd"))
 
 
+def open_below(folder: str | Path) -> list[str]:
+    """The files at or below this folder that this process has open, sorted; others may be opened and closed by what earlier tests left to threads."""
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+    return sorted(one for one in found if Path(one).is_relative_to(folder))
+
+
 def is_open(path: str) -> bool:
-    """Whether this process has the file open; other files may be closed meanwhile by what earlier tests have left to threads."""
-    links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
-    return path in [os.readlink(link) for link in links if os.path.lexists(link)]
+    """Whether this process has the file open."""
+    return open_below(path) != []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from clock import Clock
-from descriptors import open_descriptors
+from descriptors import open_below
 from host_tree import HostTree
 from kernel import Faults
 from waiting import Gate, until
@@ -237,22 +237,22 @@ def test_files_of_an_unused_first_description_are_closed(tmp_path) -> None:
     kernel, clock = LiveKernel(str(tmp_path), netlink=False), Clock()
     (listed,) = list_devices(kernel)
     work = DeviceWork(kernel, listed, (), InFlight(clock), clock)
-    before = len(open_descriptors())
+    before = len(open_below(tmp_path))
     (describe,) = work.tasks(REFRESH)
     assert work.slow_tasks(REFRESH) == (), "not in the slow chain: a collection waits for an unknown device"
     first = describe.run().more
     for task in first:
         attempt(clock, task)
-    assert len(open_descriptors()) > before
+    assert len(open_below(tmp_path)) > before
     second = describe.run().more
-    assert len(open_descriptors()) == before, "another description replaces it"
+    assert len(open_below(tmp_path)) == before, "another description replaces it"
     for task in second:
         attempt(clock, task)
     work.retire()
-    assert len(open_descriptors()) == before
+    assert len(open_below(tmp_path)) == before
     late = describe.run().more
     assert {attempt(clock, task).result.up for task in (*second, *late)} == {None}
-    assert len(open_descriptors()) == before, "nothing is opened any more"
+    assert len(open_below(tmp_path)) == before, "nothing is opened any more"
 
 
 async def test_without_a_thread_a_collection_fails_and_the_next_one_works(monkeypatch) -> None:

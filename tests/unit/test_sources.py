@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from descriptors import open_descriptors
+from descriptors import open_below
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel import Faults, host
@@ -96,7 +96,7 @@ def test_sysfs_replaces_netlink_while_it_fails_and_its_files_are_closed_again(tm
         faults["rdma_statistics"] = failure
         assert found(readers["rdma_netlink"]) == netlink
         assert found(readers["hw_counters"]) == sysfs
-        held.append(len(open_descriptors()))
+        held.append(len(open_below(tmp_path)))
     readers["hw_counters"].close()
     assert held[0] == held[2] == held[1] - len(reported)
 
