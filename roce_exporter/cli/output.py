@@ -20,7 +20,8 @@ from roce_exporter.words import terminal_width, wrapped
 
 SILENCE = 2.0  # seconds of work that need no sign of life
 REFRESH = 1.0
-REPEATED_SECONDS = 600.0  # in which a traceback of a kind is logged once
+REPEATED_SECONDS = 600.0  # in which a message with the same traceback is logged once
+MOST_KINDS = 1000  # that are remembered: a message may name what a client asked for
 
 
 class OutputError(UserError):
@@ -133,18 +134,17 @@ class LineFormatter(logging.Formatter):
 
 
 def without_repeats() -> Callable[[logging.LogRecord], bool]:
-    """A filter that drops a traceback of the logger, type and place of one of the last minutes: `roce_exporter_read_errors_total` counts all."""
-    logged: dict[str, float] = {}
+    """A filter that drops a message with the traceback of one of the last minutes: `roce_exporter_read_errors_total` counts all."""
+    logged: dict[tuple[str, str], float] = {}
 
     def is_new(record: logging.LogRecord) -> bool:
         if not record.exc_info or (error := record.exc_info[1]) is None:
             return True
-        place, now = (
-            traceback.extract_tb((error.__cause__ or error).__traceback__, limit=-1),
-            time.monotonic(),
-        )
-        kind = f"{record.name} {type(error)} {place}"
+        place = str(traceback.extract_tb((error.__cause__ or error).__traceback__, limit=-1))
+        kind, now = (record.getMessage(), place), time.monotonic()
         if is_first := now - logged.get(kind, -math.inf) >= REPEATED_SECONDS:
+            if len(logged) >= MOST_KINDS:
+                logged.clear()
             logged[kind] = now
         return is_first
 

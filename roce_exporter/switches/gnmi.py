@@ -259,8 +259,7 @@ class GnmiClient:
             kind = AbsentError if error.code() in absent else NetError
             raise kind(line) from None
         if probe.record:
-            lines = [f"{m.path_text(path)}: {value}" for path, value in leaves[:EXCHANGE_CHARACTERS]]
-            text = hide("\n".join(lines)[:EXCHANGE_CHARACTERS], probe.login)
+            text = hide(leaves_text(leaves), probe.login)
             self.logged.append(LoggedRequest(source, query[:QUERY_CHARACTERS], text))
         return leaves
 
@@ -294,3 +293,14 @@ async def _ended(call: Any, line: str = INCOMPLETE) -> Exception:
     if code == grpc.StatusCode.OK:
         return NetError(line)
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details)
+
+
+def leaves_text(leaves: Sequence[Leaf]) -> str:
+    """A reply as text, one line per leaf, cut at the limit of the debug page: what is beyond is not made into text."""
+    lines, size = [], 0
+    for path, value in leaves:
+        lines.append(f"{m.path_text(path)}: {value}")
+        size += len(lines[-1]) + 1
+        if size > EXCHANGE_CHARACTERS:
+            break
+    return "\n".join(lines)[:EXCHANGE_CHARACTERS]

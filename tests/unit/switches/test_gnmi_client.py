@@ -301,6 +301,15 @@ async def test_messages_are_received_in_turn_and_a_switch_that_has_not_begun_to_
     assert all(found)
 
 
+def test_what_the_debug_page_does_not_show_is_not_made_into_text() -> None:
+    class Late:
+        def __str__(self) -> str:
+            raise AssertionError("this takes time on the event loop")
+
+    leaves: Any = [((), "x" * gnmi.EXCHANGE_CHARACTERS), ((), Late())]
+    assert len(gnmi.leaves_text(leaves)) == gnmi.EXCHANGE_CHARACTERS
+
+
 async def test_the_values_of_all_replies_of_a_round_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
