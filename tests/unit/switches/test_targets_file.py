@@ -79,10 +79,10 @@ def test_every_key_has_its_effect(folder: Path) -> None:
 
 def test_service_discovery_can_have_several_entries(folder: Path) -> None:
     """Each with its own networks, module and credentials."""
-    text = "discovery: [{allow: [10.1.0.0/16], module: nxos}, {allow: [10.2.0.0/16], module: eos, lossless: [4]}]"
+    text = "discovery: [{allow: [10.1.0.0/16], module: nxos}, {allow: [10.2.0.0/16], module: eos, lossless: [0, 7]}]"
     nxos, eos = read(folder, text).discovery
     assert (nxos.pattern.module, nxos.pattern.lossless) == ("nxos", None)
-    assert (eos.pattern.module, eos.pattern.lossless) == ("eos", (4,))
+    assert (eos.pattern.module, eos.pattern.lossless) == ("eos", (0, 7))
     with pytest.raises(DocumentError, match="has no networks"):
         read(folder, "discovery: [{allow: [10.1.0.0/16], module: nxos}, {module: eos}]")
     with pytest.raises(DocumentError, match="'8' is not a whole number from 0 to 7"):
