@@ -45,8 +45,8 @@ FLEET = int(os.environ.get("ROCE_BENCH_SWITCHES", "200"))
 SIZE_ROUNDS = 20
 INTERVAL = 15
 """Seconds between two scrapes of every switch."""
-ROUNDS_HELD = int(os.environ.get("ROCE_BENCH_ROUNDS", "22"))
-"""Scrapes of each switch after the first one: in five minutes each has one whole round."""
+ROUNDS_HELD = int(os.environ.get("ROCE_BENCH_ROUNDS", "42"))
+"""Scrapes of each switch after the first one: in ten and a half minutes each has one whole round."""
 CLIENTS = 16
 BEFORE = os.environ.get("ROCE_BENCH_BEFORE", "")
 """The folder of an earlier commit, to measure in the same run."""

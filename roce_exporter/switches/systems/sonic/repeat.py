@@ -38,8 +38,8 @@ from roce_exporter.switches.systems.sonic.tables import RATE_FIELDS, SENSOR_FIEL
 
 SLOW_SECONDS = 60.0
 """Between two readings of what people change, and of what xcvrd renews once a minute."""
-WHOLE_SECONDS = 300.0
-"""After this time a whole round finds what did not exist before."""
+WHOLE_SECONDS = 600.0
+"""After this time a whole round finds values of objects that had none. Rows that appear or disappear are among what is compared."""
 FAST_TABLES = ("COUNTERS_", "PORT_TABLE:", "PORT_OPERR_TABLE|")
 """Beginnings of keys that are compared in each round: names of objects, states and faults of ports."""
 SOME_FIELDS = {RATES: RATE_FIELDS, SENSORS: SENSOR_FIELDS}
