@@ -150,6 +150,23 @@ async def test_whatever_else_changes_costs_a_whole_round(server, database, start
     assert await rounds(server, change, slow=is_slow) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("database", "start"),
+    [("config_db", "PFC_WD|"), ("config_db", "QUEUE|"), ("appl_db", "LLDP_ENTRY_TABLE:")],
+)
+async def test_rows_that_appear_cost_a_whole_round(server, database, start) -> None:
+    load(server)
+    with server.client(DATABASES[database]) as client:
+        rows = {key: client.hgetall(key) for key in client.keys(f"{start}*")}
+        client.delete(*rows)
+
+        def appear() -> None:
+            for key, fields in rows.items():
+                client.hset(key, mapping=fields)
+
+        assert await rounds(server, appear, slow=True) == (False, True)
+
+
 async def test_a_counter_that_was_damaged_once_is_back_in_the_next_round(server) -> None:
     load(server)
     name = "SAI_PORT_STAT_PFC_3_RX_PKTS"
