@@ -58,7 +58,7 @@ def nvue(asked: Asked, *, filtered: bool = True, old: bool = False, replies: Any
     """A switch that replays the recording: with the filter `include`, without it, or with the paths of version 5.4."""
     replies = replies or recorded("switch-cumulus")
     parts = urlsplit(asked.path)
-    documents = {path: source for source, path in cumulus.PATHS.items()}
+    documents = {f"{cumulus.ROOT}/{path}": source for source, path in cumulus.PATHS.items()}
     if parts.path in documents:
         return sent(replies.get(documents[parts.path]))
     subtrees = {names[0]: source for source, names in cumulus.SUBTREES.items()}

@@ -33,7 +33,7 @@ from roce_exporter.host.kernel import Kernel
 from roce_exporter.host.kernel.privileges import read_clock_state, read_privileges
 from roce_exporter.net import NetError
 from roce_exporter.net.prometheus_api import get
-from roce_exporter.view.host_view import History, View
+from roce_exporter.view.host_view import View
 from roce_exporter.view.remote import escaped, parse_scrapes, read_metrics
 from roce_exporter.words import duration
 
@@ -180,7 +180,9 @@ async def _of_host(
     if Topic.HEALTH in topics:
         reports = _said_once((*reports, diagnose(found.history, limits)), Topic.SETTINGS in topics)
     reports.append(Report((), found.missing))
-    return f"{found.source}: {span_of(found.history)}", reports
+    history = found.history
+    span = f"{len(history)} samples in {duration(history[-1].time - history[0].time)}"
+    return f"{found.source}: {span if len(history) > 1 else 'one sample'}", reports
 
 
 def _said_once(reports: Sequence[Report], settings: bool) -> list[Report]:
@@ -222,13 +224,6 @@ def _settings(found: check_host.SampledHost, profile: Profile) -> Report:
         else f"everything: {NO_DEVICE}"
     )
     return Report((), (NotChecked(what, needed=True),))
-
-
-def span_of(history: History) -> str:
-    """The number of samples, and the time from the first to the last."""
-    if len(history) == 1:
-        return "one sample"
-    return f"{len(history)} samples in {duration(history[-1].time - history[0].time)}"
 
 
 PATIENCE = 30.0  # seconds that one request may take

@@ -75,7 +75,11 @@ async def sampled_host(options: argparse.Namespace, *, over_time: bool) -> Sampl
         course = HostCourse(Clock(clock, clock), times, clock.play, lambda time: time)
         source = f"Recording {options.host_recording}"
     elif options.host_simulate:
-        course = _simulated(clock, options)
+        since, interval = options.since or SINCE, options.interval or INTERVAL
+        begin = time.time() - since
+        times = [interval * number for number in range(int(since / interval) + 1)]
+        wall = Clock(clock, lambda: begin + clock.now)
+        course = HostCourse(wall, times, clock.play, lambda now: begin + now)
         source = f"Simulated host {options.host_simulate}"
     else:
         course, source = _live(options.interval or INTERVAL), "This host"
@@ -84,8 +88,8 @@ async def sampled_host(options: argparse.Namespace, *, over_time: bool) -> Sampl
         times = course.times[-1:] if options.host_recording or options.host_simulate else course.times[:1]
         course = replace(course, times=times)
     found = await sampled(options, kernel, course)
-    begin = found.history[-1].time - (options.since or math.inf)
-    history = tuple(one for one in found.history if one.time >= begin)
+    oldest = found.history[-1].time - (options.since or math.inf)
+    history = tuple(one for one in found.history if one.time >= oldest)
     return replace(found, history=history, source=source)
 
 
@@ -110,13 +114,6 @@ async def sampled(options: argparse.Namespace, kernel: Kernel, course: HostCours
             if not devices and not options.host_recording:
                 break
     return SampledHost(tuple(history), devices)
-
-
-def _simulated(clock: HostClock, options: argparse.Namespace) -> HostCourse:
-    since, interval = options.since or SINCE, options.interval or INTERVAL
-    begin = time.time() - since
-    times = [interval * number for number in range(int(since / interval) + 1)]
-    return HostCourse(Clock(clock, lambda: begin + clock.now), times, clock.play, lambda now: begin + now)
 
 
 def _live(interval: float) -> HostCourse:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from roce_exporter.host.simulated.simulated_switch import SimulatedSwitch
 
 SCENE_SECONDS = 0.5  # between two scenes
-NEXT, PREVIOUS = b"n", b"p"
+STEPS = {b"n": 1, b"p": -1}  # from one scenario to another, round and round
 QUIT = (b"q", b"")
 """The second is the end of the terminal."""
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -69,7 +69,9 @@ async def run_demo(
 
     def pressed(key: bytes) -> None:
         nonlocal wanted
-        wanted = scenario_after(scenario, key)
+        if step := STEPS.get(key):
+            names = list(SCENARIOS)
+            wanted = names[(names.index(scenario) + step) % len(names)]
         if wanted or key in QUIT:
             stop.set()
 
@@ -88,13 +90,6 @@ async def run_demo(
                 async for scene in scenes(scenario, exporter, switch, servers, address=address, stop=stop):
                     show(scene)
     return wanted
-
-
-def scenario_after(scenario: str, key: bytes) -> str:
-    """The scenario that a key asks for: the next or the previous one, round and round; empty for another key."""
-    names = list(SCENARIOS)
-    step = {NEXT: 1, PREVIOUS: -1}.get(key, 0)
-    return names[(names.index(scenario) + step) % len(names)] if step else ""
 
 
 @contextlib.contextmanager

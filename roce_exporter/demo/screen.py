@@ -168,24 +168,25 @@ def switch_table(name: str, ports: Sequence[figures.SwitchPriority], width: int)
     longest = max(len(name), *(len(_switch_port(port)) for port in ports))
     room = min(WIDEST, max(NARROWEST, width - SWITCH_COLUMNS - longest))
     left = {name: longest, "pause in": 0, "watchdog": len("watchdog")}
-    return _grid(left, ("trips", "ECN/s", "headroom"), (_switch_row(port, room) for port in ports))
+    rows = (
+        (
+            Text(_switch_port(port)),
+            _share(port.shares, room, ""),
+            Text(port.watchdog or "-", WATCHDOG_STYLES.get(port.watchdog, "")),
+            Text("-" if port.trips is None else str(port.trips), "bold red" if port.trips else "dim"),
+            short_number(port.marked),
+            Text(
+                "-" if port.headroom is None else f"{port.headroom:.0%}",
+                "red" if (port.headroom or 0) >= NEARLY_FULL else "",
+            ),
+        )
+        for port in ports
+    )
+    return _grid(left, ("trips", "ECN/s", "headroom"), rows)
 
 
 def _switch_port(port: figures.SwitchPriority) -> str:
     return f"{port.port} {port.neighbor or '-'} p{port.priority}"
-
-
-def _switch_row(port: figures.SwitchPriority, room: int) -> list[RenderableType]:
-    used = port.headroom
-    trips = "-" if port.trips is None else str(port.trips)
-    return [
-        Text(_switch_port(port)),
-        _share(port.shares, room, ""),
-        Text(port.watchdog or "-", WATCHDOG_STYLES.get(port.watchdog, "")),
-        Text(trips, "bold red" if port.trips else "dim"),
-        short_number(port.marked),
-        Text("-" if used is None else f"{used:.0%}", "red" if (used or 0) >= NEARLY_FULL else ""),
-    ]
 
 
 def owner_table(owners: Sequence[figures.ShownOwner], width: int) -> Table:

@@ -173,7 +173,6 @@ def translate_dashboard(text: str, report: FileReport) -> str:
 
 
 def _dashboard_place(root: Any) -> Place:
-    """Where the dashboard is in the file."""
     if not isinstance(root, dict):
         raise UnreadableError("is JSON, but not an object; export the dashboard as JSON")
     places: tuple[Place, ...] = ((), ("dashboard",), ("spec",))

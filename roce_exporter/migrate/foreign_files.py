@@ -91,7 +91,6 @@ def _rules_of(root: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]
 
 
 def _rule(place: Place, rule: dict[str, Any], report: FileReport) -> dict[Place, str]:
-    """The new texts of one rule."""
     title = next((rule[key] for key in ("alert", "record", "title") if isinstance(rule.get(key), str)), "")
     new: dict[Place, str] = {}
     translations = []

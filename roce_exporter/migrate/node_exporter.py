@@ -60,6 +60,7 @@ WELL_KNOWN = totals(
 )
 """Names of ethtool for which node_exporter has a fixed name."""
 
+NO_NETDEV = "`device` is the network device, and ours has the RDMA device and its port instead"
 INFO = tuple(word_map("device=device board_id=board firmware_version=firmware hca_type=model").items())
 FACTS: tuple[tuple[str, Written], ...] = (
     (
@@ -114,19 +115,13 @@ def ethtool_name(raw: str) -> str:
 def written(source: str, raw: str, labels: tuple[str, ...]) -> list[Written]:
     """How node_exporter writes a raw name of a source; `labels` are those of our metric."""
     if source == ETHTOOL:
-        return _of_ethtool(raw, labels)
+        pairs = (("device", "netdev"),) if "netdev" in labels else ()
+        loss = "" if pairs else NO_NETDEV
+        return [Written(ethtool_name(name), pairs, matching, loss=loss) for name, matching in expanded(raw)]
     tables = {COUNTERS: OF_COUNTERS, HW_COUNTERS: OF_HW_COUNTERS, "port": OF_PORT}
     if (name := tables.get(source, {}).get(raw)) is None:
         return []
     return [Written(f"node_infiniband_{name}", PORT, times=4 if raw in DOUBLEWORDS else 1)]
-
-
-def _of_ethtool(raw: str, labels: tuple[str, ...]) -> list[Written]:
-    pairs = (("device", "netdev"),) if "netdev" in labels else ()
-    loss = (
-        "" if pairs else "`device` is the network device, and ours has the RDMA device and its port instead"
-    )
-    return [Written(ethtool_name(name), pairs, matching, loss=loss) for name, matching in expanded(raw)]
 
 
 def pattern_of(source: str, pattern: str) -> str:

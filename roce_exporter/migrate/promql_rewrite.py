@@ -256,7 +256,6 @@ class Rewrite:
         return Rewritten(replace(node, parts=(*nodes, part.node), lists=tuple(lists)), flow, factor)
 
     def _added(self, one: promql.LabelList, labels: Iterable[str]) -> tuple[promql.Token, ...]:
-        """Further labels at the end of a list."""
         found = tuple(promql.word_token(label) for label in labels)
         if text := ", ".join(token.text for token in found):
             end = one.labels[-1].end if one.labels else one.end
@@ -322,7 +321,6 @@ class Rewrite:
     def _ignoring(
         self, node: promql.Node, lists: list[promql.LabelList], added: tuple[str, ...]
     ) -> list[promql.LabelList]:
-        """The lists with further labels to ignore."""
         if not added:
             return lists
         if lists and lists[0].kind == IGNORING:

@@ -80,8 +80,7 @@ def discovery_of(host: str, entries: Sequence[Discovery]) -> Discovery | None:
 
 def _is_special(place: Address | Network) -> bool:
     """Whether an address, or all addresses of a network, are of this host or this link only."""
-    mapped = getattr(place, "ipv4_mapped", None)
-    place = mapped or place
+    place = getattr(place, "ipv4_mapped", None) or place
     return place.is_loopback or place.is_link_local or place.is_multicast or place.is_unspecified
 
 
@@ -98,10 +97,7 @@ async def _resolve(host: str, lookups: InFlight[str]) -> list[Address]:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a valid host name"
         raise NetError(f"{host}: cannot be resolved: {reason}") from None
-    addresses = [ipaddress.ip_address(str(where[0]).partition("%")[0]) for *_, where in found]
-    if not addresses:
-        raise NetError(f"{host}: cannot be resolved: it has no address")
-    return list(dict.fromkeys(addresses))
+    return list(dict.fromkeys(ipaddress.ip_address(str(where[0]).partition("%")[0]) for *_, where in found))
 
 
 def _literal(host: str) -> Address | None:

@@ -131,7 +131,6 @@ class _State:
     device: str
     stream: SwitchStream | None = None
     lookups: InFlight[str] = field(default_factory=lambda: InFlight(time.monotonic))
-    """The lookup of its name."""
     renderer: Renderer = field(default_factory=partial(Renderer, lines=OneText))
     last: ProbeResult | None = None
     before: i.Earlier | None = None
@@ -467,7 +466,6 @@ def _interpret(state: _State, replies: ProbeReply, most: int, *, record: bool) -
 
 
 def _aged(answer: ProbeResult, now: float) -> ProbeResult:
-    """An answer that was kept, with its age."""
     state, own = answer.samples
     return replace(answer, samples=(state, i.with_times(own, answer.seconds, now - answer.ended)))
 

@@ -195,7 +195,10 @@ class LeafStore:
         """
         if len(message.deleted) * sum(map(len, self._leaves.values())) > MOST_COMPARED:
             raise NetError(f"the switch has deleted {len(message.deleted):,} paths at once")
-        every, begun = self._to_change(message), self._leaves.copy()
+        every, begun = self._leaves, self._leaves.copy()
+        if message.deleted or len(message.leaves) >= AT_ONCE:
+            # Copies, as it is taken in parts: a round in between sees what was there before.
+            every = {source: dict(leaves) for source, leaves in every.items()}
         for path in message.deleted:
             if (source := self._source_of(path)) in self._tables:
                 self._query(source, now)
@@ -258,12 +261,6 @@ class LeafStore:
             known = (self._starts[one] for one in (*above, *below) if one in self._starts)
             self._sources[names] = next(known, "")
         return self._sources[names]
-
-    def _to_change(self, message: LeafReader) -> dict[str, dict[Path, Leaf]]:
-        """All leaves; copies if the message is taken in parts, so that a round in between sees what was there before."""
-        if not message.deleted and len(message.leaves) < AT_ONCE:
-            return self._leaves
-        return {source: dict(leaves) for source, leaves in self._leaves.items()}
 
     async def _delete(self, path: Path, every: Mapping[str, dict[Path, Leaf]]) -> None:
         for leaves in every.values():

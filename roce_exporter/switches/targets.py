@@ -220,7 +220,6 @@ def _target(name: str, entry: Entry, limits: ProbeLimits) -> SwitchTarget:
 
 
 def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLimits) -> SwitchTarget:
-    """What a target and service discovery have in common."""
     if "module" not in keys:
         entry.refuse(f"has no module; add one of {', '.join(SYSTEMS)}")
     module = y.choice_of(keys["module"], tuple(SYSTEMS))
@@ -294,7 +293,6 @@ def _whole(entry: Entry, least: int, most: int) -> int:
 
 
 def _time(entry: Entry | None, usual: float) -> float:
-    """A time of a round of queries."""
     return _seconds(entry, 0.1, 300) if entry else usual
 
 

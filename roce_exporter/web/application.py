@@ -17,12 +17,11 @@ from roce_exporter.catalog.named import COLLECTION_AGE, HTTP_REQUESTS
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import Format, Renderer, negotiate
 from roce_exporter.self_metrics.own_registry import OwnRegistry
-from roce_exporter.web.connection import RUNBOOKS, Request, Response, plain
+from roce_exporter.web.connection import PLAIN, RUNBOOKS, Request, Response, plain
 
 if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples
 
-PLAIN = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
 JSON = "application/json; charset=utf-8"
 

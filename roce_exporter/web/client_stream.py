@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from typing import Any
 
 LINGER_BYTES = 256 * 1024
 
@@ -48,7 +49,7 @@ class ClientStream(asyncio.BufferedProtocol):
         """True: a client that has finished sending still waits for its response. Not with TLS, which asyncio cannot close by half."""
         self._ended = True
         self._news.set()
-        return self.transport is None or self.transport.get_extra_info("sslcontext") is None
+        return self.about("sslcontext") is None
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Nothing can be received or sent any more."""
@@ -65,6 +66,10 @@ class ClientStream(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """The socket has accepted everything."""
         self._flushed.set()
+
+    def about(self, name: str) -> Any:
+        """What the transport knows of the client by this name, such as `peercert`; None if it does not."""
+        return self.transport.get_extra_info(name) if self.transport else None
 
     @property
     def has_ended(self) -> bool:

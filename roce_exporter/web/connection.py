@@ -38,7 +38,7 @@ MOST_BYTES = 2048
 """Larger requests are not remembered, because each connection has its own. Prometheus sends about 300 bytes."""
 REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 RUNBOOKS = "/runbooks/"  # the begin of the paths that need no login
-PLAIN_TEXT = "text/plain; charset=utf-8"
+PLAIN = "text/plain; charset=utf-8"
 AUTHORITY = re.compile(rb"\Ahttps?://[^/?]*", re.IGNORECASE)
 
 
@@ -52,7 +52,7 @@ class Request:
     headers: Mapping[str, str]
     """By lower-case name; repeated headers are joined by a comma."""
     query: str = ""
-    """What follows the first `?` of the target, not decoded: `web.query` reads it, for the paths that have one."""
+    """What follows the first `?` of the target, not decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """ClientLimits for clients, in bytes and seconds."""
+    """What one client may take, in bytes and seconds."""
 
     head_bytes: int = 8 * 1024
     body_bytes: int = 8 * 1024
@@ -126,7 +126,7 @@ class RequestError(Exception):
 
 def plain(status: int, line: str, *headers: tuple[str, str]) -> Response:
     """A response of one line of text."""
-    return Response(status, f"{line}\n".encode(), PLAIN_TEXT, headers)
+    return Response(status, f"{line}\n".encode(), PLAIN, headers)
 
 
 class RememberedHead(NamedTuple):

@@ -15,13 +15,14 @@ import os
 import re
 import resource
 import socket
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from roce_exporter.errors import UserError
 from roce_exporter.model.ip import unmapped
 from roce_exporter.net import TokenBucket
+from roce_exporter.net.http import place_text
 from roce_exporter.web.client_stream import ClientStream
 from roce_exporter.web.connection import (
     RUNBOOKS,
@@ -106,8 +107,7 @@ class Server:
         self._accepting = [asyncio.create_task(self._accept(listener)) for listener in self._listeners]
         for task in self._accepting:
             task.add_done_callback(_log_fault)
-        names = [listener.getsockname()[:2] for listener in self._listeners]
-        return tuple([f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in names])
+        return tuple([place_text(*listener.getsockname()[:2]) for listener in self._listeners])
 
     async def accept(self) -> None:
         """Wait while connections are accepted. Raises Exception: the error that ended it."""
@@ -277,11 +277,8 @@ async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 def _is_known(connection: Connection) -> bool:
     """Whether the client has a verified certificate or is on this host."""
-    if _certificate(connection):
-        return True
-    transport = connection.wire.transport
-    host, *_ = (transport.get_extra_info("peername") if transport else None) or ("",)
-    return is_loopback(host)
+    host, *_ = connection.wire.about("peername") or ("",)
+    return bool(connection.wire.about("peercert")) or is_loopback(host)
 
 
 def is_loopback(address: str) -> bool:
@@ -292,16 +289,10 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _certificate(connection: Connection) -> Mapping[str, Any]:
-    """The client's verified certificate; empty if there is no certificate."""
-    transport = connection.wire.transport
-    return (transport.get_extra_info("peercert") if transport else None) or {}
-
-
 def _alternative_names(connection: Connection) -> frozenset[str]:
     """The subject alternative names of the client's certificate; empty if there is no certificate."""
     found = set()
-    for kind, value in _certificate(connection).get("subjectAltName", ()):
+    for kind, value in (connection.wire.about("peercert") or {}).get("subjectAltName", ()):
         if kind in ("DNS", "email", "URI"):
             found.add(value)
         elif kind == "IP Address":  # as Go spells it

@@ -19,11 +19,11 @@ from roce_exporter.switches.switch_view import answer_views
 from roce_exporter.switches.systems import ModuleMissingError
 from roce_exporter.web import application
 from roce_exporter.web.application import Route
-from roce_exporter.web.connection import Request, Response, plain
+from roce_exporter.web.connection import PLAIN, Request, Response, plain
 
 PROBE_PARAMETERS = ("target", "module")
 TREE_SECONDS = 60.0  # after this time a tree or a page is given up
-TREE_FORMATS = {"text": (as_text, application.PLAIN), "json": (as_json, application.JSON)}
+TREE_FORMATS = {"text": (as_text, PLAIN), "json": (as_json, application.JSON)}
 
 
 class SwitchPages:

@@ -59,8 +59,7 @@ CLIENT_AUTH = {
 UNVERIFIED_CLIENT_AUTH = ("RequestClientCert", "RequireAnyClientCert", "RequireClientCert")
 VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 CURVES = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1", "X25519": "X25519"}
-TLS13_NAMES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-TLS13_SUITES = {name: name for name in TLS13_NAMES}
+TLS13_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 SUITES = {
     f"TLS_ECDHE_{key}_WITH_{cipher}": f"ECDHE-{key}-{openssl}"
     for key in ("ECDSA", "RSA")
@@ -279,10 +278,9 @@ def _context(section: Entry, fields: Mapping[str, Entry], pems: Mapping[str, Pem
 
 def _set_ciphers(context: ssl.SSLContext, fields: Mapping[str, Entry]) -> None:
     entry = fields.get("cipher_suites")
-    known = SUITES | TLS13_SUITES
-    named = [known[choice_of(item, known)] for item in items_of(entry)]
-    suites = [name for name in named if name not in TLS13_SUITES]
-    if entry and len(TLS13_SUITES.keys() & named) not in (0, len(TLS13_SUITES)):
+    named = {choice_of(item, (*SUITES, *TLS13_SUITES)): None for item in items_of(entry)}
+    suites = [SUITES[name] for name in named if name in SUITES]
+    if entry and len(named.keys() & {*TLS13_SUITES}) not in (0, len(TLS13_SUITES)):
         entry.refuse("ssl cannot select individual suites of TLS 1.3; list all three of them or none")
     if entry and not suites and context.minimum_version < ssl.TLSVersion.TLSv1_3:
         entry.refuse("leaves no suite for TLS 1.2; add one, or set min_version to TLS13")

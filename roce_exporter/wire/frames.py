@@ -55,14 +55,12 @@ PER_FRAME = ("starts", "captured", "lengths", "times", "tags")
 
 def merged(parts: Iterable[Frames]) -> list[Frames]:
     """The same frames in as few batches as possible: those of one link type that follow each other."""
-    return [_as_one(list(group)) for _, group in groupby(parts, lambda part: part.link)]
-
-
-def _as_one(parts: list[Frames]) -> Frames:
-    if len(parts) == 1:
-        return parts[0]
-    found = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_FRAME}
-    return parts[0]._replace(**found)  # type: ignore[arg-type] # arrays, all of them
+    found = []
+    for alike in (list(group) for _, group in groupby(parts, lambda part: part.link)):
+        names = PER_FRAME if len(alike) > 1 else ()
+        arrays = {name: np.concatenate([getattr(part, name) for part in alike]) for name in names}
+        found.append(alike[0]._replace(**arrays))  # type: ignore[arg-type] # arrays, all of them
+    return found
 
 
 def window(data: Bytes, offsets: Integers, width: int) -> Bytes:

@@ -118,9 +118,7 @@ async def recorded_links(ask: Ask, limits: Thresholds, since: float, end: float)
     for labels, ratio in await ask(SPEEDS, end):
         if abs(ratio - 1) > 0.01:  # noqa: PLR2004 - what a float leaves of equal ones
             said = f"the switch's end runs at {ratio:.3g} times the speed of the host's"
-            findings.append(
-                _of_link(labels, "speed_differs", "The two ends of a link differ in speed", said, Side.LINK)
-            )
+            findings.append(_of_link(labels, "speed_differs", "The two ends of a link differ in speed", said))
     for what, (name, limit, key) in DAMAGED.items():
         above = f" > {limits[limit][key]!r} + 1"  # one proves nothing
         for labels, count in await ask(
@@ -128,9 +126,7 @@ async def recorded_links(ask: Ask, limits: Thresholds, since: float, end: float)
         ):
             said = f"{count:,.0f} {what} arrived at the switch: sent by the host or damaged on the way from it, which the host cannot count"
             findings.append(
-                _of_link(
-                    labels, "damaged_at_switch", "Packets from this host arrive damaged", said, Side.LINK
-                )
+                _of_link(labels, "damaged_at_switch", "Packets from this host arrive damaged", said)
             )
     alone = [
         f"{one['device']} {one['port']} ({one.get('neighbor') or one.get('neighbor_port', 'unnamed')})"
@@ -147,34 +143,22 @@ async def _faulty_links(ask: Ask, since: float, end: float) -> list[Finding]:
     for labels, _ in await ask(FAULTS.format(since), end):
         place = labels.get("cluster", ""), labels.get("device", ""), labels.get("port", "")
         reasons.setdefault(place, []).append(labels.get("reason", ""))
+    titles = "switch_link", "The link at a switch port is faulty"
     return [
-        Finding(
-            Topic.FABRIC,
-            "switch_link",
-            "The link at a switch port is faulty",
-            Status.DEGRADED,
-            f"{device} {port}",
-            side=Side.LINK,
-            evidence=(f"the switch reports {few(sorted(found))}",),
-            place=f"{device} {port}",
-        )
+        _finding(f"{device} {port}", f"{device} {port}", *titles, f"the switch reports {few(sorted(found))}")
         for (_, device, port), found in sorted(reasons.items())
     ]
 
 
-def _of_link(labels: Mapping[str, str], check: str, title: str, said: str, side: Side) -> Finding:
+def _of_link(labels: Mapping[str, str], check: str, title: str, said: str) -> Finding:
     device = f"{labels.get('host', '')} {labels.get('netdev', '')}".strip()
     place = f"{labels.get('device', '')} {labels.get('port', '')}"
-    return Finding(
-        Topic.FABRIC,
-        check,
-        title,
-        Status.DEGRADED,
-        device,
-        side=side,
-        evidence=(f"{place}: {said}",),
-        place=place,
-    )
+    return _finding(device, place, check, title, f"{place}: {said}")
+
+
+def _finding(device: str, place: str, check: str, title: str, evidence: str) -> Finding:
+    judged = Topic.FABRIC, check, title, Status.DEGRADED
+    return Finding(*judged, device, side=Side.LINK, evidence=(evidence,), place=place)
 
 
 async def _views(ask: Ask, time: float, window: float) -> dict[str, tuple[SwitchView, ...]]:

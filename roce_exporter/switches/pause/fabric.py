@@ -93,11 +93,6 @@ class PausePlace(NamedTuple):
         return f"{self.switch} {self.port}"
 
 
-def place_order(place: PausePlace) -> tuple[object, ...]:
-    """A key that sorts places as people read them."""
-    return natural(place.switch), natural(place.port), natural(place.priority)
-
-
 class QueueFill(NamedTuple):
     """How full a queue is."""
 
@@ -249,7 +244,7 @@ def _plan_of(device: str, series: Sequence[Series]) -> SwitchPlan:
     neighbors, aliases, queues = (found[row] for row in FACTS)
     numbers = {(port, priority): both for port, priority, *both in queues}
     known = {*numbers, *((port, priority) for row in OF_PRIORITY for port, priority in found[row])}
-    places = sorted((PausePlace(device, *one) for one in known), key=place_order)
+    places = [PausePlace(device, *one) for one in sorted(known, key=lambda one: [*map(natural, one)])]
     positions = [_positions(found, one, *numbers.get(one[1:], ())) for one in places]
     announced: dict[str, list[_Announced]] = defaultdict(list)
     for one in neighbors:

@@ -122,7 +122,6 @@ def bytes_text(number: float) -> str:
 
 
 def _received(pause: PortPause) -> str:
-    """How much pause a queue receives."""
     if pause.receive_share is not None:
         return f"for {share_text(pause.receive_share, estimated=pause.estimated)}"
     if pause.receive_frames:

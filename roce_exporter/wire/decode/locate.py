@@ -306,7 +306,6 @@ def _follow(data: Bytes, layer: Layer, others: Counter[str]) -> tuple[list[Locat
 def _follow_ip(
     data: Bytes, payload: _Payload, found: list[Located], inner: list[Layer], others: Counter[str]
 ) -> None:
-    """The RoCE packets and tunnels in IP packets."""
     whole = payload.transport + UDP_BYTES <= payload.layer.limits
     datagrams = _chosen(payload, (payload.protocol == UDP) & whole)
     head = window(data, datagrams.transport, UDP_BYTES)

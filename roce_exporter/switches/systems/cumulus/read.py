@@ -94,12 +94,10 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
             documents[source] = reply
         elif reply is not None:  # None: the switch does not have it
             faults[source] = "the reply is no JSON object"
-    counters = subtree(documents.get(COUNTERS), *SUBTREES[COUNTERS])
-    watchdog = subtree(documents.get(WATCHDOG), *SUBTREES[WATCHDOG])
+    counters, watchdog = subtree(documents, COUNTERS), subtree(documents, WATCHDOG)
     if COUNTERS in documents and not counters:
         faults[COUNTERS] = "the reply has no QoS counters of any port (swp)"
     scopes = port_classes(documents, counters, watchdog, everything=target.priorities == ALL_PRIORITIES)
-    congestion = subtree(documents.get(CONGESTION), *SUBTREES[CONGESTION])
     readings = (
         *(
             reading
@@ -107,11 +105,11 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
             for reading in (() if on is None else v.pfc_readings(PFC, port, "pfc_enabled", on))
         ),
         *_counter_readings(counters, scopes),
-        *_watchdog_readings(watchdog, watchdog_times(documents.get(SETTINGS)), scopes),
-        *_congestion_readings(congestion, scopes),
-        *_link_readings(subtree(documents.get(LINKS), *SUBTREES[LINKS])),
-        *_phy_readings(subtree(documents.get(PHY), *SUBTREES[PHY])),
-        *_module_readings(subtree(documents.get(MODULES), *SUBTREES[MODULES])),
+        *_watchdog_readings(watchdog, documents.get(SETTINGS), scopes),
+        *_congestion_readings(subtree(documents, CONGESTION), scopes),
+        *_link_readings(subtree(documents, LINKS)),
+        *_phy_readings(subtree(documents, PHY)),
+        *_module_readings(subtree(documents, MODULES)),
     )
     return SwitchReadings(
         name=v.said(below(documents.get(SYSTEM), "hostname")),
@@ -122,11 +120,11 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     )
 
 
-def subtree(document: Any, *paths: tuple[str, ...]) -> Ports:
-    """By port the first of these subtrees that it has."""
+def subtree(documents: Mapping[str, Any], source: str) -> Ports:
+    """By port the first of the source's subtrees that it has."""
     found: Ports = {}
-    for port, content in members(document).items():
-        for path in paths if is_port(port) else ():
+    for port, content in members(documents.get(source)).items():
+        for path in SUBTREES[source] if is_port(port) else ():
             node = below(content, *path)
             if isinstance(node, dict):
                 found.setdefault(port, node)
@@ -146,7 +144,7 @@ def pfc_of_ports(documents: Mapping[str, Any]) -> dict[str, frozenset[str] | Non
     A port on which PFC neither sends nor obeys pause has none.
     """
     found: dict[str, frozenset[str] | None] = {}
-    for port, settings in subtree(documents.get(PFC), *SUBTREES[PFC]).items():
+    for port, settings in subtree(documents, PFC).items():
         name = settings.get("profile")
         profile = below(documents.get(PROFILES), name if isinstance(name, str) else DEFAULT_PROFILE)
         switches = [v.switched(settings[way]) for way in ("rx", "tx") if way in settings]
@@ -205,15 +203,11 @@ def _counter_readings(ports: Ports, scopes: Mapping[str, PortScope]) -> Iterator
                     yield of_port(COUNTERS, port, v.values_of(CUMULUS, COUNTERS, node), **{label: key})
 
 
-def watchdog_times(document: Any) -> dict[str, RawNumber]:
-    """The detection time in milliseconds: polling interval x robustness, if the reply has both."""
-    interval, robustness = number(below(document, "polling-interval")), number(below(document, "robustness"))
-    return {"detection-milliseconds": interval * robustness} if interval and robustness else {}
-
-
 def _watchdog_readings(
-    ports: Ports, times: Mapping[str, RawNumber], scopes: Mapping[str, PortScope]
+    ports: Ports, settings: Any, scopes: Mapping[str, PortScope]
 ) -> Iterator[SwitchReading]:
+    interval, robustness = number(below(settings, "polling-interval")), number(below(settings, "robustness"))
+    times = {"detection-milliseconds": interval * robustness} if interval and robustness else {}
     for port, document in ports.items():
         statuses = dict(classes(document.get("status")))
         common = {**times, **numbers(document, ("state",), v.switched)}
@@ -293,10 +287,10 @@ def _facts(documents: Mapping[str, Any], scopes: Mapping[str, PortScope]) -> Ite
         for priority in sorted(scope.priorities & queues.keys()):
             labels = {"priority": priority, "queue": queues[priority], "priority_group": ""}
             yield fact(named.SWITCH_QUEUE_INFO, port=port, **labels)
-    for port, module in subtree(documents.get(MODULES), *SUBTREES[MODULES]).items():
+    for port, module in subtree(documents, MODULES).items():
         yield from v.module_facts(port, *map(module.get, ("identifier", "vendor-name", "vendor-pn")))
     # NVUE keys the neighbours of a port by system name.
-    for port, neighbors in subtree(documents.get(NEIGHBORS), *SUBTREES[NEIGHBORS]).items():
+    for port, neighbors in subtree(documents, NEIGHBORS).items():
         for key, node in members(neighbors).items():
             name = below(node, "chassis", "system-name")
             yield v.neighbor(

@@ -33,7 +33,7 @@ from roce_exporter.switches.systems.cumulus.read import (
 )
 
 ROOT = "/nvue_v1"
-PATHS = {source: f"{ROOT}/{path}" for source, path in table_of("cumulus").items()}
+PATHS = table_of("cumulus")
 
 NO_PATH = (400, 404, 422)
 """How NVUE says that it does not have a path or does not know a parameter."""
@@ -44,141 +44,114 @@ PER_PORT: set[str] = set()
 """Targets that do not support `include`, so that it is not tried in every probe. Forgotten when the process ends."""
 
 
-def all_ports(subtree: Subtree) -> str:
-    """The path of one subtree of all ports."""
-    return f"{ROOT}/interface?include={quote('/*/' + '/'.join(subtree), safe='')}"
-
-
-def one_port(port: str, subtree: Subtree) -> str:
-    """The path of one subtree of one port."""
-    return f"{ROOT}/interface/{quote(port, safe='')}/{'/'.join(subtree)}"
-
-
-class PortList:
-    """`/interface` without a filter, read once per round and only where the switch has no filter."""
-
-    def __init__(self, client: JsonClient) -> None:
-        self._client = client
-        self._turn = asyncio.Lock()
-        self._document: Any = None
-        self.filter_is_known = asyncio.Event()
-        """Set when it is known whether the switch has the filter."""
-
-    async def read(self, source: str) -> Any:
-        """The document: by port what the switch puts there by itself.
-
-        Raises:
-            NetError: there is no usable reply.
-        """
-        async with self._turn:
-            if self._document is None:
-                self._document = await self._client.get(source, f"{ROOT}/interface")
-        return self._document
-
-
-async def query(probe: ProbeRequest) -> ProbeReply:
-    """Read all documents, each as a source of its own."""
-    async with JsonClient(probe) as client:
-        ports, target = PortList(client), probe.target.name
-        subtrees = {
-            source: partial(_subtree, client, ports, target, source, names)
-            for source, names in SUBTREES.items()
-        } | {COUNTERS: partial(_counters, client, ports, target)}
-        documents = {source: partial(_document, client, source, path) for source, path in PATHS.items()}
-        return await query_sources(subtrees | documents, client)
-
-
-async def _document(client: JsonClient, source: str, path: str) -> Any:
-    """The document at a path; None if the switch does not have it, as versions before 5.6 do not have the watchdog."""
-    try:
-        return await client.get(source, path)
-    except StatusError as error:
-        if error.status in NO_PATH and source != SYSTEM:
-            return None
-        raise
-
-
-async def _subtree(
-    client: JsonClient, ports: PortList, target: str, source: str, names: tuple[Subtree, ...]
-) -> Any:
-    """By port the documents of one source; None if the switch does not have them."""
-    filtered = None
-    if target not in PER_PORT:
-        filtered = await _filtered(client, source, names)
-        if not holds(filtered, names):
-            # The switch has no such subtree, or no filter: the reply with the counters decides.
-            await ports.filter_is_known.wait()
-    if target not in PER_PORT:
-        return filtered
-    if source == WATCHDOG:
-        return await _from_each_port(client, ports, source, names) or None
-    listed = await ports.read(source)
-    return listed if holds(listed, names) else None
-
-
-async def _counters(client: JsonClient, ports: PortList, target: str) -> Any:
-    """By port its counters. Every port has them: a reply without them shows that the switch ignores or refuses the filter."""
-    names = SUBTREES[COUNTERS]
-    try:
-        if target not in PER_PORT:
-            filtered = await _filtered(client, COUNTERS, names)
-            if holds(filtered, names) or not isinstance(filtered, dict | None):
-                return filtered
-            if len(PER_PORT) >= MOST_TARGETS:
-                PER_PORT.clear()
-            PER_PORT.add(target)
-    finally:
-        ports.filter_is_known.set()
-    return await _from_each_port(client, ports, COUNTERS, names)
-
-
-async def _filtered(client: JsonClient, source: str, names: tuple[Subtree, ...]) -> Any:
-    """The reply that has the subtree, else the last one; None if the switch refuses the filter."""
-    reply = None
-    for subtree in names:
-        reply = await _document(client, source, all_ports(subtree))
-        if holds(reply, (subtree,)) or not isinstance(reply, dict | None):
-            break  # what is no object is no answer about an older name, but a fault
-    return reply
-
-
 def holds(reply: Any, names: tuple[Subtree, ...]) -> bool:
     """Whether a reply has one of these subtrees for any port."""
     ports = reply.values() if isinstance(reply, dict) else ()
     return any(below(port, *subtree) is not None for port in ports for subtree in names)
 
 
-async def _from_each_port(
-    client: JsonClient, ports: PortList, source: str, names: tuple[Subtree, ...]
-) -> dict[str, Any]:
-    """By port its documents, from one request per port, as many at a time as the client has connections.
+class _Round:
+    """One round of queries to one switch."""
 
-    Raises:
-        NetError: a port has no usable reply. Counters of some ports without a word about the others would be misleading.
-    """
-    listed = await ports.read(source)
-    found = sorted(port for port in listed if is_port(port)) if isinstance(listed, dict) else []
-    if not found:
-        raise NetError("the list of interfaces has no switch port (swp)")
-    async with asyncio.TaskGroup() as group:
-        tasks = {port: group.create_task(_of_port(client, source, port, names)) for port in found}
-    documents = {port: task.result() for port, task in tasks.items()}
-    for document in documents.values():
-        if isinstance(document, NetError):
-            raise document
-    return {port: document for port, document in documents.items() if document is not None}
+    def __init__(self, client: JsonClient, target: str) -> None:
+        self._client = client
+        self._target = target
+        self._turn = asyncio.Lock()
+        self._ports: Any = None
+        self._filter_is_known = asyncio.Event()
+
+    async def document(self, source: str, path: str) -> Any:
+        """The document at a path; None if the switch does not have it, as versions before 5.6 do not have the watchdog."""
+        try:
+            return await self._client.get(source, f"{ROOT}/{path}")
+        except StatusError as error:
+            if error.status in NO_PATH and source != SYSTEM:
+                return None
+            raise
+
+    async def subtree(self, source: str) -> Any:
+        """By port the documents of one source; None if the switch does not have them."""
+        filtered, names = None, SUBTREES[source]
+        if self._target not in PER_PORT:
+            filtered = await self._filtered(source)
+            if not holds(filtered, names):
+                # The switch has no such subtree, or no filter: the reply with the counters decides.
+                await self._filter_is_known.wait()
+        if self._target not in PER_PORT:
+            return filtered
+        if source == WATCHDOG:
+            return await self._from_each_port(source) or None
+        listed = await self._list(source)
+        return listed if holds(listed, names) else None
+
+    async def counters(self) -> Any:
+        """By port its counters. Every port has them: a reply without them shows that the switch ignores or refuses the filter."""
+        try:
+            if self._target not in PER_PORT:
+                filtered = await self._filtered(COUNTERS)
+                if holds(filtered, SUBTREES[COUNTERS]) or not isinstance(filtered, dict | None):
+                    return filtered
+                if len(PER_PORT) >= MOST_TARGETS:
+                    PER_PORT.clear()
+                PER_PORT.add(self._target)
+        finally:
+            self._filter_is_known.set()
+        return await self._from_each_port(COUNTERS)
+
+    async def _filtered(self, source: str) -> Any:
+        """The reply that has the subtree, else the last one; None if the switch refuses the filter."""
+        reply = None
+        for subtree in SUBTREES[source]:
+            wanted = quote("/*/" + "/".join(subtree), safe="")
+            reply = await self.document(source, f"interface?include={wanted}")
+            if holds(reply, (subtree,)) or not isinstance(reply, dict | None):
+                break  # what is no object is no answer about an older name, but a fault
+        return reply
+
+    async def _list(self, source: str) -> Any:
+        """By port what the switch puts there by itself: read once, and only where the switch has no filter."""
+        async with self._turn:
+            if self._ports is None:
+                self._ports = await self._client.get(source, f"{ROOT}/interface")
+        return self._ports
+
+    async def _from_each_port(self, source: str) -> dict[str, Any]:
+        """By port its documents, from one request per port, as many at a time as the client has connections.
+
+        Raises:
+            NetError: a port has no usable reply. Counters of some ports without a word about the others would be misleading.
+        """
+        listed = await self._list(source)
+        found = sorted(port for port in listed if is_port(port)) if isinstance(listed, dict) else []
+        if not found:
+            raise NetError("the list of interfaces has no switch port (swp)")
+        async with asyncio.TaskGroup() as group:
+            tasks = {port: group.create_task(self._of_port(source, port)) for port in found}
+        documents = {port: task.result() for port, task in tasks.items()}
+        for document in documents.values():
+            if isinstance(document, NetError):
+                raise document
+        return {port: document for port, document in documents.items() if document is not None}
+
+    async def _of_port(self, source: str, port: str) -> Any:
+        """The documents of one port, None without any, or the fault: one port must not end the requests for the others."""
+        try:
+            for subtree in SUBTREES[source]:
+                path = f"interface/{quote(port, safe='')}/{'/'.join(subtree)}"
+                if (document := await self.document(source, path)) is not None:
+                    return {subtree[0]: {subtree[1]: document}}
+        except NetError as fault:
+            return fault
+        return None
 
 
-async def _of_port(client: JsonClient, source: str, port: str, names: tuple[Subtree, ...]) -> Any:
-    """The documents of one port, None without any, or the fault: one port must not end the requests for the others."""
-    try:
-        for subtree in names:
-            document = await _document(client, source, one_port(port, subtree))
-            if document is not None:
-                return {subtree[0]: {subtree[1]: document}}
-    except NetError as fault:
-        return fault
-    return None
+async def query(probe: ProbeRequest) -> ProbeReply:
+    """Read all documents, each as a source of its own."""
+    async with JsonClient(probe) as client:
+        part = _Round(client, probe.target.name)
+        subtrees = {source: partial(part.subtree, source) for source in SUBTREES}
+        documents = {source: partial(part.document, source, path) for source, path in PATHS.items()}
+        return await query_sources({**subtrees, COUNTERS: part.counters, **documents}, client)
 
 
 MODULE = Module(name="cumulus", dialect=CUMULUS, query=query, read=read)

@@ -279,7 +279,6 @@ def _line(row: Row) -> Row:
 
 
 def _module(parameters: Any) -> Row:
-    """What a module measures, by raw name."""
     light = {f"rxPower-{lane}": below(parameters, "rxPower", "channels", str(lane)) for lane in v.LANES}
     alarm = below(parameters, "rxPower", "threshold", "lowAlarm")
     heat = below(parameters, "temperature", "channels", "-")

@@ -112,7 +112,6 @@ def _bodies(replies: Mapping[str, Any], faults: dict[str, str]) -> Iterator[tupl
 def _port_readings(
     ports: NxosPorts, scopes: Mapping[str, PortScope], *, without_dme: bool
 ) -> Iterator[SwitchReading]:
-    """What the show commands say of queues and priorities."""
     for name, port in ports.items():
         scope = scopes[name]
         if port.is_listed:

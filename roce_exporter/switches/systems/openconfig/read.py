@@ -139,7 +139,6 @@ def _modules(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[tuple[s
 
 
 def _pfc_readings(tables: Tables, is_port: Callable[[str], bool]) -> Iterator[SwitchReading]:
-    """PFC per port and priority, of the vendors that have it."""
     for table, source in PFC_TABLES.items():
         for (port, priority), row in tables[table].items():
             if is_port(port) and priority in set(v.DIGITS_TO_7):

@@ -156,7 +156,6 @@ class _GnmiRound:
     async def _sent_or_queried(
         self, source: str, path: str, database: str, *, optional: bool = False
     ) -> tuple[Leaf, ...] | None:
-        """What a stream has sent, or else the reply."""
         is_streamed = path in STREAMED.get(source, {})
         reply = self.probe.held.get(source) if is_streamed else None
         if reply is None:

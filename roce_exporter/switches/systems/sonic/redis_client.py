@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from roce_exporter.net import NetError, ReplyBudget, meanings
+from roce_exporter.net.http import place_text
 from roce_exporter.net.login import Login, LoginGate, hide
 from roce_exporter.net.tls import connection_fault
 from roce_exporter.switches.readings import LoggedRequest, label_text
@@ -193,8 +194,7 @@ class RedisAddress(NamedTuple):
     """The number of the database: SELECT."""
 
     def __str__(self) -> str:
-        place = self.path or (f"[{self.host}]" if ":" in self.host else self.host) + f":{self.port}"
-        return f"{place} database {self.number}"
+        return f"{self.path or place_text(self.host, self.port)} database {self.number}"
 
 
 Tls = tuple["ssl.SSLContext", str]
