@@ -10,8 +10,7 @@ from wire_frames import bth, ethernet, ipv4, ipv6, roce, udp
 from roce_exporter.wire.decode.columns import decode_frames
 from roce_exporter.wire.decode.locate import IP_TUNNELS, UDP_TUNNELS
 from roce_exporter.wire.frames import InputError
-from roce_exporter.wire.inputs.packet_socket import PacketSocket
-from roce_exporter.wire.inputs.socket_filter import socket_filter
+from roce_exporter.wire.inputs.packet_socket import PacketSocket, socket_filter
 
 ROCE = roce(bth(0x0A), bytes(16))
 
