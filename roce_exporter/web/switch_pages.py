@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from roce_exporter.catalog.named import SWITCH_PROBES
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.exposition import Format, negotiate
-from roce_exporter.introspection.probe_debug import probe_document
+from roce_exporter.introspection.debug import series_text
+from roce_exporter.net.login import hide
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.interpretation import MANY_VALUES
 from roce_exporter.switches.pause.pause_report import PauseChoice, as_json, as_text
 from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.probe import BadModuleError, Prober, ProbeResult, UnknownTargetError
+from roce_exporter.switches.readings import SwitchReading, Unreadable
 from roce_exporter.switches.switch_view import answer_views
 from roce_exporter.switches.systems import ModuleMissingError
 from roce_exporter.web import application
@@ -124,3 +128,61 @@ async def _refusing(route: Route, request: Request) -> Response:
         return plain(HTTPStatus.NOT_FOUND, str(error))
     except (application.QueryError, BadModuleError, ModuleMissingError) as error:
         return plain(HTTPStatus.BAD_REQUEST, str(error))
+
+
+def probe_document(answer: ProbeResult) -> dict[str, Any]:
+    """The answer as JSON, version 1: `sources`, `queries`, `facts`, `values` (object, raw name, value, series) and `rest`."""
+    readings, login = answer.readings, answer.login
+    return {
+        "version": 1,
+        "target": answer.target.name,
+        "module": answer.target.module,
+        "device": answer.device,
+        "seconds": answer.seconds,
+        "sources": [
+            {
+                "source": source,
+                "up": source not in readings.faults,
+                "fault": hide(readings.faults.get(source, ""), login),
+            }
+            for source in sorted({*readings.sources, *readings.faults})
+        ],
+        "queries": [
+            {
+                "source": exchange.source,
+                "query": hide(exchange.query, login),
+                "reply": hide(exchange.reply, login),
+            }
+            for exchange in answer.logged
+        ],
+        "facts": [series_text(series) for series in answer.samples[0].series[: answer.facts]],
+        "values": list(_values(answer)),
+        "rest": list(_rest(answer)),
+    }
+
+
+def _values(answer: ProbeResult) -> Iterator[dict[str, Any]]:
+    values = answer.samples[0].values[answer.facts :]
+    for source, value in zip(answer.sources, values, strict=True):
+        reading = answer.readings.readings[source.places[0].reading]
+        raw = source.raw[0]  # no spelling of a switch adds up several
+        yield {**_raw_value(reading, raw), "series": series_text(source.series), "value": value}
+
+
+def _rest(answer: ProbeResult) -> Iterator[dict[str, Any]]:
+    """Raw values that became no series: the switch has a preferred one, or the catalogue has no row."""
+    used = {(source.places[0].reading, source.raw[0]) for source in answer.sources}
+    for position, reading in enumerate(answer.readings.readings):
+        for raw in reading.values:
+            if (position, raw) not in used:
+                yield _raw_value(reading, raw)
+
+
+def _raw_value(reading: SwitchReading, raw: str) -> dict[str, Any]:
+    value = reading.values[raw]
+    known = (
+        {"raw_value": None, "missing": value.reason}
+        if isinstance(value, Unreadable)
+        else {"raw_value": value}
+    )
+    return {"source": reading.source, "object": dict(reading.labels), "raw": raw, **known}

@@ -1,6 +1,6 @@
 """/debug/probe hides the password itself and leaves forms from which it is read back: a switch that echoes the request's head shows it."""
 import asyncio, base64, logging, os, sys, tempfile
-from roce_exporter.introspection.probe_debug import probe_document
+from roce_exporter.web.switch_pages import probe_document
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.targets import read_switches_file
 PASSWORD = 'pa"ss w/rd&1'
