@@ -3,11 +3,7 @@
 A small packet passes a slow link as quickly as a good one, so only traffic shows it. All hosts of the job run the same command with the
 same names, and each computes from the list of targets who is measured with whom, and when. Of a pair the host that is first in the list
 sends to the other, which sends back at the same time, for one second in all. A rail whose port carries more than a tenth of its speed is
-neither served nor sent on.
-
-No server says whose turn it is: time is divided into slots by the clocks of the hosts, and pair number p measures rail number r in the
-slots whose number is p + r, modulo the larger of the numbers of pairs and rails. So a rail carries one pair in a slot, and a pair uses one
-rail. That holds for one job, while clocks differ by less than what a slot has left.
+neither served nor sent on. docs/probing.md has the slots of time in which a pair measures a rail.
 """
 
 from __future__ import annotations

@@ -3,10 +3,7 @@
 No device was queried for this module: paths and names come from NVIDIA's documentation (CumulusNetworks/docs, NVUE command reference
 5.3 to 5.15) and from public programs that parse these replies; the nesting of the JSON is that of the object model, which the documentation
 shows as tables. `docs/evidence.md` lists what was constructed. Pause durations are not exported: no document states their unit.
-
-Cost: twelve requests over at most three connections, whatever the number of ports, where the switch supports the query parameter
-`include`. Where it does not, the counters and the watchdog need one request per port each, and one more for the list. The user needs the role nvue-monitor, which
-is read only.
+Where the switch does not support the query parameter `include`, the counters and the watchdog need one request per port each.
 """
 
 from __future__ import annotations

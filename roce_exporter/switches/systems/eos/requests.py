@@ -2,12 +2,8 @@
 
 The paths are those that the YANG models of EOS 4.36.1F support (github.com/aristanetworks/yang, `pathreport.csv`), the
 commands and their revisions those of eAPI. Neither is needed for the other: what one of them does not answer is a fault
-of its sources alone. What the platform does not have (NOT_FOUND, an invalid command) is no source.
-
-EOS does not expose these by gNMI, nor in a JSON whose form is documented: whether PFC itself is on (a priority counts as having
-PFC if it is no-drop on the port), the map from priorities to queues (the queue of a priority is taken to be that of the same
-number, the default, also in roce_switch_queue_info), settings of the watchdog that one port overrides, and whether
-a queue is tripped now.
+of its sources alone. What the platform does not have (NOT_FOUND, an invalid command) is no source. docs/switches.md says what EOS
+does not expose.
 """
 
 from __future__ import annotations

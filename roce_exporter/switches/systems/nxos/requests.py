@@ -3,9 +3,6 @@
 No device was queried for this module: forms and names come from Cisco's show command reference (release 9.3(x)), from the NX-API documentation and
 from public programs that parse these replies; `docs/evidence.md` lists what was constructed. WRED and ECN thresholds are not read: no public
 schema of the JSON of `show policy-map` was found.
-
-The switch needs `feature nxapi` and a user with the role network-operator, which cannot configure anything. Each command starts
-a shell on the switch, and some versions log each of them (VSHD_SYSLOG_CONFIG_I): do not query more often than every 15 seconds.
 """
 
 from __future__ import annotations
