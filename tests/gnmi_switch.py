@@ -15,7 +15,7 @@ from roce_exporter.net import gnmi_messages
 from roce_exporter.net.gnmi_messages import Path as GnmiPath
 from roce_exporter.net.gnmi_messages import path_of, path_text
 from roce_exporter.net.grpc import grpc, message_classes
-from roce_exporter.net.login import BasicAuth, Login
+from roce_exporter.net.login import Credentials, Login
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.readings import ProbeRequest
 from roce_exporter.switches.targets import Route, SwitchTarget
@@ -74,7 +74,7 @@ class GnmiSwitch:
             scheme=options.get("scheme", "grpc"),
             host=NAME,
             ports={"grpc": self.port, "grpc+insecure": self.port, "https": 1, **options.get("ports", {})},
-            basic_auth=BasicAuth("reader", Path("password")),
+            basic_auth=Credentials("reader", Path("password")),
             tls=options.get("tls", TlsFiles(ca_file=self.ca_file)),
             priorities=options.get("priorities", "pfc"),
         )

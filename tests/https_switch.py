@@ -13,7 +13,7 @@ import h11
 import trustme
 from waiting import HUNG_SECONDS
 
-from roce_exporter.net.login import BasicAuth, Login
+from roce_exporter.net.login import Credentials, Login
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.readings import ProbeRequest
 from roce_exporter.switches.targets import Route, SwitchTarget
@@ -74,7 +74,7 @@ class HttpsSwitch:
             scheme=scheme,
             host=NAME,
             ports={"https": self.port, "http": self.port},
-            basic_auth=BasicAuth("reader", Path("password")),
+            basic_auth=Credentials("reader", Path("password")),
             tls=options.get("tls", TlsFiles(ca_file=self.ca_file)),
             priorities=options.get("priorities", "pfc"),
         )

@@ -22,7 +22,7 @@ from roce_exporter.host.kernel import Kernel
 from roce_exporter.model import DeviceReadings
 from roce_exporter.net import NetError
 from roce_exporter.net.http import Access, HttpServer, parse_server
-from roce_exporter.net.login import BasicAuth, Login, read_http_config, read_login
+from roce_exporter.net.login import Credentials, read_http_config, read_login
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.view import remote
@@ -212,20 +212,16 @@ def _of_another_version(names: Sequence[str]) -> tuple[NotChecked, ...]:
 async def client_access(options: argparse.Namespace) -> Access:
     """Credentials and certificates, read from their files."""
     if options.http_config_file:
-        config = read_http_config(options.http_config_file, "--http.config.file")
-        return Access(await read_login(config.auth), config.tls)
+        auth, tls = read_http_config(options.http_config_file, "--http.config.file")
+        return Access(await read_login(auth), tls)
     if "prometheus" not in options:  # a command without the flags of an earlier version
         return Access()
-    login = Login()
-    if options.prometheus_username:
-        login = await read_login(
-            BasicAuth(options.prometheus_username, Path(options.prometheus_password_file))
-        )
+    user, file = options.prometheus_username, options.prometheus_password_file
+    login = await read_login(Credentials(user, Path(file)) if user else None)
     names = options.prometheus_ca_file, options.prometheus_cert_file, options.prometheus_key_file
     ca, cert, key = (Path(name) if name else None for name in names)
-    return Access(
-        login, TlsFiles(ca, cert, key, insecure_skip_verify=options.prometheus_insecure_skip_verify)
-    )
+    skip = options.prometheus_insecure_skip_verify
+    return Access(login, TlsFiles(ca, cert, key, insecure_skip_verify=skip))
 
 
 def _check_times(options: argparse.Namespace) -> None:

@@ -15,12 +15,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
 import aiofiles
 
 from roce_exporter.net import NetError
-from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
+from roce_exporter.net.tls import TlsFiles
 from roce_exporter.yaml_document import (
     Entry,
     choice_of,
@@ -36,20 +37,12 @@ HIDDEN = "***"
 BASIC = "Basic"
 
 
-@dataclass(frozen=True, slots=True)
-class BasicAuth:
-    """A user and the file that holds the password."""
+class Credentials(NamedTuple):
+    """A user and the file that holds the password; of another scheme the file that holds its credentials, such as a bearer token (RFC 6750)."""
 
     username: str
-    password_file: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Authorization:
-    """A scheme of HTTP authentication and the file that holds its credentials, such as a bearer token (RFC 6750)."""
-
-    credentials_file: Path
-    scheme: str = "Bearer"
+    file: Path
+    scheme: str = BASIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +59,8 @@ class Login:
         return f"Login(username={self.username!r}, password=***)" if self.username else "Login()"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpConfig:
-    """How a client authenticates, and how it verifies the server."""
-
-    auth: BasicAuth | Authorization | None = None
-    tls: TlsFiles = SYSTEM_TLS
-
-
-def read_http_config(path: str, flag: str) -> HttpConfig:
-    """The content of the file that `flag` names.
+def read_http_config(path: str, flag: str) -> tuple[Credentials | None, TlsFiles]:
+    """How a client authenticates and verifies the server, by the file that `flag` names.
 
     Raises:
         DocumentError: the file cannot be read, or a key or a value in it is invalid; the message names the line.
@@ -83,22 +68,22 @@ def read_http_config(path: str, flag: str) -> HttpConfig:
     document = parse_document(Path(path), read_text(Path(path), flag))
     keys = mapping_of(document, ("basic_auth", "authorization", "tls_config"))
     tls = tls_files_of(keys.get("tls_config"))
-    if "authorization" not in keys:
-        return HttpConfig(basic_auth_of(keys["basic_auth"]) if "basic_auth" in keys else None, tls)
-    if "basic_auth" in keys:
-        keys["basic_auth"].refuse("and authorization exclude each other; remove one")
-    entry = keys["authorization"]
+    entry, basic = keys.get("authorization"), keys.get("basic_auth")
+    if entry is None:
+        return basic_auth_of(basic) if basic else None, tls
+    if basic:
+        basic.refuse("and authorization exclude each other; remove one")
     values = _required(entry, ("credentials_file",), ("type",))
     scheme = text_of(values["type"]) if "type" in values else "Bearer"
     if not scheme.isalnum() or not scheme.isascii() or scheme.lower() == "basic":
         values["type"].refuse(f"{scheme!r} is not supported; use Bearer, or basic_auth")
-    return HttpConfig(Authorization(path_of(values["credentials_file"]), scheme), tls)
+    return Credentials("", path_of(values["credentials_file"]), scheme), tls
 
 
-def basic_auth_of(entry: Entry) -> BasicAuth:
+def basic_auth_of(entry: Entry) -> Credentials:
     """The keys `username` and `password_file`. Raises DocumentError: one is missing, or the file cannot be read."""
     keys = _required(entry, ("username", "password_file"))
-    return BasicAuth(text_of(keys["username"]), path_of(keys["password_file"]))
+    return Credentials(text_of(keys["username"]), path_of(keys["password_file"]))
 
 
 def _required(entry: Entry, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Entry]:
@@ -201,7 +186,7 @@ class Refusals:
         self.until = now + self.pause
 
 
-async def read_login(auth: BasicAuth | Authorization | None) -> Login:
+async def read_login(auth: Credentials | None) -> Login:
     """The credentials as they are in the file now; trailing line ends are not part of a secret.
 
     Raises:
@@ -209,26 +194,22 @@ async def read_login(auth: BasicAuth | Authorization | None) -> Login:
     """
     if auth is None:
         return Login()
-    if isinstance(auth, BasicAuth):
-        name, path = "password_file", auth.password_file
-    else:
-        name, path = "credentials_file", auth.credentials_file
+    is_basic = auth.scheme == BASIC
+    place = f"{'password_file' if is_basic else 'credentials_file'} {auth.file}"
     try:
-        async with aiofiles.open(path, "rb") as file:
+        async with aiofiles.open(auth.file, "rb") as file:
             content = await file.read(SECRET_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not a valid path"
-        raise NetError(f"{name} {path}: cannot be read: {reason}") from None
+        raise NetError(f"{place}: cannot be read: {reason}") from None
     try:
         secret = content.decode().rstrip("\r\n")
     except UnicodeDecodeError:
         secret = ""
-    usable = secret.isprintable() and (secret.isascii() or isinstance(auth, BasicAuth))
+    usable = secret.isprintable() and (secret.isascii() or is_basic)
     if not secret or len(content) > SECRET_BYTES or not usable:
-        raise NetError(
-            f"{name} {path}: is not a password; write it as one line of at most {SECRET_BYTES} bytes"
-        )
-    return Login(auth.username, secret) if isinstance(auth, BasicAuth) else Login("", secret, auth.scheme)
+        raise NetError(f"{place}: is not a password; write it as one line of at most {SECRET_BYTES} bytes")
+    return Login(auth.username, secret, auth.scheme)
 
 
 def authorization(login: Login) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from roce_exporter import yaml_document as y
 from roce_exporter.catalog.switch_systems import OPENCONFIG, SYSTEMS
-from roce_exporter.net.login import BasicAuth, basic_auth_of, tls_files_of
+from roce_exporter.net.login import Credentials, basic_auth_of, tls_files_of
 from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
 from roce_exporter.yaml_document import Entry
 
@@ -55,7 +55,7 @@ class SwitchTarget:
     """The port of each scheme that the module uses. EOS uses two: `grpc` for gNMI, `https` for eAPI."""
     database_config: Path | None = None
     """SONiC over Redis: a copy of database_config.json, or of its global form for several ASICs; None: the default layout."""
-    basic_auth: BasicAuth | None = None
+    basic_auth: Credentials | None = None
     tls: TlsFiles = SYSTEM_TLS
     links: tuple[Link, ...] = ()
     priorities: str = PFC_PRIORITIES

@@ -15,7 +15,7 @@ from switch_fakes import prober
 from switch_recordings import as_text, read_recorded, recorded
 from switch_replay import SECRETS, nvue, nxapi
 
-from roce_exporter.net.login import BasicAuth
+from roce_exporter.net.login import Credentials
 from roce_exporter.switches import json_client as https
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.systems.cumulus import requests as cumulus
@@ -96,7 +96,7 @@ EXPECTED = {
 def one_target(switch: HttpsSwitch, host: str, folder: Path) -> Prober:
     (folder / "password").write_text(LOGIN.password)
     asked = switch.visit("nxos").target
-    tls, login = replace(asked.tls, server_name=NAME), BasicAuth("reader", folder / "password")
+    tls, login = replace(asked.tls, server_name=NAME), Credentials("reader", folder / "password")
     limits = ProbeLimits(cache_seconds=0)
     return prober(replace(asked, host=host, tls=tls, basic_auth=login), limits=limits)
 

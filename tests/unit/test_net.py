@@ -17,9 +17,7 @@ from roce_exporter.net import NetError, http, meaning_of, meanings
 from roce_exporter.net.http import HttpClient, HttpServer, place_text
 from roce_exporter.net.json_reply import decode_json
 from roce_exporter.net.login import (
-    Authorization,
-    BasicAuth,
-    HttpConfig,
+    Credentials,
     Login,
     authorization,
     hide,
@@ -84,15 +82,16 @@ def test_an_ipv6_address_is_in_brackets() -> None:
 
 
 CONFIGS = [
-    ("", lambda folder: HttpConfig()),
+    ("", lambda folder: (None, TlsFiles())),
     (
         "basic_auth: {username: op, password_file: secret}",
-        lambda folder: HttpConfig(BasicAuth("op", folder / "secret")),
+        lambda folder: (Credentials("op", folder / "secret"), TlsFiles()),
     ),
     (
         "authorization: {credentials_file: secret}\ntls_config: {server_name: p, insecure_skip_verify: true}",
-        lambda folder: HttpConfig(
-            Authorization(folder / "secret"), TlsFiles(server_name="p", insecure_skip_verify=True)
+        lambda folder: (
+            Credentials("", folder / "secret", "Bearer"),
+            TlsFiles(server_name="p", insecure_skip_verify=True),
         ),
     ),
 ]
@@ -126,12 +125,12 @@ def test_a_file_that_is_not_one_of_promtool(tmp_path, text, line) -> None:
 
 async def test_a_token_is_read_from_its_file_and_is_in_no_text(tmp_path) -> None:
     (tmp_path / "secret").write_text("open-sesame\n")
-    login = await read_login(Authorization(tmp_path / "secret"))
+    login = await read_login(Credentials("", tmp_path / "secret", "Bearer"))
     assert authorization(login) == (("Authorization", "Bearer open-sesame"),)
     assert "sesame" not in repr(login)
     (tmp_path / "secret").write_text("sésame")
     with pytest.raises(NetError, match="is not a password"):
-        await read_login(Authorization(tmp_path / "secret"))
+        await read_login(Credentials("", tmp_path / "secret", "Bearer"))
 
 
 def test_no_form_of_a_password_is_shown() -> None:

@@ -19,7 +19,7 @@ from roce_exporter.checks.switches.recorded_pause import (
     recorded_pause,
 )
 from roce_exporter.checks.thresholds import shipped_thresholds
-from roce_exporter.net.login import BasicAuth
+from roce_exporter.net.login import Credentials
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.pause.fabric import PAUSE_SECONDS, PausePlace, SwitchPauses
 from roce_exporter.switches.pause.pause_tree import pause_tree
@@ -119,7 +119,7 @@ async def test_targets_that_were_not_probed_are_said(switch) -> None:
 
 async def test_a_password_in_a_fault_is_hidden(switch, tmp_path) -> None:
     (tmp_path / "pw").write_text("hunter2")
-    one = prober(leaf(basic_auth=BasicAuth("ro", tmp_path / "pw")))
+    one = prober(leaf(basic_auth=Credentials("ro", tmp_path / "pw")))
     switch.faults["lldp"] = "refused hunter2"
     await one.probe("leaf1", "", 10)
     text = (await get(one)).body.decode()

@@ -15,7 +15,7 @@ from switch_fakes import RAW, leaf, prober
 from roce_exporter.catalog.named import SWITCH_NEIGHBOR_INFO
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net import NetError
-from roce_exporter.net.login import BasicAuth
+from roce_exporter.net.login import Credentials
 from roce_exporter.switches import probe as probe_module
 from roce_exporter.switches.interpretation import is_success, with_links
 from roce_exporter.switches.probe import BadModuleError, Prober, ProbeResult, UnknownTargetError
@@ -286,7 +286,7 @@ async def test_refused_credentials_are_not_sent_again_until_the_file_changes(
 ) -> None:
     file = tmp_path / "pw"
     file.write_text("wrong\n")
-    one = prober(leaf(basic_auth=BasicAuth("ro", file)), limits=ProbeLimits(cache_seconds=0))
+    one = prober(leaf(basic_auth=Credentials("ro", file)), limits=ProbeLimits(cache_seconds=0))
     query = switch.query
 
     async def refuse(visit: ProbeRequest) -> ProbeReply:
@@ -294,7 +294,7 @@ async def test_refused_credentials_are_not_sent_again_until_the_file_changes(
         return await query(visit)
 
     monkeypatch.setattr(switch, "query", refuse)
-    one = prober(leaf(basic_auth=BasicAuth("ro", file)), limits=ProbeLimits(cache_seconds=0))
+    one = prober(leaf(basic_auth=Credentials("ro", file)), limits=ProbeLimits(cache_seconds=0))
     for _ in range(3):
         answer = await one.probe("leaf1", "", 10)
     assert switch.rounds == 1
@@ -321,7 +321,7 @@ async def test_a_reload_keeps_what_is_known_of_targets_with_the_same_settings(
         return await query(visit)
 
     monkeypatch.setattr(switch, "query", refuse)
-    locked, changed, gone = leaf("leaf2", basic_auth=BasicAuth("ro", file)), leaf("leaf3"), leaf("leaf4")
+    locked, changed, gone = leaf("leaf2", basic_auth=Credentials("ro", file)), leaf("leaf3"), leaf("leaf4")
     kept = ProbeLimits(cache_seconds=300)
     one = prober(leaf(), locked, changed, gone, limits=kept)
     before = {name: await one.probe(name, "", 10) for name in one.targets}
@@ -412,7 +412,7 @@ async def test_what_was_missing_here_leaves_no_switch_alone(switch, monkeypatch,
     """A password file, the address of a name, a place among the switches that are queried."""
     now = [1000.0]
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
-    one = prober(leaf(basic_auth=BasicAuth("reader", tmp_path / "password")))
+    one = prober(leaf(basic_auth=Credentials("reader", tmp_path / "password")))
 
     async def missing(*_: object) -> None:
         raise NetError("no such name")
@@ -502,7 +502,7 @@ async def test_a_switch_without_end_is_one_fault(switch, monkeypatch, ports, val
 async def test_the_password_is_read_for_every_round(switch, tmp_path) -> None:
     file = tmp_path / "pw"
     file.write_text("one\n")
-    one = prober(leaf(basic_auth=BasicAuth("ro", file)), limits=ProbeLimits(cache_seconds=0))
+    one = prober(leaf(basic_auth=Credentials("ro", file)), limits=ProbeLimits(cache_seconds=0))
     await one.probe("leaf1", "", 10)
     file.write_text("two")
     await one.probe("leaf1", "", 10)
@@ -519,7 +519,7 @@ async def test_the_password_is_read_for_every_round(switch, tmp_path) -> None:
 async def test_a_file_that_is_no_password_is_one_line(switch, tmp_path, content) -> None:
     file = tmp_path / "pw"
     file.write_bytes(content)
-    answer = await prober(leaf(basic_auth=BasicAuth("ro", file))).probe("leaf1", "", 10)
+    answer = await prober(leaf(basic_auth=Credentials("ro", file))).probe("leaf1", "", 10)
     assert "is not a password; write it as one line" in answer.readings.faults["target"]
 
 

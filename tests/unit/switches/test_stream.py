@@ -34,7 +34,7 @@ from roce_exporter.net import NetError
 from roce_exporter.net.gnmi_messages import LeafReader, path_of, path_text
 from roce_exporter.net.gnmi_messages import Path as GnmiPath
 from roce_exporter.net.grpc import grpc
-from roce_exporter.net.login import BasicAuth
+from roce_exporter.net.login import Credentials
 from roce_exporter.normalise.series import Series
 from roce_exporter.switches import gnmi, stream
 from roce_exporter.switches.probe import Prober
@@ -115,7 +115,7 @@ class Watched:
 
     def __init__(self, switch: Any, module: str, folder: Path, **more: Any) -> None:
         (folder / "password").write_text(switch.visit().login.password)
-        auth = BasicAuth("reader", folder / "password")
+        auth = Credentials("reader", folder / "password")
         target = replace(switch.visit(module).target, basic_auth=auth, host="127.0.0.1", stream=True, **more)
         target = replace(target, tls=replace(target.tls, server_name="leaf2.example.com"))
         self.prober = Prober(SwitchesFile({"leaf2": target}, limits=ProbeLimits(cache_seconds=0)))

@@ -12,7 +12,7 @@ from switch_fakes import RAW, FakeSwitch, leaf, prober
 from roce_exporter.collect.collector import Collector, Settings
 from roce_exporter.exporter import Exporter
 from roce_exporter.host.recorded.recorded import load_recording
-from roce_exporter.net.login import BasicAuth
+from roce_exporter.net.login import Credentials
 from roce_exporter.self_metrics.own_registry import OwnRegistry
 from roce_exporter.switches.probe import Prober
 from roce_exporter.switches.readings import SwitchReading, SwitchReadings
@@ -99,7 +99,7 @@ async def test_a_bad_request_is_one_line(switch, target, status, line) -> None:
 
 async def test_the_debug_page_shows_queries_and_series_and_hides_the_password(switch, tmp_path) -> None:
     (tmp_path / "pw").write_text("hunter2")
-    endpoints = pages_of(prober(leaf(basic_auth=BasicAuth("ro", tmp_path / "pw"))))
+    endpoints = pages_of(prober(leaf(basic_auth=Credentials("ro", tmp_path / "pw"))))
     switch.faults["lldp"] = "refused hunter2"
     answer = await get(endpoints, "/debug/probe?target=leaf1")
     document = json.loads(answer.body)

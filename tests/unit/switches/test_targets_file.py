@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roce_exporter.net.login import BasicAuth
+from roce_exporter.net.login import Credentials
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.switches.targets import FastSamples, Link, ProbeLimits, read_switches_file
 from roce_exporter.yaml_document import DocumentError
@@ -55,7 +55,7 @@ def test_every_key_has_its_effect(folder: Path) -> None:
     assert leaf1.links == (Link("Ethernet0", "gpu-001", "eth0"),)
     assert (leaf2.scheme, leaf2.host, leaf2.ports["grpc"]) == ("grpc", "leaf2.example.com", 50052)
     assert leaf2.tls == TlsFiles(ca_file=folder / "ca.pem", server_name="leaf2")
-    assert leaf2.basic_auth == BasicAuth("ro", folder / "pw")
+    assert leaf2.basic_auth == Credentials("ro", folder / "pw")
     assert (leaf2.priorities, leaf2.timeout, leaf1.timeout) == ("all", 5.0, 60.0)
     assert (leaf2.connect_timeout, leaf1.connect_timeout) == (0.5, 1.0)
     assert (leaf2.stream, leaf2.samples) == (True, FastSamples(2.0, ("Ethernet0", "Ethernet4")))
