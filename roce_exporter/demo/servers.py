@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-import roce_exporter
+from roce_exporter.checks.thresholds import shipped_alerts
 from roce_exporter.collect.rounds import background
 from roce_exporter.demo.figures import FIRING, Address, Alert
 from roce_exporter.net import NetError
@@ -33,7 +33,6 @@ from roce_exporter.web.application import Application
 LOOPBACK = "127.0.0.1"
 HOST = "demo-host"
 RULES = "roce.rules.yml"
-ROUTES = "alertmanager.yml"
 PROMETHEUS = ("prometheus",)
 ALERTMANAGER = ("alertmanager", "prometheus-alertmanager")
 """The second is Debian's name."""
@@ -93,7 +92,7 @@ class MonitoringServers:
                 self.prometheus = None
         if self.prometheus is None:
             return None
-        with contextlib.suppress(OSError, NetError):  # it is starting, or busy: the next scene tries again
+        with contextlib.suppress(NetError):  # it is starting, or busy: the next scene tries again
             self._alerts = await fetch_alerts(self.prometheus)
         return self._alerts
 
@@ -103,8 +102,8 @@ class MonitoringServers:
         if program is None:
             self.notes.append("alertmanager is not on the PATH: alerts are not grouped or muted")
             return None
-        routes, address = shipped(ROUTES), free_address()
-        self._write("alertmanager.yml", alertmanager_config(routes.read_text() if routes else None))
+        address = free_address()
+        self._write("alertmanager.yml", alertmanager_config(shipped_alerts("alertmanager.yml").read_text()))
         command = alertmanager_command(program, self.folder, address)
         return address if await self._start("alertmanager", command, f"http://{address}/") else None
 
@@ -113,16 +112,9 @@ class MonitoringServers:
     ) -> None:
         """A Prometheus with our rules that scrapes these targets, and its Alertmanager."""
         alertmanager, address = await self.start_alertmanager(), free_address()
-        rules = shipped(RULES)
-        if rules is None:
-            self.notes.append(f"{RULES} is not there: prometheus runs without our alerts")
-        else:
-            text = evaluated_often(rules.read_text()).replace(
-                "http${s}://$1/runbooks", f"http://{target}/runbooks"
-            )
-            (self.folder / RULES).write_text(text)
-        config = prometheus_config(target, switch, RULES if rules else None, alertmanager, probers)
-        self._write("prometheus.yml", config)
+        rules = evaluated_often(shipped_alerts(RULES).read_text())
+        (self.folder / RULES).write_text(rules.replace("http${s}://$1/runbooks", f"http://{target}/runbooks"))
+        self._write("prometheus.yml", prometheus_config(target, switch, alertmanager, probers))
         command = prometheus_command(program, self.folder, address)
         if await self._start("prometheus", command, f"http://{address}/alerts"):
             self.prometheus = address
@@ -177,13 +169,6 @@ async def served(application: Application, *work: Coroutine[object, object, None
 # Configuration
 
 
-def shipped(name: str) -> Path | None:
-    """A file of our alerts: of the package, else of a checkout."""
-    package = Path(roce_exporter.__file__).parent
-    places = (package / "alerts" / name, package.parent / "alerts" / name)
-    return next((place for place in places if place.is_file()), None)
-
-
 def find_program(names: Sequence[str]) -> str | None:
     """The path of the first of these programs that is on the PATH."""
     return next((path for name in names if (path := shutil.which(name))), None)
@@ -208,7 +193,6 @@ def evaluated_often(rules: str) -> str:
 def prometheus_config(
     target: str,
     switch: ScrapeTarget | None,
-    rules: str | None,
     alertmanager: str | None,
     probers: Sequence[ScrapeTarget] = (),
 ) -> dict[str, Any]:
@@ -224,9 +208,7 @@ def prometheus_config(
         times = {"scrape_interval": PROBER_INTERVAL, "scrape_timeout": PROBER_INTERVAL}
         jobs.append({"job_name": "roce-probe", "static_configs": scraped} | times)
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-    config: dict[str, Any] = {"global": times, "scrape_configs": jobs}
-    if rules:
-        config["rule_files"] = [rules]
+    config: dict[str, Any] = {"global": times, "scrape_configs": jobs, "rule_files": [RULES]}
     if alertmanager:
         config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]}
     return config
@@ -240,15 +222,11 @@ def _scraped(instance: str, address: str) -> dict[str, Any]:
     return {"targets": [address], "labels": {"instance": instance, "cluster": "demo"}}
 
 
-def alertmanager_config(routes: str | None) -> dict[str, Any]:
-    """Our routing with receivers that notify no one; without `routes` one such receiver for all alerts.
-
-    yaml.YAMLError: `routes` is not YAML.
-    """
-    ours: dict[str, Any] = yaml.safe_load(routes) if routes else {}
+def alertmanager_config(routes: str) -> dict[str, Any]:
+    """Our routing with receivers that notify no one. yaml.YAMLError: `routes` is not YAML."""
+    ours: dict[str, Any] = yaml.safe_load(routes)
     routing = {key: ours[key] for key in ROUTING_KEYS if key in ours}
-    names = [receiver["name"] for receiver in ours.get("receivers", ())] or ["silent"]
-    return {"route": {"receiver": names[0]}} | routing | {"receivers": [{"name": name} for name in names]}
+    return routing | {"receivers": [{"name": receiver["name"]} for receiver in ours["receivers"]]}
 
 
 def prometheus_command(program: str, folder: Path, address: str) -> list[str]:
@@ -318,7 +296,7 @@ def describe_exit(child: ChildProcess) -> str:
 
 
 async def fetch_alerts(address: str) -> tuple[Alert, ...]:
-    """The alerts of the Prometheus at HOST:PORT, sorted as in `parse_alerts`. TimeoutError: no reply in `QUERY_SECONDS`. NetError: an error."""
+    """The alerts of the Prometheus at HOST:PORT, sorted as in `parse_alerts`. NetError: an error, or no reply in `QUERY_SECONDS`."""
     host, port = address.rsplit(":", 1)
     server = HttpServer(tls=False, host=host, port=int(port))
     return parse_alerts(await get(server, Access(), "alerts", {}, QUERY_SECONDS))

@@ -19,13 +19,13 @@ ROOT = Path(__file__).parents[2]
 
 class TestConfiguration:
     def test_prometheus_scrapes_and_evaluates_every_second(self) -> None:
-        config = servers.prometheus_config("127.0.0.1:1", None, "roce.rules.yml", "127.0.0.1:2")
+        config = servers.prometheus_config("127.0.0.1:1", None, "127.0.0.1:2")
         assert config["global"]["scrape_interval"] == config["global"]["evaluation_interval"] == "1s"
         assert config["rule_files"] == ["roce.rules.yml"]
         assert config["scrape_configs"][0]["static_configs"][0]["targets"] == ["127.0.0.1:1"]
         assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["127.0.0.1:2"]}]}]
-        bare = servers.prometheus_config("127.0.0.1:1", None, None, None)
-        assert not {"rule_files", "alerting"} & bare.keys()
+        bare = servers.prometheus_config("127.0.0.1:1", None, None)
+        assert "alerting" not in bare
         assert [job["job_name"] for job in bare["scrape_configs"]] == ["roce"]
 
     def test_all_rules_are_evaluated_every_second(self) -> None:
@@ -55,8 +55,6 @@ class TestConfiguration:
             "inhibit_rules": routes["inhibit_rules"],
             "receivers": [{"name": "tickets"}, {"name": "pager"}],
         }
-        silent = {"route": {"receiver": "silent"}, "receivers": [{"name": "silent"}]}
-        assert servers.alertmanager_config(None) == silent, "without our routing"
 
     def test_both_listen_on_loopback_only_and_keep_their_data_in_the_folder(self) -> None:
         folder, address = Path("/somewhere"), servers.free_address()
@@ -202,12 +200,8 @@ class TestMonitoringServers:
             assert found.notes[-1] == f"{program} cannot be started: Exec format error; the rest goes on"
             assert await found.alerts() is None
 
-    async def test_missing_rules_are_noted(self, programs, work, monkeypatch) -> None:
+    async def test_a_missing_alertmanager_is_noted(self, programs, work) -> None:
         install(programs, "prometheus", "exec /bin/sleep 60")
-        monkeypatch.setattr(servers, "shipped", lambda _: None)
         async with monitoring_servers("127.0.0.1:1", work) as found:
-            assert found.notes == [
-                "alertmanager is not on the PATH: alerts are not grouped or muted",
-                "roce.rules.yml is not there: prometheus runs without our alerts",
-            ]
-        assert "rule_files" not in yaml.safe_load((work / "prometheus.yml").read_text())
+            assert found.notes == ["alertmanager is not on the PATH: alerts are not grouped or muted"]
+        assert "alerting" not in yaml.safe_load((work / "prometheus.yml").read_text())
