@@ -263,7 +263,7 @@ async def _local(options: argparse.Namespace) -> Finding | NotChecked:
 async def _in_prometheus(options: argparse.Namespace, kernel: Kernel) -> tuple[Finding | NotChecked, ...]:
     name, server, access = await check_host.prometheus(options)
     ask = partial(get, server, access, seconds=PATIENCE)
-    with check_host.asking(name, PATIENCE):
+    with check_host.asking(name):
         targets = await ask("targets", {"state": "active"})
         hostname = ""
         with contextlib.suppress(OSError):

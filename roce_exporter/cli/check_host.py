@@ -159,14 +159,12 @@ async def prometheus(options: argparse.Namespace) -> tuple[str, HttpServer, Acce
 
 
 @contextlib.contextmanager
-def asking(what: str, seconds: float = 0.0) -> Iterator[None]:
-    """Make a request that fails, or takes longer than `seconds`, an error of this flag or server."""
+def asking(what: str) -> Iterator[None]:
+    """Make a request that fails an error of this flag or server."""
     try:
         yield
     except NetError as error:
         raise OptionError(f"{what}: {error}") from None
-    except TimeoutError:
-        raise OptionError(f"{what}: no answer in {seconds:g} s") from None
 
 
 def exporter_place(options: argparse.Namespace) -> remote.ExporterPlace:

@@ -41,8 +41,8 @@ PATH = re.compile(r"/[!-~]*", re.ASCII)
 Headers = tuple[tuple[str, str], ...]
 
 
-class TooLargeError(NetError):
-    """A body that is larger than the caller accepts."""
+class TooMuchError(NetError):
+    """A body that is larger than the caller accepts, or takes longer."""
 
 
 class HttpServer(NamedTuple):
@@ -119,11 +119,13 @@ async def fetch(
     """The reply to one GET, of any status, over a connection of its own.
 
     Raises:
-        NetError: as for `HttpClient.request`.
-        TimeoutError: it took longer than `seconds`.
+        NetError: as for `HttpClient.request`, or it took longer than `seconds`.
     """
-    async with asyncio.timeout(seconds), HttpClient(server, access.tls, body_bytes=body_bytes) as client:
-        return await client.request("GET", path, authorization(access.login))
+    try:
+        async with asyncio.timeout(seconds), HttpClient(server, access.tls, body_bytes=body_bytes) as client:
+            return await client.request("GET", path, authorization(access.login))
+    except TimeoutError:
+        raise TooMuchError(f"no answer in {seconds:g} s") from None
 
 
 class HttpClient:
@@ -261,7 +263,7 @@ class _Connection:
         most = self._body_bytes if head.status_code == OK else ERROR_BODY_BYTES
         content = await self._body(most)
         if len(content) > most and head.status_code == OK:
-            raise TooLargeError(f"the reply is larger than {most >> 20} MiB")
+            raise TooMuchError(f"the reply is larger than {most >> 20} MiB")
         return HttpReply(head.status_code, headers, content)
 
     def reusable(self) -> bool:

@@ -37,8 +37,7 @@ async def get(  # noqa: PLR0917 - all of them say what to get
     """The `data` of the answer of `/api/v1/WHAT`.
 
     Raises:
-        NetError: no answer, an error, or an answer that is not Prometheus', or larger than these bytes or values.
-        TimeoutError: it took longer than `seconds`.
+        NetError: no answer in these seconds, an error, or an answer that is not Prometheus', or larger than these bytes or values.
     """
     reply = await fetch(server, f"/api/v1/{what}?{urlencode(query)}", access, seconds, body_bytes)
     if reply.status in REDIRECTS:

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from roce_exporter import yaml_document
 from roce_exporter.errors import UserError
 from roce_exporter.net import NetError
 from roce_exporter.net.http import OK, Access, HttpServer, fetch, parse_server
@@ -84,8 +85,6 @@ async def read_remote(source: str, access: Access) -> tuple[ProbeTarget, ...]:
         reply = await fetch(server, path, access, SECONDS, MOST_BYTES)
     except (NetError, ValueError) as error:
         raise TargetsError(f"{name}: {error}") from None
-    except TimeoutError:
-        raise TargetsError(f"{name}: no answer in {SECONDS:g} s") from None
     if reply.status != OK:
         raise TargetsError(f"{name}: HTTP {reply.status}")
     return await decode_aside(len(reply.body), partial(read_document, name, reply.body))
@@ -165,11 +164,10 @@ def read_file(path: str) -> tuple[ProbeTarget, ...]:
         TargetsError: the file cannot be read, or is no such list.
     """
     place = Path(path)
-    try:
-        with place.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise TargetsError(f"{path}: {error.strerror or error}; check --probe.targets") from None
+    content = yaml_document.read_file(place, MOST_BYTES)
+    if isinstance(content, OSError | ValueError):
+        problem = getattr(content, "strerror", None) or content
+        raise TargetsError(f"{path}: {problem}; check --probe.targets")
     return read_document(path, content, is_yaml=place.suffix in (".yml", ".yaml"))
 
 
