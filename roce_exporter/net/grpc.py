@@ -154,24 +154,18 @@ async def _shown_certificate(context: ssl.SSLContext, address: str, port: int, n
         trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         trusting.load_verify_locations(cadata=pem)
         # OpenSSL decodes a certificate only for a context that has verified it.
-        names = certificate_names((await handshake(trusting, address, port, name))[1])
+        _, found = await handshake(trusting, address, port, name)
     except OSError as error:
         fault = connection_fault(error, f"{address}:{port}")
         if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code == EXPIRED:
             fault += await expiry_text(address, port, name)
         raise NetError(fault) from None
+    named = [value for kind, value in found.get("subjectAltName", ()) if kind in ("DNS", "IP Address")]
+    # The common name counts only where there is no other name (RFC 6125). A wildcard becomes a name that it covers.
+    common = [value for part in found.get("subject", ()) for key, value in part if key == "commonName"]
+    names = [one.replace("*", "any", 1) for one in named or common]
     if not names:
         raise NetError(
             "insecure_skip_verify: the server's certificate has no name: give it one, or use ca_file"
         )
     return pem, name if name in names else names[0]
-
-
-def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names that a certificate is valid for, in the form of `ssl.SSLSocket.getpeercert`.
-
-    A wildcard becomes a name that it covers. The common name counts only where there is no other name (RFC 6125).
-    """
-    others = [value for kind, value in certificate.get("subjectAltName", ()) if kind in ("DNS", "IP Address")]
-    common = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
-    return tuple(name.replace("*", "any", 1) for name in others or common)

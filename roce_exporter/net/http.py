@@ -13,7 +13,6 @@ import asyncio
 import re
 import ssl
 from dataclasses import dataclass
-from types import TracebackType
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
@@ -152,9 +151,7 @@ class HttpClient:
         """Nothing is sent before the first request."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close all connections, also when the task is cancelled."""
         for connection in self._open:
             connection.abort()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from roce_exporter.normalise.series import Histogram
+from roce_exporter.normalise.series import Histogram, Samples
 from roce_exporter.probe import plan
 from roce_exporter.probe.guard import Guard
 from roce_exporter.probe.outcomes import BOUNDS, PortTally, ProcessCounts, probe_samples
@@ -29,7 +29,6 @@ from roce_exporter.probe.target_source import TargetsError, without_own
 
 if TYPE_CHECKING:
     from roce_exporter.model import Device
-    from roce_exporter.normalise.series import Samples
 
 LOG = logging.getLogger(__name__)
 

@@ -19,11 +19,12 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from roce_exporter import __version__
 from roce_exporter.net import NetError, ReplyBudget, meaning_of, meanings
 from roce_exporter.net import gnmi_messages as m
+from roce_exporter.net.gnmi_messages import Leaf
 from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
 from roce_exporter.net.json_reply import MOST_VALUES, decode_aside
@@ -32,12 +33,7 @@ from roce_exporter.net.tls import expiry_text
 from roce_exporter.switches.json_client import EXCHANGE_CHARACTERS
 from roce_exporter.switches.readings import LoggedRequest, ProbeRequest, StreamPlan, label_text
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from roce_exporter.net.gnmi_messages import Leaf
-
-    Send = Callable[[grpc.aio.Channel, asyncio.Timeout], Awaitable[tuple[Leaf, ...]]]
+Send = Callable[[grpc.aio.Channel, asyncio.Timeout], Awaitable[tuple[Leaf, ...]]]
 
 NOT_GRPC = re.compile(r"HTTP status|content-type|http status|Stream removed|RST_STREAM")
 """What gRPC reports of a server of HTTP/2 that is no gRPC server."""
@@ -114,9 +110,7 @@ class GnmiClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the channel and end its requests, also when the round is cancelled."""
         if self._channel:
             await self._channel.close()

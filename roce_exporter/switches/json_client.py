@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http import HTTPStatus
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Self
 
 from roce_exporter.net import NetError, ReplyBudget, meanings
@@ -49,13 +49,20 @@ REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class StatusError(NetError):
-    """A reply with another status than 200."""
+    """A reply with another status than 200: one line, with nothing of the reply in it."""
 
     def __init__(self, status: int, body: bytes = b"") -> None:
         """`body` is the beginning of the reply. NX-API says there what is wrong with a command."""
         self.status = status
         self.body = body
-        super().__init__(status_fault(status))
+        if 300 <= status < 400:  # noqa: PLR2004 - the class of redirects, RFC 9110
+            line = "redirects are not followed, give the address that the switch itself serves"
+            super().__init__(f"status {status}: {line}")
+            return
+        phrase = next((member.phrase for member in HTTPStatus if member == status), "")
+        meaning = meanings("http").get(str(status))
+        named = f"status {status} {phrase}".strip()
+        super().__init__(f"{named}: {meaning}" if meaning else f"{named} instead of 200")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +133,9 @@ class JsonClient:
             warn_once(self._probe.target.name)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close all connections, also when the round is cancelled."""
-        await self._client.__aexit__(kind, error, trace)
+        await self._client.__aexit__()
 
     async def get(self, source: str, path: str) -> Any:
         """The JSON document at this path; the query is part of the path, and names in it are quoted by the caller.
@@ -285,16 +290,6 @@ def seconds_to_rest(header: str) -> float:
         return min(max((date - dt.datetime.now(dt.UTC)).total_seconds(), 0.0), MOST_REST)
     except (TypeError, ValueError):  # no date, or one without a zone
         return 0.0
-
-
-def status_fault(status: int) -> str:
-    """One line for a status that is not 200; nothing of the reply is in it."""
-    if 300 <= status < 400:  # noqa: PLR2004 - the class of redirects, RFC 9110
-        return f"status {status}: redirects are not followed, give the address that the switch itself serves"
-    phrase = next((member.phrase for member in HTTPStatus if member == status), "")
-    named = f"status {status} {phrase}".strip()
-    meaning = meanings("http").get(str(status))
-    return f"{named}: {meaning}" if meaning else f"{named} instead of 200"
 
 
 async def query_sources(

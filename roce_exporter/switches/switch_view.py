@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.net.login import hide
 from roce_exporter.normalise.series import NO_SAMPLES, Samples, Series
-from roce_exporter.switches.interpretation import SeriesTable
+from roce_exporter.switches.interpretation import Earlier, SeriesTable
 from roce_exporter.switches.readings import REACH
 
 if TYPE_CHECKING:
-    from roce_exporter.switches.interpretation import Earlier
     from roce_exporter.switches.probe import ProbeResult
 
 RowValues = dict[tuple[str, ...], float]

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from roce_exporter.wire.decode.columns import address_text
 from roce_exporter.wire.decode.infiniband import NAK_CODES
-from roce_exporter.wire.wire_summary import FILTERED
+from roce_exporter.wire.wire_summary import FILTERED, PairSummary, WireSummary
 from roce_exporter.words import counted, duration, few, share, some, table, wrapped
 
 if TYPE_CHECKING:
     from os import terminal_size
 
     from roce_exporter.wire.tally.incasts import Incast
-    from roce_exporter.wire.wire_summary import PairSummary, WireSummary
 
 NAK_WORDS = dict(zip(NAK_CODES, ("lost packets", "an invalid request", "a remote access error", "an operation that failed",
                                  "an invalid RD request"), strict=True))  # fmt: skip
