@@ -173,8 +173,8 @@ def tables(services: Sequence[ProbeService]) -> dict[str, int]:
     sums = Counter(dict.fromkeys(TABLES, 0))
     for service in services:
         guard = service._guard
-        sums["sources"] += len(guard) + len(guard._places)
-        sums["sessions"] += sum(map(len, guard._sessions.values()))
+        sums["sources"] += len(guard) + guard._is_allowed.cache_info().currsize
+        sums["sessions"] += sum(one.cache_info().currsize for one in guard._sessions.values())
         for port in service._ports.values():
             sums["replies to time"] += len(port.responder._pending)
             sums["pairs"] += len(port.tally.pairs)

@@ -10,6 +10,7 @@ import ipaddress
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from roce_exporter.net import TokenBucket
@@ -45,19 +46,12 @@ class Requester:
     bucket: TokenBucket
     first: float
     """When it was answered first."""
-    sessions: OrderedDict[tuple[object, ...], deque[FollowUp]]
-    """The table of all known or of all new sources: send times of replies that no later reply has reported yet."""
+    session: Callable[[str, int, int, str], deque[FollowUp]]
+    """Send times of replies that no later reply has reported yet, by source address and port, identifier and own address."""
 
-    def session(self, *key: object) -> deque[FollowUp]:
-        """The send times that wait for a session, which source address and port, identifier and own address name."""
-        waiting = self.sessions.get(key)
-        if waiting is None:
-            if len(self.sessions) >= SESSIONS:
-                self.sessions.popitem(last=False)
-            waiting = self.sessions[key] = deque(maxlen=FOLLOW_UPS)
-        else:
-            self.sessions.move_to_end(key)
-        return waiting
+
+def _waiting(*_: object) -> deque[FollowUp]:
+    return deque(maxlen=FOLLOW_UPS)
 
 
 class Guard:
@@ -65,8 +59,7 @@ class Guard:
 
     def __init__(self, allowed: Sequence[Network], clock: Callable[[], float]) -> None:
         """Networks that are answered, next to the `listed` addresses. `clock` returns monotonic seconds."""
-        self._places: dict[str, bool] = {}
-        """Whether an address is answered, for addresses that have sent a request."""
+        self._is_allowed = lru_cache(SOURCES)(self._decide)
         self.allow(allowed)
         self.dropped: Counter[str] = Counter()
         """By reason: packets that were not answered."""
@@ -77,8 +70,7 @@ class Guard:
         # Apart, so that a flood of new sources forgets no known one.
         self._old: OrderedDict[str, Requester] = OrderedDict()
         self._new: OrderedDict[str, Requester] = OrderedDict()
-        self._sessions: dict[bool, OrderedDict[tuple[object, ...], deque[FollowUp]]]
-        self._sessions = {known: OrderedDict() for known in (False, True)}
+        self._sessions = {known: lru_cache(SESSIONS)(_waiting) for known in (False, True)}
 
     def __len__(self) -> int:
         return len(self._old) + len(self._new)
@@ -86,24 +78,22 @@ class Guard:
     def allow(self, networks: Sequence[Network], listed: Iterable[Address] = ()) -> None:
         """Answer these networks and the addresses of the list of targets from now on: who is probed, probes."""
         self._allowed, self._listed = tuple(networks), frozenset(listed)
-        self._places.clear()
+        self._is_allowed.cache_clear()
+
+    def _decide(self, address: str) -> bool:
+        place = ipaddress.ip_address(address.partition("%")[0])
+        allowed = place in self._listed or any(place in one for one in self._allowed)
+        return allowed and not (place.is_multicast or place.is_unspecified)
 
     def admit_address(self, address: str, port: int) -> bool:
         """Whether a request from there may be looked at: a reply can neither loop nor go to a service, and its network is allowed."""
         if port < UNPRIVILEGED_PORT:
             self.dropped["port"] += 1
             return False
-        allowed = self._places.get(address)
-        if allowed is None:
-            place = ipaddress.ip_address(address.partition("%")[0])
-            allowed = place in self._listed or any(place in one for one in self._allowed)
-            allowed = allowed and not (place.is_multicast or place.is_unspecified)
-            if len(self._places) >= SOURCES:
-                self._places.clear()
-            self._places[address] = allowed
-        if not allowed:
+        if not self._is_allowed(address):
             self.dropped["not_allowed"] += 1
-        return allowed
+            return False
+        return True
 
     def admit(self, address: str) -> Requester | None:
         """The source to answer, or None if it is above its rate or all are. Called for requests that are valid."""
@@ -112,7 +102,7 @@ class Guard:
         if source is None:
             source = Requester(TokenBucket(OF_SOURCE, BURST, now), now, self._sessions[False])
         known = now - source.first >= KNOWN_SECONDS
-        source.sessions = self._sessions[known]
+        source.session = self._sessions[known]
         table = self._old if known else self._new
         table[address] = source
         table.move_to_end(address)
