@@ -192,7 +192,7 @@ def plain_value(entry: Entry) -> object:
     """
     try:
         return _PLAIN.construct_object(entry.node, deep=True)
-    except (yaml.YAMLError, ValueError, RecursionError, OverflowError):
+    except (yaml.YAMLError, ValueError, LookupError, RecursionError, OverflowError):
         entry.refuse("is not a plain value; write a number, a text, true or false, or a list")
 
 

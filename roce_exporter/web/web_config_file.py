@@ -200,9 +200,9 @@ class WebConfigFile:
 
 
 def _flag(entry: Entry) -> bool:
-    if entry.node.tag != "tag:yaml.org,2002:bool":
+    if entry.node.tag != "tag:yaml.org,2002:bool" or (text := text_of(entry).lower()) not in FLAGS:
         entry.refuse("is neither true nor false; use one of them")
-    return FLAGS[text_of(entry).lower()]
+    return FLAGS[text]
 
 
 def _users(fields: Mapping[str, Entry]) -> dict[bytes, bytes]:

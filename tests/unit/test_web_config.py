@@ -171,6 +171,7 @@ REFUSED = {
     f"{TLS}  curve_preferences: [P1]\n": "'P1' is not supported; choose from CurveP256,",
     f"{TLS}  prefer_server_cipher_suites: 'true'\n": "prefer_server_cipher_suites: is neither true nor false; use one",
     "http_server_config: {http2: 2}\n": "http_server_config.http2: is neither true nor false",
+    "http_server_config: {http2: !!bool maybe}\n": "http_server_config.http2: is neither true nor false",
     "http_server_config:\n  headers:\n    Server: x\n": ":3: http_server_config.headers.Server: is not a valid key",
     "http_server_config: {headers: {X-Frame-Options: DENY}}\n": "'DENY' is not supported; choose from deny, sameorigin",
     'http_server_config: {headers: {Content-Security-Policy: "a\\r\\nb: c"}}\n': "cannot be sent in a header; use print",

@@ -112,6 +112,7 @@ def test_an_unknown_profile_is_refused_with_the_known_ones(tmp_path) -> None:
         ("yml", b"ecn: true\nroce_dscp: [\n", r"site\.yml:3: is not YAML"),
         ("yml", b"roce_dscp: " + b"[" * 5000, "nested more than"),
         ("yml", b"roce_dscp: " + b"9" * 5000, "site.yml:1: roce_dscp: is not a plain value"),
+        ("yml", b"roce_dscp: !!bool maybe", "site.yml:1: roce_dscp: is not a plain value"),
         (
             "yml",
             b"switch_ports: !!python/name:os.system x\n",
