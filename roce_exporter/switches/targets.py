@@ -182,10 +182,10 @@ def _discovery(entry: Entry, limits: ProbeLimits) -> Discovery:
 def _limits(keys: Mapping[str, Entry], lossless: Entry | None) -> ProbeLimits:
     own = ProbeLimits()
     return ProbeLimits(
-        _seconds(keys["cache"], 0, 300) if "cache" in keys else own.cache_seconds,
+        _seconds(keys.get("cache"), own.cache_seconds, 0.0),
         _whole(keys["targets_at_once"], 1, 1000) if "targets_at_once" in keys else own.targets_at_once,
-        _time(keys.get("timeout"), own.timeout),
-        _time(keys.get("connect_timeout"), own.connect_timeout),
+        _seconds(keys.get("timeout"), own.timeout),
+        _seconds(keys.get("connect_timeout"), own.connect_timeout),
         _whole(keys["series"], 1, 10_000_000) if "series" in keys else own.series,
         _priorities(lossless) if lossless else None,
     )
@@ -238,8 +238,8 @@ def _common(name: str, entry: Entry, keys: Mapping[str, Entry], limits: ProbeLim
         stream=samples is not None,
         samples=samples or FastSamples(),
         lossless=_priorities(keys["lossless"]) if "lossless" in keys else limits.lossless,
-        timeout=_time(keys.get("timeout"), limits.timeout),
-        connect_timeout=_time(keys.get("connect_timeout"), limits.connect_timeout),
+        timeout=_seconds(keys.get("timeout"), limits.timeout),
+        connect_timeout=_seconds(keys.get("connect_timeout"), limits.connect_timeout),
     )
 
 
@@ -260,7 +260,7 @@ def _stream(module: str, entry: Entry) -> FastSamples | None:
     for port in ports:
         if not PORT.fullmatch(y.text_of(port)):
             port.refuse(f"{y.text_of(port)!r} is not the name of a port; write one such as Ethernet1/1")
-    every = _seconds(keys["every"], *SAMPLE_SECONDS) if "every" in keys else FastSamples().every
+    every = _seconds(keys.get("every"), FastSamples().every, *SAMPLE_SECONDS)
     return FastSamples(every, tuple(map(y.text_of, ports)))
 
 
@@ -292,11 +292,9 @@ def _whole(entry: Entry, least: int, most: int) -> int:
     return int(text)
 
 
-def _time(entry: Entry | None, usual: float) -> float:
-    return _seconds(entry, 0.1, 300) if entry else usual
-
-
-def _seconds(entry: Entry, least: float, most: float) -> float:
+def _seconds(entry: Entry | None, usual: float, least: float = 0.1, most: float = 300.0) -> float:
+    if entry is None:
+        return usual
     text = y.text_of(entry)
     parts = DURATION.fullmatch(text)
     seconds = float(parts[1]) * UNITS[parts[2]] if parts else 0.0
