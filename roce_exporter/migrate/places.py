@@ -65,24 +65,18 @@ def read_json(text: str) -> JsonDocument:
         pairs = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as error:
         raise NotJsonError(str(error)) from None
-    places = {
-        place: match.span() for place, match in zip(_in_order(pairs, ()), _STRING.finditer(text), strict=True)
-    }
-    return JsonDocument(
-        text, _plain_json(pairs), {place[1:]: span for place, span in places.items() if place[0] == VALUE}
-    )
+    found = zip(_in_order(pairs, ()), _STRING.finditer(text), strict=True)
+    places = {place: match.span() for place, match in found if place is not None}
+    return JsonDocument(text, _plain_json(pairs), places)
 
 
-VALUE, KEY = "value", "key"
-
-
-def _in_order(value: Any, place: Place) -> Iterator[Place]:
-    """The place of every string, keys too, in the order of the file."""
+def _in_order(value: Any, place: Place) -> Iterator[Place | None]:
+    """The place of every string in the order of the file; None for a key."""
     if isinstance(value, str):
-        yield (VALUE, *place)
+        yield place
     elif isinstance(value, _Pairs):
         for key, one in value:
-            yield (KEY, *place, key)
+            yield None
             yield from _in_order(one, (*place, key))
     elif isinstance(value, list):
         for number, one in enumerate(value):
