@@ -114,9 +114,7 @@ class Rewrite:
         if node.kind == promql.PAREN:
             inner = self._part(node.parts[0])
             return replace(inner, node=replace(node, parts=(inner.node,)))
-        parts = [
-            self._settled(self._part(one)) for one in node.parts
-        ]  # promql.UNARY, SUBQUERY, promql.LITERAL
+        parts = [self._settled(self._part(one)) for one in node.parts]  # of UNARY, SUBQUERY and LITERAL
         return Rewritten(replace(node, parts=tuple(one.node for one in parts)), _joined(parts))
 
     # Selectors
@@ -231,7 +229,7 @@ class Rewrite:
 
     def _label_argument(self, node: promql.Node, flow: Flow) -> promql.Node:
         if node.name is None or node.kind != promql.LITERAL:
-            raise UntranslatedError("a label is not a promql.plain string")
+            raise UntranslatedError("a label is not a plain string")
         return replace(node, name=self._label(node.name, flow))
 
     def _aggregate(self, node: promql.Node) -> Rewritten:
