@@ -15,7 +15,7 @@ from roce_exporter.net.http import Access, HttpServer
 from roce_exporter.probe.bandwidth import DIRECTIONS
 from roce_exporter.probe.fleet import COUNT, SUM
 from roce_exporter.probe.outcomes import SHOWN_SECONDS
-from roce_exporter.view.remote import PrometheusQueries, QuerySpan
+from roce_exporter.view.remote import PrometheusQueries
 from roce_exporter.words import counted, duration
 
 _COUNTED = (
@@ -44,7 +44,7 @@ async def check_fabric(
     now = time.time()
 
     async def ask(query: str, at: float) -> list[tuple[dict[str, str], float]]:
-        return await PrometheusQueries(server, access, QuerySpan(at, 1, 1)).values(query)
+        return await PrometheusQueries(server, access, at, 1, 1).values(query)
 
     try:
         pause = await recorded_pause(ask, since, now)
@@ -55,7 +55,7 @@ async def check_fabric(
     except NetError as error:
         links = Report((), (NotChecked(f"both ends of links: {error}"),))
     since = min(since, SHOWN_SECONDS)  # a host shows a lossy pair for this time
-    queries = PrometheusQueries(server, access, QuerySpan(now, since, since))
+    queries = PrometheusQueries(server, access, now, since, since)
     with asking(name):
         found = await queries.ends(METRICS)
     # An exporter that was there only at the beginning says nothing of the time.

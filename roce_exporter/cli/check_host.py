@@ -138,10 +138,10 @@ async def sampled_prometheus(options: argparse.Namespace) -> SampledHost:
         OptionError: Prometheus cannot be queried, or has no such host.
     """
     _check_times(options)
-    span = remote.QuerySpan(time.time(), options.since or SINCE, options.interval or STEP)
+    span = time.time(), options.since or SINCE, options.interval or STEP
     name, server, access = await prometheus(options)
     with asking(name):
-        found = await remote.PrometheusQueries(server, access, span).history(options.target)
+        found = await remote.PrometheusQueries(server, access, *span).history(options.target)
     return SampledHost(found.history, None, name, _of_another_version(found.unknown))
 
 

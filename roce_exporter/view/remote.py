@@ -99,24 +99,15 @@ def _series(document: object) -> Iterator[LabelledPoints]:
         raise MatrixError(f"the answer is not a valid matrix ({type(error).__name__})") from None
 
 
-class QuerySpan:
-    """The time that a query covers, in seconds."""
-
-    __slots__ = ("end", "start", "step")
-
-    def __init__(self, end: float, since: float, step: float) -> None:
-        """`end` is Unix time. The step is longer than asked for if there would be too many points."""
-        self.start, self.end = end - since, end
-        self.step = max(step, since / MOST_POINTS)
-
-
 class PrometheusQueries:
-    """The requests to one server."""
+    """The requests to one server, about the `since` seconds up to `end`, which is Unix time."""
 
-    def __init__(self, server: HttpServer, access: Access, span: QuerySpan) -> None:
+    def __init__(self, server: HttpServer, access: Access, end: float, since: float, step: float) -> None:
+        """The step, in seconds, is longer than asked for if there would be too many points."""
         self._server = server
         self._access = access
-        self._span = span
+        self._start, self._end = end - since, end
+        self._step = max(step, since / MOST_POINTS)
 
     async def history(self, instance: str) -> PrometheusHistory:
         """The history of this instance; if empty, of the only one that there is.
@@ -127,7 +118,7 @@ class PrometheusQueries:
         instance = instance or await self._only_instance()
         query = {
             "query": f'{{__name__=~"roce_.+",instance="{escaped(instance)}"}}',
-            "step": f"{self._span.step:.3f}",
+            "step": f"{self._step:.3f}",
         }
         found = read_matrix(await self._get("query_range", query))
         if not found.history:
@@ -160,7 +151,7 @@ class PrometheusQueries:
         Raises:
             NetError: a request failed.
         """
-        step = f"{self._span.end - self._span.start:.3f}"
+        step = f"{self._end - self._start:.3f}"
         query = {"query": f'{{__name__=~"{"|".join(names)}"}}', "step": step}
         series: dict[tuple[str, ...], list[LabelledPoints]] = {}
         for metric, points in _series(await self._get("query_range", query)):
@@ -180,7 +171,7 @@ class PrometheusQueries:
             NetError: the request failed.
         """
         step = {"query": query, "step": "1"}
-        span = {"start": f"{self._span.end:.3f}", "end": f"{self._span.end:.3f}"}
+        span = {"start": f"{self._end:.3f}", "end": f"{self._end:.3f}"}
         found = _series(await self._get("query_range", step | span))
         return [(metric, points[-1][1]) for metric, points in found if points]
 
@@ -201,7 +192,7 @@ class PrometheusQueries:
         return sorted(data)
 
     async def _get(self, what: str, query: dict[str, str]) -> object:
-        bounds = {"start": f"{self._span.start:.3f}", "end": f"{self._span.end:.3f}"}
+        bounds = {"start": f"{self._start:.3f}", "end": f"{self._end:.3f}"}
         try:
             return await get(self._server, self._access, what, bounds | query, TIMEOUT)
         except TooMuchError as error:
