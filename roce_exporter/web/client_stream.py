@@ -22,7 +22,8 @@ class ClientStream(asyncio.BufferedProtocol):
         self._scratch = scratch
         self._limit = limit
         self._inbox = bytearray()
-        self._ended = False
+        self.has_ended = False
+        """Whether the client sends no more: it waits for its response, or is gone."""
         self._news = asyncio.Event()
         self._flushed = asyncio.Event()
         self._flushed.set()
@@ -47,13 +48,13 @@ class ClientStream(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """True: a client that has finished sending still waits for its response. Not with TLS, which asyncio cannot close by half."""
-        self._ended = True
+        self.has_ended = True
         self._news.set()
         return self.about("sslcontext") is None
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Nothing can be received or sent any more."""
-        self._ended = True
+        self.has_ended = True
         for event in (self.lost, self._news, self._flushed):
             event.set()
         if self.when_lost:
@@ -71,14 +72,9 @@ class ClientStream(asyncio.BufferedProtocol):
         """What the transport knows of the client by this name, such as `peercert`; None if it does not."""
         return self.transport.get_extra_info(name) if self.transport else None
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the client sends no more: it waits for its response, or is gone."""
-        return self._ended
-
     async def has_input(self) -> bool:
         """True once there are bytes to read; False when no more will arrive."""
-        while not (self._inbox or self._ended):
+        while not (self._inbox or self.has_ended):
             self._news.clear()
             await self._news.wait()
         return bool(self._inbox)
@@ -101,7 +97,7 @@ class ClientStream(asyncio.BufferedProtocol):
     @property
     def is_quiet(self) -> bool:
         """Whether the next input must be waited for."""
-        return not (self._inbox or self._ended)
+        return not (self._inbox or self.has_ended)
 
     async def write(self, data: bytes | memoryview, seconds: float) -> None:
         """Send, and wait until the kernel has accepted everything.
