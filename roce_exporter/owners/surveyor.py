@@ -102,7 +102,7 @@ class Surveyor(ExporterPart):
         self._sums = NO_SAMPLES
 
     def follow(self, devices: Iterable[DeviceReadings]) -> None:
-        """OwnerScan these devices and no others. Devices that RDMA netlink does not list are left out."""
+        """Survey these devices and no others. Devices that RDMA netlink does not list are left out."""
         found = {
             SurveyKey(one.device.name, one.device.incarnation): one.device
             for one in devices
@@ -127,7 +127,7 @@ class Surveyor(ExporterPart):
             surveyed.device = found[key]
 
     async def run(self) -> None:
-        """OwnerScan every device again and again. Runs until cancelled."""
+        """Survey every device again and again. Runs until cancelled."""
         tasks: dict[SurveyKey, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
@@ -141,7 +141,7 @@ class Surveyor(ExporterPart):
                 await self._changed.wait()
 
     async def read_once(self) -> None:
-        """OwnerScan every device once, without pauses; a round not finished after `SurveyLimits.timeout` is given up."""
+        """Survey every device once, without pauses; a round not finished after `SurveyLimits.timeout` is given up."""
         await asyncio.gather(*map(self._bounded, self._devices.values()))
 
     def samples(self) -> tuple[Samples, ...]:

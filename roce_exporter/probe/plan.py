@@ -1,7 +1,7 @@
 """Who probes whom: computed on every host from one list of targets, without a controller.
 
 A port probes its two neighbours in the ring of its rack, and two partners elsewhere that change every minute; up to `MESH` ports form
-a full mesh instead. Requester ports stay the same for a window, because a path must be seen more than once. Rails do not share switches,
+a full mesh instead. Source ports stay the same for a window, because a path must be seen more than once. Rails do not share switches,
 so a port talks to its own rail. All functions are pure; the same list gives the same plan everywhere.
 """
 
@@ -19,7 +19,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MESH = 32  # a rail with at most this number of ports is a full mesh
 NEAR_PATHS, FAR_PATHS = 2, 8
-"""Requester ports towards a neighbour in the rack, whose only path is the ToR, and towards a partner in another rack."""
+"""Source ports towards a neighbour in the rack, whose only path is the ToR, and towards a partner in another rack."""
 FAR_PARTNERS = 2
 PARTNER_SECONDS = 60  # partners in other racks change that often
 RACK, FABRIC = "rack", "fabric"

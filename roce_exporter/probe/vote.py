@@ -50,7 +50,7 @@ class Blamed(NamedTuple):
     sent: int
     lost: int
     paths: int
-    """Requester ports and pairs of ports that lost probes there."""
+    """Source ports and pairs of ports that lost probes there."""
     also: tuple[Component, ...]
     """Components that these probes cannot tell from it: every lost probe passes them too, and no other probe does."""
 
