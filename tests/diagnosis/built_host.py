@@ -132,7 +132,11 @@ DRIVERS = {
         "ethtool/rx_priority_pause_frames ethtool/tx_priority_pauseframes ethtool/rx_input_fifo_overflow_drop ethtool/rxpp_fifo_overflow_drop ethtool/pmem_fifo_overflow_drop "
         "ethtool/rx_drops_no_pbuf ethtool/roce_drops_crc ethtool/jabber_events", pfc=False,
     ),
-    "cxgb4": Names("cxgb4", "ip4InSegs ip4OutSegs", "rx_octets_ok tx_octets_ok", "hw/ip4RetransSegs hw/ip4OutRsts hw/ip6InSegs hw/ip6OutSegs hw/ip6RetransSegs hw/ip6OutRsts", pfc=False),
+    "cxgb4": Names(
+        "cxgb4", "ip4InSegs ip4OutSegs", "rx_octets_ok tx_octets_ok", "hw/ip4RetransSegs hw/ip4OutRsts hw/ip6InSegs hw/ip6OutSegs hw/ip6RetransSegs hw/ip6OutRsts "
+        "ethtool/rx_bg0_frames_dropped ethtool/rx_bg1_frames_dropped ethtool/rx_bg2_frames_dropped ethtool/rx_bg3_frames_dropped "
+        "ethtool/rx_bg0_frames_trunc ethtool/rx_bg1_frames_trunc ethtool/rx_bg2_frames_trunc ethtool/rx_bg3_frames_trunc", pfc=False,
+    ),
     "hfi1": Names("hfi1", "", "", "counters/symbol_error counters/link_downed counters/port_xmit_discards", pfc=False),
     "siw": Names("siw", "", "", "", pfc=False),
     "ib": Names("mlx5_core", "", "", "hw/out_of_sequence hw/local_ack_timeout_err counters/symbol_error counters/link_downed", pfc=False),

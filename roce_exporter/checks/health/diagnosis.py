@@ -203,6 +203,6 @@ def _explained(findings: list[Finding]) -> Iterator[Finding]:
             side=worst.side if sure and most >= finding.status else finding.side,
             # what a program or the load does makes no port unfit
             status=min(finding.status, most) if most is Status.OK else finding.status,
-            caused_by=tuple(dict.fromkeys(other.check for other in reasons)),
+            caused_by=tuple(dict.fromkeys((*finding.caused_by, *(other.check for other in reasons)))),
             harm=min(finding.harm, min(other.harm for other in reasons) - 1),
         )

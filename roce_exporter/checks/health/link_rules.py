@@ -9,7 +9,7 @@ from typing import NamedTuple
 from roce_exporter.checks.health.causes import CAUSES, NAMED, Rule, Symptom, rose, texts
 from roce_exporter.host.kernel.ethtool_netlink import link_reason
 from roce_exporter.view.host_view import PortView, Rise, SeriesTrack, moduli, rise_between
-from roce_exporter.words import duration
+from roce_exporter.words import duration, some
 
 
 class ModuleLimit(NamedTuple):
@@ -67,7 +67,7 @@ def _beyond(port: PortView) -> Iterator[Symptom]:
             )
 
 
-UP = "roce_port_up"
+UP, SET_UP = "roce_port_up", "roce_port_set_up"
 DOWN_COUNTERS = (
     "roce_netdev_carrier_down_total",
     "roce_link_down_events_total",
@@ -90,6 +90,10 @@ CORRECTED = ("roce_phy_corrected_errors_total", "roce_phy_fec_corrected_blocks_t
 
 def _down(port: PortView) -> Iterator[Symptom]:
     up = port.highest(UP)
+    if up and (times := [time for one in port.tracks(SET_UP) for time, value in one.points if not value]):
+        port.host.moved.append((times[0], times[-1]))
+        said = f"its network device was set down in {some(len(times), 'samples')}, and is up again"
+        yield Symptom("set_down", (said,), until=times[-1], title="The port was set down, and is up again")
     if up is None or up > 0 or is_unused(port):
         return
     evidence = texts(
@@ -138,7 +142,7 @@ def _ends_link(port: PortView) -> Iterator[Symptom]:
 def is_set_down(port: PortView) -> bool:
     """Whether an operator or a program set the network device down: no fault, and the kernel reports no reason."""
     members = [value for _, value in port.current("roce_netdev_set_up")]
-    return port.highest("roce_port_set_up") == 0 or (bool(members) and not any(members))
+    return port.highest(SET_UP) == 0 or (bool(members) and not any(members))
 
 
 def is_unused(port: PortView) -> bool:
@@ -162,24 +166,24 @@ def losses(port: PortView, window: float) -> Rise | None:
 
 
 def _losses(port: PortView, window: float) -> Iterator[tuple[Rise, str]]:
-    """Losses of each network device that was not set down. A counter that begins again is that of a driver that was loaded again."""
+    """Losses of each network device, without those when it was set down. A counter that begins again is that of a driver that was loaded again."""
     set_down = {
-        track.labels.get("netdev", "")
-        for name in ("roce_port_set_up", "roce_netdev_set_up")
+        (track.labels.get("netdev", ""), time)
+        for name in (SET_UP, "roce_netdev_set_up")
         for track in port.tracks(name)
-        if any(value == 0 for _, value in track.points)
+        for time, value in track.points
+        if value == 0
     }
-    if "" in set_down:
-        return
     for name in DOWN_COUNTERS:
         for track in port.tracks(name):
             netdev = track.labels.get("netdev", "")
             rise = port.rise_of(name, track, window)
-            if rise and netdev not in set_down:
+            if rise:
                 lost = sum(
-                    max(after[1] - before[1], 0)
-                    for before, after in pairwise(track.points)
-                    if before[0] >= port.host.end - window
+                    max(after - before, 0)
+                    for (begin, before), (end, after) in pairwise(track.points)
+                    if begin >= port.host.end - window
+                    and set_down.isdisjoint((one, time) for one in ("", netdev) for time in (begin, end))
                 )
                 yield Rise(lost, rise.seconds), netdev
 

@@ -12,7 +12,7 @@ from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, causes_of,
 from roce_exporter.checks.health.congestion_rules import SENT, SLOWED
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.link_rules import UP, is_unused
-from roce_exporter.checks.health.transport_rules import OUT_OF_SEQUENCE, is_much
+from roce_exporter.checks.health.transport_rules import DROPPED, OUT_OF_SEQUENCE, is_much
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
 from roce_exporter.view.host_view import PortView, View
 from roce_exporter.words import duration, share
@@ -33,10 +33,6 @@ AT_THE_OTHER_END = frozenset({"peer_pfc"})
 TITLES = {check.id: check.title for check in ALL_CHECKS}
 SAID = re.compile(r"wrong setting of .* \(check ([a-z0-9_]+)\)$")
 PAIR = "two ports of one kind are set differently: `check settings` lists in what"
-DROPPED = tuple(
-    f"roce_{name}_discards_total" for name in ("phy_receive", "port_receive", "buffer", "host_buffer")
-)
-"""Each counts the same packets or a part of them."""
 STOPS = tuple(f"roce_global_pause_transmit_{kind}frames_total" for kind in ("", "xoff_"))
 
 
@@ -45,30 +41,31 @@ def wrong_setting(netdev: str, check: str) -> str:
     return f"wrong setting of {netdev or 'the port'}: {TITLES.get(check, check)} (check {check})"
 
 
-def _checks_of(finding: Finding) -> list[str]:
-    """The failed checks that a finding of wrong settings lists; none of other findings."""
-    said = (SAID.match(one) for one in finding.evidence if finding.check == MISCONFIGURED)
-    return [found[1] for found in said if found]
-
-
 def settings_first(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings; symptoms that a wrong setting of the same port makes are its evidence, not findings."""
-    leads = [
-        (one, {name for check in _checks_of(one) for name in SYMPTOMS.get(check, ())}) for one in findings
-    ]
-    for finding, names in leads:
-        here = [one for one in leads if (one[0].device, one[0].port) == (finding.device, finding.port)]
-        if finding.check == MISCONFIGURED:
-            shown = [one for one, _ in here if one.check in names]
-            yield _with_symptoms(finding, shown) if shown else finding
-        elif not any(finding.check in others for _, others in here):
+    """The findings; symptoms that a wrong setting of the same port can make are its consequences, whose own side is the better known one."""
+    leads = {(one.device, one.port): one for one in findings if one.check == MISCONFIGURED}
+    for finding in findings:
+        lead = leads.get((finding.device, finding.port))
+        if lead is finding:
+            here = [one for one in findings if (one.device, one.port) == (lead.device, lead.port)]
+            yield _with_symptoms(lead, [one for one in here if _checks_behind(lead, one)])
+        elif lead and _checks_behind(lead, finding):
+            yield replace(finding, caused_by=(MISCONFIGURED,))
+        else:
             yield finding
 
 
+def _checks_behind(lead: Finding, finding: Finding) -> list[str]:
+    """The failed checks of which a finding can be a symptom."""
+    said = (SAID.match(one) for one in lead.evidence)
+    return [found[1] for found in said if found and finding.check in SYMPTOMS.get(found[1], ())]
+
+
 def _with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
-    """The finding of wrong settings as the cause of these symptoms: as bad as the worst of them, and with their evidence."""
-    names = {one.check for one in symptoms}
-    checks = [check for check in _checks_of(finding) if not names.isdisjoint(SYMPTOMS.get(check, ()))]
+    """The finding of wrong settings as the cause of these symptoms: as bad as the worst of them."""
+    if not symptoms:
+        return finding
+    checks = list(dict.fromkeys(check for one in symptoms for check in _checks_behind(finding, one)))
     titles = ", ".join(TITLES.get(check, check) for check in checks)
     return replace(
         finding,
@@ -76,7 +73,6 @@ def _with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
         status=max(finding.status, *(one.status for one in symptoms)),
         areas=finding.areas.union(*(one.areas for one in symptoms)),
         side=Side.LINK if {*checks} <= AT_THE_OTHER_END else finding.side,
-        evidence=(*finding.evidence, *(said for one in symptoms for said in one.evidence)),
         harm=max(finding.harm, *(one.harm for one in symptoms)) + 1,
     )
 
@@ -155,16 +151,17 @@ def _outside(port: PortView) -> Iterator[Symptom]:
     enabled = [track.labels for track, value in port.current("roce_pfc_enabled") if value]
     if rdma is None or not enabled or rdma.rate <= port.limit("lossless_traffic", "bytes_per_second"):
         return
-    rises = [
-        port.rise(
-            "roce_priority_transmit_bytes_total", MEDIUM, netdev=labels["netdev"], priority=labels["priority"]
+    name, ratio = "roce_priority_transmit_bytes_total", port.limit("lossless_traffic", "ratio")
+    places = [{key: labels[key] for key in ("netdev", "priority")} for labels in enabled]
+    known = [rise.amount for place in places if (rise := port.rise(name, MEDIUM, **place))]
+    inside = sum(known) / rdma.amount
+    # What no priority carried did not leave: two programs of this host.
+    others = port.rose(name, MEDIUM) / rdma.amount - inside
+    if known and inside < ratio and (others > 1 - ratio or len(port.tracks(name)) == len(known)):
+        said = (
+            f"{share(inside)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
         )
-        for labels in enabled
-    ]
-    known = [rise.amount for rise in rises if rise is not None]
-    if known and sum(known) / rdma.amount < port.limit("lossless_traffic", "ratio"):
-        said = f"{share(sum(known) / rdma.amount)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
-        yield Symptom("outside_lossless_priority", (said,), weight=1 - sum(known) / rdma.amount)
+        yield Symptom("outside_lossless_priority", (said,), weight=1 - inside)
 
 
 EITHER = frozenset({"irdma", "qedr"})

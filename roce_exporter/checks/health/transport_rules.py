@@ -29,6 +29,10 @@ LOST = (
     ("roce_transport_implied_naks_total", "lost responses"),
     (OUT_OF_SEQUENCE, "packets out of sequence"),
 )
+DROPPED = tuple(
+    f"roce_{name}_discards_total" for name in ("phy_receive", "port_receive", "buffer", "host_buffer")
+)
+"""Each counts the same packets or a part of them."""
 AGAIN = "roce_transport_retransmitted_packets_total"
 """EFA, ionic and iWARP: packets sent again, whatever for."""
 AGAINS = {"iw": 10.0}
@@ -269,13 +273,19 @@ def _loss(port: PortView) -> Iterator[Symptom]:
         amount = sum(rise.amount for rise in rises)
         passed = port.rise(f"roce_port_{direction}_packets_total", MEDIUM)
         times = AGAINS.get(port.label("roce_device_info", "protocol"), MANY_AGAIN) if AGAIN in names else 1.0
-        if not amount or not is_much(port, amount, passed, times):
-            continue
         silent = amount <= PER_TIMEOUT * port.rose(TIMEOUTS, MEDIUM)
+        # where queue pairs waited for what was lost and none gave up, it was much for a moment
+        late = port.rose(TIMEOUTS, WINDOW) > port.limit("ack_timeouts", "events")
+        waited = late and not (silent or AGAIN in names or port.rose(EXCEEDED, WINDOW))
+        if not amount or not (waited or is_much(port, amount, passed, times)):
+            continue
         if AGAIN in names and (silent or any(port.tracks(name) for name, _ in LOST)):
             continue  # nothing came back, or the losses themselves are counted
         ratio = share(amount / passed.amount) if passed and passed.amount else "an unknown share"
         side, why = _side_of_loss(port, amount, direction)
+        # Where drops of this port are counted and are few, a full port explains none.
+        dropped = [port.rose(name, MEDIUM) for name in DROPPED if port.tracks(name)]
+        way = "" if direction == RECEIVE and not side and dropped and max(dropped) < amount / 4 else direction
         said = f"{number(amount)} {what} within {duration(rises[0].seconds)} ({ratio})"
         spray = names[0] == OUT_OF_SEQUENCE and "switches that spray packets reorder them without loss"
         again = sum(port.rose(name, MEDIUM) for name in SENT_AGAIN)
@@ -285,7 +295,7 @@ def _loss(port: PortView) -> Iterator[Symptom]:
             yield Symptom("port_drops", texts(why, said), weight=weight, direction=direction)
         else:
             evidence, against = texts(said, why), texts(spray)
-            yield Symptom("packet_loss", evidence, against, side, weight, alone, direction=direction)
+            yield Symptom("packet_loss", evidence, against, side, weight, alone, direction=way)
 
 
 def is_much(port: PortView, amount: float, packets: Rise | None, times: float = 1.0) -> bool:

@@ -32,9 +32,9 @@ REASONS = {
     ),
     BAD_SENDER: (
         "port_receive_truncated_packets port_receive_switch_relay_errors port_receive_constraint_errors "
-        "port_transmit_constraint_errors phy_transmit_crc_errors phy_receive_too_long phy_receive_undersized phy_receive_fragments "
-        "phy_receive_length_errors phy_receive_truncated phy_transmit_truncated phy_transmit_fragments phy_transmit_oversized "
-        "phy_transmit_undersized rmon_undersize_packets rmon_fragments"
+        "port_transmit_constraint_errors  phy_receive_too_long phy_receive_undersized  "
+        "phy_receive_length_errors    phy_transmit_oversized "
+        "phy_transmit_undersized rmon_undersize_packets "
     ),
 }  # fmt: skip
 
