@@ -94,16 +94,17 @@ def _symptoms(counted: Sequence[Counted], port: PortView) -> Iterator[Symptom]:
 def _rises(port: PortView) -> Iterator[Symptom]:
     packets = [port.rose(f"roce_port_{way}_packets_total", MEDIUM) for way in ("receive", "transmit")]
     for name, kind in FAULT_ROWS.items():
-        rise = port.rise(name, MEDIUM)
+        window, least, rounds = (MEDIUM, STEADY, ROUNDS) if kind.harmless else (2 * MEDIUM, 1.0, 1)
+        rise = port.rise(name, window)
         if rise and rise.amount:  # what is lost with a link is the link's
-            rise = Rise(sum(steady(port, track, MEDIUM) for track in port.tracks(name)), rise.seconds)
-        if rise is None or rise.amount < STEADY:
+            rise = Rise(sum(steady(port, track, window) for track in port.tracks(name)), rise.seconds)
+        if rise is None or rise.amount < least:
             continue
         ratio = rise.amount / max(packets) if any(packets) and INDEX.named[name].unit in OF_PACKETS else 1.0
         if ratio <= kind.harmless:
             continue
-        intervals = [amount for _, _, amount in port.stretches(name, 0.0, MEDIUM)]
-        if sum(amount > 0 for amount in intervals) >= min(ROUNDS, len(intervals)):
+        intervals = [amount for _, _, amount in port.stretches(name, 0.0, window)]
+        if sum(amount > 0 for amount in intervals) >= min(rounds, len(intervals)):
             way = next((one for one in ("receive", "transmit") if one in name), "")
             said = (f"{_said(port, name, rise)}, normally 0",)
             title = UNREAD if kind.cause == "fault_counted" else ""
