@@ -327,6 +327,34 @@ def together(one: Incident, other: Incident) -> Incident | None:
     )
 
 
+def beside(one: Incident, other: Incident) -> Incident | None:
+    """The second fault on the next port of the same host; None where it is more than what is counted, or its port is another one."""
+    is_plain = one.ports == 2 and not (one.bond or one.without or other.without)
+    is_counted = not (
+        other.ecn or other.files or other.log or other.down or other.set_down or other.start or other.gone
+    )
+    if not (is_plain and is_counted) or any(getattr(one, key) != getattr(other, key) for key in PLACE):
+        return None
+    return replace(
+        one,
+        id=f"{one.id}+{other.id}",
+        other_truth=other.truth,
+        other_rates=other.rates,
+        other_burst=other.burst,
+    )
+
+
+def neighbours() -> list[Incident]:
+    """Hosts with two faulty ports, in an order in which those next to each other have little in common."""
+    found = (beside(one, other) for one in SINGLE for other in SINGLE if one is not other)
+    return sorted(filter(None, found), key=lambda both: both.id[::-1])
+
+
+async def unsaid(hosts: list[Incident]) -> dict[str, str]:
+    found = {one.id: misread(one, diagnose(await incident_history(one)).findings) for one in hosts}
+    return {name: said for name, said in found.items() if said}
+
+
 @cache
 def pairs() -> list[tuple[Incident, Incident, Incident]]:
     """Two hosts and what they are together, in an order in which neighbours have little in common."""
@@ -350,6 +378,20 @@ async def swallowed(three: tuple[Incident, Incident, Incident]) -> list[str]:
         if first.check not in {one.check for one in here} and NUMBER.sub("N", first.evidence[0]) not in lines:
             lost.append(f"{both.id}: {first.check}")
     return lost
+
+
+async def test_the_fault_of_each_of_two_ports_is_named() -> None:
+    hosts = neighbours()
+    assert len(hosts) > 1000
+    assert await unsaid(hosts[:: len(hosts) // 4]) == {}
+
+
+@pytest.mark.ci
+@pytest.mark.slow
+@pytest.mark.timeout(1800)  # hundreds of histories of ten minutes
+async def test_the_faults_of_many_pairs_of_ports_are_named() -> None:
+    hosts = neighbours()
+    assert await unsaid(hosts[:: len(hosts) // 150]) == {}
 
 
 async def test_neither_of_two_faults_of_one_port_disappears() -> None:

@@ -456,12 +456,10 @@ def _sum(port: PortView, name: str, end: str, **match: str) -> dict[str, float]:
 
 
 def _retransmitted(port: PortView) -> Iterator[Symptom]:
-    again = _sum(port, "roce_wire_retransmitted_packets_total", "source")
     packets = _sum(port, "roce_wire_packets_total", "source")
-    for peer, rate in again.items():
-        if packets.get(peer, 0.0) <= port.limit("wire_retransmissions", "packets_per_second"):
-            continue
-        if rate / packets[peer] > port.limit("wire_retransmissions", "ratio"):
+    for peer, rate in _sum(port, "roce_wire_retransmitted_packets_total", "source").items():
+        many = packets.get(peer, 0.0) > port.limit("wire_retransmissions", "packets_per_second")
+        if many and rate / packets[peer] > port.limit("wire_retransmissions", "ratio"):
             said = f"a capture saw {share(rate / packets[peer])} of the packets to {peer} again"
             yield Symptom("packet_loss", (said,))
 
@@ -474,8 +472,7 @@ def _wire_incast(port: PortView) -> Iterator[Symptom]:
 
 
 def _corrupted(port: PortView) -> Iterator[Symptom]:
-    bad = _sum(port, "roce_wire_bad_icrc_packets_total", "source")
-    for peer, rate in bad.items():
+    for peer, rate in _sum(port, "roce_wire_bad_icrc_packets_total", "source").items():
         if rate:
             said = f"a capture saw corrupted packets of this port to {peer}"
             yield Symptom("corruption", (said,), side=Side.UNKNOWN)

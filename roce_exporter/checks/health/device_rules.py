@@ -34,9 +34,8 @@ def _in_error(device: PortView) -> Iterator[Symptom]:
         seconds = device.host.end - recent[0][0]
         evidence = some(now, f"queue pairs of {track.labels['owner']} are in error")
         evidence += f", for at least {duration(seconds)}" * (seconds > 0)
-        silent = device.rose("roce_transport_retries_exceeded_total", WINDOW) or device.rose(
-            "roce_transport_ack_timeouts_total", WINDOW
-        )
+        names = (f"roce_transport_{kind}_total" for kind in ("retries_exceeded", "ack_timeouts"))
+        silent = any(device.rose(name, WINDOW) for name in names)
         yield Symptom("queue_pairs_in_error", (evidence,), side=Side.PEER if silent else None)
 
 
@@ -227,11 +226,9 @@ def _ports(device: PortView) -> list[PortView]:
 
 def _works(device: PortView) -> bool:
     """Whether all ports of the device are up and carry packets."""
-    ports = _ports(device)
-    rises = [port.rise("roce_port_receive_packets_total", MEDIUM) for port in ports]
-    return all(port.highest("roce_port_up") for port in ports) and all(
-        rise and rise.rate > BUSY for rise in rises
-    )
+    packets = "roce_port_receive_packets_total"
+    ports = [(port.highest("roce_port_up"), port.rise(packets, MEDIUM)) for port in _ports(device)]
+    return all(up and rise and rise.rate > BUSY for up, rise in ports)
 
 
 def _devlink(device: PortView) -> Iterator[Symptom]:

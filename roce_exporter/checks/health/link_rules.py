@@ -290,7 +290,7 @@ def _uncorrected(port: PortView) -> Iterator[Symptom]:
     window = port.limit("link_errors", "window")
     counters: tuple[tuple[str, str], ...] = (
         ("roce_phy_symbol_errors_total", "symbol errors that could not be corrected"),
-        ("roce_phy_symbol_error_packets_total", "packets lost to symbol errors"),
+        ("roce_phy_symbol_error_packets_total", "packets with a symbol error"),
         ("roce_mac_symbol_errors_total", "frames with a symbol error"),
         (LOST_BLOCKS, "blocks that could not be corrected"),
     )

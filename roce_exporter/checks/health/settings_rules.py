@@ -79,11 +79,7 @@ def _with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
 
 def _is_odd(port: PortView) -> bool:
     """Whether most ports that are compared agree, so that this one is the odd one; of two that differ, neither is."""
-    found = [
-        value
-        for track, value in port.host.current("roce_config_check_ok")
-        if track["check"] == CONSISTENCY.id
-    ]
+    found = [ok for one, ok in port.host.current("roce_config_check_ok") if one["check"] == CONSISTENCY.id]
     return found.count(0) * 2 < len(found)
 
 
@@ -158,9 +154,8 @@ def _outside(port: PortView) -> Iterator[Symptom]:
     # What no priority carried did not leave: two programs of this host.
     others = port.rose(name, MEDIUM) / rdma.amount - inside
     if known and inside < ratio and (others > 1 - ratio or len(port.tracks(name)) == len(known)):
-        said = (
-            f"{share(inside)} of the RDMA bytes left on lossless priorities within {duration(rdma.seconds)}"
-        )
+        said = f"{share(inside)} of the RDMA bytes left on lossless priorities"
+        said += f" within {duration(rdma.seconds)}"
         yield Symptom("outside_lossless_priority", (said,), weight=1 - inside)
 
 

@@ -192,12 +192,10 @@ def _silent_peers(port: PortView) -> Iterator[str]:
 
 def _unanswered(port: PortView) -> bool:
     """Whether in some stretch packets were sent again because nothing came back, and fewer were answered by a NAK."""
-    if port.rose(ADAPTIVE, WINDOW) < SILENT_EVENTS:
-        return False
-    for begin, end, amount in port.stretches(ADAPTIVE, STRETCH, WINDOW):
-        if amount >= SILENT_EVENTS and amount > sum(port.between(name, begin, end) for name, _ in LOST):
-            return True
-    return False
+    return port.rose(ADAPTIVE, WINDOW) >= SILENT_EVENTS and any(
+        amount >= SILENT_EVENTS and amount > sum(port.between(name, begin, end) for name, _ in LOST)
+        for begin, end, amount in port.stretches(ADAPTIVE, STRETCH, WINDOW)
+    )
 
 
 def _is_silent(port: PortView) -> bool:
@@ -207,9 +205,8 @@ def _is_silent(port: PortView) -> bool:
 def _unexplained(port: PortView) -> float:
     """Failed work requests that no refusal, no retry that is counted and no flush explains."""
     explained = (FLUSHED, EXCEEDED, RNR_EXCEEDED, *counters_of("requests_refused"))
-    return sum(port.rose(name, WINDOW) for name in FAILED) - sum(
-        port.rose(name, WINDOW) for name in explained
-    )
+    failed, known = (sum(port.rose(name, WINDOW) for name in names) for names in (FAILED, explained))
+    return failed - known
 
 
 REACTIONS = "roce_cnp_handled_total"
@@ -274,8 +271,8 @@ def _loss(port: PortView) -> Iterator[Symptom]:
         passed = port.rise(f"roce_port_{direction}_packets_total", MEDIUM)
         times = AGAINS.get(port.label("roce_device_info", "protocol"), MANY_AGAIN) if AGAIN in names else 1.0
         silent = amount <= PER_TIMEOUT * port.rose(TIMEOUTS, MEDIUM)
-        # where queue pairs waited for what was lost and none gave up, it was much for a moment
         late = port.rose(TIMEOUTS, WINDOW) > port.limit("ack_timeouts", "events")
+        # where queue pairs waited for what was lost and none gave up, it was much for a moment
         waited = late and not (silent or AGAIN in names or port.rose(EXCEEDED, WINDOW))
         if not amount or not (waited or is_much(port, amount, passed, times)):
             continue

@@ -6,6 +6,13 @@ from health_history import causes, history, only
 from roce_exporter.checks.finding import Side, Status
 from roce_exporter.checks.health.diagnosis import diagnose
 
+INSIDE = {
+    "roce_port_transmit_bytes_total": [0, 1e10],
+    "roce_priority_transmit_bytes_total{priority=3}": [0, 10],
+    "roce_priority_transmit_bytes_total{priority=0}": [0, 1e6],
+    "roce_pfc_enabled{priority=3}": 1,
+    "roce_pfc_enabled{priority=0}": 0,
+}
 FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
     "fewer lanes": ({"roce_pcie_link_width_lanes": 8, "roce_pcie_link_width_max_lanes": 16}, ["pcie_narrow"]),
     "all lanes": ({"roce_pcie_link_width_lanes": 16, "roce_pcie_link_width_max_lanes": 16}, []),
@@ -185,6 +192,24 @@ FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
         },
         ["outside_lossless_priority"],
     ),
+    "traffic between two programs of one host": (INSIDE, []),
+    "traffic of another priority": (
+        INSIDE | {"roce_priority_transmit_bytes_total{priority=0}": [0, 1e10]},
+        ["outside_lossless_priority"],
+    ),
+    "packets with a symbol error": ({"roce_phy_symbol_error_packets_total": [0, 500]}, ["link_errors"]),
+    "one refused request": (
+        {"roce_transport_responder_opcode_errors_total": [0, 1]},
+        ["peer_requests_refused"],
+    ),
+    "losses that queue pairs waited for": (
+        {
+            "roce_transport_ack_timeouts_total": [0, 6],
+            "roce_transport_packet_sequence_errors_total": [0, 5000],
+            "roce_port_transmit_packets_total": [0, 1e9],
+        },
+        ["packet_loss", "ack_timeouts"],
+    ),
     "packets sent again, on the wire": (
         {
             "roce_gid_info{address=10.0.0.1}": 1,
@@ -255,6 +280,33 @@ def test_queue_pairs_in_error_after_silence_are_the_peers() -> None:
     one = {"roce_owner_queue_pairs{owner=slurm/1,state=ERR,type=RC}": 1}
     said = diagnose(history({**series, **one})).findings[-1].evidence
     assert said == ("1 queue pair of slurm/1 is in error, for at least 60 s",)
+
+
+LOST = {
+    "roce_transport_out_of_sequence_total": [0, 10_000],
+    "roce_transport_duplicate_requests_total": [0, 100],
+    "roce_port_receive_packets_total": [0, 1e6],
+}
+
+
+def test_a_port_that_is_seen_to_drop_next_to_nothing_explains_no_loss() -> None:
+    narrow = {"roce_pcie_link_width_lanes": 8, "roce_pcie_link_width_max_lanes": 16, **LOST}
+    for drops, side, reasons in (
+        ({}, Side.HOST, ("pcie_narrow",)),
+        ({"roce_phy_receive_discards_total": [0, 9]}, Side.FABRIC, ()),
+    ):
+        found = {one.check: one for one in diagnose(history({**narrow, **drops})).findings}
+        loss = found["packet_loss"]
+        assert (loss.side, loss.caused_by) == (side, reasons)
+
+
+def test_the_symptom_of_a_wrong_setting_is_its_consequence_and_keeps_its_side() -> None:
+    found = diagnose(history({"roce_config_check_ok{check=pfc}": 0, **LOST})).findings
+    assert [(one.check, one.side, one.caused_by) for one in found] == [
+        ("misconfigured", Side.HOST, ()),
+        ("packet_loss", Side.FABRIC, ("misconfigured",)),
+    ]
+    assert found[0].status == found[1].status == Status.DEGRADED
 
 
 def test_the_next_step_names_the_port() -> None:

@@ -38,6 +38,15 @@ def test_a_port_that_lost_its_link_before_has_not_failed() -> None:
     assert fault.evidence[-1] == "the driver says: Link training failure"
 
 
+def test_a_port_that_was_set_down_and_is_up_again_is_fit() -> None:
+    again = {"roce_port_up": [1, 0, 1], "roce_port_set_up": [1, 0, 1], DOWN: [1, 2, 2]}
+    fault = only(diagnose(history(again, moments=3)))
+    assert (fault.check, fault.status) == ("set_down", Status.OK)
+    assert fault.since == fault.until > 0
+    later = {"roce_port_up": 1, "roce_port_set_up": [1, 0, 1, 1], DOWN: [1, 2, 2, 6]}
+    assert {*causes(diagnose(history(later, moments=4)))} == {"link_flapping", "set_down"}
+
+
 MODULE = {"roce_transceiver_temperature_high_alarm_celsius": 75}
 
 
