@@ -92,8 +92,8 @@ def _down(port: PortView) -> Iterator[Symptom]:
     up = port.highest(UP)
     if up and (times := [time for one in port.tracks(SET_UP) for time, value in one.points if not value]):
         port.host.moved.append((times[0], times[-1]))
-        said = f"its network device was set down in {some(len(times), 'samples')}, and is up again"
-        yield Symptom("set_down", (said,), until=times[-1], title="The port was set down, and is up again")
+        seen = f"its network device was set down in {some(len(times), 'samples')}, and is up again"
+        yield Symptom("set_down", (seen,), until=times[-1], title="The port was set down, and is up again")
     if up is None or up > 0 or is_unused(port):
         return
     evidence = texts(
