@@ -52,8 +52,7 @@ def lines(host: str, capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
             if gap["needed"]:
                 yield f"{topic}\t{gap['device']}/{gap['port']}\t{gap['what']}\tnot seen\t"
         details = sum(not gap["needed"] for gap in document["not_checked"])
-        yield f"{topic}\t\tdetails not seen\t{details}\t"
-        yield f"{topic}\t\texit code\t{status}\t"
+        yield f"{topic}\t\texit code\t{status}\t{details} details not seen"
 
 
 @pytest.mark.parametrize(
