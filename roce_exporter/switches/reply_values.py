@@ -8,6 +8,7 @@ from calendar import timegm
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import parsedate
 from functools import cache
 from typing import Any
 
@@ -51,8 +52,7 @@ MOST_DBM = 60.0
 """A kilowatt: more is not a power that a module receives."""
 SPEED = re.compile(r"(?:[\w-]+:)?(?:SPEED_)?([0-9]{1,5})([MGT])(?:B|bps)?", re.ASCII)
 UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
-MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
-TIME = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) ([1-9]\d{3})", re.ASCII)
+TIME = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d [1-9]\d{3}", re.ASCII)
 ISO_TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?([-+][0-9]{2}:[0-9]{2}|Z)?",
     re.ASCII,
@@ -227,18 +227,15 @@ def seconds(value: object) -> RawNumber:
 
 def unix_time(text: object) -> int | Unreadable:
     """Seconds of a time, in UTC unless it says otherwise: `Sat Jan 18 00:08:42 2025` or `2025-01-18T00:08:42.123-04:00`."""
-    if ISO_TIME.fullmatch(str(text).strip()):
+    plain = str(text).strip()
+    if ISO_TIME.fullmatch(plain):
         try:
-            time = datetime.fromisoformat(str(text).strip())
+            time = datetime.fromisoformat(plain)
         except ValueError:
             return Unreadable(GARBAGE)
         return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
-    found = TIME.fullmatch(str(text).strip())
-    month = MONTHS.find(found[1]) if found else -1
-    if found is None or month < 0 or month % 3:
-        return Unreadable(GARBAGE)
-    day, hour, minute, second, year = (int(found[place]) for place in range(2, 7))
-    return timegm((year, month // 3 + 1, day, hour, minute, second))
+    found = parsedate(plain) if TIME.fullmatch(plain) else None
+    return timegm(found) if found else Unreadable(GARBAGE)
 
 
 def below(node: Any, *keys: str) -> Any:
