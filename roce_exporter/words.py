@@ -57,6 +57,11 @@ def few(names: Sequence[object], most: int = 4) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
+def escaped(text: str) -> str:
+    """The text as the content of a quoted string of PromQL, of an exposition, or of OTTL."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
 def word_list(text: str) -> tuple[str, ...]:
     """The words of a list in the source, as a text: a formatter gives every item of a Python list a line of its own."""
     return tuple(text.split())

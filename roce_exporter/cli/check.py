@@ -34,8 +34,8 @@ from roce_exporter.host.kernel.privileges import read_clock_state, read_privileg
 from roce_exporter.net import NetError
 from roce_exporter.net.prometheus_api import get
 from roce_exporter.view.host_view import View
-from roce_exporter.view.remote import escaped, parse_scrapes, read_metrics
-from roce_exporter.words import duration
+from roce_exporter.view.remote import parse_scrapes, read_metrics
+from roce_exporter.words import duration, escaped
 
 WIDEST = 120  # columns: longer lines are hard to read
 

@@ -15,7 +15,7 @@ from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTER, Row, Spelling
 from roce_exporter.catalog.switch_systems import CUMULUS, SONIC
 from roce_exporter.cli.output import print_text
-from roce_exporter.words import word_map
+from roce_exporter.words import escaped, word_map
 
 OTLP = "otlp"
 TYPES = {"SAI_PORT_STAT_": 1, "SAI_QUEUE_STAT_": 21, "SAI_INGRESS_PRIORITY_GROUP_STAT_": 26}
@@ -120,12 +120,6 @@ def _item(statement: str) -> str:
     return f"          - '{quoted}'"
 
 
-def _quoted(text: str) -> str:
-    """A text of OTTL, the language of the statements."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def _values() -> Iterator[str]:
     """Labels and base units of each data point."""
     for name in ("net.host.name", "host.name"):
@@ -150,7 +144,8 @@ def _values() -> Iterator[str]:
             # The first one for integers, which then are no integers any more.
             yield f"set(datapoint.value_double, Double(datapoint.value_int)) {mine} and datapoint.value_int != 0"
             yield f"set(datapoint.value_double, datapoint.value_double * {float(one.spelling.times)} / {float(one.spelling.per)}) {mine}"
-    yield f"keep_keys(datapoint.attributes, [{', '.join(map(_quoted, ('device', *ATTRIBUTES)))}])"
+    kept = ", ".join(f'"{label}"' for label in ("device", *ATTRIBUTES))
+    yield f"keep_keys(datapoint.attributes, [{kept}])"
 
 
 def _names() -> Iterator[str]:
@@ -158,7 +153,7 @@ def _names() -> Iterator[str]:
         mine = f'where metric.name == "{one.name}"'
         if one.row.kind == COUNTER:
             yield f'convert_gauge_to_sum("cumulative", true) {mine}'
-        yield f"set(metric.description, {_quoted(one.row.help)}) {mine}"
+        yield f'set(metric.description, "{escaped(one.row.help)}") {mine}'
         yield f'set(metric.unit, "{one.row.unit}") {mine}'
         yield f'set(metric.name, "{one.row.name}") {mine}'
 

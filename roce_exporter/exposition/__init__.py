@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog import CATALOG
 from roce_exporter.catalog.row import COUNTER, Row
 from roce_exporter.model import are_same
+from roce_exporter.words import escaped
 
 if TYPE_CHECKING:
     from roce_exporter.normalise.series import Samples, Series, Value
@@ -221,12 +222,8 @@ def header(row: Row, form: Format) -> str:
 
 def _labels(names: Sequence[str], values: Sequence[str]) -> str:
     # Prometheus treats an empty label as an absent one, so unknown values are left out.
-    pairs = [f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True) if value]
+    pairs = [f'{name}="{escaped(value)}"' for name, value in zip(names, values, strict=True) if value]
     return "{" + ",".join(pairs) + "}" if pairs else ""
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 @lru_cache(maxsize=64)

@@ -21,7 +21,7 @@ from roce_exporter.net import NetError, meanings
 from roce_exporter.net.http import OK, Access, HttpServer, TooMuchError, fetch, parse_server
 from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get, labels_of
 from roce_exporter.view.host_view import History, LabelValues, TimedSamples
-from roce_exporter.words import few
+from roce_exporter.words import escaped, few
 
 TARGET = ("cluster", "job")
 """Labels of a target besides `instance`: an instance with several values of them is several exporters."""
@@ -197,11 +197,6 @@ class PrometheusQueries:
             return await get(self._server, self._access, what, bounds | query, TIMEOUT)
         except TooMuchError as error:
             raise NetError(f"{error}; use a shorter --since") from None
-
-
-def escaped(text: str) -> str:
-    """The text as the content of a quoted string of PromQL."""
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 REPLY_BYTES = 64 << 20
