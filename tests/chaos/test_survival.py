@@ -129,19 +129,6 @@ def test_a_failed_write_is_reported_in_one_line(command, closed) -> None:
     assert re.fullmatch(r"roce-exporter: standard output.*; .*\n", done.stderr)
 
 
-def test_a_capture_on_a_full_disk_is_reported_in_one_line(tmp_path) -> None:
-    (tmp_path / "disk").mkdir()
-    with namespace("mount") as inside:
-        inside.run("mount", "-t", "tmpfs", "-o", "size=8k", "none", str(tmp_path / "disk"))
-        target = f"--output={tmp_path}/disk/host.tar.gz"
-        command = [*inside.enter, *EXPORTER, "capture", "--host.simulate=quiet", target]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "No space left on device" in done.stderr
-    assert str(tmp_path) in done.stderr
-
-
 def test_without_proc_it_serves_the_host_without_an_account_of_the_process(tmp_path) -> None:
     with exporter(tmp_path, *SIMULATED, "--sampler.mode=off") as daemon:
         whole = daemon.scrape()

@@ -225,15 +225,6 @@ def test_crcs_of_files_are_checked_in_blocks_of_any_size(kinds, piecewise) -> No
     assert found == expected
 
 
-def test_crcs_of_many_lengths_and_of_one() -> None:
-    """A length that many packets of a batch have is computed by tables, the others one by one."""
-    frames = [roce(bth(0x0A, psn=at), bytes(at % 50), bad=at % 3 == 0) for at in range(60)]
-    frames += [roce(bth(0x0A, psn=at), bytes(1024), bad=at % 2 == 0) for at in range(60)]
-    expected = [int(at % 3 != 0) for at in range(60)] + [at % 2 for at in range(60)]
-    (batch,) = capture(pcap(frames))
-    assert decode_frames(batch).columns.icrc.tolist() == expected
-
-
 def test_frames_before_a_damaged_record_are_counted() -> None:
     """Up to the record itself, not up to the batch before it."""
     for content in (

@@ -25,6 +25,7 @@ from wire_frames import (
     interface,
     ipv4,
     ipv6,
+    packet_of,
     pcap,
     roce,
     section,
@@ -42,7 +43,7 @@ from roce_exporter.wire.wire_summary import WireSummary, summarise
 from roce_exporter.wire.wire_text import sentences
 from roce_exporter.words import some
 
-PLAIN = roce(bth(WRITE, psn=5), bytes(16), tags=[3 << 13])
+PLAIN = roce(bth(WRITE, psn=5), bytes(16), tags=[3 << 13 | 8])
 PACKET = roce(bth(WRITE, psn=5), bytes(16))[14:]
 FRAME = roce(bth(WRITE, psn=5), bytes(16))
 MARKED = 26 << 2 | 3
@@ -95,6 +96,9 @@ ENCAPSULATED = {
     "gre, ethernet": over_ip(47, struct.pack(">HH", 0, 0x6558) + FRAME),
     "gre, mpls": over_ip(47, struct.pack(">HH", 0, 0x8847) + labels(5) + PACKET),
     "erspan in vxlan": over_udp(4789, VXLAN + over_ip(47, struct.pack(">HH", 0, 0x88BE) + FRAME)),
+    "erspan 2": over_ip(47, struct.pack(">HHI", 0x1000, 0x88BE, 9) + bytes(8) + FRAME),
+    "erspan 3": over_ip(47, struct.pack(">HHI", 0x1000, 0x22EB, 9) + bytes(12) + FRAME),
+    "erspan 3 with a subheader and a tag inside": over_ip(47, struct.pack(">HHI", 0x1000, 0x22EB, 9) + bytes(11) + b"\x01" + bytes(8) + PLAIN),
     "ip in ip": over_ip(4, PACKET),
     "ip in ip in ip": over_ip(4, ipv4(B, C, PACKET, protocol=4)),
     "etherip": over_ip(97, b"\x30\0" + FRAME),
@@ -117,6 +121,15 @@ def test_a_packet_is_found_with_its_crc(name) -> None:
     decoded = decode_frames(frames_of([ENCAPSULATED[name]]))
     assert decoded.columns.sequences.tolist() == [5]
     assert decoded.columns.icrc.tolist() == [CORRECT]
+    assert decoded.columns.lengths.tolist() == [len(ENCAPSULATED[name])]
+    packet = packet_of(ENCAPSULATED[name])
+    assert packet
+    if "tag inside" in name:
+        assert (
+            (packet["vlan"], packet["vlan_priority"])
+            == ([8], decoded.columns.priorities.tolist())
+            == ([8], [3])
+        )
     assert not decoded.others
 
 

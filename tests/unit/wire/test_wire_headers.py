@@ -43,16 +43,6 @@ def test_the_example_cnp_of_the_note() -> None:
     assert packet["icrc"] == 0x81AD2DE4  # sent with its least significant byte first
 
 
-def test_a_recorded_cnp_is_valid_with_its_crc() -> None:
-    packet = packet_of(RECORDED_CNP)
-    assert packet is not None
-    assert packet["bth"]["destination_qp"] == 0x118
-    assert packet["bth"]["becn"]
-    assert packet["icrc_valid"]
-    assert (packet["source"], packet["destination"]) == ("10.0.17.1", "10.0.18.1")
-    assert packet["dscp"] << 2 | packet["ecn"] == 0xC2
-
-
 @pytest.mark.parametrize("frame", [RECORDED_WRITE, RECORDED_ACK, RECORDED_CNP], ids=["write", "ack", "cnp"])
 def test_recorded_packets_have_correct_crcs_in_a_batch_too(frame) -> None:
     columns = decode_frames(frames_of([frame])).columns
@@ -276,63 +266,6 @@ def test_extended_headers_by_opcode(opcode, expected) -> None:
 
 
 FRAME = roce(bth(0x0A, psn=5), bytes(16))
-TUNNELS = {
-    "erspan 1": (47, struct.pack(">HH", 0, 0x88BE)),
-    "erspan 2": (47, struct.pack(">HHI", 0x1000, 0x88BE, 9) + bytes(8)),
-    "erspan 3": (47, struct.pack(">HHI", 0x1000, 0x22EB, 9) + bytes(12)),
-    "erspan 3 with subheader": (47, struct.pack(">HHI", 0x1000, 0x22EB, 9) + bytes(11) + b"\x01" + bytes(8)),
-    "ethernet over gre": (47, struct.pack(">HHI", 0x2000, 0x6558, 9)),
-}
-
-
-@pytest.mark.parametrize("name", [*TUNNELS, "vxlan"])
-@pytest.mark.parametrize("outer", [4, 6])
-def test_frames_behind_the_tunnels_of_mirror_ports(name, outer) -> None:
-    inner = roce(bth(0x0A, psn=5), bytes(16), tags=[3 << 13 | 8])
-    if name == "vxlan":
-        protocol, payload = 17, udp(b"\x08" + bytes(7) + inner, 4789)
-    else:
-        protocol, head = TUNNELS[name]
-        payload = head + inner
-    if outer == 4:
-        frame = ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", payload, protocol=protocol), [7 << 13])
-    else:
-        frame = ethernet(0x86DD, ipv6(1, 2, payload, protocol=protocol))
-    found = packet_of(frame)
-    assert found
-    assert (found["vlan"], found["vlan_priority"], found["bth"]["psn"]) == ([8], [3], 5)
-    columns = decode_frames(frames_of([FRAME, frame])).columns
-    assert columns.sequences.tolist() == [5, 5]
-    assert columns.priorities.tolist() == [-1, 3]
-    assert columns.icrc.tolist() == [1, 1]
-    assert columns.lengths.tolist() == [len(FRAME), len(frame)]
-
-
-def test_packets_of_different_tunnels_stay_in_the_order_of_the_capture() -> None:
-    """PSN sequences depend on it."""
-    frames = []
-    for psn in range(9):
-        inner = roce(bth(0x0A, psn=psn), bytes(16))
-        protocol, head = TUNNELS["erspan 2"]
-        vxlan = ipv4("1.1.1.1", "2.2.2.2", udp(b"\x08" + bytes(7) + inner, 4789))
-        gre = ipv4("1.1.1.1", "2.2.2.2", head + inner, protocol=protocol)
-        frames.append((ethernet(0x0800, gre), ethernet(0x0800, vxlan), inner)[psn % 3])
-    assert decode_frames(frames_of(frames)).columns.sequences.tolist() == list(range(9))
-    tunnels = [frame for at, frame in enumerate(frames) if at % 3 < 2]
-    assert decode_frames(frames_of(tunnels)).columns.sequences.tolist() == [0, 1, 3, 4, 6, 7]
-
-
-@pytest.mark.parametrize(
-    "gre",
-    [
-        struct.pack(">HH", 0, 0x0800),
-        struct.pack(">HHI", 0x1000, 0x22EB, 9) + bytes(10) + b"\x08\x00",  # a frame type of IP
-        b"\0\x01\x88\xbe",  # version 1
-    ],
-)
-def test_gre_that_carries_no_ethernet(gre) -> None:
-    frame = ethernet(0x0800, ipv4("1.1.1.1", "2.2.2.2", gre + FRAME, protocol=47))
-    assert packet_of(frame) is None
 
 
 @pytest.mark.parametrize(

@@ -214,19 +214,6 @@ def test_duplicates_and_sequence_errors_are_those_of_a_go_back_n_receiver(
     assert len(wire) - found["retransmissions"] + found["missing"] == PACKETS
 
 
-def test_a_late_packet_is_no_retransmission_that_the_receiver_waited_for() -> None:
-    """3 is late. A receiver that goes back n refuses 4, 5 and after 3 also 6; the sender goes back to 3, then 4."""
-    assert sequence_counts(0, 1, 2, 4, 5, 3, 6, 3, 4, 5, 6, 7) == {
-        "retransmissions": 5,
-        "gaps": 1,
-        "missing": 1,
-        "duplicate_requests": 1,
-        "out_of_sequence": 2,
-        "go_back_n": 1,
-        "selective": 1,
-    }
-
-
 def test_a_receiver_that_keeps_packets_is_recognised_in_the_end() -> None:
     """After enough packets to which the sender does not return they count as kept, and later losses as their own."""
     track = SequenceTrack(0, 0, 0, 0)
