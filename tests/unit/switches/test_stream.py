@@ -139,8 +139,11 @@ class Watched:
     def stream(self) -> Any:
         return self.prober._states["leaf2"].stream
 
-    async def synced(self) -> None:
+    async def synced(self) -> dict[str, Any]:
+        """What a probe reads, which begins the stream; until everything has come over it."""
+        polled = await self.probe()
         await until(lambda: self.stream._store)
+        return polled
 
 
 @asynccontextmanager
@@ -161,8 +164,7 @@ UP = 'roce_switch_link_up{port="et-0/0/0"}'
 
 async def test_a_probe_reads_what_the_stream_has_sent(tmp_path: Path) -> None:
     async with streaming(tmp_path) as (switch, watched):
-        polled = await watched.probe()
-        await watched.synced()
+        polled = await watched.synced()
         assert set(switch.methods()) == {"Subscribe", "Stream"}
         held = await watched.probe()
         states = {name for name in {*polled, *held} if "source_" in name or "probe_duration" in name}
@@ -198,7 +200,6 @@ async def test_states_come_with_each_change_and_pfc_as_often_as_is_wanted(
         if "/" in path
     }
     async with streaming(tmp_path, "eos", leaves, samples=samples) as (switch, watched):
-        await watched.probe()
         await watched.synced()
         (asked,) = [one for one in switch.questions if one.method == "Stream"]
     found = {path: seconds for path, seconds in asked.samples.items() if path.endswith("/pfc/priorities")}
@@ -214,7 +215,6 @@ async def test_states_come_with_each_change_and_pfc_as_often_as_is_wanted(
 
 async def test_a_stream_that_breaks_is_a_source_that_is_down_until_it_is_back(tmp_path: Path) -> None:
     async with streaming(tmp_path) as (switch, watched):
-        await watched.probe()
         await watched.synced()
         switch.queues[""].put_nowait(None)
         await until(lambda: watched.stream.fault)
@@ -224,14 +224,12 @@ async def test_a_stream_that_breaks_is_a_source_that_is_down_until_it_is_back(tm
         assert (found[UP], await watched.source()) == (0, 0)
         assert "Stream" not in switch.methods(), "a broken stream is not begun again at once"
         pass_time(stream.SHORTEST_PAUSE)
-        await watched.probe()
         await watched.synced()
         assert await watched.source() == 1
 
 
 async def test_a_defect_ends_the_stream_and_no_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with streaming(tmp_path) as (switch, watched):
-        await watched.probe()
         await watched.synced()
         with monkeypatch.context() as broken:
             broken.setattr(LeafStore, "add", lambda *_: 1 // 0)
@@ -241,7 +239,6 @@ async def test_a_defect_ends_the_stream_and_no_probe(tmp_path: Path, monkeypatch
         found = await watched.probe()
         assert (found[UP], await watched.source()) == (0, 0)
         pass_time(stream.SHORTEST_PAUSE)
-        await watched.probe()
         await watched.synced()
         assert await watched.source() == 1
 
@@ -267,7 +264,6 @@ async def test_a_refused_stream_costs_nothing_but_itself(tmp_path: Path) -> None
 
 async def test_a_silent_stream_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with streaming(tmp_path) as (switch, watched):
-        await watched.probe()
         await watched.synced()
         pass_time(gnmi.SILENT_SECONDS)
         await until(lambda: watched.stream.fault)
@@ -278,12 +274,10 @@ async def test_a_silent_stream_is_broken(tmp_path: Path, monkeypatch: pytest.Mon
 
 async def test_a_stream_begins_again_after_some_minutes_with_what_the_switch_has_then(tmp_path: Path) -> None:
     async with streaming(tmp_path) as (switch, watched):
-        await watched.probe()
         await watched.synced()
         switch.leaves[STATE.replace("et-0/0/0", "et-0/0/9")] = "UP"
         switch.methods()
         watched.stream._begun -= stream.RENEW_SECONDS
-        await watched.probe()
         await watched.synced()
         assert set(switch.methods()) == {"Subscribe", "Stream"}
         await until(lambda: switch.open == 1)
@@ -292,13 +286,11 @@ async def test_a_stream_begins_again_after_some_minutes_with_what_the_switch_has
 
 async def test_no_stream_outlives_its_probes_its_settings_or_the_process(tmp_path: Path) -> None:
     async with streaming(tmp_path) as (switch, watched):
-        await watched.probe()
         await watched.synced()
         watched.stream._read -= stream.UNREAD_SECONDS + 1
         switch.send({STATE: "UP"})
         await until(lambda: not switch.open)
         assert not watched.stream.fault
-        await watched.probe()
         await watched.synced()
         file = watched.prober._file
         target = replace(file.targets["leaf2"], stream=False)
@@ -331,8 +323,7 @@ async def sonic(folder: Path, **more: Any) -> AsyncIterator[tuple[StreamingSwitc
 
 async def test_sonic_sends_counters_and_the_rest_is_queried(tmp_path: Path) -> None:
     async with sonic(tmp_path) as (switch, watched, whole):
-        polled = await watched.probe()
-        await watched.synced()
+        polled = await watched.synced()
         asked = {one.target: one for one in switch.questions if one.method == "Stream"}
         assert asked["COUNTERS_DB"].samples["COUNTERS/Ethernet*"] == 1
         assert asked["APPL_DB"].samples == {"PORT_TABLE": 0, "LLDP_ENTRY_TABLE": 0}
@@ -358,8 +349,7 @@ async def test_ports_of_sonic_that_are_named_are_sampled_by_themselves(tmp_path:
     """The newest of both samples counts: that of all ports, and that of the port."""
     fast = FastSamples(1.0, (PORT,))
     async with sonic(tmp_path, samples=fast) as (switch, watched, whole):
-        polled = await watched.probe()
-        await watched.synced()
+        polled = await watched.synced()
         asked = {one.target: one for one in switch.questions if one.method == "Stream"}
         samples = asked["COUNTERS_DB"].samples
         assert (samples["COUNTERS/Ethernet*"], samples[f"COUNTERS/{PORT}"]) == (10, 1)
@@ -382,7 +372,6 @@ async def test_a_neighbor_that_is_gone_is_gone_whatever_the_switch_says_of_it(
 ) -> None:
     """sonic-gnmi sends an empty row, fields without their row, or nothing, depending on its version."""
     async with sonic(tmp_path) as (switch, watched, whole):
-        await watched.probe()
         await watched.synced()
         queue, table = switch.queues["APPL_DB"], path_of("LLDP_ENTRY_TABLE")
         changed = {PORT: {**whole["PORT_TABLE"][PORT], "mtu": "1500"}}
@@ -493,7 +482,6 @@ async def test_a_switch_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) 
 async def test_two_databases_may_send_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "AT_ONCE", 1)
     async with sonic(tmp_path) as (switch, watched, whole):
-        await watched.probe()
         await watched.synced()
         for number in range(20):
             port = {PORT: {**whole["PORT_TABLE"][PORT], "mtu": str(number)}}
@@ -532,7 +520,7 @@ async def test_a_database_that_has_sent_everything_first_may_be_silent(
         await watched.probe()
         await until(lambda: len(taken) == 3)
         counters.set()
-        await watched.synced()
+        await until(lambda: watched.stream._store)
         pass_time(gnmi.SILENT_SECONDS - 5)
         known = len(taken)
         port = subscribe_response((path_of("COUNTERS/Ethernet*"), ietf(whole["COUNTERS/Ethernet*"])))
