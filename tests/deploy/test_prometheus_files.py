@@ -2,8 +2,6 @@
 
 import re
 import shutil
-from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pytest
 import yaml
@@ -112,16 +110,3 @@ def test_each_switch_has_one_of_the_processes(tmp_path) -> None:
         assert sorted(urls) == sorted(names)
         places = {url.removesuffix(f"/probe?target={name}") for name, url in urls.items()}
         assert places == {f"http://switches-{number}.example.com:10124" for number in range(processes)}
-
-
-def agent(folder: Path, number: int) -> AbstractContextManager[Running]:
-    """The agent of this number."""
-    config = yaml.safe_load((FOLDER / "agent.yml").read_text())
-    rules = config["scrape_configs"][0]["relabel_configs"]
-    next(rule for rule in rules if rule.get("action") == "keep")["regex"] = str(number)
-    config["remote_write"][0]["url"] = "http://127.0.0.1:1/"
-    path = folder / f"agent-{number}.yml"
-    path.write_text(yaml.safe_dump(config))
-    own = folder / str(number)
-    own.mkdir()
-    return prometheus(own, path, storage="agent")

@@ -17,9 +17,7 @@ from roce_exporter.demo.servers import running
 from roce_exporter.demo.switch_end import (
     TablesNotWrittenError,
     TableWriter,
-    redis_command,
     switch_end,
-    switches_file,
 )
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, simulate_switch
 from roce_exporter.normalise.series import Samples, Series
@@ -83,24 +81,6 @@ class TestMissing:
 def install(program: Path, script: str) -> None:
     program.write_text(script)
     program.chmod(0o755)
-
-
-class TestConfiguration:
-    def test_the_server_has_no_port_and_keeps_nothing(self) -> None:
-        command = redis_command("redis-server", Path("/tmp/demo/redis.sock"))
-        options = dict(zip(command[1::2], command[2::2], strict=True))
-        assert options["--port"] == "0"
-        assert (options["--unixsocket"], options["--unixsocketperm"]) == ("/tmp/demo/redis.sock", "700")
-        assert (options["--save"], options["--appendonly"], options["--dir"]) == ("", "no", "/tmp/demo")
-
-    def test_the_probe_has_one_target_and_keeps_no_answer(self) -> None:
-        file = switches_file(LEAF, Path("/tmp/demo/redis.sock"))
-        (target,) = file.targets.values()
-        assert (target.name, target.module, target.scheme, target.host) == (
-            *(LEAF, "sonic", "unix"),
-            "/tmp/demo/redis.sock",
-        )
-        assert file.limits.cache_seconds == 0
 
 
 def stored(socket: Path) -> dict[str, dict[str, dict[str, str]]]:

@@ -348,13 +348,6 @@ def test_a_metric_of_other_drivers_names_them(capsys) -> None:
     assert "the driver mlx5 (mlx5_0) does not have it; drivers that do: bnxt_re" in out
 
 
-def test_a_host_without_devices_says_so() -> None:
-    host = HostStates((), ())
-    assert list(why_missing(INDEX.named["roce_cnp_sent_total"], host)) == [
-        "no RDMA device is visible, or all are excluded; `roce-exporter check setup` says why"
-    ]
-
-
 @pytest.mark.parametrize("up", [True, False, None])
 def test_every_metric_without_a_raw_name_has_a_reason(up) -> None:
     names = ("owners", "health", "kernel_log", "pod_resources", "rdma_namespaces")

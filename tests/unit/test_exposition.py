@@ -34,10 +34,6 @@ def samples(found: dict[tuple[str, str], int | float | None], row: Row = ROWS[0]
     return Samples(tuple(Series(row, labels) for labels in found), tuple(found.values()))
 
 
-def read(text: str) -> dict[tuple[str, ...], str]:
-    return {tuple(line.rpartition(" ")[::2]) for line in text.splitlines() if not line.startswith("#")}
-
-
 @pytest.mark.parametrize("lines", [FilledLines, OneText])
 @given(st.dictionaries(LABELS, VALUES, max_size=8), st.dictionaries(LABELS, VALUES, max_size=8))
 def test_both_parsers_read_the_rendered_text(lines, first, second) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kernel import Faults, host
 from observed import exposition, samples
 
-from roce_exporter.cli.options import OptionError, parse_options
+from roce_exporter.cli.options import parse_options
 from roce_exporter.cli.parts import open_kernel
 from roce_exporter.host.kernel import Absent, live
 from roce_exporter.host.kernel.live import LiveKernel
@@ -115,20 +115,6 @@ def test_limits_are_read_once_and_again_only_after_a_failure() -> None:
     assert len(faults.calls) == 2
     with pytest.raises(Absent):
         limits_reader(kernel, Device("rxe0", "", "")).read(0.0)
-
-
-def test_the_option_is_off_by_default_and_a_key_of_the_configuration_file(tmp_path) -> None:
-    file = tmp_path / "exporter.yml"
-    for flags, text, expected in (
-        ([], "", False),
-        (["--owners.limits"], "", True),
-        ([], "owners.limits: true\n", True),
-    ):
-        file.write_text(text)
-        assert parse_options(["serve", f"--config.file={file}", *flags]).owners_limits is expected
-    file.write_text("owners.limits: perhaps\n")
-    with pytest.raises(OptionError, match="must be true or false"):
-        parse_options(["serve", f"--config.file={file}"])
 
 
 def captured(kernel: RecordedKernel, place: Path) -> RecordedKernel:

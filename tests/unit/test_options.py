@@ -59,10 +59,12 @@ def test_the_file_holds_the_same_keys(tmp_path) -> None:
     text = (
         "web.listen-address: ['127.0.0.1:1', '[::1]:2']\nweb.telemetry-path: /m\ndevice.exclude: mlx5_[0-3]\n"
         "source.disable: [counters, resources]\ncollect.timeout: 2.5\nlog.level: warn\n"
+        "owners.limits: true\nowners.anonymous: false\n"
     )
     options = parse_options(["serve", config(tmp_path, text)])
     assert options.web_listen_address == ["127.0.0.1:1", "[::1]:2"]
     assert options.web_telemetry_path == "/m"
+    assert (options.owners_limits, options.owners_anonymous) == (True, False)
     settings = collect_settings(options)
     assert settings.exclude.pattern == "mlx5_[0-3]"
     assert settings.disabled == {"counters", "resources"}
@@ -86,6 +88,7 @@ def test_flags_win_over_the_file_also_where_a_key_may_be_repeated(tmp_path) -> N
         ("collect.timeout: -1\n", ":1: .*'-1' is not a number"),
         ("collect.timeout: .inf\n", ":1: .*'.inf' is not a number"),
         ("log.level: loud\n", ":1: .*invalid choice: 'loud'"),
+        ("owners.limits: perhaps\n", r":1: owners\.limits.*must be true or false"),
         ("log.level: [warn, info]\n", r":1: log\.level: is empty, or has several values and takes one"),
         ("host.recording: ''\n", r":1: host\.recording: is empty, or has several"),
         ("source.disable: [nothing]\n", ":1: .*invalid choice: 'nothing'"),

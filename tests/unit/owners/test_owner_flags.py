@@ -31,18 +31,6 @@ def test_every_flag_sets_its_limit() -> None:
     assert given == SurveyLimits(30, 5, 3, 0.005, True, 3)
 
 
-def test_the_file_has_the_same_keys(tmp_path) -> None:
-    file = tmp_path / "roce.yml"
-    file.write_text("owners.interval: 90\nowners.most: 7\nowners.load: 1\nowners.anonymous: true\n")
-    assert limits("serve", f"--config.file={file}") == SurveyLimits(90, 7, load=0.01, anonymous=True)
-    assert limits("once", f"--config.file={file}") == SurveyLimits(most=7, anonymous=True)
-    file.write_text("owners.anonymous: false\n")
-    assert limits("serve", f"--config.file={file}") == SurveyLimits()
-    file.write_text("owners.anonymous: perhaps\n")
-    with pytest.raises(OptionError, match=r"roce\.yml:1: owners\.anonymous.*true or false"):
-        parse_options(["serve", f"--config.file={file}"])
-
-
 @pytest.mark.parametrize(
     ("flag", "message"),
     [

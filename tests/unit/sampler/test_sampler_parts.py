@@ -38,12 +38,12 @@ from roce_exporter.fastloop.target import (
     Target,
     read_cross_check,
 )
-from roce_exporter.fastloop.watch import Change, CounterSample, PauseKey, Watch
+from roce_exporter.fastloop.watch import Change, PauseKey
 from roce_exporter.host.kernel import Absent
 from roce_exporter.host.kernel.live import LiveKernel
 from roce_exporter.host.sources.netdev import DCB
 from roce_exporter.model import Device, DeviceReadings, Netdev, Port, Reading
-from roce_exporter.normalise.series import Histogram, Series
+from roce_exporter.normalise.series import Histogram
 
 RECEIVE, TRANSMIT = PauseKey("3", "receive"), PauseKey("3", "transmit")
 DEVICE = Device("mlx5_0", "mlx5_core", "mlx5", incarnation=4, ports=(Port(1, "Ethernet"),))
@@ -442,28 +442,6 @@ def test_each_read_is_evaluated_and_timed(kernel, clock, target) -> None:
     assert target.ratios[RECEIVE].values()[-1] == 2
     assert len(target.ratios[RECEIVE].values()) == len(RATIOS) + 3
     assert set(target.longest) == {RECEIVE, TRANSMIT}
-
-
-def test_the_detectors_are_given_the_whole_read(target, monkeypatch) -> None:
-    samples: list[CounterSample] = []
-    monkeypatch.setattr(Watch, "see", lambda _, sample: samples.append(sample) or [])
-    counters = hot({RECEIVE: Counts(1.0)})._replace(shape=(Series(storm.INFO, ("mlx5_0",)),))
-    target.interval, target.scope = 0.1, frozenset({"3"})
-    target.judge(ReadResult(1.0, 2.0, counters, LinkState(True, 7, 125.0), 11))
-    assert samples == [
-        CounterSample(
-            time=1.5,
-            counts=counters.counts,
-            poll=0.1,
-            seconds=1.0,
-            up=True,
-            downs=7,
-            speed=125.0,
-            scope=frozenset({"3"}),
-            shape=counters.shape,
-            cross_check=11,
-        )
-    ]
 
 
 def test_a_failed_read_is_an_error_and_an_absent_one_is_not(target) -> None:
