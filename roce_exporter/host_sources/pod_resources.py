@@ -32,14 +32,6 @@ MOST_DEVICES = 1024  # devices of one host with a series each
 MOST_GIVEN = 65_536  # devices of all kinds that are looked at
 MOST_CHARACTERS = 253  # of a name, as Kubernetes allows
 
-OPTIONS = (
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.enable_retries", 0),
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.service_config_disable_resolution", 1),
-    ("grpc.max_receive_message_length", REPLY_BYTES),
-)
-
 _NETWORK = "0x02"  # the base class of network controllers, as sysfs shows it
 FLAG = "--kubelet.pod-resources"
 
@@ -109,12 +101,13 @@ class PodResources(HostSource):
 
     async def _list(self) -> bytes:
         try:
-            from roce_exporter.net.grpc import grpc, start_grpc  # noqa: PLC0415 - as above
+            from roce_exporter.net.grpc import CHANNEL_OPTIONS, grpc, start_grpc  # noqa: PLC0415 - as above
         except ImportError as error:
             why = f"{FLAG} needs the package {error.name}; install the extra gnmi, in a clone: pip install '.[gnmi]'"
             raise OSError(errno.ELIBACC, why) from None
         start_grpc()
-        channel = grpc.aio.insecure_channel(f"unix:{self._path}", options=OPTIONS)
+        options = (*CHANNEL_OPTIONS, ("grpc.max_receive_message_length", REPLY_BYTES))
+        channel = grpc.aio.insecure_channel(f"unix:{self._path}", options=options)
         try:
             method: Any = channel.unary_unary(LIST)
             reply: bytes = await method(b"", timeout=self._call.timeout)

@@ -32,7 +32,16 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC reads it when it is impo
 import grpc
 import grpc.aio
 
-__all__ = ["grpc", "start_grpc"]
+__all__ = ["CHANNEL_OPTIONS", "grpc", "start_grpc"]
+
+
+CHANNEL_OPTIONS = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.enable_retries", 0),
+    # Without it a closed channel and the next one to this address share a connection, and with it credentials.
+    ("grpc.use_local_subchannel_pool", 1),
+)
 
 
 @cache

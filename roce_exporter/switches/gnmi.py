@@ -25,7 +25,7 @@ from roce_exporter import __version__
 from roce_exporter.net import NetError, ReplyBudget, meaning_of, meanings
 from roce_exporter.net import gnmi_messages as m
 from roce_exporter.net.gnmi_messages import Leaf
-from roce_exporter.net.grpc import grpc, grpc_credentials, start_grpc
+from roce_exporter.net.grpc import CHANNEL_OPTIONS, grpc, grpc_credentials, start_grpc
 from roce_exporter.net.http import place_text
 from roce_exporter.net.json_reply import MOST_VALUES, decode_aside
 from roce_exporter.net.login import hide
@@ -54,11 +54,7 @@ SILENT = f"the stream is silent for {SILENT_SECONDS:g} s, though it has samples 
 LATE = "no answer by the deadline: raise the timeout of the target, or query it less often"
 INCOMPLETE = "the switch ended the subscription before it had sent everything"
 OPTIONS = (
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.service_config_disable_resolution", 1),
-    ("grpc.enable_retries", 0),
-    # Without it a closed channel and the next one to this address share a connection, and with it credentials.
-    ("grpc.use_local_subchannel_pool", 1),
+    *CHANNEL_OPTIONS,
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
     ("grpc.http2.bdp_probe", 0),  # it lets a fast switch send megabytes that are not read yet
     ("grpc.primary_user_agent", f"roce-exporter/{__version__}"),
