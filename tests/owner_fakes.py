@@ -15,8 +15,6 @@ from roce_exporter.owners import SurveyLimits, Surveyor
 PART = 50
 """Queue pairs per part, as from a socket with a receive buffer of 8 KiB."""
 
-POD_CGROUP = "0::/kubepods.slice/kubepods-pod{pod}.slice/cri-containerd-{container}.scope\n"
-
 
 def queue_pair(number: int, pid: int = 0, state: str = "RTS", remote: int = 0, **more: object) -> RdmaObject:
     """A queue pair of type RC."""

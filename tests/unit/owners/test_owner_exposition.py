@@ -46,21 +46,6 @@ async def test_a_scrape_shows_the_last_survey_and_makes_none() -> None:
     assert {line for line in before.splitlines() if not line.startswith("#")} <= set(after.splitlines())
 
 
-async def test_a_change_of_processes_does_not_change_the_series_of_devices() -> None:
-    """The identity of the other parts is what keeps a scrape cheap: only a changed part is laid out again."""
-    host, found, exporter = setup()
-    await scrape(exporter)
-    await found.read_once()
-    first = (await exporter.observe()).samples
-    host.processes[8] = process(8, "0::/slurm/uid_0/job_8")
-    host.objects["mlx5_0"].append(queue_pair(2, 8))
-    await found.read_once()
-    second = (await exporter.observe()).samples
-    assert len(first) == len(second)
-    kept = [one.series is other.series for one, other in zip(first, second, strict=True)]
-    assert kept.count(False) == 3, "the owners of the changed device, the identities and the sums"
-
-
 async def test_a_scrape_does_not_wait_for_a_survey_that_hangs() -> None:
     host, found, exporter = setup()
     await scrape(exporter)
