@@ -36,6 +36,7 @@ def test_the_truth_of_the_foreign_hands_is_complete() -> None:
     assert faults[14] == 40 + doubles[14] == 52
     assert faults[15] == 40 + doubles[15] == 52
     assert faults[16] == 16 + doubles[16] == 46
+    assert faults[17] == 14 + doubles[17] == 38
     fit = Counter(one.batch for one in FOREIGNERS if one.kind != "fault")
     assert fit[6] >= 12
     assert fit[7] == fit[8] == fit[9] == 24
@@ -46,6 +47,7 @@ def test_the_truth_of_the_foreign_hands_is_complete() -> None:
     assert fit[14] == 16
     assert fit[15] == 16
     assert fit[16] == 14
+    assert fit[17] == 12
     for one in FOREIGNERS:
         assert one.shown in {"values", "names", "words"}, one.id
         for truth in (one.truth, one.truth_too, one.other_truth) if one.kind == "fault" else ():
