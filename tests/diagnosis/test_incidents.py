@@ -25,29 +25,23 @@ def test_the_truth_is_complete() -> None:
 def test_the_truth_of_the_foreign_hands_is_complete() -> None:
     names = {cause.name for cause in CAUSES} | {"none"}
     assert len({one.id for one in (*INCIDENTS, *FOREIGNERS)}) == len(INCIDENTS) + len(FOREIGNERS)
-    faults = Counter(one.batch for one in FOREIGNERS if one.kind == "fault")
-    assert faults[6] >= 60
-    doubles = Counter(one.batch for one in FOREIGNERS if one.truth_too or one.other_truth)
-    assert all(faults[batch] == 60 + doubles[batch] == 80 for batch in (7, 8, 9))
-    assert faults[10] == 40 + doubles[10] == 56
-    assert faults[11] == 50 + doubles[11] == 66
-    assert faults[12] == 40 + doubles[12] == 52
-    assert faults[13] == 40 + doubles[13] == 52
-    assert faults[14] == 40 + doubles[14] == 52
-    assert faults[15] == 40 + doubles[15] == 52
-    assert faults[16] == 16 + doubles[16] == 46
-    assert faults[17] == 14 + doubles[17] == 38
-    fit = Counter(one.batch for one in FOREIGNERS if one.kind != "fault")
-    assert fit[6] >= 12
-    assert fit[7] == fit[8] == fit[9] == 24
-    assert fit[10] == 16
-    assert fit[11] == 20
-    assert fit[12] == 16
-    assert fit[13] == 16
-    assert fit[14] == 16
-    assert fit[15] == 16
-    assert fit[16] == 14
-    assert fit[17] == 12
+    kinds = Counter(
+        (one.batch, one.kind == "fault", bool(one.truth_too or one.other_truth)) for one in FOREIGNERS
+    )
+    assert kinds[6, True, False] >= 60
+    assert kinds[6, False, False] >= 12
+    sizes = {  # hosts with one fault, with two, and with none
+        **dict.fromkeys((7, 8, 9), (60, 20, 24)),
+        10: (40, 16, 16),
+        11: (50, 16, 20),
+        **dict.fromkeys((12, 13, 14, 15), (40, 12, 16)),
+        16: (16, 30, 14),
+        17: (14, 24, 12),
+    }
+    for batch, size in sizes.items():
+        assert (kinds[batch, True, False], kinds[batch, True, True], kinds[batch, False, False]) == size, (
+            batch
+        )
     for one in FOREIGNERS:
         assert one.shown in {"values", "names", "words"}, one.id
         for truth in (one.truth, one.truth_too, one.other_truth) if one.kind == "fault" else ():
