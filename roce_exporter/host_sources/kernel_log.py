@@ -39,6 +39,8 @@ class LogDevices:
         """The driver of each device that has hardware."""
         self._devices: dict[str, tuple[str, ...]] = {}
         """The devices of each name."""
+        self.modules: set[str] = set()
+        """The names of the modules of devices that have hardware."""
 
     def __contains__(self, device: str) -> bool:
         return device in self._names
@@ -53,6 +55,7 @@ class LogDevices:
             numbers[device.dialect] += 1
             self._names[device.name] = (*_names(kernel, device), number)
             self._drivers[device.name] = device.driver
+            self.modules.update(_modules(device) if device.pci else ())
         for gone in tuple(self._names)[:-MOST_DEVICES]:
             del self._names[gone], self._drivers[gone]
         self._devices = self._by_name({device.name for device in devices})
@@ -90,7 +93,7 @@ class LogDevices:
 
 
 def _names(kernel: Kernel, device: Device) -> tuple[str, ...]:
-    """The device itself, its network devices, the functions below both, the PCIe port that it is plugged into, and a module of software."""
+    """The device itself, its network devices, the functions below both, the PCIe port that it is plugged into, and its module."""
     home = f"{CLASS}/{device.name}/device"
     netdevs = [netdev.name for port in device.ports for netdev in port.netdevs]
     links = [home, *(f"class/net/{netdev}/device" for netdev in netdevs)]
@@ -99,8 +102,14 @@ def _names(kernel: Kernel, device: Device) -> tuple[str, ...]:
     uevent = "" if device.function == "vf" else read_or("", kernel.text, f"{home}/../uevent")
     facts = dict(line.split("=", 1) for line in uevent.splitlines() if "=" in line)
     port = facts.get("PCI_SLOT_NAME", "") if facts.get("DRIVER") == PCIE_PORT else ""
-    modules = () if device.pci else (f"rdma_{device.dialect}", device.dialect)
-    return tuple(dict.fromkeys(filter(None, (device.name, *netdevs, *functions, device.pci, port, *modules))))
+    found = (device.name, *netdevs, *functions, device.pci, port, *_modules(device))
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _modules(device: Device) -> tuple[str, ...]:
+    """What the RDMA module of a device may be called: siw, rdma_rxe, iw_cxgb4, mlx5_ib, ionic_rdma."""
+    name = device.dialect
+    return (name, f"rdma_{name}", f"iw_{name}", f"{name}_ib", f"{name}_rdma") if name else ()
 
 
 class LogPosition:
@@ -114,11 +123,9 @@ class LogPosition:
 
     def accept(self, part: LogPart) -> Iterator[LogRecord]:
         """The records of this part that were not read before, and are from the kernel."""
-        if self.next is None and not part.records:
-            self.lost += part.overruns
-        elif self.next is None:
+        if self.next is None:
             # The number of lost records is known from the next gap on.
-            self.lost += min(part.overruns, 1)
+            self.lost += min(part.overruns, 1) if part.records else part.overruns
         for raw in part.records:
             record = decode_record(raw)
             if record is None or (self.next is not None and record.sequence < self.next):
@@ -134,11 +141,9 @@ LOG = logging.getLogger(__name__)
 KERNEL_LOG = "kernel_log"
 """The source's name."""
 MOST_RECORDS = 4096  # records of one read; the next one continues after them
-FUNCTION_EVENTS = (
-    "pcie_",
-    "recovery_failed",
-    "command_timeout",
-)  # the begins of the names of events that software devices, which have no function, cannot have
+FUNCTION_EVENTS = ("pcie_", "recovery_failed", "command_timeout")
+"""The begins of the names of events that software devices, which have no function, cannot have."""
+HIDDEN = "the kernel log is not read: %s: %s (the device node, and CAP_SYSLOG if kernel.dmesg_restrict is 1; see docs/troubleshooting.md)"
 Counts = dict[tuple[str, str], int]  # messages by device and event
 
 
@@ -198,6 +203,9 @@ class KernelLogFollower(HostSource):
         for record in self._position.accept(part):
             line = read_line(record)
             owners = self._names.concerned(line.names) if line else ()
+            if line and len(owners) > 1 and line.names[0] in self._names.modules:
+                # An error of one of them: what it means is not said of the others.
+                line = line._replace(text="")
             if line and owners and (event := event_of(line)):
                 for device in owners:
                     found[device, event] = found.get((device, event), 0) + 1
@@ -211,17 +219,11 @@ class KernelLogFollower(HostSource):
             except LogHiddenError as error:
                 if not self._hidden:
                     why = os.strerror(error.errno or errno.EPERM)
-                    LOG.info(
-                        "the kernel log is not read: %s: %s (the device node, and CAP_SYSLOG if kernel.dmesg_restrict is 1; see docs/troubleshooting.md)",
-                        error.filename,
-                        why,
-                    )
+                    LOG.info(HIDDEN, error.filename, why)
                 self._hidden = True
                 raise Absent(error.errno, error.strerror, error.filename) from None
-            except Absent:
-                raise
-            except OSError:
-                self._hidden = True
+            except OSError as error:
+                self._hidden |= not isinstance(error, Absent)
                 raise
         return self._log
 

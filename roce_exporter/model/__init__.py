@@ -30,6 +30,7 @@ def are_same(some: Sequence[object], others: Sequence[object]) -> bool:
 
 WHOLE_DEVICE = 0
 """Port number of a value that belongs to the device as a whole, as the kernel numbers it."""
+IWARP = "iw"  # of `Device.protocol`
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from roce_exporter.catalog import INDEX, Index
 from roce_exporter.catalog.drivers import ANY_FUNCTION, ESSENTIALS, PHYSICAL, Essential
 from roce_exporter.catalog.named import DEVICE_INFO, GID_INFO, PORT_INFO, PORT_NETDEV_INFO
 from roce_exporter.catalog.row import Row
-from roce_exporter.model import WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
+from roce_exporter.model import IWARP, WHOLE_DEVICE, Device, DeviceReadings, Port, Reading
 from roce_exporter.normalise.series import PlanKey, Samples, Series, Value
 from roce_exporter.normalise.series_plan import (
     Chosen,
@@ -29,7 +29,6 @@ from roce_exporter.normalise.series_plan import (
 )
 
 PFC_ENABLED = "roce_pfc_enabled"
-IWARP = "iw"
 INFINIBAND = "InfiniBand"
 VIRTUAL = "vf"
 

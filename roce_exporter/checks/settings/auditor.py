@@ -68,6 +68,7 @@ def settings_report(host: View) -> Report:
 
 
 _JUDGES = {**vars(port_checks), **port_checks.JUDGES, **vars(ip_checks)}
+_OF_IWARP = vars(ip_checks).keys() - {"path_mtu"}  # TCP fits its segments to the path
 ALL_CHECKS = tuple(read_checks(Path(__file__).with_name("checks.txt"), _JUDGES))
 CONSISTENCY = next(check for check in ALL_CHECKS if check.judge is not_alone)
 """It compares ports, the others judge one."""
@@ -106,7 +107,8 @@ def judge(ports: Sequence[PortSettings], profile: Profile) -> list[tuple[Check, 
         (check, settings, result)
         for settings in ports
         for check in ALL_CHECKS
-        if check.applies_to(settings.dialect) and (result := check.judge(settings, profile)) is not None
+        if check.applies_to(settings.dialect) and (not settings.iwarp or check.id in _OF_IWARP)
+        if (result := check.judge(settings, profile)) is not None
     ]
     if profile.consistent:
         found.extend((CONSISTENCY, *one) for one in compare(ports))
@@ -254,7 +256,7 @@ def compare(ports: Sequence[PortSettings]) -> Iterator[tuple[PortSettings, Check
     """
     kinds: dict[tuple[str, str], list[PortSettings]] = {}
     for settings in ports:
-        if settings.netdev:
+        if settings.netdev and not settings.iwarp:
             kinds.setdefault((settings.dialect, settings.kind), []).append(settings)
     for alike in kinds.values():
         if len(alike) > 1:

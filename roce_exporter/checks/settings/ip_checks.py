@@ -60,7 +60,7 @@ STRICT = 1
 """Of rp_filter."""
 
 MOST_DIFFER = 2
-"""Similar ports that must have a route before its absence counts: of two ports, either may be meant to differ."""
+"""Similar ports that must have a route before its absence counts: of two ports, either may be meant to differ where no rule says."""
 
 
 def _of(key: str) -> Callable[[SideJudge], Judge]:
@@ -232,6 +232,8 @@ def _without_route(side: IpSide, kind: str, one: IpNetdev) -> Iterator[str]:
     for path in one.paths:
         if path.netdev == "" and _is_own_subnet(one, path.prefix):
             yield f"no route from {path.source} to {path.prefix}"
+    # A table that a rule leads to, and that has no more than the subnet, is a rail's table whose gateway was forgotten.
+    is_ruled = any(rule.routes for rule in one.rules) and not shared_subnets(side, one)
     others = [
         remote_prefixes(other)
         for of, other in side.host
@@ -239,7 +241,8 @@ def _without_route(side: IpSide, kind: str, one: IpNetdev) -> Iterator[str]:
     ]
     for prefix in sorted({prefix for prefixes in others for prefix in prefixes} - remote_prefixes(one)):
         has = sum(prefix in prefixes for prefixes in others)
-        if has >= MOST_DIFFER and has * 2 > len(others) and one.usable(version_of(prefix)):
+        least = 1 if is_ruled and is_everywhere(prefix) else MOST_DIFFER
+        if has >= least and has * 2 > len(others) and one.usable(version_of(prefix)):
             yield f"no route to {prefix}, which {has} of {len(others)} similar ports have"
 
 

@@ -19,7 +19,7 @@ from roce_exporter.host.sources.configuration import CONFIGURATION
 from roce_exporter.host.sources.ip_side import ADDRESSES, NO_GATEWAY, NOWHERE, REACHABLE, SYSCTLS, UNKNOWN
 from roce_exporter.host.sources.netdev import DCB, LINK, PAUSE, SETTINGS, hardware_netdevs
 from roce_exporter.host.sources.state_files import PCIE, PORT, UP
-from roce_exporter.model import WHOLE_DEVICE, DeviceReadings, Gid, Reading
+from roce_exporter.model import IWARP, WHOLE_DEVICE, DeviceReadings, Gid, Reading
 from roce_exporter.model.ip import NEIGHBOUR_STATES, network_of, version_of
 
 SOURCES = (CONFIGURATION, DCB, LINK, PAUSE, SETTINGS, PCIE, PORT, ADDRESSES)
@@ -278,6 +278,8 @@ class PortSettings:
     """Whether the port is active."""
     ip: IpSide | None = None
     """Addresses, neighbours and routes; None where the host does not report them, as in older recordings."""
+    iwarp: bool = False
+    """Whether the port speaks iWARP, which is TCP: only its IP side is read, and judged."""
 
 
 _READ = {one.name: one.metadata["read"] for one in fields(PortSettings) if one.metadata}
@@ -286,7 +288,7 @@ _READ = {one.name: one.metadata["read"] for one in fields(PortSettings) if one.m
 def port_settings(found: DeviceReadings) -> tuple[PortSettings, ...]:
     """The settings of every network device of one RDMA device's Ethernet ports, and of each port without one."""
     device = found.device
-    if device.protocol not in ("roce", ""):
+    if device.protocol not in ("roce", IWARP, ""):
         return ()
     netdevs = [*hardware_netdevs(device)]
     ethernet = {port.number for port in device.ports if port.link_layer in ("Ethernet", "")}
@@ -298,7 +300,7 @@ def port_settings(found: DeviceReadings) -> tuple[PortSettings, ...]:
 def _settings(found: DeviceReadings, port: int, netdev: str) -> PortSettings:
     device, values = found.device, defaultdict[str, dict[str, int]](dict)
     for one in found.readings:
-        wanted = one.source in SOURCES or one.source == HW_COUNTERS
+        wanted = device.protocol != IWARP and (one.source in SOURCES or one.source == HW_COUNTERS)
         here = one.port == (WHOLE_DEVICE if one.source == PCIE else port) and one.netdev in ("", netdev)
         if wanted and here:
             pairs = zip(one.names, one.values, strict=True)
@@ -327,6 +329,7 @@ def _settings(found: DeviceReadings, port: int, netdev: str) -> PortSettings:
         pcie=PcieLink(*(pcie[name] for name in PCIE_NAMES)) if {*PCIE_NAMES} <= pcie.keys() else None,
         gids=next((one.gids for one in device.ports if one.number == port), ()),
         ip=read_ip_settings(found.readings, port),
+        iwarp=device.protocol == IWARP,
         **{name: read(values) for name, read in _READ.items()},
     )
 

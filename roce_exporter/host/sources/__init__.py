@@ -14,7 +14,7 @@ from roce_exporter.host.sources import hw_counters, netdev, state_files
 from roce_exporter.host.sources.configuration import AGE, CONFIGURATION, configuration_reader
 from roce_exporter.host.sources.devlink import devlink_readers
 from roce_exporter.host.sources.ip_side import addresses_reader
-from roce_exporter.model import Device, Reading
+from roce_exporter.model import IWARP, Device, Reading
 from roce_exporter.words import word_list
 
 NAMES = word_list(
@@ -82,7 +82,7 @@ def open_readers(kernel: Kernel, device: Device, disabled: Collection[str] = ())
         *(
             addresses_reader(kernel, device.name, port)
             for port in device.ports
-            if port.netdevs and device.protocol in ("roce", "") and port.link_layer in ("Ethernet", "")
+            if port.netdevs and device.protocol in ("roce", IWARP, "") and port.link_layer in ("Ethernet", "")
         ),
         hw_counters.limits_reader(kernel, device),
         *devlink_readers(kernel, device),

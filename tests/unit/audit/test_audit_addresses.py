@@ -133,9 +133,7 @@ def stray(number: int, by: str | None) -> IpNetdev:
 
 def test_packets_that_leave_by_another_rail_are_wrong_there_only() -> None:
     assert said("ip_rule", rail(1), stray(2, "eth1")) == [True, False]
-    assert said("ip_rule", rail(1), stray(2, None)) == [True, None], (
-        "a rule that is not understood is not wrong"
-    )
+    assert said("ip_rule", rail(1), stray(2, None)) == [True, None], "not understood is not wrong"
     assert said("ip_rule", rail(1), rail(2, missing=frozenset({"paths"}))) == [True, None]
 
 
@@ -178,9 +176,7 @@ def test_arp_does_not_matter_in_subnets_of_their_own() -> None:
     off = {"rp_filter": 2, "arp_ignore": 0, "arp_announce": 0, "arp_filter": 0}
     assert said("arp_ignore", rail(1), rail(2, sysctls=off)) == ["-", "-"]
     wide = (OwnAddress("10.0.2.1", 8, "global"),)
-    assert said("arp_ignore", rail(1), rail(2, addresses=wide, sysctls=off)) == [True, False], (
-        "10.0.0.0/8 overlaps"
-    )
+    assert said("arp_ignore", rail(1), rail(2, addresses=wide, sysctls=off)) == [True, False], "it overlaps"
 
 
 def test_missing_routes() -> None:
@@ -190,28 +186,32 @@ def test_missing_routes() -> None:
     assert said("ip_route", rail(1), empty_table) == [True, False]
     assert said("ip_rule", rail(1), empty_table) == [True, True], "the rule is there, the route is not"
     of_all = rail(2, rules=(OwnRule(102, "10.0.0.0/8", 102, 0),))
-    assert said("ip_route", rail(1), of_all) == [True, True], (
-        "a rule for the whole fabric is not about this port"
-    )
+    assert said("ip_route", rail(1), of_all) == [True, True], "a rule for the whole fabric"
 
 
 def test_a_prefix_that_similar_ports_reach() -> None:
     """Of three ports two agree; a port of another kind, and the default route of the host, say nothing."""
-    without = rail(3, paths=(FollowedPath("10.0.3.1", "10.0.3.0/24", "eth3", "", 0),), rules=())
+    without = stray(3, "eth3")
     assert said("ip_route", rail(1), rail(2), without) == [True, True, False]
     assert said("ip_route", rail(1), without) == [True, True], "of two ports either may be meant"
     assert said("ip_route", rail(1), rail(2), without, kinds=("a", "a", "b")) == [True, True, True]
-    others = [
-        rail(
-            number,
-            paths=(FollowedPath(f"10.0.{number}.1", f"10.0.{number}.0/24", f"eth{number}", "", 0),),
-            rules=(),
-        )
-        for number in (4, 5)
-    ]
+    ruled = replace(without, rules=(OwnRule(103, "10.0.3.1/32", 103, 1),))
+    assert said("ip_route", rail(1), ruled) == [True, False], "a table of its own without the gateway"
+    shared = replace(rail(1), addresses=(OwnAddress("10.0.3.2", 24, "global"),))
+    assert said("ip_route", shared, ruled)[1] is True, "the table is for the subnet that both are in"
+    others = (stray(4, "eth4"), stray(5, "eth5"))
     assert said("ip_route", rail(1), rail(2), without, *others) == [True] * 5, "two of four are no majority"
     hosts = [rail(number, rules=()) for number in (1, 2)]
     assert said("ip_route", *hosts, without) == [True, True, True]
+
+
+def test_iwarp_has_an_ip_side_and_no_settings_of_roce() -> None:
+    """TCP fits its segments to the path, and PFC, GIDs and MTU of RDMA are not its own."""
+    low = rail(2, limits={"0.0.0.0/0": 1500}, gateways={"10.0.2.254": "failed"})
+    found = answers(IP_ONLY, rail(1), low, iwarp=True)[1]
+    assert (found["neighbour"], "path_mtu" in found) == (False, False)
+    ports = [PortSettings(f"siw{number}", 1, f"eth{number}", "siw", iwarp=True) for number in (1, 2)]
+    assert not judge(ports, replace(load_profile("nvidia-lossless"), consistent=True))
 
 
 def test_addresses() -> None:
@@ -268,9 +268,8 @@ def test_the_mtu_of_paths(mtu, limit, ok) -> None:
 
 def test_a_vlan_of_the_port_counts_as_the_port() -> None:
     """The VLAN has the address, and the port below it only a link-local one."""
-    bare = rail(
-        1, addresses=(OwnAddress("fe80::1", 64, "link"),), rules=(), paths=(), gateways={}, sysctls={}
-    )
+    link_local = (OwnAddress("fe80::1", 64, "link"),)
+    bare = rail(1, addresses=link_local, rules=(), paths=(), gateways={}, sysctls={})
     (side,) = with_rails([("", IpSide((bare, replace(rail(1), netdev="eth1.7", paths=()))))])
     port = PortSettings("mlx5_0", 1, "eth1", "mlx5", mtu=4200, up=True, ip=side)
     found = {check.id: result.ok for check, _, result in judge([port], IP_ONLY) if check.id in CHECKS}
@@ -287,9 +286,8 @@ def test_the_members_of_a_lag_are_one_rail() -> None:
 )
 def test_the_larger_setting_is_in_effect(everywhere, own, effect) -> None:
     """IN_DEV_MAXCONF of include/linux/inetdevice.h; half of it is not a setting."""
-    reading = Reading(
-        "addresses", "mlx5_0", 1, ("rp_filter.all", "rp_filter.own"), (everywhere, own), (), "eth1"
-    )
+    names = ("rp_filter.all", "rp_filter.own")
+    reading = Reading("addresses", "mlx5_0", 1, names, (everywhere, own), (), "eth1")
     side = read_ip_settings([reading], 1)
     assert side is not None
     assert side.own[0].sysctls.get("rp_filter") == effect

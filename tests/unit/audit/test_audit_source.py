@@ -127,9 +127,7 @@ def test_debugfs_has_values_that_ofed_lacks(sys) -> None:
     assert found[1, "eth0", "rp.time_reset_seconds.us"] == 300
     write(sys, {"class/net/eth0/ecn/roce_np/cnp_dscp": "46"})
     found = told(read(sys))
-    assert found[1, "eth0", "np.cnp_dscp.one"] == 46, (
-        "each read costs firmware commands: one of them is enough"
-    )
+    assert found[1, "eth0", "np.cnp_dscp.one"] == 46, "one read is enough: it costs commands"
     assert (1, "eth0", "rp.time_reset_seconds.us") not in found
 
 

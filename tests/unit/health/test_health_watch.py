@@ -210,9 +210,7 @@ async def test_a_clock_that_is_set_neither_ends_nor_prolongs_a_reason(step) -> N
     document = host.health.document()
     (port,) = (one for one in document["ports"] if one["device"] == "mlx5_0")
     shown = [document["time"], port["since"], port["reasons"][0]["since"]]
-    assert all(0 <= host.wall + host.now - time <= RECOVERY + 60 for time in shown), (
-        "in the time as it is now"
-    )
+    assert all(0 <= host.wall + host.now - time <= RECOVERY + 60 for time in shown), "in today's time"
     await host.play(90)
     assert reasons(host) == []
 
