@@ -49,9 +49,9 @@ _FORMS = (
         r"\[_{0,2}(?P<driver>[a-z]{1,8})_?\w{0,64}:[0-9]{1,6}\((?P<name>[^\s()]{1,64}?)(?:-[0-9]{1,3})?\)\](?P<text>.*)",
         re.DOTALL,
     ),
-    # NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out
+    # NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out, before Linux 2.6.27 eth0: transmit timed out
     re.compile(
-        r"(?P<driver>NETDEV WATCHDOG): (?P<name>[^\s:]{1,64}) \((?P<parent>[^\s()]{0,64})\): (?P<text>.*)",
+        r"(?P<driver>NETDEV WATCHDOG): (?P<name>[^\s:]{1,64})(?: \((?P<parent>[^\s()]{0,64})\))?: (?P<text>.*)",
         re.DOTALL,
     ),
     # mlx5_core: probe of 0000:3b:00.0 failed with error -12, before Linux 6.6

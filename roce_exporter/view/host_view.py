@@ -229,9 +229,13 @@ class PortView:
         found = [(track, track.now) for track in self.tracks(name, **match) if track.now is not None]
         if name in STATES:
             for track, _ in found:
-                changes = (after for (_, one), (after, other) in pairwise(track.points) if one != other)
-                self.host.moved.extend((time, self.host.end) for time in [*changes][-1:])
+                self.changed(track)
         return found
+
+    def changed(self, track: SeriesTrack) -> None:
+        """The last change of this series is the begin of what a rule says of it."""
+        changes = (after for (_, one), (after, other) in pairwise(track.points) if one != other)
+        self.host.moved.extend((time, self.host.end) for time in [*changes][-1:])
 
     def highest(self, name: str, **match: str) -> float | None:
         """The largest value now."""

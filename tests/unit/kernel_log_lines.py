@@ -315,6 +315,7 @@ slot_power_fault @: pciehp: Slot(3): Power fault
 OTHER_FORMS = (
     ("tx_timeout", "NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out"),
     ("tx_timeout", "NETDEV WATCHDOG: eth0 (bnxt_en): transmit queue 3 timed out 5224 ms"),
+    ("tx_timeout", "NETDEV WATCHDOG: eth0: transmit timed out"),
     ("tx_timeout", "mlx4_en: eth0: TX timeout on queue: 3, QP: 0x44, CQ: 0x84, Cons: 0x1, Prod: 0x2"),
     ("completion_unanswered", "eth0/1: QP 4521 error: general error (0x81 0x0 0x0)"),
     ("completion_not_ready", "eth0/1: QP 4521 error: RNR retry counter exceeded (0x81 0x0 0x0)"),

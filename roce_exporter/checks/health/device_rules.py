@@ -183,6 +183,7 @@ def _log(device: PortView) -> Iterator[Symptom]:
     recovered = _newest(device, "device_recovered")
     # A driver that does not respond says so again with every command of the exporter, and its interfaces fail.
     responds = all(value for _, value in device.current(SOURCE_UP))
+    up = any(track.now for track in device.tracks("roce_port_up"))
     for event, usual in DEVICE_EVENTS.items():
         count = device.events(LOG, WINDOW, event=event)
         if not count or (event == "module_unplugged" and is_unused(device)):
@@ -196,9 +197,7 @@ def _log(device: PortView) -> Iterator[Symptom]:
             yield Symptom("device_warning", (said, "the driver has recovered the device since"))
         elif cause == "driver_not_responding" and responds and 0 < newest < device.host.end - MEDIUM:
             yield Symptom(cause, (said, "all its interfaces respond since"), until=newest)
-        elif event.startswith(("module_", "link_")) and not any(
-            port.highest("roce_port_up") for port in _ports(device)
-        ):
+        elif event.startswith(("module_", "link_")) and not up:
             yield Symptom(cause, (said,), until=0.0)  # of a link that is down it goes on
         else:
             # The slot offers less than the card asks for at its start, and the card works all the same.
@@ -220,14 +219,11 @@ def _is_victim(device: PortView) -> bool:
     return received > sent
 
 
-def _ports(device: PortView) -> list[PortView]:
-    return [port for port in device.host.ports() if port.device == device.device]
-
-
 def _works(device: PortView) -> bool:
     """Whether all ports of the device are up and carry packets."""
     packets = "roce_port_receive_packets_total"
-    ports = [(port.highest("roce_port_up"), port.rise(packets, MEDIUM)) for port in _ports(device)]
+    mine = [port for port in device.host.ports() if port.device == device.device]
+    ports = [(port.highest("roce_port_up"), port.rise(packets, MEDIUM)) for port in mine]
     return all(up and rise and rise.rate > BUSY for up, rise in ports)
 
 

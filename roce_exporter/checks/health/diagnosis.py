@@ -119,10 +119,13 @@ def _faults(port: PortView, rules: Sequence[Rule]) -> Iterator[Finding]:
     merged: dict[str, Symptom] = {}
     times: dict[str, list[tuple[float, float]]] = {}
     for rule in rules:
-        port.host.moved.clear()
+        moved, told = port.host.moved, 0
+        moved.clear()
         for sign in rule(port):
             merged[sign.cause] = _merge(merged.get(sign.cause), sign)
-            times.setdefault(sign.cause, []).extend(port.host.moved)
+            # of several signs of a rule each has the times that were looked at for it
+            times.setdefault(sign.cause, []).extend(moved[told:] or moved)
+            told = len(moved)
     for sign in merged.values():
         since, until = _span(port.host, times[sign.cause])
         yield NAMED[sign.cause].finding(
@@ -170,8 +173,9 @@ def _merge(before: Symptom | None, sign: Symptom) -> Symptom:
 
 def _follows(finding: Finding, other: Finding) -> bool:
     """Whether it can be a consequence: not one that began before its cause or goes on after it, nor of what is only a note."""
-    began = finding.since and finding.since < other.since - SETTLED
     cause = NAMED[finding.check]
+    # what is wrong with addresses since before the first moment is no consequence of what began later
+    began = (finding.since or "addresses" in cause.areas) and finding.since < other.since - SETTLED
     # a link stays as its cause left it; queue pairs do not: their program makes new ones
     stays = cause.ends is End.SEEN and "link" in cause.areas
     goes_on = not stays and other.until and finding.since and (finding.until or inf) > other.until + LOOK_BACK

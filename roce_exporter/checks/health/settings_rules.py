@@ -88,6 +88,7 @@ def _checks(port: PortView) -> Iterator[Symptom]:
         # The rules of PCIe judge its width and speed: a card that is newer than its slot is slower for good, and healthy.
         if not ok and track.labels["check"] != "pcie":
             check = track.labels["check"]
+            port.changed(track)
             cause = IP_CHECKS.get(check, MISCONFIGURED)
             said = wrong_setting(track.labels["netdev"], check)
             if check == CONSISTENCY.id and not _is_odd(port):

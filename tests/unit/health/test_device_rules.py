@@ -309,6 +309,47 @@ def test_the_symptom_of_a_wrong_setting_is_its_consequence_and_keeps_its_side() 
     assert found[0].status == found[1].status == Status.DEGRADED
 
 
+@pytest.mark.parametrize(
+    ("route", "reasons"),
+    [
+        ([0] * 9, ()),
+        ([1, 0, 0, 0, 0, 0, 0, 0, 0], ()),
+        ([1, 1, 1, 1, 1, 1, 1, 0, 0], ("link_interrupted",)),
+    ],
+    ids=["wrong from the begin", "wrong before", "wrong since"],
+)
+def test_a_setting_is_lost_with_the_link_only_if_it_was_right_before(
+    route: list[int], reasons: tuple[str, ...]
+) -> None:
+    lost = {
+        "roce_netdev_carrier_down_total": [0, 0, 0, 0, 0, 0, 0, 1, 1],
+        "roce_config_check_ok{check=ip_route}": route,
+    }
+    found = {one.check: one for one in diagnose(history(lost, seconds=480, moments=9)).findings}
+    assert found["link_interrupted"].caused_by == ()
+    assert (found["ip_misconfigured"].caused_by, found["ip_misconfigured"].side) == (
+        reasons,
+        Side.LINK if reasons else Side.HOST,
+    )
+
+
+def test_a_module_that_was_hot_later_is_no_reason_for_a_loss_of_the_link() -> None:
+    log = "roce_kernel_log_events_total{event=%s}"
+    series = {
+        log % "driver_warning": [0, 0, 1, 1, 1, 1, 1, 1, 1],
+        log % "module_high_temperature": [0, 0, 0, 0, 0, 0, 0, 1, 1],
+        "roce_port_up": [1, 1, 0, 1, 1, 1, 1, 1, 1],
+        "roce_netdev_carrier_down_total": [0, 0, 1, 1, 1, 1, 1, 1, 1],
+    }
+    found = {one.check: one for one in diagnose(history(series, seconds=480, moments=9)).findings}
+    assert found["link_interrupted"].caused_by == ()
+    assert [found[name].since for name in ("device_warning", "link_interrupted", "too_hot")] == [
+        1120,
+        1120,
+        1420,
+    ]
+
+
 def test_the_next_step_names_the_port() -> None:
     series = {"roce_port_netdev_info": 1, "roce_phy_receive_crc_errors_total": [0, 1]}
     assert only(diagnose(history(series))).fix[0] == "ethtool -S eth0 | grep -i -e crc -e fcs"

@@ -386,6 +386,7 @@ def test_the_devices_of_a_round_without_changes_are_the_same_object(follower) ->
             ("mlx5_1",),
         ),  # another namespace's name, this host's address
         ("NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out", ("mlx5_0",)),
+        ("NETDEV WATCHDOG: eth0: transmit timed out", ("mlx5_0",)),
         ("NETDEV WATCHDOG: eth0 (veth): transmit queue 3 timed out", ()),
         ("NETDEV WATCHDOG: eth9 (virtio_net): transmit queue 3 timed out", ("rxe0",)),
         ("rdma_rxe: bad ICRC from 172.16.1.61", ("rxe0",)),  # the module's name, as it writes it
