@@ -274,6 +274,7 @@ def test_what_iproute2_prints() -> None:
         {"dst": "10.0.1.9", "dev": "r1", "updated": 4, "state": ["STALE"]},
         {"dst": "ff02::1", "dev": "r1", "state": ["NOARP"]},
         {"dst": "10.0.1.8", "dev": "r1", "state": ["FAILED"]},
+        {"dst": "10.0.1.7", "dev": "r1", "flags": ["managed", "extern_learn"], "state": ["INCOMPLETE"]},
     ]
     assert parse_neighbours(rows) == {
         "r1": (IpNeighbour("10.0.1.9", "resolved", 4.0), IpNeighbour("10.0.1.8", "failed", None))
@@ -452,8 +453,15 @@ def test_neighbours_as_pyroute2_writes_them(data) -> None:
     own = draw(address(version))
     times = {"ndm_confirmed": 1, "ndm_used": 2, "ndm_updated": updated, "ndm_refcnt": 3}
     attributes = [("NDA_DST", own), *([] if updated is None else [("NDA_CACHEINFO", times)])]
-    whole = {"family": FAMILIES[version], "ifindex": LO, "state": state, "attrs": attributes}
-    word = {1: "incomplete", 0x20: "failed", 0x40: "", 0: ""}.get(state, "resolved")
+    learned = draw(st.booleans())
+    whole = {
+        "family": FAMILIES[version],
+        "ifindex": LO,
+        "state": state,
+        "attrs": attributes,
+        "flags": 0x10 * learned,
+    }
+    word = "" if learned else {1: "incomplete", 0x20: "failed", 0x40: "", 0: ""}.get(state, "resolved")
     assert facts_of(
         {(30, FAMILIES[version]): listed(30, whole, {**whole, "ifindex": LO + 1})}
     ).neighbours == ((IpNeighbour(own, word, None if updated is None else updated / 100),) if word else ())

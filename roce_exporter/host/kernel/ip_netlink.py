@@ -35,7 +35,7 @@ _HOP = Struct("=HBBi")
 _CACHE_INFO = Struct("=4I")
 
 # include/uapi/linux/neighbour.h
-NUD_INCOMPLETE, NUD_FAILED, NUD_NOARP = 0x01, 0x20, 0x40
+NUD_INCOMPLETE, NUD_FAILED, NUD_NOARP, NTF_EXT_LEARNED = 0x01, 0x20, 0x40, 0x10
 NUD_RESOLVED = 0x02 | 0x04 | 0x08 | 0x10 | 0x80
 NDA_DST, NDA_CACHEINFO, NDA_IFINDEX = 1, 3, 8
 HERTZ = 100  # USER_HZ, the unit of NDA_CACHEINFO
@@ -185,9 +185,9 @@ def _address(_: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip
 
 
 def _neighbours(entries: Iterable[Entry]) -> Iterator[ip.IpNeighbour]:
-    for _, (_, _, state, _, _), values in entries:
-        if state & NUD_NOARP:
-            continue  # multicast and broadcast need no resolution
+    for _, (_, _, state, flags, _), values in entries:
+        if state & NUD_NOARP or flags & NTF_EXT_LEARNED:
+            continue  # multicast and broadcast need no resolution, and what a program such as Cilium enters, it resolves
         word = (
             ip.FAILED
             if state & NUD_FAILED
