@@ -39,6 +39,7 @@ def test_the_truth_of_the_foreign_hands_is_complete() -> None:
         17: (14, 24, 12),
         18: (8, 24, 8),
         19: (8, 24, 8),
+        20: (12, 24, 8),
     }
     for batch, size in sizes.items():
         assert (kinds[batch, True, False], kinds[batch, True, True], kinds[batch, False, False]) == size, (
