@@ -233,7 +233,7 @@ class PortView:
         return found
 
     def changed(self, track: SeriesTrack) -> None:
-        """The last change of this series is the begin of what a rule says of it."""
+        """Take the last change of this series as the begin of a rule's finding."""
         changes = (after for (_, one), (after, other) in pairwise(track.points) if one != other)
         self.host.moved.extend((time, self.host.end) for time in [*changes][-1:])
 
