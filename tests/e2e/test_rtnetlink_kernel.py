@@ -44,13 +44,23 @@ def _needs_rtnetlink():
         pytest.skip(f"no netlink socket here: {error.strerror}")
 
 
-def in_a_namespace(prepare, *netdevs):
+READ_NEIGHBOURS = """
+import json, subprocess, sys
+from roce_exporter.host.kernel.live import LiveKernel
+from roce_exporter.host.recorded.ip_text import parse_neighbours
+printed = json.loads(subprocess.check_output(["ip", "-j", "-s", "neigh", "show"]))
+for found in (LiveKernel().ip_facts(sys.argv[1]).neighbours, parse_neighbours(printed)[sys.argv[1]]):
+    print(*sorted(f"{one.address} {one.state}" for one in found), sep=", ")
+"""
+
+
+def in_a_namespace(prepare, *netdevs, read=READ):
     """The lines that READ prints in a network namespace of its own, after these commands of a shell."""
     if shutil.which("unshare") is None or shutil.which("ip") is None:
         pytest.skip("needs unshare and iproute2")
     script = f'{{ {prepare}; }} >&2 || exit {NOT_PERMITTED}; exec "$0" -c "$@"'
     done = subprocess.run(
-        [*IN_A_NAMESPACE, "sh", "-c", script, sys.executable, READ, *netdevs],
+        [*IN_A_NAMESPACE, "sh", "-c", script, sys.executable, read, *netdevs],
         capture_output=True,
         text=True,
         timeout=HUNG_SECONDS,
@@ -98,6 +108,15 @@ def test_a_member_of_a_bond_keeps_its_own_address():
         "left 02:00:5e:00:00:01",
         "bond7 02:00:5e:00:00:99",
     ]
+
+
+def test_neighbours_that_another_program_enters_are_left_out():
+    """As Cilium does; the kernel's list and what iproute2 prints of it."""
+    prepare = (
+        "ip link add left type veth peer name right && ip link set left up && ip neigh add 10.9.9.8 lladdr "
+        "02:00:5e:00:00:01 dev left && ip neigh add 10.9.9.9 lladdr 02:00:5e:00:00:02 dev left extern_learn"
+    )
+    assert in_a_namespace(prepare, "left", read=READ_NEIGHBOURS) == ["10.9.9.8 resolved"] * 2
 
 
 def test_reads_from_many_threads_leave_nothing_open():

@@ -274,7 +274,7 @@ def test_what_iproute2_prints() -> None:
         {"dst": "10.0.1.9", "dev": "r1", "updated": 4, "state": ["STALE"]},
         {"dst": "ff02::1", "dev": "r1", "state": ["NOARP"]},
         {"dst": "10.0.1.8", "dev": "r1", "state": ["FAILED"]},
-        {"dst": "10.0.1.7", "dev": "r1", "flags": ["managed", "extern_learn"], "state": ["INCOMPLETE"]},
+        {"dst": "10.0.1.7", "dev": "r1", "extern_learn": None, "managed": None, "state": ["INCOMPLETE"]},
     ]
     assert parse_neighbours(rows) == {
         "r1": (IpNeighbour("10.0.1.9", "resolved", 4.0), IpNeighbour("10.0.1.8", "failed", None))

@@ -87,7 +87,7 @@ def parse_neighbours(rows: Sequence[Any]) -> dict[str, tuple[ip.IpNeighbour, ...
         states = set(row.get("state", ()))
         word = next((one for one in (ip.FAILED, ip.INCOMPLETE) if one.upper() in states), "")
         word = word or (ip.RESOLVED if states & _RESOLVED else "")
-        if word and "NOARP" not in states and "extern_learn" not in row.get("flags", ()):
+        if word and "NOARP" not in states and "extern_learn" not in row:
             age = float(int(row["updated"])) if "updated" in row else None
             found.setdefault(_name(row["dev"]), []).append(ip.IpNeighbour(_address(row["dst"]), word, age))
     return {netdev: tuple(entries) for netdev, entries in found.items()}
