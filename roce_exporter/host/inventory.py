@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from roce_exporter.catalog import INDEX, dialect_of
 from roce_exporter.host.kernel import Absent, Kernel, entries_of, read_or
-from roce_exporter.model import Device, Gid, Loss, Netdev, Port, RdmaDevice
+from roce_exporter.model import IWARP, Device, Gid, Loss, Netdev, Port, RdmaDevice
 from roce_exporter.model.ip import unmapped
 from roce_exporter.model.values import reason_of
 
@@ -213,7 +213,7 @@ def _protocol(kernel: Kernel, name: str, ports: tuple[Port, ...], netlink: RdmaD
     if netlink and netlink.protocol:
         return netlink.protocol
     if read_or("", kernel.text, f"{CLASS}/{name}/node_type").startswith(_NODE_TYPE_RNIC):
-        return "iw"
+        return IWARP
     layers = {port.link_layer for port in ports}
     return {"Ethernet": "roce", "InfiniBand": "ib"}.get(layers.pop(), "") if len(layers) == 1 else ""
 

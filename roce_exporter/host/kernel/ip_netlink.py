@@ -166,15 +166,11 @@ def _decode(shape: Struct, payload: bytes) -> tuple[tuple[int, ...], Mapping[int
     return netlink.decode_struct(shape, payload, "of rtnetlink"), netlink.decode_values(payload, shape.size)
 
 
-def _number(values: Mapping[int, bytes], kind: int) -> int:
-    return netlink.decode_number(values[kind]) if kind in values else 0
-
-
 def _address(_: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpAddress:
     _, length, low_flags, scope, _ = fields
     # IFA_LOCAL is this end of a point-to-point link, IFA_ADDRESS then the other.
     address = values[IFA_LOCAL] if IFA_LOCAL in values else netlink.required(values, IFA_ADDRESS)
-    flags = _number(values, IFA_FLAGS) or low_flags
+    flags = netlink.number_or_zero(values, IFA_FLAGS) or low_flags
     return ip.IpAddress(
         netlink.decode_address(address),
         length,
@@ -208,11 +204,11 @@ def _neighbours(entries: Iterable[Entry]) -> Iterator[ip.IpNeighbour]:
 def _route(version: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpRoute:
     _, length, source_length, tos, table, _, _, kind, flags = fields
     return ip.IpRoute(
-        _number(values, RTA_TABLE) or table,
+        netlink.number_or_zero(values, RTA_TABLE) or table,
         _prefix(netlink.required(values, RTA_DST), length) if length else ip.EVERYWHERE[version],
         KINDS.get(kind, str(kind)),
         tuple(_hops(flags, values)),
-        _number(values, RTA_PRIORITY),
+        netlink.number_or_zero(values, RTA_PRIORITY),
         _metric(values, RTAX_MTU),
         _metric(values, RTAX_ADVMSS),
         tos,
@@ -227,7 +223,7 @@ def _prefix(address: bytes, length: int) -> str:
 def _hops(flags: int, values: Mapping[int, bytes]) -> Iterator[ip.NextHop]:
     several = values.get(RTA_MULTIPATH, b"")
     if not several:
-        yield _hop(_number(values, RTA_OIF), flags, values)
+        yield _hop(netlink.number_or_zero(values, RTA_OIF), flags, values)
     start = 0
     while start < len(several):
         length, flags, _, index = netlink.decode_struct(_HOP, several[start:], "rtnexthop")
@@ -249,25 +245,27 @@ def _hop(index: int, flags: int, values: Mapping[int, bytes]) -> ip.NextHop:
 
 
 def _metric(values: Mapping[int, bytes], kind: int) -> int:
-    return _number(netlink.decode_values(values.get(RTA_METRICS, b"")), kind)
+    return netlink.number_or_zero(netlink.decode_values(values.get(RTA_METRICS, b"")), kind)
 
 
 def _rule(version: int, fields: tuple[int, ...], values: Mapping[int, bytes]) -> ip.IpRule:
     _, destination_length, source_length, tos, table, _, _, action, flags = fields
     others = sorted({_OTHERS.get(kind, "UNKNOWN") for kind in values} - {""})
     return ip.IpRule(
-        _number(values, FRA_PRIORITY),
+        netlink.number_or_zero(values, FRA_PRIORITY),
         version,
-        _number(values, FRA_TABLE) or table,
+        netlink.number_or_zero(values, FRA_TABLE) or table,
         ACTIONS.get(action, str(action)),
         _prefix(values[FRA_SRC], source_length) if FRA_SRC in values else "",
         _prefix(values[FRA_DST], destination_length) if FRA_DST in values else "",
         bool(flags & FIB_RULE_INVERT),
         decode_name(values.get(FRA_IIFNAME, b"")),
         decode_name(values.get(FRA_OIFNAME, b"")),
-        _number(values, FRA_FWMARK),
-        _number(values, FRA_FWMASK),
-        _number(values, FRA_GOTO),
-        _number(values, FRA_SUPPRESS_PREFIXLEN) if FRA_SUPPRESS_PREFIXLEN in values else ip.NO_LIMIT,
+        netlink.number_or_zero(values, FRA_FWMARK),
+        netlink.number_or_zero(values, FRA_FWMASK),
+        netlink.number_or_zero(values, FRA_GOTO),
+        netlink.number_or_zero(values, FRA_SUPPRESS_PREFIXLEN)
+        if FRA_SUPPRESS_PREFIXLEN in values
+        else ip.NO_LIMIT,
         (*others, *(["tos"] if tos else [])),
     )

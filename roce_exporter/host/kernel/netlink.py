@@ -198,6 +198,11 @@ def decode_number(value: bytes) -> int:
     return int.from_bytes(value, sys.byteorder)
 
 
+def number_or_zero(values: Mapping[int, bytes], kind: int) -> int:
+    """The number in an attribute; 0 without it."""
+    return decode_number(values[kind]) if kind in values else 0
+
+
 class Reply:
     """The kernel's reply to one request: pass datagrams to `take` until it is complete.
 

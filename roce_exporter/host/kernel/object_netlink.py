@@ -55,11 +55,6 @@ def decode_entries(answer: bytes, listing: Listing, device: RdmaDevice) -> Itera
                     yield netlink.decode_values(answer, entry_start, entry_end)
 
 
-def number_or_zero(values: Mapping[int, bytes], kind: int) -> int:
-    """The number in an attribute; 0 without it."""
-    return netlink.decode_number(values[kind]) if kind in values else 0
-
-
 class EntryDump(Generic[T]):
     """One list of a device, a datagram per part, on a socket of its own. Not thread-safe.
 
@@ -204,14 +199,14 @@ def decode_object(values: Mapping[int, bytes], kind: ObjectKind) -> RdmaObject:
     """The object of one entry."""
     return RdmaObject(
         kind,
-        pid=number_or_zero(values, RES_PID),
+        pid=netlink.number_or_zero(values, RES_PID),
         kernel=decode_name(values.get(RES_KERN_NAME, b"")),
-        port=number_or_zero(values, rdma_netlink.PORT_INDEX),
-        number=number_or_zero(values, RES_LQPN),
-        remote=number_or_zero(values, RES_RQPN),
+        port=netlink.number_or_zero(values, rdma_netlink.PORT_INDEX),
+        number=netlink.number_or_zero(values, RES_LQPN),
+        remote=netlink.number_or_zero(values, RES_RQPN),
         type=name_of(values[RES_TYPE], QUEUE_PAIR_TYPES) if RES_TYPE in values else "",
         state=name_of(values[RES_STATE], _STATES.get(kind, ())) if RES_STATE in values else "",
-        size=number_or_zero(values, RES_MRLEN),
+        size=netlink.number_or_zero(values, RES_MRLEN),
         peer=decode_address(values.get(RES_DST_ADDR, b"")),
     )
 
@@ -325,7 +320,7 @@ def decode_counter_set(values: Mapping[int, bytes]) -> CounterSet:
     return CounterSet(
         port=netlink.decode_number(netlink.required(values, rdma_netlink.PORT_INDEX)),
         number=netlink.decode_number(netlink.required(values, STAT_COUNTER_ID)),
-        pid=number_or_zero(values, RES_PID),
+        pid=netlink.number_or_zero(values, RES_PID),
         type=name_of(values[RES_TYPE], QUEUE_PAIR_TYPES) if RES_TYPE in values else "",
         values=rdma_netlink.decode_numbers(
             table, rdma_netlink.decode_rows(table, 0, len(table), rdma_netlink.COUNTERS)
