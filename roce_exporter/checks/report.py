@@ -31,11 +31,12 @@ COLOURS = {Status.FAILED: RED, Status.DEGRADED: YELLOW, Status.OK: GREEN, Status
 AT_FAULT = {Side.HOST: "this host", Side.LINK: "the link", Side.FABRIC: "the fabric", Side.PEER: "the peer"}
 ACTS: dict[str, str] = {
     "job": "the owner of the job",
+    "peer_job": "the owner of the job: its program at the peer",
     Side.HOST: "the host team",
     Side.LINK: "the network team: the cable and both of its ends",
     Side.FABRIC: "the network team",
     Side.PEER: "the team of the peer",
-    Side.UNKNOWN: "not known: ask the owner of the job first",
+    Side.UNKNOWN: "not known: ask the host team first",
 }
 JOBS = {
     Status.FAILED: "Drain: yes, a job cannot use this port",

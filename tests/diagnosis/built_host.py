@@ -12,6 +12,7 @@ from typing import Any
 from fault_histories import recorded_history
 
 from roce_exporter.checks.finding import Finding, Report
+from roce_exporter.checks.health.causes import NAMED
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.view.host_view import History
@@ -279,6 +280,8 @@ def misread(incident: Incident, findings: Sequence[Finding]) -> str:
     wrong += [
         f"also {one.device}: {_said(one)}" for one in findings if one.is_wrong and one not in (*here, *there)
     ]
+    own = [one for one in findings if not one.caused_by]
+    wrong += [f"not listed: {_said(one)}" for one in own if one.side not in NAMED[one.check].sides]
     return "; ".join(wrong)
 
 

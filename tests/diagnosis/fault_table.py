@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from roce_exporter.checks.finding import Finding
+from roce_exporter.checks.report import ACTS
+
 TABLE = Path(__file__).with_name("truth.toml")
 
 
@@ -49,6 +52,12 @@ class Fault:
     def causes(self) -> frozenset[str]:
         """The right names of the cause."""
         return frozenset((self.cause, *self.also))
+
+
+def agrees(owner: str, finding: Finding) -> bool:
+    """Whether the one who acts is the owner that the truth names: `host team`, `owner of the job`."""
+    word = owner.removesuffix(" team").rpartition(" ")[2]
+    return word in ACTS[finding.acts or finding.side]
 
 
 def load_faults() -> tuple[Fault, ...]:

@@ -13,43 +13,22 @@ from roce_exporter.checks.health.diagnosis import diagnose
 from roce_exporter.host.recorded.recorded import play_recording
 from roce_exporter.host.recorded.tree import Tree
 from roce_exporter.view.host_view import History
+from roce_exporter.words import word_list
 
 HERE = Path(__file__).with_name("hardware")
 QUIET, APART, AFTER = 60, 5, 15
 """Seconds before the fault, between two samples, and after the end of the request."""
 EPOCH = 1_790_000_000
 FILES = frozenset(
-    [
-        "duplicate_request",
-        "implied_nak_seq_err",
-        "lifespan",
-        "local_ack_timeout_err",
-        "np_cnp_sent",
-        "np_ecn_marked_roce_packets",
-        "out_of_buffer",
-        "out_of_sequence",
-        "packet_seq_err",
-        "req_cqe_error",
-        "req_cqe_flush_error",
-        "req_remote_access_errors",
-        "req_remote_invalid_request",
-        "resp_cqe_error",
-        "resp_cqe_flush_error",
-        "resp_local_length_error",
-        "resp_remote_access_errors",
-        "rnr_nak_retry_err",
-        "roce_adp_retrans",
-        "roce_adp_retrans_to",
-        "roce_slow_restart",
-        "roce_slow_restart_cnps",
-        "roce_slow_restart_trans",
-        "rp_cnp_handled",
-        "rp_cnp_ignored",
-        "rx_atomic_requests",
-        "rx_icrc_encapsulated",
-        "rx_read_requests",
-        "rx_write_requests",
-    ]
+    word_list("""
+    duplicate_request implied_nak_seq_err lifespan local_ack_timeout_err np_cnp_sent
+    np_ecn_marked_roce_packets out_of_buffer out_of_sequence packet_seq_err req_cqe_error
+    req_cqe_flush_error req_remote_access_errors req_remote_invalid_request resp_cqe_error
+    resp_cqe_flush_error resp_local_length_error resp_remote_access_errors rnr_nak_retry_err
+    roce_adp_retrans roce_adp_retrans_to roce_slow_restart roce_slow_restart_cnps roce_slow_restart_trans
+    rp_cnp_handled rp_cnp_ignored rx_atomic_requests rx_icrc_encapsulated rx_read_requests
+    rx_write_requests
+    """)
 )
 NEWER = frozenset({"req_transport_retries_exceeded", "req_rnr_retries_exceeded"})
 """Files that only some drivers have; absent is not 0."""

@@ -6,7 +6,7 @@ And what the set lean leaves out takes nothing from a diagnosis: every fault, se
 import asyncio
 
 import pytest
-from fault_table import Fault, load_faults
+from fault_table import Fault, agrees, load_faults
 from scoreboard import Said, accused, judge_all, scored
 from write_diagnosis import DOCUMENT, TABLE, cause_lines, document, filled, whole_table
 
@@ -45,6 +45,7 @@ async def test_one_fault_of_each_cause_is_found() -> None:
     said = await judge_all(list(chosen.values()))
     assert {one.fault.id for one in said if not one.is_right} == MISSED
     assert {one.fault.id for one in said if one.is_right and not says_what_to_do(one)} == set()
+    assert {one.fault.id for one in said if one.is_right and not agrees(one.fault.owner, one.first)} == set()
     assert {one.fault.id: accused(one) for one in said if accused(one)} == {}
 
 
@@ -69,6 +70,7 @@ def test_the_goals_are_met(all_said) -> None:
     assert len(causes) <= (1 - NAMES) * len(counted), causes
     assert len(silent) <= (1 - SIDES) * (len(counted) - len(causes)), silent
     assert {said.fault.id: accused(said) for said in all_said if accused(said)} == {}
+    assert [one for one in counted if one.is_right and not agrees(one.fault.owner, one.first)] == []
 
 
 @pytest.mark.ci

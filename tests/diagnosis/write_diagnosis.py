@@ -18,24 +18,29 @@ from scoreboard import Said, judge_all, score_lines, share_of, sources, table
 from roce_exporter.checks.finding import Status
 from roce_exporter.checks.health.causes import CAUSES, End
 from roce_exporter.checks.health.diagnosis import diagnose
+from roce_exporter.checks.report import ACTS
 
 DOCUMENT = Path(__file__).parents[2] / "docs/diagnosis.md"
 TABLE = Path(__file__).with_name("scoreboard.md")
 LATER = 7
 """The first batch of the table of later ones."""
-ENDS = {End.SEEN: "another state", End.STOPS: "it stops", End.EVENT: "its window ends"}
+ENDS = {End.SEEN: "state", End.STOPS: "stop", End.EVENT: "window"}
+TEAMS = ("host", "network", "peer", "job")
+"""Words of who acts."""
 MAKES = {Status.FAILED: "failed", Status.DEGRADED: "degraded", Status.OK: "healthy"}
 
 
 def cause_lines() -> Iterator[str]:
     """One line of Markdown per cause, in order of harm."""
-    yield "| cause | side | port is | from | until | meaning | likely | runbook |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| cause | side | acts | port is | from | until | meaning | likely | runbook |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for cause in CAUSES:
         runbook = f"[{cause.runbook}](../alerts/runbooks/{cause.runbook}.md)"
         events, ratio = cause.begins
-        begins = f"{events:g} events{f', {ratio:g} of the bits' * bool(ratio)}" if events > 1 else "the first"
-        what = (f"`{cause.name}`", cause.side, MAKES[cause.health], begins, ENDS[cause.ends])
+        begins = f"{events:g}{f', {ratio:g} of the bits' * bool(ratio)}"
+        sides = ", ".join(sorted(cause.sides, key=lambda side: (side is not cause.side, side)))
+        acts = next((one for one in TEAMS if one in ACTS[cause.acts or cause.side].partition(":")[0]), "-")
+        what = (f"`{cause.name}`", sides, acts, MAKES[cause.health], begins, ENDS[cause.ends])
         cells = (*what, cause.title, cause.likely, runbook)
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 

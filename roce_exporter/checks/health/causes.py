@@ -18,7 +18,7 @@ SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
 
 COUNTERS = "roce-exporter once | grep '\"{device}\"'"
-_PARTS = ("likely", "wrong if", "next", "then", "begins", "acts", "events", "states")
+_PARTS = ("likely", "wrong if", "next", "then", "begins", "events", "states")
 _BEGIN = re.compile(r"([0-9]+) events(?:, ([0-9e.-]+) of the bits)?")
 
 
@@ -52,6 +52,8 @@ class Cause:
     name: str
     """Lower case with underscores; the value of the label `reason`."""
     side: Side
+    """The usual one of `sides`."""
+    sides: frozenset[Side]
     health: Status
     """What the cause makes of a port: DEGRADED or FAILED; OK if it concerns programs or the load, and the port is fit."""
     title: str
@@ -73,7 +75,7 @@ class Cause:
     begins: Begin
     ends: End
     acts: str
-    """Who acts: `job`, its owner, or a side; empty where it is that at fault."""
+    """Who acts, a key of `report.ACTS`; empty where that follows from the side."""
     events: tuple[str, ...]
     """Events of the kernel log that are a sign of it."""
     states: tuple[str, ...]
@@ -124,7 +126,9 @@ class Cause:
 
 def _cause(entry: TableLine) -> Cause:
     head, _, title = entry.head.partition(": ")
-    name, side, health, runbook, sure, areas, end = head.split(" ")
+    name, place, health, runbook, sure, areas, end = head.split(" ")
+    sides, _, acts = place.partition(":")
+    side, *others = map(Side, sides.split("+"))
     found = parts(entry, _PARTS)
     begins = Begin()
     for text in found["begins"]:
@@ -133,11 +137,12 @@ def _cause(entry: TableLine) -> Cause:
         begins = Begin(float(match[1]), float(match[2] or 0))
     return Cause(
         name,
-        Side(side),
+        side,
+        frozenset((side, *others)),
         Status[health.upper()],
         title,
         " ".join(found["likely"]),
-        tuple(step for line in found["next"] for step in _steps(line)),
+        tuple(step for line in found["next"] for part in line.split(" // ") for step in _steps(part)),
         runbook,
         Sure(sure),
         " ".join(found["wrong if"]),
@@ -145,7 +150,7 @@ def _cause(entry: TableLine) -> Cause:
         frozenset(_names(" ".join(found["then"]))),
         begins,
         End(end),
-        "".join(found["acts"]),
+        acts,
         tuple(" ".join(found["events"]).split()),
         tuple(one for line in found["states"] for one in line.split("; ")),
     )

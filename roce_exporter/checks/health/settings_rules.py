@@ -32,6 +32,7 @@ AT_THE_OTHER_END = frozenset({"peer_pfc"})
 """Checks of what the switch announces (DCBX)."""
 TITLES = {check.id: check.title for check in ALL_CHECKS}
 SAID = re.compile(r"wrong setting of .* \(check ([a-z0-9_]+)\)$")
+TWICE = "Another port of this host has an address of this port"
 PAIR = "two ports of one kind are set differently: `check settings` lists in what"
 STOPS = tuple(f"roce_global_pause_transmit_{kind}frames_total" for kind in ("", "xoff_"))
 
@@ -83,6 +84,13 @@ def _is_odd(port: PortView) -> bool:
     return found.count(0) * 2 < len(found)
 
 
+def _has_twice(port: PortView) -> bool:
+    """Whether the other owner of an address of the port is a port of this host, too."""
+    own = {track.labels["address"] for track, _ in port.current("roce_gid_info")}
+    others = [one for one, _ in port.host.current("roce_gid_info") if one["device"] != port.device]
+    return any(one["address"] in own for one in others)
+
+
 def _checks(port: PortView) -> Iterator[Symptom]:
     for track, ok in () if is_unused(port) and not port.highest(UP) else port.current("roce_config_check_ok"):
         # The rules of PCIe judge its width and speed: a card that is newer than its slot is slower for good, and healthy.
@@ -91,7 +99,9 @@ def _checks(port: PortView) -> Iterator[Symptom]:
             port.changed(track)
             cause = IP_CHECKS.get(check, MISCONFIGURED)
             said = wrong_setting(track.labels["netdev"], check)
-            if check == CONSISTENCY.id and not _is_odd(port):
+            if cause == "duplicate_address" and _has_twice(port):
+                yield Symptom(cause, (said,), side=Side.HOST, title=TWICE)
+            elif check == CONSISTENCY.id and not _is_odd(port):
                 yield Symptom(cause, (PAIR,), note=True)
             else:
                 # The kernel adds a GID of each version that a card speaks: an old card is healthy.

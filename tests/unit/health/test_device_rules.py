@@ -94,10 +94,7 @@ FAULTS: dict[str, tuple[dict[str, object], list[str]]] = {
         {"roce_exporter_unreadable_values{source=counters}": 2},
         ["source_broken"],
     ),
-    "values that could not be read once": (
-        {"roce_exporter_unreadable_values{source=counters}": [0, 2]},
-        [],
-    ),
+    "values that could not be read once": ({"roce_exporter_unreadable_values{source=counters}": [0, 2]}, []),
     "a read that hangs": ({"roce_exporter_sampler_stuck": 1}, ["driver_not_responding"]),
     "a reporter in error": ({"roce_devlink_health_state{reporter=fw_fatal}": 1}, ["device_error"]),
     "a reporter that recovered": (
@@ -236,8 +233,7 @@ def test_facts_lead_to_causes(name) -> None:
 
 
 @pytest.mark.parametrize(
-    ("off", "status"),
-    [({}, Status.OK), ({"roce_config_notification_point_enabled": 0}, Status.DEGRADED)],
+    ("off", "status"), [({}, Status.OK), ({"roce_config_notification_point_enabled": 0}, Status.DEGRADED)]
 )
 def test_cnps_that_firmware_may_not_count_are_missed_in_a_note(off, status) -> None:
     """`cnpSent` of an E810 may never move; a setting leaves no doubt, and one that moves is as good as any."""
@@ -311,11 +307,7 @@ def test_the_symptom_of_a_wrong_setting_is_its_consequence_and_keeps_its_side() 
 
 @pytest.mark.parametrize(
     ("route", "reasons"),
-    [
-        ([0] * 9, ()),
-        ([1, 0, 0, 0, 0, 0, 0, 0, 0], ()),
-        ([1, 1, 1, 1, 1, 1, 1, 0, 0], ("link_interrupted",)),
-    ],
+    [([0] * 9, ()), ([1, 0, 0, 0, 0, 0, 0, 0, 0], ()), ([1, 1, 1, 1, 1, 1, 1, 0, 0], ("link_interrupted",))],
     ids=["wrong from the begin", "wrong before", "wrong since"],
 )
 def test_a_setting_is_lost_with_the_link_only_if_it_was_right_before(
@@ -475,6 +467,14 @@ def test_of_two_ports_the_one_with_the_smaller_mtu_is_set_wrong() -> None:
     for other, side in ((4200, Side.HOST), (1500, Side.FABRIC)):
         fault = only(diagnose(history({**series, "roce_port_mtu_bytes{device=mlx5_1}": other})))
         assert (fault.check, fault.side) == ("path_mtu", side)
+
+
+@pytest.mark.parametrize(("other", "side"), [("10.0.0.1", Side.HOST), ("10.0.0.2", Side.PEER)])
+def test_an_address_of_two_ports_of_this_host_is_its_own_fault(other, side) -> None:
+    gid = "roce_gid_info{device=%s,address=%s}"
+    series = {gid % ("mlx5_0", "10.0.0.1"): 1, gid % ("mlx5_1", other): 1}
+    fault = only(diagnose(history({**series, "roce_config_check_ok{check=duplicate_address}": 0})))
+    assert (fault.check, fault.side) == ("duplicate_address", side)
 
 
 @pytest.mark.parametrize(

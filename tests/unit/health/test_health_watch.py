@@ -107,11 +107,7 @@ async def test_the_document_has_every_reason_with_its_side_and_runbook() -> None
     assert document["summary"] == "mlx5_0/1 degraded: link_errors (link)"
     worst = next(port for port in document["ports"] if port["device"] == "mlx5_0")
     reason = worst["reasons"][0]
-    assert (reason["reason"], reason["side"], reason["runbook"]) == (
-        "link_errors",
-        "link",
-        "RocePortFaulty",
-    )
+    assert (reason["reason"], reason["side"], reason["runbook"]) == ("link_errors", "link", "RocePortFaulty")
     assert reason["evidence"]
     assert reason["next"]
     fit = next(port for port in document["ports"] if port["device"] == "bnxt_re0")
