@@ -82,6 +82,19 @@ PLACES = (
     ),
     Place(
         "mlx5",
+        HW_COUNTERS,
+        (f"{RDMA}/hw/mlx5/main.c",),
+        _tables(
+            "basic_q_cnts",
+            "out_of_seq_q_cnts",
+            "retrans_q_cnts",
+            "cong_cnts",
+            "extended_err_cnts",
+            "ext_ppcnt_cnts",
+        ),
+    ),
+    Place(
+        "mlx5",
         ETHTOOL,
         (f"{MLX5}/en_stats.h", f"{MLX5}/en_stats.c"),
         _tables(
@@ -141,19 +154,26 @@ PLACES = (
         _tables("diag_basic", "diag_ext", "diag_device_only"),
     ),
     Place("mlx4", ETHTOOL, (f"{NET}/mellanox/mlx4/en_ethtool.c",), _tables("main_strings")),
-    Place("bnxt_re", HW_COUNTERS, (f"{RDMA}/hw/bnxt_re/hw_counters.c",), _tables("bnxt_re_stat_descs")),
+    Place(
+        "bnxt_re",
+        HW_COUNTERS,
+        (f"{RDMA}/hw/bnxt_re/hw_counters.c",),
+        _tables("bnxt_re_stat_descs", "bnxt_re_stat_name"),
+    ),
     Place(
         "bnxt_re",
         ETHTOOL,
         (f"{NET}/broadcom/bnxt/bnxt_ethtool.c",),
         {
+            "bnxt_ring_stats_str": RINGS,
+            "bnxt_ring_sw_stats_str": RINGS,
             "bnxt_ring_rx_stats_str": RINGS,
             "bnxt_ring_tx_stats_str": RINGS,
             "bnxt_ring_tpa_stats_str": RINGS,
             "bnxt_ring_tpa2_stats_str": RINGS,
             "bnxt_rx_sw_stats_str": RINGS,
             "bnxt_cmn_sw_stats_str": RINGS,
-            **_tables("bnxt_sw_func_stats", "bnxt_ring_drv_stats_arr"),
+            **_tables("bnxt_sw_func_stats", "bnxt_ring_drv_stats_arr", "bnxt_pcie_stats_arr"),
         },
         formats=("[%d]: %s",),
         port=(
@@ -191,6 +211,7 @@ PLACES = (
         (f"{RDMA}/hw/irdma/verbs.c",),
         _tables("irdma_hw_stat_descs", "irdma_hw_stat_names"),
     ),
+    Place("irdma", HW_COUNTERS, (f"{RDMA}/hw/i40iw/i40iw_verbs.c",), _tables("i40iw_hw_stat_names")),
     Place(
         "irdma",
         ETHTOOL,
@@ -231,8 +252,21 @@ PLACES = (
             **_tables("ionic_lif_stats_desc"),
             "ionic_tx_stats_desc": ("tx_{queue}_{name}",),
             "ionic_rx_stats_desc": ("rx_{queue}_{name}",),
+            "ionic_txq_stats_desc": ("txq_{queue}_{name}",),
+            "ionic_dbg_cq_stats_desc": ("txq_{queue}_cq_{name}", "rxq_{queue}_cq_{name}"),
+            "ionic_dbg_intr_stats_desc": ("txq_{queue}_intr_{name}", "rxq_{queue}_intr_{name}"),
+            "ionic_dbg_napi_stats_desc": ("rxq_{queue}_napi_{name}",),
         },
-        formats=("tx_%d_%s", "rx_%d_%s"),
+        formats=(
+            "tx_%d_%s",
+            "rx_%d_%s",
+            "txq_%d_%s",
+            "txq_%d_cq_%s",
+            "txq_%d_intr_%s",
+            "rxq_%d_cq_%s",
+            "rxq_%d_intr_%s",
+            "rxq_%d_napi_%s",
+        ),
         port=("ionic_port_stats_desc",),
     ),
     Place("hns", HW_COUNTERS, (f"{RDMA}/hw/hns/hns_roce_main.c",), _tables("hns_roce_port_stats_descs")),
@@ -241,7 +275,7 @@ PLACES = (
         ETHTOOL,
         (f"{NET}/hisilicon/hns3/hns3_ethtool.c",),
         {"hns3_txq_stats": ("txq{queue}_{name}",), "hns3_rxq_stats": ("rxq{queue}_{name}",)},
-        formats=("%s%u_", "%s%u_%s"),
+        formats=("%s%u_", "%s%u_%s", "%s%d_"),
     ),
     Place("hns", ETHTOOL, (f"{NET}/hisilicon/hns3/hns3_common/hclge_comm_tqp_stats.c",)),
     Place(
@@ -278,7 +312,13 @@ PLACES = (
         "efa",
         HW_COUNTERS,
         (f"{RDMA}/hw/efa/efa_verbs.c",),
-        _tables("efa_device_stats_descs", "efa_port_stats_descs"),
+        _tables(
+            "efa_device_stats_descs",
+            "efa_port_stats_descs",
+            "efa_device_stats_names",
+            "efa_port_stats_names",
+            "efa_stats_names",
+        ),
     ),
     Place(
         "efa",
@@ -298,7 +338,12 @@ PLACES = (
         formats=("queue_%u_%s_%s", "queue_%u_rx_%s", "ena_admin_q_%s"),
     ),
     Place("erdma", HW_COUNTERS, (f"{RDMA}/hw/erdma/erdma_verbs.c",), _tables("erdma_descs")),
-    Place("rxe", HW_COUNTERS, (f"{RDMA}/sw/rxe/rxe_hw_counters.c",), _tables("rxe_counter_descs")),
+    Place(
+        "rxe",
+        HW_COUNTERS,
+        (f"{RDMA}/sw/rxe/rxe_hw_counters.c",),
+        _tables("rxe_counter_descs", "rxe_counter_name"),
+    ),
 )
 
 FIRMWARE = {
@@ -311,6 +356,7 @@ WITHOUT = {"siw": f"{RDMA}/sw/siw", "qedr": f"{RDMA}/hw/qedr", "bng_re": f"{RDMA
 
 OTHERS = (
     "infiniband/hw/hfi1/",
+    "infiniband/hw/cxgb3/",
     "infiniband/hw/cxgb4/",
     "infiniband/core/",
     "mlx5/core/en_selftest.c",

@@ -30,7 +30,9 @@ FUNCTION = re.compile(
 PRINT = re.compile(r"\b(?:ethtool_sprintf|ethtool_puts|s[cn]*printf|strscpy|strcpy)\s*\(([^;]*);")
 CONVERSION = re.compile(r"%(?:[du]|lu)")
 PMA = re.compile(r"^static PORT_PMA_ATTR(?:_EXT)?\((\w+)", re.MULTILINE)
-MENTIONS = re.compile(r"rdma_stat_desc\b[^;]*\[\]|ETH_SS_STATS|ethtool_(?:puts|sprintf)")
+MENTIONS = re.compile(
+    r"rdma_stat_desc\b[^;]*\[\]|rdma_alloc_hw_stats_struct|ETH_SS_STATS|ethtool_(?:puts|sprintf)"
+)
 
 
 class UnknownError(Exception):

@@ -60,7 +60,7 @@ FITS: dict[str, Callable[[Named], object]] = {
     reasons.SUM: lambda named: named.driver == "bnxt_re",
     reasons.SAME: is_part_of_the_port,
     "setting": lambda named: named.source == HW_COUNTERS,
-    "undocumented": has("xthol|undermin|register|fifo|oo_drop|^cq_|^rx_buffer$|_sof$|^current_rate$"),
+    "undocumented": has("^pcie_|xthol|undermin|register|fifo|oo_drop|^cq_|^rx_buffer$|_sof$|^current_rate$"),
     reasons.NARROW: lambda named: named.source == COUNTERS,
 }
 """Per category, a condition on each name that a driver leaves out for this reason."""
