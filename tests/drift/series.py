@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 TABLE = Path(__file__).parent / "names.tsv"
 HEAD = "driver\tsource\tkernels\tnames"
-WIDTH = 120
+WIDTH = 200
 """Characters of the names of one line."""
 PORT = "*"
 """After a kernel: there the name is a statistic of the physical port."""

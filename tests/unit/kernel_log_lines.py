@@ -95,6 +95,7 @@ recovery_failed         @: PCI device did not come back after reset, aborting
 link_mode_mismatch @eth0: Link speed 100000 no longer supported
 command_timeout    @eth0: Resp cmpl intr abandoning msg: 0x15 due to firmware status: 0x8000
 recovery_failed    @eth0: A previous firmware reset has not completed, aborting
+recovery_failed    @eth0: A previous firmware reset did not complete, aborting
 command_timeout         @eth0: Abandoning msg {0x23 0x1b4} len: 0 due to firmware status: 0xc0
 command_failed          @eth0: hwrm req_type 0x23 seq id 0x1b4 error 0x4
 recovery_failed         @eth0: bnxt_open() failed during FW reset
@@ -203,6 +204,9 @@ driver_error    @: found MODULE_PPP fd_ad_error, is ras error.
 driver_error    @: ROCEE TSP OVF [error status=0x2] found
 device_reset    @: IMP reset requested
 device_reset    @: global reset requested
+device_reset    @: Function level reset.
+completion_local @: Local work queue 0x2 catas error, sub_type:1
+command_timeout @: Query SCC clr done flag overtime.
 device_reset    @: received reset event, reset type is 3
 device_reset    @: receive reset interrupt 0x2!
 device_recovered @: Reset done, hclge driver initialization finished.
