@@ -24,7 +24,7 @@ def counted(amount: int, noun: str, many: str = "") -> str:
     return f"{amount:,} {noun if amount == 1 else many or f'{noun}s'}"
 
 
-_PLURAL = re.compile(r"^([\w ]*?\w)(?:(ie)|(?<=ss|ch|sh)e)?s\b")
+_PLURAL = re.compile(r"^([\w ]*?\w)(?:(ie)|(?<=ss|ch|sh)e)?(?<!s)s\b")
 
 
 def some(amount: float, what: str) -> str:

@@ -1,6 +1,10 @@
 """Histories for tests of the verdict: written by hand, or taken from a simulated host with a clock that the test moves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+
+import pytest
+from _pytest.mark.structures import ParameterSet
 
 from roce_exporter.catalog import INDEX
 from roce_exporter.checks.finding import Finding, Report
@@ -59,3 +63,35 @@ def only(diagnosis: Report) -> Finding:
     """The one finding."""
     assert len(diagnosis.findings) == 1, causes(diagnosis)
     return diagnosis.findings[0]
+
+
+def series_of(text: str) -> dict[str, object]:
+    """The series of a history from `NAME VALUE...; NAME VALUE...`: names without `roce_`, one value or one per moment, `-` where it is absent."""
+    found: dict[str, object] = {}
+    for part in text.split(";"):
+        name, *texts = part.split()
+        values = [None if one == "-" else float(one) for one in texts]
+        found[f"roce_{name}"] = values if len(values) > 1 else values[0]
+    return found
+
+
+def rows_of(table: str) -> list[ParameterSet]:
+    """Parameters of a test from lines `TITLE = SERIES => FINDING | FINDING`: the series, and the findings as in `shown`."""
+    rows = []
+    for line in table.strip().splitlines():
+        title, _, rest = line.partition(" = ")
+        series, _, found = rest.partition(" =>")
+        wanted = [one.strip() for one in found.split(" | ") if one]
+        rows.append(pytest.param(series_of(series), wanted, id=title))
+    return rows
+
+
+def shown(diagnosis: Report, wanted: Sequence[str]) -> list[str]:
+    """The findings as `CAUSE@SIDE: EVIDENCE: ...: but AGAINST`, each with as much of it as the one wanted has."""
+    found = []
+    for one, want in zip_longest(diagnosis.findings, wanted, fillvalue=""):
+        if isinstance(one, Finding):
+            name = f"{one.check}@{one.side}" if "@" in want.partition(":")[0] else one.check
+            said = (*one.evidence, *(f"but {text}" for text in one.against)) if ": " in want else ()
+            found.append(": ".join((name, *said)))
+    return found

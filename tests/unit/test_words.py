@@ -82,6 +82,7 @@ def test_one_thing_is_named_in_the_singular() -> None:
     assert words.some(1, "received packets were out of sequence") == "1 received packet was out of sequence"
     assert words.some(1, "recoveries of the PCIe link") == "1 recovery of the PCIe link"
     assert words.some(1, "losses of the link") == "1 loss of the link"
+    assert words.some(1, "remote access errors") == "1 remote access error"
     assert words.some(1, "switches were silent") == "1 switch was silent"
     assert words.some(1, "times its management bus was stuck") == "1 time its management bus was stuck"
     assert words.some(1200, "RoCE packets that are cut off") == "1,200 RoCE packets that are cut off"

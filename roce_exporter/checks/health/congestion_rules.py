@@ -5,9 +5,11 @@ Pause: IEEE 802.1Qbb, 802.3 annex 31B; which direction blocks, and who is slow. 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 from roce_exporter.catalog.drivers import dialect_of
@@ -104,7 +106,7 @@ def _blocked(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
     for name in times if counts_time or direction == RECEIVE else _frames(port, direction):
         for track in port.tracks(name):
             speed = port.highest("roce_link_speed_bytes_per_second", netdev=track.labels["netdev"])
-            unit = 1.0 if name in times else FRAME_BYTES / speed if speed else 0.0
+            unit = 1.0 if name in times else FRAME_BYTES / (speed or inf)
             paused = port.rise_of(name, track, STORM_WINDOW)
             enough = min(BLOCKED, port.host.end - port.host.begin) * port.limit(
                 "pause_saturated_transmit", "ratio"
@@ -190,8 +192,7 @@ def _said(port: PortView, direction: str) -> Iterator[tuple[str, float]]:
     if direction != TRANSMIT or not told or not passed or passed.amount:
         return
     sent, received = (
-        max((port.rose(name, MEDIUM) for name in _frames(port, way)), default=0.0)
-        for way in (TRANSMIT, RECEIVE)
+        sum(port.rose(name, MEDIUM) for name in _frames(port, way)) for way in (TRANSMIT, RECEIVE)
     )
     if sent > received and not any(port.rose(name, MEDIUM) for name in _times(port, TRANSMIT)):
         yield "the driver reported a pause storm, and no packet arrives", port.host.end
@@ -328,10 +329,10 @@ def _global(port: PortView) -> Iterator[Symptom]:
     if not port.highest("roce_pfc_enabled"):
         return
     window = port.limit("global_pause", "window")
-    for direction, side in ((RECEIVE, Side.FABRIC), (TRANSMIT, Side.HOST)):
+    for direction, side, done in (RECEIVE, Side.FABRIC, "received"), (TRANSMIT, Side.HOST, "transmitted"):
         names = (f"roce_global_pause_{direction}_{kind}frames_total" for kind in ("", "xoff_"))
         if frames := max(port.rose(name, window) for name in names):
-            said = f"{some(frames, 'frames of global pause were')} {direction[:-1]}ed"
+            said = f"{some(frames, 'frames of global pause were')} {done}"
             yield Symptom("global_pause", (said,), side=side)
 
 
@@ -347,7 +348,7 @@ def _unexpected(port: PortView) -> Iterator[Symptom]:
         own = port.rose(xoff, window, **match)
         count = port.rose("roce_pfc_receive_frames_total", window, **match) + own * (own > shared)
         if count and not on:
-            said = f"{number(count)} pause frames for priority {match['priority']}, which has no PFC here"
+            said = f"{some(count, 'pause frames')} for priority {match['priority']}, which has no PFC here"
             yield Symptom("pfc_mismatch", (said,))
 
 
@@ -443,36 +444,35 @@ def _lossless_drops(port: PortView) -> Iterator[Symptom]:
                 yield Symptom(cause, (said,), note=few, direction=way)
 
 
-def _sum(port: PortView, name: str, end: str, **match: str) -> dict[str, float]:
-    """By the other end of each pair, the rate of this counter where this port is the `end` (source or destination)."""
+def _sum(port: PortView, name: str) -> dict[str, float]:
+    """By the destination of each pair, the rate of this counter where this port is the source."""
     mine = {track.labels["address"] for track in port.tracks("roce_gid_info")}
-    other = "destination" if end == "source" else "source"
-    rates: dict[str, float] = {}
+    rates: defaultdict[str, float] = defaultdict(float)
     for track in port.host.tracks(name):
         rise = port.rise_of(name, track, MEDIUM)
-        if track.labels[end] in mine and rise and match.items() <= track.labels.items():
-            rates[track.labels[other]] = rates.get(track.labels[other], 0.0) + rise.rate
+        if rise and track.labels["source"] in mine:
+            rates[track.labels["destination"]] += rise.rate
     return rates
 
 
 def _retransmitted(port: PortView) -> Iterator[Symptom]:
-    packets = _sum(port, "roce_wire_packets_total", "source")
-    for peer, rate in _sum(port, "roce_wire_retransmitted_packets_total", "source").items():
-        many = packets.get(peer, 0.0) > port.limit("wire_retransmissions", "packets_per_second")
+    packets = _sum(port, "roce_wire_packets_total")
+    for peer, rate in _sum(port, "roce_wire_retransmitted_packets_total").items():
+        many = packets[peer] > port.limit("wire_retransmissions", "packets_per_second")
         if many and rate / packets[peer] > port.limit("wire_retransmissions", "ratio"):
             said = f"a capture saw {share(rate / packets[peer])} of the packets to {peer} again"
             yield Symptom("packet_loss", (said,))
 
 
 def _wire_incast(port: PortView) -> Iterator[Symptom]:
-    cnps = _sum(port, "roce_wire_cnps_total", "source")
+    cnps = _sum(port, "roce_wire_cnps_total")
     slowed = [peer for peer, rate in cnps.items() if rate > port.limit("wire_cnps", "cnps_per_second")]
     if len(slowed) >= port.limit("wire_cnps", "senders"):
         yield Symptom("incast", (f"a capture saw CNPs of this port to {number(len(slowed))} senders",))
 
 
 def _corrupted(port: PortView) -> Iterator[Symptom]:
-    for peer, rate in _sum(port, "roce_wire_bad_icrc_packets_total", "source").items():
+    for peer, rate in _sum(port, "roce_wire_bad_icrc_packets_total").items():
         if rate:
             said = f"a capture saw corrupted packets of this port to {peer}"
             yield Symptom("corruption", (said,), side=Side.UNKNOWN)
@@ -480,7 +480,7 @@ def _corrupted(port: PortView) -> Iterator[Symptom]:
 
 def _wire_outside(port: PortView) -> Iterator[Symptom]:
     name, limit = "roce_wire_outside_lossless_packets_total", "wire_outside_lossless"
-    outside, packets = _sum(port, name, "source"), _sum(port, "roce_wire_packets_total", "source")
+    outside, packets = _sum(port, name), _sum(port, "roce_wire_packets_total")
     total, beyond = sum(packets.values()), sum(outside.values())
     if total > port.limit(limit, "packets_per_second") and beyond / total > port.limit(limit, "ratio"):
         said = f"a capture saw {share(beyond / total)} of this port's packets outside the lossless priority"

@@ -33,7 +33,7 @@ def _in_error(device: PortView) -> Iterator[Symptom]:
             continue
         seconds = device.host.end - recent[0][0]
         evidence = some(now, f"queue pairs of {track.labels['owner']} are in error")
-        evidence += f", for at least {duration(seconds)}" * (seconds > 0)
+        evidence += f", for at least {duration(seconds)}" if seconds else ""
         names = (f"roce_transport_{kind}_total" for kind in ("retries_exceeded", "ack_timeouts"))
         silent = any(device.rose(name, WINDOW) for name in names)
         yield Symptom("queue_pairs_in_error", (evidence,), side=Side.PEER if silent else None)
@@ -234,10 +234,10 @@ def _devlink(device: PortView) -> Iterator[Symptom]:
         for track in device.tracks(REPORTER_ERRORS)
         if (rise := device.rise_of(REPORTER_ERRORS, track, WINDOW)) and rise.amount
     }
-    for reporter in dict.fromkeys([*rises, *sorted(broken)]):
-        error = reporter in broken and f"devlink's reporter {reporter} is in error"
-        more = reporter in rises and f"devlink's reporter {reporter} counted {number(rises[reporter])} errors"
-        against = () if error else (f"reporter {reporter} recovered",)
+    for name in dict.fromkeys([*rises, *sorted(broken)]):
+        error = name in broken and f"devlink's reporter {name} is in error"
+        more = name in rises and f"devlink's reporter {name} counted {some(rises[name], 'errors')}"
+        against = () if error else (f"reporter {name} recovered",)
         yield Symptom("device_error" if error else "device_warning", texts(error, more), against)
 
 

@@ -88,7 +88,7 @@ def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Find
     known = {(one.device, one.port, one.check) for one in newest}
     ended: dict[tuple[str, str, str], Finding] = {}
     ends = [moment.time for moment in history if moment.time >= max(host.begin + MEDIUM, host.end - LONG)]
-    at = -LOOK_BACK
+    at = 0.0
     for end in ends[:-1]:
         if end < at + LOOK_BACK:
             continue

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from roce_exporter.checks.health.causes import CAUSES, NAMED, Rule, Symptom, rose, texts
 from roce_exporter.host.kernel.ethtool_netlink import link_reason
 from roce_exporter.view.host_view import PortView, Rise, SeriesTrack, moduli, rise_between
-from roce_exporter.words import duration, some
+from roce_exporter.words import counted, duration, some
 
 
 class ModuleLimit(NamedTuple):
@@ -112,8 +112,8 @@ def _down(port: PortView) -> Iterator[Symptom]:
     if was_up(port):
         yield Symptom("link_down", (*evidence, *said), against)
     # Without a reason it may have been set down.
-    elif lost := max((port.highest(name) or 0.0 for name in DOWN_COUNTERS), default=0.0):
-        ever = f"the link was lost {lost:.0f} times since the counters began"
+    elif lost := max(port.highest(name) or 0.0 for name in DOWN_COUNTERS):
+        ever = f"the link was lost {some(lost, 'times')} since the counters began"
         yield Symptom("link_lost", (*evidence, ever, *said), against, note=not said)
 
 
@@ -150,9 +150,8 @@ def is_unused(port: PortView) -> bool:
 
     Drivers set the carrier off when they open the device, which the kernel counts as a loss: only a link that came up was ever used.
     """
-    if was_up(port):
-        return False
-    return port.highest("roce_netdev_carrier_up_total") == 0 or port.highest(STATE) == NO_CABLE
+    never = port.highest("roce_netdev_carrier_up_total") == 0 or port.highest(STATE) == NO_CABLE
+    return never and not was_up(port)
 
 
 def was_up(port: PortView) -> bool:
@@ -233,17 +232,17 @@ def _legs(port: PortView) -> Iterator[Symptom]:
     best = max(speeds.values())
     slow = [leg for leg in legs if leg not in (*dead, *set_down) and 0 < speeds[leg] < best]
     left = sum(speed for leg, speed in speeds.items() if leg not in (*dead, *set_down))
-    rest = f"{left * 8e-9:g} of {best * len(legs) * 8e-9:g} Gbit/s are left"
+    rest = f"; {left * 8e-9:g} of {best * len(legs) * 8e-9:g} Gbit/s are left" if best else ""
     if dead:
-        said = f"{len(dead)} of {len(legs)} legs have no link: {', '.join(dead)}; {rest}"
+        said = f"{len(dead)} of {len(legs)} legs have no link: {', '.join(dead)}{rest}"
         why = (f"{SAYS}{reason} of {leg}" for leg, reason in _reasons(port) if leg in dead)
         yield Symptom("leg_down", (said, *why))
         yield from _ends_link(port)
     if set_down:
-        said = f"member {', '.join(set_down)} of the LAG is set down (IFF_UP is missing); {rest}"
+        said = f"member {', '.join(set_down)} of the LAG is set down (IFF_UP is missing){rest}"
         yield Symptom("set_down", (said,))
     if slow:
-        said = f"leg {', '.join(slow)} runs at {speeds[slow[0]] * 8e-9:g} Gbit/s, the fastest at {best * 8e-9:g}; {rest}"
+        said = f"leg {', '.join(slow)} runs at {speeds[slow[0]] * 8e-9:g} Gbit/s, the fastest at {best * 8e-9:g}{rest}"
         yield Symptom("link_slow", (said,))
 
 
@@ -271,7 +270,9 @@ def _slower_than_siblings(port: PortView) -> Iterator[Symptom]:
     if speed < usual:
         number = alike.count(usual)
         kin = "model" if is_known else "driver"
-        said = f"{speed * 8e-9:g} Gbit/s, {number} other ports of this {kin} have {usual * 8e-9:g}"
+        said = (
+            f"{speed * 8e-9:g} Gbit/s, not {usual * 8e-9:g} as {counted(number, 'other port')} of this {kin}"
+        )
         yield Symptom("link_slow", (said,), note=not is_known or number < SIBLINGS)
 
 

@@ -7,6 +7,7 @@ host's requests met is the matter of the path or the peer, what the peer's reque
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, risen, rose, texts
@@ -68,7 +69,7 @@ FAILED = (
 )
 """Work requests that failed, whatever for: of mlx5 and others, and of EFA by kind."""
 FLUSHED = "roce_transport_requester_flushed_completions_total"
-RNR_NAKS, NOT_READY = "roce_transport_rnr_naks_received_total", "NAKs of peers that were not ready"
+RNR_NAKS, NOT_READY = "roce_transport_rnr_naks_received_total", "NAKs for lack of a receive request"
 
 
 SEVERAL = 2
@@ -105,7 +106,7 @@ def _silence(port: PortView) -> Iterator[Symptom]:
     peers = [*_silent_peers(port), *(said for _, said in risen(port, NAMED, WINDOW))]
     alone, is_cut = _calm_siblings(port) if side is Side.PEER and not peers else (0, False)
     # Which of the signs these requests failed by is not known.
-    failed = [f"{number(uncounted)} work requests failed meanwhile"] if uncounted >= 1 else []
+    failed = [some(uncounted, "work requests failed meanwhile")] if uncounted >= 1 else []
     failed += [said for _, said in risen(port, ((RNR_NAKS, NOT_READY),), WINDOW) if failed]
     clean = not lost and any(port.rise(name, WINDOW) for name, _ in LOST)
     evidence = texts(
@@ -146,9 +147,8 @@ def _calm_siblings(port: PortView) -> tuple[int, bool]:
     if not spans or waits or len(busy) < SEVERAL:
         return 0, False
     begin, end = min(begin for begin, _ in spans), max(end for _, end in spans)
-    received = sorted(one.between(RECEIVED, begin, end) for one in busy)
-    median = (received[(len(busy) - 1) // 2] + received[len(busy) // 2]) / 2
-    return len(busy), port.between(RECEIVED, begin, end) < median / 2
+    usual = median(one.between(RECEIVED, begin, end) for one in busy)
+    return len(busy), port.between(RECEIVED, begin, end) < usual / 2
 
 
 def _lasting(port: PortView, name: str) -> tuple[float, float] | None:
@@ -192,7 +192,7 @@ def _silent_peers(port: PortView) -> Iterator[str]:
 
 def _unanswered(port: PortView) -> bool:
     """Whether in some stretch packets were sent again because nothing came back, and fewer were answered by a NAK."""
-    return port.rose(ADAPTIVE, WINDOW) >= SILENT_EVENTS and any(
+    return any(
         amount >= SILENT_EVENTS and amount > sum(port.between(name, begin, end) for name, _ in LOST)
         for begin, end, amount in port.stretches(ADAPTIVE, STRETCH, WINDOW)
     )
@@ -283,7 +283,7 @@ def _loss(port: PortView) -> Iterator[Symptom]:
         # Where drops of this port are counted and are few, a full port explains none.
         dropped = [port.rose(name, MEDIUM) for name in DROPPED if port.tracks(name)]
         way = "" if direction == RECEIVE and not side and dropped and max(dropped) < amount / 4 else direction
-        said = f"{number(amount)} {what} within {duration(rises[0].seconds)} ({ratio})"
+        said = f"{some(amount, what)} within {duration(rises[0].seconds)} ({ratio})"
         spray = names[0] == OUT_OF_SEQUENCE and "switches that spray packets reorder them without loss"
         again = sum(port.rose(name, MEDIUM) for name in SENT_AGAIN)
         alone = bool(spray) and not side and again * GAP < amount
@@ -319,7 +319,7 @@ def _side_of_loss(port: PortView, lost: float, direction: str) -> tuple[Side | N
     rises = [(port.rose(name, MEDIUM), side, what) for name, side, what in causes]
     for amount, side, what in rises:
         if amount and amount >= lost / 4:
-            return side, f"{number(amount)} {what}"
+            return side, some(amount, what)
     return None, None
 
 
@@ -337,7 +337,7 @@ def _not_ready(port: PortView) -> Iterator[Symptom]:
         said = (said for _, said in risen(port, counters, WINDOW))
         yield Symptom(
             "receiver_not_ready",
-            texts(*said, failed >= 1 and f"{number(failed)} work requests failed meanwhile"),
+            texts(*said, failed >= 1 and some(failed, "work requests failed meanwhile")),
         )
 
 
@@ -364,7 +364,7 @@ def _local(port: PortView) -> Iterator[Symptom]:
     refused = port.rise(RNR_EXCEEDED, WINDOW) is None and port.rose(RNR_NAKS, WINDOW)
     if rest >= 1 and not silent and not refused:
         seconds = duration(min(WINDOW, port.host.end - port.host.begin))
-        said = f"{number(rest)} work requests failed within {seconds} that no NAK and no retry explains"
+        said = f"{some(rest, 'work requests')} failed within {seconds} that no NAK and no retry explains"
         yield Symptom("local_errors", (said,), direction=INFERRED)
 
 

@@ -15,6 +15,12 @@ def test_a_port_that_loses_its_link_has_failed() -> None:
     fault = only(diagnose(history({"roce_port_up": [1, 0]})))
     assert (fault.check, fault.side, fault.status) == ("link_down", Side.LINK, Status.FAILED)
     assert (fault.device, fault.port) == ("mlx5_0", "1")
+    assert fault.evidence == ("the port is not active (roce_port_up is 0)", "it was up at the beginning")
+    assert not fault.against
+    carrier = only(diagnose(history({"roce_port_up": [1, 0], "roce_link_up": 1})))
+    assert carrier.against == ("the network device has a link (roce_link_up is 1)",)
+    no_cable = only(diagnose(history({"roce_port_up": [1, 0], "roce_link_extended_state": 4})))
+    assert (no_cable.check, no_cable.evidence[2:]) == ("link_down", ("the driver says: No cable",))
     # mlx5 and others report the physical state 3 for every RoCE port without a link: no proof that someone set it down.
     disabled = {"roce_port_up": [1, 0], "roce_port_physical_state": [5, 3]}
     assert only(diagnose(history(disabled))).side == Side.LINK
@@ -29,10 +35,13 @@ def test_a_port_that_never_had_a_link_is_unused() -> None:
 def test_a_port_that_lost_its_link_before_has_not_failed() -> None:
     fault = only(diagnose(history({"roce_port_up": 0, DOWN: 1})))
     assert (fault.check, fault.status) == ("link_lost", Status.OK)  # set down, or never used
+    assert fault.evidence[1:] == ("the link was lost 1 time since the counters began",)
     assert diagnose(history({"roce_port_up": 0, DOWN: 1, "roce_link_extended_state": 4})).findings == ()
     assert diagnose(history({"roce_port_up": 0, DOWN: 1, "roce_netdev_carrier_up_total": 0})).findings == ()
     fault = only(diagnose(history({"roce_port_up": [1, 0], "roce_port_set_up": [1, 0]})))
     assert (fault.check, fault.status) == ("set_down", Status.OK)
+    said = "its network device is set down (IFF_UP is missing)"
+    assert fault.evidence == (said, "it was up at the beginning")
     fault = only(diagnose(history({"roce_port_up": 0, DOWN: 1, "roce_link_extended_state": 1})))
     assert fault.status == Status.DEGRADED
     assert fault.evidence[-1] == "the driver says: Link training failure"
@@ -144,11 +153,19 @@ def test_counters_of_the_same_losses_are_not_added_up() -> None:
     assert fault.evidence == ("1 loss of the link within 60 min",)
 
 
-@pytest.mark.parametrize("name", ["roce_link_speed_bytes_per_second", "roce_link_lanes"])
-def test_a_link_that_became_slower(name) -> None:
-    assert causes(diagnose(history({name: [4, 2]}))) == ["link_slow"]
-    assert causes(diagnose(history({name: [2, 4]}))) == []
-    assert causes(diagnose(history({name: [4, 0]}))) == []  # down, which is said by others
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("roce_link_speed_bytes_per_second", 12.5e9, "100 Gbit/s now, 200 Gbit/s before"),
+        ("roce_port_speed_bytes_per_second", 12.5e9, "100 Gbit/s now, 200 Gbit/s before"),
+        ("roce_link_lanes", 2, "2 lanes now, 4 lanes before"),
+    ],
+)
+def test_a_link_that_became_slower(name, value, said) -> None:
+    fault = only(diagnose(history({name: [2 * value, value]})))
+    assert (fault.check, fault.evidence) == ("link_slow", (f"{said} ({name})",))
+    assert causes(diagnose(history({name: [value, 2 * value]}))) == []
+    assert causes(diagnose(history({name: [value, 0]}))) == []  # down, which is said by others
 
 
 @pytest.mark.parametrize(
@@ -164,6 +181,22 @@ def test_errors_on_a_steady_link(name, cause) -> None:
     assert causes(diagnose(history({name: [5, 9]}))) == [cause]
     assert causes(diagnose(history({name: [5, 5]}))) == []
     assert causes(diagnose(history({name: [5, 9], "roce_netdev_carrier_changes_total": [1, 2]}))) == []
+    fast = {"roce_link_speed_bytes_per_second": 1e12}  # 4 of 4.8e14 bits
+    assert only(diagnose(history({name: [5, 9]}))).status is Status.DEGRADED
+    assert only(diagnose(history({name: [5, 9]} | fast))).status is Status.OK
+
+
+def test_what_ports_of_infiniband_count_has_no_meaning_on_ethernet() -> None:
+    errors = {f"roce_port_{name}_errors_total": [5, 9] for name in ("symbol", "receive")}
+    assert causes(diagnose(history(errors))) == []
+    layer = {"roce_port_info": None, "roce_port_info{link_layer=InfiniBand}": 1}
+    fault = only(diagnose(history(errors | layer)))
+    assert (fault.check, fault.evidence) == (
+        "link_errors",
+        ("4 symbol errors within 60 s", "4 packets received with an error within 60 s"),
+    )
+    few = {"roce_link_speed_bytes_per_second": 1.25e11}  # 4 of 6e13 bits, of which ten times as many may err
+    assert only(diagnose(history(errors | layer | few))).status is Status.OK
 
 
 CHANGES, CRC = "roce_netdev_carrier_changes_total", "roce_phy_receive_crc_errors_total"
@@ -221,12 +254,19 @@ def test_bit_errors_near_the_limit_of_correction() -> None:
     far = {"roce_phy_corrected_errors_total": [0, 8e3]}
     assert causes(diagnose(history(line | near))) == ["bit_errors_rising"]
     assert causes(diagnose(history(line | far))) == []
+    speed = {"roce_link_speed_bytes_per_second": 1e9 / 60}  # where the bytes of the line are not counted
+    assert only(diagnose(history(speed | near))).evidence == (
+        "1.0e-04 bit errors per bit before correction; RS(544,514) corrects up to 2.4e-4",
+    )
+    assert causes(diagnose(history(speed | far))) == causes(diagnose(history(near))) == []
 
 
 def test_bit_errors_that_rise_within_the_history() -> None:
     name = "roce_phy_fec_corrected_blocks_total"
     rising = [0, 1000, 2000, 200_000, 400_000]
-    assert causes(diagnose(history({name: rising}, seconds=600, moments=5))) == ["bit_errors_rising"]
+    assert only(diagnose(history({name: rising}, seconds=600, moments=5))).evidence == (
+        "1,333 corrected errors per second in the last 2 min, 7 at the calmest of the 10 min before",
+    )
     assert causes(diagnose(history({name: rising}, seconds=60, moments=5))) == []  # too short for a trend
     steady = [0, 100_000, 200_000, 300_000, 400_000]
     assert causes(diagnose(history({name: steady}, seconds=600, moments=5))) == []
@@ -238,20 +278,31 @@ def test_a_port_without_its_network_device_was_taken_away() -> None:
     assert (fault.check, fault.status) == ("taken_away", Status.OK)
 
 
+SPEED = "roce_link_speed_bytes_per_second{{netdev={}}}"
 MEMBERS = {
     "roce_port_netdev_info{netdev=bond0,role=bond}": 1,
     "roce_port_netdev_info{netdev=eth0,role=member}": 1,
     "roce_port_netdev_info{netdev=eth1,role=member}": 1,
     "roce_link_up{netdev=eth1}": 1,
     f"{DOWN}{{netdev=eth1}}": 4,
+    SPEED.format("eth1"): 12.5e9,
 }
 
 
 def test_a_member_of_a_lag_that_is_set_down_is_no_fault() -> None:
     dead = {**MEMBERS, "roce_link_up{netdev=eth0}": [1, 0], f"{DOWN}{{netdev=eth0}}": [1, 2]}
-    assert causes(diagnose(history(dead, seconds=3600))) == ["leg_down"]  # and it is not back
+    fault = only(diagnose(history(dead, seconds=3600)))  # and it is not back
+    left = "100 of 200 Gbit/s are left"
+    assert (fault.check, fault.evidence) == ("leg_down", (f"1 of 2 legs have no link: eth0; {left}",))
     fault = only(diagnose(history({**dead, "roce_netdev_set_up{netdev=eth0}": [1, 0]}, seconds=3600)))
     assert (fault.check, fault.status) == ("set_down", Status.OK)
+    assert fault.evidence == (f"member eth0 of the LAG is set down (IFF_UP is missing); {left}",)
+    slow = {**MEMBERS, "roce_link_up{netdev=eth0}": 1, SPEED.format("eth0"): 3.125e9}
+    assert only(diagnose(history(slow))).evidence == (
+        "leg eth0 runs at 25 Gbit/s, the fastest at 100; 125 of 200 Gbit/s are left",
+    )
+    unknown = {**dead, SPEED.format("eth1"): None}
+    assert only(diagnose(history(unknown, seconds=3600))).evidence == ("1 of 2 legs have no link: eth0",)
     found = diagnose(
         history({**dead, "roce_link_extended_state{netdev=eth0}": [None, 9]}, seconds=3600)
     ).findings
@@ -283,6 +334,7 @@ def test_of_two_ports_of_one_driver_the_slower_one_is_a_note() -> None:
     }
     fault = only(diagnose(history(two)))
     assert (fault.device, fault.check, fault.status) == ("hfi1_1", "link_slow", Status.OK)
+    assert fault.evidence == ("25 Gbit/s, not 100 as 1 other port of this driver",)
     assert diagnose(history(two | {"roce_port_up{device=hfi1_1}": 0})).findings == ()
     virtual = {"roce_device_info{device=hfi1_1,driver=hfi1,function=pf}": None}
     virtual["roce_device_info{device=hfi1_1,driver=hfi1,function=vf}"] = 1
