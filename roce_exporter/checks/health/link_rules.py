@@ -234,7 +234,7 @@ def _legs(port: PortView) -> Iterator[Symptom]:
     left = sum(speed for leg, speed in speeds.items() if leg not in (*dead, *set_down))
     rest = f"; {left * 8e-9:g} of {best * len(legs) * 8e-9:g} Gbit/s are left" if best else ""
     if dead:
-        said = f"{len(dead)} of {len(legs)} legs have no link: {', '.join(dead)}{rest}"
+        said = f"{len(dead)} of {len(legs)} members have no link: {', '.join(dead)}{rest}"
         why = (f"{SAYS}{reason} of {leg}" for leg, reason in _reasons(port) if leg in dead)
         yield Symptom("leg_down", (said, *why))
         yield from _ends_link(port)
@@ -242,7 +242,7 @@ def _legs(port: PortView) -> Iterator[Symptom]:
         said = f"member {', '.join(set_down)} of the LAG is set down (IFF_UP is missing){rest}"
         yield Symptom("set_down", (said,))
     if slow:
-        said = f"leg {', '.join(slow)} runs at {speeds[slow[0]] * 8e-9:g} Gbit/s, the fastest at {best * 8e-9:g}{rest}"
+        said = f"member {', '.join(slow)} runs at {speeds[slow[0]] * 8e-9:g} Gbit/s, the fastest at {best * 8e-9:g}{rest}"
         yield Symptom("link_slow", (said,))
 
 

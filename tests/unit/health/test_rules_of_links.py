@@ -195,7 +195,7 @@ def test_what_ports_of_infiniband_count_has_no_meaning_on_ethernet() -> None:
         "link_errors",
         ("4 symbol errors within 60 s", "4 packets received with an error within 60 s"),
     )
-    few = {"roce_link_speed_bytes_per_second": 1.25e11}  # 4 of 6e13 bits, of which ten times as many may err
+    few = {"roce_link_speed_bytes_per_second": 1.25e11}  # 4 of 6e13 bits: ten times as many may err
     assert only(diagnose(history(errors | layer | few))).status is Status.OK
 
 
@@ -293,16 +293,16 @@ def test_a_member_of_a_lag_that_is_set_down_is_no_fault() -> None:
     dead = {**MEMBERS, "roce_link_up{netdev=eth0}": [1, 0], f"{DOWN}{{netdev=eth0}}": [1, 2]}
     fault = only(diagnose(history(dead, seconds=3600)))  # and it is not back
     left = "100 of 200 Gbit/s are left"
-    assert (fault.check, fault.evidence) == ("leg_down", (f"1 of 2 legs have no link: eth0; {left}",))
+    assert (fault.check, fault.evidence) == ("leg_down", (f"1 of 2 members have no link: eth0; {left}",))
     fault = only(diagnose(history({**dead, "roce_netdev_set_up{netdev=eth0}": [1, 0]}, seconds=3600)))
     assert (fault.check, fault.status) == ("set_down", Status.OK)
     assert fault.evidence == (f"member eth0 of the LAG is set down (IFF_UP is missing); {left}",)
     slow = {**MEMBERS, "roce_link_up{netdev=eth0}": 1, SPEED.format("eth0"): 3.125e9}
     assert only(diagnose(history(slow))).evidence == (
-        "leg eth0 runs at 25 Gbit/s, the fastest at 100; 125 of 200 Gbit/s are left",
+        "member eth0 runs at 25 Gbit/s, the fastest at 100; 125 of 200 Gbit/s are left",
     )
     unknown = {**dead, SPEED.format("eth1"): None}
-    assert only(diagnose(history(unknown, seconds=3600))).evidence == ("1 of 2 legs have no link: eth0",)
+    assert only(diagnose(history(unknown, seconds=3600))).evidence == ("1 of 2 members have no link: eth0",)
     found = diagnose(
         history({**dead, "roce_link_extended_state{netdev=eth0}": [None, 9]}, seconds=3600)
     ).findings

@@ -26,7 +26,7 @@ def test_a_peer_that_ends_is_silent_and_no_packet_is_lost() -> None:
 
 
 FAULTS = """
-queue pairs of GPUs, of which the port counts the reactions alone = cnp_handled_total 0 10; transport_slow_restart_cnps_total 0 => retransmissions_uncounted@peer: 10 reactions to congestion within 60 s on a port that sends next to nothing: no timeout and no retransmission of a queue pair that the port counts: but what this port sent meanwhile is not seen
+reactions alone, which GPU-initiated queue pairs leave = cnp_handled_total 0 10; transport_slow_restart_cnps_total 0 => retransmissions_uncounted@peer: 10 reactions to congestion within 60 s on a port that sends next to nothing: no timeout and no retransmission of a queue pair that the port counts: but what this port sent meanwhile is not seen
 the same on a port that sends = cnp_handled_total 0 10; transport_slow_restart_cnps_total 0; port_transmit_packets_total 0 900 =>
 reactions that it made for queue pairs that it counts = cnp_handled_total 0 10; transport_slow_restart_cnps_total 0 10 =>
 silence with loss is the fabric = transport_packet_sequence_errors_total 100 109; transport_out_of_sequence_total 0; transport_implied_naks_total 0; transport_requester_completion_errors_total 0 1; transport_ack_timeouts_total 100 106; transport_retries_exceeded_total 100 101 => retries_exceeded@fabric
