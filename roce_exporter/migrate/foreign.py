@@ -109,12 +109,8 @@ def _fault(group: list[Candidate]) -> str:
 def unclear(group: list[Candidate]) -> str:
     """Why a name, or its part of a sum, is not the same for all drivers; empty when it is."""
     rows = sorted({one.row.name for one in group})
-    if len({(one.row.name, len(one.spelling.raw) > 1) for one in group}) > 1:
-        return f"the drivers mean different facts by it: {', '.join(rows)}"
-    if len({factor_of(one) for one in group}) > 1:
-        return f"the drivers count {rows[0]} in different units under this name"
-    if len({one.written.matching for one in group}) > 1:
-        return f"the drivers mean different labels of {rows[0]} by it"
+    if len({(one.row, len(one.spelling.raw) > 1, factor_of(one), one.written.matching) for one in group}) > 1:
+        return f"the drivers mean different facts, units or labels of them by it: {', '.join(rows)}"
     others = {
         dialect: entry.reason.text
         for dialect, entry in _refusals(group)

@@ -300,9 +300,7 @@ class _Reader:
         return Node(PAREN, start, self._take(")").end, (part,))
 
     def _call(self, parsed: Any) -> Node:
-        name = self._take(kind=WORD)
-        if name.text != parsed.func.name:
-            self._disagree()
+        name = self._take(parsed.func.name)
         parts = self._arguments(parsed.args)
         return Node(CALL, name.start, self._end(), parts, name)
 
@@ -313,8 +311,6 @@ class _Reader:
             if parts:
                 self._take(",")
             parts.append(self._node(one))
-        if self._peek() == ",":
-            self._take()
         self._take(")")
         return tuple(parts)
 

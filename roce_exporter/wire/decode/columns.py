@@ -145,7 +145,7 @@ def read_columns(frames: Frames, roce: Located) -> Columns:
         becn=queue_word & 0x40000000 != 0,
         dscp=traffic_classes >> 2,
         ecn=traffic_classes & 3,
-        priorities=np.where(roce.tags < 0, -1, roce.tags >> 13),
+        priorities=roce.tags >> 13,  # of NO_TAG -1
         syndromes=syndromes,
         read_lengths=read_lengths,
         icrc=check_crcs(frames, roce),

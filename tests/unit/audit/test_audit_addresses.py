@@ -9,7 +9,7 @@ from recorded import recording
 from roce_exporter.checks.finding import Finding, Status
 from roce_exporter.checks.health.settings_rules import IP_CHECKS
 from roce_exporter.checks.settings import Profile, audit, built_in, load_profile
-from roce_exporter.checks.settings.auditor import judge
+from roce_exporter.checks.settings.auditor import fill, judge
 from roce_exporter.checks.settings.port_settings import (
     FollowedPath,
     IpNetdev,
@@ -92,6 +92,14 @@ def rail(number: int, **changes: object) -> IpNetdev:
 
 
 RAILS = (rail(1), rail(2))
+
+
+def test_the_commands_for_a_rail_have_its_address_and_a_table_of_its_own() -> None:
+    sides = with_rails([("", IpSide((one,))) for one in RAILS])
+    values = fill(PortSettings("mlx5_1", 1, "eth2", "mlx5", ip=sides[1]), IP_ONLY)
+    assert " ".join(map(str, [*values.values()][-7:])) == (
+        "eth2 10.0.2.1 24 10.0.2.0/24 102 10.0.2.254 ; ip route add default via 10.0.2.254 dev eth2 table 102"
+    )
 
 
 def answers(

@@ -276,6 +276,15 @@ def test_the_shares_of_the_command_for_ets_add_up() -> None:
     assert (values["class"], values["cnp_class"]) == (0, 1)
 
 
+def test_a_command_names_what_was_not_read_and_has_what_most_fabrics_use() -> None:
+    values = fill(PortSettings("mlx5_0", 1, "", "mlx5"), Profile("none"))
+    assert " ".join(map(str, values.values())) == (
+        "mlx5_0 1 NETDEV PCI dscp 2 os 100 4200 26 3 48 6 106 0,0,0,1,0,0,0,0 all:off 3:on 3 6 50 50 "
+        "ets,ets,ets,ets,ets,ets,strict,ets 50,0,0,50,0,0,0,0 7 16720 1 0,0,0,1,0,0,0,0 "
+        "NETDEV ADDRESS LENGTH SUBNET 101 GATEWAY "
+    )
+
+
 def consistent(*ports: PortSettings) -> list[bool | None]:
     return [
         result.ok

@@ -90,7 +90,10 @@ def test_a_name_with_two_meanings_is_refused() -> None:
 
 def test_a_part_of_a_sum_is_refused_alone_and_used_in_the_sum() -> None:
     assert not named("rdma_exporter", "rdma_ip4inoctets_total")
-    assert "ip6InOctets" in untranslatable("rdma_exporter")["rdma_ip4inoctets_total"]
+    why = "a part of roce_port_receive_bytes_total of irdma, which adds up ip4InOctets and ip6InOctets"
+    assert untranslatable("rdma_exporter")["rdma_ip4inoctets_total"] == why
+    patterns = {"rdma_(current_rate)_total", "(?!(rdma_vport_speed_mbps_total)$)rdma_(vport_.+)_total"}
+    assert patterns <= untranslatable("spiderpool").keys()
     parts = [
         [one.name for part in term.parts for one in part]
         for term in terms("rdma_exporter", ROWS["roce_port_receive_bytes_total"])

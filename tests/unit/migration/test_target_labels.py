@@ -30,6 +30,7 @@ def run(folder: Path, text: str, *flags: str, name: str = "a.promql") -> int:
         (f"{BYTES} * on(instance) group_left(nodename) node_uname_info", "joined with node_uname_info by `instance`"),
         (f"{BYTES} / on(Hostname) DCGM_FI_DEV_GPU_UTIL", "the label `Hostname`"),
         (f"{BYTES} and up", "joined with up by `instance`"),
+        (f"sum without (x) (bottomk(1, {BYTES})) and up", "joined with up by `instance`"),
         ("rate(my_efa_tx_bytes[5m])", "`tx_bytes` is roce_port_transmit_bytes_total here"),
         ("rdma_np_cnp_sent", "not a name that this version knows; `np_cnp_sent` is roce_cnp_sent_total here"),
         ("my_pfc_storms > 0", "not a metric of an exporter that this version knows"),
@@ -76,6 +77,7 @@ def test_labels_that_the_expression_makes_and_the_sites_own_rules_are_no_fault(t
     made = f'sum by (host) (label_replace({BYTES}, "host", "$1", "instance", "(.*):.*"))'
     assert run(tmp_path, made) == 0
     assert run(tmp_path, f"{BYTES} * on(instance) site:weight:now") == 0
+    assert run(tmp_path, f"sum by (device) ({BYTES}) + sum(node_memory_MemTotal_bytes)") == 0
     assert run(tmp_path, f"sum({BYTES}) / scalar(sum(node_memory_MemTotal_bytes))") == 0
 
 

@@ -205,10 +205,23 @@ def test_a_fault_is_named(fault, expected, capsys) -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (host_loses, "lost: 33 of its own 264 probes, 33 of 132 to it"),
+        (
+            host_loses,
+            '66 of 576 probes lost in 60 s (11.5 %)", "losses on 22 paths (UDP source ports) through it", '
+            '"lost: 33 of its own 264 probes, 33 of 132 to it"',
+        ),
         (host_is_down, "exports nothing of its own"),
         (responder_is_stopped, "its own are answered"),
         (uplinks_lose, "Probes cannot say which one: their paths between racks are not traced"),
+        (port_is_slow, '"2778 us there and back on average; 20 us is usual on its rail"'),
+        (class_is_cleared, '"r1: 288 of 288 probes inside the rack"'),
+        (switch_marks, '"r0: 200 of 768 probes to other racks", "r1: 200 of 768'),
+        (switch_marks, '"A switch marks probes as congested"'),
+        (host_is_busy, '"it held a probe for 0.1 ms on average", "8 packets dropped from its sockets"'),
+        (
+            port_never_fast,
+            '"at most 12.8 Gbit/s of 160 Gbit/s in 7 days", "11 of 11 other ports of its rail carried up to 160 Gbit/s"',
+        ),
     ],
 )
 def test_the_evidence_and_what_cannot_be_said(fault, words, capsys) -> None:

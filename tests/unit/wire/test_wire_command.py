@@ -61,6 +61,7 @@ def test_every_packet_with_every_header(tmp_path, capsys) -> None:
     assert (refused["vlan"], refused["vlan_priority"], refused["icrc_valid"]) == ([100], [3], True)
     assert wrote["reth"] == {"address": 1, "key": 2, "length": 8}
     assert (wrote["operation"], wrote["transport"], wrote["bth"]["psn"]) == ("write only", "RC", 4)
+    assert refused["time"] == 1.8e9
 
 
 def test_the_lossless_priorities_are_flags(file, capsys) -> None:

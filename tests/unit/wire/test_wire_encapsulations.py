@@ -5,7 +5,6 @@ import json
 import re
 import struct
 from collections.abc import Iterable
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -39,6 +38,7 @@ from roce_exporter.wire.decode.invariant_crc import CORRECT, invariant_crc
 from roce_exporter.wire.tally import incasts
 from roce_exporter.wire.tally.pair_counts import LosslessMarks, PairCounts
 from roce_exporter.wire.tally.tally import Tally
+from roce_exporter.wire.wire_document import wire_document
 from roce_exporter.wire.wire_summary import WireSummary, summarise
 from roce_exporter.wire.wire_text import sentences
 from roce_exporter.words import some
@@ -344,6 +344,10 @@ def test_an_incast_is_one_sentence() -> None:
     )
     assert [len(one.senders) for one in summary_of(tally).incasts] == [8, 4]
     assert [one.retransmissions for one in summary_of(tally).incasts] == [20, 40]
+    (first, _) = wire_document(summary_of(tally), 10)["incasts"]
+    keys = ("receiver", "senders", "from", "to", "packets", "ce", "retransmissions")
+    senders = [f"10.0.1.{sender}" for sender in range(8)]
+    assert first == dict(zip(keys, (B, senders, 1.8e9, 1_800_000_000.00099, 100, 100, 20), strict=True))
 
 
 def test_invented_receivers_and_senders_are_followed_up_to_a_bound(monkeypatch) -> None:
@@ -365,7 +369,7 @@ def test_counts_over_time(tmp_path, capsys) -> None:
     assert [row["packets"] for row in rows] == [10, 10, 10, 10, 2]
     assert sum(row["cnps"] for row in rows) == 2
     assert sum(row["bytes"] for row in rows) == sum(pair["bytes"] for pair in document["pairs"])
-    assert all(round((after["start"] - row["start"]) * 1e6) == 10 for row, after in pairwise(rows))
+    assert [row["start"] for row in rows] == [1.8e9 + at / 1e5 for at in range(5)]
     assert main(["wire", str(tmp_path / "a.pcap"), "--interval=0.00001"]) == 0
     assert "from (UTC)" in capsys.readouterr().out
 

@@ -4,7 +4,7 @@ import json
 import struct
 from os import terminal_size
 
-from wire_frames import ACK, CNP, WRITE, A, B, C, aeth, bth, roce, tally_of
+from wire_frames import ACK, CNP, RECORDED_WRITE, WRITE, A, B, C, aeth, bth, roce, tally_of
 
 from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.exposition import Format, Renderer
@@ -46,7 +46,7 @@ def test_the_document_counts_each_direction() -> None:
         1310,
         7,
     )
-    assert document["to"] - document["from"] > 0
+    assert (document["from"], document["to"], document["captured_again"]) == (1.8e9, 1_800_000_000.001309, 0)
     pairs = {(one["source"], one["destination"]): one for one in document["pairs"]}
     assert next(iter(pairs)) == (A, B)
     there = pairs[A, B]
@@ -105,6 +105,13 @@ def test_marks_without_cnps_and_bad_crcs() -> None:
     assert any("(99.7 %)" in one for one in gap)
 
 
+def test_packets_of_version_1_are_outside_by_their_vlan_priority() -> None:
+    """Untagged ones are: no switch knows their priority."""
+    tagged = RECORDED_WRITE[:12] + b"\x81\0\x60\x08" + RECORDED_WRITE[12:]  # priority 3
+    for frame, outside in ((RECORDED_WRITE, 1), (tagged, 0)):
+        assert [one.outside for one in summary([frame]).pairs if one.counts.packets] == [outside]
+
+
 def test_a_mirror_of_one_direction_names_the_other_end_too() -> None:
     cnps = [roce(bth(CNP), bytes(16), source=B, destination=A)] * 3
     found = summary(cnps)
@@ -137,6 +144,8 @@ def test_the_table() -> None:
     assert quiet[2].split() == ["source", "destination", "packets", "bytes"], (
         "columns without a count are left out"
     )
+    assert quiet[0] == "1 frame, 1 RoCE packet, 1 pair, 0 s"
+    assert len(text_table(summary([]), 5).splitlines()) == 3
     assert text_table(summary([]), 5).splitlines()[-1].startswith("No RoCE packet was seen.")
     quiet = text_table(summary([roce(bth(WRITE), bytes(16))]), 5)
     assert quiet.splitlines()[-1] == "Nothing wrong was seen in these packets."
@@ -190,6 +199,8 @@ def test_round_trips_are_a_histogram() -> None:
         roce(bth(WRITE, psn=1, ack=True), bytes(16)),
         roce(bth(ACK, psn=1), aeth(), source=B, destination=A),
     ]
+    (there, _) = wire_document(summary(frames), 10)["pairs"]
+    assert there["round_trips"] == {"count": 1, "seconds": 1e-6, "buckets": {"2e-06": 1}}
     found = exposition(tally_of(frames), ShownPairs(10))
     pair = 'source="10.0.0.1",destination="10.0.0.2"'
     assert found[f'roce_wire_acknowledge_seconds_bucket{{{pair},le="2e-06"}}'] == 1
