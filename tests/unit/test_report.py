@@ -30,6 +30,8 @@ def test_ports_with_one_fault_are_one_block() -> None:
     assert "since 00:16:42 UTC" in said
     assert "check which senders share the path\n" in said
     assert "grep -e ecn -e cnp (likewise on the other ports)" in said
+    two = [replace(FOUR[0], device="mlx5_0", port=port, netdev="") for port in "12"]
+    assert text(Report((*two,)), "A host").splitlines()[2] == "mlx5_0 ports 1, 2"
 
 
 def test_the_document_has_every_port() -> None:
@@ -64,6 +66,8 @@ def test_the_last_line_counts_notes_apart_and_names_the_flag_that_shortens() -> 
     assert text(report, "A host", failed=True).endswith("\n1 degraded, 1 note, 20 ok.\n")
     fit = Report(tuple(one for one in report.findings if not one.is_wrong))
     assert text(fit, "A host").endswith("\nNothing needs action: 1 note, 20 ok.\n")
+    nothing = text(Report((), fine=("driver", "link")), "A host")
+    assert nothing == "A host\n\nFine: driver, link.\n\nNothing wrong was found.\n"
 
 
 def test_what_a_port_says_twice_in_the_same_words_stays_two_lines() -> None:

@@ -207,8 +207,7 @@ def test_a_fault_is_named(fault, expected, capsys) -> None:
     [
         (
             host_loses,
-            '66 of 576 probes lost in 60 s (11.5 %)", "losses on 22 paths (UDP source ports) through it", '
-            '"lost: 33 of its own 264 probes, 33 of 132 to it"',
+            '66 of 576 probes lost in 60 s (11.5 %)", "losses on 22 paths (UDP source ports) through it", "lost: 33 of its own 264 probes, 33 of 132 to it',
         ),
         (host_is_down, "exports nothing of its own"),
         (responder_is_stopped, "its own are answered"),
