@@ -20,19 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from board_fleet import (
-    DAY,
-    EARLY,
-    PORTS,
-    RANGE,
-    SPARSE,
-    Target,
-    background,
-    chosen,
-    spans,
-    text_of,
-    whole,
-)
+from board_fleet import DAY, EARLY, PORTS, RANGE, SPARSE, Target, background, chosen, spans, text_of, whole
 from board_history import END, HOUR, SCRAPE, one_host, repeated
 from dashboard_contents import DASHBOARDS, names, panels, queries, read, selector
 from promql_uses import escaped, interpolate

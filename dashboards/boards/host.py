@@ -259,11 +259,7 @@ BOARD = Board(
             "marks and CNPs sent: host receives. CNPs handled: host sends. Pause without marks: no ECN",
             CONGESTION_PANELS,
         ),
-        Row(
-            "Errors and drops",
-            "normally zero. Loss without drops here: a switch or a cable",
-            ERRORS_PANELS,
-        ),
+        Row("Errors and drops", "normally zero. Loss without drops here: a switch or a cable", ERRORS_PANELS),
         Row(
             "Peers (wire)",
             "with whom, from packets on mirror ports: who congests whom, who retransmits",

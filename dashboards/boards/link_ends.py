@@ -18,16 +18,7 @@ from boards.colours import (
     WARNING,
 )
 from boards.limits import MEDIUM, PAUSE_HIGH, RECEIVED_SATURATED, SENT_SATURATED, steps
-from boards.link_series import (
-    ENABLED,
-    ESTIMATED,
-    FRAMES,
-    INFO,
-    PAUSE,
-    SWITCH_PORT,
-    reported,
-    risen,
-)
+from boards.link_series import ENABLED, ESTIMATED, FRAMES, INFO, PAUSE, SWITCH_PORT, reported, risen
 from boards.link_series import LINK as THIS_LINK
 from boards.link_switch import NEXT_HOP
 from boards.measures import meanings, moved, now, rate, still

@@ -26,11 +26,7 @@ def _filled(name: str, said: str, label: str = "queue", *matchers: str) -> Query
     return Query(_worst(name, label, *matchers), f"{said}, {label.replace('_', ' ')} {{{{{label}}}}}")
 
 
-MARKS = (
-    f"{QUEUE}_ecn_marked_packets_total",
-    "roce_ecn_marked_packets_total",
-    "roce_cnp_sent_total",
-)
+MARKS = (f"{QUEUE}_ecn_marked_packets_total", "roce_ecn_marked_packets_total", "roce_cnp_sent_total")
 QUEUE_PANELS = (
     lines(
         "ECN marks and their reaction",

@@ -131,10 +131,7 @@ def number(
     **place: Any,
 ) -> Panel:
     """One number, or a few; the colour shows whether it is good. Without limits it has no colour."""
-    defaults: Json = {
-        "color": {"mode": "thresholds"},
-        "thresholds": limits or steps(base=NOTHING),
-    }
+    defaults: Json = {"color": {"mode": "thresholds"}, "thresholds": limits or steps(base=NOTHING)}
     options = {
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
         "colorMode": "value",

@@ -46,10 +46,7 @@ from roce_exporter.checks.health.causes import CAUSES as VERDICT
 from roce_exporter.checks.report import ACTS
 
 THIS = f'{HOST},device=~"$device"'
-TWO_COLOURS = [
-    by_query("A", ("color", fixed(RECEIVED))),
-    by_query("B", ("color", fixed(SENT))),
-]
+TWO_COLOURS = [by_query("A", ("color", fixed(RECEIVED))), by_query("B", ("color", fixed(SENT)))]
 
 
 def _rises(*names: str, scope: str = PORT) -> str:

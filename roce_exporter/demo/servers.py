@@ -191,10 +191,7 @@ def evaluated_often(rules: str) -> str:
 
 
 def prometheus_config(
-    target: str,
-    switch: ScrapeTarget | None,
-    alertmanager: str | None,
-    probers: Sequence[ScrapeTarget] = (),
+    target: str, switch: ScrapeTarget | None, alertmanager: str | None, probers: Sequence[ScrapeTarget] = ()
 ) -> dict[str, Any]:
     """Scrapes the targets and evaluates the rules once a second."""
     jobs = [_job("roce", HOST, target)]

@@ -254,10 +254,7 @@ def input_series(case: Case, variant: Variant) -> Iterator[dict[str, str]]:
             inside = series.removeprefix(metric(series)).strip("{}")
             name = f"{metric(series)}{{{target}{',' if inside else ''}{inside}}}"
             values = _values(
-                case,
-                variant if number == 1 or not away else variant._replace(served=USUAL),
-                shape,
-                faulty,
+                case, variant if number == 1 or not away else variant._replace(served=USUAL), shape, faulty
             )
             yield {"series": name.replace("<host>", f"h{number}"), "values": " ".join(values)}
 

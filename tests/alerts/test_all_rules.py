@@ -59,12 +59,7 @@ SITUATIONS: dict[str, tuple[dict[str, str], set[str]]] = {
     ),
     # usual without the privileges for owners; `none` is the name of the clusters that require all owners in the rules as delivered
     "hidden owners": ({"roce_owner_hidden_processes{DEVICE}": "3x200"}, set()),
-    "none": (
-        {
-            "roce_owner_hidden_processes{DEVICE}": "3x200",
-        },
-        {"RoceDataMissing"},
-    ),
+    "none": ({"roce_owner_hidden_processes{DEVICE}": "3x200"}, {"RoceDataMissing"}),
 }
 
 

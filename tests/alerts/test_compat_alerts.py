@@ -98,10 +98,7 @@ HOSTS = {
         (rdma("rdma-retries", retries=SILENT), "RocePeerUnreachable"),
         (rdma("rdma-down", down_at=60), "RocePortDown"),
     ),
-    "spiderpool": (
-        (pool("pool-healthy"), ""),
-        (pool("pool-silent", timeouts=SILENT), "RocePeerUnreachable"),
-    ),
+    "spiderpool": ((pool("pool-healthy"), ""), (pool("pool-silent", timeouts=SILENT), "RocePeerUnreachable")),
 }
 
 

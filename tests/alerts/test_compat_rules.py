@@ -106,7 +106,7 @@ TO_NODE = {
             DURATION: one(DURATION, 250_000, OURS, device="ens1f0np0"),
             "node_ethtool_received_prio4_pause": {},
         },
-    ),
+    )
 }
 IN_BOTH = {"device": "mlx5_0", "port": "1"}
 RDMA_HOST = {"job": "rdma", "instance": "host1:9879"}
@@ -182,7 +182,7 @@ TO_RDMA = {
             },
             WORDS: one(WORDS, 100, OURS, **IN_BOTH),
         },
-    ),
+    )
 }
 SENT, THEIR_SENT = "roce_cnp_sent_total", "node_infiniband_np_cnp_packets_sent_total"
 SPEED, NETDEV = "roce_link_speed_bytes_per_second", {"device": "mlx5_0", "netdev": "ens1f0np0"}
@@ -204,7 +204,7 @@ FROM_POOL = {
             SENT: one(SENT, 5, device="mlx5_0") | one(SENT, 6, device="mlx5_3"),
             FRAMES: one(FRAMES, 7, **NETDEV, priority="3"),
         },
-    ),
+    )
 }
 LABELS = IN_POOL | {"node_guid": "9c63:c003:00f6:ce42"}
 TO_POOL = {
@@ -225,7 +225,7 @@ TO_POOL = {
             "rdma_rx_pause_total": one("rdma_rx_pause_total", 7, OURS, **LABELS, priority="3"),
             "rdma_vport_speed_mbps_total": one("rdma_vport_speed_mbps_total", 100_000, OURS, **LABELS),
         },
-    ),
+    )
 }
 
 
@@ -299,7 +299,7 @@ TWO_OTHERS = {
             series("rdma_np_cnp_sent_total", {**RDMA_HOST, **IN_BOTH}): "1x8",
         },
         sent(RDMA_HOST),
-    ),
+    )
 }
 BOTH_DIRECTIONS = {
     # a name of theirs that was made from ours is not taken for a host with theirs
@@ -313,7 +313,7 @@ BOTH_DIRECTIONS = {
             "instance:roce_from_node_exporter:hosts": {},
             THEIR_SENT: one(THEIR_SENT, 1, OURS, **IN_BOTH),
         },
-    ),
+    )
 }
 
 

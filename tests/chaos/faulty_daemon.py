@@ -26,10 +26,7 @@ async def fail_later(*_: object, **__: object) -> NoReturn:
     fail()
 
 
-ENDING = {
-    "first_collection": (Collector, "_collect", fail_later),
-    "accept": (Server, "_admit", fail),
-}
+ENDING = {"first_collection": (Collector, "_collect", fail_later), "accept": (Server, "_admit", fail)}
 LASTING = {
     "exporter": (Collector, "is_outdated", fail_later),
     "sampler": (Sampler, "supervise", fail),

@@ -125,11 +125,7 @@ def test_tls_before_1_2_is_refused_by_the_server(daemon, version) -> None:
     before = daemon.log.count("unsupported protocol")
     command = [need("openssl"), "s_client", "-connect", daemon.address, f"-{version}"]
     done = subprocess.run(
-        [*command, "-cipher", "DEFAULT@SECLEVEL=0"],
-        input="",
-        capture_output=True,
-        text=True,
-        check=False,
+        [*command, "-cipher", "DEFAULT@SECLEVEL=0"], input="", capture_output=True, text=True, check=False
     )
     assert done.returncode != 0
     assert wait_until(lambda: daemon.log.count("unsupported protocol") > before)

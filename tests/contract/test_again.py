@@ -43,11 +43,7 @@ DOCUMENT = "## Known flaky tests\n\n* `test_it.py::test_once[listed]`: why\n\n##
                 "1 failed, 1 of them flaky",
             ],
         ),
-        (
-            "always or first or never",
-            1,
-            ["FLAKY test_it.py::test_once[first]", "2 failed, 1 of them flaky"],
-        ),
+        ("always or first or never", 1, ["FLAKY test_it.py::test_once[first]", "2 failed, 1 of them flaky"]),
         ("many", 1, ["11 tests have failed, more than 10: none is tried again"]),
     ],
 )

@@ -94,7 +94,7 @@ def hasty_rules(folder: Path) -> Path:
     source.mkdir()
     changed = {
         # with the window it is longer than the time between two storms of a host: its alert does not end before the host is replaced
-        STORM: {"for": "0s", "keep_firing_for": "90s"},
+        STORM: {"for": "0s", "keep_firing_for": "90s"}
     }
     shutil.copy(rules_with(source, changed, {"medium": "60s"}), rules)
     return rules

@@ -256,10 +256,7 @@ def test_the_example_for_switches_works_under_the_restrictions_of_its_unit() -> 
         for name in ("nxos.password", "ca.pem"):
             (place / name).write_text("secret\n")
             (place / name).chmod(0o644)
-        with restricted("--no-host", f"--switches.config={place}/switches.yml", unit=SWITCHES) as (
-            daemon,
-            _,
-        ):
+        with restricted("--no-host", f"--switches.config={place}/switches.yml", unit=SWITCHES) as (daemon, _):
             metrics = fetch(f"{daemon.url}/probe?target=spine1")
             assert 'roce_switch_probe_success{device="spine1"} 0' in metrics
             assert "spine1.example.com: cannot be resolved" in fetch(

@@ -46,10 +46,7 @@ def values(series: dict[tuple[str, str], float], name: str, *labels: str) -> lis
 
 
 def test_a_probe_has_the_watchdog_and_the_neighbour_of_every_port(tmp_path) -> None:
-    with (
-        sonic_server("pfc-storm", seed=SEED, at=STORM + 10) as socket,
-        switches(tmp_path, socket) as command,
-    ):
+    with sonic_server("pfc-storm", seed=SEED, at=STORM + 10) as socket, switches(tmp_path, socket) as command:
         series = probe(command)
         assert values(series, "roce_switch_probe_success") == [1.0]
         assert set(values(series, "roce_switch_source_up")) == {1.0}

@@ -181,8 +181,7 @@ def test_an_error_of_the_kernel_is_an_outcome(error, up, text) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "name"),
-    [(key(netdev="eth0"), "eth0"), (key(), "mlx5_0"), (key(device=""), "the host")],
+    ("where", "name"), [(key(netdev="eth0"), "eth0"), (key(), "mlx5_0"), (key(device=""), "the host")]
 )
 def test_a_fault_of_the_exporter_is_an_outcome_and_a_record(caplog, where, name) -> None:
     found = attempt(Clock(5.0), Task(where, failing(ValueError("bug"))))

@@ -14,11 +14,7 @@ from roce_exporter.catalog import INDEX
 from roce_exporter.demo import switch_end as module
 from roce_exporter.demo.figures import SWITCH_WANTED, Moments, switch_ports
 from roce_exporter.demo.servers import running
-from roce_exporter.demo.switch_end import (
-    TablesNotWrittenError,
-    TableWriter,
-    switch_end,
-)
+from roce_exporter.demo.switch_end import TablesNotWrittenError, TableWriter, switch_end
 from roce_exporter.host.simulated.simulated_switch import DATABASE_NUMBERS, simulate_switch
 from roce_exporter.normalise.series import Samples, Series
 from roce_exporter.view.host_view import TimedSamples, timed_samples

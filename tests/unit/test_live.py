@@ -374,12 +374,7 @@ def settings(tmp_path: Path, driver: str, **answers: Any) -> dict[str, int]:
         (
             "bnxt_en",
             (8000, 1_000_000, {"a": True, "b": False}),
-            {
-                "pfc_prevention_timeout": 8000,
-                "stats_block_microseconds": 1_000_000,
-                "flag_a": 1,
-                "flag_b": 0,
-            },
+            {"pfc_prevention_timeout": 8000, "stats_block_microseconds": 1_000_000, "flag_a": 1, "flag_b": 0},
         ),
         ("mlx5_core", (0xFFFF, 0, {"a": True}), {"flag_a": 1}),
         ("bnxt_en", (ABSENT, 0, ABSENT), {"stats_block_microseconds": 0}),

@@ -28,11 +28,7 @@ FUTURE = {"tx_cnp_pkts": "cnp_out_v2", "to_retransmits": "ack_timer_expired", "o
 
 BNXT = Device("bnxt_re0", "bnxt_en", "bnxt_re", protocol="roce", ports=(Port(1, "Ethernet"),))
 MLX5 = Device(
-    "mlx5_0",
-    "mlx5_core",
-    "mlx5",
-    function="pf",
-    ports=(Port(1, "Ethernet", (Netdev("eth0", "port"),)),),
+    "mlx5_0", "mlx5_core", "mlx5", function="pf", ports=(Port(1, "Ethernet", (Netdev("eth0", "port"),)),)
 )
 MLX5_RDMA = {
     "local_ack_timeout_err": 1,

@@ -16,14 +16,7 @@ from https_switch import Says, https_switch, says
 from roce_exporter.net import NetError, http, meaning_of, meanings
 from roce_exporter.net.http import HttpClient, HttpServer, place_text
 from roce_exporter.net.json_reply import decode_json
-from roce_exporter.net.login import (
-    Credentials,
-    Login,
-    authorization,
-    hide,
-    read_http_config,
-    read_login,
-)
+from roce_exporter.net.login import Credentials, Login, authorization, hide, read_http_config, read_login
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.yaml_document import DocumentError
 

@@ -95,7 +95,7 @@ _MODULE = {
     "mlx5_core": {
         HOT: "Port module event[error]: module 0, Cable error, High Temperature",
         UNPLUGGED: "Port module event: module 0, Cable unplugged",
-    },
+    }
 }
 
 _INFORMATION = 6  # LOG_INFO of syslog(3), facility 0

@@ -250,9 +250,7 @@ _ALL = (
     Scenario("quiet", "a fabric at ease: light load, a short burst of congestion every few seconds", quiet),
     Scenario("incast", "many send to few: ECN marks, CNPs, rate cuts, bursts of pause all the time", _incast),
     Scenario(
-        "pfc-storm",
-        "now and then the first port sends pause without end, and another suffers",
-        _pfc_storm,
+        "pfc-storm", "now and then the first port sends pause without end, and another suffers", _pfc_storm
     ),
     Scenario(
         "slow-receiver",

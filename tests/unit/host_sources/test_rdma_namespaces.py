@@ -100,9 +100,7 @@ class Visits:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "unseen"),
-    [(ALL, {"roce_exporter_rdma_devices_unseen": 1}), ((), {})],
-    ids=["", "no uverbs"],
+    ("nodes", "unseen"), [(ALL, {"roce_exporter_rdma_devices_unseen": 1}), ((), {})], ids=["", "no uverbs"]
 )
 async def test_the_helper_reports_what_is_hidden(tmp_path, nodes, unseen) -> None:
     """What the exporter sees itself is not repeated, and a namespace that cannot be visited is counted."""

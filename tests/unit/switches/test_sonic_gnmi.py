@@ -34,10 +34,7 @@ def shown(found: SwitchReadings) -> dict[str, float | None]:
 
 
 async def over_gnmi(
-    folder: Path,
-    databases: Databases,
-    answer: Callable[[GnmiQuestion], Any] | None = None,
-    **options: Any,
+    folder: Path, databases: Databases, answer: Callable[[GnmiQuestion], Any] | None = None, **options: Any
 ) -> tuple[ProbeReply, SwitchReadings, list[GnmiQuestion]]:
     async with gnmi_switch(answer or (lambda asked: reply(asked, databases)), folder) as switch:
         visit = switch.visit(**options)

@@ -69,10 +69,7 @@ def test_every_key_has_its_effect(folder: Path) -> None:
     )
     assert (spine1.scheme, spine1.ports["https"], spine1.name) == ("https", 443, "spine1")
     (discovery,) = found.discovery
-    assert discovery.networks == (
-        ipaddress.ip_network("10.1.0.0/16"),
-        ipaddress.ip_network("2001:db8::/32"),
-    )
+    assert discovery.networks == (ipaddress.ip_network("10.1.0.0/16"), ipaddress.ip_network("2001:db8::/32"))
     assert discovery.pattern.module == "nxos"
     assert (leaf1.lossless, leaf2.lossless, discovery.pattern.lossless) == ((3, 5), (), (3, 5))
 

@@ -293,9 +293,7 @@ def read(replies: ProbeReply, target: SwitchTarget) -> SwitchReadings:
     pfc = configured_priorities(tables) or active_priorities(tables)
     # Without gNMI nothing says which priorities have PFC: then eAPI's queues are shown as they are.
     view = EosView(
-        tables,
-        pfc,
-        target.priorities == ALL_PRIORITIES or not (pfc or tables[PRIORITY] or tables[NO_DROP]),
+        tables, pfc, target.priorities == ALL_PRIORITIES or not (pfc or tables[PRIORITY] or tables[NO_DROP])
     )
     readings = [
         *priority_readings(view),

@@ -82,9 +82,7 @@ MANAGEMENT = re.compile(r"(mgmt|management|ma\d|fxp|em\d|me\d|eth\d)", re.IGNORE
 
 
 def tables_of(
-    leaves: Iterable[Leaf],
-    tables: Iterable[str] = TABLES,
-    lists: Mapping[str, tuple[str, ...]] = LISTS,
+    leaves: Iterable[Leaf], tables: Iterable[str] = TABLES, lists: Mapping[str, tuple[str, ...]] = LISTS
 ) -> Tables:
     """The rows of these tables, by table and by the values of the row's keys, which are those of the lists above it."""
     keys = {
