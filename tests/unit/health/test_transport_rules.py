@@ -58,6 +58,27 @@ def test_facts_lead_to_causes_and_sides(series, found) -> None:
     assert shown(diagnose(history(series)), found) == found
 
 
+@pytest.mark.parametrize(
+    ("series", "found", "against"),
+    [
+        (rises(requester_remote_access_errors=4, responder_remote_access_errors=0), "requests_refused", 0),
+        (
+            rises(requester_remote_access_errors=4, responder_remote_access_errors=4),
+            "peer_requests_refused",
+            0,
+        ),
+        (rises(requester_remote_invalid_requests=4, responder_remote_access_errors=0), "requests_refused", 1),
+    ],
+    ids=["it refuses nothing", "it refuses as many", "nothing says it"],
+)
+def test_naks_without_a_direction_are_one_finding(series, found, against) -> None:
+    mana = series | {"roce_device_info": None, "roce_device_info{driver=mana}": 1}
+    fault = only(diagnose(history(mana)))
+    assert (fault.check, len(fault.against)) == (found, against)
+    others = diagnose(history(series)).findings
+    assert len(others) == 1 + (found == "peer_requests_refused"), "a driver that says the direction"
+
+
 def test_a_receiver_that_is_never_ready_leaves_the_port_healthy() -> None:
     series = FAILED_REQUEST | rises(rnr_naks_received=1, rnr_retries_exceeded=1)
     assert only(diagnose(history(series))).status == Status.OK
