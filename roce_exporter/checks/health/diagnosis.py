@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import inf
 from operator import attrgetter
 
 from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status
@@ -50,14 +49,14 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
         return Report((), (NotChecked(f"everything: {NO_DEVICE}", needed=True),))
     findings = _found(host)
     unseen = tuple(unseen_of(host))
-    now = [*_explained(_led(host, findings))]
+    now = [*_explained(_led(host, findings), host.end)]
     ports = tuple(_judged(port, now, unseen) for port in host.ports())
     if past:
         findings += _ended(history, host, findings)
     findings = _led(host, findings)
     places = {(port.device, port.port): port.place for port in host.ports()}
     findings = [replace(one, place=places.get((one.device, one.port), "")) for one in findings]
-    ordered = sorted(_explained(findings), key=lambda one: (-one.harm, one.device, one.port))
+    ordered = sorted(_explained(findings, host.end), key=lambda one: (-one.harm, one.device, one.port))
     return Report(
         tuple(ordered), unseen, ports, fine_of(host, {area for one in ordered for area in one.areas})
     )
@@ -171,21 +170,21 @@ def _merge(before: Symptom | None, sign: Symptom) -> Symptom:
     )
 
 
-def _follows(finding: Finding, other: Finding) -> bool:
+def _follows(finding: Finding, other: Finding, end: float) -> bool:
     """Whether it can be a consequence: not one that began before its cause or goes on after it, nor of what is only a note."""
     cause = NAMED[finding.check]
     # what is wrong with addresses since before the first moment is no consequence of what began later
     began = (finding.since or "addresses" in cause.areas) and finding.since < other.since - SETTLED
     # a link stays as its cause left it; queue pairs do not: their program makes new ones
     stays = cause.ends is End.SEEN and "link" in cause.areas
-    goes_on = not stays and other.until and finding.since and (finding.until or inf) > other.until + LOOK_BACK
+    goes_on = not stays and other.until and finding.since and (finding.until or end) > other.until + LOOK_BACK
     slight = finding.is_wrong and not other.is_wrong and NAMED[other.check].health is not Status.OK
     return not (began or goes_on or slight) and cause.is_explained_by(
         NAMED[other.check], finding.direction, finding.side
     )
 
 
-def _explained(findings: list[Finding]) -> Iterator[Finding]:
+def _explained(findings: list[Finding], end: float) -> Iterator[Finding]:
     """The findings; one that can be a consequence of others on the same port names them, has their side, and comes after them."""
     devices: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -194,7 +193,8 @@ def _explained(findings: list[Finding]) -> Iterator[Finding]:
         reasons = [
             other
             for other in devices[finding.device]
-            if (not other.port or not finding.port or other.port == finding.port) and _follows(finding, other)
+            if (not other.port or not finding.port or other.port == finding.port)
+            and _follows(finding, other, end)
         ]
         if not reasons:
             yield finding

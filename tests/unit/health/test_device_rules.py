@@ -202,6 +202,15 @@ def test_a_module_that_was_hot_later_is_no_reason_for_a_loss_of_the_link() -> No
     ]
 
 
+@pytest.mark.parametrize(("ends", "reasons"), [(5, ("too_hot",)), (1, ())])
+def test_what_lasts_follows_from_a_cause_that_ended_less_than_two_minutes_ago(ends, reasons) -> None:
+    log = "roce_kernel_log_events_total{event=module_high_temperature}"
+    heat = [min(number, ends) for number in range(9)]
+    crc = {"roce_phy_receive_crc_errors_total": [1000 * number for number in range(9)]}
+    found = diagnose(history({log: heat, **crc}, seconds=240, moments=9)).findings
+    assert {one.check: one.caused_by for one in found} == {"too_hot": (), "crc_errors": reasons}
+
+
 def test_the_next_step_names_the_port() -> None:
     series = {"roce_port_netdev_info": 1, "roce_phy_receive_crc_errors_total": [0, 1]}
     assert only(diagnose(history(series))).fix[0] == "ethtool -S eth0 | grep -i -e crc -e fcs"
