@@ -6,7 +6,7 @@ was loaded, the exporter restarted) and narrow ones wrap at the width that their
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -232,9 +232,10 @@ class PortView:
                 self.changed(track)
         return found
 
-    def changed(self, track: SeriesTrack) -> None:
-        """Take the last change of this series as the begin of a rule's finding."""
-        changes = (after for (_, one), (after, other) in pairwise(track.points) if one != other)
+    def changed(self, track: SeriesTrack, is_wrong: Callable[[float], bool] | None = None) -> None:
+        """Take the last change of this series, or the last time at which it became wrong, as the begin of a rule's finding."""
+        values = [(time, is_wrong(value) if is_wrong else value) for time, value in track.points]
+        changes = (after for (_, one), (after, other) in pairwise(values) if one != other)
         self.host.moved.extend((time, self.host.end) for time in [*changes][-1:])
 
     def highest(self, name: str, **match: str) -> float | None:

@@ -19,6 +19,8 @@ WINDOW = 900.0
 """Seconds for which an event of driver or device counts as recent, and in which queue pairs must be in error all the time: longer than a
 job takes to end."""
 OWNED = "roce_owner_queue_pairs"
+CONNECTED = "connected"
+"""In place of a direction: queue pairs that were connected, so that their addresses were resolved."""
 BUSY = 1000.0
 """Packets per second of a port that carries a job's traffic."""
 KINDS = (("qp", "queue pairs"), ("cq", "completion queues"), ("mr", "memory regions"))
@@ -29,14 +31,20 @@ def _in_error(device: PortView) -> Iterator[Symptom]:
         if track.labels["state"] != "ERR":
             continue
         recent = [(time, value) for time, value in track.points if time >= device.host.end - WINDOW]
-        if min(value for _, value in recent) < device.limit("queue_pairs_in_error", "queue_pairs"):
+        least = device.limit("queue_pairs_in_error", "queue_pairs")
+        if min(value for _, value in recent) < least:
             continue
+        before = ((device.host.begin, 0.0),) if track.points[0][0] > device.host.begin else ()
+        device.changed(track._replace(points=(*before, *track.points)), least.__le__)
         seconds = device.host.end - recent[0][0]
         evidence = some(now, f"queue pairs of {track.labels['owner']} are in error")
         evidence += f", for at least {duration(seconds)}" if seconds else ""
         names = (f"roce_transport_{kind}_total" for kind in ("retries_exceeded", "ack_timeouts"))
         silent = any(device.rose(name, WINDOW) for name in names)
-        yield Symptom("queue_pairs_in_error", (evidence,), side=Side.PEER if silent else None)
+        working = device.tracks(OWNED, owner=track.labels["owner"], state="RTS")
+        worked = any(one.points[0][1] > (one.now or 0.0) for one in working)
+        side, way = Side.PEER if silent else None, CONNECTED if worked else ""
+        yield Symptom("queue_pairs_in_error", (evidence,), side=side, direction=way)
 
 
 def _exhausted(device: PortView) -> Iterator[Symptom]:
@@ -133,6 +141,8 @@ def _leaves(device: PortView, newest: float) -> str:
 def _sources(device: PortView) -> Iterator[Symptom]:
     states = device.current(SOURCE_UP)
     down = [track for track, value in states if value == 0]
+    for track in down:
+        device.changed(track)
     reads = device.current("roce_exporter_sampler_stuck")
     if stuck := sorted({track.labels["netdev"] for track, value in reads if value}):
         said = f"a read of {', '.join(stuck)} does not return (roce_exporter_sampler_stuck)"
@@ -328,6 +338,7 @@ def _nic_heat(device: PortView) -> Iterator[Symptom]:
     for track, value in device.current("roce_temperature_celsius"):
         sensor = track.labels["sensor"]
         if sensor in limits and value >= limits[sensor]:
+            device.changed(track, limits[sensor].__le__)
             said = f"sensor {sensor} has {value:.0f} °C, {limits[sensor]:.0f} is critical"
             yield Symptom("too_hot", (said,))
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from operator import attrgetter
 
-from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status
+from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status, Sure
 from roce_exporter.checks.health.causes import CAUSES, LONG, MEDIUM, NAMED, End, Rule, Symptom
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
 from roce_exporter.checks.health.counter_rules import COUNTED_RULES, COUNTER_RULES, DEVICE_COUNTED_RULES
 from roce_exporter.checks.health.coverage import fine_of, unseen_of
-from roce_exporter.checks.health.device_rules import DEVICE_RULES, PCIE_RULES
+from roce_exporter.checks.health.device_rules import CONNECTED, DEVICE_RULES, PCIE_RULES
 from roce_exporter.checks.health.link_rules import LINK_RULES
 from roce_exporter.checks.health.settings_rules import SETTINGS_RULES, settings_first, suspects
 from roce_exporter.checks.health.transport_rules import TRANSPORT_RULES
@@ -49,14 +50,16 @@ def diagnose(history: History, limits: Thresholds | None = None, *, past: bool =
         return Report((), (NotChecked(f"everything: {NO_DEVICE}", needed=True),))
     findings = _found(host)
     unseen = tuple(unseen_of(host))
-    now = [*_explained(_led(host, findings), host.end)]
+    now = [*_explained(_led(host, findings), host.begin, host.end)]
     ports = tuple(_judged(port, now, unseen) for port in host.ports())
     if past:
         findings += _ended(history, host, findings)
     findings = _led(host, findings)
     places = {(port.device, port.port): port.place for port in host.ports()}
     findings = [replace(one, place=places.get((one.device, one.port), "")) for one in findings]
-    ordered = sorted(_explained(findings, host.end), key=lambda one: (-one.harm, one.device, one.port))
+    ordered = sorted(
+        _explained(findings, host.begin, host.end), key=lambda one: (-one.harm, one.device, one.port)
+    )
     return Report(
         tuple(ordered), unseen, ports, fine_of(host, {area for one in ordered for area in one.areas})
     )
@@ -170,11 +173,16 @@ def _merge(before: Symptom | None, sign: Symptom) -> Symptom:
     )
 
 
-def _follows(finding: Finding, other: Finding, end: float) -> bool:
+def _follows(finding: Finding, other: Finding, begin: float, end: float) -> bool:
     """Whether it can be a consequence: not one that began before its cause or goes on after it, nor of what is only a note."""
     cause = NAMED[finding.check]
-    # what is wrong with addresses since before the first moment is no consequence of what began later
-    began = (finding.since or "addresses" in cause.areas) and finding.since < other.since - SETTLED
+    # a state without a begin was there before the first moment; addresses are set, and not by what follows
+    unseen = 0.0 if "addresses" in cause.areas else begin if cause.sure is Sure.SEEN else inf
+    # a module is read once a minute
+    late = SETTLED * (1 + ("optics" in NAMED[other.check].areas))
+    began = (finding.since or unseen) < other.since - late
+    # connected queue pairs keep the addresses that were resolved for them
+    began |= finding.direction == CONNECTED and not other.since and "addresses" in NAMED[other.check].areas
     # a link stays as its cause left it; queue pairs do not: their program makes new ones
     stays = cause.ends is End.SEEN and "link" in cause.areas
     goes_on = not stays and other.until and finding.since and (finding.until or end) > other.until + LOOK_BACK
@@ -184,7 +192,7 @@ def _follows(finding: Finding, other: Finding, end: float) -> bool:
     )
 
 
-def _explained(findings: list[Finding], end: float) -> Iterator[Finding]:
+def _explained(findings: list[Finding], begin: float, end: float) -> Iterator[Finding]:
     """The findings; one that can be a consequence of others on the same port names them, has their side, and comes after them."""
     devices: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -194,7 +202,7 @@ def _explained(findings: list[Finding], end: float) -> Iterator[Finding]:
             other
             for other in devices[finding.device]
             if (not other.port or not finding.port or other.port == finding.port)
-            and _follows(finding, other, end)
+            and _follows(finding, other, begin, end)
         ]
         if not reasons:
             yield finding

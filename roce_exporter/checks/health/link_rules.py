@@ -60,6 +60,7 @@ def _beyond(port: PortView) -> Iterator[Symptom]:
                 continue
             if one.end == "low" and port.highest("roce_link_up", netdev=netdev) != 1:
                 continue
+            port.changed(track, most.__gt__ if one.end == "low" else most.__le__)
             lane = f" on lane {track.labels['lane']}" if track.labels.get("lane") else ""
             said = f"{value * one.scale:.3g} {one.shown}{lane} of {netdev}"
             yield Symptom(

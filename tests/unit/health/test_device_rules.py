@@ -211,6 +211,44 @@ def test_what_lasts_follows_from_a_cause_that_ended_less_than_two_minutes_ago(en
     assert {one.check: one.caused_by for one in found} == {"too_hot": (), "crc_errors": reasons}
 
 
+ERRORS = "roce_owner_queue_pairs{owner=slurm/1,state=ERR,type=RC}"
+WORKS = "roce_owner_queue_pairs{owner=slurm/1,state=RTS,type=RC}"
+LINK_LOST = {"roce_netdev_carrier_down_total": [0, 0, 0, 0, 0, 0, 0, 1, 1]}
+NO_RULE = "roce_config_check_ok{check=ip_rule}"
+
+
+@pytest.mark.parametrize(
+    ("series", "reasons"),
+    [
+        ({ERRORS: 2, **LINK_LOST}, ()),
+        ({ERRORS: [None] * 7 + [2] * 2, **LINK_LOST}, ("link_interrupted",)),
+        ({ERRORS: [None] * 7 + [2] * 2, NO_RULE: 0}, ("ip_misconfigured",)),
+        ({ERRORS: [None] * 7 + [2] * 2, WORKS: [2] * 7 + [None] * 2, NO_RULE: 0}, ()),
+        (
+            {ERRORS: [None] * 7 + [2] * 2, WORKS: [2] * 7 + [None] * 2, NO_RULE: [1] * 6 + [0] * 3},
+            ("ip_misconfigured",),
+        ),
+    ],
+    ids=["before the link", "after it", "never connected", "connected before", "rule lost"],
+)
+def test_queue_pairs_in_error_follow_only_from_what_came_before(series, reasons) -> None:
+    found = {one.check: one for one in diagnose(history(series, seconds=480, moments=9)).findings}
+    assert found["queue_pairs_in_error"].caused_by == reasons
+
+
+@pytest.mark.parametrize(("dim", "reasons"), [(5, ("optics_receive_power_low",)), (7, ())])
+def test_a_value_is_wrong_since_it_passed_its_limit_which_is_read_once_a_minute(dim, reasons) -> None:
+    series = {
+        "roce_transceiver_receive_power_watts": [0.5, 0.3] + [0.4] * (dim - 2) + [0.1, 0.15, 0.1, 0.1],
+        "roce_transceiver_receive_power_low_alarm_watts": 0.2,
+        "roce_link_up": 1,
+        "roce_phy_receive_crc_errors_total": [0, *(1000 * number for number in range(8))],
+    }
+    found = {one.check: one for one in diagnose(history(series, seconds=240, moments=9)).findings}
+    assert found["optics_receive_power_low"].since == 1000 + 30 * dim
+    assert found["crc_errors"].caused_by == reasons
+
+
 def test_the_next_step_names_the_port() -> None:
     series = {"roce_port_netdev_info": 1, "roce_phy_receive_crc_errors_total": [0, 1]}
     assert only(diagnose(history(series))).fix[0] == "ethtool -S eth0 | grep -i -e crc -e fcs"
