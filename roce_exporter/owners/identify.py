@@ -290,7 +290,6 @@ class KnownProcesses:
         facts = self._kernel.process(pid)
         known = KnownProcess(facts.pid, facts.created, owner_of(facts, anonymous=self._anonymous))
         with self._lock:
-            self._entries.pop(pid, None)
             while len(self._entries) >= MOST:
                 del self._entries[next(iter(self._entries))]
             self._entries[pid] = _Entry(start, now + self._life, known)
@@ -301,8 +300,3 @@ class KnownProcesses:
         now = self._clock()
         with self._lock:
             self._entries = {pid: entry for pid, entry in self._entries.items() if now < entry.until}
-
-    def clear(self) -> None:
-        """Forget all processes."""
-        with self._lock:
-            self._entries = {}

@@ -121,8 +121,6 @@ class Surveyor(ExporterPart):
             }
             self._introduce()
             self._changed.set()
-        if not found:
-            self.processes.clear()
         for key, surveyed in self._devices.items():
             surveyed.device = found[key]
 
@@ -280,9 +278,8 @@ def _owner_samples(
     for kind, row, name in OF_KIND:
         if kind in kinds:
             yield Series(row, labels), held.numbers[name]
-    if ObjectKind.CONNECTION in kinds:
-        for peer, count in shown.peers.items():
-            yield Series(rows.CONNECTIONS, (*labels, peer)), count
+    for peer, count in shown.peers.items():
+        yield Series(rows.CONNECTIONS, (*labels, peer)), count
     yield Series(rows.PROCESSES, labels), len(held.processes)
 
 

@@ -70,10 +70,8 @@ def number(value: object) -> RawNumber:
     Text may have commas between thousands, as NX-OS prints them, and the unit of NVUE: `12 Bytes`. NaN, negative numbers, fractions
     and 2^64 are not valid.
     """
-    if isinstance(value, bool):
-        return int(value)
     if isinstance(value, int):
-        checked: int | str = check_counter(value)
+        checked: int | str = check_counter(int(value))  # a truth, too
         return checked if isinstance(checked, int) else Unreadable(checked)
     text = value.strip() if isinstance(value, str) else ""
     if found := OF_BYTES.fullmatch(text):

@@ -286,8 +286,6 @@ def switch_watchdog_detection(settings: SwitchPortSettings, profile: Profile) ->
     if not profile.switch_watchdog or (least is None and most is None) or not watched:
         return None
     expected = f"{least} ms or more" if most is None else f"{least or 0} to {most} ms"
-    if all(queue.detection is None for queue in settings.queues.values()):
-        return unreadable(expected)
     bounds = (least or 0), (inf if most is None else most)
     return on_queues(
         settings,
@@ -389,8 +387,8 @@ def fill_in(settings: SwitchPortSettings, profile: Profile) -> dict[str, object]
     on = settings.pfc or frozenset()
     priority = min(lossless, default=DEFAULT_PRIORITY)
     queue = settings.queues.get(priority)
-    limits = (profile.pfc_prevention or 0, profile.switch_watchdog_most or DEFAULT_MILLISECONDS)
-    milliseconds = min(max(DEFAULT_MILLISECONDS, limits[0]), limits[1])
+    later = max(DEFAULT_MILLISECONDS, profile.pfc_prevention or 0)
+    milliseconds = min(later, profile.switch_watchdog_most or later)
     # Only what differs; all of it where nothing does, for the JSON has commands for each check.
     changes = [(one, one in lossless) for one in sorted(on ^ set(lossless) or lossless)]
     return {

@@ -19,6 +19,7 @@ from roce_exporter.checks.settings import Profile, load_profile
 from roce_exporter.checks.settings.check import judged
 from roce_exporter.checks.switches.audit_switches import (
     SWITCH_CHECKS,
+    SwitchPortSettings,
     audit_switches,
     fill_in,
     switch_port_settings,
@@ -240,6 +241,16 @@ def test_every_check_has_a_command_for_every_system() -> None:
                     )
                     assert finding.fix[0] in (finding.fixes.get(system), finding.fixes["generic"])
                     assert "{" not in finding.fix[0]
+    port = SwitchPortSettings("leaf1", "Ethernet8", pfc=frozenset({3, 4}))
+    assert " ".join(map(str, fill_in(port, Profile("none")).values())) == (
+        "Ethernet8 3 3 3 3 400 0.4 4 DSCP "
+        "config interface pfc priority Ethernet8 4 off priority-flow-control priority 4 drop"
+    )
+    port, profile = replace(port, pfc=frozenset()), Profile("late", roce_dscp=26, pfc_prevention=600)
+    assert " ".join(map(str, fill_in(port, profile).values())) == (
+        "Ethernet8 3 3 3 3 600 0.6 6 26 "
+        "config interface pfc priority Ethernet8 3 on priority-flow-control priority 3 no-drop"
+    )
 
 
 def test_ids_and_titles_of_checks_are_unique() -> None:

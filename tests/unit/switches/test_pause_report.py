@@ -5,7 +5,13 @@ import json
 from fabric_views import MadeSwitch, slow_receiver, views
 
 from roce_exporter.switches.pause.fabric import QueueFill
-from roce_exporter.switches.pause.pause_report import PauseChoice, as_document, as_json
+from roce_exporter.switches.pause.pause_report import (
+    PauseChoice,
+    as_document,
+    as_json,
+    bytes_text,
+    share_text,
+)
 from roce_exporter.switches.pause.pause_tree import pause_tree
 
 
@@ -50,6 +56,12 @@ def leaf(**shares: float) -> MadeSwitch:
         switch.rate("pfc_receive_frames_total", port, "3", each_second=1000 * share)
         switch.rate("pfc_receive_pause_seconds_total", port, "3", each_second=share)
     return switch
+
+
+def test_amounts_in_words() -> None:
+    assert [bytes_text(number) for number in (999, 1000, 1e6)] == ["999 bytes", "1 kB", "1.0 MB"]
+    shares = [share_text(share, estimated=False) for share in (0, 0.005, 0.01, 0.84)]
+    assert shares == [f"{share} % of the time" for share in ("0", "less than 1", "1", "84")]
 
 
 def kinds(switch: MadeSwitch) -> dict[str, str]:
