@@ -16,7 +16,7 @@ from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Stat
 from roce_exporter.probe.fleet import PortReport, blame, port_reports, slow_parts
 from roce_exporter.probe.plan import FABRIC, RACK
 from roce_exporter.probe.vote import HOST, LINK, PATH, SPINE, TOR, Blamed, Component
-from roce_exporter.words import counted, duration, few, number, share
+from roce_exporter.words import counted, duration, few, number, share, some
 
 if TYPE_CHECKING:
     from roce_exporter.view.host_view import History
@@ -187,7 +187,7 @@ def _of_host(found: Finding, own: Sequence[PortReport], reports: Sequence[PortRe
             found = replace(found, title=UNANSWERED, why=UNANSWERED_WHY)
         if one.dropped or one.late:
             against.append(
-                f"a busy host: {number(one.dropped)} packets dropped from its sockets, {number(one.late)} late replies"
+                f"a busy host: {some(one.dropped, 'packets')} dropped from its sockets, {some(one.late, 'late replies')}"
             )
         classes = [name for name, lost in one.lost.items() if lost]
         if len(classes) == 1 < len(one.lost) and mine >= LEAST_CHANGED:
@@ -205,7 +205,7 @@ def _busy(reports: Sequence[PortReport]) -> Iterable[Finding]:
         title = "The host is busy: it answers probes late or drops them"
         why = "Its processors are busy, or its prober gets too little time; what it drops is not lost in the network"
         late = f"it held a probe for {1e3 * answer:.3g} ms on average"
-        dropped = f"{number(one.dropped)} packets dropped from its sockets"
+        dropped = f"{some(one.dropped, 'packets')} dropped from its sockets"
         status = Status.DEGRADED if busy else Status.OK
         yield _finding("probe_busy_host", host, title, Side.HOST, status, why=why, evidence=(late, dropped))
 

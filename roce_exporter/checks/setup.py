@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.checks.finding import Finding, NotChecked, Side, Status, Topic
 from roce_exporter.net import NetError
-from roce_exporter.words import duration, few, some
+from roce_exporter.words import counted, duration, few, some
 
 if TYPE_CHECKING:
     from roce_exporter.host.kernel.privileges import ClockState, Privileges
@@ -202,7 +202,9 @@ def check_local(found: LocalScrapes | None, url: str, now: float, error: str = "
     if not found.scrapes:
         return _unscraped(f"The exporter at {url} has not been scraped{since}", TARGETS_HELP)
     every = f", one every {duration(age / found.scrapes)}" if age > 0 else ""
-    return _right(SCRAPING, f"The exporter at {url} has been scraped {found.scrapes} times{since}{every}")
+    return _right(
+        SCRAPING, f"The exporter at {url} has been scraped {counted(found.scrapes, 'time')}{since}{every}"
+    )
 
 
 def check_targets(data: object, instance: str, hostname: str, url: str) -> Iterator[Finding | NotChecked]:

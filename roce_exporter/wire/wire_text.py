@@ -58,7 +58,8 @@ def text_table(
     if rows:
         lines += _counts([HEADINGS, *rows], 2 + TEXT_COLUMNS, range(TEXT_COLUMNS, len(HEADINGS)), width)
         if (left := len(summary.pairs) - len(rows)) > 0:
-            lines.append(f"... and {left:,} pairs that hurt less (--top)")
+            more = counted(left, "pair that hurts less", "pairs that hurt less")
+            lines.append(f"... and {more} (--top)")
         lines.append("")
     if summary.intervals:
         began = [_time(one.start).rstrip("0").rstrip(".") for one in summary.intervals]

@@ -285,6 +285,8 @@ def test_scrapes_of_the_exporter_of_this_host() -> None:
         item.title
         == "The exporter at http://x has been scraped 240 times since it started 60 min ago, one every 15 s"
     )
+    once = check_local(LocalScrapes(1, 0.0), "http://x", STARTED).title
+    assert once == "The exporter at http://x has been scraped 1 time since it started"
     assert parse_scrapes("process_start_time_seconds 1..2\n").start == 0.0
     none = check_local(parse_scrapes('roce_exporter_build_info{version="1"} 1\n'), "http://x", 0.0)
     assert (none.status, none.title) == (

@@ -253,7 +253,8 @@ def _lines(tree: PauseTree) -> Iterator[str]:
         yield "How the pause gets there:"
         yield from ("  " * (step.depth + 1) + step.sentence for step in in_order(tree))
     if tree.cut:
-        yield f"  {tree.cut} more paused ports are not shown; choose one by host, or by switch and port."
+        cut = counted(tree.cut, "more paused port is", "more paused ports are")
+        yield f"  {cut} not shown; choose one by host, or by switch and port."
     if tree.gaps:
         yield ""
         yield "What is not known:"

@@ -140,6 +140,7 @@ def test_the_table() -> None:
     assert lines[2].split()[:4] == ["source", "destination", "packets", "bytes"]
     assert lines[3].split()[:3] + lines[3].split()[4:6] == [A, B, "100", "17", "1,204"]
     assert lines[5] == "... and 2 pairs that hurt less (--top)"
+    assert "... and 1 pair that hurts less (--top)" in text_table(summary(), 3, 0)
     quiet = text_table(summary([roce(bth(WRITE), bytes(16))]), 5).splitlines()
     assert quiet[2].split() == ["source", "destination", "packets", "bytes"], (
         "columns without a count are left out"
