@@ -18,7 +18,6 @@ from random import uniform
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.switch_systems import SYSTEMS
 from roce_exporter.collect.workers import CallThread, InFlight, run_in_thread
 from roce_exporter.errors import UserError
 from roce_exporter.exposition import OneText, Renderer
@@ -251,7 +250,7 @@ class Prober:
 
         Raises:
             UnknownTargetError: the name is neither in the file nor allowed by service discovery.
-            BadModuleError: the module is not that of the target, or does not fit its address.
+            BadModuleError: the module is not that of the target.
         """
         state = self._find(name, module)
         now = asyncio.get_running_loop().time()
@@ -288,8 +287,6 @@ class Prober:
             if found is None:
                 raise UnknownTargetError(f"{name!r} is a name; several entries of discovery need an address")
             known, networks = replace(found.pattern, name=name, host=name), found.networks
-        if module and module not in SYSTEMS:
-            raise BadModuleError(f"{module[:200]!r} is not a module; use one of {', '.join(SYSTEMS)}")
         if module and module != known.module:
             raise BadModuleError(
                 f"{module[:200]!r} is not the module of {name}; leave it out: the configuration file says {known.module}"
@@ -298,13 +295,7 @@ class Prober:
 
     def _state(self, target: SwitchTarget, networks: tuple[Network, ...] | None) -> _State:
         if target.name not in self._states:
-            system = SYSTEMS[target.module]
-            if target.scheme not in system.schemes:
-                raise BadModuleError(
-                    f"module {target.module} cannot query {target.scheme}:// addresses such as that of {target.name}"
-                )
             loaded = load_module(target.module)
-            target = replace(target, ports={**system.schemes, **target.ports})
             stream = loaded.stream() if target.stream and loaded.stream else None
             self._states[target.name] = _State(
                 target, loaded, i.Interpreter(loaded.dialect), networks, target.name, stream

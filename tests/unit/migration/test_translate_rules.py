@@ -35,6 +35,10 @@ groups:
         expr: >
           rate(rdma_port_rcv_data_total{device="a"}[5m]) * 4
             > 1e9
+      - alert: Sent
+        expr: |
+          ( rate(rdma_port_xmit_data_total[5m]) ) * 4
+            > 1e9
       - alert: Quoted
         expr: "rate(node_infiniband_link_downed_total{device=\\"a\\"}[5m]) > 0"   # tail
       - {alert: Inline, expr: node_ethtool_received_prio3_pause > 0}
@@ -50,6 +54,7 @@ CHANGES = (
     ("{{ $labels.device }}", "{{ $labels.netdev }}"),
     ('$labels "device"', '$labels "netdev"'),
     ('rate(rdma_port_rcv_data_total{device="a"}[5m]) * 4', 'rate(roce_port_receive_bytes_total{device="a"}[5m])'),
+    ("( rate(rdma_port_xmit_data_total[5m]) ) * 4", "( rate(roce_port_transmit_bytes_total[5m]) )"),
     (DOWNED, OURS),
     (f"expr: {PRIO3} > 0", 'expr: "roce_pfc_receive_frames_total{priority=\\"3\\"} > 0"'),
 )  # fmt: skip

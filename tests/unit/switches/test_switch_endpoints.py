@@ -81,7 +81,7 @@ async def test_a_page_that_takes_long_is_made_in_a_thread(switch, monkeypatch) -
         ("/probe?target=http://leaf1/", 404, "'http://leaf1/' is not a target of the configuration file"),
         ("/probe?target=leaf1&target=leaf2", 400, "target is given twice"),
         ("/probe?target=leaf1&user=x", 400, "'user' is not a parameter; known here: target, module"),
-        ("/probe?target=leaf1&module=x", 400, "'x' is not a module"),
+        ("/probe?target=leaf1&module=x", 400, "'x' is not the module of leaf1"),
         ("/probe?target=leaf1%0Ax", 400, "target is given twice or is not printable text"),
         ("/probe?target=%ff", 400, "the query is not of the form"),
         ("/probe?%s", 400, "the query is not of the form"),
