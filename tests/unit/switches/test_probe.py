@@ -319,9 +319,10 @@ async def test_a_reload_keeps_what_is_known_of_targets_with_the_same_settings(
     kept = ProbeLimits(cache_seconds=300)
     one = prober(leaf(), locked, changed, gone, limits=kept)
     before = {name: await one.probe(name, "", 10) for name in one.targets}
-    with monkeypatch.context() as patch, pytest.raises(KeyError):
+    with monkeypatch.context() as patch:
         patch.setattr(probe_module, "load_module", {}.__getitem__)
-        one.reload(SwitchesFile({"leaf9": leaf("leaf9")}, (), kept))
+        with pytest.raises(KeyError):
+            one.reload(SwitchesFile({"leaf9": leaf("leaf9")}, (), kept))
     assert (await one.probe("leaf4", "", 10)).ended == before["leaf4"].ended, (
         "a file that is refused changes nothing"
     )
