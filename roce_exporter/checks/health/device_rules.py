@@ -252,7 +252,7 @@ def _devlink(device: PortView) -> Iterator[Symptom]:
 
 
 CORRECTED_EVENTS = 100.0
-"""Corrected errors within the window of the alert: single ones are normal, this many wear the link out."""
+"""Corrected errors within the window of the alert: single ones are normal, this many wear the link out. No document gives a rate."""
 
 CONGESTIONS = 3.0
 """Reports within `MEDIUM` that count: one is a burst."""

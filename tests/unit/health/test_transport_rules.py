@@ -84,6 +84,22 @@ def test_a_receiver_that_is_never_ready_leaves_the_port_healthy() -> None:
     assert only(diagnose(history(series))).status == Status.OK
 
 
+@pytest.mark.parametrize(
+    ("naks", "packets", "is_found"),
+    [
+        (10, 1e6, False),
+        (11, 1e6, True),
+        (9, 100, False),
+        (10, 100, True),
+        (11, None, False),
+        (601, None, True),
+    ],
+)
+def test_how_often_receivers_are_not_ready_is_a_share_of_the_packets(naks, packets, is_found) -> None:
+    series = rises(rnr_naks_received=naks) | {"roce_port_transmit_packets_total": [0, packets]}
+    assert causes(diagnose(history(series))) == ["receiver_not_ready"] * is_found
+
+
 LOST = "packet_sequence_errors"
 
 
