@@ -23,7 +23,6 @@ from roce_exporter.model import DeviceReadings
 from roce_exporter.net import NetError
 from roce_exporter.net.http import Access, HttpServer, parse_server
 from roce_exporter.net.login import Credentials, read_http_config, read_login
-from roce_exporter.net.prometheus_api import LOGIN_REMEDY
 from roce_exporter.net.tls import TlsFiles
 from roce_exporter.view import remote
 from roce_exporter.view.host_view import History, HostClock, TimedSamples, timed_samples
@@ -152,7 +151,7 @@ async def prometheus(options: argparse.Namespace) -> tuple[str, HttpServer, Acce
         OptionError: the URL or a file of the credentials cannot be used.
     """
     with asking("--prometheus"):
-        server = parse_server(options.prometheus, LOGIN_REMEDY)
+        server = parse_server(options.prometheus)
     name = f"Prometheus at {server.text}"
     with asking(name):
         return name, server, await client_access(options)

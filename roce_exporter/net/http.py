@@ -84,11 +84,11 @@ class HttpReply:
         return tuple(value for key, value in self.headers if key == name)
 
 
-def parse_server(url: str, login_remedy: str) -> HttpServer:
+def parse_server(url: str) -> HttpServer:
     """The server of a URL such as `http://prometheus:9090` or `https://monitoring.example.org/prometheus`.
 
     Raises:
-        NetError: it is not such a URL. A URL with credentials is not repeated; `login_remedy` says where to put them.
+        NetError: it is not such a URL. A URL with credentials is not repeated.
     """
     try:
         parts = urlsplit(url)
@@ -98,7 +98,7 @@ def parse_server(url: str, login_remedy: str) -> HttpServer:
             "not a valid URL (brackets, or a port that is no number up to 65535); write http://HOST:9090"
         ) from None
     if parts.username is not None or parts.password is not None:
-        raise NetError(f"has credentials in it; {login_remedy}")
+        raise NetError("has credentials in it; give --http.config.file with basic_auth or authorization")
     if parts.scheme not in ("http", "https") or not host:
         raise NetError("must begin with http:// or https:// and a host; write http://HOST:9090")
     if parts.query or parts.fragment or not url.isprintable() or " " in url or not url.isascii():

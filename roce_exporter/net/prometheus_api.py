@@ -15,8 +15,6 @@ REPLY_BYTES = 256 << 20
 SHOWN = 200  # most characters of Prometheus' own error
 REDIRECTS = range(300, 400)
 
-LOGIN_REMEDY = "give --http.config.file with basic_auth or authorization"
-
 
 def labels_of(metric: Any) -> dict[str, str]:
     """The labels of a series in an answer. Raises TypeError, ValueError: they are none."""

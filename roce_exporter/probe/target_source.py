@@ -28,7 +28,7 @@ from roce_exporter.errors import UserError
 from roce_exporter.net import NetError
 from roce_exporter.net.http import OK, Access, HttpServer, fetch, parse_server
 from roce_exporter.net.json_reply import count_values, decode_aside
-from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get, labels_of
+from roce_exporter.net.prometheus_api import get, labels_of
 from roce_exporter.probe.plan import ProbeTarget
 from roce_exporter.probe.stamp import DEFAULT_PORT
 
@@ -76,7 +76,6 @@ async def read_remote(source: str, access: Access) -> tuple[ProbeTarget, ...]:
     try:
         server = parse_server(
             parts._replace(path=parts.path if is_prometheus else "", query="", fragment="").geturl(),
-            LOGIN_REMEDY,
         )
         name = server.text if is_prometheus else server.text + parts.path
         if is_prometheus:

@@ -19,7 +19,7 @@ from roce_exporter.catalog import CATALOG, INDEX
 from roce_exporter.catalog.row import HISTOGRAM, Row
 from roce_exporter.net import NetError, meanings
 from roce_exporter.net.http import OK, Access, HttpServer, TooMuchError, fetch, parse_server
-from roce_exporter.net.prometheus_api import LOGIN_REMEDY, get, labels_of
+from roce_exporter.net.prometheus_api import get, labels_of
 from roce_exporter.view.host_view import History, LabelValues, TimedSamples
 from roce_exporter.words import escaped, few
 
@@ -237,7 +237,7 @@ def parse_place(url: str) -> ExporterPlace:
     Raises:
         NetError: it is not such a URL.
     """
-    server = parse_server(url, LOGIN_REMEDY)
+    server = parse_server(url)
     return ExporterPlace(server._replace(path=""), server.path or PATH)
 
 

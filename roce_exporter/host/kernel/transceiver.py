@@ -82,7 +82,7 @@ def _sff8636(read: Callable[[PageAddress], bytes], lower: bytes) -> dict[str, in
             found |= _lanes("transmit_power", lower, 50, POWER)
     if not lower[2] & 0x04:  # flat memory has no further pages
         limits = read(PageAddress(page=3, offset=UPPER))
-        found |= _temperature_alarms(limits, 0) | _alarms("voltage", limits, 16, VOLTAGE)
+        found |= _temperature_alarms(limits) | _alarms("voltage", limits, 16, VOLTAGE)
         if not copper:
             found |= _alarms("receive_power", limits, 48, POWER) | _alarms("bias", limits, 56, BIAS)
             if monitors & 0x04:
@@ -104,7 +104,7 @@ def _cmis(read: Callable[[PageAddress], bytes], lower: bytes) -> dict[str, int]:
     present = [lane for lane in range(8) if not upper[210 - UPPER] >> lane & 1]
     factor = BIAS * BIAS_FACTORS[lane_monitors >> 3 & 3]
     if module & 0x01:
-        found |= _temperature_alarms(limits, 0)
+        found |= _temperature_alarms(limits)
     else:
         del found["temperature"]
     if module & 0x02:
@@ -133,7 +133,7 @@ def _sff8472(read: Callable[[PageAddress], bytes], lower: bytes) -> dict[str, in
         "transmit_power_1": round(scale("transmit_power", _number(limits, 102)) * POWER),
         "receive_power_1": round(scale("receive_power", _number(limits, 104)) * POWER),
     }
-    found |= _temperature_alarms(limits, 0) | _alarms("voltage", limits, 8, VOLTAGE)
+    found |= _temperature_alarms(limits) | _alarms("voltage", limits, 8, VOLTAGE)
     found |= _alarms("bias", limits, 16, BIAS) | _alarms("transmit_power", limits, 24, POWER)
     return found | _alarms("receive_power", limits, 32, POWER)
 
@@ -163,8 +163,8 @@ def _alarms(name: str, page: bytes, at: int, step: int) -> dict[str, int]:
     return _limits(name, _number(page, at) * step, _number(page, at + 2) * step)
 
 
-def _temperature_alarms(page: bytes, at: int) -> dict[str, int]:
-    return _limits("temperature", _degrees(page, at), _degrees(page, at + 2))
+def _temperature_alarms(page: bytes) -> dict[str, int]:
+    return _limits("temperature", _degrees(page, 0), _degrees(page, 2))
 
 
 def _limits(name: str, high: int, low: int) -> dict[str, int]:
