@@ -342,6 +342,19 @@ def test_pairs_beyond_the_limit_are_other_and_no_packet_is_lost() -> None:
     assert len(tally.pairs.counts) <= 32
 
 
+def test_a_pair_in_the_place_of_a_forgotten_one_answers_none_of_its_requests() -> None:
+    tally, begin = Tally(pairs=PairTable(most=5)), BEGIN
+    batches = [[roce(bth(WRITE, psn=1, ack=True), bytes(16))]]
+    for host in range(2, 12):
+        source = f"10.0.1.{host}"
+        batches.append([roce(bth(WRITE, psn=7), bytes(16), source=source)])
+        batches.append([roce(bth(ACK, psn=1), aeth(), source=B, destination=source)])
+    for batch in batches:
+        tally.add(decode_frames(frames_of(batch, begin=begin)))
+        begin += 1000
+    assert sum(PairCounts(tally.pairs.counts.sum(axis=0)).block("round_trips")) == 0
+
+
 def test_flows_beyond_the_limit_are_forgotten_and_their_packets_stay_counted() -> None:
     tally = Tally(most_flows=16)
     for batch in range(20):
