@@ -81,6 +81,24 @@ losses that queue pairs waited for = transport_ack_timeouts_total 0 6; transport
 packets sent again, on the wire = gid_info{address=10.0.0.1} 1; wire_packets_total{source=10.0.0.1,destination=10.0.0.2} 0 1e+06; wire_retransmitted_packets_total{source=10.0.0.1,destination=10.0.0.2} 0 2000 => packet_loss: a capture saw 0.2 % of the packets to 10.0.0.2 again
 corrupted packets, on the wire = gid_info{address=10.0.0.1} 1; wire_bad_icrc_packets_total{source=10.0.0.1,destination=10.0.0.2} 0 1; wire_bad_icrc_packets_total{source=10.0.0.1,destination=10.0.0.3} 0 0 => corruption: a capture saw corrupted packets of this port to 10.0.0.2
 another port's packets sent again = gid_info{address=10.0.0.9} 1; wire_packets_total{source=10.0.0.1,destination=10.0.0.2} 0 1e+06; wire_retransmitted_packets_total{source=10.0.0.1,destination=10.0.0.2} 0 2000 =>
+few packets sent again, on the wire = gid_info{address=10.0.0.1} 1; wire_packets_total{source=10.0.0.1,destination=10.0.0.2} 0 1e6; wire_retransmitted_packets_total{source=10.0.0.1,destination=10.0.0.2} 0 1 =>
+senders that a capture sees slowed = gid_info{address=10.0.0.1} 1; wire_cnps_total{source=10.0.0.1,destination=10.0.0.2} 0 6e4; wire_cnps_total{source=10.0.0.1,destination=10.0.0.3} 0 6e4; wire_cnps_total{source=10.0.0.1,destination=10.0.0.4} 0 6e4; wire_cnps_total{source=10.0.0.1,destination=10.0.0.5} 0 6e4 => incast: a capture saw CNPs of this port to 4 senders
+a port that is paused nearly always = pfc_receive_pause_seconds_total 0 58.2; priority_transmit_packets_total 0 30000 => pause_storm_received: priority 3 was paused for 97 % of 60 s, and next to no packet of it passed | pause_received
+drops while the link changed = phy_receive_discards_total 0 50; netdev_carrier_changes_total 1 2 =>
+a module that is unplugged from a port without use = port_up 0; netdev_carrier_up_total 0; kernel_log_events_total{event=module_unplugged} 0 1 =>
+another message of a port without use = port_up 0; netdev_carrier_up_total 0; kernel_log_events_total{event=driver_error} 0 1 => device_warning
+a message of a virtual function that leaves = device_info -; device_info{function=vf} 1 -; port_info 1 -; port_up 1 -; exporter_devices 1; kernel_log_events_total{event=command_timeout} 0 1 => taken_away
+a message of a physical function that leaves = device_info 1 -; port_info 1 -; port_up 1 -; exporter_devices 1; kernel_log_events_total{event=command_timeout} 0 1 => device_vanished | driver_not_responding
+a loss of a link that was set down = netdev_carrier_down_total 0 1; netdev_set_up 1 0 =>
+blocks that were lost = phy_fec_uncorrectable_blocks_total 5 9 => link_errors: 4 blocks that could not be corrected within 60 s
+frames that a switch marked as corrupt = phy_receive_crc_errors_total 0 9; phy_receive_stomped_crc_errors_total 0 9 => corruption: 9 packets with a wrong checksum within 60 s: 9 of them were marked as corrupt by a switch: the bad link is upstream
+frames that came damaged = phy_receive_crc_errors_total 0 900; phy_fec_corrected_blocks_total 0 120; phy_fec_uncorrectable_blocks_total 7 => corruption: 900 packets with a wrong checksum within 60 s: this link's error correction left no block damaged: they came so
+no GID on a host that has some = device_info -; device_info{protocol=roce} 1; gid_info{device=mlx5_1,address=10.0.0.2} 1 => ip_misconfigured: no GID with an address, and nothing flows
+no GID on a port with traffic = device_info -; device_info{protocol=roce} 1; gid_info{device=mlx5_1,address=10.0.0.2} 1; port_receive_packets_total 0 9 =>
+no GID on a port of iWARP = device_info -; device_info{protocol=iw} 1; gid_info{device=mlx5_1,address=10.0.0.2} 1 =>
+drops without any flow control = pfc_enabled 0; phy_receive_discards_total 0 50; transport_out_of_sequence_total 0 100 => misconfigured: wrong setting of eth0: priorities with PFC (check pfc): PFC is on for no priority | port_drops
+drops without flow control and without gaps = pfc_enabled 0; phy_receive_discards_total 0 50; transport_out_of_sequence_total 7 => port_drops
+drops with global pause = pfc_enabled 0; phy_receive_discards_total 0 50; transport_out_of_sequence_total 0 100; global_pause_transmit_frames_total 0 9 => port_drops
 """
 
 
