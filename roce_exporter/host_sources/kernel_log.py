@@ -35,8 +35,8 @@ class LogDevices:
     def __init__(self) -> None:
         self._names: dict[str, tuple[str, ...]] = {}
         """The names of each device, the one that was seen last at the end."""
-        self._drivers: dict[str, str] = {}
-        """The driver of each device that has hardware."""
+        self._drivers: dict[str, tuple[str, ...]] = {}
+        """The drivers of each device that has hardware: of its function, and of its network devices' (vmw_pvrdma has vmxnet3)."""
         self._devices: dict[str, tuple[str, ...]] = {}
         """The devices of each name."""
         self.modules: set[str] = set()
@@ -54,7 +54,7 @@ class LogDevices:
             number = f"{device.dialect}#{numbers[device.dialect]}"
             numbers[device.dialect] += 1
             self._names[device.name] = (*_names(kernel, device), number)
-            self._drivers[device.name] = device.driver
+            self._drivers[device.name] = _drivers(kernel, device)
             self.modules.update(_modules(device) if device.pci else ())
         for gone in tuple(self._names)[:-MOST_DEVICES]:
             del self._names[gone], self._drivers[gone]
@@ -75,7 +75,7 @@ class LogDevices:
                 owner
                 for owner in owners
                 if (owner in at or not addresses)
-                and (not drivers or self._drivers.get(owner, "") in ("", *drivers))
+                and (not drivers or not (own := self._drivers.get(owner)) or set(own) & set(drivers))
             ):
                 return mine
         return ()
@@ -104,6 +104,13 @@ def _names(kernel: Kernel, device: Device) -> tuple[str, ...]:
     port = facts.get("PCI_SLOT_NAME", "") if facts.get("DRIVER") == PCIE_PORT else ""
     found = (device.name, *netdevs, *functions, device.pci, port, *_modules(device))
     return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _drivers(kernel: Kernel, device: Device) -> tuple[str, ...]:
+    """The driver of the device's function, and those of its network devices' functions; none without hardware."""
+    links = [f"class/net/{netdev.name}/device/driver" for port in device.ports for netdev in port.netdevs]
+    found = (read_or("", kernel.link, link) for link in links)
+    return tuple(filter(None, (device.driver, *found))) if device.driver else ()
 
 
 def _modules(device: Device) -> tuple[str, ...]:

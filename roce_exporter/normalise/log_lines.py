@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog.drivers import DRIVERS
 from roce_exporter.catalog.kernel_events import MESSAGES, KernelMessage
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ LEVELS = {"(errors only": range(WARNING), "(warnings": range(WARNING, 5), "(to w
 HOST, EVERY_DEVICE = "host", "every device"
 """Driver and name of messages about the whole host. No device has a name with a space."""
 UNKNOWN_ERROR = "unknown_error"
-"""The event of what a driver with rows calls an error and no row has: a text of another kernel is not silent."""
+"""The event of an error without a row: a text of another kernel or of another driver below an RDMA device is not silent."""
 
 _STATE = r"(?: \([a-z ]{1,32}\))?"
 """`(unregistering)`: the state of a network device that is not registered."""
@@ -120,12 +119,12 @@ def read_line(record: LogRecord) -> LogLine | None:
 
 
 def event_of(line: LogLine) -> str:
-    """The event that a message means; empty for messages without a row that are no errors of a driver with rows."""
+    """The event that a message about an RDMA device means; empty for messages without a row that are no errors."""
     driver = line.driver.partition(".")[0]
     for pattern, event, levels in _RULES.get(driver, _ANY):
         if line.level in levels and pattern.match(line.text):
             return event
-    return UNKNOWN_ERROR if line.level <= ERROR and (driver in _KNOWN or not driver) else ""
+    return UNKNOWN_ERROR if line.level <= ERROR else ""
 
 
 def _rules(messages: Iterable[KernelMessage]) -> Rules:
@@ -152,10 +151,6 @@ _RULES[WITHOUT_PARENT] = _rules(
     for one in MESSAGES
     if not one.drivers or WITHOUT_PARENT in one.drivers or one.source.startswith("drivers/infiniband/")
 )
-_KNOWN = frozenset(
-    {*_RULES, "hfi1", *(name for one in DRIVERS for name in (one.dialect, *one.kernel_drivers))}
-)
-"""Drivers whose errors are counted, known or not."""
 
 
 def events_of(driver: str) -> frozenset[str]:

@@ -122,7 +122,7 @@ command_timeout           @eth0: Resp cmpl intr err msg: 0x17
 command_timeout           @: rcfw timedout: cookie = 0x12, free_slots = 250
 device_high_temperature   @eth0: Chip temperature has gone above the critical thermal threshold!
 module_error              @eth0: Unqualified SFP+ module detected on port 0
-module_power_insufficient @eth0: SFP+ module is shutdown
+module_error       @eth0: SFP+ module is shutdown
 pause_storm               @eth0: Pause Storm detected!
 driver_error              @eth0: One or more MMIO doorbells dropped by the device!
 tx_timeout                @eth0: TX timeout detected, starting reset task!

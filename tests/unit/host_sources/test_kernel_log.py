@@ -73,7 +73,7 @@ for number, address in enumerate((FIRST, SECOND)):
     FILES[f"{PORT}/{address}/vendor"] = "0x15b3\n"
 
 
-def follow(ring: Ring, *devices: DeviceReadings) -> KernelLogFollower:
+def follow(ring: Ring, *devices: DeviceReadings, files: dict[str, str] = FILES) -> KernelLogFollower:
     """A follower of the log of a host with these devices below a PCIe port."""
 
     def open_log(*, oldest: bool) -> Reader:
@@ -82,7 +82,7 @@ def follow(ring: Ring, *devices: DeviceReadings) -> KernelLogFollower:
             raise ring.refuses
         return Reader(ring, oldest=oldest)
 
-    kernel: Any = host(FILES)
+    kernel: Any = host(files)
     kernel.open_kernel_log = open_log
     made = KernelLogFollower(kernel, timeout=HUNG_SECONDS)
     made.follow(devices)
@@ -166,6 +166,19 @@ async def test_a_message_with_the_number_of_a_device_is_about_that_device(ring) 
     await follower.read()
     ring.write("mlx5_mbx_cmd(1) mailbox timeout: fw not responding", priority=3)
     assert await counts(follower) == {("mlx5_1", "command_timeout"): 1}
+
+
+async def test_a_network_device_of_another_function_has_a_driver_of_its_own(ring) -> None:
+    """vmw_pvrdma beside vmxnet3: messages of both are the device's, those of a third driver are not."""
+    files = FILES | {f"{PORT}/{SECOND}/driver": "-> ../../../../bus/pci/drivers/vmxnet3"}
+    files["sys/class/net/eth0/device"] = f"-> ../../../{PORT.removeprefix('sys/')}/{SECOND}"
+    follower = follow(ring, card(0, "vmw_pvrdma0", "vmw_pvrdma"), files=files)
+    await follower.read()
+    ring.write("NETDEV WATCHDOG: eth0 (vmxnet3): transmit queue 0 timed out", 4)
+    ring.write(f"vmxnet3 {SECOND} eth0: tx hang", 3)
+    ring.write("NETDEV WATCHDOG: eth0 (veth): transmit queue 0 timed out", 4)
+    ring.write("nvme nvme0: I/O 2 timed out", 3)
+    assert await counts(follower) == {("vmw_pvrdma0", "tx_timeout"): 1, ("vmw_pvrdma0", "driver_error"): 1}
 
 
 async def test_an_error_that_names_only_the_module_is_of_its_device(ring) -> None:
