@@ -140,6 +140,7 @@ DRIVERS = {
     ),
     "hfi1": Names("hfi1", "", "", "counters/symbol_error counters/link_downed counters/port_xmit_discards", pfc=False),
     "siw": Names("siw", "", "", "", pfc=False),
+    "vmw_pvrdma": Names("vmw_pvrdma", "", "", "", pfc=False),
     "ib": Names("mlx5_core", "", "", "hw/out_of_sequence hw/local_ack_timeout_err counters/symbol_error counters/link_downed", pfc=False),
 }  # fmt: skip
 
