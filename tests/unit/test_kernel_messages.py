@@ -206,6 +206,7 @@ def test_an_error_without_a_row_that_says_what_does_not_work_is_an_error_of_the_
         "the unit timed out": "driver_error",
         "re-init of the client failed, ret = -16": "driver_error",
         "Reset never finished (0)": "driver_error",
+        "the reset of the queue did not complete": "driver_error",
         "a non-fatal event of a queue": UNKNOWN_ERROR,
         "the query failed, which is not fatal": UNKNOWN_ERROR,
         "PTP reset failed, error: -110 (-ETIMEDOUT)": UNKNOWN_ERROR,
