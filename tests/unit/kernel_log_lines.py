@@ -67,6 +67,8 @@ tx_timeout                @eth0: TX timeout detected
 link_up                   @eth0: Link up
 link_down                 @eth0: Link down
 tx_timeout                @eth0: NETDEV WATCHDOG: CPU: 17: transmit queue 3 timed out 5224 ms
+tx_timeout                @eth0: tx hang 1 detected on queue 5, resetting adapter
+tx_timeout                @eth0: Detected Tx Unit Hang
 pcie_aer_correctable      @: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)
 pcie_aer_correctable      @: AER: PCIe Bus Error: severity=Correctable, type=Data Link Layer, (Transmitter ID)
 pcie_aer_uncorrectable    @: PCIe Bus Error: severity=Uncorrected (Fatal), type=Inaccessible, (Unregistered Agent ID)
