@@ -232,8 +232,10 @@ def _without_route(side: IpSide, kind: str, one: IpNetdev) -> Iterator[str]:
     for path in one.paths:
         if path.netdev == "" and _is_own_subnet(one, path.prefix):
             yield f"no route from {path.source} to {path.prefix}"
-    # A table that a rule leads to, and that has no more than the subnet, is a rail's table whose gateway was forgotten.
-    is_ruled = any(rule.routes for rule in one.rules) and not shared_subnets(side, one)
+    # A table that a rule leads to, and that has no more than the subnet, is a rail's table whose gateway was forgotten. A strict filter
+    # drops what the rail gets from beyond its subnet, if the way back is another card's.
+    has_table = any(rule.routes for rule in one.rules) and not shared_subnets(side, one)
+    is_strict = one.sysctls.get("rp_filter") == STRICT and not one.rules
     others = [
         remote_prefixes(other)
         for of, other in side.host
@@ -241,7 +243,7 @@ def _without_route(side: IpSide, kind: str, one: IpNetdev) -> Iterator[str]:
     ]
     for prefix in sorted({prefix for prefixes in others for prefix in prefixes} - remote_prefixes(one)):
         has = sum(prefix in prefixes for prefixes in others)
-        least = 1 if is_ruled and is_everywhere(prefix) else MOST_DIFFER
+        least = 1 if (has_table or is_strict) and is_everywhere(prefix) else MOST_DIFFER
         if has >= least and has * 2 > len(others) and one.usable(version_of(prefix)):
             yield f"no route to {prefix}, which {has} of {len(others)} similar ports have"
 
