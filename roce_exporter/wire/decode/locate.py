@@ -260,7 +260,7 @@ def _behind_tags(data: Bytes, layer: Layer, at: int) -> Layer:
         tagged = is_tag & (starts == layer.starts + at + 2 + 4 * level)
         if not tagged.any():
             break
-        tags = np.where(tagged & (tags == NO_TAG), big16(head, at + 2 + 4 * level), tags)
+        tags = np.where(tagged & (tags == NO_TAG), big16(head, at + 2), tags)
         kinds = np.where(tagged, big16(head, at + 4 + 4 * level), kinds)
         starts = np.where(tagged, starts + 4, starts)
     return Layer(layer.rows, layer.links, starts, layer.limits, tags, kinds).where(starts <= layer.limits)

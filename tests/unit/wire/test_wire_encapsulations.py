@@ -102,6 +102,7 @@ ENCAPSULATED = {
     "ip in ip": over_ip(4, PACKET),
     "ip in ip in ip": over_ip(4, ipv4(B, C, PACKET, protocol=4)),
     "etherip": over_ip(97, b"\x30\0" + FRAME),
+    "two tags": roce(bth(WRITE, psn=5), bytes(16), tags=[9, 3 << 13 | 8]),
     "mpls in ip": over_ip(137, labels(5, 6) + PACKET),
     "mpls": ethernet(0x8847, labels(5) + PACKET),
     "mpls, three labels, tagged": ethernet(0x8847, labels(5, 6, 7) + PACKET, [9]),
@@ -119,7 +120,10 @@ ENCAPSULATED = {
 @pytest.mark.parametrize("name", ENCAPSULATED)
 def test_a_packet_is_found_with_its_crc(name) -> None:
     decoded = decode_frames(frames_of([ENCAPSULATED[name]]))
-    assert decoded.columns.sequences.tolist() == [5]
+    columns = decoded.columns
+    assert [part.tolist() for part in (columns.sequences, columns.queues, columns.dscp, columns.ecn)] == [
+        *([5], [7], [26], [2])
+    ]
     assert decoded.columns.icrc.tolist() == [CORRECT]
     assert decoded.columns.lengths.tolist() == [len(ENCAPSULATED[name])]
     packet = packet_of(ENCAPSULATED[name])
@@ -155,16 +159,25 @@ def test_what_may_hide_packets_is_named_and_no_all_clear(name, tmp_path, capsys)
     )
 
 
+def test_a_fragment_of_ipv6_is_named() -> None:
+    decoded = decode_frames(frames_of([extended((44, b"\0\0\1" + bytes(4)))]))
+    assert (decoded.others, len(decoded.columns.times)) == ({"IP fragments": 1}, 0)
+
+
 def test_other_traffic_is_named_and_hides_nothing(tmp_path, capsys) -> None:
     others = [
         over_ip(6, bytes(20)),
         over_ip(6, bytes(20)),
         ethernet(0x0806, bytes(46)),
         over_udp(53, bytes(9)),
+        *[over_ip(99, bytes(20))] * 2,
     ]
     (tmp_path / "a.pcap").write_bytes(pcap(others))
     assert main(["wire", str(tmp_path / "a.pcap")]) == 1
-    assert "(2 TCP, 1 UDP of other ports, 1 ARP). NICs bypass the kernel" in capsys.readouterr().out
+    assert (
+        "(2 TCP, 1 UDP of other ports, 2 other IP protocols, 1 ARP). NICs bypass the kernel"
+        in capsys.readouterr().out
+    )
     (tmp_path / "b.pcap").write_bytes(pcap([*others, FRAME]))
     assert main(["wire", str(tmp_path / "b.pcap"), "--format=json"]) == 0
     assert json.loads(capsys.readouterr().out)["other_frames"]["TCP"] == 2
