@@ -175,7 +175,7 @@ def test_other_traffic_is_named_and_hides_nothing(tmp_path, capsys) -> None:
     (tmp_path / "a.pcap").write_bytes(pcap(others))
     assert main(["wire", str(tmp_path / "a.pcap")]) == 1
     assert (
-        "(2 TCP, 1 UDP of other ports, 2 other IP protocols, 1 ARP). NICs bypass the kernel"
+        "(2 TCP, 2 other IP protocols, 1 UDP of other ports, 1 ARP). NICs bypass the kernel"
         in capsys.readouterr().out
     )
     (tmp_path / "b.pcap").write_bytes(pcap([*others, FRAME]))
@@ -308,6 +308,16 @@ def test_what_the_receiver_acknowledged_was_not_lost() -> None:
     assert (counts.one("not_captured"), counts.one("missing"), counts.one("gaps")) == (3, 0, 0)
     assert counts.one("out_of_sequence") == 0
     assert any("3 packets not captured" in one for one in said(tally))
+
+
+def test_what_was_counted_as_missing_in_an_earlier_batch_stays_so() -> None:
+    """A counter must not fall."""
+    requests = [roce(bth(WRITE, psn=psn, ack=True, queue=7), bytes(16)) for psn in range(8) if psn != 3]
+    acks = [roce(bth(ACK, psn=psn, queue=9), aeth(), source=B, destination=A) for psn in range(8)]
+    more = [roce(bth(WRITE, psn=8, ack=True, queue=7), bytes(16)), *acks]
+    for batches, missing in (((requests, more), 1), (([*requests, *more],), 0)):
+        counts = total(tally_of(*batches))
+        assert (counts.one("missing"), counts.one("not_captured")) == (missing, 1 - missing)
 
 
 def test_without_acks_or_with_a_gap_that_none_covers_it_is_missing() -> None:

@@ -246,6 +246,7 @@ def test_a_shown_pair_that_the_table_forgets_does_not_come_back_in_other() -> No
     table._active[:] = 0
     table._active[table.number(key(1))] = 9
     table.forget_half()
+    assert 0 not in table.reverse[1:].tolist(), "both directions of a pair are kept"
     after = shown(choice, table)
     assert after[b""] + sum(count for name, count in after.items() if name) + 50 >= 60
     assert after[b""] >= 10
