@@ -91,7 +91,7 @@ a message of a virtual function that leaves = device_info -; device_info{functio
 a message of a physical function that leaves = device_info 1 -; port_info 1 -; port_up 1 -; exporter_devices 1; kernel_log_events_total{event=command_timeout} 0 1 => device_vanished | driver_not_responding
 a loss of a link that was set down = netdev_carrier_down_total 0 1; netdev_set_up 1 0 =>
 blocks that were lost = phy_fec_uncorrectable_blocks_total 5 9 => link_errors: 4 blocks that could not be corrected within 60 s
-frames that a switch marked as corrupt = phy_receive_crc_errors_total 0 9; phy_receive_stomped_crc_errors_total 0 9 => corruption: 9 packets with a wrong checksum within 60 s: 9 of them were marked as corrupt by a switch: the bad link is upstream
+frames that a switch marked as corrupt = phy_receive_crc_errors_total 0 9; phy_receive_stomped_crc_errors_total 0 9 => corruption@fabric: 9 packets with a wrong checksum within 60 s: 9 of them were marked as corrupt by a switch: the bad link is upstream
 frames that came damaged = phy_receive_crc_errors_total 0 900; phy_fec_corrected_blocks_total 0 120; phy_fec_uncorrectable_blocks_total 7 => corruption: 900 packets with a wrong checksum within 60 s: this link's error correction left no block damaged: they came so
 no GID on a host that has some = device_info -; device_info{protocol=roce} 1; gid_info{device=mlx5_1,address=10.0.0.2} 1 => ip_misconfigured: no GID with an address, and nothing flows
 no GID on a port with traffic = device_info -; device_info{protocol=roce} 1; gid_info{device=mlx5_1,address=10.0.0.2} 1; port_receive_packets_total 0 9 =>

@@ -236,14 +236,6 @@ def test_frames_that_a_switch_marked_are_said_without_errors_of_the_link() -> No
     )
 
 
-def test_errors_that_a_switch_marked_are_upstream() -> None:
-    series = {
-        "roce_phy_receive_crc_errors_total": [0, 9],
-        "roce_phy_receive_stomped_crc_errors_total": [0, 9],
-    }
-    assert only(diagnose(history(series))).side == Side.FABRIC
-
-
 @pytest.mark.parametrize(("left", "check"), [(0, "corruption"), (9, "crc_errors"), (None, "crc_errors")])
 def test_what_is_damaged_behind_a_link_that_corrects_all_was_so_before(left, check) -> None:
     series = {
