@@ -17,6 +17,8 @@ from roce_exporter.words import duration, some
 SHORT, MEDIUM, LONG = 120.0, 300.0, 1800.0
 """Windows of rates, in seconds: those of the alerts at scrape intervals of 15 s and 30 s."""
 
+SETTLED = 60.0
+"""Seconds in which queue pairs give up, and by which counters of one event can be seen apart."""
 COUNTERS = "roce-exporter once | grep '\"{device}\"'"
 _PARTS = ("likely", "wrong if", "next", "then", "begins", "events", "states")
 _BEGIN = re.compile(r"([0-9]+) events(?:, ([0-9e.-]+) of the bits)?")

@@ -9,7 +9,7 @@ from math import inf
 from operator import attrgetter
 
 from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Status, Sure
-from roce_exporter.checks.health.causes import CAUSES, LONG, MEDIUM, NAMED, End, Rule, Symptom
+from roce_exporter.checks.health.causes import CAUSES, LONG, MEDIUM, NAMED, SETTLED, End, Rule, Symptom
 from roce_exporter.checks.health.congestion_rules import CONGESTION_RULES, WIRE_RULES
 from roce_exporter.checks.health.counter_rules import COUNTED_RULES, COUNTER_RULES, DEVICE_COUNTED_RULES
 from roce_exporter.checks.health.coverage import fine_of, unseen_of
@@ -28,8 +28,6 @@ PORT_RULES: tuple[Rule, ...] = (
 
 LOOK_BACK = 120.0
 """Seconds between two times at which the history is judged; the shortest window of a rule."""
-SETTLED = 60.0
-"""Seconds in which queue pairs give up, and by which counters of one event can be seen apart."""
 
 _PLACES = {cause.name: place for place, cause in enumerate(CAUSES)}
 
@@ -79,7 +77,7 @@ def _found(host: View) -> list[Finding]:
 
 def _led(host: View, findings: Sequence[Finding]) -> list[Finding]:
     """With the symptoms of wrong settings, also those that have ended, as evidence of these."""
-    return [*settings_first([*suspects(host, findings)])]
+    return [*settings_first(host, [*suspects(host, findings)])]
 
 
 def _ended(history: History, host: View, newest: Sequence[Finding]) -> list[Finding]:

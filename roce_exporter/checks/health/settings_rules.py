@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from roce_exporter.catalog.drivers import dialect_of
 from roce_exporter.checks.finding import Finding, Side
-from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, causes_of, rose
+from roce_exporter.checks.health.causes import MEDIUM, SETTLED, Rule, Symptom, causes_of, rose
 from roce_exporter.checks.health.congestion_rules import SENT, SLOWED
 from roce_exporter.checks.health.counter_rules import counters_of
 from roce_exporter.checks.health.link_rules import UP, is_unused
@@ -42,32 +43,41 @@ def wrong_setting(netdev: str, check: str) -> str:
     return f"wrong setting of {netdev or 'the port'}: {TITLES.get(check, check)} (check {check})"
 
 
-def settings_first(findings: Sequence[Finding]) -> Iterator[Finding]:
+def settings_first(host: View, findings: Sequence[Finding]) -> Iterator[Finding]:
     """The findings; symptoms that a wrong setting of the same port can make are its consequences, whose own side is the better known one."""
     leads = {(one.device, one.port): one for one in findings if one.check == MISCONFIGURED}
     for finding in findings:
         lead = leads.get((finding.device, finding.port))
         if lead is finding:
             here = [one for one in findings if (one.device, one.port) == (lead.device, lead.port)]
-            yield _with_symptoms(lead, [one for one in here if _checks_behind(lead, one)])
-        elif lead and _checks_behind(lead, finding):
+            behind = [_behind(host, lead, one) for one in here]
+            symptoms = [one for one, checks in zip(here, behind, strict=True) if checks]
+            yield _with_symptoms(lead, symptoms, [check for checks in behind for check in checks])
+        elif lead and _behind(host, lead, finding):
             yield replace(finding, caused_by=(MISCONFIGURED,))
         else:
             yield finding
 
 
-def _checks_behind(lead: Finding, finding: Finding) -> list[str]:
-    """The failed checks of which a finding can be a symptom."""
+def _behind(host: View, lead: Finding, finding: Finding) -> list[str]:
+    """The failed checks of which a finding can be a symptom: not those that began to fail after it. Settings are read once a minute."""
     said = (SAID.match(one) for one in lead.evidence)
-    return [found[1] for found in said if found and finding.check in SYMPTOMS.get(found[1], ())]
+    checks = [found[1] for found in said if found and finding.check in SYMPTOMS.get(found[1], ())]
+    began = {
+        track.labels["check"]: after
+        for track in host.of(lead.device, lead.port, "roce_config_check_ok")
+        if finding.since
+        for (_, was), (after, value) in pairwise(track.points)
+        if value < was
+    }
+    return [check for check in checks if finding.since >= began.get(check, 0.0) - 2 * SETTLED]
 
 
-def _with_symptoms(finding: Finding, symptoms: list[Finding]) -> Finding:
+def _with_symptoms(finding: Finding, symptoms: list[Finding], checks: list[str]) -> Finding:
     """The finding of wrong settings as the cause of these symptoms: as bad as the worst of them."""
     if not symptoms:
         return finding
-    checks = list(dict.fromkeys(check for one in symptoms for check in _checks_behind(finding, one)))
-    titles = ", ".join(TITLES.get(check, check) for check in checks)
+    titles = ", ".join(TITLES.get(check, check) for check in dict.fromkeys(checks))
     return replace(
         finding,
         title=f"A wrong setting shows in the traffic: {titles}",

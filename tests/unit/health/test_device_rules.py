@@ -183,6 +183,17 @@ def test_the_symptom_of_a_wrong_setting_is_its_consequence_and_keeps_its_side() 
     assert found[0].status == found[1].status == Status.DEGRADED
 
 
+@pytest.mark.parametrize(("wrong", "reasons"), [(0, ("misconfigured",)), (3, ("misconfigured",)), (6, ())])
+def test_what_began_before_a_setting_was_wrong_is_no_symptom_of_it(wrong, reasons) -> None:
+    series = {
+        "roce_config_check_ok{check=pfc}": [1] * wrong + [0] * (9 - wrong),
+        "roce_config_check_ok{check=trust}": [1] * 8 + [0],
+        "roce_transport_ack_timeouts_total": [9 * number for number in range(9)],
+    }
+    found = {one.check: one for one in diagnose(history(series, seconds=480, moments=9)).findings}
+    assert found["ack_timeouts"].caused_by == reasons
+
+
 @pytest.mark.parametrize(
     ("route", "reasons"),
     [([0] * 9, ()), ([1, 0, 0, 0, 0, 0, 0, 0, 0], ()), ([1, 1, 1, 1, 1, 1, 1, 0, 0], ("link_interrupted",))],
