@@ -133,6 +133,10 @@ link_down                 @eth0: NIC Link is Down
 """,
     "ice": """
 recovery_failed @: Error during VSI rebuild: -5. Unload and reload the driver.
+recovery_failed @: The driver for the device stopped because the NVM image is newer than expected. You must install the most recent version of the network driver.
+recovery_failed @: eeprom check failed (-64), Tx/Rx traffic disabled
+power_cycle_required @: Please do Power-On Reset to initialize adapter in normal mode with full functionality.
+device_reset @: Reset indication received from the PF
 module_high_temperature @: Rx/Tx is disabled on this device because the module does not meet thermal requirements.
 module_power_insufficient @: Rx/Tx is disabled on this device because the module does not meet the power requirements.
 module_power_insufficient @: Rx/Tx is disabled on this device because the module exceeds the power of the port.
