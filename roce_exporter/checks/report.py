@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from roce_exporter.checks.finding import Finding, NotChecked, Report, Side, Status, Topic
+from roce_exporter.checks.finding import Finding, JudgedPort, NotChecked, Report, Side, Status, Topic
 from roce_exporter.words import counted, few, table, word_list
 
 TEXT, JSON = "text", "json"
@@ -38,12 +38,13 @@ ACTS: dict[str, str] = {
     Side.PEER: "the team of the peer",
     Side.UNKNOWN: "not known: ask the host team first",
 }
+DRAIN = "Drain: "
 JOBS = {
-    Status.FAILED: "Drain: yes, a job cannot use this port",
-    Status.DEGRADED: "Drain: after the job; it runs, slower or less safely",
+    Status.FAILED: f"{DRAIN}yes, a job cannot use this port",
+    Status.DEGRADED: f"{DRAIN}after the job; it runs, slower or less safely",
 }
 """Whether jobs can run, by the worst health of a place."""
-ELSEWHERE = "Drain: no, the fault is not at this host"
+ELSEWHERE = f"{DRAIN}no, the fault is not at this host"
 Place = tuple[str, str, str]
 """Device, port, and network device, rail and switch port."""
 
@@ -65,7 +66,7 @@ def document(report: Report, source: str, time: float | None, *, failed: bool = 
         "findings": [_object(one) for one in report.findings if one.is_wrong or not failed],
         "fine": list(report.fine),
         "not_checked": [one._asdict() for one in report.not_checked],
-        "ports": [one._asdict() | {"health": one.health.name.lower()} for one in report.ports],
+        "ports": [_port_object(one, report.findings) for one in report.ports],
     }
 
 
@@ -82,14 +83,19 @@ device port netdev place topic check status side title expected found why eviden
 
 
 def _object(finding: Finding) -> dict[str, Any]:
-    fields = ((name, getattr(finding, name)) for name in FIELDS)
     return {
-        **{name: list(value) if isinstance(value, tuple) else value for name, value in fields},
+        **{name: list(it) if isinstance(it := getattr(finding, name), tuple) else it for name in FIELDS},
         "status": finding.status.name.lower(),
+        "acts": _acts(finding),
         "since": finding.since or None,
         "until": finding.until or None,
         "fixes": [{"for": system, "command": command} for system, command in finding.fixes.items()],
     }
+
+
+def _port_object(port: JudgedPort, findings: Sequence[Finding]) -> dict[str, Any]:
+    here = [one for one in findings if one.device == port.device and one.port in ("", port.port)]
+    return port._asdict() | {"health": port.health.name.lower(), "drain": _jobs(here).removeprefix(DRAIN)}
 
 
 def text(report: Report, head: str, *, width: int = WIDTH, failed: bool = False, colour: bool = False) -> str:
@@ -146,10 +152,16 @@ def _unseen(report: Report, width: int) -> Iterator[str]:
 def _jobs(findings: Sequence[Finding]) -> str:
     """Whether jobs can run at a place; empty if nothing of its health is wrong."""
     health = [one for one in findings if one.topic is Topic.HEALTH and one.is_wrong]
-    if not health:
-        return ""
-    elsewhere = all(one.side in (Side.FABRIC, Side.PEER) for one in health)
-    return ELSEWHERE if elsewhere else JOBS[max(one.status for one in health)]
+    if health and all(one.side in (Side.FABRIC, Side.PEER) for one in health):
+        return ELSEWHERE
+    return JOBS.get(max((one.status for one in health), default=Status.OK), "")
+
+
+def _acts(finding: Finding) -> str:
+    """Who acts; empty for a consequence, whose cause says it, and for what is not of health."""
+    return (
+        ACTS[finding.acts or finding.side] if finding.topic is Topic.HEALTH and not finding.caused_by else ""
+    )
 
 
 def _root(finding: Finding, here: Mapping[str, Finding]) -> Finding:
@@ -332,8 +344,7 @@ def _details(finding: Finding, also: Sequence[Finding], width: int) -> Iterator[
     if finding.topic is Topic.HEALTH:
         day = time.strftime(" on %Y-%m-%d", time.gmtime(finding.since))
         yield from _part("when", (_when(finding) and _when(finding) + day,), width)
-        if not finding.caused_by:
-            yield from _part("acts", (ACTS[finding.acts or finding.side],), width)
+        yield from _part("acts", (_acts(finding),), width)
     yield from _part("evidence", finding.evidence, width)
     yield from _part(
         "also", [f"{one.title} ({one.check}): {', '.join(one.evidence[:1])}" for one in also], width

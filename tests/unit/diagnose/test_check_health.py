@@ -21,6 +21,7 @@ KEYS = {
     *(
         "evidence",
         "place",
+        "acts",
         "sure",
         "wrong_if",
         "against",
@@ -86,11 +87,12 @@ def test_json_has_the_documented_keys(capsys) -> None:
         "ports",
     }
     assert document["findings"]
-    assert all(set(port) == {"device", "port", "netdev", "health"} for port in document["ports"])
+    assert all(set(port) == {"device", "port", "netdev", "health", "drain"} for port in document["ports"])
     assert {port["health"] for port in document["ports"]} <= {"ok", "degraded", "failed", "unknown"}
     for one in document["findings"]:
         assert set(one) == KEYS
         assert one["side"] in {side.value for side in Side}
+        assert bool(one["acts"]) is not bool(one["caused_by"])
         assert one["check"] in {cause.name for cause in CAUSES}
         assert one["evidence"]
         assert all(isinstance(text, str) for part in ("evidence", "against", "fix") for text in one[part])
