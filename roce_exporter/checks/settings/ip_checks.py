@@ -235,7 +235,7 @@ def _without_route(side: IpSide, kind: str, one: IpNetdev) -> Iterator[str]:
     # A table that a rule leads to, and that has no more than the subnet, is a rail's table whose gateway was forgotten. A strict filter
     # drops what the rail gets from beyond its subnet, if the way back is another card's.
     has_table = any(rule.routes for rule in one.rules) and not shared_subnets(side, one)
-    is_strict = one.sysctls.get("rp_filter") == STRICT and not one.rules
+    is_strict = one.sysctls.get("rp_filter") == STRICT and not one.rules and not strayed(one)
     others = [
         remote_prefixes(other)
         for of, other in side.host

@@ -204,6 +204,8 @@ def test_a_prefix_that_similar_ports_reach() -> None:
     assert said("ip_route", rail(1), without) == [True, True], "of two ports either may be meant"
     strict = replace(without, sysctls=dict(without.sysctls) | {"rp_filter": 1})
     assert said("ip_route", rail(1), strict) == [True, False], "what comes from beyond its subnet is dropped"
+    elsewhere = replace(stray(3, "eth1"), sysctls=strict.sysctls)
+    assert said("ip_route", rail(1), elsewhere) == [True, True], "`ip_rule` and `rp_filter` say it"
     assert said("ip_route", rail(1), rail(2), without, kinds=("a", "a", "b")) == [True, True, True]
     ruled = replace(without, rules=(OwnRule(103, "10.0.3.1/32", 103, 1),))
     assert said("ip_route", rail(1), ruled) == [True, False], "a table of its own without the gateway"
