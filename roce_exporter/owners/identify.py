@@ -290,6 +290,7 @@ class KnownProcesses:
         facts = self._kernel.process(pid)
         known = KnownProcess(facts.pid, facts.created, owner_of(facts, anonymous=self._anonymous))
         with self._lock:
+            self._entries.pop(pid, None)  # what is read again is not the one read first
             while len(self._entries) >= MOST:
                 del self._entries[next(iter(self._entries))]
             self._entries[pid] = _Entry(start, now + self._life, known)

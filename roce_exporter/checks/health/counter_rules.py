@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from roce_exporter.catalog import CATALOG, INDEX
-from roce_exporter.catalog.drivers import dialect_of
+from roce_exporter.catalog.drivers import dialect_of, family_of
 from roce_exporter.catalog.table import sections
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, rose, texts
@@ -24,8 +24,6 @@ STEADY = 10.0
 """A rise within `MEDIUM` that counts as a last resort."""
 ROUNDS = 3
 """Intervals in which it has to rise, or all where there are fewer: one burst is a restart, a job that ended, a stray."""
-REFUSED, UNDIRECTED = "requests_refused", "mana"
-"""A driver whose counters of NAKs (`nak_...`, drivers/infiniband/hw/mana/counters.c) do not say whether they were received or sent."""
 EITHER = "the driver does not say whether this host received or sent these NAKs: it can have refused requests of a peer"
 OF_PACKETS = ("packets", "frames")
 """Units that are compared with packets."""
@@ -92,8 +90,8 @@ def _symptoms(counted: Sequence[Counted], port: PortView) -> Iterator[Symptom]:
         window = seconds_of(one.window)
         rise = port.rise(one.row, port.limit(one.window, "window") if window is None else window)
         if rise and rise.amount >= max(one.least, 1):
-            driver = dialect_of(port.label("roce_device_info", "driver"))
-            is_open = one.cause == REFUSED and driver == UNDIRECTED
+            family = family_of(dialect_of(port.label("roce_device_info", "driver")))
+            is_open = one.cause == "requests_refused" and family.undirected_naks
             # as many as this host refused are those that it sent
             sent = port.rise(one.row.replace("_requester_", "_responder_"), rise.seconds) if is_open else None
             if sent is None or sent.amount < rise.amount:

@@ -36,9 +36,7 @@ DROPPED = tuple(
 AGAIN = "roce_transport_retransmitted_packets_total"
 """EFA, ionic and iWARP: packets sent again, whatever for."""
 AGAINS = {"iw": 10.0}
-"""By protocol, the same of `MANY_AGAIN`: iWARP is TCP, which loses some packets to find its rate and sends again what was lost.
-
-TCP fills 100 Gbit/s up to a loss of 8e-5 to 2e-3 of packets of 9 kB, at round trips of 100 to 20 us (Mathis et al., 1997)."""
+"""By protocol, the same of `MANY_AGAIN`: iWARP is TCP, which loses some packets to find its rate and sends again what was lost."""
 SENT_AGAIN = (
     *(name for name, _ in LOST[:2]),
     "roce_transport_sequence_naks_sent_total",

@@ -116,6 +116,8 @@ def test_a_consequence_names_its_cause_and_follows_it(capsys) -> None:
         seen.add(one["check"])
     assert {"pcie_congestion", "receiver_not_ready"} <= seen
     assert {one["side"] for one in document["findings"]} == {"host"}
+    assert [one["acts"] for one in document["findings"] if not one["caused_by"]] == ["the host team"]
+    assert [port["drain"] for port in document["ports"]] == ["after the job; it runs, slower or less safely"]
 
 
 def test_storms_are_findings_and_not_log_lines(capsys) -> None:

@@ -74,12 +74,15 @@ def test_processes_whose_time_is_over_are_forgotten() -> None:
 
 def test_the_number_of_known_processes_is_bounded(monkeypatch) -> None:
     monkeypatch.setattr(identify, "MOST", 3)
-    host = FakeHost(processes={pid: process(pid, "0::/") for pid in range(1, 6)})
-    known = found_by(host)
+    host, clock = FakeHost(processes={pid: process(pid, "0::/") for pid in range(1, 6)}), Clock()
+    known = found_by(host, clock)
     for pid in (1, 2, 3, 4, 2, 1):
         known.find(pid)
     assert len(known) == 3
     assert host.processes_read == [1, 2, 3, 4, 1], "the one that was read first makes room"
+    clock.now += LIFE
+    known.find(4)
+    assert len(known) == 3, "one that is read again takes nobody's place"
 
 
 def test_a_read_that_hangs_does_not_delay_others() -> None:
