@@ -10,6 +10,9 @@ from itertools import zip_longest
 from typing import TextIO
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60))
+LENGTHS = (604_800.0, 86_400.0, 3600.0, 60.0, 1.0, 1e-3, 1e-6, 1e-6, 1e-9)
+SECONDS = dict(zip(("w", "d", "h", "m", "s", "ms", "us", "µs", "ns"), LENGTHS, strict=True))
+_PART = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)(ms|us|µs|ns|[smhdw])")
 GAP = "  "  # between the columns of a table
 NARROWEST = 8  # a column is not wrapped below this width
 
@@ -49,6 +52,13 @@ def duration(seconds: float) -> str:
     if 0 < seconds < 0.01:  # noqa: PLR2004 - below, milliseconds have fewer zeros
         return f"{number(seconds * 1000)} ms"
     return f"{number(seconds) if seconds < 10 else round(seconds)} s"  # noqa: PLR2004 - two digits below ten
+
+
+def seconds_of(text: str) -> float | None:
+    """A time as Prometheus and Go write it (`90s`, `1h30m`, `0.5s`), in seconds; None for other texts, also for a number without a unit."""
+    if not re.fullmatch(f"(?:{_PART.pattern})+", text):
+        return None
+    return sum(float(count) * SECONDS[unit] for count, unit in _PART.findall(text))
 
 
 def few(names: Sequence[object], most: int = 4) -> str:

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from roce_exporter.words import seconds_of
 from roce_exporter.yaml_document import Entry, mapping_of, parse_document, read_text, text_of
 
 FLAG = "--thresholds.file"
 NAME = "thresholds.yml"
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|[smhdw]))+")
 
 ALERT_KEYS = ("severity", "for", "keep_firing_for", "enabled")
 """Keys that an alert can have. No rule of health reads them."""
@@ -82,18 +80,13 @@ def _sections(place: Path, text: str) -> dict[str, Entry]:
 
 def _numbers(keys: Mapping[str, Entry]) -> dict[str, float]:
     """The numbers and times of a limit, in seconds."""
-    found: dict[str, float] = {}
-    for key, entry in keys.items():
-        if key != COLOUR and (number := seconds_of(text_of(entry))) is not None:
-            found[key] = number
-    return found
+    read = {key: number_of(text_of(entry)) for key, entry in keys.items() if key != COLOUR}
+    return {key: number for key, number in read.items() if number is not None}
 
 
-def seconds_of(text: str) -> float | None:
+def number_of(text: str) -> float | None:
     """A number, or a time as in Prometheus in seconds; None for other texts."""
-    if DURATION.fullmatch(text):
-        return sum(int(count) * UNITS[unit] for count, unit in re.findall(r"([0-9]+)(ms|[smhdw])", text))
     try:
         return float(text)
     except ValueError:
-        return None
+        return seconds_of(text)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from roce_exporter.words import word_list
+from roce_exporter.words import seconds_of, word_list
 
 DEFAULT_PORT = 10123
 """To be registered: the public list of exporter ports was not available when the port was chosen."""
@@ -53,7 +53,6 @@ class Flag(NamedTuple):
 
 DAY = 86400
 LONGEST = 7 * DAY
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY}
 PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)+")
 
 
@@ -108,10 +107,9 @@ def percent(text: str) -> float:
 
 
 def duration(text: str) -> float:
-    """A time with its unit, in seconds."""
-    match = re.fullmatch(r"([0-9]{1,7}(?:\.[0-9]{1,3})?)([smhd]?)", text)
-    number = float(match[1]) * UNITS[match[2]] if match else 0.0
-    if not 0 < number <= LONGEST:
+    """A time, in seconds if it has no unit."""
+    number = seconds_of(f"{text}s" if text[-1:].isdecimal() else text)
+    if number is None or not 0 < number <= LONGEST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time from 1s to 7d, such as 90s, 10m or 2h")
     return number
 

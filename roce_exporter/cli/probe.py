@@ -39,7 +39,7 @@ from roce_exporter.words import counted, table
 
 LOG = logging.getLogger(__name__)
 
-SHORTEST_KEY = 16
+SHORTEST_KEY, LONGEST_KEY = 16, 4096
 TIMEOUT = 10.0  # seconds that a list of targets or the devices may take to read
 ALL = "all"
 LOAD_SECONDS = 1.0
@@ -175,13 +175,14 @@ def _key(path: str) -> bytes:
     if not path:
         return b""
     try:
-        key = Path(path).read_bytes().strip()
+        with Path(path).open("rb") as file:
+            key = file.read(LONGEST_KEY + 1).strip()
     except OSError as error:
         raise OptionError(f"probe.key-file={path}: {error.strerror or error}") from None
-    if len(key) < SHORTEST_KEY:
+    if not SHORTEST_KEY <= len(key) <= LONGEST_KEY:
         raise OptionError(
-            f"probe.key-file={path}: has {len(key)} characters; a key needs at least {SHORTEST_KEY}, "
-            "for example from `openssl rand -hex 32`"
+            f"probe.key-file={path}: has {len(key)} characters; a key needs at least {SHORTEST_KEY} "
+            f"and at most {LONGEST_KEY}, for example from `openssl rand -hex 32`"
         )
     return key
 

@@ -16,6 +16,7 @@ from roce_exporter import yaml_document as y
 from roce_exporter.catalog.switch_systems import OPENCONFIG, SYSTEMS
 from roce_exporter.net.login import Credentials, basic_auth_of, tls_files_of
 from roce_exporter.net.tls import SYSTEM_TLS, TlsFiles
+from roce_exporter.words import seconds_of
 from roce_exporter.yaml_document import Entry
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -132,8 +133,6 @@ ADDRESS = re.compile(
     r"(?:(?P<scheme>[a-z+]+)://)?(?:\[(?P<six>[0-9a-fA-F:.]{2,45})\]|(?P<host>[^:/@\[\]]+))(?::(?P<port>[0-9]{1,5}))?/?"
 )
 SOCKET = re.compile(r"unix://(?P<path>/.+)")
-DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
-UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
 LARGEST_PORT = 65535
 SAMPLE_SECONDS = 1.0, 10.0
 """The shortest and the longest time between two fast samples: sonic-gnmi refuses less than a second."""
@@ -296,9 +295,8 @@ def _seconds(entry: Entry | None, usual: float, least: float = 0.1, most: float 
     if entry is None:
         return usual
     text = y.text_of(entry)
-    parts = DURATION.fullmatch(text)
-    seconds = float(parts[1]) * UNITS[parts[2]] if parts else 0.0
-    if not (parts or text == "0") or not least <= seconds <= most:
+    seconds = 0.0 if text == "0" else seconds_of(text)
+    if seconds is None or not least <= seconds <= most:
         entry.refuse(
             f"{text!r} is not a duration from {least:g} s to {most:g} s; write it with its unit, such as 10s"
         )

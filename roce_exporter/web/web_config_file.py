@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeAlias
 from roce_exporter.collect.workers import CallThread, run_in_thread
 from roce_exporter.net.tls import stamp
 from roce_exporter.web.connection import RateLimit, WebConfig
+from roce_exporter.words import seconds_of
 from roce_exporter.yaml_document import (
     MAX_BYTES,
     DocumentError,
@@ -82,8 +83,6 @@ PEM_BYTES = 1 << 20  # four times the size of all public authorities of a host
 UNREAD = ()  # the stamp of a file that could not be read: no file has it, so the next check reads it
 
 BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
-DURATION = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)(h|ms|m|s|us|µs|ns)")
-UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -227,11 +226,10 @@ def _headers(fields: Mapping[str, Entry]) -> tuple[tuple[str, str], ...]:
 
 
 def _rate_limit(fields: Mapping[str, Entry]) -> RateLimit | None:
-    interval, value = 0.0, text_of(fields["interval"]) if "interval" in fields else "0"
-    if value != "0":
-        if not re.fullmatch(f"(?:{DURATION.pattern})+", value):
-            fields["interval"].refuse("is not a duration; write it with its unit, such as 500ms, 1s or 1m30s")
-        interval = sum(float(number) * UNIT_SECONDS[unit] for number, unit in DURATION.findall(value))
+    value = text_of(fields["interval"]) if "interval" in fields else "0"
+    interval = 0.0 if value == "0" else seconds_of(value)
+    if interval is None:
+        fields["interval"].refuse("is not a duration; write it with its unit, such as 500ms, 1s or 1m30s")
     burst = text_of(fields["burst"]) if "burst" in fields else "0"
     if not re.fullmatch("[0-9]{1,9}", burst):
         fields["burst"].refuse(

@@ -43,6 +43,12 @@ def test_text_for_people(text, shown) -> None:
     assert text == shown
 
 
+def test_times_of_prometheus_and_go_in_seconds() -> None:
+    read = {"1h30m": 5400, "0.5s": 0.5, "250ms": 0.25, "2us": 2e-6, "3µs": 3e-6, "4ns": 4e-9, "1w2d": 777_600}
+    assert {text: words.seconds_of(text) for text in read} == pytest.approx(read)
+    assert {words.seconds_of(text) for text in ("", "10", "s", "1.s", "-1s", "1 s", "1s ", "1h30")} == {None}
+
+
 ROWS = [("name", "packets", "why"), ("mlx5_0", "1,200", "the peer posts too few receive requests")]
 
 

@@ -14,7 +14,7 @@ from roce_exporter.catalog.table import sections
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, rose, texts
 from roce_exporter.checks.health.link_rules import steady
-from roce_exporter.checks.thresholds import seconds_of
+from roce_exporter.checks.thresholds import number_of
 from roce_exporter.view.host_view import PortView, Rise
 
 FUNCTIONS, OWNED = "roce_vf_info", "roce_owner_queue_pairs"
@@ -87,7 +87,7 @@ def counters_of(cause: str) -> tuple[str, ...]:
 
 def _symptoms(counted: Sequence[Counted], port: PortView) -> Iterator[Symptom]:
     for one in counted:
-        window = seconds_of(one.window)
+        window = number_of(one.window)
         rise = port.rise(one.row, port.limit(one.window, "window") if window is None else window)
         if rise and rise.amount >= max(one.least, 1):
             family = family_of(dialect_of(port.label("roce_device_info", "driver")))

@@ -417,6 +417,7 @@ def test_what_the_options_select_is_what_is_sent_and_shown(
         (["--probe.targets=/missing.json"], "/missing.json: No such file or directory"),
         ("probe.key-file: /missing", "probe.key-file=/missing: No such file or directory"),
         ("probe.key-file: /dev/null", "has 0 characters; a key needs at least 16"),
+        ("probe.key-file: /dev/zero", "has 4097 characters; a key needs at least 16 and at most 4096"),
         ("probe.allow: [10.0.0.0/99]", "probe.allow=10.0.0.0/99: is no network"),
     ],
 )
