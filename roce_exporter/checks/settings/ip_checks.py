@@ -84,18 +84,11 @@ def ip_address(settings: PortSettings, side: IpSide) -> CheckResult | None:
     expected = "an address that is not link-local"
     if not all(map(is_readable, side.own)):
         return unreadable(expected)
-    usable = [
-        f"{one.address}/{one.length}"
-        for netdev in side.own
-        for one in netdev.addresses
-        if one.scope in REACHABLE and not one.failed
-    ]
+    found = [one for netdev in side.own for version in VERSIONS for one in netdev.usable(version)]
+    usable = few([f"{one.address}/{one.length}" for one in found])
     others = sorted({one.scope for netdev in side.own for one in netdev.addresses})
-    return judged(
-        bool(usable),
-        expected,
-        few(usable) or f"only of scope {', '.join(others)}" if usable or others else "none",
-    )
+    scopes = f"only of scope {', '.join(others)}" if others else "none"
+    return judged(bool(usable), expected, usable or scopes)
 
 
 @_of("addresses")
@@ -184,10 +177,20 @@ def strayed(one: IpNetdev) -> list[FollowedPath]:
     return [path for path in one.paths if path.netdev and path.netdev != one.netdev]
 
 
+def _is_judged(side: IpSide) -> bool:
+    """Whether it matters by which port packets leave: of several rails, and where a card without RDMA takes those to the subnet of the only one."""
+    own = {one.netdev for one in side.own}
+    return side.is_multi_rail or any(
+        path.netdev not in own and _is_own_subnet(one, path.prefix)
+        for one in side.own
+        for path in strayed(one)
+    )
+
+
 @_of("multi_rail")
 def ip_rule(_: PortSettings, side: IpSide) -> CheckResult | None:
     """Whether packets leave by the rail of their source address."""
-    if not side.is_multi_rail:
+    if not _is_judged(side):
         return None
     found = [text for one in side.own if not dangling(one) for text in _unruled(one)]
     return _leaving(side, "packets leave by the port of their source", found)
@@ -251,14 +254,14 @@ def _without_route(side: IpSide, kind: str, one: IpNetdev) -> Iterator[str]:
 @_of("multi_rail")
 def rp_filter(_: PortSettings, side: IpSide) -> CheckResult | None:
     """Whether the reverse path filter drops packets that arrive at this rail: strict, and replies leave by another one."""
-    if not side.is_multi_rail:
+    if not _is_judged(side):
         return None
     asymmetric = any(strayed(one) for one in side.own)
     expected = "0 or 2" if asymmetric else "0, 2, or 1 as replies leave here"
     values = [one.sysctls.get("rp_filter") for one in side.own]
     if None in values or not _are_known(side):
         return unreadable(expected)
-    return judged(not (asymmetric and STRICT in values), expected, _numbers(values))
+    return judged(not (asymmetric and STRICT in values), expected, few([*dict.fromkeys(values)]))
 
 
 def _in_shared_subnet(side: IpSide, name: str, expected: str, right: tuple[int, ...]) -> CheckResult | None:
@@ -273,12 +276,8 @@ def _in_shared_subnet(side: IpSide, name: str, expected: str, right: tuple[int, 
         one.sysctls.get("arp_filter") and not strayed(one) for one, _ in shared
     )
     neighbours = sorted({netdev for _, netdevs in shared for netdev in netdevs})
-    found = f"{_numbers(values)}, same subnet as {few(neighbours)}"
+    found = f"{few([*dict.fromkeys(values)])}, same subnet as {few(neighbours)}"
     return judged(filtered or all(value in right for value in values), expected, found)
-
-
-def _numbers(values: list[int | None]) -> str:
-    return ", ".join(map(str, dict.fromkeys(values)))
 
 
 # Where several rails share a subnet: whether only the rail with the address replies to an ARP request for it, and whether ARP

@@ -134,6 +134,14 @@ def test_a_single_rail_is_not_blamed_for_what_several_need() -> None:
     assert all(answers(IP_ONLY, alone)[0].values())
 
 
+def test_a_card_without_rdma_in_the_subnet_of_the_only_rail_takes_its_packets() -> None:
+    other = stray(1, "eth7")
+    assert answers(IP_ONLY, other)[0]["ip_rule"] is False
+    assert answers(IP_ONLY, replace(other, sysctls={"rp_filter": 1}))[0]["rp_filter"] is False
+    default = replace(other, paths=(FollowedPath("10.0.1.1", "0.0.0.0/0", "eth7", "192.0.2.1", 0),))
+    assert said("ip_rule", default) == ["-"], "the default route may be another card's"
+
+
 def stray(number: int, by: str | None) -> IpNetdev:
     address = f"10.0.{number}.1"
     return rail(number, rules=(), paths=(FollowedPath(address, f"10.0.{number}.0/24", by, "", 0),))
