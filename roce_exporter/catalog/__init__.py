@@ -191,3 +191,4 @@ def _gives(labels: tuple[str, ...], spelling: Spelling) -> bool:
 
 
 INDEX = check(CATALOG)
+ROWS = INDEX.named

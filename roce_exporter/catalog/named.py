@@ -1,10 +1,6 @@
 """Rows that code fills or reads by name; each of the parts with many rows of its own has a module of them."""
 
-from __future__ import annotations
-
-from roce_exporter.catalog import INDEX
-
-ROWS = INDEX.named
+from roce_exporter.catalog import ROWS
 
 DEVICE_INFO = ROWS["roce_device_info"]
 PORT_INFO = ROWS["roce_port_info"]

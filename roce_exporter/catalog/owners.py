@@ -1,11 +1,7 @@
 """The rows of owners, by name, and the counters of a port that owners have, too."""
 
-from __future__ import annotations
-
-from roce_exporter.catalog import INDEX
+from roce_exporter.catalog import ROWS
 from roce_exporter.catalog.row import COUNTER
-
-ROWS = INDEX.named
 
 QUEUE_PAIRS = ROWS["roce_owner_queue_pairs"]
 QUEUE_PAIRS_IN_ERROR = ROWS["roce_owner_queue_pairs_in_error"]

@@ -1,10 +1,6 @@
 """The rows of active probes, by name."""
 
-from __future__ import annotations
-
-from roce_exporter.catalog import INDEX
-
-ROWS = INDEX.named
+from roce_exporter.catalog import ROWS
 
 SENT = ROWS["roce_probe_sent_total"]
 LOST = ROWS["roce_probe_lost_total"]

@@ -1,10 +1,6 @@
 """Rows that the fast loop fills, by name."""
 
-from __future__ import annotations
-
-from roce_exporter.catalog import INDEX
-
-ROWS = INDEX.named
+from roce_exporter.catalog import ROWS
 
 ACTIVE = ROWS["roce_pfc_storm_active"]
 STORMS = ROWS["roce_pfc_storms_total"]

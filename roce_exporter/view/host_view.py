@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from roce_exporter.catalog import INDEX
+from roce_exporter.catalog import ROWS
 from roce_exporter.normalise.series import Samples, step
 
 if TYPE_CHECKING:
@@ -104,8 +104,6 @@ EVERY_PORT = "all"
 
 FULL_BITS = 64
 GOES_ON = 120.0  # seconds without a rise after which the next one is another event
-
-ROWS = INDEX.named
 
 
 class SeriesTrack(NamedTuple):

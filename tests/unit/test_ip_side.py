@@ -106,6 +106,17 @@ def test_names_and_numbers() -> None:
     }
 
 
+def test_tables_to_which_no_rule_leads() -> None:
+    def unled(*rules: IpRule) -> dict[str, int | str]:
+        found = read(replace(FACTS, rules=rules)) or {}
+        return {name: value for name, value in found.items() if name.startswith("unled")}
+
+    assert unled(IpRule(0, 4, 255)) == {"unled 101": 1}
+    assert unled() == {}, "they were not recorded"
+    assert unled(IpRule(0, 6, 255)) == {}, "only those of IPv6 were"
+    assert unled(IpRule(0, 4, 255), IpRule(1000, 4, 0, others=("FRA_L3MDEV",))) == {}, "the table of a VRF"
+
+
 @pytest.mark.parametrize(
     ("facts", "path", "expected"),
     [

@@ -178,12 +178,11 @@ def strayed(one: IpNetdev) -> list[FollowedPath]:
 
 
 def _is_judged(side: IpSide) -> bool:
-    """Whether it matters by which port packets leave: of several rails, and where a card without RDMA takes those to the subnet of the only one."""
+    """Whether it matters by which port packets leave: of several rails, or of one with a table, or in whose subnet a card without RDMA takes them."""
     own = {one.netdev for one in side.own}
     return side.is_multi_rail or any(
-        path.netdev not in own and _is_own_subnet(one, path.prefix)
+        one.unled or any(path.netdev not in own and _is_own_subnet(one, path.prefix) for path in strayed(one))
         for one in side.own
-        for path in strayed(one)
     )
 
 
@@ -208,6 +207,8 @@ def _unruled(one: IpNetdev) -> Iterator[str]:
     for path in one.paths:
         if path.netdev == "" and not _is_own_subnet(one, path.prefix):
             yield f"no rule leads {path.source} to the route to {path.prefix}"
+    for table in () if one.rules else one.unled:
+        yield f"no rule leads to table {table}, which has routes by {one.netdev}"
 
 
 def _is_own_subnet(one: IpNetdev, prefix: str) -> bool:

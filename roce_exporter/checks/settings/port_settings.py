@@ -85,6 +85,8 @@ class IpNetdev:
     addresses: tuple[OwnAddress, ...] = ()
     rules: tuple[OwnRule, ...] = ()
     paths: tuple[FollowedPath, ...] = ()
+    unled: tuple[str, ...] = ()
+    """Tables with routes by the network device to which no rule leads."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """What routes say about the MTU, by prefix."""
     gateways: Mapping[str, str] = field(default_factory=dict)
@@ -166,6 +168,7 @@ def _netdev(netdev: str, values: Mapping[str, int | None]) -> IpNetdev:
             FollowedPath(source, prefix, LEAVES.get(leaves, leaves), GATEWAYS.get(gateway, gateway), mtu)
             for (source, prefix, leaves, gateway), mtu in facts.get("path", ())
         ),
+        tuple(table for (table,), _ in facts.get("unled", ())),
         {prefix: value for (prefix,), value in facts.get("limit", ())},
         {address: state for (address, state), _ in facts.get("gateway", ())},
         {address: state for (address, state), _ in facts.get("failing", ())},

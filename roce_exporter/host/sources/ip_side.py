@@ -10,6 +10,7 @@ Facts are text, and a reading has names and numbers, so most names contain the f
     gateway ADDRESS STATE               1; STATE is `unused` if the neighbour table does not have it
     failing ADDRESS STATE               1, for at most 16 other neighbours that failed within 10 minutes
     rule PRIORITY SOURCE TABLE          routes by this network device in the table to which packets from SOURCE are led
+    unled TABLE                         routes by this network device in a table to which no rule leads
     path SOURCE PREFIX NETDEV GATEWAY   the known path MTU or 0; NETDEV is `-` if the packet does not leave, `?` if unknown
     limit PREFIX                        what a route to PREFIX says about the MTU
     NAME.all, NAME.own                  a setting in conf/all and in that of the network device
@@ -19,6 +20,7 @@ Facts are text, and a reading has names and numbers, so most names contain the f
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -26,8 +28,11 @@ from roce_exporter.host.kernel import Absent, Kernel, read_or
 from roce_exporter.host.sources.query_reader import SeveralReadings
 from roce_exporter.model import Port
 from roce_exporter.model.ip import (
+    DEFAULT,
     EVERYWHERE,
     FAILED,
+    LOCAL,
+    MAIN,
     NEIGHBOUR_STATES,
     RESOLVED,
     IpAddress,
@@ -186,6 +191,13 @@ def _own(facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:
             )
             if any(is_in(address, rule.source) for address in same_version):
                 yield f"rule {rule.priority} {rule.source} {rule.table}", routes
+    for version in (4, 6):
+        rules = [rule for rule in facts.rules if rule.version == version]
+        # A VRF has one rule for the tables of all VRFs.
+        led = {MAIN, LOCAL, DEFAULT, *(rule.table for rule in rules)}
+        tables = Counter(one.table for one in facts.routes if version_of(one.destination) == version)
+        for table in tables.keys() - led if rules and not any(rule.others for rule in rules) else ():
+            yield f"unled {table}", tables[table]
     for route in facts.routes:
         headers = TCP_HEADERS[version_of(route.destination)]
         limits = [route.mtu, route.advmss + headers if route.advmss else 0]

@@ -142,6 +142,14 @@ def test_a_card_without_rdma_in_the_subnet_of_the_only_rail_takes_its_packets() 
     assert said("ip_rule", default) == ["-"], "the default route may be another card's"
 
 
+def test_a_table_to_which_no_rule_leads_is_of_no_use() -> None:
+    lost = rail(1, rules=(), unled=("101",))
+    assert answers(IP_ONLY, lost)[0]["ip_rule"] is False
+    assert said("ip_rule", lost, rail(2, unled=("7",))) == [False, True], (
+        "of a rail with a rule it is a remainder"
+    )
+
+
 def stray(number: int, by: str | None) -> IpNetdev:
     address = f"10.0.{number}.1"
     return rail(number, rules=(), paths=(FollowedPath(address, f"10.0.{number}.0/24", by, "", 0),))
