@@ -1,7 +1,5 @@
 """An error that the user can correct."""
 
-from __future__ import annotations
-
 NO_DEVICE = "no RDMA device is visible, or all are excluded; `roce-exporter check setup` says why"
 
 

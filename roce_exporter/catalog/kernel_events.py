@@ -52,7 +52,10 @@ def _message(entry: TableLine, drivers: tuple[str, ...], folder: str) -> KernelM
         raise CatalogError(f"{entry.place}: {entry.head!r} is not EVENT /PATTERN/ FILE FUNCTION")
     event, pattern, source = found.groups()
     return KernelMessage(
-        event, drivers, pattern, source if source.startswith(("drivers/", "net/")) else f"{folder}/{source}"
+        event,
+        drivers,
+        pattern,
+        source if source.startswith(("drivers/", "net/", "kernel/")) else f"{folder}/{source}",
     )
 
 

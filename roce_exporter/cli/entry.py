@@ -3,8 +3,6 @@
 docs/diagnosis.md has the exit codes. 2: invalid input (one sentence on standard error); 1: also an internal error, with its traceback.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -1,7 +1,5 @@
 """`roce-exporter tool namespaces`: the helper with CAP_SYS_ADMIN that reports the RDMA devices of other network namespaces."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import grp

@@ -1,7 +1,5 @@
 """Prometheus' HTTP API: https://prometheus.io/docs/prometheus/latest/querying/api/."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode

@@ -393,6 +393,10 @@ OTHER_FORMS = (
         "mlx5_core 0000:3b:00.0: mlx5_pci_err_detected Device state = 1 health sensors: 0 pci_status: 0. Enter",
     ),
     ("driver_error", "eth0: hw csum failure"),
+    (
+        "objects_exhausted",
+        "mlx5_core 0000:3b:00.0: swiotlb buffer is full (sz: 65536 bytes), total 524288 (slots), used 524262 (slots)",
+    ),
     ("driver_error", "infiniband eth0: Couldn't open port 1"),
     (
         "module_high_temperature",

@@ -35,6 +35,7 @@ mlx4_core 0000:3b:00.0: CQ overrun on CQN 0000a1
 irdma 0000:3b:00.0 eth0: MTU setting [512] too low for RDMA traffic. Minimum MTU is 576 for IPv4
 erdma_0: failed to deregister MR 0x3fb: -62
 qede 0000:3b:00.0: queue 3 is stuck
+mlx5_core 0000:3b:00.0: fwp_reclaim: fw returned 7, driver asked 3 => corruption
 """
 HARMLESS = """
 mlx5_core 0000:3b:00.0: print_health_info:387:(pid 0): synd 0x5: FFSER error
@@ -62,12 +63,25 @@ def test_a_warning_of_a_failure_without_a_row_is_a_weak_sign() -> None:
     ]
     assert {event for event, _ in found[0]} == {"driver_warning"}
     assert [one for one in found[1] if one[0]] == []
-    assert [len(one) for one in found] == [5, 14]
+    assert [len(one) for one in found] == [6, 14]
 
 
-def test_a_hang_of_the_kernel_concerns_all_devices() -> None:
-    line = line_of("watchdog: BUG: soft lockup - CPU#6 stuck for 22s! [ksoftirqd/6:39]")
-    assert (line.names, event_of(line)) == ((log_lines.EVERY_DEVICE,), "host_stalled")
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        ("host_stalled", "watchdog: BUG: soft lockup - CPU#6 stuck for 22s! [ksoftirqd/6:39]"),
+        ("host_stalled", "AMD-Vi: Completion-Wait loop timed out"),
+        ("host_stalled", "DMAR: VT-d detected Invalidation Time-out Error: SID 3b00"),
+        ("neighbours_full", "neighbour: arp_cache: neighbor table overflow!"),
+        ("neighbours_full", "neighbour: ndisc_cache: neighbor table overflow!"),
+    ],
+)
+def test_what_the_kernel_says_of_itself_concerns_all_devices(event, text) -> None:
+    line = line_of(text)
+    assert (line.names, event_of(line)) == ((log_lines.EVERY_DEVICE,), event)
+
+
+def test_other_words_of_the_kernel_concern_no_device() -> None:
     assert read_line(LogRecord(1, "host: link down", "", 3)).names == ("host",) != (log_lines.EVERY_DEVICE,)
     assert read_line(LogRecord(1, "watchdog: NMI not fully supported", "", 4)).driver != log_lines.HOST
 
@@ -78,7 +92,7 @@ def test_every_row_is_the_first_to_match_one_of_the_lines() -> None:
         return next((one for one in speaks if re.match(one.pattern, line.text)), None)
 
     matched = {first(line_of(text)) for _, text in lines()}
-    alone = ("driver_warning", "host_stalled")  # of warnings only, and of no device
+    alone = ("driver_warning", "host_stalled", "neighbours_full")  # of warnings only, and of no device
     assert [one for one in MESSAGES if one not in matched and one.event not in alone] == []
 
 
