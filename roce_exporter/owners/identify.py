@@ -85,18 +85,17 @@ def parse_cgroups(text: str) -> CgroupPlace:
     A workload in any hierarchy wins: Slurm's plugin for version 1, for one, does not use systemd's hierarchy. So does a folder that only
     other controllers have, of a batch system that is a service to systemd.
     """
-    paths = _paths(text)
-    places = [place_of(path) for path in paths]
-    best = [place for place in places if place.kind in WORKLOADS]
-    known = [*paths[:1], *(path for path, place in zip(paths, places, strict=True) if place.kind == UNIT)]
+    places = {path: place_of(path) for path in _paths(text)}
+    best = [place for place in places.values() if place.kind in WORKLOADS]
+    known = [*list(places)[:1], *(path for path, place in places.items() if place.kind == UNIT)]
     jobs = [
         place
-        for path, place in zip(paths, places, strict=True)
+        for path, place in places.items()
         if place.kind == CGROUP
         and not _COMMON_SLICES.fullmatch(place.name)
         and not any(one.startswith(path) for one in known)
     ]
-    other = [place for place in places if place.kind != ROOT]
+    other = [place for place in places.values() if place.kind != ROOT]
     return next(iter((*best, *jobs, *other)), CgroupPlace(ROOT))
 
 
@@ -196,7 +195,7 @@ def owner_of(facts: ProcessFacts, *, anonymous: bool = False) -> Owner:
 
 
 def _hash(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
 
 
 class ProcessOwners:

@@ -64,8 +64,7 @@ class ObjectTotals:
             (self.numbers, other.numbers),
             (self.connections, other.connections),
         ):
-            if theirs:
-                mine.update(theirs)  # type: ignore[arg-type]  # of the same keys
+            mine.update(theirs)  # type: ignore[arg-type]  # of the same keys
         self.processes |= other.processes
 
 
@@ -105,7 +104,7 @@ class Census:
                 held.queue_pairs[one.state, one.type] += 1
                 held.numbers["remote_queue_pairs"] += one.remote != 0
             elif one.kind is ObjectKind.CONNECTION:
-                if one.kernel and one.number:
+                if one.kernel:
                     self.modules[one.number] = one.kernel
                 if one.peer:
                     held.connections[one.peer] += 1
@@ -180,7 +179,7 @@ class OwnerScan:
         self._device = device
         self._clock = clock
         self._wall = wall
-        self._census = Census()
+        self._census: Census
         self._list: ObjectList | None = None
         self._summary: Mapping[str, int] = {}
 
@@ -263,7 +262,7 @@ async def take_round(
         try:
             return await call(step)
         except Absent:
-            return None
+            pass
         except OSError as error:
             if isinstance(error, TimeoutError) or error.errno == errno.ENODEV:
                 raise

@@ -255,9 +255,10 @@ class HostOwners:
     A counter adds what each device has counted since it was last read: so it does not fall when a device leaves.
     """
 
+    held: dict[str, ObjectTotals]
+    kinds: frozenset[ObjectKind]
+
     def __init__(self, most: int) -> None:
-        self.held: dict[str, ObjectTotals] = {}
-        self.kinds: frozenset[ObjectKind] = frozenset()
         self.counts: dict[tuple[Row, str], float] = {}
         self._most = most
         self._shown: frozenset[str] = frozenset()
@@ -278,10 +279,8 @@ class HostOwners:
         for key, one in devices.items():
             read = self._read.setdefault(key, {})
             for total, value in one.last.totals.items():
-                label, before = (total.row, _label(total.owner, self._shown)), read.get(total, 0.0)
-                self.counts[label] = (
-                    self.counts.get(label, 0.0) + value - (before if value >= before else 0.0)
-                )
+                label = total.row, _label(total.owner, self._shown)
+                self.counts[label] = self.counts.get(label, 0.0) + value - read.get(total, 0.0)
                 read[total] = value
             self._read[key] = {total: value for total, value in read.items() if total in one.ledger.totals}
         self._read = {key: self._read[key] for key in devices}

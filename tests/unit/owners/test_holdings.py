@@ -48,6 +48,7 @@ def test_queue_pairs_of_the_connection_manager_belong_to_the_module_that_connect
     """As nvme_rdma on Linux 5.15 and newer: its connection names it, and its queue pair names rdma_cm."""
     connections = Census()
     connections.add([RdmaObject(ObjectKind.CONNECTION, kernel="nvme_rdma", number=5, peer="10.0.0.9")])
+    connections.add([RdmaObject(ObjectKind.CONNECTION, number=6)])  # of a process that is not named
     pairs = Census(connections.modules)
     pairs.add(
         [
@@ -59,9 +60,11 @@ def test_queue_pairs_of_the_connection_manager_belong_to_the_module_that_connect
     held = by_owner([connections, pairs], {}, {}).held
     assert {name: one.queue_pairs.total() for name, one in held.items()} == {
         "kernel/nvme_rdma": 1,
+        "unknown": 0,
         "kernel/rdma_cm": 1,
         "kernel/ib_core": 1,
     }
+    assert not any(one.processes for one in held.values())
 
 
 def test_a_queue_pair_that_the_list_repeats_is_counted_once() -> None:

@@ -108,6 +108,7 @@ def test_a_process_is_read_once_per_round() -> None:
     [
         ({7: ALIVE}, {}, 99, UNKNOWN_OWNER.name),  # it began after the list, so it is another one
         ({7: ALIVE}, {7: ALIVE.created}, -3600, "unit/a.service"),  # known, and the clock was set back
+        ({7: ALIVE}, {}, 100, "unit/a.service"),
         ({}, {}, 200, UNKNOWN_OWNER.name),  # it ended
     ],
 )

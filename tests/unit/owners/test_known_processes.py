@@ -104,6 +104,15 @@ def test_a_process_of_this_machine() -> None:
     assert known.find(os.getpid()) is known.find(os.getpid())
 
 
+async def test_a_clock_that_is_set_back_makes_no_process_younger_than_its_objects() -> None:
+    host, clock = FakeHost({"mlx5_0": [queue_pair(1, 7)]}, {7: JOB._replace(created=EPOCH + 900)}), Clock()
+    found = following(host, clock=clock)
+    for now in (1000, 500, 200):
+        clock.now = now
+        await found.read_once()
+        assert "queue_pairs{device=mlx5_0,owner=slurm/7,state=RTS,type=RC}" in shown(found)
+
+
 async def test_an_id_that_is_reused_between_two_devices_is_unknown_for_the_second() -> None:
     host = FakeHost({"mlx5_0": [queue_pair(1, 7)]}, {7: JOB})
     clock = Clock()

@@ -3,13 +3,14 @@
 import asyncio
 import errno
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from owner_fakes import FakeHost, device, following, process, queue_pair, region, shown, survey
 from waiting import Gate, until
 
 from roce_exporter.host.kernel import Absent
+from roce_exporter.model import RdmaDevice
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits
 
@@ -90,33 +91,73 @@ async def test_a_call_that_has_not_returned_is_not_made_again(worker_threads) ->
 
 async def test_a_kind_that_fails_leaves_the_others() -> None:
     host = host_of("mlx5_0")
-    host.faults["mlx5_0", QUEUE_PAIR] = OSError(errno.EINVAL, "the driver failed to report an object")
+    for kind in (QUEUE_PAIR, ObjectKind.CONTEXT):
+        host.faults["mlx5_0", kind] = OSError(errno.EINVAL, "the driver failed to report an object")
     found = following(host)
     series = await survey(found)
     assert series[f"memory_region_bytes{{device=mlx5_0,owner={JOB}}}"] == 4096
     assert not [name for name in series if name.startswith(("queue_pairs", "remote", "survey"))]
     assert "unseen_objects{device=mlx5_0,kind=qp}" not in series
     (state,) = found.states()
-    assert (state.up, state.errors_total) == (False, 1)
-    assert "qp: EINVAL" in state.error
+    assert (state.up, state.errors_total) == (False, 2)
+    line = f"ctx: EINVAL: [Errno {errno.EINVAL}] the driver failed to report an object and 1 more"
+    assert state.error == line
     host.faults.clear()
     assert (await survey(found))[f"queue_pairs{{device=mlx5_0,owner={JOB},state=RTS,type=RC}}"] == 1
-    assert found.states()[0].errors_total == 1
+    assert found.states()[0].errors_total == 2
 
 
-async def test_a_list_that_fails_in_the_middle_is_not_shown_in_part() -> None:
+@pytest.mark.parametrize("failing", range(3))
+async def test_numbers_of_the_kernel_that_cannot_be_read_leave_the_lists(failing) -> None:
+    host = host_of("mlx5_0")
+    read, calls = host.rdma_resources, iter(range(3))
+
+    def fail_once(one: RdmaDevice) -> Mapping[str, int]:
+        if next(calls) == failing:
+            raise OSError(errno.EIO, "firmware")
+        return read(one)
+
+    host.rdma_resources = fail_once  # type: ignore[method-assign]
+    found = following(host)
+    assert (await survey(found))[f"queue_pairs{{device=mlx5_0,owner={JOB},state=RTS,type=RC}}"] == 1
+    assert found.states()[0].error == "summary: EIO: [Errno 5] firmware"
+
+
+@pytest.mark.parametrize(
+    ("fault", "line"),
+    [
+        (OSError(errno.ENODEV, "removed"), "ENODEV: removed"),
+        (TimeoutError("no answer"), "ETIMEDOUT: no answer in 600 s"),
+    ],
+)
+async def test_a_device_that_is_gone_or_does_not_answer_is_asked_nothing_more(fault, line) -> None:
+    host = host_of("mlx5_0")
+    host.faults["mlx5_0", ObjectKind.CONNECTION] = fault
+    found = following(host)
+    lists: list[ObjectKind] = []
+    host.before_part = lambda _, kind: lists.append(kind)
+    assert await survey(found) == {}
+    assert QUEUE_PAIR not in lists
+    assert found.states()[0].error == line
+
+
+@pytest.mark.parametrize("failing", [QUEUE_PAIR, ObjectKind.CONNECTION])
+async def test_a_list_that_fails_in_the_middle_is_not_shown_in_part(failing) -> None:
     host = host_of("mlx5_0")
     host.objects["mlx5_0"] += [queue_pair(number, 7) for number in range(2, 200)]
+    host.objects["mlx5_0"] += [RdmaObject(ObjectKind.CONNECTION, pid=7, peer="10.0.0.2")] * 200
     parts = iter((None, None, OSError(errno.EIO, "firmware")))
 
     def fail_in_the_third_part(_: str, kind: ObjectKind) -> None:
-        if kind is QUEUE_PAIR and (fault := next(parts)) is not None:
+        if kind is failing and (fault := next(parts)) is not None:
             raise fault
 
     host.before_part = fail_in_the_third_part
     found = following(host)
     await found.read_once()
-    assert not [name for name in shown(found) if name.startswith("queue_pairs")]
+    complete = "connections" if failing is QUEUE_PAIR else "queue_pairs"
+    names = {name.partition("{")[0] for name in shown(found)}
+    assert names & {"connections", "queue_pairs"} == {complete}
     assert all(one.closed for one in host.lists)
 
 
@@ -183,17 +224,18 @@ async def test_a_fault_of_the_exporter_costs_one_device_and_is_logged(caplog) ->
 
 async def test_counters_continue_after_a_round_that_failed() -> None:
     host = host_of("mlx5_0")
+    host.processes[8] = process(8, "0::/slurm/uid_0/job_7")  # it has a set, and no objects
     found = following(host)
     series = f"transport_ack_timeouts_total{{device=mlx5_0,owner={JOB},port=1}}"
     for count in (100, 110):
-        host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": count}),)
+        host.sets["mlx5_0", 1] = (CounterSet(1, 1, 8, "", {"local_ack_timeout_err": count}),)
         await found.read_once()
     assert shown(found)[series] == 10
     host.sets["mlx5_0", 1] = OSError(errno.EIO, "firmware")
     await found.read_once()
     assert series not in shown(found)
     assert "counter sets of port 1: EIO" in found.states()[0].error
-    host.sets["mlx5_0", 1] = (CounterSet(1, 1, 7, "", {"local_ack_timeout_err": 125}),)
+    host.sets["mlx5_0", 1] = (CounterSet(1, 1, 8, "", {"local_ack_timeout_err": 125}),)
     assert (await survey(found))[series] == 25
 
 

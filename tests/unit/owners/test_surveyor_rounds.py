@@ -1,7 +1,9 @@
 """Rounds again and again: their pace, what they keep, and which owners they show when there are many."""
 
 import asyncio
+import errno
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,10 +15,14 @@ from waiting import until
 from roce_exporter.catalog.owners import SUMMED
 from roce_exporter.catalog.row import MetricSet
 from roce_exporter.exposition.served_series import ServedSeries, is_sum
+from roce_exporter.host.kernel import Absent
 from roce_exporter.model import DeviceReadings, Port
 from roce_exporter.model.owner import CounterSet, ObjectKind, RdmaObject
 from roce_exporter.owners import SurveyLimits
-from roce_exporter.owners.owner_totals import KEPT_ROUNDS
+from roce_exporter.owners.identify import owner_of
+from roce_exporter.owners.owner_scan import ObjectTotals
+from roce_exporter.owners.owner_totals import KEPT_ROUNDS, OwnerNumbers, Round
+from roce_exporter.owners.surveyor import identities
 
 QUEUE_PAIR = ObjectKind.QUEUE_PAIR
 
@@ -71,11 +77,12 @@ async def test_counter_sets_are_paused_for_and_counted_as_reading() -> None:
         return ()
 
     host.counter_sets = sets  # type: ignore[method-assign]
+    host.faults["mlx5_0", ObjectKind.CONNECTION] = Absent(errno.EOPNOTSUPP, "no such list")
     found = following(host, clock=clock, limits=SurveyLimits(interval=200, timeout=600))
     running = asyncio.create_task(found.run())
     await clock.reached.wait()
     running.cancel()
-    assert [round(pause, 6) for pause in clock.pauses if pause] == [4.9]
+    assert [round(pause, 6) for pause in clock.pauses] == [0, 0, 0, 4.9]
     assert found.documents()[0]["seconds"] == pytest.approx(0.1)
 
 
@@ -83,10 +90,12 @@ async def test_a_process_is_read_again_after_half_of_a_short_interval() -> None:
     host, clock = FakeHost({"mlx5_0": [queue_pair(1, 7)]}), Clock()
     host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
     found = following(host, clock=clock, limits=SurveyLimits(interval=10, timeout=600))
-    for _ in range(2):
+    reads = []
+    for passed in (0, 4.9, 0.2):
+        clock.now += passed
         await survey(found)
-        clock.now += 6
-    assert host.processes_read == [7, 7]
+        reads.append(len(host.processes_read))
+    assert reads == [1, 1, 2]
 
 
 async def test_a_port_that_a_device_gets_later_is_surveyed() -> None:
@@ -97,8 +106,10 @@ async def test_a_port_that_a_device_gets_later_is_surveyed() -> None:
     found, two = following(host), device("mlx5_0")
     assert not [one for one in await survey(found) if "port=2" in one]
     ports = (*two.device.ports, Port(2, "Ethernet"))
-    found.follow([DeviceReadings(replace(two.device, ports=ports), ())])
+    unlisted = DeviceReadings(replace(two.device, name="mlx5_1", netlink=None), ())
+    found.follow([DeviceReadings(replace(two.device, ports=ports), ()), unlisted])
     assert [one for one in await survey(found) if "port=2" in one]
+    assert [state.device for state in found.states()] == ["mlx5_0"]
 
 
 async def test_the_interval_is_from_begin_to_begin() -> None:
@@ -149,7 +160,11 @@ def many_owners(numbers: range, queue_pairs: Callable[[int], int] = lambda numbe
 
 
 def owners_in(series: dict[str, float]) -> set[str]:
-    return {name.partition("owner=")[2].partition(",")[0] for name in series if name.startswith("info{")}
+    return {
+        name.partition("owner=")[2].partition(",")[0]
+        for name, value in series.items()
+        if name.startswith("info{") and value == 1
+    }
 
 
 async def test_of_two_hundred_owners_the_largest_have_series() -> None:
@@ -172,6 +187,9 @@ async def test_a_state_that_no_queue_pair_has_any_more_is_zero() -> None:
     assert (await survey(found))["queue_pairs_in_error{device=mlx5_0,owner=slurm/7}"] == 1
     host.objects["mlx5_0"].pop()
     series = await survey(found)
+    assert owners_in(series) == {"slurm/7"}
+    (one,) = found.documents()[0]["owners"]
+    assert one["queue_pairs"] == [{"state": "RTS", "type": "RC", "count": 1}]
     assert series["queue_pairs{device=mlx5_0,owner=slurm/7,state=ERR,type=RC}"] == 0
     assert series["queue_pairs_in_error{device=mlx5_0,owner=slurm/7}"] == 0
 
@@ -194,7 +212,7 @@ async def test_peers_are_bounded_and_listeners_are_no_connections() -> None:
 
 
 async def test_objects_that_the_kernel_counts_and_does_not_list_are_unseen() -> None:
-    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]}, uncounted={"qp": 6, "mr": 3, "pd": 9})
+    host = FakeHost({"mlx5_0": [queue_pair(1, 7)]}, uncounted={"qp": 6, "mr": 3, "pd": 9, "cq": -1})
     series = await survey(following(host))
     unseen = {name: value for name, value in series.items() if name.startswith("unseen")}
     assert unseen == {
@@ -239,22 +257,53 @@ async def test_the_debug_page_has_the_folded_owners_too() -> None:
         RdmaObject(QUEUE_PAIR, kernel="ib_core", number=77, type="GSI", state="RTS")
     )
     found = following(host, limits=SurveyLimits(most=1, timeout=600))
-    assert (found.documents()[0]["state"], found.documents()[0]["errors_total"]) == ("not surveyed yet", 0)
+    (before,) = found.documents()
     host.sets["mlx5_0", 1] = (CounterSet(1, 1, 3, "", {"local_ack_timeout_err": 5}),)
+    host.objects["mlx5_0"] += [
+        queue_pair(78, 3, "ERR"),
+        RdmaObject(ObjectKind.CONNECTION, pid=3, peer="10.0.0.9"),
+    ]
     await found.read_once()
     (document,) = found.documents()
-    assert (document["device"], document["state"], document["error"]) == ("mlx5_0", "up", "")
-    assert {one["owner"]: one["shown_as"] for one in document["owners"]} == {
+    owners = document.pop("owners")
+    kinds = ["cm_id", "cq", "ctx", "mr", "qp"]
+    unknown = {"device": "mlx5_0", "error": "", "errors_total": 0, "hidden_processes": 0}
+    assert before == unknown | {
+        **dict.fromkeys(("seconds", "last_complete_survey")),
+        "state": "not surveyed yet",
+        "listed": [],
+        "unseen_objects": {},
+        "owners": [],
+    }
+    assert document == unknown | {
+        "state": "up",
+        "seconds": 0.0,
+        "last_complete_survey": EPOCH + 1000,
+        "listed": kinds,
+        "unseen_objects": dict.fromkeys(kinds[1:], 0),
+    }
+    assert [one["kind"] for one in owners] == ["slurm", "slurm", "slurm", "kernel"]
+    assert [one["counters"] for one in owners[1:]] == [{}] * 3
+    assert {one["owner"]: one["shown_as"] for one in owners} == {
         "slurm/3": "slurm/3",
         "slurm/2": "other",
         "slurm/1": "other",
         "kernel/ib_core": "other",
     }
-    (largest,) = (one for one in document["owners"] if one["owner"] == "slurm/3")
-    assert largest["pids"] == [3]
-    assert largest["counters"] == {"roce_owner_transport_ack_timeouts_total/1": 0}
-    assert largest["queue_pairs"] == [{"state": "RTS", "type": "RC", "count": 3}]
-    assert (largest["kind"], largest["slurm_job"], largest["command"]) == ("slurm", "3", "python3")
+    numbers = ("completion_queues", "contexts", "memory_regions", "memory_region_bytes", "remote_queue_pairs")
+    assert owners[0] == {
+        "owner": "slurm/3",
+        "shown_as": "slurm/3",
+        "kind": "slurm",
+        "slurm_job": "3",
+        "pids": [3],
+        "command": "python3",
+        "user": "ada",
+        "connections": {"10.0.0.9": 1},
+        "queue_pairs": [{"state": state, "type": "RC", "count": n} for state, n in (("ERR", 1), ("RTS", 3))],
+        **dict.fromkeys(numbers, 0),
+        "counters": {"roce_owner_transport_ack_timeouts_total/1": 0},
+    }
 
 
 async def test_all_steps_of_a_round_run_in_one_thread() -> None:
@@ -264,9 +313,11 @@ async def test_all_steps_of_a_round_run_in_one_thread() -> None:
 
     def note(*_: object) -> None:
         native.add(threading.get_native_id())
+        clock.now += 0.1
 
-    host.before_part = note
-    await survey(following(host))
+    host.before_part, clock = note, Clock()
+    await survey(following(host, clock=clock))
+    assert clock.slept == 0 < clock.now - Clock().now, "a round by itself has no pauses"
     assert len(native - {threading.get_native_id()}) == len(native) == 1
 
 
@@ -329,7 +380,9 @@ async def test_sixty_four_pods_on_sixteen_devices_are_few_series() -> None:
 
 
 async def test_the_sum_of_an_owner_is_that_of_its_devices_and_no_counter_falls() -> None:
-    host = FakeHost({name: [queue_pair(1, 7), region(7, 4096)] for name in ("mlx5_0", "mlx5_1")})
+    connection = RdmaObject(ObjectKind.CONNECTION, pid=7, peer="10.0.0.2")
+    held = [queue_pair(1, 7), region(7, 4096), connection]
+    host = FakeHost({name: list(held) for name in ("mlx5_0", "mlx5_1")})
     host.processes[7] = process(7, "0::/slurm/uid_0/job_7")
 
     def count(first: int, second: int) -> None:
@@ -343,9 +396,12 @@ async def test_the_sum_of_an_owner_is_that_of_its_devices_and_no_counter_falls()
     count(103, 207)
     await survey(found)
     sums = shown(found, sums=True)
-    assert (sums["memory_region_bytes{owner=slurm/7}"], sums["processes{owner=slurm/7}"]) == (8192, 1)
     assert sums[timeouts] == 10
+    sizes = ("memory_region_bytes{owner=slurm/7}", "processes{owner=slurm/7}", "connections{owner=slurm/7}")
+    assert [sums[one] for one in sizes] == [8192, 1, 2]
     found.follow([device("mlx5_1")])
+    assert [shown(found, sums=True)[one] for one in sizes] == [4096, 1, 1]
+    assert len(found._host._read) == 1
     count(0, 208)
     await survey(found)
     sums = shown(found, sums=True)
@@ -362,12 +418,26 @@ async def test_the_sum_of_an_owner_is_that_of_its_devices_and_no_counter_falls()
 
 
 async def test_owners_that_come_and_go_leave_nothing() -> None:
-    host = FakeHost({"mlx5_0": []})
-    found = following(host)
+    host, clock = FakeHost({"mlx5_0": []}), Clock()
+    found = following(host, clock=clock)
     for job in range(100, 100 + 4 * KEPT_ROUNDS):
+        clock.now += 60
         host.processes = {job: process(job, f"0::/slurm/uid_0/job_{job}")}
         host.objects["mlx5_0"] = [queue_pair(job, job)]
         host.sets["mlx5_0", 1] = (CounterSet(1, job, job, "", {"local_ack_timeout_err": 5}),)
         await survey(found)
     (read,) = found._host._read.values()
     assert len({total.owner for total in read}) <= KEPT_ROUNDS + 2
+    assert len(found.processes) == 1
+
+
+def test_an_owner_is_what_most_of_its_processes_say_until_none_does() -> None:
+    python, shell = (process(7, "0::/slurm/uid_0/job_7", command=command) for command in ("python3", "bash"))
+    first, second = map(owner_of, (python, shell))
+    per = Round(
+        owners={first.name: OwnerNumbers(ObjectTotals(), {})},
+        identities={first.name: Counter({first: 2, second: 1})},
+    )
+    assert identities([per], {}) == {first.name: first}
+    assert identities([per], {first.name: second}) == {first.name: second}
+    assert identities([per], {first.name: first._replace(user="bob")}) == {first.name: first}

@@ -67,10 +67,10 @@ def test_special_addresses_must_be_named(address, host, allowed, expected) -> No
 
 
 async def test_the_allowed_addresses_are_the_routes(monkeypatch) -> None:
-    resolved = resolving(monkeypatch, "127.0.0.1", "192.0.2.7", "192.0.2.8")
-    assert await find_routes(target("leaf1"), None, lookups()) == (
-        Route("192.0.2.7", "leaf1"),
-        Route("192.0.2.8", "leaf1"),
+    found = ["192.0.2.7", "2001:db8::1%eth0", "192.0.2.7", "192.0.2.8", "192.0.2.9", "192.0.2.10"]
+    resolved = resolving(monkeypatch, "127.0.0.1", *found)
+    assert await find_routes(target("leaf1"), None, lookups()) == tuple(
+        Route(one, "leaf1") for one in ("192.0.2.7", "2001:db8::1", "192.0.2.8", "192.0.2.9")
     )
     assert resolved == ["leaf1"]
 
@@ -96,19 +96,31 @@ async def test_the_path_of_a_socket_is_the_route() -> None:
 
 async def test_a_refused_address_is_one_line(monkeypatch) -> None:
     resolving(monkeypatch, "127.0.0.1")
-    with pytest.raises(NetError, match=r"leaf1: 127\.0\.0\.1 is not an allowed address; write the address"):
-        await find_routes(target("leaf1"), None, lookups())
-    with pytest.raises(NetError, match=r"see discovery\.allow"):
-        await find_routes(target("leaf1"), [ipaddress.ip_network("10.0.0.0/8")], lookups())
+    for allowed, remedy in (
+        (None, "write the address itself into the target"),
+        ([ipaddress.ip_network("10.0.0.0/8")], "see discovery.allow"),
+    ):
+        with pytest.raises(NetError) as refusal:
+            await find_routes(target("leaf1"), allowed, lookups())
+        assert str(refusal.value) == f"leaf1: 127.0.0.1 is not an allowed address; {remedy}"
 
 
-async def test_an_unknown_name_is_one_line(monkeypatch) -> None:
-    def getaddrinfo(*_: object, **__: object) -> list[object]:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service not known"),
+        (UnicodeError("label too long"), "it is not a valid host name"),
+    ],
+)
+async def test_an_unknown_name_is_one_line(monkeypatch, fault, reason) -> None:
+    def getaddrinfo(*asked: object, **more: object) -> list[object]:
+        assert (asked, more) == (("leaf1", None), {"type": socket.SOCK_STREAM})
+        raise fault
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    with pytest.raises(NetError, match="leaf1: cannot be resolved: Name or service not known"):
+    with pytest.raises(NetError) as refusal:
         await find_routes(target("leaf1"), None, lookups())
+    assert str(refusal.value) == f"leaf1: cannot be resolved: {reason}"
 
 
 async def test_a_name_that_no_thread_can_resolve_is_one_line(monkeypatch) -> None:

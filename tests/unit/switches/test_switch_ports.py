@@ -16,10 +16,31 @@ from roce_exporter.switches.readings import (
     Unreadable,
     label_text,
 )
-from roce_exporter.switches.reply_values import fraction, is_absent, number, switched, unix_time, watts
+from roce_exporter.switches.reply_values import (
+    DIGITS_TO_7,
+    STATES,
+    PortScope,
+    at_least_zero,
+    fraction,
+    is_absent,
+    mac_address,
+    neighbor,
+    number,
+    plain_mac,
+    said,
+    seconds,
+    speed,
+    switched,
+    total,
+    unix_time,
+    watts,
+    word,
+)
 from roce_exporter.switches.systems.openconfig import read as openconfig
 from roce_exporter.switches.systems.sonic.read import read_tables
 
+GARBAGE = Unreadable("garbage")
+UNKNOWN = Unreadable("unknown_word")
 OID = "oid:0x1000000000001"
 PORT = "Ethernet0"
 
@@ -115,15 +136,108 @@ def test_the_ports_of_a_breakout_have_their_own_lanes_of_the_module_that_they_sh
 
 @pytest.mark.parametrize("text", ["", "x", "1e999x", "0x10", "1,5", "nan", "--3", "9" * 30])
 def test_what_is_no_number_is_unreadable(text) -> None:
-    assert not fraction(text)
-    assert not watts(text)
-    assert not unix_time(text)
+    assert {fraction(text), watts(text), unix_time(text), speed(text), seconds(text)} == {GARBAGE}
 
 
-def test_times_of_both_forms() -> None:
-    assert unix_time("2025-01-18T00:08:42Z") == unix_time("Sat Jan 18 00:08:42 2025") == 1737158922
-    assert not unix_time("Sat anF 18 00:08:42 2025")
-    assert not unix_time("Sat Jan 18 00:08:42 0000")
+def in_words(text: object) -> object:
+    return word(text, STATES)
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [
+        (unix_time, "2025-01-18T00:08:42Z", 1737158922),
+        (unix_time, " 2025-01-18T00:08:42 ", 1737158922),
+        (unix_time, "2025-01-18T00:08:42.9-04:00", 1737158922 + 4 * 3600),
+        (unix_time, "Sat Jan 18 00:08:42 2025", 1737158922),
+        (unix_time, "Sat anF 18 00:08:42 2025", GARBAGE),
+        (unix_time, "Sat Jan 18 00:08:42 0000", GARBAGE),
+        (unix_time, "2025-13-18T00:08:42Z", GARBAGE),
+        (seconds, "2025-01-18T00:08:42Z", 1737158922),
+        (seconds, "7", 7),
+        (seconds, "7.5", 7.5),
+        (seconds, "-7.5", GARBAGE),
+        (fraction, " -61.75 ", -61.75),
+        (fraction, True, GARBAGE),
+        (fraction, "1e15", GARBAGE),
+        (fraction, "-1e15", GARBAGE),
+        (fraction, "999999999999999", 999999999999999),
+        (at_least_zero, "0", 0),
+        (at_least_zero, "-0.1", GARBAGE),
+        (at_least_zero, "x", GARBAGE),
+        (watts, "-3", 0.000501187233627),
+        (watts, " -Inf ", 0.0),
+        (watts, "60", 1000),
+        (watts, "60.1", GARBAGE),
+        (speed, "400G", 400 * 10**9),
+        (speed, "SPEED_100MB", 10**8),
+        (speed, " openconfig-if-ethernet:SPEED_1Tbps ", 10**12),
+        (speed, "1000", 1000),
+        (in_words, " [Up]\r\n", 1),
+        (in_words, "?", UNKNOWN),
+        (in_words, 1, UNKNOWN),
+        (switched, {"enabled": {}}, 1),
+        (switched, {"enabled": {}, "x": {}}, UNKNOWN),
+        (number, "12 Bytes", 12),
+        (number, "1,234B", 1234),
+        (total, [2, "3", 4], 9),
+        (total, [2, GARBAGE, Unreadable("out_of_range")], GARBAGE),
+        (total, [2**64 - 1, 1], Unreadable("out_of_range")),
+        (plain_mac, "0x001E.49ff-24 f7", "00:1e:49:ff:24:f7"),
+        (plain_mac, "001e49ff24f", ""),
+        (mac_address, "001E.49ff.24f7", "00:1e:49:ff:24:f7"),
+        (mac_address, "001e49ff24f7", ""),
+        (said, " Not Advertised ", ""),
+        (said, 7, "7"),
+        (said, 7.5, ""),
+    ],
+)
+def test_values_in_the_words_of_switches(read, value, expected) -> None:
+    assert read(value) == expected
+
+
+MAC, BOX = "00:1e:49:ff:24:f7", "00:1e:49:ff:24:00"
+
+
+@pytest.mark.parametrize(
+    ("port_id", "chassis", "more", "expected"),
+    [
+        ("001e.49ff.24f7", "001e.49ff.2400", {}, (BOX, MAC, MAC, "mac")),
+        ("001e49ff24f7", "box", {"kind": "mac"}, ("box", MAC, MAC, "mac")),
+        ("eth0", "box", {"kind": "mac"}, ("box", "eth0", "", "other")),
+        ("eth0", "box", {}, ("box", "eth0", "", "name")),
+        (MAC, "box", {"kind": "name"}, ("box", MAC, "", "name")),
+        ("eth0", "box", {"kind": "other"}, ("box", "eth0", "", "other")),
+        (None, None, {}, ("", "", "", "other")),
+        (
+            "001e.49ff.24f7",
+            "001e.49ff.2400",
+            {"as_said": True},
+            ("001e.49ff.2400", "001e.49ff.24f7", MAC, "mac"),
+        ),
+    ],
+)
+def test_a_neighbour_as_it_announces_itself(port_id, chassis, more, expected) -> None:
+    found = neighbor("p1", name="gpu-001", chassis=chassis, port_id=port_id, description="-", **more)
+    names = ("neighbor_chassis", "neighbor_port", "neighbor_mac", "port_id_kind")
+    assert (found.row, dict(found.labels)) == (
+        SWITCH_NEIGHBOR_INFO,
+        {"port": "p1", "neighbor": "gpu-001", "neighbor_description": "", "source": "lldp"}
+        | dict(zip(names, expected, strict=True)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("scope", "covered"),
+    [
+        (PortScope(True, frozenset(), frozenset()), ("01234567", "01234567")),
+        (PortScope(False, frozenset("5"), frozenset("6")), ("5", "6")),
+        (PortScope(False, frozenset("5"), frozenset("6"), off=True), ("34", "34")),
+    ],
+)
+def test_which_priorities_and_queues_are_covered(scope, covered) -> None:
+    found = (filter(scope.has_priority, DIGITS_TO_7), filter(scope.has_queue, DIGITS_TO_7))
+    assert tuple(map("".join, found)) == covered
 
 
 def test_a_chassis_reads_the_rows_of_its_own_line_card_and_the_drops_of_its_virtual_queues() -> None:
@@ -171,9 +285,6 @@ def test_neighbours_that_could_not_be_read_are_unknown_and_not_missing() -> None
 
 
 # Numbers and words in the replies of switches: values, or the reason why they are none
-
-GARBAGE = Unreadable("garbage")
-UNKNOWN = Unreadable("unknown_word")
 
 
 @pytest.mark.parametrize(
