@@ -117,24 +117,29 @@ def test_the_envelope_of_a_command() -> None:
     )
 
 
+NO_OUTPUT = "the reply has no output of a command: is this NX-API?"
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (output(code="400", clierror="% Permission denied for the role\n"), "role of the user"),
-        (output(code="500", msg="Backend processing error hunter2"), "code 500"),
-        (output(code="<b>"), "code unknown"),
-        ({}, "is this NX-API"),
-        ([], "is this NX-API"),
-        (None, "is this NX-API"),
-        ({"ins_api": {"outputs": {"output": []}}}, "is this NX-API"),
-        ({"ins_api": {"outputs": {"output": "x"}}}, "is this NX-API"),
+        (
+            output(code="400", clierror="% Permission denied for the role\n"),
+            "the role of the user does not permit the command: network-operator does",
+        ),
+        (output(code="500", msg="Backend processing error hunter2"), "the command failed with code 500"),
+        (output(code="<b>"), "the command failed with code unknown"),
+        ({}, NO_OUTPUT),
+        ([], NO_OUTPUT),
+        (None, NO_OUTPUT),
+        ({"ins_api": {"outputs": {"output": []}}}, NO_OUTPUT),
+        ({"ins_api": {"outputs": {"output": "x"}}}, NO_OUTPUT),
     ],
 )
 def test_a_command_that_failed_is_one_line_without_its_text(reply, words) -> None:
-    with pytest.raises(NetError, match=words) as caught:
+    with pytest.raises(NetError) as caught:
         command_body(reply)
-    assert "hunter2" not in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value) == words
 
 
 # Forms

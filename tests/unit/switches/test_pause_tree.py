@@ -25,11 +25,12 @@ from roce_exporter.switches.pause.pause_report import (
 )
 from roce_exporter.switches.pause.pause_tree import pause_tree
 from roce_exporter.switches.switch_view import SwitchView
+from roce_exporter.words import counted
 
 GOLDEN = Path(__file__).parent / "golden/pause-tree.txt"
 LLDP, INFO, RECEIVED = "lldp_neighbor_info", "queue_info", "pfc_receive_pause_seconds_total"
 ESTIMATED, HELD = "pfc_receive_pause_estimated_seconds_total", "queue_watermark_bytes"
-SENT, THRESHOLD = "pfc_transmit_frames_total", "buffer_pause_threshold_bytes"
+TRIPPED, SENT, THRESHOLD = "pfc_watchdog_tripped", "pfc_transmit_frames_total", "buffer_pause_threshold_bytes"
 
 
 def ring() -> tuple[MadeSwitch, MadeSwitch, MadeSwitch]:
@@ -131,7 +132,7 @@ CASES = {
         lambda one, two, spine: (
             two.full("Ethernet16").pauses("Ethernet48"),
             spine.paused("Ethernet4", 0.4).pauses("Ethernet0"),
-            one.paused("Ethernet48", 0.3).pauses("Ethernet0"),
+            one.paused("Ethernet48", 0.3).set(TRIPPED, "Ethernet48", "3", value=1).pauses("Ethernet0"),
         ),
     ),
     "ECN marks next to a watermark": Case(
@@ -223,13 +224,11 @@ CASES = {
         slow_receiver, answers=lambda switches: views(*switches[:2])
     ),
     "a tripped watchdog": Case(
-        slow_receiver, lambda _, two, __: two.set("pfc_watchdog_tripped", "Ethernet12", "3", value=1)
+        slow_receiver, lambda _, two, __: two.set(TRIPPED, "Ethernet12", "3", value=1)
     ),
     "a tripped queue no longer obeys pause, and is followed": Case(
         slow_receiver,
-        lambda _, two, __: two.paused("Ethernet12", 0).set(
-            "pfc_watchdog_tripped", "Ethernet12", "3", value=1
-        ),
+        lambda _, two, __: two.paused("Ethernet12", 0).set(TRIPPED, "Ethernet12", "3", value=1),
     ),
     "one answer gives states and no rates": Case(
         slow_receiver,
@@ -279,6 +278,34 @@ CASES = {
         ),
     ),
     "pause that reaches no host": Case(against_the_order_of_names),
+    "a queue that is full now": Case(
+        one_leaf,
+        lambda one: (
+            one.pauses("Ethernet0").drop(HELD).set("queue_occupancy_bytes", "Ethernet4", "3", value=900_000)
+        ),
+    ),
+    "a port at its speed": Case(
+        one_leaf,
+        lambda one: (
+            one.pauses("Ethernet0")
+            .drop(HELD)
+            .rate("phy_transmit_bytes_total", "Ethernet4", each_second=48e9)
+            .set("link_speed_bytes_per_second", "Ethernet4", value=50e9)
+        ),
+    ),
+    "a tripped watchdog in a loop": Case(
+        ring, lambda _, two, __: two.set(TRIPPED, "Ethernet4", "3", value=1).drop(RECEIVED)
+    ),
+    "a port of the neighbour that is not known": Case(
+        slow_receiver,
+        lambda _, two, spine: (
+            spine.drop(LLDP),
+            two.drop(LLDP)
+            .neighbor("Ethernet48", "spine1", "p9")
+            .paused("Ethernet48", 0.3)
+            .set(TRIPPED, "Ethernet48", "3", value=1),
+        ),
+    ),
 }
 
 
@@ -321,6 +348,8 @@ def test_what_is_beyond_the_bound_is_counted(monkeypatch, choice, cut) -> None:
     monkeypatch.setattr(pause_tree_module, "MOST_STEPS", 2)
     tree = pause_tree(views(*slow_receiver()), choice)
     assert (len(tree.steps), tree.cut) == (2, cut)
+    line = f"  {counted(cut, 'more paused port is', 'more paused ports are')} not shown; choose one by host, or by switch and port."
+    assert line in as_text(tree).splitlines()
 
 
 def test_the_bound_cuts_off_victims_and_no_causes(monkeypatch) -> None:

@@ -107,23 +107,23 @@ async def test_an_instance_that_cannot_be_reached_by_the_target(tmp_path, second
         ('"' + "x" * (1 << 20) + '"', "not a database_config.json"),
         ({}, "INSTANCES or DATABASES is missing"),
         ({"INSTANCES": [], "DATABASES": {}}, "INSTANCES or DATABASES is missing"),
-        ({**PLAIN, "INSTANCES": {}}, "APPL_DB has no instance or no id"),
+        ({**PLAIN, "INSTANCES": {}}, "APPL_DB has no instance or no id that can be used"),
         (
             {**PLAIN, "DATABASES": {"STATE_DB": {"instance": "redis", "id": "x"}}},
-            "STATE_DB has no instance or no id",
+            "STATE_DB has no instance or no id that can be used",
         ),
-        ({**PLAIN, "DATABASES": {"STATE_DB": 5}}, "STATE_DB has no instance or no id"),
-        ({"INCLUDES": {}}, "INCLUDES is not a list"),
-        ({"INCLUDES": [{}] * 100}, "INCLUDES is not a list"),
+        ({**PLAIN, "DATABASES": {"STATE_DB": 5}}, "STATE_DB has no instance or no id that can be used"),
+        ({"INCLUDES": {}}, "INCLUDES is not a list of at most 64 files"),
+        ({"INCLUDES": [{}] * 65}, "INCLUDES is not a list of at most 64 files"),
         ({"INCLUDES": [{"namespace": "asic0"}]}, "an entry of INCLUDES has no file"),
         ({"INCLUDES": ["x"]}, "an entry of INCLUDES has no file"),
     ],
 )
 async def test_a_file_that_is_no_such_file(tmp_path, document, line) -> None:
     path = write(tmp_path, document)
-    with pytest.raises(NetError, match=line) as caught:
+    with pytest.raises(NetError) as caught:
         await read_layout(path)
-    assert str(path) in str(caught.value)
+    assert str(caught.value) == f"{path}: {line}"
     _, readings = await query_switch(target_of("/no.sock", database_config=path))
     assert set(readings.faults) == set(SOURCES)
 

@@ -9,6 +9,7 @@ from waiting import HUNG_SECONDS
 
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.net import ReplyBudget
+from roce_exporter.switches.interpretation import earlier
 from roce_exporter.switches.probe import Prober, ProbeResult
 from roce_exporter.switches.systems.sonic import redis_client, repeat
 from roce_exporter.switches.systems.sonic.repeat import SonicRepeat
@@ -101,11 +102,13 @@ async def test_counters_that_rise_are_read_without_a_whole_round(server) -> None
     )
     assert await rounds(server, change) == (True, True)
     async with probing(server) as prober:
-        await prober.probe("leaf1", "", 60)
+        first = await prober.probe("leaf1", "", 60)
         counted(server, "counters_db", "COUNTERS:oid", SAI_PORT_STAT_PFC_3_RX_PKTS=778)()
         with server.client() as client:
             client.config_resetstat()
             found = values(await prober.probe("leaf1", "", 60))
+            ((last, before),) = prober.views()
+            assert (before, last.facts) == (earlier(first.ended, first.samples[0]), first.facts)
             commands = client.info("commandstats")
     frames = {value for name, value in found.items() if "pfc_receive_frames_total" in name and '"3"' in name}
     assert frames == {778}
