@@ -16,7 +16,6 @@ from switch_recordings import differences, series
 from roce_exporter.introspection.debug import series_text
 from roce_exporter.switches.interpretation import Interpreter
 from roce_exporter.switches.readings import SwitchReadings, Unreadable
-from roce_exporter.switches.reply_values import plain_mac
 from roce_exporter.switches.systems.sonic.keys import NAME_MAPS, names_of
 from roce_exporter.switches.systems.sonic.read import read_tables
 from roce_exporter.switches.systems.sonic.scope import lossless_of
@@ -320,21 +319,6 @@ def test_every_range_that_can_hold_a_queue() -> None:
     assert len(found) == len(set(found)) == 24
     assert {"3", "4", "3-4", "0-7", "2-3"} <= set(found)
     assert not {"0", "5-7", "2"} & set(found)
-
-
-@pytest.mark.parametrize(
-    ("text", "mac"),
-    [
-        ("02:00:5E:00:53:0A", "02:00:5e:00:53:0a"),
-        ("02-00-5e-00-53-0a", "02:00:5e:00:53:0a"),
-        ("0200.5e00.530a", "02:00:5e:00:53:0a"),
-        ("0x02005e00530a", "02:00:5e:00:53:0a"),
-        ("02:00:5e:00:53", ""),
-        ("eth0", ""),
-    ],
-)
-def test_mac_addresses(text, mac) -> None:
-    assert plain_mac(text) == mac
 
 
 def test_each_source_can_be_missing() -> None:
