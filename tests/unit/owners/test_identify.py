@@ -22,17 +22,14 @@ ID = "20e061fc708d3b66dfe257b19552b34a1307a7347ed6b5bd0d8c5e76afb1a870"
             f"0::/kubepods/pod{UID}/{ID}",
             Owner(f"pod/{UID}/20e061fc708d", "pod", "python3", "ada", pod_uid=UID, container_id=ID),
         ),
-        (f"0::/docker/{ID}", Owner("container/20e061fc708d", "container", "python3", "ada", container_id=ID)),
         (
             "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_3",
             Owner("slurm/42.0", "slurm", "python3", "ada", slurm_job="42", slurm_step="0"),
         ),
-        ("0::/slurm/uid_0/job_42", Owner("slurm/42", "slurm", "python3", "ada", slurm_job="42")),
         (
             "0::/system.slice/nvmet.service",
             Owner("unit/nvmet.service", "unit", "python3", "ada", unit="nvmet.service"),
         ),
-        ("0::/lsf/site/job.7", Owner("cgroup/lsf/site/job.7", "cgroup", "python3", "ada")),
         ("0::/", Owner("process/python3", "process", "python3", "ada")),
     ],
 )

@@ -393,6 +393,8 @@ async def test_a_switch_with_tls_alone_and_one_that_is_away(tmp_path: Path) -> N
             "INVALID_ARGUMENT: the switch does not understand the path or the encoding: check its version",
         ),
         ("UNKNOWN", "Stream removed", "the port does not answer in gRPC: correct the port (Stream removed)"),
+        ("INTERNAL", "RST_STREAM", "the port does not answer in gRPC: correct the port (RST_STREAM)"),
+        ("CANCELLED", "http status", "the port does not answer in gRPC: correct the port (http status)"),
         ("INTERNAL", "a\nb" + "x" * 999, "INTERNAL: a b" + "x" * 253),
     ],
 )

@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import re
 import socket
 import ssl
 
@@ -200,8 +201,10 @@ async def test_a_busy_switch_gets_no_more_requests_in_this_round(tmp_path, heade
     async with https_switch(lambda asked: busy, tmp_path) as switch:
         visit = switch.visit()
         async with JsonClient(visit) as client:
-            for words in ("overloaded", "Retry-After" if seconds else "overloaded"):
-                with pytest.raises(NetError, match=words):
+            left_alone = "not sent, because the switch asks to be left alone (Retry-After)"
+            again = "status 503 Service Unavailable: the switch is overloaded or starting"
+            for line in (again, left_alone if seconds else again):
+                with pytest.raises(NetError, match=f"^GET /api/x: {re.escape(line)}$"):
                     await client.get("x", "/api/x")
         assert len(switch.asked) == (1 if seconds else 2)
         assert visit.gate.rest == seconds
@@ -533,7 +536,9 @@ async def test_a_login_without_a_cookie_is_a_fault(tmp_path) -> None:
         https_switch(lambda asked: says({}), tmp_path) as switch,
         JsonClient(switch.visit(), cookie=DME) as client,
     ):
-        with pytest.raises(NetError, match="returned no cookie APIC-cookie"):
+        with pytest.raises(
+            NetError, match=r"^GET /a: the login at /api/aaaLogin\.json returned no cookie APIC-cookie$"
+        ):
             await client.get("x", "/a")
 
 

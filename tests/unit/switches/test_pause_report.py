@@ -2,9 +2,10 @@
 
 import json
 
-from fabric_views import MadeSwitch, slow_receiver, views
+import pytest
+from fabric_views import slow_receiver, views
 
-from roce_exporter.switches.pause.fabric import QueueFill
+from roce_exporter.switches.pause.fabric import PortPause, QueueFill
 from roce_exporter.switches.pause.pause_report import (
     PauseChoice,
     as_document,
@@ -16,7 +17,9 @@ from roce_exporter.switches.pause.pause_tree import pause_tree
 
 
 def test_the_document_is_complete_and_versioned() -> None:
-    document = json.loads(as_json(pause_tree(views(*slow_receiver()), PauseChoice(host="gpu-001"))))
+    text = as_json(pause_tree(views(*slow_receiver()), PauseChoice(host="gpu-001")))
+    assert text.startswith('{\n  "version": 1,\n')
+    document = json.loads(text)
     assert document["version"] == 1
     assert document["switches"] == 3
     assert document["unknown"] == []
@@ -46,31 +49,28 @@ def test_the_document_is_complete_and_versioned() -> None:
 def test_what_is_about_no_switch_has_no_switch() -> None:
     document = as_document(pause_tree([], PauseChoice(host="gpu-001")))
     assert document["unknown"][0]["switch"] is None
+    assert " fits host é: " in as_json(pause_tree([], PauseChoice(host="é")))
 
 
-def leaf(**shares: float) -> MadeSwitch:
-    """A switch that one host pauses per port, for these parts of the time."""
-    switch = MadeSwitch("leaf1", *shares)
-    for port, share in shares.items():
-        switch.neighbor(port, f"host-{port}", "eth0")
-        switch.rate("pfc_receive_frames_total", port, "3", each_second=1000 * share)
-        switch.rate("pfc_receive_pause_seconds_total", port, "3", each_second=share)
-    return switch
+@pytest.mark.parametrize(
+    ("pause", "is_paused", "transmits"),
+    [
+        (PortPause(), None, None),
+        (PortPause(queue_paused=False, transmit_frames=0), False, False),
+        (PortPause(tripped=True, receive_frames=0), True, None),
+        (PortPause(receive_share=0.001, receive_frames=0), True, None),
+        (PortPause(receive_share=0.0009, receive_frames=5), False, None),
+        (PortPause(receive_frames=0, queue_paused=False), False, None),
+    ],
+)
+def test_which_side_pauses(pause, is_paused, transmits) -> None:
+    assert (pause.is_paused, pause.transmits) == (is_paused, transmits)
 
 
 def test_amounts_in_words() -> None:
     assert [bytes_text(number) for number in (999, 1000, 1e6)] == ["999 bytes", "1 kB", "1.0 MB"]
     shares = [share_text(share, estimated=False) for share in (0, 0.005, 0.01, 0.84)]
     assert shares == [f"{share} % of the time" for share in ("0", "less than 1", "1", "84")]
-
-
-def kinds(switch: MadeSwitch) -> dict[str, str]:
-    tree = pause_tree([switch.view()])
-    return {step.place.port: step.kind for step in tree.causes}
-
-
-def test_a_host_that_pauses_as_hosts_of_healthy_fabrics_do_is_no_root_next_to_a_real_one() -> None:
-    assert kinds(leaf(p1=0.8, p2=0.01)) == {"p1": "slow_receiver"}
 
 
 def test_a_watermark_of_minutes_ago_is_no_full_queue_if_the_queue_is_empty_now() -> None:

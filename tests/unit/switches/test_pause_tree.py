@@ -106,7 +106,7 @@ class Case(NamedTuple):
 
 CASES = {
     "no answers at all": Case(no_switch),
-    "no pause": Case(leaf_spine),
+    "no pause": Case(leaf_spine, answers=lambda some: [changed(some[0].view(), seconds=5.0, age=120.0)]),
     "a slow receiver, through three switches": Case(slow_receiver),
     "the most paused host first, and one queue is followed once": Case(
         slow_receiver, lambda one, *_: one.pauses("Ethernet4", 500)
@@ -278,6 +278,9 @@ CASES = {
         ),
     ),
     "pause that reaches no host": Case(against_the_order_of_names),
+    "a host that pauses as those of healthy fabrics do": Case(
+        one_leaf, lambda one: one.paused("Ethernet0", 0.8).paused("Ethernet4", 0.01)
+    ),
     "a queue that is full now": Case(
         one_leaf,
         lambda one: (

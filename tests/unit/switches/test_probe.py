@@ -354,7 +354,11 @@ async def test_a_reload_ends_the_round_of_a_target_that_is_gone(switch) -> None:
     one = prober()
     waiting = asyncio.create_task(one.probe("leaf1", "", 600))
     await switch.entered.wait()
+    room = one._room
     one.reload(SwitchesFile())
+    assert one._room is room, "the places that are taken stay taken"
+    one.reload(SwitchesFile(limits=ProbeLimits(targets_at_once=3)))
+    assert (one._room is not room, one.targets_at_once) == (True, 3)
     line = "its settings were changed during this round; the next one has the new ones"
     assert (await waiting).readings.faults == {"target": line}
     assert switch.at_once == 0
@@ -486,9 +490,10 @@ async def test_what_is_kept_and_logged_of_discovered_targets_is_bounded(switch, 
     one = Prober(SwitchesFile({"leaf1": leaf()}, (everywhere,)))
     for number in (None, *range(2, 60)):
         await one.probe(f"192.0.2.{number}" if number else "leaf1", "", 10)
+        await one.probe("192.0.2.1", "", 10)
     kept = [last.target.name for last, _ in one.views()]
     assert len(kept) <= 11
-    assert {"leaf1", "192.0.2.59"} <= set(kept)
+    assert {"leaf1", "192.0.2.1", "192.0.2.59"} <= set(kept), "the oldest make room"
     lines = [record.message for record in caplog.records]
     assert len(lines) <= 22, "the configured target, and that no more follow"
     assert "target leaf1: lldp: is away" in lines

@@ -423,6 +423,23 @@ def kept(store: LeafStore, source: str = "links") -> list[tuple[str, Any]]:
     return [(path_text(path), value) for path, value in store.held(0)[source]]
 
 
+def test_ports_that_are_sampled_fast_take_the_place_of_the_first_key() -> None:
+    plan = PLAN._replace(paths={"pfc": (("a[n=*]/b[i=*]", 1.0), ("c", 0), ("d", 10))})
+    assert stream.sampled(plan, FastSamples(2.0, ("p1",))) == plan._replace(
+        paths={"pfc": (("a[n=*]/b[i=*]", 10.0), ("a[n=p1]/b[i=*]", 2.0), ("c", 0), ("d", 10))}
+    )
+    assert stream.sampled(None, FastSamples()) is None
+
+
+async def test_rows_that_come_while_their_table_is_queried_are_newer() -> None:
+    store = LeafStore(PLAN._replace(tables=("other",)))
+    assert "other" not in store.held(0)
+    await store.add(message(("x", {"1": {"a": "new"}, "2": {"a": "new"}})), 0)
+    (leaf,) = message(("x", {"1": {"a": "old"}, "3": {"a": "old"}})).leaves
+    store.renew({"other": (leaf,)}, 0)
+    assert kept(store, "other") == [("x", {"1": {"a": "new"}, "2": {"a": "new"}, "3": {"a": "old"}})]
+
+
 async def test_the_newest_value_of_a_path_is_the_last_one() -> None:
     store = LeafStore(PLAN)
     assert store.held(0) == {"none": None, "links": (), "other": ()}
