@@ -200,13 +200,14 @@ class Breaks:
             and re.search(self.options.functions, self.functions.place(function))
         ]
         if self.options.score:
+            before = json.loads(self.options.unseen.read_text())["breaks"] if self.options.unseen else ()
+            names = {self.name(one["place"], one["label"]) for one in before if not one["failed"]}
             everything = [
-                (one, change) for one in chosen for change in range(len(self.functions.changes(one)))
+                (one, number)
+                for one in chosen
+                for number, change in enumerate(self.functions.changes(one))
+                if not self.options.unseen or self.name(self.functions.place(one), change.label) in names
             ]
-            if self.options.unseen:
-                before = json.loads(self.options.unseen.read_text())["breaks"]
-                names = {self.name(one["place"], one["label"]) for one in before if not one["failed"]}
-                everything = [pair for pair in everything if self.name_of(*pair) in names]
             print(f"{len(everything)} breaks of {len(chosen)} functions to choose from", flush=True)
             return self.random.sample(everything, min(self.options.breaks, len(everything)))
         queues = []
@@ -224,10 +225,6 @@ class Breaks:
     def name(place: str, label: str) -> str:
         """A break, without its line: the package may have changed since."""
         return f"{re.sub(':[0-9]+ ', ' ', place)} {label}"
-
-    def name_of(self, function: int, change: int) -> str:
-        """The same by numbers."""
-        return self.name(self.functions.place(function), self.functions.changes(function)[change].label)
 
     def mixed(self, function: int) -> tuple[list[int], list[int]]:
         """The fine and the extreme changes of a function by their numbers, in random order."""

@@ -188,6 +188,7 @@ async def test_a_state_that_no_queue_pair_has_any_more_is_zero() -> None:
     host.objects["mlx5_0"].pop()
     series = await survey(found)
     assert owners_in(series) == {"slurm/7"}
+    assert not [name for name in series if "owner=other" in name]
     (one,) = found.documents()[0]["owners"]
     assert one["queue_pairs"] == [{"state": "RTS", "type": "RC", "count": 1}]
     assert series["queue_pairs{device=mlx5_0,owner=slurm/7,state=ERR,type=RC}"] == 0
