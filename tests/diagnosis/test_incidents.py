@@ -50,6 +50,7 @@ def test_the_truth_of_the_foreign_hands_is_complete() -> None:
         20: (12, 24, 8),
         **dict.fromkeys((21, 22), (20, 16, 8)),
         **dict.fromkeys((23, 24), (16, 20, 10)),
+        25: (36, 4, 10),
     }
     for batch, size in sizes.items():
         assert (kinds[batch, True, False], kinds[batch, True, True], kinds[batch, False, False]) == size, (
