@@ -41,6 +41,8 @@ class DriverFamily(NamedTuple):
     """Beginnings of names that a counter set of queue pairs lists with a 0 that is not a count."""
     sums_on_read: bool = False
     """A counter set is added up from the queue pairs that exist when it is read: a value falls when one is destroyed."""
+    oversized_discards: bool = False
+    """The RDMA packets that it discards on receipt (ionic: `rx_rdma_mtu_discard_pkts`) are those that are longer than the MTU."""
     undirected_naks: bool = False
     """Its counters of NAKs (mana: `nak_...`, drivers/infiniband/hw/mana/counters.c) do not say whether they were received or sent."""
 

@@ -1,7 +1,5 @@
 """`roce-exporter demo`: a simulated host on the terminal."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from importlib.util import find_spec

@@ -3,8 +3,6 @@
 Exit code 0: all is translated; 1: places were left, which the report lists; 2: a file cannot be read or is of another kind.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

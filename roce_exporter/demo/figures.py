@@ -1,7 +1,5 @@
 """What the demo shows at one moment, frozen: the priorities, owners and switch ports of a scene, from rates and their history."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

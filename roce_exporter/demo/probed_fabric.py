@@ -5,8 +5,6 @@ is simulated: a packet passes one of the uplinks of a rack by the hash of its ad
 the bad one loses is discarded on arrival, before the responder looks at it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import secrets

@@ -3,8 +3,6 @@
 `running` is the only place of the package that starts processes. No metric depends on them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ctypes

@@ -4,8 +4,6 @@ The probe is the one of `roce-exporter serve --switches.config`. It needs redis-
 switch.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

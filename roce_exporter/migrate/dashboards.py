@@ -6,8 +6,6 @@ PromQL but the functions of https://grafana.com/docs/grafana/latest/datasources/
 `label_values(metric, label)`, `query_result(query)`, `metrics(pattern)`, or a plain selector.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

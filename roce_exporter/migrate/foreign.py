@@ -1,7 +1,5 @@
 """Other exporters' metrics and the same facts in ours, made from the catalogue's spellings and each exporter's naming."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

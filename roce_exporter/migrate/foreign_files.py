@@ -5,8 +5,6 @@ formats of https://prometheus.io/docs/prometheus/latest/configuration/recording_
 https://grafana.com/docs/grafana/latest/alerting/set-up/provision-alerting-resources/file-provisioning/.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

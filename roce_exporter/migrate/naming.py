@@ -1,7 +1,5 @@
 """How another exporter writes a raw counter of a driver: the vocabulary of the files of one exporter each."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

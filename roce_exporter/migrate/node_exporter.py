@@ -6,8 +6,6 @@ and newer. It multiplies the data counters by 4, so they are bytes. `ethtool` ma
 replaces a character, as in `port.rx_bytes`, versions 1.8.0 to 1.9.1 write 0. AWS's writes each file of `hw_counters` under its name.
 """
 
-from __future__ import annotations
-
 import re
 
 from roce_exporter.catalog import CATALOG

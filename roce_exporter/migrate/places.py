@@ -5,8 +5,6 @@ a new text is written in the style of the old one where YAML allows that, and in
 what is not exactly as intended is never written.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

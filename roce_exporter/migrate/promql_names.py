@@ -3,8 +3,6 @@
 A label list such as `by (device)` can be translated only if the label is renamed alike in all series that reach it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,6 @@ it provably changes nothing: it passes through what is linear, vanishes in what 
 everything else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 

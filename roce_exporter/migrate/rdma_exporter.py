@@ -5,8 +5,6 @@ file of `counters` and `hw_counters` becomes `rdma_NAME_total` with its raw valu
 `ethtool -S` it has a fixed table of mlx5's counters; labels have the direction, priority, lane and kind.
 """
 
-from __future__ import annotations
-
 import re
 
 from roce_exporter.catalog.row import COUNTERS, ETHTOOL, HW_COUNTERS

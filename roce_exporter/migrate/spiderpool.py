@@ -5,8 +5,6 @@ Learnt from `pkg/rdmametrics` and `pkg/metric` of spiderpool 1.1 (July 2026). It
 whose Prometheus exporter appends `_total`, also to the speed and the ToS byte. It has no label for the port.
 """
 
-from __future__ import annotations
-
 import re
 
 from roce_exporter.catalog.row import ETHTOOL, HW_COUNTERS

@@ -5,8 +5,6 @@ would select nothing, so it is left, unless the user maps the values (`instance:
 for both exporters (`hostname`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 
 import pytest
 from built_host import FOREIGN, REPAIRED, Incident, fine_and_said, incident_history, load_incidents, misread
 from fault_table import agrees
-from write_diagnosis import misread_today
 
 from roce_exporter.checks.health.causes import CAUSES
 from roce_exporter.checks.health.diagnosis import diagnose
@@ -93,13 +91,3 @@ async def test_who_acts_is_the_one_whom_the_truth_names() -> None:
             right = [said for said in here if one.is_said(one.truth, said.side.value, said.check)]
             wrong |= {one.id for said in right[:1] if not agrees(one.acts, said)}
     assert wrong == OTHERS
-
-
-@pytest.mark.ci
-@pytest.mark.slow
-@pytest.mark.timeout(1800)  # 192 histories of ten minutes
-async def test_what_the_first_run_had_right_stays_right() -> None:
-    """Prints what is misread today; rows that were wrong in the first run may still be."""
-    today = await misread_today()
-    sys.stdout.writelines(f"{name}: {wrong}\n" for name, wrong in today.items() if wrong)
-    assert {one.id: today[one.id] for one in FOREIGNERS if today.get(one.id) and not one.missed} == {}

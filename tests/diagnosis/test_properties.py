@@ -274,7 +274,7 @@ async def test_a_fault_is_told_by_another_driver() -> None:
 
 @pytest.mark.ci
 @pytest.mark.slow
-@pytest.mark.timeout(1800)  # hundreds of histories of ten minutes
+@pytest.mark.timeout(3600)  # hundreds of histories of ten minutes
 async def test_a_fault_is_told_by_every_driver_that_counts_it() -> None:
     assert await untold(TOLD) == {}
 
@@ -388,7 +388,7 @@ async def test_the_fault_of_each_of_two_ports_is_named() -> None:
 
 @pytest.mark.ci
 @pytest.mark.slow
-@pytest.mark.timeout(1800)  # hundreds of histories of ten minutes
+@pytest.mark.timeout(3600)  # hundreds of histories of ten minutes
 async def test_the_faults_of_many_pairs_of_ports_are_named() -> None:
     hosts = neighbours()
     assert await unsaid(hosts[:: len(hosts) // 150]) == {}
@@ -401,6 +401,6 @@ async def test_neither_of_two_faults_of_one_port_disappears() -> None:
 
 @pytest.mark.ci
 @pytest.mark.slow
-@pytest.mark.timeout(1800)  # hundreds of histories of ten minutes
+@pytest.mark.timeout(3600)  # hundreds of histories of ten minutes
 async def test_none_of_many_faults_of_one_port_disappears() -> None:
     assert [lost for three in pairs()[:: len(pairs()) // 150] for lost in await swallowed(three)] == []

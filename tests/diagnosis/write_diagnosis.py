@@ -174,13 +174,12 @@ def document(text: str, all_said: tuple[Said, ...]) -> str:
     return filled(text, "scoreboard", (*score_lines(all_said), "", *sources(all_said), "", *table(missed)))
 
 
-def whole_table(text: str, all_said: tuple[Said, ...]) -> str:
+def whole_table(text: str, all_said: tuple[Said, ...], today: Mapping[str, str]) -> str:
     """The whole of scoreboard.md with its generated parts."""
     text = filled(text, "faults", table(all_said))
     text = filled(text, "hidden", hidden_lines(all_said))
     text = filled(text, "incidents", incident_lines())
     text = filled(text, "batches", batch_lines())
-    today = asyncio.run(misread_today())
     text = filled(text, "foreign", foreign_lines(today))
     return filled(text, "later", later_lines(today))
 
@@ -189,4 +188,4 @@ if __name__ == "__main__":
     logging.disable(logging.WARNING)
     found = asyncio.run(judge_all(load_faults()))
     DOCUMENT.write_text(document(DOCUMENT.read_text(), found))
-    TABLE.write_text(whole_table(TABLE.read_text(), found))
+    TABLE.write_text(whole_table(TABLE.read_text(), found, asyncio.run(misread_today())))

@@ -394,6 +394,10 @@ OTHER_FORMS = (
     ),
     ("driver_error", "eth0: hw csum failure"),
     (
+        "lag_unanswered",
+        "eth0: Warning: No 802.3ad response from the link partner for any adapters in the bond",
+    ),
+    (
         "objects_exhausted",
         "mlx5_core 0000:3b:00.0: swiotlb buffer is full (sz: 65536 bytes), total 524288 (slots), used 524262 (slots)",
     ),

@@ -189,6 +189,7 @@ def test_events_of_a_driver_contain_those_of_every_device() -> None:
         "driver_error",
         "duplicate_address",
         "packet_damaged",
+        "lag_unanswered",
         *(one.event for one in MESSAGES if one.source.startswith("drivers/base/core.c") and not one.drivers),
     }
     assert "device_removed" in events_of("pcieport")

@@ -86,9 +86,20 @@ def ip_address(settings: PortSettings, side: IpSide) -> CheckResult | None:
         return unreadable(expected)
     found = [one for netdev in side.own for version in VERSIONS for one in netdev.usable(version)]
     usable = few([f"{one.address}/{one.length}" for one in found])
+    rails = {mine.subnet for _, rail in side.host for mine in rail.addresses if rail not in side.own}
+    if wide := [
+        f"{one.subnet} contains {part}" for one in found for part in rails if _contains(one.subnet, part)
+    ]:
+        return judged(False, "subnets of rails are apart, or the same", few(wide))
     others = sorted({one.scope for netdev in side.own for one in netdev.addresses})
     scopes = f"only of scope {', '.join(others)}" if others else "none"
     return judged(bool(usable), expected, usable or scopes)
+
+
+def _contains(mine: str, other: str) -> bool:
+    """Whether the subnet of another rail, of several hosts, is a part of the own one: its length is wrong."""
+    own, part = network_of(mine), network_of(other)
+    return own.overlaps(part) and own.prefixlen < part.prefixlen and part.num_addresses > 2  # noqa: PLR2004 - of a link of two ends
 
 
 @_of("addresses")

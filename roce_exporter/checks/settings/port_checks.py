@@ -25,6 +25,8 @@ from roce_exporter.host.kernel.dcb_netlink import MODES
 
 SCHEDULERS = {0: "strict", 1: "credit-based shaper", 2: "ETS", 255: "vendor"}
 """IEEE_8021QAZ_TSA_* of include/uapi/linux/dcbnl.h."""
+STARVED = 5
+"""A share in percent up to which no other scheduler is wrong: strict priority never starves the class."""
 ENABLED = "cc.enabled.one"
 CNP_DSCP_NAME = "np.cnp_dscp.one"
 CNP_PRIORITY_NAME = "np.cnp_priority.one"
@@ -75,14 +77,13 @@ def lossless_bandwidth(settings: PortSettings, profile: Profile) -> CheckResult 
     priority, share = roce_priority(settings, profile), profile.lossless_bandwidth
     if priority is None or share is None:
         return None
-    expected = f"ETS, {share} % or more"
+    expected = f"ETS, {share} % or more" if share > STARVED else f"no share below {share} %"
     if settings.traffic_class is None or settings.algorithm is None or settings.bandwidth is None:
         return unreadable(expected)
     number = settings.traffic_class[priority]
     found, scheduler = settings.bandwidth[number], _scheduler(settings.algorithm[number])
-    return judged(
-        scheduler == "ETS" and found >= share, expected, f"{scheduler}, {found} % of class {number}"
-    )
+    ok = found >= share if scheduler == "ETS" else share <= STARVED
+    return judged(ok, expected, f"{scheduler}, {found} % of class {number}")
 
 
 def cnp_strict(settings: PortSettings, profile: Profile) -> CheckResult | None:

@@ -142,6 +142,16 @@ def test_a_card_without_rdma_in_the_subnet_of_the_only_rail_takes_its_packets() 
     assert said("ip_rule", default) == ["-"], "the default route may be another card's"
 
 
+@pytest.mark.parametrize(("length", "ok"), [(16, False), (24, True), (25, True)])
+def test_a_rail_whose_subnet_contains_that_of_another_has_the_wrong_length(length, ok) -> None:
+    second = rail(2, addresses=(OwnAddress("10.0.2.1", length, "global"),))
+    assert said("ip_address", rail(1), second) == [True, ok]
+    assert said("ip_address", rail(1, addresses=(OwnAddress("10.0.1.1", 31, "global"),)), second) == [
+        True,
+        True,
+    ]
+
+
 def test_a_table_to_which_no_rule_leads_is_of_no_use() -> None:
     lost = rail(1, rules=(), unled=("101",))
     assert answers(IP_ONLY, lost)[0]["ip_rule"] is False

@@ -160,6 +160,10 @@ JUDGED: list[tuple[dict[str, object], Profile, str, bool | str | None]] = [
     ({"adaptive": True}, ADAPTIVE, "adaptive_retransmission", True),
     ({"adaptive": False}, ADAPTIVE, "adaptive_retransmission", None),
     # mlx5 maps an unmapped DSCP by its upper bits, others map it to 0
+    # a class with next to nothing is starved; strict priority is another way
+    ({"bandwidth": (96, 0, 0, 4, 0, 0, 0, 0)}, AUTO, "lossless_bandwidth", False),
+    ({"bandwidth": (95, 0, 0, 5, 0, 0, 0, 0)}, AUTO, "lossless_bandwidth", True),
+    ({"algorithm": (2, 2, 2, 0, 2, 2, 0, 2)}, AUTO, "lossless_bandwidth", True),
     ({"dscp_priority": {}}, NVIDIA, "dscp_priority", True),
     ({"dscp_priority": {}, **FOR_BNXT}, NVIDIA, "dscp_priority", False),
     # mlx5 begins with 7 metres; on other drivers the length is in bit times
@@ -203,6 +207,7 @@ def test_auto_takes_the_lossless_priority_from_the_settings() -> None:
         GOOD,
         pfc=frozenset({5}),
         dscp_priority={40: 5},
+        bandwidth=(50, 0, 0, 0, 0, 50, 0, 0),
         cm_tos=162,
         tclass=162,
         buffer_of=(0, 0, 0, 0, 0, 1, 0, 0),
