@@ -316,7 +316,9 @@ async def incident_history(incident: Incident) -> History:
     tree = Tree()
     for number in range(incident.moments):
         now = number * incident.apart
-        for port in range(incident.ports):
+        for port in sorted(
+            range(incident.ports), key=lambda port: port == incident.at
+        ):  # its files are whole
             if port != incident.at or not _within(incident.gone, now):
                 _port(tree, incident, number, port)
         tree.files[f"{number}/time"] = f"{EPOCH + now}\n".encode()
