@@ -73,17 +73,18 @@ def _mapped(settings: PortSettings, dscp: int | None, priority: int | None) -> C
 
 
 def lossless_bandwidth(settings: PortSettings, profile: Profile) -> CheckResult | None:
-    """Whether the traffic class of RoCE has its share of the bandwidth."""
+    """Whether the traffic class of RoCE has its share of the bandwidth. Of a share up to `STARVED` only that it is not there is said."""
     priority, share = roce_priority(settings, profile), profile.lossless_bandwidth
     if priority is None or share is None:
         return None
     expected = f"ETS, {share} % or more" if share > STARVED else f"no share below {share} %"
     if settings.traffic_class is None or settings.algorithm is None or settings.bandwidth is None:
-        return unreadable(expected)
+        return unreadable(expected) if share > STARVED else None
     number = settings.traffic_class[priority]
     found, scheduler = settings.bandwidth[number], _scheduler(settings.algorithm[number])
     ok = found >= share if scheduler == "ETS" else share <= STARVED
-    return judged(ok, expected, f"{scheduler}, {found} % of class {number}")
+    said = f"{scheduler}, {found} % of class {number}"
+    return None if ok and share <= STARVED else judged(ok, expected, said)
 
 
 def cnp_strict(settings: PortSettings, profile: Profile) -> CheckResult | None:

@@ -160,10 +160,9 @@ JUDGED: list[tuple[dict[str, object], Profile, str, bool | str | None]] = [
     ({"adaptive": True}, ADAPTIVE, "adaptive_retransmission", True),
     ({"adaptive": False}, ADAPTIVE, "adaptive_retransmission", None),
     # mlx5 maps an unmapped DSCP by its upper bits, others map it to 0
-    # a class with next to nothing is starved; strict priority is another way
     ({"bandwidth": (96, 0, 0, 4, 0, 0, 0, 0)}, AUTO, "lossless_bandwidth", False),
-    ({"bandwidth": (95, 0, 0, 5, 0, 0, 0, 0)}, AUTO, "lossless_bandwidth", True),
-    ({"algorithm": (2, 2, 2, 0, 2, 2, 0, 2)}, AUTO, "lossless_bandwidth", True),
+    ({"bandwidth": (95, 0, 0, 5, 0, 0, 0, 0)}, AUTO, "lossless_bandwidth", NOT_MADE),
+    ({"algorithm": (2, 2, 2, 0, 2, 2, 0, 2)}, AUTO, "lossless_bandwidth", NOT_MADE),
     ({"dscp_priority": {}}, NVIDIA, "dscp_priority", True),
     ({"dscp_priority": {}, **FOR_BNXT}, NVIDIA, "dscp_priority", False),
     # mlx5 begins with 7 metres; on other drivers the length is in bit times
