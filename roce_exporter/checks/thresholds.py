@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -18,6 +19,9 @@ from roce_exporter.yaml_document import Entry, mapping_of, parse_document, read_
 FLAG = "--thresholds.file"
 NAME = "thresholds.yml"
 
+OF_PROMETHEUS = re.compile(
+    r"(?:[0-9]{1,9}(?:ms|[smhdw]))+"
+)  # of the times that `seconds_of` reads: rules have the text as it is
 ALERT_KEYS = ("severity", "for", "keep_firing_for", "enabled")
 """Keys that an alert can have. No rule of health reads them."""
 COLOUR = "severity"  # what boards read of a limit
@@ -89,4 +93,4 @@ def number_of(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
-        return seconds_of(text)
+        return seconds_of(text) if OF_PROMETHEUS.fullmatch(text) else None

@@ -104,7 +104,7 @@ class Census:
                 held.queue_pairs[one.state, one.type] += 1
                 held.numbers["remote_queue_pairs"] += one.remote != 0
             elif one.kind is ObjectKind.CONNECTION:
-                if one.kernel:
+                if one.kernel and one.number:  # one that listens has no queue pair
                     self.modules[one.number] = one.kernel
                 if one.peer:
                     held.connections[one.peer] += 1
@@ -179,7 +179,7 @@ class OwnerScan:
         self._device = device
         self._clock = clock
         self._wall = wall
-        self._census: Census
+        self._census = Census()
         self._list: ObjectList | None = None
         self._summary: Mapping[str, int] = {}
 
@@ -262,7 +262,7 @@ async def take_round(
         try:
             return await call(step)
         except Absent:
-            pass
+            return None
         except OSError as error:
             if isinstance(error, TimeoutError) or error.errno == errno.ENODEV:
                 raise

@@ -255,10 +255,9 @@ class HostOwners:
     A counter adds what each device has counted since it was last read: so it does not fall when a device leaves.
     """
 
-    held: dict[str, ObjectTotals]
-    kinds: frozenset[ObjectKind]
-
     def __init__(self, most: int) -> None:
+        self.held: dict[str, ObjectTotals] = {}
+        self.kinds: frozenset[ObjectKind] = frozenset()
         self.counts: dict[tuple[Row, str], float] = {}
         self._most = most
         self._shown: frozenset[str] = frozenset()

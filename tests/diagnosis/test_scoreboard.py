@@ -55,7 +55,7 @@ def says_what_to_do(said: Said) -> bool:
 
 
 HOUR = 3600
-"""Hundreds of histories, beside whatever else the machine does."""
+"""Hundreds of histories, next to other work of the machine."""
 
 
 @pytest.fixture(scope="module")

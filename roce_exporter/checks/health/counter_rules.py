@@ -86,13 +86,13 @@ def counters_of(cause: str) -> tuple[str, ...]:
     return tuple(one.row for one in (*OF_PORTS, *OF_DEVICES) if one.cause == cause)
 
 
-def is_of_size(port: PortView) -> bool:
-    """Whether the RDMA packets that the port discards are too long, and no others."""
+def discards_too_long(port: PortView) -> bool:
+    """Whether the port discards only RDMA packets that are longer than the MTU, so that they are no drops of this host."""
     return family_of(dialect_of(port.label("roce_device_info", "driver"))).oversized_discards
 
 
 def _symptoms(counted: Sequence[Counted], port: PortView) -> Iterator[Symptom]:
-    for one in counted if is_of_size(port) else (one for one in counted if one.row != DISCARDS):
+    for one in counted if discards_too_long(port) else (one for one in counted if one.row != DISCARDS):
         window = number_of(one.window)
         rise = port.rise(one.row, port.limit(one.window, "window") if window is None else window)
         if rise and rise.amount >= max(one.least, 1):
@@ -111,7 +111,7 @@ def _rises(port: PortView) -> Iterator[Symptom]:
         rise = port.rise(name, window)
         if rise and rise.amount:  # what is lost with a link is the link's
             rise = Rise(sum(steady(port, track, window) for track in port.tracks(name)), rise.seconds)
-        if rise is None or rise.amount < least or (name == DISCARDS and is_of_size(port)):
+        if rise is None or rise.amount < least or (name == DISCARDS and discards_too_long(port)):
             continue
         ratio = rise.amount / max(packets) if any(packets) and INDEX.named[name].unit in OF_PACKETS else 1.0
         if ratio <= kind.harmless:

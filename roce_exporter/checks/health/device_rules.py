@@ -64,7 +64,7 @@ OF_DRIVERS = ("device_error", "driver_not_responding", "device_warning", "unknow
 """What a driver says of a function that does not answer: of one that is taken away as of one that fails."""
 WEAK = ("driver_warning", "host_stalled", "packet_damaged")
 """Events that make no port unfit by themselves."""
-NO_LACP = "The other end of the LAG does not answer: one link carries all traffic"
+TITLES = {"lag_unanswered": "The other end of the LAG does not answer LACP: one link carries all traffic"}
 PROOFS = ("health_syndrome", "memory_error", "power_cycle_required")
 """Events of a fault of the device itself."""
 LEAVING = 60.0
@@ -214,9 +214,8 @@ def _log(device: PortView) -> Iterator[Symptom]:
             # The slot offers less than the card asks for at its start, and the card works all the same.
             works = event == "slot_power_insufficient" and _works(device)
             note = works or event in WEAK
-            title = NO_LACP if event == "lag_unanswered" else ""
-            works_all_the_same = works and "its links are up and carry packets"
-            yield Symptom(cause, texts(said, works_all_the_same), note=note, title=title)
+            evidence = texts(said, works and "its links are up and carry packets")
+            yield Symptom(cause, evidence, note=note, title=TITLES.get(event, ""))
 
 
 def _is_victim(device: PortView) -> bool:

@@ -11,7 +11,7 @@ from roce_exporter.catalog.drivers import dialect_of
 from roce_exporter.checks.finding import Finding, Side
 from roce_exporter.checks.health.causes import MEDIUM, SETTLED, Rule, Symptom, causes_of, rose
 from roce_exporter.checks.health.congestion_rules import SENT, SLOWED
-from roce_exporter.checks.health.counter_rules import DISCARDS, counters_of
+from roce_exporter.checks.health.counter_rules import DISCARDS, counters_of, discards_too_long
 from roce_exporter.checks.health.link_rules import UP, is_unused
 from roce_exporter.checks.health.transport_rules import DROPPED, OUT_OF_SEQUENCE, is_much
 from roce_exporter.checks.settings.auditor import ALL_CHECKS, CONSISTENCY
@@ -23,7 +23,6 @@ CNP_PLACE = "roce_dcqcn_parameter"
 WINDOW = 600.0
 """Seconds in which too long packets count."""
 OVERSIZED = 10.0
-OVERSIZES = [name for name in counters_of("path_mtu") if name != DISCARDS]
 """Packets within the window: a single one can be a stray."""
 
 SYMPTOMS = causes_of("settings")
@@ -123,7 +122,8 @@ def _checks(port: PortView) -> Iterator[Symptom]:
 def _smaller_mtu(port: PortView) -> Iterator[Symptom]:
     """Packets that are too long, at a port with a smaller MTU than another port of the host: the port is the one that differs."""
     own = port.highest(MTU)
-    if own is None or not any(port.rose(name, WINDOW) >= OVERSIZED for name in OVERSIZES):
+    names = [name for name in counters_of("path_mtu") if name != DISCARDS or discards_too_long(port)]
+    if own is None or not any(port.rose(name, WINDOW) >= OVERSIZED for name in names):
         return
     most = max(other.highest(MTU) or 0.0 for other in port.host.ports())
     if own < most:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from roce_exporter.checks.finding import Side
 from roce_exporter.checks.health.causes import MEDIUM, Rule, Symptom, risen, rose, texts
 from roce_exporter.checks.health.congestion_rules import RECEIVE, TRANSMIT
-from roce_exporter.checks.health.counter_rules import counters_of, is_of_size
+from roce_exporter.checks.health.counter_rules import counters_of, discards_too_long
 from roce_exporter.checks.health.link_rules import DOWN_COUNTERS, UP, losses, speed_and_model
 from roce_exporter.view.host_view import PortView, Rise
 from roce_exporter.words import duration, number, share, some
@@ -316,7 +316,7 @@ def _side_of_loss(port: PortView, lost: float, direction: str) -> tuple[Side | N
         ("roce_phy_fec_uncorrectable_blocks_total", Side.LINK, "blocks of this link could not be corrected"),
         (f"roce_phy_{direction}_discards_total", Side.HOST, dropped),
         (f"roce_port_{direction}_discards_total", Side.HOST, dropped),
-    )[: -1 if is_of_size(port) else None]
+    )[: -1 if discards_too_long(port) else None]
     rises = [(port.rose(name, MEDIUM), side, what) for name, side, what in causes]
     for amount, side, what in rises:
         if amount and amount >= lost / 4:

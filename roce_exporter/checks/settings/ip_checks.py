@@ -88,7 +88,10 @@ def ip_address(settings: PortSettings, side: IpSide) -> CheckResult | None:
     usable = few([f"{one.address}/{one.length}" for one in found])
     rails = {mine.subnet for _, rail in side.host for mine in rail.addresses if rail not in side.own}
     if wide := [
-        f"{one.subnet} contains {part}" for one in found for part in rails if _contains(one.subnet, part)
+        f"{one.subnet} contains {part}"
+        for one in found
+        for part in sorted(rails)
+        if _contains(one.subnet, part)
     ]:
         return judged(False, "subnets of rails are apart, or the same", few(wide))
     others = sorted({one.scope for netdev in side.own for one in netdev.addresses})

@@ -196,7 +196,7 @@ def _own(facts: IpFacts, netdev: str) -> Iterator[tuple[str, int]]:
         # A VRF has one rule for the tables of all VRFs.
         led = {MAIN, LOCAL, DEFAULT, *(rule.table for rule in rules)}
         tables = Counter(one.table for one in facts.routes if version_of(one.destination) == version)
-        for table in tables.keys() - led if rules and not any(rule.others for rule in rules) else ():
+        for table in sorted(tables.keys() - led) if rules and not any(rule.others for rule in rules) else ():
             yield f"unled {table}", tables[table]
     for route in facts.routes:
         headers = TCP_HEADERS[version_of(route.destination)]

@@ -62,7 +62,7 @@ def test_the_file_of_the_package_is_valid_as_an_edited_one() -> None:
         ("[", ":1: is not YAML"),
         *(
             (f"limits: {{pause_long: {{seconds: {one}}}}}", "pause_long.seconds: is no number")
-            for one in (".nan", -1, "no", "9" * 5000 + "s")
+            for one in (".nan", -1, "no", "1.5h", "9" * 5000 + "s")
         ),
         (
             "limits: {storms_sent: {window: 0m}}",

@@ -49,11 +49,13 @@ def test_queue_pairs_of_the_connection_manager_belong_to_the_module_that_connect
     connections = Census()
     connections.add([RdmaObject(ObjectKind.CONNECTION, kernel="nvme_rdma", number=5, peer="10.0.0.9")])
     connections.add([RdmaObject(ObjectKind.CONNECTION, number=6)])  # of a process that is not named
+    connections.add([RdmaObject(ObjectKind.CONNECTION, kernel="nvmet_rdma")])  # it listens
     pairs = Census(connections.modules)
     pairs.add(
         [
             queue_pair(5, 0, kernel="rdma_cm"),
             queue_pair(6, 0, kernel="rdma_cm"),
+            queue_pair(0, 0, kernel="rdma_cm"),
             queue_pair(1, 0, kernel="ib_core"),
         ]
     )
@@ -61,7 +63,8 @@ def test_queue_pairs_of_the_connection_manager_belong_to_the_module_that_connect
     assert {name: one.queue_pairs.total() for name, one in held.items()} == {
         "kernel/nvme_rdma": 1,
         "unknown": 0,
-        "kernel/rdma_cm": 1,
+        "kernel/nvmet_rdma": 0,
+        "kernel/rdma_cm": 2,
         "kernel/ib_core": 1,
     }
     assert not any(one.processes for one in held.values())

@@ -82,7 +82,7 @@ def test_the_number_of_known_processes_is_bounded(monkeypatch) -> None:
     assert host.processes_read == [1, 2, 3, 4, 1], "the one that was read first makes room"
     clock.now += LIFE
     known.find(4)
-    assert len(known) == 3, "one that is read again takes nobody's place"
+    assert len(known) == 3, "one that is read again takes the place of no other"
 
 
 def test_a_read_that_hangs_does_not_delay_others() -> None:

@@ -491,7 +491,9 @@ async def test_what_is_kept_and_logged_of_discovered_targets_is_bounded(switch, 
     first = await one.probe("192.0.2.1", "", 10)
     for number in (None, *range(2, 60)):
         await one.probe(f"192.0.2.{number}" if number else "leaf1", "", 10)
-        assert (await one.probe("192.0.2.1", "", 10)).ended == first.ended, "what is asked for again stays"
+        assert (await one.probe("192.0.2.1", "", 10)).ended == first.ended, (
+            "a target that is requested again stays"
+        )
     kept = [last.target.name for last, _ in one.views()]
     assert len(kept) <= 11
     assert {"leaf1", "192.0.2.59"} <= set(kept), "the oldest make room"
